@@ -1,0 +1,1 @@
+"""Discriminative label-sequence learning."""

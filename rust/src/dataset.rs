@@ -1,0 +1,135 @@
+//! A corpus as numbers: attribute ids of every token in one flat array, sentence boundaries, gold labels.
+
+use crate::error::{Error, Result};
+use crate::vocab::NONE;
+
+/// Gold label of a token that has none.
+pub const NO_LABEL: u16 = u16::MAX;
+
+/// Rows of (id, value): row r is `ptr[r]..ptr[r + 1]`. All values are 1 while `values` is empty.
+#[derive(Clone, Debug)]
+pub struct Csr {
+    pub ptr: Vec<usize>,
+    pub ids: Vec<u32>,
+    pub values: Vec<f32>,
+}
+
+impl Default for Csr {
+    fn default() -> Self {
+        Csr { ptr: vec![0], ids: Vec::new(), values: Vec::new() }
+    }
+}
+
+impl Csr {
+    pub fn rows(&self) -> usize {
+        self.ptr.len() - 1
+    }
+
+    /// Append to the row being built; NONE (an unknown attribute) and zero values are dropped.
+    #[inline]
+    pub fn push(&mut self, id: u32, value: f32) {
+        if id == NONE || value == 0.0 {
+            return;
+        }
+        if value != 1.0 && self.values.is_empty() {
+            self.values = vec![1.0; self.ids.len()];
+            self.values.reserve(self.ids.capacity() - self.ids.len());
+        }
+        self.ids.push(id);
+        if value != 1.0 || !self.values.is_empty() {
+            self.values.push(value);
+        }
+    }
+
+    pub fn end_row(&mut self) {
+        self.ptr.push(self.ids.len());
+    }
+
+    /// Value of entry `at`.
+    #[inline]
+    pub fn value(&self, at: usize) -> f32 {
+        if self.values.is_empty() {
+            1.0
+        } else {
+            self.values[at]
+        }
+    }
+
+    /// Entries of row r as (id, value).
+    #[inline]
+    pub fn row(&self, r: usize) -> impl Iterator<Item = (u32, f32)> + '_ {
+        (self.ptr[r]..self.ptr[r + 1]).map(|at| (self.ids[at], self.value(at)))
+    }
+
+    /// Renumber through `map`, dropping what maps to NONE.
+    pub fn renumber(&mut self, map: &[u32]) {
+        let (mut write, mut begin) = (0, 0);
+        for r in 1..self.ptr.len() {
+            let end = self.ptr[r];
+            for at in begin..end {
+                let id = map[self.ids[at] as usize];
+                if id != NONE {
+                    self.ids[write] = id;
+                    if !self.values.is_empty() {
+                        self.values[write] = self.values[at];
+                    }
+                    write += 1;
+                }
+            }
+            begin = end;
+            self.ptr[r] = write;
+        }
+        self.ids.truncate(write);
+        self.values.truncate(write.min(self.values.len()));
+    }
+}
+
+/// N sentences of tokens: node attributes, edge attributes (conjoined with the label pair ending at the token), gold.
+#[derive(Clone, Debug)]
+pub struct Dataset {
+    pub sentences: Vec<usize>, // [N + 1] first token of each sentence
+    pub node: Csr,             // one row a token
+    pub edge: Csr,             // one row a token, or no row at all where no edge attribute exists
+    pub gold: Vec<u16>,        // [tokens], or empty for an unlabelled corpus
+}
+
+impl Default for Dataset {
+    fn default() -> Self {
+        Dataset { sentences: vec![0], node: Csr::default(), edge: Csr::default(), gold: Vec::new() }
+    }
+}
+
+impl Dataset {
+    pub fn len(&self) -> usize {
+        self.sentences.len() - 1
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn tokens(&self) -> usize {
+        self.node.rows()
+    }
+
+    pub fn has_edge_attributes(&self) -> bool {
+        !self.edge.ids.is_empty()
+    }
+
+    pub fn end_sentence(&mut self) {
+        self.sentences.push(self.node.rows());
+    }
+
+    /// Attach gold labels: one id a token, `NO_LABEL` where it is unknown.
+    pub fn set_gold(&mut self, gold: Vec<u16>) -> Result<()> {
+        if gold.len() != self.tokens() {
+            return Err(Error::Value(format!(
+                "{} labels for {} tokens; give every token of every sentence exactly one label",
+                gold.len(),
+                self.tokens()
+            )));
+        }
+        self.gold = gold;
+        Ok(())
+    }
+}

@@ -1,0 +1,29 @@
+//! One error type for the core. Every message says what was wrong, what was expected and what to do.
+
+use std::fmt;
+
+/// What went wrong, sorted by who can mend it; `py` maps each kind to one Python exception.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// A value handed in by the caller is outside its domain.
+    Value(String),
+    /// A template does not parse or names an unknown column; the message starts with its line.
+    Template(String),
+    /// A model file is damaged, of another version, or not a model file.
+    ModelFile(String),
+    /// The operating system refused: the path and its reason.
+    Io(String),
+    /// Training cannot go on (a gold label outside its support, a loss that is not finite).
+    Training(String),
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Error::Value(m) | Error::Template(m) | Error::ModelFile(m) | Error::Io(m) | Error::Training(m)) = self;
+        f.write_str(m)
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,36 @@
+//! The Python surface: conversions and nothing else. Each entry releases the GIL around its work.
+
+use crate::error::Error;
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+
+pub mod encode;
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> PyErr {
+        Python::attach(|py| {
+            let typed = |class: &str, message: String| -> PyErr {
+                match py.import("tagwise.errors").and_then(|m| m.getattr(class)) {
+                    Ok(kind) => match kind.call1((message,)) {
+                        Ok(value) => PyErr::from_value(value),
+                        Err(e) => e,
+                    },
+                    Err(e) => e,
+                }
+            };
+            match error {
+                Error::Value(m) => PyValueError::new_err(m),
+                Error::Io(m) => PyOSError::new_err(m),
+                Error::Template(m) => typed("TemplateError", m),
+                Error::ModelFile(m) => typed("ModelFileError", m),
+                Error::Training(m) => typed("TrainingError", m),
+            }
+        })
+    }
+}
+
+#[pymodule]
+fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    encode::register(m)?;
+    m.add("__version__", env!("CARGO_PKG_VERSION"))
+}
