@@ -3,5 +3,6 @@
 pub mod container;
 pub mod dataset;
 pub mod error;
+#[cfg(feature = "python")]
 mod py;
 pub mod vocab;
