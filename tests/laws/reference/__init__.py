@@ -6,12 +6,40 @@ Reading order follows the library's own line:
 - ``chain``       scores -> log Z, marginals, Viterbi, k-best, conditional expectations
 - ``enumeration`` the same by looking at all L**T paths: the oracle of the oracles
 - ``losses``      the four losses, softmax-margin, partial labels; penalties
-- ``perceptron``, ``costs``, ``mira``, ``svm``, ``boosting``, ``history``, ``generative``: a learner or decoder each
+- ``perceptron``, ``costs``, ``mira``, ``qp``, ``svm``, ``boosting``, ``history``, ``generative``: by topic
 
 Nothing here is fast, nothing here is shared with the package: agreement with it means something.
 """
 
-from . import chain, enumeration, losses, model
+from . import (
+    boosting,
+    chain,
+    costs,
+    enumeration,
+    generative,
+    history,
+    losses,
+    mira,
+    model,
+    perceptron,
+    qp,
+    svm,
+)
 from .chain import Scores, scores
 
-__all__ = ["Scores", "chain", "enumeration", "losses", "model", "scores"]
+__all__ = [
+    "Scores",
+    "boosting",
+    "chain",
+    "costs",
+    "enumeration",
+    "generative",
+    "history",
+    "losses",
+    "mira",
+    "model",
+    "perceptron",
+    "qp",
+    "scores",
+    "svm",
+]

@@ -30,7 +30,7 @@ class Shape(NamedTuple):
 
 
 def split(w: Array, shape: Shape) -> tuple[Array, Array, Array, Array, Array | None]:
-    """The vector's parts: node [A, L], transition [L, L], start [L], end [L], edge attributes [A, L, L] or None."""
+    """The vector's parts (views): node, transition, start, end, edge attributes or None."""
     A, L, conjoined = shape
     node, transition, start, end, rest = np.split(w, np.cumsum([A * L, L * L, L, L]))
     return (
