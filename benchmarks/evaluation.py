@@ -26,15 +26,15 @@ def run(context: Context) -> Result:
     iterations = context.rounds + 4  # the first few take more than one trial
     for name in context.workloads:
         X, y = workload(name)
-        evaluate = {n: ours.evaluation(X, y, n) for n in context.threads}
-        w = 0.1 * np.random.default_rng(0).standard_normal(ours.size(evaluate))
+        evaluate = ours.Evaluation(X, y)
+        w = 0.1 * np.random.default_rng(0).standard_normal(evaluate.size)
         times: dict[int, list[float]] = {n: [] for n in context.threads}
         for n in context.threads:
-            evaluate[n](w)  # first touch of memory
+            evaluate(w, n)  # first touch of memory
 
         def turn(_: int, evaluate=evaluate, times=times, w=w) -> None:  # type: ignore[no-untyped-def]
-            for n, f in evaluate.items():
-                times[n].append(seconds(lambda f=f: f(w)))
+            for n, each in times.items():
+                each.append(seconds(lambda n=n: evaluate(w, n)))
 
         with tempfile.TemporaryDirectory() as folder:
             theirs = peer.train(X, y, Path(folder) / "model", iterations, turn)

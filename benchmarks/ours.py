@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise as tw
+from tagwise import _core
 
 from .workloads import Attributes, data_folder, workload
-
-Evaluate = Callable[[NDArray[np.float64]], float]
 
 
 def crf(n_jobs: int | None = 1, **parameters: Any) -> Any:
@@ -34,6 +33,26 @@ def trained(name: str, iterations: int, n_jobs: int = 1) -> Any:
 def fit_to(tagger: Any, X: Sequence[Attributes], y: Sequence[Sequence[str]], target: float) -> None:
     """Train until the objective is at most ``target``."""
     tagger.fit(X, y, callbacks=[lambda iteration: iteration.objective <= target])
+
+
+class Evaluation:
+    """The objective of a training set, evaluated with any number of threads."""
+
+    def __init__(self, X: list[Attributes], y: list[list[str]]) -> None:
+        vocabulary = _core.Vocabulary()
+        encoded = _core.encode_attributes(vocabulary, X)
+        ids: dict[str, int] = {}
+        gold = [ids.setdefault(label, len(ids)) for labels in y for label in labels]
+        data = encoded.with_gold(np.array(gold, dtype=np.uint16))
+        layout = _core.Layout.build(data, len(vocabulary), len(ids), start_end=False)
+        self.objective = _core.Objective(data, layout)
+        self.size = len(layout)
+        self.gradient = np.zeros(self.size)
+
+    def __call__(self, w: NDArray[np.float64], n_jobs: int) -> float:
+        """Loss at ``w``; the gradient goes to ``self.gradient``."""
+        value: float = self.objective.evaluate(w, self.gradient, n_jobs)
+        return value
 
 
 def load(path: Path) -> Any:

@@ -1,7 +1,7 @@
 """Training from attribute lists to CRFsuite's final objective, encoding included.
 
-Ours stops at the first iteration whose objective is CRFsuite's final one or lower. With --quick CRFsuite runs a
-few iterations only and its time is scaled to the number of iterations it is known to need.
+Ours stops at the first iteration whose objective is CRFsuite's final one or lower. With --quick CRFsuite runs
+a few iterations only and its time is scaled to the number of iterations it is known to need.
 """
 
 from __future__ import annotations
