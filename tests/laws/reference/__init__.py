@@ -6,6 +6,7 @@ Reading order follows the library's own line:
 - ``chain``       scores -> log Z, marginals, Viterbi, k-best, conditional expectations
 - ``enumeration`` the same by looking at all L**T paths: the oracle of the oracles
 - ``losses``      the four losses, softmax-margin, partial labels; penalties
+- ``optimize``    a plain minimiser for the convex cases
 - ``perceptron``, ``costs``, ``mira``, ``qp``, ``svm``, ``boosting``, ``history``, ``generative``: by topic
 
 Nothing here is fast, nothing here is shared with the package: agreement with it means something.
@@ -21,6 +22,7 @@ from . import (
     losses,
     mira,
     model,
+    optimize,
     perceptron,
     qp,
     svm,
@@ -38,6 +40,7 @@ __all__ = [
     "losses",
     "mira",
     "model",
+    "optimize",
     "perceptron",
     "qp",
     "scores",
