@@ -1,8 +1,17 @@
-//! Native core of tagwise. Data moves one way: vocab -> dataset -> weights -> lattice -> chain -> objective; `py` alone
-//! knows Python.
+//! Native core of tagwise. Data moves one way: vocab -> dataset -> weights -> lattice -> chain -> objective / predict;
+//! `py` alone knows Python.
+pub mod chain;
 pub mod container;
 pub mod dataset;
 pub mod error;
+pub mod general;
+pub mod lattice;
+pub mod objective;
+pub mod plan;
+pub mod predict;
 #[cfg(feature = "python")]
 mod py;
+pub mod shared;
+pub mod simd;
 pub mod vocab;
+pub mod weights;

@@ -6,6 +6,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
+use std::sync::Arc;
 
 /// Attribute texts and their ids, in order of first occurrence.
 #[pyclass(name = "Vocabulary", module = "tagwise._core")]
@@ -54,7 +55,7 @@ impl PyVocab {
 /// Sentences as flat arrays of attribute ids, with gold labels where known.
 #[pyclass(name = "Dataset", module = "tagwise._core", frozen)]
 pub struct PyDataset {
-    pub inner: Dataset,
+    pub inner: Arc<Dataset>,
 }
 
 #[pymethods]
@@ -88,9 +89,9 @@ impl PyDataset {
 
     /// The same sentences with these gold labels ([tokens]; 65535 marks an unknown one).
     fn with_gold(&self, gold: PyReadonlyArray1<'_, u16>) -> PyResult<PyDataset> {
-        let mut inner = self.inner.clone();
+        let mut inner = Dataset::clone(&self.inner);
         inner.set_gold(gold.as_slice()?.to_vec())?;
-        Ok(PyDataset { inner })
+        Ok(PyDataset { inner: Arc::new(inner) })
     }
 }
 
@@ -125,7 +126,7 @@ fn encode_attributes(vocab: &mut PyVocab, sentences: &Bound<'_, PyList>) -> PyRe
         }
         data.end_sentence();
     }
-    Ok(PyDataset { inner: data })
+    Ok(PyDataset { inner: Arc::new(data) })
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
