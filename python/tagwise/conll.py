@@ -124,9 +124,9 @@ class Columns:
             self.settle(row.count(sep) + 1, line, row)
         k, stride = len(self.names), len(self.names) + 1
         cells = block.replace("\n", f"{sep}\n{sep}").split(sep)
-        ends = cells[k::stride]
-        T = len(ends) + 1
-        if len(cells) != T * stride - 1 or ends.count("\n") != T - 1 or (sep == "\t" and "" in cells):
+        T = block.count("\n") + 1
+        ragged = len(cells) != T * stride - 1 or cells[k::stride].count("\n") != T - 1
+        if ragged or (sep == "\t" and "" in cells):
             self.bad_block(line, block.split("\n"))
         share = self.shared.column
         fields = {name: share(cells[i::stride]) for name, i in self.places}
@@ -136,7 +136,12 @@ class Columns:
 def data_lines(head: str) -> list[str]:
     """The first lines of a text that look like tokens, not like comments or document marks."""
     lines = [s for s in (line.strip(" \t") for line in head.split("\n", 200)[:200]) if s]
-    return [s for s in lines if s[0] != "#" and not s.startswith(DOCSTART)] or lines
+    return [s for s in lines if not is_mark(s)] or lines
+
+
+def is_mark(line: str) -> bool:
+    """Whether a line looks like a comment or the mark of a document."""
+    return line[0] == "#" or line.startswith(DOCSTART)
 
 
 def iter_conll(
@@ -177,19 +182,22 @@ def iter_conll(
 def conll_sentences(
     chunks: Iterator[str], state: Columns, separator: str | None, comments: bool | None
 ) -> Iterator[Sentence]:
-    head: list[str] = []  # up to the first chunk that shows a token: it settles the separator
+    head = ""  # up to the first chunk that shows a token: it settles the separator
     for chunk in chunks:
-        head.append(chunk)
-        if chunk.strip(" \t\n"):
+        head += chunk
+        rows = data_lines(head)
+        if rows and not is_mark(rows[0]):
             break
-    rows = data_lines("".join(head))
+    rows = data_lines(head)
     tabs = separator == "\t" or (separator is None and any("\t" in row for row in rows[:50]))
     state.separator = "\t" if tabs else " "
     many = len(state.given or ()) > 1 or (state.given is None and any("\t" in row for row in rows[:1]))
     hashes = comments is True or (comments is None and tabs and many)
     pending: list[str] = []
     doc: str | None = None
-    for line, block in blocks(itertools.chain(head, chunks), tidy_tabs if tabs else tidy_spaces):
+    for line, block in blocks(
+        itertools.chain([head] if head else [], chunks), tidy_tabs if tabs else tidy_spaces
+    ):
         if DOCSTART not in block and not (hashes and "#" in block):
             if pending or doc is not None:
                 yield state.sentence(line, block, tuple(pending), doc)

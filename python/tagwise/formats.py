@@ -223,11 +223,9 @@ def format_of_text(head: str) -> str:
         return "conllu"
     if any("\t" in row for row in rows) or DOCSTART in head:
         return "conll"
-    sizes = {len(row.split()) for row in rows[:-1] or rows}  # the last of 200 lines may be cut short
-    blank = "\n\n" in head.strip("\n")
-    if len(sizes) == 1 and (blank or len(rows) > 2 or 1 in sizes) and not (len(rows) == 1 and 1 not in sizes):
-        return "conll"
-    return "text"
+    sizes = {sum(map(bool, row.split(" "))) for row in rows}
+    blank = len(rows) > 1 and "\n\n" in head.lstrip("\n")
+    return "conll" if len(sizes) == 1 and (blank or len(rows) > 2 or 1 in sizes) else "text"
 
 
 def _check_format(format: str | None) -> None:
@@ -253,13 +251,16 @@ def iter_sentences(
     name, chunks = open_text(file, encoding)
     format = format or format_of_name(name)
     if format is None:
-        head: list[str] = []
-        for chunk in chunks:
-            head.append(chunk)
-            if chunk.strip(" \t\n"):
+        head = ""
+        for chunk in chunks:  # a pipe may give a line at a time: go on until the format shows
+            head += chunk
+            rows = data_lines(head)
+            if len(head) > 4096 or (
+                rows and ("\t" in rows[0] or rows[0][0] == "{" or "\n\n" in head.lstrip())
+            ):
                 break
-        format = format_of_text("".join(head))
-        chunks = itertools.chain(head, chunks)
+        format = format_of_text(head)
+        chunks = itertools.chain([head] if head else [], chunks)
     if format == "conll":
         return format, conll_sentences(chunks, Columns(name, names, label, optional_label), None, None)
     if format == "conllu":

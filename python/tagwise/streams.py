@@ -20,6 +20,8 @@ File: TypeAlias = "str | os.PathLike[str] | IO[bytes] | IO[str]"
 
 CHUNK = 1 << 18  # bytes read at once
 
+_MAGIC_STARTS = (b"\x1f", b"\xfd", b"B")  # first bytes of gz, xz, bz2
+
 _CR_LF = re.compile(r"\r+\n")
 
 
@@ -122,7 +124,13 @@ def byte_chunks(file: File, name: str) -> Iterator[bytes]:
                 data = read(CHUNK)
                 if isinstance(data, str):
                     data = data.encode("utf-8")
+                    plain = True
                 if not plain:
+                    while 0 < len(data) < 10 and data.startswith(_MAGIC_STARTS):  # a pipe may give a byte
+                        more = read(CHUNK)
+                        if not more:
+                            break
+                        data += more
                     unpacked = _decompressed(data, read)
                     plain = True
                     if unpacked is not None:
