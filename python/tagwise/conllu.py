@@ -13,6 +13,8 @@ from .streams import File, fail, open_text, shown, source_name, writer
 
 CONLLU_COLUMNS = ("word", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 
+_UNSHARED = frozenset(("head", "deps", "misc"))  # short, or seldom the same twice
+
 _RANGE = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})$", re.ASCII)
 _EMPTY_NODE = re.compile(r"(0|[1-9][0-9]{0,8})\.([1-9][0-9]{0,8})$", re.ASCII)
 
@@ -43,34 +45,45 @@ def conllu_sentences(
 ) -> Iterator[Sentence]:
     shared = Shared()
     places = [(n, 1 + CONLLU_COLUMNS.index(n)) for n in names]
-    ids: tuple[str, ...] = ()
+    ids: list[str] = []
     pending: list[str] = []
     doc: str | None = None
     for line, block in blocks(chunks, tidy_tabs):
-        lines = block.split("\n")
-        n_comments = 0
-        while n_comments < len(lines) and lines[n_comments][0] == "#":
-            doc = doc_of(lines[n_comments], doc)
-            n_comments += 1
-        pending += lines[:n_comments]
-        lines = lines[n_comments:]
-        line += n_comments
-        if not lines:
+        while block[:1] == "#":
+            comment, _, block = block.partition("\n")
+            doc = doc_of(comment, doc)
+            pending.append(comment)
+            line += 1
+        if not block:
             continue
-        cells = [row.split("\t") for row in lines]
-        for i, row in enumerate(cells):
-            if len(row) != 10 or "" in row:
-                _bad_conllu_row(name, line + i, lines[i], row)
-        if len(ids) < len(lines):
-            ids = tuple(map(str, range(1, 2 * len(lines) + 1)))
-        cols = list(zip(*cells))
+        # All cells at once, line ends as cells of their own (see conll.Columns.sentence).
+        cells = block.replace("\n", "\t\n\t").split("\t")
+        n = block.count("\n") + 1
+        if len(cells) != 11 * n - 1 or cells[10::11].count("\n") != n - 1 or "" in cells:
+            _bad_conllu_block(name, line, block.split("\n"))
+        if len(ids) < n:
+            ids = list(map(str, range(1, 2 * n + 1)))
         extra: tuple[tuple[int, str], ...] = ()
-        if cols[0] != ids[: len(lines)]:
-            tokens, extra = _split_rows(name, line, lines, cells)
-            cols = list(zip(*tokens))
-        fields = {n: shared.column(cols[i]) for n, i in places}
+        if cells[0::11] == ids[:n]:
+            fields = {}
+            for column, i in places:
+                values = cells[i::11]
+                plain = column in _UNSHARED or values.count("_") == n
+                fields[column] = values if plain else shared.column(values)
+        else:
+            tokens, extra = _split_rows(name, line, block.split("\n"))
+            fields = {column: shared.column([row[i] for row in tokens]) for column, i in places}
         yield Sentence(fields, label, comments=tuple(pending), doc=doc, line=line, rows=extra)
         pending, doc = [], None
+
+
+def _bad_conllu_block(name: str, line: int, lines: list[str]) -> NoReturn:
+    """Say which row is the wrong one."""
+    for i, text in enumerate(lines):
+        cells = text.split("\t")
+        if len(cells) != 10 or "" in cells:
+            _bad_conllu_row(name, line + i, text, cells)
+    fail(name, line, "a sentence that cannot be read", "Check its ten columns.")
 
 
 def _bad_conllu_row(name: str, line: int, text: str, cells: list[str]) -> NoReturn:
@@ -96,13 +109,14 @@ def _bad_conllu_row(name: str, line: int, text: str, cells: list[str]) -> NoRetu
 
 
 def _split_rows(
-    name: str, line: int, lines: list[str], cells: list[list[str]]
+    name: str, line: int, lines: list[str]
 ) -> tuple[list[list[str]], tuple[tuple[int, str], ...]]:
     """Token rows, and the other rows each with the index of the token it precedes."""
     tokens: list[list[str]] = []
     extra: list[tuple[int, str]] = []
     last_range, last_empty, range_line = 0, (0, 0), line
-    for i, row in enumerate(cells):
+    for i, text in enumerate(lines):
+        row = text.split("\t")
         key, n = row[0], len(tokens)
         if key == str(n + 1):
             tokens.append(row)
@@ -120,7 +134,7 @@ def _split_rows(
                 f"Number tokens 1, 2, ... in each sentence (here {n + 1}); a multiword token is "
                 f"{n + 1}-{n + 2}, an empty node {n}.1. A blank line must stand between sentences.",
             )
-        extra.append((n, lines[i]))
+        extra.append((n, text))
     if last_range > len(tokens):
         fail(
             name,
