@@ -19,10 +19,10 @@ use rayon::prelude::*;
 /// An attribute seen this often gets a row.
 const FREQUENT: u32 = 16;
 
-/// One feature of a rare attribute at one token.
+/// One feature of a rare attribute at one token; `run` counts the rare features.
 #[derive(Clone, Copy, Debug)]
 pub struct Rare {
-    pub feature: u32,
+    pub run: u32,
     pub cell: u32,
     pub label: u16,
 }
@@ -141,10 +141,10 @@ impl Nodes {
                     }
                     continue;
                 }
-                let (first, of) = layout.node(a as u32);
+                let (_, of) = layout.node(a as u32);
                 for (i, &label) in of.iter().enumerate() {
                     let cell = out.cell_ptr[cell_of[a] + i] as u32 + used[a];
-                    out.rare.push(Rare { feature: (first + i) as u32, cell, label });
+                    out.rare.push(Rare { run: (cell_of[a] + i) as u32, cell, label });
                     if valued {
                         out.rare_values.push(value);
                     }
@@ -190,6 +190,12 @@ impl Nodes {
         });
     }
 
+    /// Weights of the rare features, run by run.
+    pub fn fill_rare(&self, w: &[f64], rare: &mut [f32]) {
+        let features = self.rare_features.par_iter().with_min_len(8192);
+        features.zip(rare.par_iter_mut()).for_each(|(&feature, x)| *x = w[feature as usize] as f32);
+    }
+
     /// Node scores of position t of a batch, transposed into `psi` ([L], and slack for a whole tile); adds the score of
     /// the gold labels to `gold`.
     #[inline(always)]
@@ -199,7 +205,7 @@ impl Nodes {
         slot: usize,
         active: usize,
         rows: &[Lane],
-        w: &[f64],
+        rare: &[f32],
         psi: &mut [Lane],
         gold: &mut [f64; WIDTH],
         tile: &mut Tile,
@@ -211,7 +217,7 @@ impl Nodes {
             for at in self.rare_ptr[s]..self.rare_ptr[s + 1] {
                 let f = self.rare.get_unchecked(at);
                 let value = if self.rare_values.is_empty() { 1.0 } else { self.rare_values[at] };
-                let x = *w.get_unchecked(f.feature as usize) as f32 * value;
+                let x = *rare.get_unchecked(f.run as usize) * value;
                 tile.0.get_unchecked_mut(f.label as usize / WIDTH)[lane].0[f.label as usize % WIDTH] += x;
             }
             let y = self.gold[s] as usize;

@@ -33,6 +33,7 @@ pub struct Objective {
 struct Memory {
     rows: Vec<Lane>,           // [rows, width] weights of frequent attributes
     gradients: Vec<Vec<Lane>>, // a [rows, width] for each chunk
+    rare: Vec<f32>,            // weights of rare features
     cells: Vec<f32>,
 }
 
@@ -49,6 +50,7 @@ struct Pass<'a> {
     objective: &'a Objective,
     w: &'a [f64],
     rows: &'a [Lane],
+    rare: &'a [f32],
     edges: &'a Edges,
     edge_scores: &'a [f64],
     cells: Shared<'a, f32>,
@@ -116,7 +118,9 @@ impl Objective {
         memory.rows.resize(lanes, Lane::ZERO);
         memory.cells.resize(self.nodes.n_cells(), 0.0);
         memory.gradients.resize_with(self.plan.chunks.len(), Vec::new);
+        memory.rare.resize(self.nodes.rare_features.len(), 0.0);
         self.nodes.fill_rows(w, &mut memory.rows);
+        self.nodes.fill_rare(w, &mut memory.rare);
         let mut edge_scores = layout.edge_scores(w);
         for &e in &self.forbidden {
             edge_scores[e as usize] = f64::NEG_INFINITY;
@@ -126,6 +130,7 @@ impl Objective {
             objective: self,
             w,
             rows: &memory.rows,
+            rare: &memory.rare,
             edges: &edges,
             edge_scores: &edge_scores,
             cells: Shared::new(&mut memory.cells),
@@ -245,7 +250,7 @@ unsafe fn chunk_kernel<S: Simd>(pass: &Pass<'_>, batches: &[Batch], gradient: &m
         let (mut gold, mut log_z) = ([0.0; WIDTH], [0.0; WIDTH]);
         for t in 0..positions {
             let active = batch.active(t);
-            o.nodes.fill::<S>(batch, slot, active, pass.rows, pass.w, &mut work.psi[t * l..], &mut gold, &mut tile);
+            o.nodes.fill::<S>(batch, slot, active, pass.rows, pass.rare, &mut work.psi[t * l..], &mut gold, &mut tile);
             slot += active;
         }
         chain::forward::<S>(&shape, pass.edges, &mut work, &mut log_z);

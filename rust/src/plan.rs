@@ -50,40 +50,33 @@ fn chunk_count(tokens: usize) -> usize {
 }
 
 impl Plan {
-    /// Group sentences (given by the offsets of their first tokens, [N + 1]) by length; empty sentences are left out.
+    /// Cut the sentences (given by the offsets of their first tokens, [N + 1]) into chunks of neighbours with about the
+    /// same number of tokens, and group each chunk's sentences by length. Neighbours share words, and attributes are
+    /// numbered in order of occurrence, so that a chunk works on a small part of the weights. Empty sentences are left
+    /// out.
     pub fn new(offsets: &[usize]) -> Plan {
+        let (n, tokens) = (offsets.len().saturating_sub(1), offsets.last().copied().unwrap_or(0));
         let length = |s: u32| offsets[s as usize + 1] - offsets[s as usize];
-        let mut order: Vec<u32> = (0..offsets.len().saturating_sub(1) as u32).filter(|&s| length(s) > 0).collect();
-        order.sort_by_key(|&s| std::cmp::Reverse(length(s)));
-        let mut slot = 0;
-        let mut batches: Vec<Batch> = order
-            .chunks(WIDTH)
-            .map(|group| {
+        let n_chunks = chunk_count(tokens);
+        let mut plan = Plan::default();
+        let mut first = 0;
+        for chunk in 1..=n_chunks {
+            let goal = tokens * chunk / n_chunks;
+            let end = if chunk == n_chunks { n } else { first + offsets[first..n].partition_point(|&t| t < goal) };
+            let mut order: Vec<u32> = (first as u32..end as u32).filter(|&s| length(s) > 0).collect();
+            order.sort_by_key(|&s| std::cmp::Reverse(length(s)));
+            let begin = plan.batches.len();
+            for group in order.chunks(WIDTH) {
                 let mut lengths = [0; WIDTH];
                 for (to, &s) in lengths.iter_mut().zip(group) {
                     *to = length(s) as u32;
                 }
-                Batch { sentences: group.to_vec(), lengths, slot: 0 }
-            })
-            .collect();
-        // Deal the batches to the chunks in turn, long and short ones alike, so that all chunks are of similar size.
-        let n_chunks = chunk_count(offsets.last().copied().unwrap_or(0)).min(batches.len().max(1));
-        let mut dealt: Vec<Vec<Batch>> = vec![Vec::new(); n_chunks];
-        for (i, batch) in batches.drain(..).enumerate() {
-            let (round, k) = (i / n_chunks, i % n_chunks);
-            dealt[if round % 2 == 0 { k } else { n_chunks - 1 - k }].push(batch);
-        }
-        let mut plan = Plan::default();
-        for chunk in dealt {
-            let begin = plan.batches.len();
-            for mut batch in chunk {
-                batch.slot = slot;
-                slot += batch.lengths.iter().map(|&n| n as usize).sum::<usize>();
-                plan.batches.push(batch);
+                plan.batches.push(Batch { sentences: group.to_vec(), lengths, slot: plan.slots });
+                plan.slots += lengths.iter().map(|&n| n as usize).sum::<usize>();
             }
             plan.chunks.push(begin..plan.batches.len());
+            first = end;
         }
-        plan.slots = slot;
         plan
     }
 
