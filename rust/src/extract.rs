@@ -1,9 +1,10 @@
 //! Tokens x template -> attribute ids. No text is built to look an attribute up.
 //!
 //! Each atom is hashed once per distinct text of its column, and an attribute's key is mixed from its rule's seed and its
-//! atoms' hashes (compositional hashing). A rule that looks at a single token's column is a function of that text alone:
-//! its id is found once per distinct text (`Local`). Only rules that join tokens or columns (`Joint`) are looked up at
-//! every token. Attributes of a token stand in this order: local rules, joint rules, each as the template has them.
+//! atoms' hashes (compositional hashing). A rule that looks at one column of one token is a function of that text alone:
+//! such rules are grouped by what they look at, and a group's ids are found once per distinct text. Only rules that join
+//! tokens or columns are looked up at every token. A token's attributes stand in this order: group by group, then the
+//! joint rules, each as the template has them.
 
 use crate::dataset::{Csr, Dataset};
 use crate::error::Result;
@@ -34,19 +35,28 @@ fn mix(sofar: Key, value: Key) -> Key {
     }
 }
 
-/// A rule whose parts all look at one column of one token.
-struct Local<'a> {
-    rule: &'a Rule,
+/// Rules whose parts all look at one column of the token `offset` away. In the column's table of ids the group has
+/// 1 + rules.len() places in every text's row: how many attributes it makes there, and their ids.
+struct Group<'a> {
     column: usize,
     offset: isize,
-    slot: usize, // its place in the column's table of ids
+    place: usize,
+    rules: Vec<&'a Rule>,
+    pad: bool,
+}
+
+/// A rule that joins tokens or columns. Its parts: column, place in the column's row of `joined`, offset, test.
+struct Joint<'a> {
+    rule: &'a Rule,
+    parts: Vec<(usize, usize, isize, bool)>,
 }
 
 /// The rules of node or of edge attributes.
 #[derive(Default)]
 struct Plan<'a> {
-    local: Vec<Local<'a>>,
-    joint: Vec<&'a Rule>,
+    groups: Vec<Group<'a>>,
+    joint: Vec<Joint<'a>>,
+    width: usize, // most attributes of a token
 }
 
 /// A template laid over tokens: the values of its atoms at every distinct text.
@@ -57,8 +67,10 @@ pub struct Extractor<'a> {
     edge: Plan<'a>,
     place: Vec<(usize, usize)>, // [atoms] column, place in the column's row
     widths: Vec<usize>,         // [columns] atoms of the column
-    slots: Vec<usize>,          // [columns] local rules of the column
+    slots: Vec<usize>,          // [columns] places of the column's groups
     values: Vec<Vec<Key>>,      // [columns] [texts x atoms of the column]
+    shared: Vec<Vec<usize>>,    // [columns] atoms of the column that joint rules use
+    joined: Vec<Vec<Key>>,      // [columns] [texts x shared]: their values alone, close together
     jobs: Jobs,
 }
 
@@ -94,26 +106,47 @@ impl<'a> Extractor<'a> {
         });
         let place = place.collect();
         let mut slots = vec![0; tokens.columns.len()];
+        let mut shared: Vec<Vec<usize>> = vec![Vec::new(); tokens.columns.len()];
         let (mut node, mut edge) = (Plan::default(), Plan::default());
         for rule in &template.rules {
             let plan = if rule.edge { &mut edge } else { &mut node };
-            let column = |part: &Part| template.atoms[part.atom].column;
-            match rule.parts.first() {
-                Some(one)
-                    if !rule.first
-                        && !rule.last
-                        && rule.parts.iter().all(|p| p.offset == one.offset && column(p) == column(one)) =>
-                {
-                    slots[column(one)] += 1;
-                    let slot = slots[column(one)] - 1;
-                    plan.local.push(Local { rule, column: column(one), offset: one.offset, slot });
+            plan.width += 1;
+            match rule.single(&template.atoms) {
+                None => {
+                    let parts = rule.parts.iter().map(|part| {
+                        let column = template.atoms[part.atom].column;
+                        let known = shared[column].iter().position(|&atom| atom == part.atom);
+                        let place = known.unwrap_or_else(|| {
+                            shared[column].push(part.atom);
+                            shared[column].len() - 1
+                        });
+                        (column, place, part.offset, part.test)
+                    });
+                    plan.joint.push(Joint { rule, parts: parts.collect() });
                 }
-                _ => plan.joint.push(rule),
+                Some((column, offset)) => {
+                    match plan.groups.iter_mut().find(|g| (g.column, g.offset) == (column, offset)) {
+                        Some(group) => group.rules.push(rule),
+                        None => plan.groups.push(Group { column, offset, place: 0, rules: vec![rule], pad: false }),
+                    }
+                }
             }
         }
+        for group in node.groups.iter_mut().chain(&mut edge.groups) {
+            group.pad = group.rules.iter().any(|r| r.pad);
+            group.place = slots[group.column];
+            slots[group.column] += 1 + group.rules.len();
+        }
         let jobs = Jobs::new(threads, tokens.tokens());
-        let mut it = Extractor { template, tokens, node, edge, place, widths, slots, values: Vec::new(), jobs };
+        let (values, joined) = (Vec::new(), Vec::new());
+        let mut it = Extractor { template, tokens, node, edge, place, widths, slots, values, shared, joined, jobs };
         it.values = (0..tokens.columns.len()).map(|c| it.values_of(c)).collect();
+        it.joined = (0..tokens.columns.len())
+            .map(|c| {
+                let rows = it.values[c].chunks_exact(it.widths[c].max(1));
+                rows.flat_map(|row| it.shared[c].iter().map(|&atom| row[it.place[atom].1])).collect()
+            })
+            .collect();
         it
     }
 
@@ -172,12 +205,38 @@ impl<'a> Extractor<'a> {
         present(key)
     }
 
-    /// Key of a local rule at a distinct text of its column.
+    /// The same for a joint rule.
     #[inline]
-    fn local_key(&self, local: &Local<'_>, text: usize) -> Key {
-        let row = &self.values[local.column][text * self.widths[local.column]..];
-        let mut key = local.rule.seed;
-        for part in &local.rule.parts {
+    fn joint_key(&self, joint: &Joint<'_>, begin: usize, t: usize, length: usize) -> Key {
+        let rule = joint.rule;
+        if (rule.first && t > 0) || (rule.last && t + 1 < length) || (rule.edge && t == 0) {
+            return ABSENT;
+        }
+        let mut key = rule.seed;
+        for &(column, place, offset, test) in &joint.parts {
+            let at = t as isize + offset;
+            let value = if at >= 0 && at < length as isize {
+                let text = self.tokens.columns[column].cells[begin + at as usize] as usize;
+                self.joined[column][text * self.shared[column].len() + place]
+            } else if rule.pad && !test {
+                outside(distance(at, length))
+            } else {
+                return ABSENT;
+            };
+            if value.key == ABSENT.key {
+                return ABSENT;
+            }
+            key = mix(key, value);
+        }
+        present(key)
+    }
+
+    /// Key of a rule of a group at a distinct text of its column.
+    #[inline]
+    fn group_key(&self, rule: &Rule, column: usize, text: usize) -> Key {
+        let row = &self.values[column][text * self.widths[column]..];
+        let mut key = rule.seed;
+        for part in &rule.parts {
             let value = row[self.place[part.atom].1];
             if value.key == ABSENT.key {
                 return ABSENT;
@@ -230,11 +289,11 @@ impl<'a> Extractor<'a> {
         let known: Vec<Vec<u32>> = (0..self.tokens.columns.len()).map(|c| self.known(c, vocab)).collect();
         let pieces = self.jobs.map(self.sentence_chunks(), |sentences| {
             let (mut node, mut edge) = (Csr::default(), Csr::default());
-            let mut keys = Vec::new();
+            let mut room = Room::default();
             for s in sentences {
-                self.look_up(&self.node, s, vocab, &known, &mut keys, &mut node);
+                self.look_up(&self.node, s, vocab, &known, &mut room, &mut node);
                 if !self.edge.is_empty() {
-                    self.look_up(&self.edge, s, vocab, &known, &mut keys, &mut edge);
+                    self.look_up(&self.edge, s, vocab, &known, &mut room, &mut edge);
                 }
             }
             (node, edge)
@@ -247,72 +306,75 @@ impl<'a> Extractor<'a> {
         data
     }
 
-    /// Ids of the local rules of a column at every distinct text.
+    /// Rows of the groups of a column at every distinct text: how many attributes, and their ids.
     fn known(&self, column: usize, vocab: &Vocab) -> Vec<u32> {
-        let local: Vec<_> = self.node.local.iter().chain(&self.edge.local).filter(|l| l.column == column).collect();
+        let slots = self.slots[column];
+        let groups = || self.node.groups.iter().chain(&self.edge.groups).filter(|g| g.column == column);
         let parts = self.jobs.map(chunks(self.tokens.columns[column].texts()), |range| {
-            let mut ids = vec![NONE; range.len() * self.slots[column]];
-            let mut keys = vec![0; self.slots[column]];
-            for (text, row) in range.zip(ids.chunks_exact_mut(self.slots[column].max(1))) {
-                for l in &local {
-                    keys[l.slot] = self.local_key(l, text).key;
+            let mut rows = Vec::with_capacity(range.len() * slots);
+            let (mut keys, mut ids) = (Vec::new(), Vec::new());
+            for text in range {
+                keys.clear();
+                for group in groups() {
+                    keys.extend(group.rules.iter().map(|rule| self.group_key(rule, column, text).key));
                 }
-                for (id, &key) in row.iter_mut().zip(&keys) {
-                    if key != ABSENT.key {
-                        *id = vocab.get(key);
-                    }
+                vocab.get_many(&keys, &mut ids);
+                let mut rest = &ids[..];
+                for group in groups() {
+                    let found;
+                    (found, rest) = rest.split_at(group.rules.len());
+                    let place = rows.len();
+                    rows.push(0);
+                    rows.extend(found.iter().filter(|&&id| id != NONE));
+                    rows[place] = (rows.len() - place - 1) as u32;
+                    rows.resize(place + 1 + group.rules.len(), NONE);
                 }
             }
-            ids
+            rows
         });
         parts.concat()
     }
 
-    fn look_up(
-        &self,
-        plan: &Plan<'_>,
-        s: usize,
-        vocab: &Vocab,
-        known: &[Vec<u32>],
-        keys: &mut Vec<u64>,
-        rows: &mut Csr,
-    ) {
+    /// Append the rows of one sentence's tokens. Ids are written whole and kept by moving on: no branch on what is known.
+    fn look_up(&self, plan: &Plan<'_>, s: usize, vocab: &Vocab, known: &[Vec<u32>], room: &mut Room, rows: &mut Csr) {
         let (begin, end) = (self.tokens.sentences[s], self.tokens.sentences[s + 1]);
         let length = end - begin;
-        keys.clear();
+        let joint = plan.joint.len();
+        room.keys.clear();
         for t in 0..length {
-            keys.extend(plan.joint.iter().map(|rule| self.key(rule, begin, t, length).key));
+            room.keys.extend(plan.joint.iter().map(|joint| self.joint_key(joint, begin, t, length).key));
         }
-        rows.ids.reserve(length * (plan.local.len() + plan.joint.len()));
+        vocab.get_many(&room.keys, &mut room.ids);
+        let ids = &mut rows.ids;
+        let mut at = ids.len();
+        ids.resize(at + length * plan.width, NONE);
         for t in 0..length {
-            for local in &plan.local {
-                let at = t as isize + local.offset;
-                let id = if at >= 0 && at < length as isize {
-                    if local.rule.edge && t == 0 {
-                        continue;
-                    }
-                    let text = self.tokens.columns[local.column].cells[begin + at as usize] as usize;
-                    known[local.column][text * self.slots[local.column] + local.slot]
-                } else {
-                    match self.key(local.rule, begin, t, length).key {
-                        0 => continue,
-                        key => vocab.get(key),
-                    }
-                };
-                if id != NONE {
-                    rows.ids.push(id);
+            for group in &plan.groups {
+                let place = t as isize + group.offset;
+                if group.rules[0].edge && t == 0 {
+                    continue;
                 }
-            }
-            for &key in &keys[t * plan.joint.len()..(t + 1) * plan.joint.len()] {
-                if key != ABSENT.key {
-                    let id = vocab.get(key);
-                    if id != NONE {
-                        rows.ids.push(id);
+                if place >= 0 && place < length as isize {
+                    let text = self.tokens.columns[group.column].cells[begin + place as usize] as usize;
+                    let row = &known[group.column][text * self.slots[group.column] + group.place..];
+                    let n = group.rules.len();
+                    ids[at..at + n].copy_from_slice(&row[1..=n]);
+                    at += row[0] as usize;
+                } else if group.pad {
+                    for rule in &group.rules {
+                        let key = self.key(rule, begin, t, length).key;
+                        ids[at] = if key == ABSENT.key { NONE } else { vocab.get(key) };
+                        at += usize::from(ids[at] != NONE);
                     }
                 }
             }
-            rows.end_row();
+            for &id in &room.ids[t * joint..(t + 1) * joint] {
+                ids[at] = id;
+                at += usize::from(id != NONE);
+            }
+            rows.ptr.push(at);
         }
+        ids.truncate(at);
     }
 
     /// The dataset of a growing vocabulary: ids in order of first occurrence.
@@ -320,68 +382,71 @@ impl<'a> Extractor<'a> {
         let mut known: Vec<Vec<u32>> =
             self.tokens.columns.iter().zip(&self.slots).map(|(c, &slots)| vec![NONE; c.texts() * slots]).collect();
         let mut data = Dataset { sentences: self.tokens.sentences.clone(), ..Dataset::default() };
+        let mut keys = Vec::new();
         for bounds in self.tokens.sentences.windows(2) {
-            let (begin, length) = (bounds[0], bounds[1] - bounds[0]);
-            for t in 0..length {
-                self.intern(&self.node, begin, t, length, vocab, &mut known, &mut data.node)?;
-                if !self.edge.is_empty() {
-                    self.intern(&self.edge, begin, t, length, vocab, &mut known, &mut data.edge)?;
-                }
+            let at = (bounds[0], bounds[1] - bounds[0]);
+            self.intern(&self.node, at, vocab, &mut known, &mut keys, &mut data.node)?;
+            if !self.edge.is_empty() {
+                self.intern(&self.edge, at, vocab, &mut known, &mut keys, &mut data.edge)?;
             }
         }
         Ok(data)
     }
 
-    #[allow(clippy::too_many_arguments)]
+    /// Append the rows of the sentence of `length` tokens at `begin`, adding what is new to the vocabulary.
     fn intern(
         &self,
         plan: &Plan<'_>,
-        begin: usize,
-        t: usize,
-        length: usize,
+        (begin, length): (usize, usize),
         vocab: &mut Vocab,
         known: &mut [Vec<u32>],
+        keys: &mut Vec<Key>,
         rows: &mut Csr,
     ) -> Result<()> {
-        for local in &plan.local {
-            let at = t as isize + local.offset;
-            if at >= 0 && at < length as isize && !(local.rule.edge && t == 0) {
-                let text = self.tokens.columns[local.column].cells[begin + at as usize] as usize;
-                let id = &mut known[local.column][text * self.slots[local.column] + local.slot];
-                if *id != NONE {
-                    vocab.count(*id);
-                    rows.ids.push(*id);
+        keys.clear();
+        for t in 0..length {
+            keys.extend(plan.joint.iter().map(|joint| self.joint_key(joint, begin, t, length)));
+        }
+        vocab.warm(keys);
+        let mut keys = keys.iter();
+        for t in 0..length {
+            for group in &plan.groups {
+                let place = t as isize + group.offset;
+                if group.rules[0].edge && t == 0 {
                     continue;
                 }
-                let key = self.local_key(local, text);
-                if key.key != ABSENT.key {
-                    *id = vocab.intern(key, |out| self.render(local.rule, begin, t, length, out))?;
-                    rows.ids.push(*id);
+                if place >= 0 && place < length as isize {
+                    let text = self.tokens.columns[group.column].cells[begin + place as usize] as usize;
+                    let row = &mut known[group.column][text * self.slots[group.column] + group.place..];
+                    if row[0] == NONE {
+                        row[0] = 0;
+                        for rule in &group.rules {
+                            let key = self.group_key(rule, group.column, text);
+                            if key.key != ABSENT.key {
+                                row[0] += 1;
+                                row[row[0] as usize] =
+                                    vocab.intern(key, |out| self.render(rule, begin, t, length, out))?;
+                            }
+                        }
+                    } else {
+                        row[1..=row[0] as usize].iter().for_each(|&id| vocab.count(id));
+                    }
+                    rows.ids.extend_from_slice(&row[1..=row[0] as usize]);
+                } else if group.pad {
+                    for rule in &group.rules {
+                        let key = self.key(rule, begin, t, length);
+                        if key.key != ABSENT.key {
+                            rows.ids.push(vocab.intern(key, |out| self.render(rule, begin, t, length, out))?);
+                        }
+                    }
                 }
-            } else {
-                self.intern_one(local.rule, begin, t, length, vocab, rows)?;
             }
-        }
-        for rule in &plan.joint {
-            self.intern_one(rule, begin, t, length, vocab, rows)?;
-        }
-        rows.end_row();
-        Ok(())
-    }
-
-    #[inline]
-    fn intern_one(
-        &self,
-        rule: &Rule,
-        begin: usize,
-        t: usize,
-        length: usize,
-        vocab: &mut Vocab,
-        rows: &mut Csr,
-    ) -> Result<()> {
-        let key = self.key(rule, begin, t, length);
-        if key.key != ABSENT.key {
-            rows.ids.push(vocab.intern(key, |out| self.render(rule, begin, t, length, out))?);
+            for (joint, &key) in plan.joint.iter().zip(keys.by_ref()) {
+                if key.key != ABSENT.key {
+                    rows.ids.push(vocab.intern(key, |out| self.render(joint.rule, begin, t, length, out))?);
+                }
+            }
+            rows.end_row();
         }
         Ok(())
     }
@@ -402,8 +467,15 @@ impl<'a> Extractor<'a> {
 
 impl Plan<'_> {
     fn is_empty(&self) -> bool {
-        self.local.is_empty() && self.joint.is_empty()
+        self.width == 0
     }
+}
+
+/// Keys and ids of one sentence's joint rules, kept between sentences.
+#[derive(Default)]
+struct Room {
+    keys: Vec<u64>,
+    ids: Vec<u32>,
 }
 
 /// No value hashes to the mark of absence.

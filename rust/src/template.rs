@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::text::Function;
 use crate::vocab::{hash, Key};
 
-/// A value of a token: functions of one column's text. `test`: it is only asked whether there is a value.
+/// A value of a token: functions of one column's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Atom {
     pub column: usize,
@@ -38,6 +38,15 @@ pub struct Rule {
     /// Only at the first, only at the last token.
     pub first: bool,
     pub last: bool,
+}
+
+impl Rule {
+    /// Column and offset that every part looks at, where they are the same for all and the position does not matter.
+    pub fn single(&self, atoms: &[Atom]) -> Option<(usize, isize)> {
+        let place = |p: &Part| (atoms[p.atom].column, p.offset);
+        let one = self.parts.first().map(place).filter(|_| !self.first && !self.last)?;
+        self.parts.iter().all(|p| place(p) == one).then_some(one)
+    }
 }
 
 /// Compiled templates.

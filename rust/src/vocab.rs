@@ -165,6 +165,28 @@ impl Vocab {
         }
     }
 
+    /// Ids of many keys; 0 stands for no key. The first slots are read for all before any is looked into, so that the
+    /// memory's latencies overlap.
+    pub fn get_many(&self, keys: &[u64], ids: &mut Vec<u32>) {
+        let mask = self.table.len().wrapping_sub(1);
+        ids.clear();
+        ids.extend(keys.iter().map(|&key| self.table.get(key as usize & mask).copied().unwrap_or(NONE)));
+        for (id, &key) in ids.iter_mut().zip(keys) {
+            if key == 0 {
+                *id = NONE;
+            } else if *id != NONE && self.keys[*id as usize] != key {
+                *id = self.get(key);
+            }
+        }
+    }
+
+    /// Bring the slots of these keys into the cache before they are interned one by one.
+    pub fn warm(&self, keys: &[Key]) {
+        let mask = self.table.len().wrapping_sub(1);
+        let slots = keys.iter().map(|key| self.table.get(key.key as usize & mask).copied().unwrap_or(NONE));
+        std::hint::black_box(slots.fold(0, |a, b| a ^ b));
+    }
+
     /// Text of an attribute as it was first seen.
     pub fn text(&self, id: u32) -> Option<&str> {
         let id = id as usize;
