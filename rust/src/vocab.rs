@@ -77,6 +77,9 @@ impl Vocab {
         if table.iter().any(|&id| id != NONE && id as usize >= n) {
             return bad("its table names an unknown attribute");
         }
+        if table.iter().filter(|&&id| id != NONE).count() != n {
+            return bad("its table does not name every attribute once");
+        }
         Ok(Vocab { keys, table, text, text_end, locked: true, ..Vocab::default() })
     }
 
@@ -109,6 +112,45 @@ impl Vocab {
         &self.counts
     }
 
+    /// Count one more occurrence of a known attribute.
+    #[inline]
+    pub fn count(&mut self, id: u32) {
+        if let Some(count) = self.counts.get_mut(id as usize) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// What only growth needs: the second hash and the count of each attribute; empty once locked.
+    pub fn growth(&self) -> (&[u64], &[u32]) {
+        (&self.checks, &self.counts)
+    }
+
+    /// Let a vocabulary restored from its arrays grow on.
+    pub fn unlock(mut self, checks: Vec<u64>, counts: Vec<u32>) -> Result<Vocab> {
+        if checks.len() != self.len() || counts.len() != self.len() {
+            return Err(Error::Value(format!(
+                "{} checks and {} counts for {} attributes; pass the arrays of one vocabulary",
+                checks.len(),
+                counts.len(),
+                self.len()
+            )));
+        }
+        if self.table.len() < 1024 {
+            self.rehash(1024);
+        }
+        (self.checks, self.counts, self.locked) = (checks, counts, false);
+        Ok(self)
+    }
+
+    /// Id of the attribute with this text, however its key was made; looks through all texts. NONE if there is none.
+    pub fn find(&self, text: &str) -> u32 {
+        let id = self.get(Key::lookup(text));
+        if id != NONE && self.text(id) == Some(text) {
+            return id;
+        }
+        (0..self.len() as u32).find(|&id| self.text(id) == Some(text)).unwrap_or(NONE)
+    }
+
     /// Id of a key, or NONE.
     #[inline]
     pub fn get(&self, key: u64) -> u32 {
@@ -121,6 +163,28 @@ impl Vocab {
                 _ => slot = (slot + 1) & mask,
             }
         }
+    }
+
+    /// Ids of many keys; 0 stands for no key. The first slots are read for all before any is looked into, so that the
+    /// memory's latencies overlap.
+    pub fn get_many(&self, keys: &[u64], ids: &mut Vec<u32>) {
+        let mask = self.table.len().wrapping_sub(1);
+        ids.clear();
+        ids.extend(keys.iter().map(|&key| self.table.get(key as usize & mask).copied().unwrap_or(NONE)));
+        for (id, &key) in ids.iter_mut().zip(keys) {
+            if key == 0 {
+                *id = NONE;
+            } else if *id != NONE && self.keys[*id as usize] != key {
+                *id = self.get(key);
+            }
+        }
+    }
+
+    /// Bring the slots of these keys into the cache before they are interned one by one.
+    pub fn warm(&self, keys: &[Key]) {
+        let mask = self.table.len().wrapping_sub(1);
+        let slots = keys.iter().map(|key| self.table.get(key.key as usize & mask).copied().unwrap_or(NONE));
+        std::hint::black_box(slots.fold(0, |a, b| a ^ b));
     }
 
     /// Text of an attribute as it was first seen.
@@ -196,11 +260,11 @@ impl Vocab {
         let mut map = vec![NONE; self.len()];
         let mut small = Vocab { locked: self.locked, ..Vocab::default() };
         let grown = !self.counts.is_empty();
-        for old in 0..self.len() {
+        for (old, new) in map.iter_mut().enumerate() {
             if !keep(old as u32) {
                 continue;
             }
-            map[old] = small.keys.len() as u32;
+            *new = small.keys.len() as u32;
             let begin = if old == 0 { 0 } else { self.text_end[old - 1] as usize };
             small.text.to_mut().extend_from_slice(&self.text[begin..self.text_end[old] as usize]);
             let end = small.text.len() as u64;

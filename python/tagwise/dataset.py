@@ -1,0 +1,113 @@
+"""Attributes -> ids: a Vocabulary (grows, then locked) and a Dataset (flat CSR, offsets, gold labels).
+
+>>> vocab, data = build([["The", "dog"]], features="S1")
+>>> vocab.texts(), data.n_tokens
+(['word[0]=The', 'word[0]=dog'], 2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagwise._core import NO_LABEL, Dataset, Vocabulary, prune
+from tagwise.errors import CorpusError, ParameterError
+from tagwise.features import recipe_for
+
+__all__ = [
+    "NO_LABEL",
+    "Dataset",
+    "Vocabulary",
+    "build",
+    "collect_labels",
+    "encode_labels",
+    "prune",
+    "with_labels",
+]
+
+#: Label ids are 16 bits wide, and the last one marks a token without a label.
+MAX_LABELS = NO_LABEL - 1
+
+
+def build(
+    X: Any, features: Any = "default", min_count: int = 1, n_jobs: int | None = None
+) -> tuple[Vocabulary, Dataset]:
+    """Vocabulary and dataset of sentences of any kind, without attributes seen fewer than min_count times.
+
+    The vocabulary still grows; lock it before other sentences are encoded with it.
+    """
+    if min_count < 1:
+        raise ParameterError(f"min_count={min_count}; expected 1 (keep every attribute) or more")
+    vocab = Vocabulary()
+    data = recipe_for(features, X).encode(X, vocab, n_jobs)
+    return vocab, prune(vocab, data, min_count) if min_count > 1 else data
+
+
+def collect_labels(y: Iterable[Sequence[str]]) -> list[str]:
+    """The labels that occur, in order of first occurrence.
+
+    >>> collect_labels([["B", "O"], ["I", "O"]])
+    ['B', 'O', 'I']
+    """
+    labels: dict[str, None] = {}
+    for s, sentence in enumerate(y):
+        if isinstance(sentence, str):
+            raise CorpusError(f"sentence {s} (y[{s}]) is a string, expected a list of labels, one a token")
+        labels.update(dict.fromkeys(sentence))
+    for label in labels:
+        if not isinstance(label, str):
+            raise CorpusError(
+                f"the label {label!r} is {type(label).__name__}, expected a string; convert it with str()"
+            )
+    if len(labels) > MAX_LABELS:
+        raise CorpusError(f"{len(labels)} labels, more than {MAX_LABELS}; is the label column the right one?")
+    return list(labels)
+
+
+def encode_labels(
+    y: Iterable[Sequence[str]], labels: Sequence[str], unknown: bool = False
+) -> NDArray[np.uint16]:
+    """Ids of the labels of all tokens, one sentence after the other; [tokens].
+
+    unknown: give a label that is not listed NO_LABEL instead of refusing it.
+
+    >>> encode_labels([["B", "O"], ["O"]], ["O", "B"]).tolist()
+    [1, 0, 0]
+    """
+    index = {label: i for i, label in enumerate(labels)}
+    if unknown:
+        return np.fromiter(
+            (index.get(label, NO_LABEL) for sentence in y for label in sentence), dtype=np.uint16
+        )
+    y = y if isinstance(y, Sequence) else list(y)
+    try:
+        return np.fromiter((index[label] for sentence in y for label in sentence), dtype=np.uint16)
+    except KeyError as error:
+        for s, sentence in enumerate(y):
+            for t, label in enumerate(sentence):
+                if label not in index:
+                    raise CorpusError(
+                        f"sentence {s}, token {t}: the label {label!r} is none of the {len(index)} known; "
+                        "it does not occur in the training data"
+                    ) from None
+        raise CorpusError(f"unknown label {error.args[0]!r}") from None
+
+
+def with_labels(
+    data: Dataset, y: Sequence[Sequence[str]], labels: Sequence[str], unknown: bool = False
+) -> Dataset:
+    """The dataset with these gold labels; a sentence with too many or too few is named."""
+    lengths = np.diff(data.offsets.astype(np.int64))
+    if len(y) != len(lengths):
+        raise CorpusError(
+            f"{len(y)} sentences of labels for {len(lengths)} sentences of tokens; X and y must match"
+        )
+    for s, (length, sentence) in enumerate(zip(lengths.tolist(), y)):
+        if len(sentence) != length:
+            raise CorpusError(
+                f"sentence {s} has {length} tokens and {len(sentence)} labels; every token needs one"
+            )
+    return data.with_gold(encode_labels(y, labels, unknown))

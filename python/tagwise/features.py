@@ -1,0 +1,438 @@
+"""Sentences -> attributes: named sets (S1, S2, S3, default), templates, any function, or attributes as given.
+
+`resolve` turns what a user writes into a `Recipe`; a recipe encodes sentences and goes into the model file.
+Templates (`docs/templates.md`) run natively over whole corpora; a function is called once per sentence.
+
+>>> recipe = resolve("word[-1..0] & word[0].suffix(2)", ["word"])
+>>> recipe.render(["The", "dog"])[1]
+['word[-1]=The & word[0].suffix(2)=og', 'word[0]=dog & word[0].suffix(2)=og']
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from tagwise._core import Dataset, Template, Vocabulary, encode_attributes, encode_tokens
+from tagwise.errors import CorpusError, ParameterError, TemplateError
+
+__all__ = [
+    "SETS",
+    "Function",
+    "Kind",
+    "Recipe",
+    "columns_of",
+    "kind_of",
+    "recipe_for",
+    "resolve",
+    "template_text",
+]
+
+Kind = Literal["columns", "tokens", "attributes"]
+Function = Callable[[Any], Sequence[Any]]
+
+DEFAULT_COLUMN = "word"
+
+
+# --- named sets ---------------------------------------------------------------------------------------------
+
+
+def _quote(column: str) -> str:
+    """A column name as the template language writes it.
+
+    >>> _quote("word"), _quote("my pos")
+    ('word', '"my pos"')
+    """
+    if re.fullmatch(r"[^\W\d]\w*", column):
+        return column
+    return '"' + column.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _s1(columns: Sequence[str], window: int = 0) -> str:
+    """The word; the previous label comes with every model."""
+    return f"{_quote(columns[0])}[0]\n"
+
+
+def _s3(columns: Sequence[str], window: int = 1) -> str:
+    """Spelling of every word at most `window` away (math: S2's observations in a window of half-width w)."""
+    word = _quote(columns[0])
+    near = f"{word}[{-window}..{window}]" if window else f"{word}[0]"
+    lines = [near, f"{near}.suffix(1..3)", f"{near}.initial", f"{near}.is_upper?", f"{near}.has_hyphen?"]
+    for offset in range(-window, window + 1):
+        lines.append(f"{word}[{offset}].is_capitalized? & {word}[{offset}].has_dot?")
+    return "\n".join(lines) + "\n"
+
+
+def _s2(columns: Sequence[str], window: int = 0) -> str:
+    """The word and its spelling: last 1-3 letters, class of the first, capital and dot, all caps, hyphen."""
+    return _s3(columns, 0)
+
+
+def _default(columns: Sequence[str], window: int = 2) -> str:
+    """A rich set for tagging, chunking and entities; columns beside the word (POS, chunk) join in."""
+    word = _quote(columns[0])
+    text = _DEFAULT.replace("word[", f"{word}[").replace("WINDOW", str(window))
+    for column in columns[1:]:
+        text += _DEFAULT_COLUMN.replace("pos[", f"{_quote(column)}[").replace("word[", f"{word}[")
+    return text
+
+
+_DEFAULT = """\
+bias
+first
+last
+word[-WINDOW..WINDOW].lower
+word[0]
+word[0].lower.prefix(1..4)
+word[0].lower.suffix(1..4)
+word[-1,1].lower.suffix(1..3)
+word[-1..1].short_shape
+word[0].shape
+word[0].is_capitalized?
+first & word[0].is_capitalized?
+word[0].has_digit?
+word[0].has_hyphen?
+word[-1].lower & word[0].lower
+word[0].lower & word[1].lower
+word[-1].short_shape & word[0].short_shape
+word[0].short_shape & word[1].short_shape
+"""
+
+_DEFAULT_COLUMN = """\
+pos[-2..2]
+pos[-2] & pos[-1]
+pos[-1] & pos[0]
+pos[0] & pos[1]
+pos[1] & pos[2]
+pos[-1] & pos[0] & pos[1]
+pos[0] & word[0].lower
+"""
+
+#: Named sets: what makes the template text from the columns and the half-width of the window.
+SETS: dict[str, Callable[..., str]] = {"S1": _s1, "S2": _s2, "S3": _s3, "default": _default}
+
+
+def template_text(name: str, columns: Sequence[str] = (DEFAULT_COLUMN,)) -> str:
+    """Template text of a named set, `S3(window=2)` style parameters included.
+
+    >>> print(template_text("S1"), end="")
+    word[0]
+    """
+    match = re.fullmatch(r"\s*(\w+)\s*(?:\(\s*(?:window\s*=\s*)?(\d+)?\s*\))?\s*", name)
+    if match is None or match[1] not in SETS:
+        raise TemplateError(
+            f"no feature set {name!r}; there are {', '.join(SETS)}, or write a template such as word[0]"
+        )
+    if match[2] is None:
+        return SETS[match[1]](columns)
+    if match[1] in ("S1", "S2"):
+        raise TemplateError(
+            f"{match[1]} looks at the current word alone; for a window use S3(window={match[2]})"
+        )
+    if int(match[2]) > 50:
+        raise TemplateError(f"window={match[2]} is wider than 50 words; choose a smaller half-width")
+    return SETS[match[1]](columns, int(match[2]))
+
+
+# --- what X is ----------------------------------------------------------------------------------------------
+
+
+def kind_of(X: Iterable[Any]) -> Kind | None:
+    """What the sentences of X are, judged by the first that is not empty; None where all are.
+
+    "columns": a Corpus, or mappings of column -> values; "tokens": lists of strings; "attributes": lists of
+    tokens that are lists or dicts of attributes.
+
+    >>> kind_of([["The", "dog"]]), kind_of([[["w=The"], {"w": "dog"}]]), kind_of([])
+    ('tokens', 'attributes', None)
+    """
+    if isinstance(X, (str, bytes, Mapping)):
+        raise CorpusError(
+            f"X is a list of sentences, found {type(X).__name__}; put a single sentence into a list"
+        )
+    for s, sentence in enumerate(X):
+        if hasattr(sentence, "fields") or isinstance(sentence, Mapping):
+            return "columns"
+        if isinstance(sentence, (str, bytes)) or not isinstance(sentence, Iterable):
+            raise CorpusError(
+                f"sentence {s} (X[{s}]) is {type(sentence).__name__}, expected a list of tokens; "
+                "put a single sentence into a list"
+            )
+        for token in sentence:
+            return "tokens" if isinstance(token, str) else "attributes"
+    return None
+
+
+def columns_of(X: Any) -> tuple[str, ...]:
+    """Columns that features may look at: a Corpus's but its label, the keys of mappings, else word alone."""
+    columns = getattr(X, "columns", None)
+    if columns is not None:
+        label = getattr(X, "label", None)
+        return tuple(c for c in columns if c != label)
+    for sentence in X:
+        fields = _fields(sentence)
+        if fields is not None:
+            return tuple(fields)
+        break
+    return (DEFAULT_COLUMN,)
+
+
+def _fields(sentence: Any) -> Mapping[str, Sequence[str]] | None:
+    fields = sentence if isinstance(sentence, Mapping) else getattr(sentence, "fields", None)
+    return fields if isinstance(fields, Mapping) else None
+
+
+# --- recipes ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How sentences become attributes: a template over columns, a function, or attributes as they are given.
+
+    kind: "template" | "function" | "attributes"; name: what the user asked for; columns: those the template
+    looks at; token_column: the column that a plain list of tokens stands for.
+    """
+
+    kind: Literal["template", "function", "attributes"]
+    name: str
+    text: str = ""
+    columns: tuple[str, ...] = ()
+    token_column: str = DEFAULT_COLUMN
+    function: Function | None = field(default=None, compare=False)
+    _compiled: Template | None = field(default=None, compare=False, repr=False)
+
+    @staticmethod
+    def of_template(text: str, columns: Sequence[str], name: str = "") -> Recipe:
+        """Recipe of a template over these columns; the first is the token itself."""
+        compiled = Template(text, list(columns))
+        used = compiled.used_columns or [columns[0]]
+        if used != list(columns):
+            compiled = Template(text, used)
+        return Recipe("template", name or text, text, tuple(used), columns[0], None, compiled)
+
+    @property
+    def template(self) -> Template:
+        """The compiled template."""
+        if self._compiled is None:
+            raise TemplateError(f"features {self.name!r} are not a template; only templates have one")
+        return self._compiled
+
+    @property
+    def has_edges(self) -> bool:
+        """Whether it makes edge attributes."""
+        return self._compiled is not None and self._compiled.has_edges
+
+    def encode(self, X: Any, vocab: Vocabulary, n_jobs: int | None = 1) -> Dataset:
+        """Dataset of the sentences: a growing vocabulary gets new attributes, a locked one drops them.
+
+        n_jobs: threads, None for all cores; the result does not depend on it.
+        """
+        if self.kind == "template":
+            jobs = os.cpu_count() or 1 if n_jobs is None else max(1, n_jobs)
+            return encode_tokens(self.template, vocab, self._columns(X), jobs)
+        if self.kind == "function":
+            return encode_attributes(vocab, self._call(X))
+        if kind_of(X) in ("tokens", "columns"):
+            raise CorpusError(
+                "X holds tokens, but these features are attributes as given (lists or dicts a token); "
+                "make them the same way here"
+            )
+        return encode_attributes(vocab, X)
+
+    def render(self, sentence: Any) -> list[list[str]]:
+        """Attribute texts of each token of one sentence, for people to read.
+
+        >>> resolve("S1", ["word"]).render(["a", "b"])
+        [['word[0]=a'], ['word[0]=b']]
+        """
+        if self.kind == "template":
+            return self.template.render(self._columns([sentence])[0])
+        vocab = Vocabulary()
+        data = self.encode([sentence], vocab)
+        ptr, ids, _ = data.node()
+        texts = vocab.texts()
+        return [[texts[i] for i in ids[ptr[t] : ptr[t + 1]]] for t in range(data.n_tokens)]
+
+    def _columns(self, X: Any) -> list[tuple[Sequence[str], ...]]:
+        """The columns of every sentence, as the template orders them."""
+        kind = kind_of(X)
+        if kind == "attributes":
+            raise CorpusError(
+                f"X holds attributes (lists or dicts a token), but features {self.name!r} look at tokens; "
+                "pass lists of strings or a Corpus"
+            )
+        if kind != "columns":
+            if self.columns != (self.token_column,):
+                raise CorpusError(
+                    f"features {self.name!r} look at columns {', '.join(self.columns)}, but X holds only tokens; "
+                    "pass a Corpus, or mappings of column -> values"
+                )
+            return [(sentence,) for sentence in X]
+        sentences = []
+        for s, sentence in enumerate(X):
+            fields = _fields(sentence)
+            if fields is None:
+                raise CorpusError(
+                    f"sentence {s} has no columns, unlike those before it; do not mix kinds of sentences"
+                )
+            try:
+                sentences.append(tuple(fields[c] for c in self.columns))
+            except KeyError as missing:
+                raise CorpusError(
+                    f"sentence {s} has no column {missing.args[0]!r}, which the features look at; "
+                    f"its columns are {', '.join(map(str, fields))}"
+                ) from None
+        return sentences
+
+    def _call(self, X: Any) -> list[Sequence[Any]]:
+        """The function's attributes of every sentence, one entry a token."""
+        function = self.function
+        if function is None:
+            raise ParameterError(
+                f"the feature function {self.name!r} is not loaded; import it and resolve it again"
+            )
+        rows = []
+        for s, sentence in enumerate(X):
+            row = function(sentence)
+            if not isinstance(row, Sequence) or isinstance(row, (str, bytes)):
+                row = list(row)
+            fields = _fields(sentence)
+            length = len(next(iter(fields.values()), ())) if fields is not None else len(sentence)
+            if len(row) != length:
+                raise CorpusError(
+                    f"sentence {s} has {length} tokens, but {self.name} returned attributes for {len(row)}; "
+                    "a feature function takes a sentence and returns one list or dict of attributes a token"
+                )
+            rows.append(row)
+        return rows
+
+    def to_json(self) -> dict[str, Any]:
+        """What a model file keeps; a function is kept by its import path."""
+        if self.kind == "template":
+            return {
+                "kind": "template",
+                "name": self.name,
+                "template": self.text,
+                "columns": list(self.columns),
+                "token_column": self.token_column,
+            }
+        if self.kind == "function":
+            return {"kind": "function", "function": _path_of(self.function, self.name)}
+        return {"kind": "attributes"}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Recipe:
+        """Recipe from what `to_json` made; a function is imported."""
+        kind = data.get("kind")
+        if kind == "template":
+            recipe = Recipe.of_template(data["template"], data["columns"], data["name"])
+            compiled, columns = recipe.template, tuple(data["columns"])
+            return Recipe("template", recipe.name, recipe.text, columns, data["token_column"], None, compiled)
+        if kind == "function":
+            return Recipe("function", data["function"], function=_function_at(data["function"]))
+        if kind == "attributes":
+            return Recipe("attributes", "attributes")
+        raise ParameterError(
+            f"unknown kind of features {kind!r}; the model is from a newer tagwise, or damaged"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.kind == "function":
+            return (Recipe, (self.kind, self.name, "", (), self.token_column, self.function))
+        return (Recipe.from_json, (self.to_json(),))
+
+
+def _path_of(function: Function | None, name: str) -> str:
+    module = getattr(function, "__module__", None)
+    qualname = getattr(function, "__qualname__", None)
+    path = f"{module}:{qualname}"
+    try:
+        found = module not in (None, "__main__") and _function_at(path) is function
+    except ParameterError:
+        found = False
+    if not found:
+        raise ParameterError(
+            f"the feature function {name} cannot be imported as {path!r}, so a model cannot name it; "
+            "define it at the top level of a module that is importable where the model is loaded"
+        )
+    return path
+
+
+def _function_at(path: str) -> Function:
+    module, _, qualname = path.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in qualname.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ParameterError(
+            f"the feature function {path!r} cannot be imported ({error}); put its module on the Python path"
+        ) from error
+    if not callable(found):
+        raise ParameterError(f"{path!r} is not a function; the module has changed since the model was saved")
+    return found  # type: ignore[no-any-return]
+
+
+def resolve(spec: Any, columns: Sequence[str] | None = (DEFAULT_COLUMN,)) -> Recipe:
+    """Recipe for a specification over these columns.
+
+    Args:
+        spec: "S1", "S2", "S3", "S3(window=2)", "default" (also None), template text (ours or CRF++'s), the path
+            of a template file, a function of a sentence, "attributes", or a Recipe.
+        columns: names of the columns, the token first; None where X holds attributes already.
+    """
+    if isinstance(spec, Recipe):
+        return spec
+    if spec == "attributes" or (columns is None and spec in (None, "default")):
+        return Recipe("attributes", "attributes")
+    if columns is None:
+        raise ParameterError(
+            f"features={spec!r} needs tokens, but X holds attributes already; leave features out"
+        )
+    if spec is None:
+        spec = "default"
+    if not columns:
+        raise TemplateError("there is no column to look at; a corpus needs at least one besides its labels")
+    if isinstance(spec, os.PathLike):
+        return _from_file(Path(spec), columns)
+    if isinstance(spec, str):
+        if re.search(r"[\[\n]", spec) or spec.strip() in ("bias", "first", "last"):
+            return Recipe.of_template(spec, columns)
+        if spec.split("(")[0].strip() not in SETS and Path(spec).is_file():
+            return _from_file(Path(spec), columns)
+        return Recipe.of_template(template_text(spec, columns), columns, spec.strip())
+    if callable(spec):
+        name = getattr(spec, "__qualname__", type(spec).__name__)
+        return Recipe("function", name, token_column=columns[0], function=spec)
+    raise ParameterError(
+        f"features={spec!r} is {type(spec).__name__}; expected {', '.join(SETS)}, a template or a function"
+    )
+
+
+def _from_file(path: Path, columns: Sequence[str]) -> Recipe:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TemplateError(
+            f"{path}: cannot read the template: {error}; expected a UTF-8 text file"
+        ) from error
+    try:
+        return Recipe.of_template(text, columns, path.name)
+    except TemplateError as error:
+        raise TemplateError(f"{path}: {error}") from None
+
+
+def recipe_for(spec: Any, X: Any) -> Recipe:
+    """Recipe for a specification and the sentences it is for: their columns, or their attributes as they are.
+
+    >>> recipe_for("default", [[["w=The"], ["w=dog"]]]).kind
+    'attributes'
+    """
+    if isinstance(spec, Recipe) or callable(spec):
+        return resolve(spec, columns_of(X))
+    return resolve(spec, None if kind_of(X) == "attributes" else columns_of(X))

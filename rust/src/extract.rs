@@ -1,0 +1,500 @@
+//! Tokens x template -> attribute ids. No text is built to look an attribute up.
+//!
+//! Each atom is hashed once per distinct text of its column, and an attribute's key is mixed from its rule's seed and its
+//! atoms' hashes (compositional hashing). A rule that looks at one column of one token is a function of that text alone:
+//! such rules are grouped by what they look at, and a group's ids are found once per distinct text. Only rules that join
+//! tokens or columns are looked up at every token. A token's attributes stand in this order: group by group, then the
+//! joint rules, each as the template has them.
+
+use crate::dataset::{Csr, Dataset};
+use crate::error::Result;
+use crate::template::{outside, outside_text, Part, Rule, Template};
+use crate::text::{apply, Scratch};
+use crate::tokens::Tokens;
+use crate::vocab::{hash, Key, Vocab, NONE};
+use rayon::prelude::*;
+
+/// Marks an atom without a value.
+const ABSENT: Key = Key { key: 0, check: 0 };
+/// Tokens (or distinct texts) in one piece of parallel work: fixed, so that results never depend on the thread count.
+const CHUNK: usize = 4096;
+
+/// Folded 64 x 64 -> 128 bit product: every bit of both factors reaches every bit of the result.
+#[inline]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// Key of a rule's attribute after one more value; order matters.
+#[inline]
+fn mix(sofar: Key, value: Key) -> Key {
+    Key {
+        key: fold(sofar.key ^ 0x8bb8_4b93_962e_acc9, value.key ^ 0x4b33_a62e_d433_d4a3),
+        check: fold(sofar.check ^ 0x4d5a_2da5_1de1_aa47, value.check ^ 0xa076_1d64_78bd_642f),
+    }
+}
+
+/// Rules whose parts all look at one column of the token `offset` away. In the column's table of ids the group has
+/// 1 + rules.len() places in every text's row: how many attributes it makes there, and their ids.
+struct Group<'a> {
+    column: usize,
+    offset: isize,
+    place: usize,
+    rules: Vec<&'a Rule>,
+    pad: bool,
+}
+
+/// A rule that joins tokens or columns. Its parts: column, place in the column's row of `joined`, offset, test.
+struct Joint<'a> {
+    rule: &'a Rule,
+    parts: Vec<(usize, usize, isize, bool)>,
+}
+
+/// The rules of node or of edge attributes.
+#[derive(Default)]
+struct Plan<'a> {
+    groups: Vec<Group<'a>>,
+    joint: Vec<Joint<'a>>,
+    width: usize, // most attributes of a token
+}
+
+/// A template laid over tokens: the values of its atoms at every distinct text.
+pub struct Extractor<'a> {
+    template: &'a Template,
+    tokens: &'a Tokens,
+    node: Plan<'a>,
+    edge: Plan<'a>,
+    place: Vec<(usize, usize)>, // [atoms] column, place in the column's row
+    widths: Vec<usize>,         // [columns] atoms of the column
+    slots: Vec<usize>,          // [columns] places of the column's groups
+    values: Vec<Vec<Key>>,      // [columns] [texts x atoms of the column]
+    shared: Vec<Vec<usize>>,    // [columns] atoms of the column that joint rules use
+    joined: Vec<Vec<Key>>,      // [columns] [texts x shared]: their values alone, close together
+    jobs: Jobs,
+}
+
+/// How work on chunks is spread; results come back in order.
+struct Jobs(Option<rayon::ThreadPool>);
+
+impl Jobs {
+    /// One thread where there is too little to share, or where the system gives no more.
+    fn new(threads: usize, work: usize) -> Jobs {
+        let threads = threads.min(work.div_ceil(CHUNK));
+        Jobs((threads > 1).then(|| rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok()).flatten())
+    }
+
+    fn map<I: Send, T: Send>(&self, items: Vec<I>, f: impl Fn(I) -> T + Sync + Send) -> Vec<T> {
+        match &self.0 {
+            Some(pool) => pool.install(|| items.into_par_iter().map(f).collect()),
+            None => items.into_iter().map(f).collect(),
+        }
+    }
+}
+
+/// Ranges of at most CHUNK numbers below `n`.
+fn chunks(n: usize) -> Vec<std::ops::Range<usize>> {
+    (0..n).step_by(CHUNK).map(|begin| begin..n.min(begin + CHUNK)).collect()
+}
+
+impl<'a> Extractor<'a> {
+    pub fn new(template: &'a Template, tokens: &'a Tokens, threads: usize) -> Extractor<'a> {
+        let mut widths = vec![0; tokens.columns.len()];
+        let place = template.atoms.iter().map(|atom| {
+            widths[atom.column] += 1;
+            (atom.column, widths[atom.column] - 1)
+        });
+        let place = place.collect();
+        let mut slots = vec![0; tokens.columns.len()];
+        let mut shared: Vec<Vec<usize>> = vec![Vec::new(); tokens.columns.len()];
+        let (mut node, mut edge) = (Plan::default(), Plan::default());
+        for rule in &template.rules {
+            let plan = if rule.edge { &mut edge } else { &mut node };
+            plan.width += 1;
+            match rule.single(&template.atoms) {
+                None => {
+                    let parts = rule.parts.iter().map(|part| {
+                        let column = template.atoms[part.atom].column;
+                        let known = shared[column].iter().position(|&atom| atom == part.atom);
+                        let place = known.unwrap_or_else(|| {
+                            shared[column].push(part.atom);
+                            shared[column].len() - 1
+                        });
+                        (column, place, part.offset, part.test)
+                    });
+                    plan.joint.push(Joint { rule, parts: parts.collect() });
+                }
+                Some((column, offset)) => {
+                    match plan.groups.iter_mut().find(|g| (g.column, g.offset) == (column, offset)) {
+                        Some(group) => group.rules.push(rule),
+                        None => plan.groups.push(Group { column, offset, place: 0, rules: vec![rule], pad: false }),
+                    }
+                }
+            }
+        }
+        for group in node.groups.iter_mut().chain(&mut edge.groups) {
+            group.pad = group.rules.iter().any(|r| r.pad);
+            group.place = slots[group.column];
+            slots[group.column] += 1 + group.rules.len();
+        }
+        let jobs = Jobs::new(threads, tokens.tokens());
+        let (values, joined) = (Vec::new(), Vec::new());
+        let mut it = Extractor { template, tokens, node, edge, place, widths, slots, values, shared, joined, jobs };
+        it.values = (0..tokens.columns.len()).map(|c| it.values_of(c)).collect();
+        it.joined = (0..tokens.columns.len())
+            .map(|c| {
+                let rows = it.values[c].chunks_exact(it.widths[c].max(1));
+                rows.flat_map(|row| it.shared[c].iter().map(|&atom| row[it.place[atom].1])).collect()
+            })
+            .collect();
+        it
+    }
+
+    /// Hash of every atom of a column at every distinct text.
+    fn values_of(&self, column: usize) -> Vec<Key> {
+        let atoms: Vec<_> = self.template.atoms.iter().filter(|a| a.column == column).collect();
+        let texts = &self.tokens.columns[column];
+        let parts = self.jobs.map(chunks(texts.texts()), |range| {
+            let mut scratch = Scratch::default();
+            let mut values = Vec::with_capacity(range.len() * atoms.len());
+            for number in range {
+                for atom in &atoms {
+                    values.push(match &atom.functions[..] {
+                        [] => present(texts.key(number)),
+                        functions => match apply(functions, texts.text(number), &mut scratch) {
+                            Some(value) => present(hash(value.as_bytes())),
+                            None => ABSENT,
+                        },
+                    });
+                }
+            }
+            values
+        });
+        parts.concat()
+    }
+
+    /// Value of a part for the token `t` of the sentence of `length` tokens that begins at `begin`.
+    #[inline]
+    fn value(&self, part: &Part, pad: bool, begin: usize, t: usize, length: usize) -> Key {
+        let at = t as isize + part.offset;
+        if at >= 0 && at < length as isize {
+            let (column, place) = self.place[part.atom];
+            let text = self.tokens.columns[column].cells[begin + at as usize] as usize;
+            self.values[column][text * self.widths[column] + place]
+        } else if pad && !part.test {
+            outside(distance(at, length))
+        } else {
+            ABSENT
+        }
+    }
+
+    /// Key of a rule's attribute at a token, or ABSENT.
+    #[inline]
+    fn key(&self, rule: &Rule, begin: usize, t: usize, length: usize) -> Key {
+        if (rule.first && t > 0) || (rule.last && t + 1 < length) || (rule.edge && t == 0) {
+            return ABSENT;
+        }
+        let mut key = rule.seed;
+        for part in &rule.parts {
+            let value = self.value(part, rule.pad, begin, t, length);
+            if value.key == ABSENT.key {
+                return ABSENT;
+            }
+            key = mix(key, value);
+        }
+        present(key)
+    }
+
+    /// The same for a joint rule.
+    #[inline]
+    fn joint_key(&self, joint: &Joint<'_>, begin: usize, t: usize, length: usize) -> Key {
+        let rule = joint.rule;
+        if (rule.first && t > 0) || (rule.last && t + 1 < length) || (rule.edge && t == 0) {
+            return ABSENT;
+        }
+        let mut key = rule.seed;
+        for &(column, place, offset, test) in &joint.parts {
+            let at = t as isize + offset;
+            let value = if at >= 0 && at < length as isize {
+                let text = self.tokens.columns[column].cells[begin + at as usize] as usize;
+                self.joined[column][text * self.shared[column].len() + place]
+            } else if rule.pad && !test {
+                outside(distance(at, length))
+            } else {
+                return ABSENT;
+            };
+            if value.key == ABSENT.key {
+                return ABSENT;
+            }
+            key = mix(key, value);
+        }
+        present(key)
+    }
+
+    /// Key of a rule of a group at a distinct text of its column.
+    #[inline]
+    fn group_key(&self, rule: &Rule, column: usize, text: usize) -> Key {
+        let row = &self.values[column][text * self.widths[column]..];
+        let mut key = rule.seed;
+        for part in &rule.parts {
+            let value = row[self.place[part.atom].1];
+            if value.key == ABSENT.key {
+                return ABSENT;
+            }
+            key = mix(key, value);
+        }
+        present(key)
+    }
+
+    /// Text of a rule's attribute at a token where it has one.
+    fn render(&self, rule: &Rule, begin: usize, t: usize, length: usize, out: &mut Vec<u8>) {
+        let mut scratch = Scratch::default();
+        for (piece, part) in rule.pieces.iter().zip(&rule.parts) {
+            out.extend_from_slice(piece.as_bytes());
+            let at = t as isize + part.offset;
+            if part.test {
+                continue;
+            }
+            if at < 0 || at >= length as isize {
+                out.extend_from_slice(outside_text(distance(at, length)).as_bytes());
+                continue;
+            }
+            let atom = &self.template.atoms[part.atom];
+            let text = self.tokens.text(atom.column, begin + at as usize);
+            out.extend_from_slice(apply(&atom.functions, text, &mut scratch).unwrap_or("").as_bytes());
+        }
+        out.extend_from_slice(rule.pieces.last().map_or(&[], |p| p.as_bytes()));
+    }
+
+    /// Texts of the attributes of every token, as the template orders them.
+    pub fn texts(&self) -> Vec<Vec<String>> {
+        let mut rows = Vec::with_capacity(self.tokens.tokens());
+        for bounds in self.tokens.sentences.windows(2) {
+            let (begin, length) = (bounds[0], bounds[1] - bounds[0]);
+            for t in 0..length {
+                let present = self.template.rules.iter().filter(|r| self.key(r, begin, t, length).key != ABSENT.key);
+                let texts = present.map(|rule| {
+                    let mut text = Vec::new();
+                    self.render(rule, begin, t, length, &mut text);
+                    String::from_utf8_lossy(&text).into_owned()
+                });
+                rows.push(texts.collect());
+            }
+        }
+        rows
+    }
+
+    /// The dataset of a locked vocabulary: unknown attributes are left out.
+    pub fn locked(&self, vocab: &Vocab) -> Dataset {
+        let known: Vec<Vec<u32>> = (0..self.tokens.columns.len()).map(|c| self.known(c, vocab)).collect();
+        let pieces = self.jobs.map(self.sentence_chunks(), |sentences| {
+            let (mut node, mut edge) = (Csr::default(), Csr::default());
+            let mut room = Room::default();
+            for s in sentences {
+                self.look_up(&self.node, s, vocab, &known, &mut room, &mut node);
+                if !self.edge.is_empty() {
+                    self.look_up(&self.edge, s, vocab, &known, &mut room, &mut edge);
+                }
+            }
+            (node, edge)
+        });
+        let mut data = Dataset { sentences: self.tokens.sentences.clone(), ..Dataset::default() };
+        for (node, edge) in pieces {
+            append(&mut data.node, &node);
+            append(&mut data.edge, &edge);
+        }
+        data
+    }
+
+    /// Rows of the groups of a column at every distinct text: how many attributes, and their ids.
+    fn known(&self, column: usize, vocab: &Vocab) -> Vec<u32> {
+        let slots = self.slots[column];
+        let groups = || self.node.groups.iter().chain(&self.edge.groups).filter(|g| g.column == column);
+        let parts = self.jobs.map(chunks(self.tokens.columns[column].texts()), |range| {
+            let mut rows = Vec::with_capacity(range.len() * slots);
+            let (mut keys, mut ids) = (Vec::new(), Vec::new());
+            for text in range {
+                keys.clear();
+                for group in groups() {
+                    keys.extend(group.rules.iter().map(|rule| self.group_key(rule, column, text).key));
+                }
+                vocab.get_many(&keys, &mut ids);
+                let mut rest = &ids[..];
+                for group in groups() {
+                    let found;
+                    (found, rest) = rest.split_at(group.rules.len());
+                    let place = rows.len();
+                    rows.push(0);
+                    rows.extend(found.iter().filter(|&&id| id != NONE));
+                    rows[place] = (rows.len() - place - 1) as u32;
+                    rows.resize(place + 1 + group.rules.len(), NONE);
+                }
+            }
+            rows
+        });
+        parts.concat()
+    }
+
+    /// Append the rows of one sentence's tokens. Ids are written whole and kept by moving on: no branch on what is known.
+    fn look_up(&self, plan: &Plan<'_>, s: usize, vocab: &Vocab, known: &[Vec<u32>], room: &mut Room, rows: &mut Csr) {
+        let (begin, end) = (self.tokens.sentences[s], self.tokens.sentences[s + 1]);
+        let length = end - begin;
+        let joint = plan.joint.len();
+        room.keys.clear();
+        for t in 0..length {
+            room.keys.extend(plan.joint.iter().map(|joint| self.joint_key(joint, begin, t, length).key));
+        }
+        vocab.get_many(&room.keys, &mut room.ids);
+        let ids = &mut rows.ids;
+        let mut at = ids.len();
+        ids.resize(at + length * plan.width, NONE);
+        for t in 0..length {
+            for group in &plan.groups {
+                let place = t as isize + group.offset;
+                if group.rules[0].edge && t == 0 {
+                    continue;
+                }
+                if place >= 0 && place < length as isize {
+                    let text = self.tokens.columns[group.column].cells[begin + place as usize] as usize;
+                    let row = &known[group.column][text * self.slots[group.column] + group.place..];
+                    let n = group.rules.len();
+                    ids[at..at + n].copy_from_slice(&row[1..=n]);
+                    at += row[0] as usize;
+                } else if group.pad {
+                    for rule in &group.rules {
+                        let key = self.key(rule, begin, t, length).key;
+                        ids[at] = if key == ABSENT.key { NONE } else { vocab.get(key) };
+                        at += usize::from(ids[at] != NONE);
+                    }
+                }
+            }
+            for &id in &room.ids[t * joint..(t + 1) * joint] {
+                ids[at] = id;
+                at += usize::from(id != NONE);
+            }
+            rows.ptr.push(at);
+        }
+        ids.truncate(at);
+    }
+
+    /// The dataset of a growing vocabulary: ids in order of first occurrence.
+    pub fn grow(&self, vocab: &mut Vocab) -> Result<Dataset> {
+        let mut known: Vec<Vec<u32>> =
+            self.tokens.columns.iter().zip(&self.slots).map(|(c, &slots)| vec![NONE; c.texts() * slots]).collect();
+        let mut data = Dataset { sentences: self.tokens.sentences.clone(), ..Dataset::default() };
+        let mut keys = Vec::new();
+        for bounds in self.tokens.sentences.windows(2) {
+            let at = (bounds[0], bounds[1] - bounds[0]);
+            self.intern(&self.node, at, vocab, &mut known, &mut keys, &mut data.node)?;
+            if !self.edge.is_empty() {
+                self.intern(&self.edge, at, vocab, &mut known, &mut keys, &mut data.edge)?;
+            }
+        }
+        Ok(data)
+    }
+
+    /// Append the rows of the sentence of `length` tokens at `begin`, adding what is new to the vocabulary.
+    fn intern(
+        &self,
+        plan: &Plan<'_>,
+        (begin, length): (usize, usize),
+        vocab: &mut Vocab,
+        known: &mut [Vec<u32>],
+        keys: &mut Vec<Key>,
+        rows: &mut Csr,
+    ) -> Result<()> {
+        keys.clear();
+        for t in 0..length {
+            keys.extend(plan.joint.iter().map(|joint| self.joint_key(joint, begin, t, length)));
+        }
+        vocab.warm(keys);
+        let mut keys = keys.iter();
+        for t in 0..length {
+            for group in &plan.groups {
+                let place = t as isize + group.offset;
+                if group.rules[0].edge && t == 0 {
+                    continue;
+                }
+                if place >= 0 && place < length as isize {
+                    let text = self.tokens.columns[group.column].cells[begin + place as usize] as usize;
+                    let row = &mut known[group.column][text * self.slots[group.column] + group.place..];
+                    if row[0] == NONE {
+                        row[0] = 0;
+                        for rule in &group.rules {
+                            let key = self.group_key(rule, group.column, text);
+                            if key.key != ABSENT.key {
+                                row[0] += 1;
+                                row[row[0] as usize] =
+                                    vocab.intern(key, |out| self.render(rule, begin, t, length, out))?;
+                            }
+                        }
+                    } else {
+                        row[1..=row[0] as usize].iter().for_each(|&id| vocab.count(id));
+                    }
+                    rows.ids.extend_from_slice(&row[1..=row[0] as usize]);
+                } else if group.pad {
+                    for rule in &group.rules {
+                        let key = self.key(rule, begin, t, length);
+                        if key.key != ABSENT.key {
+                            rows.ids.push(vocab.intern(key, |out| self.render(rule, begin, t, length, out))?);
+                        }
+                    }
+                }
+            }
+            for (joint, &key) in plan.joint.iter().zip(keys.by_ref()) {
+                if key.key != ABSENT.key {
+                    rows.ids.push(vocab.intern(key, |out| self.render(joint.rule, begin, t, length, out))?);
+                }
+            }
+            rows.end_row();
+        }
+        Ok(())
+    }
+
+    /// Ranges of sentences of about CHUNK tokens.
+    fn sentence_chunks(&self) -> Vec<std::ops::Range<usize>> {
+        let mut ranges = Vec::new();
+        let mut begin = 0;
+        for s in 0..self.tokens.len() {
+            if self.tokens.sentences[s + 1] - self.tokens.sentences[begin] >= CHUNK || s + 1 == self.tokens.len() {
+                ranges.push(begin..s + 1);
+                begin = s + 1;
+            }
+        }
+        ranges
+    }
+}
+
+impl Plan<'_> {
+    fn is_empty(&self) -> bool {
+        self.width == 0
+    }
+}
+
+/// Keys and ids of one sentence's joint rules, kept between sentences.
+#[derive(Default)]
+struct Room {
+    keys: Vec<u64>,
+    ids: Vec<u32>,
+}
+
+/// No value hashes to the mark of absence.
+#[inline]
+fn present(key: Key) -> Key {
+    Key { key: key.key.max(1), check: key.check }
+}
+
+/// How far outside the sentence: -1 just before it, 1 just behind.
+fn distance(at: isize, length: usize) -> isize {
+    if at < 0 {
+        at
+    } else {
+        at - length as isize + 1
+    }
+}
+
+fn append(whole: &mut Csr, piece: &Csr) {
+    let base = whole.ids.len();
+    whole.ids.extend_from_slice(&piece.ids);
+    whole.ptr.extend(piece.ptr[1..].iter().map(|p| base + p));
+}

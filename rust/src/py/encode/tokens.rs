@@ -1,0 +1,181 @@
+//! Token strings -> dataset through a template: strings are copied into the flat table, the rest runs without the GIL.
+
+use super::{corpus_error, utf8, PyDataset, PyVocab};
+use crate::extract::Extractor;
+use crate::template::Template;
+use crate::tokens::Tokens;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+
+/// Compiled templates over named columns.
+#[pyclass(name = "Template", module = "tagwise._core", frozen)]
+pub struct PyTemplate {
+    pub inner: Template,
+    text: String,
+}
+
+#[pymethods]
+impl PyTemplate {
+    #[new]
+    fn new(text: String, columns: Vec<String>) -> PyResult<Self> {
+        Ok(PyTemplate { inner: Template::compile(&text, &columns)?, text })
+    }
+
+    /// The template as it was written.
+    #[getter]
+    fn source(&self) -> &str {
+        &self.text
+    }
+
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.inner.columns.clone()
+    }
+
+    /// The columns that some rule looks at; CRF++ counts columns, so its templates use all up to the last they name.
+    #[getter]
+    fn used_columns(&self) -> Vec<String> {
+        let columns = self.inner.columns.iter().enumerate();
+        let last = columns.clone().map(|(i, _)| i).filter(|&i| self.inner.uses(i)).max();
+        let counted = crate::crfpp::recognise(&self.text);
+        let used = columns.filter(|&(i, _)| self.inner.uses(i) || (counted && Some(i) <= last));
+        used.map(|(_, name)| name.clone()).collect()
+    }
+
+    #[getter]
+    fn has_edges(&self) -> bool {
+        self.inner.has_edges()
+    }
+
+    /// Number of rules, ranges expanded: the most attributes a token can have.
+    fn __len__(&self) -> usize {
+        self.inner.rules.len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Template: {} rules over {}>", self.inner.rules.len(), self.inner.columns.join(", "))
+    }
+
+    /// Texts of every token's attributes in one sentence given by its columns.
+    fn render(&self, columns: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<String>>> {
+        let mut tokens = Tokens::new(self.inner.columns.len());
+        push(&mut tokens, &self.inner, 0, columns)?;
+        Ok(Extractor::new(&self.inner, &tokens, 1).texts())
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyAny>, (String, Vec<String>)) {
+        (py.get_type::<PyTemplate>().into_any(), (self.text.clone(), self.columns()))
+    }
+}
+
+/// Items of a list, a tuple or another iterable that is not a string, bytes or a mapping.
+pub(super) fn each<'py>(
+    items: &Bound<'py, PyAny>,
+    wrong: impl FnOnce() -> String,
+    mut f: impl FnMut(usize, &Bound<'py, PyAny>) -> PyResult<()>,
+) -> PyResult<usize> {
+    let mut n = 0;
+    if let Ok(list) = items.cast::<PyList>() {
+        for item in list.iter() {
+            f(n, &item)?;
+            n += 1;
+        }
+    } else if let Ok(tuple) = items.cast::<PyTuple>() {
+        for item in tuple.iter_borrowed() {
+            f(n, &item)?;
+            n += 1;
+        }
+    } else {
+        let unfit =
+            items.is_instance_of::<PyString>() || items.is_instance_of::<PyBytes>() || items.is_instance_of::<PyDict>();
+        let iterator = if unfit { None } else { items.try_iter().ok() };
+        let Some(iterator) = iterator else {
+            return Err(corpus_error(items.py(), wrong()));
+        };
+        for item in iterator {
+            f(n, &item?)?;
+            n += 1;
+        }
+    }
+    Ok(n)
+}
+
+/// Name of an object's type, for messages.
+pub(super) fn kind(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().map_or_else(|_| "an unknown type".into(), |n| n.to_string())
+}
+
+/// Append one sentence, given by its columns, to the flat table.
+fn push(tokens: &mut Tokens, template: &Template, s: usize, columns: &Bound<'_, PyAny>) -> PyResult<()> {
+    let names = &template.columns;
+    let py = columns.py();
+    let mut length = None;
+    let wrong = || format!("sentence {s}: expected a list of {} columns, found {}", names.len(), kind(columns));
+    let found = each(columns, wrong, |c, values| {
+        let Some(column) = tokens.columns.get_mut(c) else {
+            return Err(corpus_error(
+                py,
+                format!("sentence {s} has more than {} columns ({}); pass only these", names.len(), names.join(", ")),
+            ));
+        };
+        let wrong =
+            || format!("sentence {s}, column {:?}: expected a list of strings, found {}", names[c], kind(values));
+        let n = each(values, wrong, |t, value| {
+            let place = || format!("sentence {s}, token {t}, column {:?}", names[c]);
+            let value = value.cast::<PyString>().map_err(|_| {
+                corpus_error(
+                    py,
+                    format!("{}: expected a string, found {}; convert it with str()", place(), kind(value)),
+                )
+            })?;
+            Ok(column.push(utf8(value, place)?)?)
+        })?;
+        if *length.get_or_insert(n) != n {
+            return Err(corpus_error(
+                py,
+                format!(
+                    "sentence {s}: column {:?} has {n} tokens, column {:?} has {}; every column needs one value a token",
+                    names[c],
+                    names[0],
+                    length.unwrap_or(0)
+                ),
+            ));
+        }
+        Ok(())
+    })?;
+    if found != names.len() {
+        return Err(corpus_error(
+            py,
+            format!("sentence {s} has {found} columns; the template needs {} ({})", names.len(), names.join(", ")),
+        ));
+    }
+    tokens.end_sentence(length.unwrap_or(0));
+    Ok(())
+}
+
+/// Dataset of sentences given by their columns. A growing vocabulary gets new attributes, a locked one drops them.
+#[pyfunction]
+#[pyo3(signature = (template, vocab, sentences, n_jobs=1))]
+pub(super) fn encode_tokens(
+    py: Python<'_>,
+    template: &Bound<'_, PyTemplate>,
+    vocab: &Bound<'_, PyVocab>,
+    sentences: &Bound<'_, PyAny>,
+    n_jobs: usize,
+) -> PyResult<PyDataset> {
+    let template = &template.get().inner;
+    let mut tokens = Tokens::new(template.columns.len());
+    let wrong = || format!("expected a list of sentences, found {}", kind(sentences));
+    each(sentences, wrong, |s, sentence| push(&mut tokens, template, s, sentence))?;
+    let locked = vocab.try_borrow()?.inner.is_locked();
+    let inner = if locked {
+        let vocab = vocab.try_borrow()?;
+        let vocab = &vocab.inner;
+        py.detach(|| Extractor::new(template, &tokens, n_jobs).locked(vocab))
+    } else {
+        let mut vocab = vocab.try_borrow_mut()?;
+        let vocab = &mut vocab.inner;
+        py.detach(|| Extractor::new(template, &tokens, n_jobs).grow(vocab))?
+    };
+    Ok(PyDataset { inner: inner.into() })
+}
