@@ -244,7 +244,7 @@ def measure(
         accuracy=report.accuracy,
         f1=report.f1 if report.chunked else None,
         sequence_accuracy=report.sequence_accuracy,
-        nonzero=tagger.n_features_,
+        nonzero=tagger.n_nonzero_,
         iterations=len(tagger.history_),
         seconds=seconds,
     )
