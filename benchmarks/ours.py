@@ -32,7 +32,7 @@ def trained(name: str, iterations: int, n_jobs: int = 1) -> Any:
 
 def fit_to(tagger: Any, X: Sequence[Attributes], y: Sequence[Sequence[str]], target: float) -> None:
     """Train until the objective is at most ``target``."""
-    tagger.fit(X, y, callbacks=[lambda iteration: iteration.objective <= target])
+    tagger.fit(X, y, callbacks=[lambda iteration: bool(iteration.objective <= target)])
 
 
 class Evaluation:
