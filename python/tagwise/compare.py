@@ -14,6 +14,7 @@ import csv
 import io
 import itertools
 import json
+import os
 import random
 import statistics
 import time
@@ -267,7 +268,7 @@ def resolve_corpora(spec: Any, limits: Mapping[str, int] | None = None) -> dict[
     if isinstance(spec, str):
         spec = {spec: spec}
     elif isinstance(spec, tuple) and len(spec) == 2 and isinstance(spec[0], Corpus):
-        spec = {spec[0].source or "corpus": spec}
+        spec = {os.path.basename(spec[0].source or "corpus"): spec}
     elif not isinstance(spec, Mapping):
         spec = {name: name for name in spec}
     out = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 from pathlib import Path
 
@@ -21,6 +22,12 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest
     text = page.read_text("utf-8")
     for block in BLOCK.finditer(text):
         line = text.count("\n", 0, block.start(1))
+        if block[1].startswith(">>>"):
+            session = doctest.DocTestParser().get_doctest(block[1], names, page.name, str(page), line)
+            outcome = doctest.DocTestRunner(verbose=False).run(session, clear_globs=False)
+            assert not outcome.failed, f"{page.name}: {outcome}"
+            names = session.globs
+            continue
         code = compile("\n" * line + block[1], str(page), "exec")
         exec(code, names)
 

@@ -28,7 +28,7 @@ def table(
     return out
 
 
-def as_text(renderable: Any, width: int = 120) -> str:
+def as_text(renderable: Any, width: int = 160) -> str:
     """What a renderable prints, without colours."""
     text = io.StringIO()
     Console(file=text, width=width, color_system=None).print(renderable)
