@@ -82,33 +82,20 @@ impl Shape {
     }
 }
 
-/// `by_block!(S, n, y, N => body)` runs `body` for consecutive blocks `y..y + N` of 0..n, with N a constant of at most
-/// `S::BLOCK`, as even as possible.
+/// `by_block!([sizes] most, n, y, N => body)` runs `body` for consecutive blocks `y..y + N` of 0..n, with N a constant of
+/// at most `most`, as even as possible. The sizes are listed so that no more code is made than can run.
 macro_rules! by_block {
-    ($most:expr, $n:expr, $y:ident, $N:ident => $body:block) => {{
+    ([$($k:literal)*] $most:expr, $n:expr, $y:ident, $N:ident => $body:block) => {{
         let (n, mut $y) = ($n, 0usize);
         let blocks = n.div_ceil($most);
         for block in 0..blocks {
             let size = (n - $y).div_ceil(blocks - block);
-            macro_rules! arm {
-                ($k:literal) => {{
+            match size {
+                $($k if $k <= $most => {
                     const $N: usize = $k;
                     $body
-                }};
-            }
-            match size {
-                1 => arm!(1),
-                2 => arm!(2),
-                3 => arm!(3),
-                4 => arm!(4),
-                5 => arm!(5),
-                6 => arm!(6),
-                7 => arm!(7),
-                8 => arm!(8),
-                9 => arm!(9),
-                10 => arm!(10),
-                11 => arm!(11),
-                _ => arm!(12),
+                })*
+                _ => {}
             }
             $y += size;
         }
@@ -191,7 +178,7 @@ pub unsafe fn forward<S: Simd>(shape: &Shape, edges: &Edges, work: &mut Work, lo
             }
             let (before, here) = work.alpha.split_at_mut(t * l);
             let from = &before[(t - 1) * l..];
-            by_block!(S::BLOCK, l, y, N => {
+            by_block!([1 2 3 4 5 6 7 8 9 10 11 12] S::BLOCK, l, y, N => {
                 let sum = product::<S, N>(&edges.m, l, from, y);
                 for j in 0..N {
                     let a = S::mul(sum[j], S::load(&psi[y + j]));
@@ -259,7 +246,7 @@ pub unsafe fn backward_step<S: Simd>(shape: &Shape, edges: &Edges, work: &mut Wo
     let here = &mut here[t * l..];
     if t + 1 < shape.positions() {
         let from = &after[..l];
-        by_block!(S::BLOCK, l, y, N => {
+        by_block!([1 2 3 4 5 6 7 8 9 10 11 12] S::BLOCK, l, y, N => {
             let sum = product::<S, N>(&edges.transposed, l, from, y);
             for j in 0..N {
                 S::store(sum[j], &mut work.beta[y + j]);
@@ -286,17 +273,12 @@ pub unsafe fn backward_step<S: Simd>(shape: &Shape, edges: &Edges, work: &mut Wo
 pub unsafe fn add_pairs<S: Simd>(shape: &Shape, work: &mut Work) {
     const STEP: usize = 8;
     let l = shape.labels;
-    let (tall, wide) = match S::BLOCK {
-        12 => (4, 6),
-        6 => (2, 3),
-        _ => (1, 3),
-    };
     let mut begin = 1;
     while begin < shape.positions() {
         let end = (begin + STEP).min(shape.positions());
         let (alpha, gamma, pairs) = (work.alpha.as_ptr(), work.psi.as_ptr(), &mut work.pairs);
-        by_block!(tall, l, from, P => {
-            by_block!(wide, l, to, Q => {
+        by_block!([1 2 3 4] S::TALL, l, from, P => {
+            by_block!([1 2 3 4 5 6] S::WIDE, l, to, Q => {
                 let mut sum = [[S::splat(0.0); Q]; P];
                 for (i, row) in sum.iter_mut().enumerate() {
                     for (j, s) in row.iter_mut().enumerate() {
@@ -349,7 +331,7 @@ pub unsafe fn viterbi<S: Simd>(
         let (before, here) = work.psi.split_at_mut(t * l);
         let from = &before[(t - 1) * l..];
         let back = &mut work.alpha[t * l..(t + 1) * l];
-        by_block!(MOST, l, y, N => {
+        by_block!([1 2 3 4 5 6] MOST, l, y, N => {
             let mut best = [S::splat(0.0); N];
             let mut index = [S::splat(0.0); N];
             let first = S::load(&from[0]);

@@ -6,10 +6,12 @@
 //!   for the gradient; the cells of one feature lie side by side and are summed when all tokens are done, so that
 //!   parallel threads never write to the same place and no order of addition depends on them.
 //!
+//! Rows are folded (see `fold`): a row that always comes with another is added to it once an evaluation.
 //! Start and end features are two more rows, present at the first and the last token.
 
 use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::{Error, Result};
+use crate::fold::Fold;
 use crate::plan::{Batch, Plan};
 use crate::shared::Shared;
 use crate::simd::{Lane, Simd, WIDTH};
@@ -60,8 +62,9 @@ pub struct Nodes {
     pub row_index: Vec<(u32, u16)>, // (feature, label)
     pub cell_ptr: Vec<usize>,       // [rare features + 1]
     pub rare_features: Vec<u32>,    // feature of each run of cells
-    pub masks: Vec<Lane>,           // [sets, width] 0 or -infinity
-    pub mask_of: Vec<u32>,          // [slots], empty without support
+    fold: Fold,
+    pub masks: Vec<Lane>,  // [sets, width] 0 or -infinity
+    pub mask_of: Vec<u32>, // [slots], empty without support
 }
 
 impl Nodes {
@@ -122,6 +125,7 @@ impl Nodes {
             row_index,
             cell_ptr,
             rare_features,
+            fold: Fold::default(),
             masks: Vec::new(),
             mask_of: Vec::new(),
         };
@@ -167,6 +171,10 @@ impl Nodes {
                 out.mask_of.push(support.of[token]);
             }
         });
+        if !valued {
+            let n_rows = out.n_rows();
+            out.fold = Fold::new(n_rows, &mut out.row_ptr, &mut out.rows, |r| r == start || r == end);
+        }
         if let Some(support) = support {
             out.masks = mask_rows(&support.sets, labels, width);
         }
@@ -184,8 +192,17 @@ impl Nodes {
     /// Rows of weights from a weight vector: [rows, width].
     pub fn fill_rows(&self, w: &[f64], rows: &mut [Lane]) {
         rows.par_chunks_mut(self.width).enumerate().with_min_len(512).for_each(|(r, row)| {
+            row.fill(Lane::ZERO);
             for &(feature, label) in &self.row_index[self.row_features[r] as usize..self.row_features[r + 1] as usize] {
                 row[label as usize / WIDTH].0[label as usize % WIDTH] = w[feature as usize] as f32;
+            }
+        });
+        self.fold.gather(|carrier, carried| {
+            for v in 0..self.width {
+                let x = rows[carried * self.width + v];
+                for (a, b) in rows[carrier * self.width + v].0.iter_mut().zip(x.0) {
+                    *a += b;
+                }
             }
         });
     }
@@ -369,14 +386,31 @@ impl Nodes {
         }
     }
 
-    /// Gradient of the rows' features, summed over the chunks in order.
-    pub fn collect_rows(&self, chunks: &[Vec<Lane>], gradient: &Shared<'_, f64>) {
-        (0..self.n_rows()).into_par_iter().with_min_len(256).for_each(|r| {
+    /// Gradient of the rows' features: the chunks are summed in order into `total` ([rows, padded L]), what rows carried
+    /// goes back to its own row, and the features that exist are read off.
+    pub fn collect_rows(&self, chunks: &[Vec<Lane>], total: &mut Vec<f64>, gradient: &Shared<'_, f64>) {
+        let padded = self.width * WIDTH;
+        total.resize(self.n_rows() * padded, 0.0);
+        total.par_chunks_mut(padded).enumerate().with_min_len(256).for_each(|(r, row)| {
+            for (v, part) in row.chunks_exact_mut(WIDTH).enumerate() {
+                let mut sum = [0.0f64; WIDTH];
+                for chunk in chunks {
+                    for (s, &x) in sum.iter_mut().zip(&chunk[r * self.width + v].0) {
+                        *s += f64::from(x);
+                    }
+                }
+                part.copy_from_slice(&sum);
+            }
+        });
+        self.fold.scatter(|carried, carrier| {
+            for y in 0..self.labels {
+                total[carried * padded + y] += total[carrier * padded + y];
+            }
+        });
+        total.par_chunks(padded).enumerate().with_min_len(256).for_each(|(r, row)| {
             for &(feature, label) in &self.row_index[self.row_features[r] as usize..self.row_features[r + 1] as usize] {
-                let at = r * self.width + label as usize / WIDTH;
-                let sum = chunks.iter().map(|g| f64::from(g[at].0[label as usize % WIDTH])).sum();
                 // SAFETY: every feature belongs to one row or one run of cells.
-                unsafe { gradient.set(feature as usize, sum) };
+                unsafe { gradient.set(feature as usize, row[label as usize]) };
             }
         });
     }

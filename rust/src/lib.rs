@@ -6,6 +6,7 @@ pub mod crfpp;
 pub mod dataset;
 pub mod error;
 pub mod extract;
+pub mod fold;
 pub mod general;
 pub mod lattice;
 pub mod objective;

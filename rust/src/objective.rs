@@ -35,6 +35,7 @@ struct Memory {
     gradients: Vec<Vec<Lane>>, // a [rows, width] for each chunk
     rare: Vec<f32>,            // weights of rare features
     cells: Vec<f32>,
+    total: Vec<f64>, // [rows, padded L]
 }
 
 /// Sums of one chunk.
@@ -153,7 +154,7 @@ impl Objective {
             )));
         }
         let shared = Shared::new(gradient);
-        self.nodes.collect_rows(&memory.gradients, &shared);
+        self.nodes.collect_rows(&memory.gradients, &mut memory.total, &shared);
         self.nodes.collect_cells(&memory.cells, &shared);
         for (i, &e) in layout.edges.iter().enumerate() {
             gradient[layout.edge_at() + i] = sums.iter().map(|s| s.edges[e as usize]).sum();

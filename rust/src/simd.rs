@@ -19,6 +19,9 @@ impl Lane {
 pub trait Simd: Copy {
     /// Accumulators that fit into registers beside the operands.
     const BLOCK: usize;
+    /// Rows and columns of a tile of accumulators that fits likewise.
+    const TALL: usize;
+    const WIDE: usize;
     type F: Copy;
     unsafe fn load(lane: &Lane) -> Self::F;
     unsafe fn store(v: Self::F, lane: &mut Lane);
@@ -66,6 +69,8 @@ fn zip(a: [f32; WIDTH], b: [f32; WIDTH], f: impl Fn(f32, f32) -> f32) -> [f32; W
 
 impl Simd for Baseline {
     const BLOCK: usize = 3;
+    const TALL: usize = 1;
+    const WIDE: usize = 3;
     type F = [f32; WIDTH];
     #[inline(always)]
     unsafe fn load(lane: &Lane) -> Self::F {
@@ -136,6 +141,8 @@ mod x86 {
 
     impl Simd for Avx512 {
         const BLOCK: usize = 12;
+        const TALL: usize = 4;
+        const WIDE: usize = 6;
         type F = __m512;
         #[inline(always)]
         unsafe fn load(lane: &Lane) -> __m512 {
@@ -231,6 +238,8 @@ mod x86 {
 
     impl Simd for Avx2 {
         const BLOCK: usize = 6;
+        const TALL: usize = 2;
+        const WIDE: usize = 3;
         type F = Pair;
         #[inline(always)]
         unsafe fn load(lane: &Lane) -> Pair {

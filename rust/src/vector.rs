@@ -9,10 +9,8 @@ const BLOCK: usize = 1 << 14;
 
 /// Sum over blocks of `f(begin, end)`, in order.
 fn sum_blocks<const N: usize>(len: usize, f: impl Fn(usize, usize) -> [f64; N] + Sync) -> [f64; N] {
-    let parts: Vec<[f64; N]> = (0..len.div_ceil(BLOCK))
-        .into_par_iter()
-        .map(|b| f(b * BLOCK, ((b + 1) * BLOCK).min(len)))
-        .collect();
+    let parts: Vec<[f64; N]> =
+        (0..len.div_ceil(BLOCK)).into_par_iter().map(|b| f(b * BLOCK, ((b + 1) * BLOCK).min(len))).collect();
     parts.iter().fold([0.0; N], |sum, part| std::array::from_fn(|i| sum[i] + part[i]))
 }
 
