@@ -9,6 +9,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
+use std::sync::Arc;
 
 pub use tokens::PyTemplate;
 
@@ -138,7 +139,7 @@ impl PyVocab {
 /// Sentences as flat arrays of attribute ids, with gold labels where known.
 #[pyclass(name = "Dataset", module = "tagwise._core", frozen)]
 pub struct PyDataset {
-    pub inner: Dataset,
+    pub inner: Arc<Dataset>,
 }
 
 #[pymethods]
@@ -194,9 +195,9 @@ impl PyDataset {
 
     /// The same sentences with these gold labels ([tokens]; 65535 marks an unknown one).
     fn with_gold(&self, gold: PyReadonlyArray1<'_, u16>) -> PyResult<PyDataset> {
-        let mut inner = self.inner.clone();
+        let mut inner = Dataset::clone(&self.inner);
         inner.set_gold(gold.as_slice()?.to_vec())?;
-        Ok(PyDataset { inner })
+        Ok(PyDataset { inner: inner.into() })
     }
 }
 
@@ -233,12 +234,12 @@ fn prune(
     let inner = py.detach(|| {
         let counts = vocab.counts().to_vec();
         let map = vocab.retain(|id| counts[id as usize] >= min_count);
-        let mut data = data.clone();
+        let mut data = Dataset::clone(data);
         data.node.renumber(&map);
         data.edge.renumber(&map);
         data
     });
-    Ok(PyDataset { inner })
+    Ok(PyDataset { inner: inner.into() })
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -5,6 +5,9 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
 pub mod encode;
+pub mod engine;
+pub mod file;
+pub mod lattice;
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> PyErr {
@@ -32,5 +35,8 @@ impl From<Error> for PyErr {
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     encode::register(m)?;
+    engine::register(m)?;
+    file::register(m)?;
+    lattice::register(m)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -246,5 +246,5 @@ pub(super) fn encode_attributes(
             ));
         }
     }
-    Ok(PyDataset { inner })
+    Ok(PyDataset { inner: inner.into() })
 }

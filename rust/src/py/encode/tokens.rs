@@ -177,5 +177,5 @@ pub(super) fn encode_tokens(
         let vocab = &mut vocab.inner;
         py.detach(|| Extractor::new(template, &tokens, n_jobs).grow(vocab))?
     };
-    Ok(PyDataset { inner })
+    Ok(PyDataset { inner: inner.into() })
 }

@@ -1,0 +1,77 @@
+# The contributor's menu. Needs Python >= 3.10, pip and cargo; everything else goes into .venv.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PY     := $(BIN)/python
+
+# What the installed package is made of; Python sources are used in place, so they need no stamp.
+NATIVE := pyproject.toml Cargo.toml Cargo.lock $(shell find rust -name '*.rs')
+# pip and maturin both look at VIRTUAL_ENV; CONDA_PREFIX beside it makes maturin refuse to choose.
+IN_VENV := env -u CONDA_PREFIX -u PYTHONPATH VIRTUAL_ENV="$(abspath $(VENV))" PATH="$(abspath $(BIN)):$$PATH"
+CODE    := python tests benchmarks
+
+.DEFAULT_GOAL := help
+.PHONY: help dev demo test test-rust test-python format lint bench docs clean
+
+help: ## show this menu
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/.made:
+	@command -v cargo >/dev/null || { echo "error: cargo is not on PATH; install Rust from https://rustup.rs" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "error: $(PYTHON) is older than 3.10; try make PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check 'maturin>=1.7,<2'
+	@touch $@
+
+# The package alone, built with optimisation: enough to use it.
+$(VENV)/.package: $(VENV)/.made $(NATIVE)
+	$(IN_VENV) maturin develop --release --quiet
+	@touch $@
+
+# The package with what tests and checks need; a newer .dev stands for .package too.
+$(VENV)/.dev: $(VENV)/.made $(NATIVE)
+	$(IN_VENV) maturin develop --release --quiet --extras dev,bench
+	@touch $(VENV)/.package $@
+
+$(VENV)/.docs: $(VENV)/.made pyproject.toml
+	$(IN_VENV) maturin develop --release --quiet --extras docs
+	@touch $(VENV)/.package $@
+
+dev: $(VENV)/.dev ## build everything into .venv, ready to work on
+
+demo: $(VENV)/.package ## train and compare taggers on the bundled corpora (under a minute)
+	$(BIN)/tagwise compare
+
+test: test-rust test-python ## all tests, Rust and Python
+
+test-rust: $(VENV)/.made ## the core's own tests
+	cargo test --no-default-features
+
+test-python: $(VENV)/.dev ## the Python tests (ARGS="-k name" to choose; TAGWISE_DATA=... for measuring corpora)
+	$(PY) -m pytest $(ARGS)
+
+format: $(VENV)/.dev ## format Python and Rust sources
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
+	cargo fmt
+
+lint: $(VENV)/.dev ## format check, linters, types, native stub against the binary
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	cargo fmt --check
+	cargo clippy --all-targets --quiet -- -D warnings
+	$(PY) -m mypy --strict
+	$(PY) -m mypy.stubtest tagwise._core --mypy-config-file pyproject.toml
+
+bench: $(VENV)/.dev ## ratios against other taggers, measured side by side (needs TAGWISE_DATA for most)
+	$(PY) -m benchmarks $(ARGS)
+
+docs: $(VENV)/.docs ## build the documentation site into site/
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+clean: ## remove everything that was built
+	rm -rf $(VENV) target site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find python tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find python -name '_core*.so' -delete

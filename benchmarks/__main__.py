@@ -1,0 +1,74 @@
+"""Run benchmarks, print their tables, write benchmarks/out/*.json: ``python -m benchmarks --help``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+
+from rich.console import Console
+
+from .harness import Context, save, show
+from .workloads import PEER, NoData
+
+# name: what it shows (one file each), in the order they run
+BENCHMARKS = {
+    "evaluation": "one loss+gradient evaluation against a CRFsuite iteration, 1 and 2 threads",
+    "training": "training to CRFsuite's final objective, encoding included",
+    "tagging": "tagging from attribute lists and from tokens; marginals",
+    "optimum": "number of features and final objective beside CRFsuite's",
+    "memory": "peak memory of training",
+    "loading": "model load time",
+    "accuracy": "F1 and accuracy with l2 chosen on dev",
+    "determinism": "model files for 1, 2 and 4 threads",
+}
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """The command line."""
+    names = "\n".join(f"  {name:12} {text}" for name, text in BENCHMARKS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Ratios against python-crfsuite, measured side by side in one run.",
+        epilog=f"benchmarks:\n{names}\n\nCorpora that may not be bundled are read from TAGWISE_DATA.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="*", metavar="name", help="which to run (default: all)")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, CRFsuite's training time scaled")
+    parser.add_argument("--repeat", type=int, default=5, metavar="N", help="rounds of each measurement (5)")
+    parser.add_argument("--workload", action="append", choices=list(PEER), help="only these (default: all)")
+    chosen = parser.parse_args(arguments)
+    unknown = [n for n in chosen.names if n not in BENCHMARKS]
+    if unknown:
+        parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    return chosen
+
+
+def main(arguments: list[str]) -> int:
+    """Run what was asked for; 1 if a demand was missed."""
+    chosen = parse(arguments)
+    context = Context(chosen.quick, chosen.repeat, tuple(chosen.workload or PEER))
+    console = Console(stderr=False)
+    missed = False
+    for name in chosen.names or BENCHMARKS:
+        try:
+            result = importlib.import_module(f".{name}", __package__).run(context)
+        except NoData as missing:
+            console.print(f"{name}: skipped: {missing}", style="yellow", markup=False, soft_wrap=True)
+            continue
+        except ModuleNotFoundError as missing:
+            if missing.name not in ("pycrfsuite", "sklearn_crfsuite"):
+                raise
+            console.print(
+                f"{name}: skipped: {missing.name} is not installed; pip install 'tagwise[bench]'",
+                markup=False,
+            )
+            continue
+        show(result, console)
+        save(result, context)
+        missed |= any(row.holds is False for row in result.rows)
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

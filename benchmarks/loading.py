@@ -1,0 +1,37 @@
+"""Opening a model file: the conll2000 model, beside CRFsuite's tagger on its own file."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from pathlib import Path
+
+from . import ours, peer
+from .harness import Context, Result, alternate, milliseconds
+from .workloads import workload
+
+ITERATIONS = 20
+
+
+def run(context: Context) -> Result:
+    """Load, then load and tag one sentence (nothing hides behind lazy pages)."""
+    result = Result("loading", "Model load, conll2000 (`chunk` attributes)")
+    theirs = peer.model("chunk", ITERATIONS)
+    X, _ = workload("chunk", "test")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "chunk.tagwise"
+        ours.trained("chunk", ITERATIONS).save(path)
+        sides = {
+            "CRFsuite": lambda: peer.tagger(theirs),
+            "ours": lambda: ours.load(path),
+            "CRFsuite, first sentence": lambda: peer.tagger(theirs).tag(X[0]),
+            "ours, first sentence": lambda: ours.load(path).predict(X[:1]),
+        }
+        times = alternate(sides, context.repeat + 4)
+        sizes = {"CRFsuite": theirs.stat().st_size, "ours": path.stat().st_size}
+    for name, each in times.items():
+        cells = {"time": milliseconds(each), "file": f"{sizes[name.split(',')[0]] / 2**20:.1f} MiB"}
+        quick = statistics.median(each) < 0.020
+        result.add(name, cells, "< 20 ms" if name == "ours" else "", quick if name == "ours" else None)
+    result.raw = {"seconds": times, "bytes": sizes}
+    return result

@@ -1,0 +1,69 @@
+"""Peak memory of training in a process of its own, beside python-crfsuite's on the same lists.
+
+Each side runs as ``python -m benchmarks.memory SIDE WORKLOAD``: build the attribute lists, note the resident
+size, train a few iterations (all of either side's memory is in use by then), note the peak.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from .harness import Context, Result, child
+from .workloads import data_folder, workload
+
+ITERATIONS = 15  # more than either side's L-BFGS memory
+
+
+def resident(field: str) -> int:
+    """VmRSS (now) or VmHWM (peak) of this process in bytes.
+
+    getrusage's ru_maxrss is not it: a child inherits the parent's peak across exec.
+    """
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError(f"no {field} in /proc/self/status")
+
+
+def measure(side: str, name: str) -> dict[str, int]:
+    """In the child: one training, with what it took."""
+    X, y = workload(name)
+    gc.collect()
+    lists = resident("VmRSS")
+    if side == "crfsuite":
+        from . import peer
+
+        with tempfile.TemporaryDirectory() as folder:
+            peer.train(X, y, Path(folder) / "model", ITERATIONS)
+    elif side == "ours":
+        from . import ours
+
+        ours.crf(n_jobs=2, max_iter=ITERATIONS).fit(X, y)
+    return {"lists": lists, "peak": resident("VmHWM")}
+
+
+def run(context: Context) -> Result:
+    """A child each; the increment is over the state after building the lists."""
+    result = Result("memory", "Peak memory of training, each side in its own process")
+    data_folder()
+    for name in context.workloads:
+        sides = {side: child("memory", side, name) for side in ("crfsuite", "ours")}
+        mib = {side: (m["peak"] / 2**20, (m["peak"] - m["lists"]) / 2**20) for side, m in sides.items()}
+        cells = {
+            "CRFsuite": f"{mib['crfsuite'][0]:.0f} MiB (+{mib['crfsuite'][1]:.0f})",
+            "ours": f"{mib['ours'][0]:.0f} MiB (+{mib['ours'][1]:.0f})",
+            "ours / theirs": f"{mib['ours'][0] / mib['crfsuite'][0]:.2f} "
+            f"(+{mib['ours'][1] / mib['crfsuite'][1]:.2f})",
+        }
+        result.add(name, cells, "peak <= CRFsuite's", mib["ours"][0] <= mib["crfsuite"][0])
+        result.raw[name] = sides
+    result.notes.append("in brackets: above the state with the attribute lists built")
+    return result
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(measure(sys.argv[1], sys.argv[2])) + "\n")

@@ -1,0 +1,76 @@
+"""The tagwise side: the only file of the benchmarks that knows its API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise as tw
+from tagwise import _core
+
+from .workloads import Attributes, data_folder, workload
+
+
+def crf(n_jobs: int | None = 1, **parameters: Any) -> Any:
+    """A CRF over attribute lists with CRFsuite's objective, unless ``parameters`` say otherwise."""
+    return tw.CRF(**{"features": None, "l2": 1.0, "start_end": False, "n_jobs": n_jobs, **parameters})
+
+
+def named(features: str, n_jobs: int | None = 1, **parameters: Any) -> Any:
+    """A CRF over tokens with a named feature set."""
+    return tw.CRF(features=features, n_jobs=n_jobs, **parameters)
+
+
+def trained(name: str, iterations: int, n_jobs: int = 1) -> Any:
+    """A CRF of a workload after a few iterations."""
+    return crf(n_jobs=n_jobs, max_iter=iterations).fit(*workload(name))
+
+
+def fit_to(tagger: Any, X: Sequence[Attributes], y: Sequence[Sequence[str]], target: float) -> None:
+    """Train until the objective is at most ``target``."""
+    tagger.fit(X, y, callbacks=[lambda iteration: iteration.objective <= target])
+
+
+class Evaluation:
+    """The objective of a training set, evaluated with any number of threads."""
+
+    def __init__(self, X: list[Attributes], y: list[list[str]]) -> None:
+        vocabulary = _core.Vocabulary()
+        encoded = _core.encode_attributes(vocabulary, X)
+        ids: dict[str, int] = {}
+        gold = [ids.setdefault(label, len(ids)) for labels in y for label in labels]
+        data = encoded.with_gold(np.array(gold, dtype=np.uint16))
+        layout = _core.Layout.build(data, len(vocabulary), len(ids), start_end=False)
+        self.objective = _core.Objective(data, layout)
+        self.size = len(layout)
+        self.gradient = np.zeros(self.size)
+
+    def __call__(self, w: NDArray[np.float64], n_jobs: int) -> float:
+        """Loss at ``w``; the gradient goes to ``self.gradient``."""
+        value: float = self.objective.evaluate(w, self.gradient, n_jobs)
+        return value
+
+
+def load(path: Path) -> Any:
+    """Open a model file."""
+    return tw.load(path)
+
+
+def corpus(name: str) -> tuple[Any, Any, Any]:
+    """(train, dev, test); NoData where the corpus is not bundled and not here."""
+    if name != "ewt-pos":
+        data_folder()
+    train, dev, test = tw.load_corpus(name)
+    return train, dev, test
+
+
+def token_corpus(name: str) -> tuple[Any, list[list[str]]]:
+    """A training corpus and the tokens to tag: its test part several times over, at least 100,000 tokens."""
+    train, _, test = corpus(name)
+    tokens = test.tokens
+    times = -(-100_000 // sum(map(len, tokens)))
+    return train[:2000], tokens * times

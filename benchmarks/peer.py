@@ -1,0 +1,109 @@
+"""The python-crfsuite side: training with a clock on every iteration, tagging, marginals."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pycrfsuite
+import sklearn_crfsuite
+
+from .harness import OUT
+from .workloads import Attributes, workload
+
+
+@dataclass
+class Training:
+    """What one training run of CRFsuite showed."""
+
+    append_seconds: float = 0.0  # handing over the attribute lists
+    prepare_seconds: float = 0.0  # its own feature generation
+    seconds: list[float] = field(default_factory=list)  # wall time of each iteration
+    trials: list[int] = field(default_factory=list)  # line-search evaluations of each iteration
+    losses: list[float] = field(default_factory=list)
+    features: int = 0
+    total_seconds: float = 0.0  # all of it, the written model included, the callback's own time not
+
+    @property
+    def single(self) -> list[float]:
+        """Iterations that needed one evaluation (never the first: it evaluates once more before)."""
+        return [s for s, n in zip(self.seconds[1:], self.trials[1:]) if n == 1] or self.seconds[1:]
+
+
+class _Trainer(pycrfsuite.Trainer):  # type: ignore[misc]
+    """Stops the clock between iterations; ``between(i)`` runs there, off the clock."""
+
+    def __init__(self, between: Callable[[int], object] | None = None) -> None:
+        super().__init__(algorithm="lbfgs", verbose=True)  # events come only when verbose
+        self.run = Training()
+        self.between = between
+        self.mark = 0.0
+        self.paused = 0.0
+
+    def on_featgen_end(self, log: str) -> None:
+        """Its own preparation is over."""
+        now = time.perf_counter()
+        self.run.prepare_seconds = now - self.mark
+        self.mark = now
+
+    def on_iteration(self, log: str, info: dict[str, Any]) -> None:
+        """One L-BFGS iteration is over."""
+        now = time.perf_counter()
+        self.run.seconds.append(now - self.mark)
+        self.run.trials.append(int(info.get("linesearch_trials", 1)))
+        self.run.losses.append(float(info["loss"]))
+        if self.between is not None:
+            self.between(len(self.run.seconds))
+        self.mark = time.perf_counter()
+        self.paused += self.mark - now
+
+    def _silent(self, *_: object) -> None:
+        """What the base class prints."""
+
+    on_start = on_featgen_progress = on_prepared = on_prepare_error = on_optimization_end = on_end = _silent
+
+
+def train(
+    X: Sequence[Attributes],
+    y: Sequence[Sequence[str]],
+    path: Path,
+    max_iterations: int = 1000,
+    between: Callable[[int], object] | None = None,
+    c2: float = 1.0,
+) -> Training:
+    """Train with L-BFGS and L2 only; ``between(i)`` is called after iteration i and not counted."""
+    trainer = _Trainer(between)
+    trainer.set_params({"c1": 0.0, "c2": c2, "max_iterations": max_iterations})
+    begin = time.perf_counter()
+    for sentence, labels in zip(X, y):
+        trainer.append(sentence, labels)
+    trainer.mark = time.perf_counter()
+    trainer.run.append_seconds = trainer.mark - begin
+    trainer.train(str(path))
+    trainer.run.total_seconds = time.perf_counter() - begin - trainer.paused
+    trainer.run.features = int(trainer.logparser.featgen_num_features or 0)
+    return trainer.run
+
+
+def model(name: str, iterations: int = 20) -> Path:
+    """A model of the workload, trained for a few iterations and kept in benchmarks/out."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    path = OUT / f"{name}-{iterations}.crfsuite"
+    if not path.is_file():
+        train(*workload(name), path, iterations)
+    return path
+
+
+def tagger(path: Path) -> Any:
+    """An open tagger."""
+    opened = pycrfsuite.Tagger()
+    opened.open(str(path))
+    return opened
+
+
+def sklearn_model(path: Path) -> Any:
+    """sklearn-crfsuite's estimator over a model file that is already there."""
+    return sklearn_crfsuite.CRF(model_filename=str(path))

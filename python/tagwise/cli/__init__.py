@@ -1,0 +1,23 @@
+"""What people type: ``tagwise train | tag | eval | inspect | compare | convert | bench``."""
+
+from __future__ import annotations
+
+from tagwise.cli.app import cli
+from tagwise.cli.bench import bench
+from tagwise.cli.compare import compare
+from tagwise.cli.convert import convert
+from tagwise.cli.evaluate import evaluate
+from tagwise.cli.inspect import inspect
+from tagwise.cli.tag import tag
+from tagwise.cli.train import train
+
+for _command in (train, tag, evaluate, inspect, compare, convert, bench):
+    cli.add_command(_command)
+
+
+def main() -> None:
+    """Run the command line; the process ends with its exit code."""
+    cli(prog_name="tagwise")
+
+
+__all__ = ["cli", "main"]

@@ -1,0 +1,97 @@
+"""``tagwise bench``: how fast this machine is, in half a minute, without any peer."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import rich_click as click
+from rich.console import Console
+
+from tagwise.cli.app import debug_option
+
+
+def median_seconds(work: Callable[[], Any], times: int = 5) -> float:
+    """The median time of some runs."""
+    spent = []
+    for _ in range(times):
+        begin = time.perf_counter()
+        work()
+        spent.append(time.perf_counter() - begin)
+    return statistics.median(spent)
+
+
+@click.command()
+@click.option("--features", metavar="SET", default="S3", show_default=True, help="Feature set.")
+@click.option(
+    "--sentences",
+    type=click.IntRange(min=1),
+    default=3000,
+    show_default=True,
+    help="Training sentences of ewt-pos.",
+)
+@click.option(
+    "--max-iter", type=click.IntRange(min=1), default=20, show_default=True, help="Iterations of training."
+)
+@click.option("--n-jobs", type=click.IntRange(min=1), help="Threads; all cores if not given.")
+@debug_option
+def bench(features: str, sentences: int, max_iter: int, n_jobs: int | None) -> None:
+    """Measure training, tagging, marginals and loading on a bundled corpus.
+
+    To compare with other taggers, run make bench in the sources.
+
+    \b
+    Examples:
+      tagwise bench
+      tagwise bench --n-jobs 1 --features default
+    """
+    import tagwise as tw
+    from tagwise.report.terminal import pair_table
+
+    train, _, test = tw.load_corpus("ewt-pos")
+    data = train[:sentences]
+    tagger = tw.CRF(features=features, max_iter=max_iter, n_jobs=n_jobs)
+    stamps: list[float] = []
+    begin = time.perf_counter()
+    tagger.fit(data, callbacks=[lambda _: stamps.append(time.perf_counter())])
+    total = time.perf_counter() - begin
+    steps = [after - before for before, after in itertools.pairwise(stamps)]
+    words = test.tokens
+    tokens = test.n_tokens
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "bench.tagwise")
+        tagger.save(path)
+        size = os.path.getsize(path)
+        load = median_seconds(lambda: tw.load(path))
+    rows = [
+        (
+            "corpus",
+            f"ewt-pos, {len(data):,} sentences, {data.n_tokens:,} tokens, {len(tagger.classes_)} labels",
+        ),
+        ("model", f"{features}, {tagger.n_features_:,} features, {size / 1e6:.1f} MB"),
+        ("threads", str(n_jobs or os.cpu_count())),
+        ("training", f"{total:.2f} s for {len(tagger.history_)} iterations, features included"),
+    ]
+    if steps:
+        step = statistics.median(steps)
+        rows.append(("one iteration", f"{1000 * step:.1f} ms, {data.n_tokens / step:,.0f} tokens/s"))
+    rows += [
+        (
+            "tagging",
+            f"{tokens / median_seconds(lambda: tagger.predict(words)):,.0f} tokens/s from lists of tokens",
+        ),
+        (
+            "marginals",
+            f"{tokens / median_seconds(lambda: tagger.predict_marginals(words)):,.0f} tokens/s as arrays",
+        ),
+        ("loading", f"{1000 * load:.2f} ms"),
+    ]
+    Console().print(pair_table(rows))
+
+
+__all__ = ["bench"]

@@ -1,0 +1,128 @@
+"""Corpora as they are named on the command line: a file, ``-``, or a known corpus with its part."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import IO, Any, TypeVar, cast
+
+import rich_click as click
+
+from tagwise.corpus import FORMATS, Corpus, Sentence, corpora, iter_sentences, load_corpus
+from tagwise.errors import CorpusError
+
+PARTS = ("train", "dev", "test")
+MAGIC = b"tagwise\n"
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+def corpus_options(command: Decorated) -> Decorated:
+    """Let a command be told how its corpora are written."""
+    for option in (
+        click.option(
+            "--format",
+            "form",
+            type=click.Choice(FORMATS),
+            help="Format of files; seen by itself if not given.",
+        ),
+        click.option("--label", metavar="NAME", help="The column with the label; the last one if not given."),
+        click.option("--columns", metavar="NAMES", help="Names of the columns, by commas: word,pos,label."),
+    ):
+        command = option(command)
+    return command
+
+
+def names_of(columns: str | None, label: str | None) -> tuple[list[str] | None, str | None]:
+    """Column names as they are typed, and the label's: the last unless one is called ``label``."""
+    if not columns:
+        return None, label
+    names = columns.replace(",", " ").split()
+    if label is None and "label" not in names:
+        kept = [name for name in names if name != "_"]
+        label = kept[-1] if len(kept) > 1 else None
+    return names, label
+
+
+def model_columns(tagger: Any) -> tuple[list[str] | None, str | None]:
+    """The columns a model was trained on, and its label's name."""
+    meta = tagger.model_.meta
+    columns = meta.get("columns")
+    label = meta.get("label")
+    return (list(columns) if columns else None), label
+
+
+def input_of(name: str) -> str | IO[bytes]:
+    """What to read from: a path, or stdin without a buffer.
+
+    The buffer of ``sys.stdin`` has a lock: a thread that reads, and holds it, while the process ends is a
+    fatal error of the interpreter.
+    """
+    if name != "-":
+        return name
+    try:
+        raw = io.FileIO(sys.stdin.fileno(), closefd=False)
+    except (OSError, ValueError, AttributeError):  # stdin is no file of the system, as in tests
+        return name
+    raw.name = "<stdin>"
+    return cast("IO[bytes]", raw)
+
+
+def known_corpus(name: str, part: str, label: str | None) -> Corpus | None:
+    """A part of a corpus known by name (``ewt-pos``, ``ewt-pos:dev``), unless a file of that name exists."""
+    base, _, wanted = name.partition(":")
+    if os.path.exists(name) or base not in {info.name for info in corpora()}:
+        return None
+    if wanted and wanted not in PARTS:
+        raise click.UsageError(f"{name}: a corpus has the parts {', '.join(PARTS)}, not {wanted!r}")
+    found = dict(zip(PARTS, load_corpus(base, label)))[wanted or part]
+    if found is None:
+        raise CorpusError(f"{base} has no {wanted or part} part. Use another part, or a file of your own.")
+    return found
+
+
+def read_corpus(
+    name: str, form: str | None, columns: str | None, label: str | None, *, part: str, tagger: Any = None
+) -> Corpus:
+    """A whole corpus; a model lends its column names.
+
+    `part` is the one meant by the bare name of a known corpus.
+    """
+    known = known_corpus(name, part, label)
+    if known is not None:
+        return known
+    names, label = names_of(columns, label)
+    if tagger is not None and names is None:
+        names, trained = model_columns(tagger)
+        label = label or trained
+    _, sentences = read_sentences(name, form, names, label or "label")
+    return Corpus(sentences, source="<stdin>" if name == "-" else name)
+
+
+def read_sentences(
+    name: str, form: str | None, names: list[str] | None, label: str | None
+) -> tuple[str, Iterator[Sentence]]:
+    """Format and sentences of a file, as a stream; without labels where `label` is None."""
+    return iter_sentences(input_of(name), form, columns=names, label=label)
+
+
+def is_model(path: str) -> bool:
+    """Whether a file begins as model files do."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+__all__ = [
+    "corpus_options",
+    "is_model",
+    "known_corpus",
+    "model_columns",
+    "names_of",
+    "read_corpus",
+    "read_sentences",
+]

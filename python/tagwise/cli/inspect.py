@@ -1,0 +1,82 @@
+"""``tagwise inspect``: what is in a model file."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any
+
+import rich_click as click
+from rich.console import Console
+
+from tagwise.cli.app import debug_option
+
+
+def _facts(tagger: Any, path: str, milliseconds: float) -> list[tuple[str, str]]:
+    recipe = str(tagger.get_params().get("features"))
+    labels = list(tagger.classes_)
+    shown = " ".join(labels[:12]) + (" ..." if len(labels) > 12 else "")
+    return [
+        ("file", f"{path} ({os.path.getsize(path) / 1e6:.2f} MB, read in {milliseconds:.1f} ms)"),
+        ("learner", tagger.name),
+        ("features", recipe if "\n" not in recipe else f"template of {len(recipe.splitlines())} lines"),
+        ("weights", f"{tagger.n_features_:,}"),
+        ("labels", f"{len(labels)}: {shown}"),
+    ]
+
+
+@click.command()
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "--top", type=click.IntRange(min=1), default=10, show_default=True, help="Features shown for each label."
+)
+@click.option(
+    "--label", "only", metavar="LABEL", multiple=True, help="Show only this label; may be repeated."
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@debug_option
+def inspect(model: str, top: int, only: tuple[str, ...], as_json: bool) -> None:
+    """Show what MODEL is: parameters, metrics, strongest features of each label, strongest transitions.
+
+    \b
+    Examples:
+      tagwise inspect model.tagwise --top 20
+      tagwise inspect model.tagwise --label B-PER
+      tagwise inspect model.tagwise --json | jq .meta
+    """
+    import tagwise as tw
+    from tagwise.report.terminal import explanation_table, pair_table, transition_table
+
+    begin = time.perf_counter()
+    tagger = tw.load(model)
+    facts = _facts(tagger, model, 1000 * (time.perf_counter() - begin))
+    unknown = [label for label in only if label not in tagger.classes_]
+    if unknown:
+        raise click.BadParameter(
+            f"the model has no label {unknown[0]!r}; it has: {' '.join(tagger.classes_)}",
+            param_hint="--label",
+        )
+    explanation = tagger.explain(top=top)
+    labels = {label: explanation.labels[label] for label in (only or explanation.labels)}
+    if as_json:
+        out = {"meta": tagger.model_.meta, "labels": labels, "transitions": explanation.transitions}
+        click.echo(json.dumps(out, ensure_ascii=False, indent=2, default=str))
+        return
+    console = Console()
+    console.print(pair_table(facts))
+    console.print(pair_table([(k, _short(v)) for k, v in tagger.get_params().items()], title="parameters"))
+    metrics = tagger.model_.meta.get("metrics")
+    if metrics:
+        console.print(pair_table([(k, _short(v)) for k, v in metrics.items()], title="training"))
+    console.print(explanation_table(labels))
+    console.print(transition_table(explanation.transitions))
+
+
+def _short(value: Any) -> str:
+    text = f"{value:,.6g}" if isinstance(value, float) else str(value)
+    line = text.splitlines()[0] if text else ""
+    return line + " ..." if line != text else text
+
+
+__all__ = ["inspect"]

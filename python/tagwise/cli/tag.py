@@ -1,0 +1,205 @@
+"""``tagwise tag``: sentences in, the same sentences with labels out, as a stream."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import rich_click as click
+
+from tagwise.cli.app import debug_option
+from tagwise.cli.files import model_columns, names_of, read_sentences
+from tagwise.cli.stream import batches
+from tagwise.corpus import FORMATS, Corpus, Sentence, format_conll, format_conllu, format_jsonl, format_text
+from tagwise.errors import TagwiseError
+from tagwise.streams import fail, writer
+
+
+class Labelling(NamedTuple):
+    """One way to label a sentence, with what was asked for besides."""
+
+    labels: Sequence[str]
+    probabilities: Sequence[float] | None = None  # of each label at its token
+    score: float | None = None  # of the whole path
+
+
+def _fresh(name: str, fields: dict[str, list[str]]) -> str:
+    """A column name that the input does not have yet."""
+    while name in fields:
+        name += "_"
+    return name
+
+
+def as_conll(sentence: Sentence, labelling: Labelling) -> str:
+    """Input columns, then the label, then its probability; comments above."""
+    fields = {**sentence.fields, _fresh("predicted", sentence.fields): list(labelling.labels)}
+    if labelling.probabilities is not None:
+        fields[_fresh("probability", fields)] = [f"{p:.4f}" for p in labelling.probabilities]
+    head = list(sentence.comments)
+    if labelling.score is not None:
+        head.append(f"# score = {labelling.score:.6f}")
+    text = format_conll(Sentence(fields, doc=sentence.doc, line=sentence.line))
+    return "\n".join([*head, text]) if head else text
+
+
+def as_jsonl(sentence: Sentence, labelling: Labelling) -> str:
+    """One object a sentence: its columns, ``predicted``, and ``probability``, ``score`` where asked for."""
+    meta = dict(sentence.meta or {})
+    if labelling.probabilities is not None:
+        meta["probability"] = [round(p, 6) for p in labelling.probabilities]
+    if labelling.score is not None:
+        meta["score"] = labelling.score
+    fields = {**sentence.fields, "predicted": list(labelling.labels)}
+    return format_jsonl(Sentence(fields, comments=sentence.comments, doc=sentence.doc, meta=meta))
+
+
+def as_text(sentence: Sentence, labelling: Labelling) -> str:
+    """One line a sentence: ``word/LABEL``, or ``word/LABEL/0.9801``."""
+    labels = list(labelling.labels)
+    if labelling.probabilities is not None:
+        labels = [f"{label}/{p:.4f}" for label, p in zip(labels, labelling.probabilities)]
+    line = format_text(sentence.with_labels(labels, "predicted"), join="/")
+    return line if labelling.score is None else f"{labelling.score:.6f}\t{line}"
+
+
+def conllu_writer(column: str) -> Callable[[Sentence, Labelling], str]:
+    """CoNLL-U with the label in its own column."""
+
+    def as_conllu(sentence: Sentence, labelling: Labelling) -> str:
+        labels = list(labelling.labels)
+        head = (
+            (*sentence.comments, f"# score = {labelling.score:.6f}")
+            if labelling.score is not None
+            else sentence.comments
+        )
+        fields = {**sentence.fields, column: labels}
+        if labelling.probabilities is not None:
+            notes = fields.get("misc", ["_"] * len(labels))
+            marks = [f"Probability={p:.4f}" for p in labelling.probabilities]
+            fields["misc"] = [mark if note == "_" else f"{note}|{mark}" for note, mark in zip(notes, marks)]
+        return format_conllu(Sentence(fields, column, comments=head, doc=sentence.doc, rows=sentence.rows))
+
+    return as_conllu
+
+
+def output_writer(form: str, label: str | None) -> Callable[[Sentence, Labelling], str]:
+    """How a labelled sentence is written in a format."""
+    if form == "conllu":
+        return conllu_writer(label if label in ("upos", "xpos") else "upos")
+    return {"conll": as_conll, "jsonl": as_jsonl, "text": as_text}[form]
+
+
+def label_batch(tagger: Any, batch: Corpus, marginals: bool, nbest: int) -> Iterator[list[Labelling]]:
+    """For each sentence of a batch, the labellings to write."""
+    if nbest > 1:
+        for paths in tagger.predict_kbest(batch, nbest):
+            yield [Labelling(labels, score=float(score)) for labels, score in paths]
+        return
+    predicted = tagger.predict(batch)
+    if not marginals:
+        yield from ([Labelling(labels)] for labels in predicted)
+        return
+    ids = {label: index for index, label in enumerate(tagger.classes_)}
+    for labels, table in zip(predicted, tagger.predict_marginals(batch)):
+        chosen = np.fromiter((ids[label] for label in labels), dtype=np.intp, count=len(labels))
+        yield [Labelling(labels, table[np.arange(len(labels)), chosen].tolist())]
+
+
+def named(
+    sentences: Iterator[Sentence], names: list[str], label: str | None, source: str
+) -> Iterator[Sentence]:
+    """Sentences with the columns of training, which may lack the label's."""
+    bare = [name for name in names if name != label]
+    for sentence in sentences:
+        values = list(sentence.fields.values())
+        chosen = names if len(values) == len(names) else bare
+        if len(values) != len(chosen):
+            fail(
+                "<stdin>" if source == "-" else source,
+                sentence.line,
+                f"{len(values)} columns, but the model was trained on {', '.join(names)}",
+                f"Give {' '.join(bare)}, with or without {label}, or name the columns with --columns.",
+            )
+        yield Sentence(
+            dict(zip(chosen, values)), comments=sentence.comments, doc=sentence.doc, line=sentence.line
+        )
+
+
+def check_wishes(tagger: Any, model: str, marginals: bool, nbest: int) -> None:
+    """Refuse what the model cannot give before any input is read."""
+    if nbest > 1 and marginals:
+        raise click.UsageError("--marginals and --nbest exclude each other: take one of them")
+    if nbest > 1 and not hasattr(tagger, "predict_kbest"):
+        raise TagwiseError(
+            f"{model}: this version finds the best labelling only. "
+            "Leave out --nbest, or see doubt with --marginals."
+        )
+    if marginals and not hasattr(tagger, "predict_marginals"):
+        raise TagwiseError(f"{model}: a {tagger.name} model has no probabilities. Leave out --marginals.")
+
+
+@click.command()
+@click.argument("model", metavar="MODEL")
+@click.argument("source", metavar="[INPUT]", default="-")
+@click.option("-o", "--output", metavar="FILE", default="-", help="Where to write; stdout if not given.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="Format of input and output; seen by itself if not given.",
+)
+@click.option("--output-format", type=click.Choice(FORMATS), help="Another format for the output.")
+@click.option(
+    "--columns", metavar="NAMES", help="Names of the input's columns; those of training if not given."
+)
+@click.option("--marginals", is_flag=True, help="Add the probability of each label.")
+@click.option(
+    "--nbest", type=click.IntRange(min=1), default=1, help="Write the k best labellings, each with its score."
+)
+@click.option("--n-jobs", type=click.IntRange(min=1), help="Threads; all cores if not given.")
+@debug_option
+def tag(
+    model: str,
+    source: str,
+    output: str,
+    form: str | None,
+    output_format: str | None,
+    columns: str | None,
+    marginals: bool,
+    nbest: int,
+    n_jobs: int | None,
+) -> None:
+    """Label INPUT (stdin if not given) with MODEL.
+
+    Input columns are kept and the label is appended as the last one. Text is one sentence a line, its tokens
+    apart by spaces. Memory stays constant, whatever the length of the input.
+
+    \b
+    Examples:
+      tagwise tag model.tagwise input.txt > tagged.txt
+      zcat big.txt.gz | tagwise tag model.tagwise --marginals | gzip > tagged.gz
+      echo "The cat sat ." | tagwise tag model.tagwise --format text
+    """
+    import tagwise as tw
+
+    tagger = tw.load(model)
+    if n_jobs is not None:
+        tagger.set_params(n_jobs=n_jobs)
+    check_wishes(tagger, model, marginals, nbest)
+    names, label = model_columns(tagger)
+    given = names_of(columns, None)[0]
+    kind, sentences = read_sentences(source, form, given, None)
+    if kind == "conll" and given is None and names is not None:
+        sentences = named(sentences, names, label, source)
+    write = output_writer(output_format or kind, label)
+    with writer(output) as put:
+        for batch in batches(sentences):
+            labelled = label_batch(tagger, Corpus(batch), marginals, nbest)
+            put("".join(write(s, labelling) for s, found in zip(batch, labelled) for labelling in found))
+            if output == "-":
+                sys.stdout.flush()
+
+
+__all__ = ["tag"]

@@ -1,0 +1,178 @@
+"""``tagwise train``: a corpus in, a model file out."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import rich_click as click
+from click.exceptions import Exit
+from rich.console import Console
+
+from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
+from tagwise.cli.files import corpus_options, read_corpus
+from tagwise.cli.interrupt import Interrupt
+from tagwise.cli.progress import TrainingProgress
+from tagwise.errors import ParameterError
+
+
+def check_writable(path: str) -> None:
+    """Find out before training, not after it, that a model cannot be written where it is wanted."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.isdir(path):
+        raise click.BadParameter(f"{path} is a folder; name a file", param_hint="--output")
+    if not os.path.isdir(folder):
+        raise click.BadParameter(f"there is no folder {folder}", param_hint="--output")
+    if not os.access(folder, os.W_OK):
+        raise click.BadParameter(f"the folder {folder} cannot be written to", param_hint="--output")
+
+
+def parse_settings(learner: Any, pairs: tuple[str, ...]) -> dict[str, Any]:
+    """``name=value`` texts as parameters of a learner, parsed by their declarations."""
+    declared = {param.name: param for param in learner.PARAMS}
+    out = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{pair!r}: expected name=value", param_hint="--set")
+        if name not in declared:
+            known = ", ".join(declared)
+            raise click.BadParameter(
+                f"{learner.name} has no parameter {name!r}; it has: {known}", param_hint="--set"
+            )
+        try:
+            out[name] = declared[name].parse(text)
+        except ParameterError as error:
+            raise click.BadParameter(str(error), param_hint="--set") from error
+    return out
+
+
+def features_of(text: str) -> str:
+    """A feature set by name; a template from a file where one of that name exists."""
+    if os.path.isfile(text):
+        with open(text, encoding="utf-8") as file:
+            return file.read()
+    return text
+
+
+def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Print every learner's parameters as they are declared, and end."""
+    if not wanted:
+        return
+    from tagwise.estimators import LEARNERS
+    from tagwise.report.terminal import parameter_table
+
+    for name, kind in LEARNERS.items():
+        Console().print(parameter_table(name, kind.PARAMS))
+    context.exit()
+
+
+@click.command()
+@click.argument("corpus", metavar="TRAIN")
+@click.option(
+    "--dev", metavar="DEV", help="Development corpus: scored while training; the best iterate is kept."
+)
+@click.option("-o", "--output", metavar="MODEL", required=True, help="The model file to write.")
+@click.option("--learner", default="crf", show_default=True, help="What to train.")
+@click.option(
+    "--features", metavar="SET", help="Feature set (S1, S2, S3, default), a template, or a file with one."
+)
+@click.option("--loss", metavar="NAME", help="Loss of the learner.")
+@click.option(
+    "--set", "pairs", metavar="NAME=VALUE", multiple=True, help="Any parameter; --params lists them."
+)
+@click.option("--warm-start", metavar="MODEL", help="Begin from the weights of a model.")
+@click.option(
+    "--n-jobs", type=click.IntRange(min=1), help="Threads; all cores if not given. Results are the same."
+)
+@click.option("--seed", type=int, help="Seed of whatever is random.")
+@corpus_options
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
+@click.option(
+    "--params",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=print_parameters,
+    help="List the parameters of every learner and end.",
+)
+@debug_option
+def train(
+    corpus: str,
+    dev: str | None,
+    output: str,
+    learner: str,
+    features: str | None,
+    loss: str | None,
+    pairs: tuple[str, ...],
+    warm_start: str | None,
+    n_jobs: int | None,
+    seed: int | None,
+    columns: str | None,
+    label: str | None,
+    form: str | None,
+    quiet: bool,
+) -> None:
+    """Train a tagger on the corpus TRAIN.
+
+    Ctrl-C stops after the running iteration and saves the model as it is then.
+
+    \b
+    Examples:
+      tagwise train train.txt --dev dev.txt --set l2=0.1 -o model.tagwise
+      tagwise train a.tsv --columns word,pos,label --features S3 -o a.tagwise
+      tagwise train ewt-pos --dev ewt-pos:dev -o pos.tagwise
+    """
+    import tagwise as tw
+    from tagwise.compare import check_learner, make
+
+    begin = time.perf_counter()
+    console = Console(stderr=True)
+    try:
+        kind, _ = check_learner(learner)
+    except ParameterError as error:
+        raise click.BadParameter(str(error), param_hint="--learner") from error
+    common = (("loss", loss), ("n_jobs", n_jobs), ("seed", seed))
+    params = parse_settings(
+        kind, (*(f"{name}={value}" for name, value in common if value is not None), *pairs)
+    )
+    if features is not None:
+        params["features"] = features_of(features)
+    tagger = make(learner, **params)
+    check_writable(output)
+    data = read_corpus(corpus, form, columns, label, part="train")
+    dev_data = read_corpus(dev, form, columns, label, part="dev") if dev else None
+    options: dict[str, Any] = {"warm_start": tw.load(warm_start)} if warm_start else {}
+
+    interrupt = Interrupt()
+    with interrupt.armed(), TrainingProgress(console, learner, quiet=quiet) as progress:
+        tagger.fit(data, dev=dev_data, callbacks=[progress, interrupt], **options)
+    tagger.save(output)
+    if interrupt.asked:
+        say(
+            f"stopped after iteration {len(tagger.history_)}; "
+            f"{output} holds the model as it was then and can be used"
+        )
+        raise Exit(EXIT_INTERRUPTED)
+    if not quiet:
+        say(summary(tagger, len(data), data.n_tokens, output, time.perf_counter() - begin))
+
+
+def summary(tagger: Any, sentences: int, tokens: int, output: str, seconds: float) -> str:
+    """What was trained, on what, how well, in one line."""
+    last = tagger.history_[-1] if tagger.history_ else {}
+    parts = [
+        f"{sentences:,} sentences, {tokens:,} tokens, {len(tagger.classes_)} labels",
+        f"{tagger.n_features_:,} features",
+        f"{len(tagger.history_)} iterations, objective {tagger.objective_:,.2f}",
+    ]
+    scores = [step["dev_score"] for step in tagger.history_ if step.get("dev_score") is not None]
+    if scores and last:
+        parts.append(f"dev {100 * max(scores):.2f}")
+    size = os.path.getsize(output) / 1e6
+    parts.append(f"{seconds:.1f} s")
+    return "; ".join(parts) + f"\nwrote {output} ({size:.1f} MB)"
+
+
+__all__ = ["features_of", "parse_settings", "train"]

@@ -1,0 +1,284 @@
+//! Best paths and marginals of unlabelled sentences under fixed weights.
+
+use crate::chain::{self, Edges, Shape, Work};
+use crate::container::Buf;
+use crate::dataset::Dataset;
+use crate::dispatch;
+use crate::error::{Error, Result};
+use crate::general::{self, Scores, Trellis};
+use crate::lattice::{mask_rows, Support, Tile};
+use crate::objective::score_sentence;
+use crate::plan::{Batch, Plan};
+use crate::shared::Shared;
+use crate::simd::{Lane, Simd, WIDTH};
+use crate::weights::Layout;
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// Batches that one task takes at a time.
+const TASK: usize = 4;
+
+/// Features and their weights, ready to score.
+pub struct Scorer {
+    layout: Arc<Layout>,
+    weights: Buf<f32>, // [features]
+    edge_scores: Vec<f64>,
+    edges: Edges,
+    start: Vec<f32>,
+    end: Vec<f32>,
+}
+
+/// What to do with a sentence's scores, and where to put the result.
+enum Output<'a> {
+    Paths(Shared<'a, u16>),                      // [tokens]
+    Marginals(Shared<'a, f32>, Shared<'a, f64>), // [tokens, L], log Z [N]
+}
+
+struct Job<'a> {
+    scorer: &'a Scorer,
+    data: &'a Dataset,
+    support: Option<(&'a Support, Vec<Lane>)>,
+    output: Output<'a>,
+}
+
+impl Scorer {
+    /// `forbidden`: edges (label' * L + label) of score -infinity.
+    pub fn new(layout: Arc<Layout>, weights: Buf<f32>, forbidden: &[u32]) -> Result<Scorer> {
+        if weights.len() != layout.len() {
+            return Err(Error::ModelFile(format!("{} weights for {} features", weights.len(), layout.len())));
+        }
+        let l = layout.labels;
+        let tail: Vec<f64> = weights[layout.edge_at()..].iter().map(|&x| f64::from(x)).collect();
+        let mut edge_scores = vec![0.0; l * l];
+        for (&e, &x) in layout.edges.iter().zip(&tail) {
+            edge_scores[e as usize] = x;
+        }
+        for &e in forbidden {
+            edge_scores[e as usize] = f64::NEG_INFINITY;
+        }
+        let boundary = |labels: &[u16], at: usize| {
+            let mut scores = vec![0.0; l];
+            for (&y, &x) in labels.iter().zip(&weights[at..]) {
+                scores[y as usize] = x;
+            }
+            scores
+        };
+        let start = boundary(&layout.starts, layout.start_at());
+        let end = boundary(&layout.ends, layout.end_at());
+        let edges = Edges::new(l, &edge_scores);
+        Ok(Scorer { layout, weights, edge_scores, edges, start, end })
+    }
+
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    pub fn weights(&self) -> &Buf<f32> {
+        &self.weights
+    }
+
+    pub fn edge_scores(&self) -> &[f64] {
+        &self.edge_scores
+    }
+
+    /// Best path of every sentence: [tokens].
+    pub fn viterbi(&self, data: &Dataset, support: Option<&Support>) -> Result<Vec<u16>> {
+        let mut paths = vec![0u16; data.tokens()];
+        self.run(data, support, Output::Paths(Shared::new(&mut paths)))?;
+        Ok(paths)
+    }
+
+    /// Marginals p_t(y) of every token, [tokens, L], and log Z of every sentence, [N].
+    pub fn marginals(&self, data: &Dataset, support: Option<&Support>) -> Result<(Vec<f32>, Vec<f64>)> {
+        let mut p = vec![0.0f32; data.tokens() * self.layout.labels];
+        let mut log_z = vec![0.0f64; data.len()];
+        self.run(data, support, Output::Marginals(Shared::new(&mut p), Shared::new(&mut log_z)))?;
+        Ok((p, log_z))
+    }
+
+    fn run(&self, data: &Dataset, support: Option<&Support>, output: Output<'_>) -> Result<()> {
+        if let Some(&a) = data.node.ids.iter().chain(&data.edge.ids).find(|&&a| a as usize >= self.layout.attributes) {
+            return Err(Error::Value(format!("attribute {a} is not the model's; encode with the model's vocabulary")));
+        }
+        let width = self.layout.labels.div_ceil(WIDTH);
+        let support = support.map(|s| (s, mask_rows(&s.sets, self.layout.labels, width)));
+        let job = Job { scorer: self, data, support, output };
+        let plan = Plan::new(&data.sentences);
+        let failed: Option<u32> = plan.batches.par_chunks(TASK).filter_map(|batches| run_batches(&job, batches)).min();
+        match failed {
+            None => Ok(()),
+            Some(s) => Err(Error::Value(format!(
+                "sentence {s}: no label sequence is allowed, or its score is not finite; relax the constraints or scale its values down"
+            ))),
+        }
+    }
+
+    /// Scores of one token's labels into a row of sixteen-label lanes.
+    #[inline(always)]
+    fn score_token(&self, data: &Dataset, token: usize, lane: usize, tile: &mut Tile) {
+        for v in &mut tile.0 {
+            v[lane] = Lane::ZERO;
+        }
+        for at in data.node.ptr[token]..data.node.ptr[token + 1] {
+            let (first, labels) = self.layout.node(data.node.ids[at]);
+            let value = data.node.value(at);
+            for (&y, &w) in labels.iter().zip(&self.weights[first..first + labels.len()]) {
+                tile.0[y as usize / WIDTH][lane].0[y as usize % WIDTH] += w * value;
+            }
+        }
+    }
+
+    fn add_row(row: &[f32], lane: usize, tile: &mut Tile) {
+        for (y, &x) in row.iter().enumerate() {
+            tile.0[y / WIDTH][lane].0[y % WIDTH] += x;
+        }
+    }
+}
+
+dispatch!(fn run_batches(job: &Job<'_>, batches: &[Batch]) -> Option<u32> = batches_kernel);
+
+/// Runs the batches; answers the first sentence that has no finite result.
+#[inline(always)]
+unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u32> {
+    let (scorer, data) = (job.scorer, job.data);
+    let l = scorer.layout.labels;
+    let width = l.div_ceil(WIDTH);
+    let mut work = Work::default();
+    let mut tile = Tile::new(width);
+    let mut exact = Exact::default();
+    let mut failed = None;
+    let ones = Lane([1.0; WIDTH]);
+    for batch in batches {
+        let shape = Shape { labels: l, lengths: batch.lengths };
+        let begin = |lane: usize| data.sentences[batch.sentences[lane] as usize];
+        let by_paths = matches!(job.output, Output::Paths(_));
+        if data.has_edge_attributes() || (!by_paths && !scorer.edges.scaled) {
+            for &s in &batch.sentences {
+                failed = failed.or(exact.run(job, s));
+            }
+            continue;
+        }
+        work.reserve(&shape);
+        for t in 0..shape.positions() {
+            for lane in 0..batch.active(t) {
+                let token = begin(lane) + t;
+                scorer.score_token(data, token, lane, &mut tile);
+                if t == 0 {
+                    Scorer::add_row(&scorer.start, lane, &mut tile);
+                }
+                if t + 1 == batch.lengths[lane] as usize {
+                    Scorer::add_row(&scorer.end, lane, &mut tile);
+                }
+                if let Some((support, masks)) = &job.support {
+                    let set = support.of[token] as usize;
+                    for v in 0..width {
+                        let sum = S::add(S::load(&tile.0[v][lane]), S::load(&masks[set * width + v]));
+                        S::store(sum, &mut tile.0[v][lane]);
+                    }
+                }
+            }
+            for v in 0..width {
+                let at = t * l + v * WIDTH;
+                let out: &mut [Lane; WIDTH] = &mut *work.psi[at..at + WIDTH].as_mut_ptr().cast();
+                S::transpose(&tile.0[v], out);
+            }
+        }
+        match &job.output {
+            Output::Paths(paths) => {
+                // Each token belongs to one lane of one batch.
+                let best = chain::viterbi::<S>(&shape, &scorer.edges, &mut work, |lane, t, y| {
+                    paths.set(begin(lane) + t, y);
+                });
+                for (lane, &s) in batch.sentences.iter().enumerate() {
+                    if !best[lane].is_finite() {
+                        failed = failed.or(exact.run(job, s));
+                    }
+                }
+            }
+            Output::Marginals(p, log_zs) => {
+                let mut log_z = [0.0; WIDTH];
+                chain::forward::<S>(&shape, &scorer.edges, &mut work, &mut log_z);
+                for (lane, &s) in batch.sentences.iter().enumerate() {
+                    log_zs.set(s as usize, log_z[lane]);
+                    if log_z[lane].is_nan() {
+                        chain::clear_lane(&shape, &mut work, lane);
+                    }
+                }
+                for t in (0..shape.positions()).rev() {
+                    chain::backward_step::<S>(&shape, &scorer.edges, &mut work, &ones, t);
+                    for v in 0..width {
+                        let from: &[Lane; WIDTH] = &*work.p[v * WIDTH..(v + 1) * WIDTH].as_ptr().cast();
+                        S::transpose(from, &mut tile.0[v]);
+                    }
+                    for lane in 0..batch.active(t) {
+                        let out = p.slice((begin(lane) + t) * l, l);
+                        for (v, part) in out.chunks_mut(WIDTH).enumerate() {
+                            part.copy_from_slice(&tile.0[v][lane].0[..part.len()]);
+                        }
+                    }
+                }
+                for (lane, &s) in batch.sentences.iter().enumerate() {
+                    if log_z[lane].is_nan() {
+                        failed = failed.or(exact.run(job, s));
+                    }
+                }
+            }
+        }
+    }
+    failed
+}
+
+/// One sentence in double precision and log space.
+#[derive(Default)]
+struct Exact {
+    weights: Vec<f64>,
+    node: Vec<f64>,
+    edge: Vec<f64>,
+    path: Vec<u16>,
+    trellis: Trellis,
+}
+
+impl Exact {
+    fn run(&mut self, job: &Job<'_>, sentence: u32) -> Option<u32> {
+        let (scorer, data) = (job.scorer, job.data);
+        let l = scorer.layout.labels;
+        if self.weights.is_empty() {
+            self.weights = scorer.weights.iter().map(|&x| f64::from(x)).collect();
+        }
+        score_sentence(
+            data,
+            &scorer.layout,
+            &self.weights,
+            &scorer.edge_scores,
+            sentence,
+            &mut self.node,
+            &mut self.edge,
+        );
+        let begin = data.sentences[sentence as usize];
+        if let Some((support, _)) = &job.support {
+            support.forbid(begin, l, &mut self.node);
+        }
+        let scores = Scores { labels: l, node: &self.node, edge: &self.edge };
+        match &job.output {
+            Output::Paths(paths) => {
+                let score = general::viterbi(&scores, &mut self.path);
+                for (t, &y) in self.path.iter().enumerate() {
+                    // SAFETY: a sentence's tokens are its own.
+                    unsafe { paths.set(begin + t, y) };
+                }
+                (!score.is_finite()).then_some(sentence)
+            }
+            Output::Marginals(p, log_z) => {
+                self.trellis.forward(&scores);
+                self.trellis.backward(&scores);
+                // SAFETY: a sentence's tokens are its own.
+                let out = unsafe { p.slice(begin * l, self.node.len()) };
+                for (at, x) in out.iter_mut().enumerate() {
+                    *x = self.trellis.node_marginal(at) as f32;
+                }
+                unsafe { log_z.set(sentence as usize, self.trellis.log_z) };
+                (!self.trellis.log_z.is_finite()).then_some(sentence)
+            }
+        }
+    }
+}

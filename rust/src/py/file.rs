@@ -1,0 +1,140 @@
+//! Model files.
+
+use super::encode::PyVocab;
+use super::engine::PyScorer;
+use crate::container::{self, Container, Entry};
+use crate::error::Error;
+use crate::predict::Scorer;
+use crate::vocab::Vocab;
+use crate::weights::Layout;
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// An open, verified model file.
+#[pyclass(name = "ModelFile", module = "tagwise._core", frozen)]
+pub struct PyModelFile {
+    inner: Container,
+}
+
+#[pymethods]
+impl PyModelFile {
+    #[new]
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        Ok(PyModelFile { inner: py.detach(|| Container::open(&path))? })
+    }
+
+    /// The JSON header.
+    #[getter]
+    fn header(&self) -> &str {
+        self.inner.header()
+    }
+
+    /// Names and types of the arrays.
+    #[getter]
+    fn arrays(&self) -> Vec<(String, String)> {
+        self.inner.arrays().map(|(name, dtype)| (name.to_owned(), dtype.to_owned())).collect()
+    }
+
+    /// A copy of an array.
+    fn array<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let dtype = self.inner.arrays().find(|(n, _)| *n == name).map(|(_, d)| d.to_owned());
+        let file = &self.inner;
+        Ok(match dtype.as_deref() {
+            Some("u8") => PyArray1::from_slice(py, &file.array::<u8>(name)?).into_any(),
+            Some("u16") => PyArray1::from_slice(py, &file.array::<u16>(name)?).into_any(),
+            Some("u32") => PyArray1::from_slice(py, &file.array::<u32>(name)?).into_any(),
+            Some("u64") => PyArray1::from_slice(py, &file.array::<u64>(name)?).into_any(),
+            Some("f32") => PyArray1::from_slice(py, &file.array::<f32>(name)?).into_any(),
+            _ => PyArray1::from_slice(py, &file.array::<f64>(name)?).into_any(),
+        })
+    }
+
+    /// The vocabulary, used in place.
+    fn vocabulary(&self) -> PyResult<PyVocab> {
+        let f = &self.inner;
+        let inner = Vocab::from_parts(
+            f.array("vocab.keys")?,
+            f.array("vocab.table")?,
+            f.array("vocab.text")?,
+            f.array("vocab.end")?,
+        )?;
+        Ok(PyVocab { inner })
+    }
+
+    /// The scorer, its arrays used in place.
+    #[pyo3(signature = (n_attributes, n_labels, forbidden = None))]
+    fn scorer(
+        &self,
+        n_attributes: usize,
+        n_labels: usize,
+        forbidden: Option<PyReadonlyArray1<'_, u32>>,
+    ) -> PyResult<PyScorer> {
+        let f = &self.inner;
+        let layout = Layout {
+            labels: n_labels,
+            attributes: n_attributes,
+            node_ptr: f.array("node_ptr")?,
+            node_label: f.array("node_label")?,
+            edges: f.array("edges")?.to_vec(),
+            starts: f.array("starts")?.to_vec(),
+            ends: f.array("ends")?.to_vec(),
+            pair_ptr: f.array("pair_ptr")?,
+            pair: f.array("pair")?,
+        };
+        layout.check()?;
+        let forbidden = forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default();
+        Ok(PyScorer { inner: Scorer::new(Arc::new(layout), f.array("weights")?, &forbidden)? })
+    }
+}
+
+/// Write a model: header, vocabulary, scorer, and further named arrays (float64 or uint32).
+#[pyfunction]
+fn write_model(
+    py: Python<'_>,
+    path: PathBuf,
+    header: &str,
+    vocabulary: &PyVocab,
+    scorer: &PyScorer,
+    extra: &Bound<'_, PyDict>,
+) -> PyResult<()> {
+    let mut doubles: Vec<(String, Vec<f64>)> = Vec::new();
+    let mut numbers: Vec<(String, Vec<u32>)> = Vec::new();
+    for (name, array) in extra {
+        let name: String = name.extract()?;
+        if let Ok(a) = array.extract::<PyReadonlyArray1<'_, f64>>() {
+            doubles.push((name, a.as_array().to_vec()));
+        } else if let Ok(a) = array.extract::<PyReadonlyArray1<'_, u32>>() {
+            numbers.push((name, a.as_array().to_vec()));
+        } else {
+            return Err(Error::Value(format!("array {name:?} is neither float64 nor uint32")).into());
+        }
+    }
+    let (layout, weights) = (scorer.inner.layout(), scorer.inner.weights());
+    let (keys, table, text, end) = vocabulary.inner.parts();
+    let mut entries = vec![
+        Entry::new("vocab.keys", keys),
+        Entry::new("vocab.table", table),
+        Entry::new("vocab.text", text),
+        Entry::new("vocab.end", end),
+        Entry::new("node_ptr", &layout.node_ptr),
+        Entry::new("node_label", &layout.node_label),
+        Entry::new("edges", &layout.edges),
+        Entry::new("starts", &layout.starts),
+        Entry::new("ends", &layout.ends),
+        Entry::new("pair_ptr", &layout.pair_ptr),
+        Entry::new("pair", &layout.pair),
+        Entry::new("weights", weights),
+    ];
+    entries.extend(doubles.iter().map(|(name, a)| Entry::new(name, a)));
+    entries.extend(numbers.iter().map(|(name, a)| Entry::new(name, a)));
+    Ok(py.detach(|| container::write(&path, header, &entries))?)
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyModelFile>()?;
+    m.add_function(wrap_pyfunction!(write_model, m)?)?;
+    m.add("MODEL_FORMAT", container::VERSION)
+}

@@ -1,0 +1,85 @@
+//! The primitives on plain score arrays of one sentence.
+
+use crate::error::{Error, Result};
+use crate::general::{self, Scores, Trellis};
+use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, PyReadonlyArrayDyn};
+use pyo3::prelude::*;
+
+/// Node scores [T, L] and edge scores [L, L] or [T, L, L], checked against each other.
+fn scores(node: &PyReadonlyArray2<'_, f64>, edge: &PyReadonlyArrayDyn<'_, f64>) -> Result<(usize, Vec<f64>, Vec<f64>)> {
+    let (t, l) = node.as_array().dim();
+    let shape = edge.as_array().shape().to_vec();
+    if l == 0 || (shape != [l, l] && shape != [t, l, l]) {
+        return Err(Error::Value(format!(
+            "node scores of shape [{t}, {l}] need edge scores of shape [{l}, {l}] or [{t}, {l}, {l}], got {shape:?}"
+        )));
+    }
+    let (node, edge) = (node.as_array(), edge.as_array());
+    if node.iter().chain(edge.iter()).any(|x| x.is_nan() || *x == f64::INFINITY) {
+        return Err(Error::Value("a score is NaN or +infinity; scores are finite, or -infinity to forbid".into()));
+    }
+    Ok((l, node.iter().copied().collect(), edge.iter().copied().collect()))
+}
+
+/// log Z, node marginals [T, L] and pair marginals [T, L, L] (block t: the step from t-1 to t; block 0 is zero).
+#[pyfunction]
+#[allow(clippy::type_complexity)]
+fn chain_marginals<'py>(
+    py: Python<'py>,
+    node: PyReadonlyArray2<'_, f64>,
+    edge: PyReadonlyArrayDyn<'_, f64>,
+) -> PyResult<(f64, Bound<'py, PyArray2<f64>>, Bound<'py, PyArray3<f64>>)> {
+    let (l, node, edge) = scores(&node, &edge)?;
+    let n = node.len() / l;
+    let (log_z, p, pairs) = py.detach(|| {
+        let scores = Scores { labels: l, node: &node, edge: &edge };
+        let mut trellis = Trellis::default();
+        trellis.forward(&scores);
+        trellis.backward(&scores);
+        let p: Vec<f64> = (0..node.len()).map(|at| trellis.node_marginal(at)).collect();
+        let mut pairs = vec![0.0; n * l * l];
+        for t in 1..n {
+            for pair in 0..l * l {
+                pairs[t * l * l + pair] = trellis.pair_marginal(&scores, t, pair / l, pair % l);
+            }
+        }
+        (trellis.log_z, p, pairs)
+    });
+    if log_z == f64::NEG_INFINITY {
+        return Err(Error::Value("no label sequence is allowed by these scores".into()).into());
+    }
+    Ok((log_z, PyArray1::from_vec(py, p).reshape([n, l])?, PyArray1::from_vec(py, pairs).reshape([n, l, l])?))
+}
+
+/// log Z alone.
+#[pyfunction]
+fn chain_log_partition(
+    py: Python<'_>,
+    node: PyReadonlyArray2<'_, f64>,
+    edge: PyReadonlyArrayDyn<'_, f64>,
+) -> PyResult<f64> {
+    let (l, node, edge) = scores(&node, &edge)?;
+    Ok(py.detach(|| Trellis::default().forward(&Scores { labels: l, node: &node, edge: &edge })))
+}
+
+/// Best path [T] and its score; ties go to the lower label.
+#[pyfunction]
+fn chain_viterbi<'py>(
+    py: Python<'py>,
+    node: PyReadonlyArray2<'_, f64>,
+    edge: PyReadonlyArrayDyn<'_, f64>,
+) -> PyResult<(f64, Bound<'py, PyArray1<u16>>)> {
+    let (l, node, edge) = scores(&node, &edge)?;
+    let mut path = Vec::new();
+    let score = py.detach(|| general::viterbi(&Scores { labels: l, node: &node, edge: &edge }, &mut path));
+    if score == f64::NEG_INFINITY {
+        return Err(Error::Value("no label sequence is allowed by these scores".into()).into());
+    }
+    Ok((score, PyArray1::from_vec(py, path)))
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(chain_marginals, m)?)?;
+    m.add_function(wrap_pyfunction!(chain_log_partition, m)?)?;
+    m.add_function(wrap_pyfunction!(chain_viterbi, m)?)
+}

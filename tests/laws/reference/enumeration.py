@@ -1,0 +1,76 @@
+"""The oracle of the oracles: every quantity of a chain by looking at all of its L**T paths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+
+from .chain import Array, Path, Scores, counts, edges, like, score
+
+
+def paths(s: Scores) -> list[Path]:
+    """All paths without a forbidden step."""
+    T, L = s.node.shape
+    return [y for y in product(range(L), repeat=T) if score(s, y) > -np.inf]
+
+
+def log_partition(s: Scores) -> float:
+    """log sum_y exp H(x,y)."""
+    h = np.array([score(s, y) for y in paths(s)])
+    return float(np.log(np.exp(h - h.max()).sum()) + h.max())
+
+
+def distribution(s: Scores) -> dict[Path, float]:
+    """P(y|x) of every possible path."""
+    log_z = log_partition(s)
+    return {y: float(np.exp(score(s, y) - log_z)) for y in paths(s)}
+
+
+def expectations(s: Scores, given: tuple[int, int] | None = None) -> Scores:
+    """E[S], or E[S | y_t = c] with ``given`` = (t, c), laid out like the scores."""
+    full = s._replace(edge=edges(s))
+    total = Scores(*(np.zeros_like(a) for a in full))
+    mass = 0.0
+    for y, p in distribution(s).items():
+        if given is None or y[given[0]] == given[1]:
+            total = Scores(*(a + p * b for a, b in zip(total, counts(full, y))))
+            mass += p
+    return like(s, Scores(*(a / mass for a in total)))
+
+
+def marginals(s: Scores) -> tuple[Array, Array]:
+    """Node [T, L] and pair [T, L, L] marginals."""
+    e = expectations(s._replace(edge=edges(s)))
+    return e.node, e.edge
+
+
+def kbest(s: Scores, k: int) -> list[tuple[float, Path]]:
+    """All paths sorted by score, equal scores by the reversed path, cut at k."""
+    ranked = sorted((-score(s, y), y[::-1]) for y in paths(s))
+    return [(-h, y[::-1]) for h, y in ranked[:k]]
+
+
+def viterbi(s: Scores) -> Path:
+    """The first of ``kbest``."""
+    return kbest(s, 1)[0][1]
+
+
+def rank(s: Scores, gold: Sequence[int]) -> int:
+    """How many other paths score at least as much as the gold one (the rank loss)."""
+    h = score(s, gold)
+    return sum(score(s, y) >= h for y in paths(s) if y != tuple(gold))
+
+
+def losses(s: Scores, gold: Sequence[int]) -> dict[str, float]:
+    """The four losses read off the distribution itself."""
+    p = distribution(s)
+    node = [sum(q for y, q in p.items() if y[t] == c) for t, c in enumerate(gold)]
+    g = p[tuple(gold)]
+    return {
+        "log": float(-np.log(g)),
+        "exp": 1 / g - 1,
+        "pointwise_log": float(-np.log(node).sum()),
+        "pointwise_exp": float((1 / np.array(node)).sum()),
+    }

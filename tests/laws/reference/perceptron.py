@@ -1,0 +1,117 @@
+"""The structured perceptron of Collins 2002, primal and dual.
+
+Sentences are visited in the order given (one permutation an epoch), so that any shuffling can be replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from .chain import Array, Path, Scores, counts, scores, viterbi
+from .model import Shape, features, score_sentence
+
+Kernel = Callable[[Array, Array], Array]  # [S, A], [T, A] -> [S, T]
+
+
+def perceptron(
+    X: Sequence[Array],
+    y: Sequence[Path],
+    shape: Shape,
+    order: Sequence[Sequence[int]],
+    mask: Array | None = None,
+) -> tuple[Array, Array]:
+    """y^ = argmax H; if y^ != y_i: w += S(y_i) - S(y^). Returns the last weights and their average.
+
+    The average is over the weights after each sentence, updated or not: (1 / steps) sum_j w_j.
+    ``mask`` [size] keeps the weights of features the model does not have at zero.
+    """
+    w, total, steps = np.zeros(shape.size), np.zeros(shape.size), 0
+    for epoch in order:
+        for i in epoch:
+            w = w + update(w, X[i], y[i], shape, mask)
+            total, steps = total + w, steps + 1
+    return w, total / max(steps, 1)
+
+
+def update(w: Array, X: Array, y: Path, shape: Shape, mask: Array | None = None) -> Array:
+    """S(y) - S(y^), zero when the prediction is right."""
+    guess = viterbi(score_sentence(w, X, shape))
+    step = features(X, y, shape) - features(X, guess, shape)
+    return step if mask is None else step * mask
+
+
+def batch_perceptron(
+    X: Sequence[Array], y: Sequence[Path], shape: Shape, epochs: int, mask: Array | None = None
+) -> tuple[Array, Array]:
+    """The same with all updates of an epoch summed before they are applied; the average is over epochs."""
+    w, total = np.zeros(shape.size), np.zeros(shape.size)
+    for _ in range(epochs):
+        w = w + np.sum([update(w, X[i], y[i], shape, mask) for i in range(len(X))], axis=0)
+        total = total + w
+    return w, total / max(epochs, 1)
+
+
+def linear(a: Array, b: Array) -> Array:
+    """<x, x'>."""
+    return a @ b.T
+
+
+def polynomial(c: float, degree: int) -> Kernel:
+    """(c + <x, x'>)^d."""
+    return lambda a, b: (c + a @ b.T) ** degree
+
+
+def rbf(gamma: float) -> Kernel:
+    """exp(-gamma ||x - x'||^2)."""
+    return lambda a, b: np.exp(-gamma * ((a[:, None, :] - b[None, :, :]) ** 2).sum(axis=2))
+
+
+class Dual:
+    """Weights as beta [S, L] on training tokens, explicit on transitions, starts and ends.
+
+    s_t(sigma) = sum_s beta_s(sigma) K(x_t, x_s); beta_s(sigma) = times sigma was right minus times predicted.
+    """
+
+    def __init__(self, X: Sequence[Array], labels: int, kernel: Kernel) -> None:
+        self.tokens = np.concatenate(X)  # [S, A]
+        self.offsets = np.cumsum([0] + [len(x) for x in X])
+        self.kernel = kernel
+        self.beta = np.zeros((len(self.tokens), labels))
+        self.transition = np.zeros((labels, labels))
+        self.start = np.zeros(labels)
+        self.end = np.zeros(labels)
+
+    def score(self, X: Array) -> Scores:
+        """Scores of any sentence."""
+        return scores(self.kernel(X, self.tokens) @ self.beta, self.transition, self.start, self.end)
+
+    def add(self, i: int, y: Path, amount: float) -> None:
+        """w += amount * S(x_i, y), for training sentence i."""
+        n = counts(scores(np.zeros((len(y), len(self.start))), self.transition), y)
+        self.beta[self.offsets[i] : self.offsets[i + 1]] += amount * n.node
+        self.transition += amount * n.edge
+        self.start += amount * n.start
+        self.end += amount * n.end
+
+    def blend(self, other: Dual, amount: float) -> None:
+        """w += amount * other's w (for averages)."""
+        for part in ("beta", "transition", "start", "end"):
+            getattr(self, part)[...] += amount * getattr(other, part)
+
+
+def dual_perceptron(
+    X: Sequence[Array], y: Sequence[Path], labels: int, order: Sequence[Sequence[int]], kernel: Kernel
+) -> tuple[Dual, Dual]:
+    """The perceptron through kernel values only; returns the last and the averaged model."""
+    w, mean = Dual(X, labels, kernel), Dual(X, labels, kernel)
+    steps = sum(len(epoch) for epoch in order)
+    for epoch in order:
+        for i in epoch:
+            guess = viterbi(w.score(X[i]))
+            if guess != y[i]:
+                w.add(i, y[i], 1.0)
+                w.add(i, guess, -1.0)
+            mean.blend(w, 1 / steps)
+    return w, mean

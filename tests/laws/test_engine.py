@@ -1,0 +1,241 @@
+"""The native engine against the slow twins: primitives, objective, decoding, marginals."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tagwise import _core
+from tagwise.errors import TrainingError
+
+from .reference import chain, losses, scores
+from .strategies import Chain, chains, reals, wholes
+
+LABELS = [1, 2, 3, 9, 17, 22]
+
+
+# -- primitives on plain scores ---------------------------------------------------------------------------
+
+
+def fold(c: Chain) -> tuple[np.ndarray, np.ndarray]:
+    """Start and end scores folded into the first and last node scores, as the native primitives take them."""
+    node = c.scores.node.copy()
+    node[0] += c.scores.start
+    node[-1] += c.scores.end
+    return node, c.scores.edge.copy()
+
+
+@given(chains())
+def test_marginals(c: Chain) -> None:
+    log_z, node, pair = _core.chain_marginals(*fold(c))
+    assert log_z == pytest.approx(chain.log_partition(c.scores), abs=1e-9)
+    assert _core.chain_log_partition(*fold(c)) == pytest.approx(log_z, abs=1e-12)
+    for ours, slow in zip((node, pair), chain.marginals(c.scores)):
+        np.testing.assert_allclose(ours, slow, atol=1e-9)
+
+
+@given(st.one_of(chains(elements=wholes()), chains(elements=wholes(10**6))))
+def test_viterbi_with_ties(c: Chain) -> None:
+    score, path = _core.chain_viterbi(*fold(c))
+    assert tuple(path) == chain.viterbi(c.scores)
+    assert score == chain.score(c.scores, path)
+
+
+@given(chains(elements=reals(700.0)))
+def test_viterbi_finds_the_best_score(c: Chain) -> None:
+    score, path = _core.chain_viterbi(*fold(c))
+    assert score == pytest.approx(chain.score(c.scores, path), abs=1e-9)
+    assert score == pytest.approx(chain.kbest(c.scores, 1)[0][0], abs=1e-9)
+
+
+def test_impossible_and_malformed_scores_are_errors() -> None:
+    edge = np.zeros((2, 2))
+    with pytest.raises(ValueError, match="no label sequence"):
+        _core.chain_viterbi(np.array([[-np.inf, -np.inf]]), edge)
+    with pytest.raises(ValueError, match="no label sequence"):
+        _core.chain_marginals(np.zeros((2, 2)), np.full((2, 2), -np.inf))
+    with pytest.raises(ValueError, match="shape"):
+        _core.chain_viterbi(np.zeros((3, 2)), np.zeros((3, 3)))
+    with pytest.raises(ValueError, match="NaN"):
+        _core.chain_viterbi(np.full((1, 2), np.nan), edge)
+
+
+# -- corpora: batches, frequent and rare attributes, all lengths ------------------------------------------
+
+
+class Corpus(NamedTuple):
+    """A random training set in the engine's terms and in the twins'."""
+
+    data: _core.Dataset
+    layout: _core.Layout
+    X: list[np.ndarray]  # each [T, A]
+    gold: list[tuple[int, ...]]
+    labels: int
+
+    def unpack(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Engine weights as node [A, L], transition [L, L], start [L], end [L]."""
+        a, L = self.layout.arrays(), self.labels
+        A = self.layout.n_attributes
+        node, edge, start, end = np.zeros((A, L)), np.zeros(L * L), np.zeros(L), np.zeros(L)
+        parts = np.split(w, np.cumsum([len(a[k]) for k in ("node_label", "edges", "starts")]))
+        node[np.repeat(np.arange(A), np.diff(a["node_ptr"].astype(int))), a["node_label"]] = parts[0]
+        edge[a["edges"]], start[a["starts"]], end[a["ends"]] = parts[1:]
+        return node, edge.reshape(L, L), start, end
+
+    def pack(self, node: np.ndarray, edge: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """The other way: only features that exist."""
+        a, A = self.layout.arrays(), self.layout.n_attributes
+        rows = np.repeat(np.arange(A), np.diff(a["node_ptr"].astype(int)))
+        parts = [node[rows, a["node_label"]], edge.ravel()[a["edges"]], start[a["starts"]], end[a["ends"]]]
+        return np.concatenate(parts)
+
+    def scores(self, w: np.ndarray) -> list[chain.Scores]:
+        """Scores of every sentence by the twin."""
+        node, edge, start, end = self.unpack(w)
+        return [scores(x @ node, edge, start, end) for x in self.X]
+
+
+def random_corpus(seed: int, labels: int, n: int = 40, longest: int = 9, **choice: bool) -> Corpus:
+    """Attributes drawn with a long tail, so that some are frequent and many are rare."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, longest + 1, n)
+    draws = [[np.unique(rng.zipf(1.3, 6) % 60) for _ in range(T)] for T in lengths]
+    gold = [tuple(rng.integers(0, labels, T).tolist()) for T in lengths]
+    vocabulary = _core.Vocabulary()
+    data = _core.encode_attributes(vocabulary, [[[f"a{i}" for i in token] for token in s] for s in draws])
+    data = data.with_gold(np.array([y for path in gold for y in path], dtype=np.uint16))
+    A = len(vocabulary)
+    X = [np.zeros((T, A)) for T in lengths]
+    for x, sentence in zip(X, draws):
+        for t, token in enumerate(sentence):
+            x[t, [vocabulary.get(f"a{i}") for i in token]] = 1
+    return Corpus(data, _core.Layout.build(data, A, labels, **choice), X, gold, labels)
+
+
+def twin_objective(c: Corpus, w: np.ndarray, weight: np.ndarray, limit=None) -> tuple[float, np.ndarray]:  # type: ignore[no-untyped-def]
+    """Loss and gradient, sentence by sentence; ``limit(i, scores)`` puts constraints on a sentence."""
+    total, gradient = 0.0, np.zeros(len(c.layout))
+    for i, (s, x, y) in enumerate(zip(c.scores(w), c.X, c.gold)):
+        s = s if limit is None else limit(i, s)
+        value, g = losses.log_loss(s, y, float(weight[i]))
+        total += value
+        gradient += c.pack(x.T @ g.node, g.edge, g.start, g.end)
+    return total, gradient
+
+
+@pytest.mark.parametrize("labels", LABELS)
+@pytest.mark.parametrize("start_end", [False, True])
+@pytest.mark.parametrize("all_pairs", [False, True])
+def test_objective(labels: int, start_end: bool, all_pairs: bool) -> None:
+    c = random_corpus(labels, labels, start_end=start_end, all_pairs=all_pairs)
+    rng = np.random.default_rng(1)
+    weight = rng.uniform(0.2, 2, len(c.X)).astype(np.float32)
+    objective = _core.Objective(c.data, c.layout, sample_weight=weight)
+    for size in (0.0, 1.0, 5.0):
+        w = size * rng.standard_normal(len(c.layout))
+        gradient = np.empty_like(w)
+        value = objective.evaluate(w, gradient)
+        slow, slow_gradient = twin_objective(c, w, weight)
+        assert value == pytest.approx(slow, rel=2e-6, abs=1e-4)
+        np.testing.assert_allclose(gradient, slow_gradient, atol=2e-4)
+
+
+@pytest.mark.parametrize("scale", [50.0, 1e3, 1e5])
+def test_objective_survives_scores_of_any_size(scale: float) -> None:
+    c = random_corpus(5, 4)
+    w = scale * np.random.default_rng(2).standard_normal(len(c.layout))
+    gradient = np.empty_like(w)
+    value = _core.Objective(c.data, c.layout).evaluate(w, gradient)
+    slow, slow_gradient = twin_objective(c, w, np.ones(len(c.X)))
+    assert value == pytest.approx(slow, rel=1e-5)
+    np.testing.assert_allclose(gradient, slow_gradient, atol=2e-3 * max(1.0, np.abs(slow_gradient).max()))
+
+
+def constraints(c: Corpus, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Random allowed sets [S, L], the set of each token, forbidden edges; the gold paths stay possible."""
+    rng = np.random.default_rng(seed)
+    flat = np.array([y for path in c.gold for y in path])
+    sets = rng.random((len(flat), c.labels)) < 0.7
+    sets[np.arange(len(flat)), flat] = True
+    forbidden = rng.random((c.labels, c.labels)) < 0.15
+    for path in c.gold:
+        for a, b in pairwise(path):
+            forbidden[a, b] = False
+    return sets, np.arange(len(flat), dtype=np.uint32), forbidden
+
+
+@pytest.mark.parametrize("labels", [2, 9, 17])
+def test_constraints_in_training_and_decoding(labels: int) -> None:
+    c = random_corpus(7, labels, n=20, longest=4)
+    sets, of, forbidden = constraints(c, 3)
+    edges = np.flatnonzero(forbidden.ravel()).astype(np.uint32)
+    offsets = c.data.offsets.astype(int)
+
+    def limit(i: int, s: chain.Scores) -> chain.Scores:
+        return scores(s.node, s.edge, s.start, s.end, sets[offsets[i] : offsets[i + 1]], forbidden)
+
+    w = np.random.default_rng(4).standard_normal(len(c.layout))
+    gradient = np.empty_like(w)
+    value = _core.Objective(c.data, c.layout, forbidden=edges, allowed=(sets, of)).evaluate(w, gradient)
+    slow, slow_gradient = twin_objective(c, w, np.ones(len(c.X)), limit)
+    assert value == pytest.approx(slow, rel=2e-6, abs=1e-4)
+    np.testing.assert_allclose(gradient, slow_gradient, atol=2e-4)
+
+    w = w.astype(np.float32)
+    scorer = _core.Scorer(c.layout, w, edges)
+    limited = [limit(i, s) for i, s in enumerate(c.scores(w.astype(float)))]
+    paths = np.split(scorer.viterbi(c.data, allowed=(sets, of)), offsets[1:-1])
+    assert [tuple(p) for p in paths] == [chain.viterbi(s) for s in limited]
+    p, log_z = scorer.marginals(c.data, allowed=(sets, of))
+    np.testing.assert_allclose(log_z, [chain.log_partition(s) for s in limited], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(p, np.concatenate([chain.marginals(s)[0] for s in limited]), atol=1e-5)
+
+
+@pytest.mark.parametrize("labels", LABELS)
+def test_decoding_and_marginals(labels: int) -> None:
+    c = random_corpus(labels + 100, labels)
+    w = np.random.default_rng(5).standard_normal(len(c.layout)).astype(np.float32)
+    scorer = _core.Scorer(c.layout, w)
+    slow = c.scores(w.astype(float))
+    offsets = c.data.offsets.astype(int)
+    paths = np.split(scorer.viterbi(c.data), offsets[1:-1])
+    assert [tuple(p) for p in paths] == [chain.viterbi(s) for s in slow]
+    p, log_z = scorer.marginals(c.data)
+    np.testing.assert_allclose(log_z, [chain.log_partition(s) for s in slow], rtol=1e-5)
+    np.testing.assert_allclose(p, np.concatenate([chain.marginals(s)[0] for s in slow]), atol=1e-5)
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 10**6))
+def test_ties_in_a_corpus_go_to_the_lower_label(seed: int) -> None:
+    c = random_corpus(seed, 3, n=20)
+    w = np.random.default_rng(seed).integers(-1, 2, len(c.layout)).astype(np.float32)
+    paths = np.split(_core.Scorer(c.layout, w).viterbi(c.data), c.data.offsets.astype(int)[1:-1])
+    assert [tuple(p) for p in paths] == [chain.viterbi(s) for s in c.scores(w.astype(float))]
+
+
+@pytest.mark.parametrize("labels", [3, 22])
+def test_threads_do_not_change_a_bit(labels: int) -> None:
+    c = random_corpus(11, labels, n=300)
+    w = np.random.default_rng(6).standard_normal(len(c.layout))
+    objective = _core.Objective(c.data, c.layout)
+    found = []
+    for n_jobs in (1, 2, 4, 1):
+        gradient = np.empty_like(w)
+        found.append((objective.evaluate(w, gradient, n_jobs), gradient.tobytes()))
+    assert len(set(found)) == 1
+    scorer = _core.Scorer(c.layout, w.astype(np.float32))
+    assert len({scorer.viterbi(c.data, n_jobs=n).tobytes() for n in (1, 2, 4)}) == 1
+    assert len({scorer.marginals(c.data, n_jobs=n)[0].tobytes() for n in (1, 2, 4)}) == 1
+
+
+def test_gold_outside_the_support_is_reported() -> None:
+    c = random_corpus(12, 3, n=3)
+    every = np.arange(9, dtype=np.uint32)
+    with pytest.raises(TrainingError, match="sentence"):
+        _core.Objective(c.data, c.layout, forbidden=every)

@@ -1,0 +1,595 @@
+"""Sentences, corpora, and the CoNLL, CoNLL-U, JSONL and text formats."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import os
+import pickle
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tagwise import corpus as tc
+from tagwise import streams
+from tagwise.corpus import Corpus, Sentence
+from tagwise.errors import CorpusError
+from tagwise.formats import format_of_text
+
+CONLLU = """\
+# newdoc id = d1
+# sent_id = 1
+# text = don't stop
+1-2\tdon't\t_\t_\t_\t_\t_\t_\t_\t_
+1\tdo\tdo\tAUX\tVBP\t_\t3\taux\t_\t_
+2\tn't\tnot\tPART\tRB\t_\t3\tadvmod\t_\t_
+2.1\tever\tever\tADV\tRB\t_\t_\t_\t_\t_
+3\tstop\tstop\tVERB\tVB\tMood=Imp\t0\troot\t_\tSpaceAfter=No
+
+# sent_id = 2
+1\tNew York\tNew York\tPROPN\tNNP\t_\t0\troot\t_\t_
+
+# newdoc
+# sent_id = 3
+0.1\tx\tx\tX\tX\t_\t_\t_\t_\t_
+1\tyes\tyes\tINTJ\tUH\t_\t0\troot\t_\t_
+
+"""
+
+CONLL = "-DOCSTART- -X- O\n\nEU NNP B-ORG\nrejects VBZ O\n\nGood UH O\n\n-DOCSTART- -X- O\n\nHi UH O\n\n"
+CONLL_TEXT = "\n".join(line.replace(" ", "\t") for line in CONLL.split("\n"))
+
+JSONL = """\
+{"tokens": ["a", "b c"], "pos": ["X", "Y"], "labels": ["O", "B-Q"], "newdoc": "d", "id": 7}
+{"tokens": ["ü"], "pos": ["X"], "labels": ["O"], "note": {"k": [1, null]}, "comments": ["# hi"]}
+"""
+
+
+def conll(text: str | bytes, *args: object, **options: object) -> Corpus:
+    file = io.BytesIO(text) if isinstance(text, bytes) else io.StringIO(text, newline="")
+    return tc.read_conll(file, *args, **options)  # type: ignore[arg-type]
+
+
+# Any text that a cell can hold, exotic separators included.
+CELL = st.text(
+    st.characters(exclude_categories=("Cs",), exclude_characters="\t\n\r\0 ", codec="utf-8")
+    | st.sampled_from("\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e\u00a0\u3000\ufeff#-O"),
+    min_size=1,
+    max_size=6,
+).filter(lambda s: s != "-DOCSTART-")
+
+
+@st.composite
+def sentence_lists(
+    draw: st.DrawFn, width: int, cell: st.SearchStrategy[str] = CELL
+) -> list[list[tuple[str, ...]]]:
+    row = st.tuples(*[cell] * width)
+    return draw(st.lists(st.lists(row, min_size=1, max_size=4), min_size=1, max_size=4))
+
+
+def corpus_of(sentences: list[list[tuple[str, ...]]], marks: list[bool] | None = None) -> Corpus:
+    names = ("word", "pos", "label") if len(sentences[0][0]) == 3 else ("word", "label")
+    return Corpus(
+        Sentence(dict(zip(names, map(list, zip(*rows)))), "label", doc="" if marks and marks[i] else None)
+        for i, rows in enumerate(sentences)
+    )
+
+
+class TestSentenceAndCorpus:
+    def test_columns_and_labels(self) -> None:
+        c = conll(CONLL)
+        assert c.columns == ("word", "pos", "label")
+        assert c.label == "label"
+        assert c.tokens == [["EU", "rejects"], ["Good"], ["Hi"]]
+        assert c.labels == [["B-ORG", "O"], ["O"], ["O"]]
+        assert c.column("pos") == [["NNP", "VBZ"], ["UH"], ["UH"]]
+        assert c.label_set == ["B-ORG", "O"]
+        assert c.n_tokens == 4
+        assert [s.line for s in c] == [3, 6, 10]
+        assert "4 tokens" in repr(c)
+        assert "EU" in repr(c[0])
+
+    def test_documents(self) -> None:
+        c = conll(CONLL)
+        assert c.has_documents
+        assert c.documents == [range(2), range(2, 3)]
+        assert c[1:].documents == [range(1), range(1, 2)]
+        plain = conll("a O\n\nb O\n")
+        assert not plain.has_documents
+        assert plain.documents == [range(2)]
+        assert Corpus([]).documents == []
+
+    def test_slices_sums_and_copies(self) -> None:
+        c = conll(CONLL)
+        assert isinstance(c[:2], Corpus)
+        assert c[:2] + c[2:] == c
+        assert c[:0] + c == c
+        assert c[:0].columns == c.columns
+        assert pickle.loads(pickle.dumps(c)) == c
+        assert c != c[:1]
+
+    def test_with_labels(self) -> None:
+        c = conll(CONLL)
+        other = c.with_labels([["X", "Y"], ["Z"], ["X"]])
+        assert other.labels == [["X", "Y"], ["Z"], ["X"]]
+        assert c.labels[0] == ["B-ORG", "O"]
+        assert other.documents == c.documents
+        bare = Corpus.from_lists([["a"]]).with_labels([["X"]])
+        assert bare.columns == ("word", "label")
+        with pytest.raises(CorpusError, match=r"1 labels for the sentence at line 3 of 2 tokens"):
+            c.with_labels([["X"], ["Z"], ["X"]])
+        with pytest.raises(CorpusError, match="2 label sequences for 3"):
+            c.with_labels([["X"], ["Z"]])
+
+    def test_refusals(self) -> None:
+        with pytest.raises(CorpusError, match="word: 1, label: 2"):
+            Sentence({"word": ["a"], "label": ["X", "Y"]}, "label")
+        with pytest.raises(CorpusError, match="no column 'ner'"):
+            Sentence({"word": ["a"]}, "ner")
+        with pytest.raises(CorpusError, match="no label column"):
+            _ = Sentence({"word": ["a"]}).labels
+        with pytest.raises(CorpusError, match="no label column"):
+            _ = Corpus.from_lists([["a"]]).labels
+        with pytest.raises(CorpusError, match="no column 'pos'"):
+            Corpus.from_lists([["a"]]).column("pos")
+        with pytest.raises(CorpusError, match="same columns"):
+            Corpus([Sentence({"word": ["a"]}), Sentence({"token": ["a"]})])
+
+
+class TestConll:
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda b: b,
+            lambda b: b"\xef\xbb\xbf" + b,
+            lambda b: b.replace(b"\n", b"\r\n"),
+            lambda b: b.replace(b"\n", b"  \n"),
+            lambda b: b.replace(b"\n\n", b"\n \t\n\n\n"),
+            lambda b: b"\n\n" + b,
+            lambda b: b.rstrip(b"\n"),
+            lambda b: b.replace(b"\n", b"\r\n").rstrip(b"\n"),
+            lambda b: b.replace(b"\n\n-DOC", b"\n-DOC").replace(b"O\n\nEU", b"O\nEU"),
+            gzip.compress,
+            lzma.compress,
+        ],
+    )
+    @pytest.mark.parametrize("text", [CONLL, CONLL_TEXT, CONLL.replace(" ", " \t  ")])
+    def test_reads_right_whatever_the_white_space(self, text: str, change: object) -> None:
+        c = conll(change(text.encode()))  # type: ignore[operator]
+        assert c.tokens == [["EU", "rejects"], ["Good"], ["Hi"]]
+        assert c.labels == [["B-ORG", "O"], ["O"], ["O"]]
+        assert c.documents == [range(2), range(2, 3)]
+
+    @given(sentence_lists(3), st.lists(st.booleans(), min_size=4, max_size=4), st.sampled_from(["\t", " "]))
+    def test_round_trip(self, rows: list[list[tuple[str, ...]]], marks: list[bool], separator: str) -> None:
+        c = corpus_of(rows, marks)
+        out = io.BytesIO()
+        tc.write_conll(c, out, separator=separator)
+        again = tc.read_conll(io.BytesIO(out.getvalue()), c.columns, separator=separator, comments=False)
+        if rows[0][0][0][0] == "\ufeff" and not marks[0]:
+            return  # a first token that begins with a BOM cannot be told from the file's own
+        assert again == c
+
+    @given(sentence_lists(2, st.text(st.sampled_from("ab #"), min_size=1).map(str.strip).filter(bool)))
+    def test_spaces_inside_cells_survive_tabs(self, rows: list[list[tuple[str, ...]]]) -> None:
+        c = corpus_of(rows)
+        out = io.StringIO()
+        tc.write_conll(c, out)
+        assert tc.read_conll(io.StringIO(out.getvalue())) == c
+
+    def test_any_number_of_columns(self) -> None:
+        for k in range(1, 8):
+            c = conll("\t".join("abcdefgh"[:k]) + "\n")
+            assert len(c.columns) == k
+            assert c.label == ("label" if k > 1 else None)
+        assert conll("a b c\n", ("word", "_", "ner"), "ner").columns == ("word", "ner")
+        assert conll("a b\n", label=None).columns == ("word", "pos")
+        assert conll("a b\n", label="ner").columns == ("word", "ner")
+        assert conll("a b\n", ("word", "pos")).label is None
+        assert conll("a b\n", "word label").labels == [["b"]]
+
+    def test_a_missing_label_column_may_be_taken(self) -> None:
+        c = conll("a NN\n", ("word", "pos", "label"), optional_label=True)
+        assert c.columns == ("word", "pos")
+        assert c.label is None
+
+    def test_comments(self) -> None:
+        text = "# newdoc id = d\n# text = a\n#\tSYM\tO\na\tNN\tO\n\n# newdoc\n#x\tNN\tO\n"
+        c = conll(text)
+        assert c.tokens == [["#", "a"], ["#x"]]
+        assert c[0].comments == ("# newdoc id = d", "# text = a")
+        assert [s.doc for s in c] == ["d", ""]
+        assert c[0].line == 3
+        out = io.StringIO()
+        tc.write_conll(c, out, comments=True, documents=False)
+        assert tc.read_conll(io.StringIO(out.getvalue())) == c
+        assert conll("# O\na O\n").tokens == [["#", "a"]]
+        assert conll("# O x\na O\n", comments=True).tokens == [["a"]]
+
+    @pytest.mark.parametrize(
+        ("text", "line", "what"),
+        [
+            (b"a\tX\nb\n", 2, "1 column separated by a tab"),
+            (b"a X\nb X Y\n", 2, "3 columns separated by spaces"),
+            (b"a\tX\n\nb\tX\tY\n", 3, "3 columns"),
+            (b"a\tX\tY\nb\tX\nc\tX\tY\tZ\n", 2, "2 columns"),
+            (b"a\tX\nb\t\n", 2, "an empty label"),
+            (b"a\t\nb\tX\n", 1, "an empty label"),
+            (b"a\tX\nb\t \n", 2, "an empty label"),
+            (b"a\tX\n\tX\n", 2, "an empty value in column word"),
+            (b"a\tX\tY\nb\t\tY\n", 2, "an empty value in column pos"),
+            (b"a\tX\n\nb\tX\nc\xff\tX\n", 4, "not valid UTF-8"),
+            (b"a\tX\nb\0\tX\n", 2, "NUL"),
+            (b"a\tX\nb\rc\tX\n", 2, "carriage return"),
+            ("a\tX\n".encode("utf-16"), 1, "NUL"),
+        ],
+    )
+    def test_errors_name_file_line_and_remedy(
+        self, tmp_path: Path, text: bytes, line: int, what: str
+    ) -> None:
+        path = tmp_path / "bad.txt"
+        path.write_bytes(text)
+        with pytest.raises(CorpusError) as e:
+            tc.read_conll(path)
+        message = str(e.value)
+        assert message.startswith(f"{path}:{line}: ")
+        assert what in message
+        assert len(message.split(". ", 1)[1]) > 10
+
+    def test_wrong_columns(self) -> None:
+        with pytest.raises(CorpusError, match=r"<stream>:1: 2 columns.*expected 3 \(word, pos, label\)"):
+            conll("a b\n", ("word", "pos", "label"))
+        with pytest.raises(CorpusError, match="label='ner' is not among"):
+            conll("a b\n", ("word", "pos"), "ner")
+        with pytest.raises(CorpusError, match="distinct"):
+            conll("a b\n", ("word", "word"))
+        with pytest.raises(CorpusError, match="separator"):
+            conll("a b\n", separator=",")
+        with pytest.raises(CorpusError, match="encoding 'utf-16'"):
+            conll("a b\n", encoding="utf-16")
+        with pytest.raises(CorpusError, match="comments=True"):
+            conll("a b\n# c\n\n# x y z\n")
+
+    def test_other_encodings(self) -> None:
+        assert conll("año\tX\n".encode("latin-1"), encoding="latin-1").tokens == [["año"]]
+
+    def test_line_numbers_across_chunks(self) -> None:
+        text = "".join(f"w{i}\tX\n" + "\n" * (i % 4) for i in range(60_000))
+        numbers = {line: i + 1 for i, line in enumerate(text.split("\n")) if line}
+        for s in tc.iter_conll(io.BytesIO(text.encode())):
+            assert numbers[f"{s.tokens[0]}\tX"] == s.line
+
+    def test_truncated_and_damaged_gz(self, tmp_path: Path) -> None:
+        packed = gzip.compress(os.urandom(0) + CONLL.encode() * 50)
+        for cut in (5, 12, len(packed) // 2, len(packed) - 3):
+            path = tmp_path / "cut.txt.gz"
+            path.write_bytes(packed[:cut])
+            with pytest.raises(CorpusError, match=r"cut\.txt\.gz:\d+: cannot be read.*truncated or damaged"):
+                tc.read_conll(path)
+
+    def test_what_cannot_be_opened(self, tmp_path: Path) -> None:
+        with pytest.raises(CorpusError, match=r"no\.txt: cannot be opened"):
+            tc.read_conll(tmp_path / "no.txt")
+        with pytest.raises(CorpusError, match=r"io\.StringIO"):
+            tc.read_conll("a O\nb O\n")
+        with pytest.raises(CorpusError, match="cannot be"):
+            tc.read_conll(tmp_path)
+        with pytest.raises(CorpusError, match="not a file"):
+            tc.read_conll(3)  # type: ignore[arg-type]
+
+    def test_refuses_to_write_what_would_be_read_otherwise(self) -> None:
+        for cell in ("", "a\tb", "a\nb", "a\r", "\0", " a", "-DOCSTART-"):
+            with pytest.raises(CorpusError, match=r"token 0"):
+                tc.format_conll(Sentence({"word": [cell], "label": ["O"]}, "label"))
+        with pytest.raises(CorpusError, match="token 0"):
+            tc.format_conll(Sentence({"word": ["a b"], "label": ["O"]}, "label"), separator=" ")
+        with pytest.raises(CorpusError, match="without tokens"):
+            tc.format_conll(Sentence({"word": []}))
+        with pytest.raises(CorpusError, match="no column x"):
+            tc.format_conll(Sentence({"word": ["a"]}), columns=["x"])
+
+
+class TestConllu:
+    def test_keeps_everything(self) -> None:
+        c = tc.read_conllu(io.StringIO(CONLLU))
+        assert c.tokens == [["do", "n't", "stop"], ["New York"], ["yes"]]
+        assert c.labels[0] == ["AUX", "PART", "VERB"]
+        assert c.column("xpos")[0] == ["VBP", "RB", "VB"]
+        assert [s.doc for s in c] == ["d1", None, ""]
+        assert c.documents == [range(2), range(2, 3)]
+        assert [at for at, _ in c[0].rows] == [0, 2]
+        out = io.StringIO()
+        tc.write_conllu(c, out)
+        assert out.getvalue() == CONLLU
+
+    def test_some_columns(self) -> None:
+        c = tc.read_conllu(io.StringIO(CONLLU), ("word", "xpos"), "xpos")
+        assert c.columns == ("word", "xpos")
+        assert c.labels[2] == ["UH"]
+        with pytest.raises(CorpusError, match="CoNLL-U file has the columns word, lemma"):
+            tc.read_conllu(io.StringIO(CONLLU), label="pos")
+
+    def test_plain_corpora_can_be_written(self) -> None:
+        c = conll(CONLL)
+        out = io.StringIO()
+        tc.write_conllu(c, out, label_column="xpos")
+        again = tc.read_conllu(io.StringIO(out.getvalue()), label="xpos")
+        assert again.tokens == c.tokens
+        assert again.labels == c.labels
+        assert again.documents == c.documents
+
+    @pytest.mark.parametrize(
+        ("old", "new", "line", "what"),
+        [
+            ("2\tn't\t", "3\tn't\t", 6, "id '3' after token 1"),
+            ("1-2", "1-9", 4, "multiword token up to 9"),
+            ("2.1\t", "3.1\t", 7, "id '3.1'"),
+            ("\tAUX\tVBP", "\tAUX", 5, "9 columns"),
+            ("\tAUX\t", "\t\t", 5, "empty value in column upos"),
+            ("2.1\tever", "# x\n2.1\tever", 7, "comment inside"),
+        ],
+    )
+    def test_errors(self, old: str, new: str, line: int, what: str) -> None:
+        with pytest.raises(CorpusError, match=what) as e:
+            tc.read_conllu(io.StringIO(CONLLU.replace(old, new, 1)))
+        assert str(e.value).startswith(f"<stream>:{line}: ")
+
+
+class TestJsonl:
+    def test_reads_columns_and_keeps_the_rest(self) -> None:
+        c = tc.read_jsonl(io.StringIO(JSONL))
+        assert c.columns == ("word", "pos", "label")
+        assert c.tokens == [["a", "b c"], ["ü"]]
+        assert c[0].doc == "d"
+        assert c[0].meta == {"id": 7}
+        assert c[1].comments == ("# hi",)
+        out = io.StringIO()
+        tc.write_jsonl(c, out)
+        assert tc.read_jsonl(io.StringIO(out.getvalue())) == c
+
+    def test_unlabelled_lines(self) -> None:
+        c = tc.read_jsonl(io.StringIO('["a", "b"]\n\n{"words": ["c"]}\n{"tokens": []}'))
+        assert c.tokens == [["a", "b"], ["c"], []]
+        assert c.label is None
+
+    @given(sentence_lists(2, st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=5)))
+    def test_holds_any_text(self, rows: list[list[tuple[str, ...]]]) -> None:
+        c = corpus_of(rows)
+        out = io.BytesIO()
+        tc.write_jsonl(c, out)
+        assert tc.read_jsonl(io.BytesIO(out.getvalue())) == c
+
+    @pytest.mark.parametrize(
+        ("line", "what"),
+        [
+            ("{", "not valid JSON"),
+            ("3", "is not an object"),
+            ("[" * 100_000, "not valid JSON"),
+            ('{"labels": ["O"]}', "'tokens' is missing"),
+            ('{"tokens": "a b", "labels": ["O"]}', "not an array"),
+            ('{"tokens": ["a", "b"], "labels": ["O"]}', "1 values of 'labels' for 2 tokens"),
+            ('{"tokens": ["a"], "labels": [3]}', "'3' in 'labels' at token 0"),
+            ('{"tokens": ["a"], "labels": [""]}', "an empty label at token 0"),
+            ('{"tokens": ["\\ud800"], "labels": ["O"]}', "lone surrogate"),
+            ('{"tokens": ["a"], "labels": ["O"], "newdoc": 3}', "newdoc"),
+            ('{"tokens": ["a"], "labels": ["O"], "comments": 3}', "comments"),
+        ],
+    )
+    def test_errors(self, line: str, what: str) -> None:
+        text = '{"tokens": ["a"], "labels": ["O"]}\n' + line + "\n"
+        with pytest.raises(CorpusError, match=what) as e:
+            tc.read_jsonl(io.StringIO(text))
+        assert str(e.value).startswith("<stream>:2: ")
+
+
+class TestText:
+    @given(st.lists(st.lists(CELL, min_size=1, max_size=4), min_size=1, max_size=4))
+    def test_round_trip(self, tokens: list[list[str]]) -> None:
+        out = io.BytesIO()
+        tc.write_text(Corpus.from_lists(tokens), out)
+        if tokens[0][0][0] != "\ufeff":
+            assert tc.read_text(io.BytesIO(out.getvalue())).tokens == tokens
+
+    def test_white_space_and_labels(self) -> None:
+        c = tc.read_text(io.StringIO("\ufeff a  b\tc \r\n\n d", newline=""))
+        assert c.tokens == [["a", "b", "c"], ["d"]]
+        assert [s.line for s in c] == [1, 3]
+        assert tc.format_text(Corpus.from_lists([["a", "b"]], [["X", "Y"]])[0], join="/") == "a/X b/Y\n"
+        with pytest.raises(CorpusError, match="JSONL"):
+            tc.format_text(Sentence({"word": ["a b"]}))
+
+
+class TestAnyFormat:
+    @pytest.mark.parametrize(
+        ("text", "format"),
+        [
+            (CONLL, "conll"),
+            (CONLL_TEXT, "conll"),
+            (CONLLU, "conllu"),
+            (JSONL, "jsonl"),
+            ('["a", "b"]\n', "jsonl"),
+            ("a\nb\n\nc\n", "conll"),
+            ("The dog barks .\nIt is late\n", "text"),
+            ("The dog barks .\n", "text"),
+            ("[ a b\nc\n", "text"),
+            ("", "conll"),
+        ],
+    )
+    def test_is_seen_by_contents(self, text: str, format: str) -> None:
+        assert format_of_text(text) == format
+        found, sentences = tc.iter_sentences(io.StringIO(text))
+        assert found == format
+        list(sentences)
+
+    def test_is_seen_by_the_ending(self, tmp_path: Path) -> None:
+        c = conll(CONLL)
+        for name in ("a.conll", "a.tsv.gz", "a.jsonl", "a.jsonl.gz", "a.txt.xz", "a.txt.bz2", "a.txt"):
+            tc.write(c, tmp_path / name)
+            assert tc.read(tmp_path / name) == c
+        tc.write(c, tmp_path / "a.conllu")
+        assert tc.read(tmp_path / "a.conllu").labels == c.labels
+        assert tc.read(tmp_path / "a.conllu").source == str(tmp_path / "a.conllu")
+        with pytest.raises(CorpusError, match="conll, conllu, jsonl, text"):
+            tc.read(tmp_path / "a.txt", "csv")
+
+    def test_standard_input_and_output(self) -> None:
+        code = "from tagwise.corpus import *; write(iter_sentences('-')[1], '-', 'jsonl')"
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run(
+            [sys.executable, "-c", code], input=CONLL.encode(), capture_output=True, env=env
+        )
+        assert done.returncode == 0, done.stderr
+        assert tc.read_jsonl(io.BytesIO(done.stdout)) == conll(CONLL)
+
+    def test_standard_streams_without_bytes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "stdin", io.StringIO("a O\n\nb O\n"))
+        out = io.StringIO()
+        monkeypatch.setattr(sys, "stdout", out)
+        tc.write(tc.read("-"), "-")
+        assert out.getvalue() == "a\tO\n\nb\tO\n\n"
+
+
+class TestWriting:
+    def test_a_failed_write_leaves_the_old_file(self, tmp_path: Path) -> None:
+        path = tmp_path / "c.txt"
+        path.write_text("old")
+
+        def sentences() -> Iterator[Sentence]:
+            yield Sentence({"word": ["a"]})
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            tc.write_conll(sentences(), path)
+        assert path.read_text() == "old"
+        assert os.listdir(tmp_path) == ["c.txt"]
+
+    def test_keeps_the_mode_and_follows_links(self, tmp_path: Path) -> None:
+        path, link = tmp_path / "c.txt", tmp_path / "l.txt"
+        path.write_text("old")
+        path.chmod(0o640)
+        link.symlink_to(path)
+        tc.write_conll(conll("a O\n"), link)
+        assert link.is_symlink()
+        assert path.read_text() == "a\tO\n\n"
+        assert path.stat().st_mode & 0o777 == 0o640
+
+    def test_the_same_text_gives_the_same_gz(self, tmp_path: Path) -> None:
+        for name in ("a.gz", "b.gz"):
+            tc.write_conll(conll(CONLL), tmp_path / name)
+        assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+
+    def test_refuses_folders(self, tmp_path: Path) -> None:
+        with pytest.raises(CorpusError, match="folder"):
+            tc.write_conll(conll("a O\n"), tmp_path)
+        with pytest.raises(CorpusError, match="cannot be written"):
+            tc.write_conll(conll("a O\n"), tmp_path / "no" / "x.txt")
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
+def test_nothing_depends_on_where_chunks_end(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    commented = "# newdoc\n# a b\na\tO\n\nb\tO\n"
+    texts = [
+        CONLL,
+        CONLL_TEXT,
+        commented,
+        CONLLU,
+        JSONL,
+        "\ufeff\n\n a  O \r\n\t\r\n\r\n\r\nbü O",
+        "a\n\n\n\n\nb",
+    ]
+    for text in texts:
+        whole = tc.read(io.BytesIO(text.encode()))
+        packed = gzip.compress(text.encode())
+        with monkeypatch.context() as m:
+            m.setattr(streams, "CHUNK", size)
+            for data in (text.encode(), packed):
+                pieces = tc.read(io.BytesIO(data))
+                assert pieces == whole
+                assert [s.line for s in pieces] == [s.line for s in whole]
+
+
+def test_reading_streams_at_constant_memory() -> None:
+    block = b"".join(b"w%d\tX\n" % i for i in range(20)) + b"\n"
+
+    class Endless(io.RawIOBase):
+        left = 30 << 20
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: object) -> int:
+            data = (block * 400)[: min(len(buffer), self.left) // len(block) * len(block)]  # type: ignore[arg-type]
+            self.left -= len(data)
+            buffer[: len(data)] = data  # type: ignore[index]
+            return len(data)
+
+    stream = tc.iter_conll(io.BufferedReader(Endless(), 1 << 20))  # type: ignore[arg-type]
+    next(stream)
+    tracemalloc.start()
+    n = 0
+    for s in stream:
+        n += len(s)
+        if n > 300_000:
+            break
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert n > 300_000
+    assert peak < 6 << 20
+
+
+class TestBundled:
+    @pytest.mark.parametrize(
+        ("name", "sizes"), [("ewt-pos", (12_544, 2_001, 2_077)), ("wnut17-ner", (3_394, 1_009, 1_287))]
+    )
+    def test_loads(self, name: str, sizes: tuple[int, int, int]) -> None:
+        parts = tc.load_corpus(name)
+        assert tuple(len(p) for p in parts if p is not None) == sizes
+        assert {p.columns for p in parts if p is not None} == {("word", "label")}
+
+    def test_labels_of_ewt(self) -> None:
+        xpos, upos = tc.load_corpus("ewt-pos")[2], tc.load_corpus("ewt-pos", label="upos")[2]
+        assert xpos.tokens == upos.tokens
+        assert len(upos.label_set) <= 17 < len(xpos.label_set)
+
+    def test_unknown_names(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        with pytest.raises(CorpusError, match="ewt-pos, wnut17-ner"):
+            tc.load_corpus("nope")
+        with pytest.raises(CorpusError, match="xpos or upos"):
+            tc.load_corpus("ewt-pos", label="ner")
+        monkeypatch.delenv("TAGWISE_DATA", raising=False)
+        with pytest.raises(CorpusError, match="TAGWISE_DATA"):
+            tc.load_corpus("conll2000")
+
+    def test_come_with_licence_and_attribution(self) -> None:
+        for info in tc.corpora():
+            if info.bundled:
+                note = Path(tc.__file__).parent / "data" / info.folder / "ATTRIBUTION.txt"
+                assert "creativecommons.org/licenses/" in note.read_text(encoding="utf-8")
+
+    @pytest.mark.skipif(
+        not os.environ.get("TAGWISE_DATA"), reason="TAGWISE_DATA does not name a folder of corpora"
+    )
+    @pytest.mark.parametrize(
+        ("name", "sizes", "columns"),
+        [
+            ("conll2000", (8_936, None, 2_012), ("word", "pos", "label")),
+            ("conll2002-es", (8_323, 1_915, 1_517), ("word", "pos", "label")),
+            ("conll2003-en", (14_041, 3_250, 3_453), ("word", "pos", "chunk", "label")),
+            ("ptb-sample", (3_400, None, 514), ("word", "label")),
+        ],
+    )
+    def test_corpora_for_measuring(
+        self, name: str, sizes: tuple[int, int | None, int], columns: tuple[str, ...]
+    ) -> None:
+        parts = tc.load_corpus(name)
+        assert tuple(None if p is None else len(p) for p in parts) == sizes
+        assert parts[0].columns == columns
+        if name == "conll2003-en":
+            assert [len(p.documents) for p in parts if p is not None] == [946, 216, 231]
