@@ -68,7 +68,7 @@ bench: $(VENV)/.dev ## ratios against other taggers, measured side by side (need
 	$(PY) -m benchmarks $(ARGS)
 
 docs: $(VENV)/.docs ## build the documentation site into site/
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"
 
 clean: ## remove everything that was built

@@ -66,24 +66,45 @@ class Result:
         self.rows.append(Row(name, dict(cells), demand, holds))
 
 
-def seconds(work: Callable[[], object]) -> float:
-    """Wall time of one call, garbage collected before and held back during."""
+def clock() -> tuple[float, float]:
+    """Wall and CPU time of this process (all threads) so far."""
+    return time.perf_counter(), time.process_time()
+
+
+def stopwatch(work: Callable[[], object]) -> tuple[float, float]:
+    """Wall and CPU time of one call, garbage collected before and held back during."""
     gc.collect()
     gc.disable()
     try:
-        begin = time.perf_counter()
+        wall, cpu = clock()
         work()
-        return time.perf_counter() - begin
+        wall_end, cpu_end = clock()
+        return wall_end - wall, cpu_end - cpu
     finally:
         gc.enable()
 
 
-def alternate(sides: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Wall times of each side, the sides taking turns; every other round goes backwards."""
-    times: dict[str, list[float]] = {name: [] for name in sides}
+def seconds(work: Callable[[], object]) -> float:
+    """Wall time of one call."""
+    return stopwatch(work)[0]
+
+
+@dataclass
+class Times:
+    """Wall and CPU times of one side, round by round."""
+
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+
+
+def alternate(sides: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Times]:
+    """Times of each side, the sides taking turns; every other round goes backwards."""
+    times = {name: Times() for name in sides}
     for r in range(rounds):
         for name in sides if r % 2 == 0 else reversed(list(sides)):
-            times[name].append(seconds(sides[name]))
+            wall, cpu = stopwatch(sides[name])
+            times[name].wall.append(wall)
+            times[name].cpu.append(cpu)
     return times
 
 

@@ -32,7 +32,7 @@ def trained(name: str, iterations: int, n_jobs: int = 1) -> Any:
 
 def fit_to(tagger: Any, X: Sequence[Attributes], y: Sequence[Sequence[str]], target: float) -> None:
     """Train until the objective is at most ``target``."""
-    tagger.fit(X, y, callbacks=[lambda iteration: iteration.objective <= target])
+    tagger.fit(X, y, callbacks=[lambda iteration: bool(iteration.objective <= target)])
 
 
 class Evaluation:
@@ -68,9 +68,9 @@ def corpus(name: str) -> tuple[Any, Any, Any]:
     return train, dev, test
 
 
-def token_corpus(name: str) -> tuple[Any, list[list[str]]]:
-    """A training corpus and the tokens to tag: its test part several times over, at least 100,000 tokens."""
+def token_corpus(name: str) -> tuple[list[list[str]], list[list[str]], list[list[str]]]:
+    """(X, y) to train on and the tokens to tag: the test part several times over, at least 100,000 tokens."""
     train, _, test = corpus(name)
     tokens = test.tokens
     times = -(-100_000 // sum(map(len, tokens)))
-    return train[:2000], tokens * times
+    return train.tokens, train.labels, tokens * times

@@ -11,7 +11,7 @@ from typing import Any
 import pycrfsuite
 import sklearn_crfsuite
 
-from .harness import OUT
+from .harness import OUT, clock
 from .workloads import Attributes, workload
 
 
@@ -22,6 +22,7 @@ class Training:
     append_seconds: float = 0.0  # handing over the attribute lists
     prepare_seconds: float = 0.0  # its own feature generation
     seconds: list[float] = field(default_factory=list)  # wall time of each iteration
+    cpu: list[float] = field(default_factory=list)  # CPU time of each iteration
     trials: list[int] = field(default_factory=list)  # line-search evaluations of each iteration
     losses: list[float] = field(default_factory=list)
     features: int = 0
@@ -40,24 +41,25 @@ class _Trainer(pycrfsuite.Trainer):  # type: ignore[misc]
         super().__init__(algorithm="lbfgs", verbose=True)  # events come only when verbose
         self.run = Training()
         self.between = between
-        self.mark = 0.0
+        self.mark, self.cpu_mark = clock()
         self.paused = 0.0
 
     def on_featgen_end(self, log: str) -> None:
         """Its own preparation is over."""
-        now = time.perf_counter()
+        now, cpu = clock()
         self.run.prepare_seconds = now - self.mark
-        self.mark = now
+        self.mark, self.cpu_mark = now, cpu
 
     def on_iteration(self, log: str, info: dict[str, Any]) -> None:
         """One L-BFGS iteration is over."""
-        now = time.perf_counter()
+        now, cpu = clock()
         self.run.seconds.append(now - self.mark)
+        self.run.cpu.append(cpu - self.cpu_mark)
         self.run.trials.append(int(info.get("linesearch_trials", 1)))
         self.run.losses.append(float(info["loss"]))
         if self.between is not None:
             self.between(len(self.run.seconds))
-        self.mark = time.perf_counter()
+        self.mark, self.cpu_mark = clock()
         self.paused += self.mark - now
 
     def _silent(self, *_: object) -> None:

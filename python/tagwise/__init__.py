@@ -1,1 +1,72 @@
-"""Discriminative label-sequence learning."""
+"""Discriminative label-sequence learning: every classic learner on one fast engine.
+
+>>> import tagwise as tw
+>>> train, dev, test = tw.load_corpus("wnut17-ner")
+>>> tagger = tw.CRF(features="S2", max_iter=5).fit(train[:200])
+>>> len(tagger.predict(test[:3]))
+3
+"""
+
+from tagwise._core import __version__
+from tagwise.compare import compare
+from tagwise.corpus import (
+    Corpus,
+    Sentence,
+    corpora,
+    load_corpus,
+    read,
+    read_conll,
+    read_conllu,
+    read_jsonl,
+    read_text,
+    write,
+    write_conll,
+    write_conllu,
+    write_jsonl,
+    write_text,
+)
+from tagwise.errors import (
+    CorpusError,
+    ModelFileError,
+    NotFittedError,
+    ParameterError,
+    TagwiseError,
+    TemplateError,
+    TrainingError,
+)
+from tagwise.estimators import CRF, LEARNERS, Tagger, load
+from tagwise.metrics import Report, evaluate
+from tagwise.model import Model
+
+__all__ = [
+    "CRF",
+    "LEARNERS",
+    "Corpus",
+    "CorpusError",
+    "Model",
+    "ModelFileError",
+    "NotFittedError",
+    "ParameterError",
+    "Report",
+    "Sentence",
+    "Tagger",
+    "TagwiseError",
+    "TemplateError",
+    "TrainingError",
+    "__version__",
+    "compare",
+    "corpora",
+    "evaluate",
+    "load",
+    "load_corpus",
+    "read",
+    "read_conll",
+    "read_conllu",
+    "read_jsonl",
+    "read_text",
+    "write",
+    "write_conll",
+    "write_conllu",
+    "write_jsonl",
+    "write_text",
+]

@@ -101,3 +101,143 @@ def encode_attributes(
 
 def prune(vocab: Vocabulary, dataset: Dataset, min_count: int) -> Dataset:
     """Drop the attributes seen fewer than min_count times, from a growing vocabulary and from its dataset."""
+
+MODEL_FORMAT: int
+SIMD: str
+
+Support = tuple[NDArray[np.bool_], NDArray[np.uint32]]
+
+class Layout:
+    """Which features exist and where each lies in the weight vector."""
+
+    @staticmethod
+    def build(
+        dataset: Dataset, n_attributes: int, n_labels: int, *, all_pairs: bool = False, start_end: bool = True
+    ) -> Layout:
+        """Features of a labelled dataset."""
+    @staticmethod
+    def from_arrays(n_attributes: int, n_labels: int, arrays: dict[str, Any]) -> Layout:
+        """A layout from its arrays, as `arrays` gives them."""
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays that make the layout up."""
+    def __len__(self) -> int:
+        """Number of features."""
+    @property
+    def n_labels(self) -> int: ...
+    @property
+    def n_attributes(self) -> int: ...
+    @property
+    def n_node(self) -> int:
+        """Number of node features; they come first."""
+    @property
+    def n_edge(self) -> int: ...
+
+class Objective:
+    """Loss and gradient of a training set."""
+
+    def __new__(
+        cls,
+        dataset: Dataset,
+        layout: Layout,
+        *,
+        sample_weight: NDArray[np.float32] | None = None,
+        forbidden: NDArray[np.uint32] | None = None,
+        allowed: Support | None = None,
+    ) -> Objective: ...
+    def evaluate(self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0) -> float:
+        """Loss at `w`; the gradient is written to `gradient`. Both have one entry a feature."""
+
+class Scorer:
+    """Features and weights, ready to label sentences."""
+
+    def __new__(
+        cls, layout: Layout, weights: NDArray[np.float32], forbidden: NDArray[np.uint32] | None = None
+    ) -> Scorer: ...
+    @property
+    def layout(self) -> Layout: ...
+    @property
+    def weights(self) -> NDArray[np.float32]:
+        """Weights of all features."""
+    @property
+    def edge_scores(self) -> NDArray[np.float64]:
+        """Edge scores [L, L], -inf where forbidden."""
+    def viterbi(
+        self, dataset: Dataset, *, allowed: Support | None = None, n_jobs: int = 0
+    ) -> NDArray[np.uint16]:
+        """Best path of each sentence, one label id a token: [tokens]."""
+    def marginals(
+        self, dataset: Dataset, *, allowed: Support | None = None, n_jobs: int = 0
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Marginals of each token, [tokens, L], and log Z of each sentence, [N]."""
+
+class ModelFile:
+    """An open, verified model file."""
+
+    def __new__(cls, path: str) -> ModelFile: ...
+    @property
+    def header(self) -> str:
+        """The JSON header."""
+    @property
+    def arrays(self) -> list[tuple[str, str]]:
+        """Names and types of the arrays."""
+    def array(self, name: str) -> NDArray[Any]:
+        """A copy of an array."""
+    def vocabulary(self) -> Vocabulary:
+        """The vocabulary, used in place."""
+    def scorer(
+        self, n_attributes: int, n_labels: int, forbidden: NDArray[np.uint32] | None = None
+    ) -> Scorer:
+        """The scorer, its arrays used in place."""
+
+def write_model(
+    path: str, header: str, vocabulary: Vocabulary, scorer: Scorer, extra: dict[str, NDArray[Any]]
+) -> None:
+    """Write a model: header, vocabulary, scorer, and further named arrays (float64 or uint32)."""
+
+def name_paths(
+    path: NDArray[np.uint16], offsets: NDArray[np.uint64], labels: list[str]
+) -> list[list[str]]:
+    """Label ids of all tokens ([tokens]) as one list of labels a sentence; `offsets` [N + 1] are the dataset's."""
+
+def chain_marginals(
+    node: NDArray[np.float64], edge: NDArray[np.float64]
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """log Z, node marginals [T, L] and pair marginals [T, L, L] (block t: the step from t-1 to t; block 0 is zero)."""
+
+def chain_log_partition(node: NDArray[np.float64], edge: NDArray[np.float64]) -> float:
+    """log Z alone."""
+
+def chain_viterbi(
+    node: NDArray[np.float64], edge: NDArray[np.float64]
+) -> tuple[float, NDArray[np.uint16]]:
+    """Best path [T] and its score; ties go to the lower label."""
+
+def dot(a: NDArray[np.float64], b: NDArray[np.float64], n_jobs: int = 0) -> float:
+    """Inner product of two vectors."""
+
+def add_scaled(
+    a: NDArray[np.float64], step: float, b: NDArray[np.float64], out: NDArray[np.float64], n_jobs: int = 0
+) -> None:
+    """out = a + step * b."""
+
+def add_ridge(w: NDArray[np.float64], c: float, gradient: NDArray[np.float64], n_jobs: int = 0) -> float:
+    """Add 2 c w to the gradient; returns c ||w||^2."""
+
+class History:
+    """Limited-memory inverse Hessian."""
+
+    def __new__(cls, memory: int, n_jobs: int = 0) -> History: ...
+    def __len__(self) -> int:
+        """Number of pairs remembered."""
+    def clear(self) -> None:
+        """Forget all pairs."""
+    def push(
+        self,
+        w0: NDArray[np.float64],
+        w1: NDArray[np.float64],
+        g0: NDArray[np.float64],
+        g1: NDArray[np.float64],
+    ) -> bool:
+        """Remember the step from (w0, g0) to (w1, g1); False where its curvature is not positive and it is skipped."""
+    def direction(self, g: NDArray[np.float64], direction: NDArray[np.float64]) -> float:
+        """direction = -H g; returns the directional derivative g . direction."""

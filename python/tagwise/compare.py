@@ -14,6 +14,7 @@ import csv
 import io
 import itertools
 import json
+import os
 import random
 import statistics
 import time
@@ -93,8 +94,8 @@ PRESETS: dict[str, Preset] = {
             corpora=("ewt-pos", "wnut17-ner"),
             learners=("crf",),
             features=("S1", "S2", "S3", "default"),
-            limits={"ewt-pos": 3000},
-            params={"max_iter": 60},
+            limits={"ewt-pos": 5000},
+            params={"l2": 0.1, "max_iter": 80},
         ),
     )
 }
@@ -244,7 +245,7 @@ def measure(
         accuracy=report.accuracy,
         f1=report.f1 if report.chunked else None,
         sequence_accuracy=report.sequence_accuracy,
-        nonzero=tagger.n_features_,
+        nonzero=tagger.n_nonzero_,
         iterations=len(tagger.history_),
         seconds=seconds,
     )
@@ -267,7 +268,7 @@ def resolve_corpora(spec: Any, limits: Mapping[str, int] | None = None) -> dict[
     if isinstance(spec, str):
         spec = {spec: spec}
     elif isinstance(spec, tuple) and len(spec) == 2 and isinstance(spec[0], Corpus):
-        spec = {spec[0].source or "corpus": spec}
+        spec = {os.path.basename(spec[0].source or "corpus"): spec}
     elif not isinstance(spec, Mapping):
         spec = {name: name for name in spec}
     out = {}

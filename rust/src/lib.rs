@@ -19,5 +19,6 @@ pub mod simd;
 pub mod template;
 pub mod text;
 pub mod tokens;
+pub mod vector;
 pub mod vocab;
 pub mod weights;

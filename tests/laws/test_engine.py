@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tagwise import _core
 from tagwise.errors import TrainingError
 
-from .reference import chain, losses, scores
+from .reference import chain, losses, model, scores
 from .strategies import Chain, chains, reals, wholes
 
 LABELS = [1, 2, 3, 9, 17, 22]
@@ -73,58 +73,98 @@ class Corpus(NamedTuple):
 
     data: _core.Dataset
     layout: _core.Layout
-    X: list[np.ndarray]  # each [T, A]
+    X: list[np.ndarray]  # each [T, A], node attributes
+    E: list[np.ndarray]  # each [T, A], edge attributes
     gold: list[tuple[int, ...]]
     labels: int
 
-    def unpack(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Engine weights as node [A, L], transition [L, L], start [L], end [L]."""
-        a, L = self.layout.arrays(), self.labels
-        A = self.layout.n_attributes
-        node, edge, start, end = np.zeros((A, L)), np.zeros(L * L), np.zeros(L), np.zeros(L)
-        parts = np.split(w, np.cumsum([len(a[k]) for k in ("node_label", "edges", "starts")]))
-        node[np.repeat(np.arange(A), np.diff(a["node_ptr"].astype(int))), a["node_label"]] = parts[0]
-        edge[a["edges"]], start[a["starts"]], end[a["ends"]] = parts[1:]
-        return node, edge.reshape(L, L), start, end
+    def places(self) -> tuple[np.ndarray, ...]:
+        """Where each feature of the engine's vector lies in the twin's flat vector (model.Shape's order)."""
+        a, A, L = self.layout.arrays(), self.layout.n_attributes, self.labels
+        owner = np.repeat(np.arange(A), np.diff(a["node_ptr"].astype(int)))
+        begin = np.cumsum([0, A * L, L * L, L, L])
+        parts = [owner * L + a["node_label"], a["edges"], a["starts"], a["ends"]]
+        if len(a["pair_ptr"]):
+            parts.append(np.repeat(np.arange(A), np.diff(a["pair_ptr"].astype(int))) * L * L + a["pair"])
+        return tuple(np.concatenate([b + p.astype(int) for b, p in zip(begin, parts)]))
 
-    def pack(self, node: np.ndarray, edge: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-        """The other way: only features that exist."""
-        a, A = self.layout.arrays(), self.layout.n_attributes
-        rows = np.repeat(np.arange(A), np.diff(a["node_ptr"].astype(int)))
-        parts = [node[rows, a["node_label"]], edge.ravel()[a["edges"]], start[a["starts"]], end[a["ends"]]]
-        return np.concatenate(parts)
+    def split(self, w: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Engine weights as node [A, L], transition [L, L], start [L], end [L], edge attributes [A, L, L]."""
+        shape = model.Shape(self.layout.n_attributes, self.labels, True)
+        flat = np.zeros(shape.size)
+        flat[list(self.places())] = w
+        return model.split(flat, shape)
 
     def scores(self, w: np.ndarray) -> list[chain.Scores]:
         """Scores of every sentence by the twin."""
-        node, edge, start, end = self.unpack(w)
-        return [scores(x @ node, edge, start, end) for x in self.X]
+        node, move, start, end, pair = self.split(w)
+        edges = [move + np.einsum("ta,ayz->tyz", e, pair) for e in self.E]
+        return [scores(x @ node, edge, start, end) for x, edge in zip(self.X, edges)]
+
+    def pull_back(self, i: int, g: chain.Scores) -> np.ndarray:
+        """A gradient in sentence i's scores -> the gradient of the engine's features."""
+        pair = np.einsum("ta,tyz->ayz", self.E[i], g.edge)
+        parts = (self.X[i].T @ g.node, g.edge.sum(axis=0), g.start, g.end, pair)
+        return np.concatenate([p.ravel() for p in parts])[list(self.places())]
 
 
-def random_corpus(seed: int, labels: int, n: int = 40, longest: int = 9, **choice: bool) -> Corpus:
+def random_corpus(
+    seed: int,
+    labels: int,
+    n: int = 40,
+    longest: int = 9,
+    valued: bool = False,
+    edge_attributes: bool = False,
+    **choice: bool,
+) -> Corpus:
     """Attributes drawn with a long tail, so that some are frequent and many are rare."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, longest + 1, n)
-    draws = [[np.unique(rng.zipf(1.3, 6) % 60) for _ in range(T)] for T in lengths]
+
+    def draw(kinds: int, name: str) -> list[list[dict[str, float]]]:
+        return [
+            [
+                {
+                    f"{name}{i}": float(np.float32(rng.uniform(-2, 2))) if valued else 1.0
+                    for i in np.unique(rng.zipf(1.3, 6) % kinds)
+                }
+                for _ in range(T)
+            ]
+            for T in lengths
+        ]
+
+    nodes, pairs = draw(60, "a"), draw(4, "e")
     gold = [tuple(rng.integers(0, labels, T).tolist()) for T in lengths]
     vocabulary = _core.Vocabulary()
-    data = _core.encode_attributes(vocabulary, [[[f"a{i}" for i in token] for token in s] for s in draws])
+    if edge_attributes:
+        data = _core.encode_attributes(vocabulary, nodes, pairs)
+    elif valued:
+        data = _core.encode_attributes(vocabulary, nodes)
+    else:
+        data = _core.encode_attributes(vocabulary, [[list(token) for token in s] for s in nodes])
     data = data.with_gold(np.array([y for path in gold for y in path], dtype=np.uint16))
-    A = len(vocabulary)
-    X = [np.zeros((T, A)) for T in lengths]
-    for x, sentence in zip(X, draws):
-        for t, token in enumerate(sentence):
-            x[t, [vocabulary.get(f"a{i}") for i in token]] = 1
-    return Corpus(data, _core.Layout.build(data, A, labels, **choice), X, gold, labels)
+
+    def dense(sentences: list[list[dict[str, float]]]) -> list[np.ndarray]:
+        out = [np.zeros((T, len(vocabulary))) for T in lengths]
+        for x, sentence in zip(out, sentences):
+            for row, token in zip(x, sentence):
+                for name, value in token.items():
+                    row[vocabulary.get(name)] = value
+        return out
+
+    layout = _core.Layout.build(data, len(vocabulary), labels, **choice)
+    empty = [np.zeros((T, len(vocabulary))) for T in lengths]
+    return Corpus(data, layout, dense(nodes), dense(pairs) if edge_attributes else empty, gold, labels)
 
 
 def twin_objective(c: Corpus, w: np.ndarray, weight: np.ndarray, limit=None) -> tuple[float, np.ndarray]:  # type: ignore[no-untyped-def]
     """Loss and gradient, sentence by sentence; ``limit(i, scores)`` puts constraints on a sentence."""
     total, gradient = 0.0, np.zeros(len(c.layout))
-    for i, (s, x, y) in enumerate(zip(c.scores(w), c.X, c.gold)):
+    for i, (s, y) in enumerate(zip(c.scores(w), c.gold)):
         s = s if limit is None else limit(i, s)
         value, g = losses.log_loss(s, y, float(weight[i]))
         total += value
-        gradient += c.pack(x.T @ g.node, g.edge, g.start, g.end)
+        gradient += c.pull_back(i, g)
     return total, gradient
 
 
@@ -143,6 +183,26 @@ def test_objective(labels: int, start_end: bool, all_pairs: bool) -> None:
         slow, slow_gradient = twin_objective(c, w, weight)
         assert value == pytest.approx(slow, rel=2e-6, abs=1e-4)
         np.testing.assert_allclose(gradient, slow_gradient, atol=2e-4)
+
+
+@pytest.mark.parametrize("valued", [False, True])
+@pytest.mark.parametrize("edge_attributes", [False, True])
+@pytest.mark.parametrize("labels", [2, 5, 17])
+def test_real_values_and_edge_attributes(valued: bool, edge_attributes: bool, labels: int) -> None:
+    c = random_corpus(labels + 50, labels, n=25, longest=6, valued=valued, edge_attributes=edge_attributes)
+    w = np.random.default_rng(9).standard_normal(len(c.layout))
+    gradient = np.empty_like(w)
+    value = _core.Objective(c.data, c.layout).evaluate(w, gradient)
+    slow, slow_gradient = twin_objective(c, w, np.ones(len(c.X)))
+    assert value == pytest.approx(slow, rel=2e-6, abs=1e-4)
+    np.testing.assert_allclose(gradient, slow_gradient, atol=5e-4)
+    w = w.astype(np.float32)
+    scorer, limited = _core.Scorer(c.layout, w), c.scores(w.astype(float))
+    paths = np.split(scorer.viterbi(c.data), c.data.offsets.astype(int)[1:-1])
+    assert [tuple(p) for p in paths] == [chain.viterbi(s) for s in limited]
+    p, log_z = scorer.marginals(c.data)
+    np.testing.assert_allclose(log_z, [chain.log_partition(s) for s in limited], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(p, np.concatenate([chain.marginals(s)[0] for s in limited]), atol=1e-5)
 
 
 @pytest.mark.parametrize("scale", [50.0, 1e3, 1e5])
@@ -206,7 +266,7 @@ def test_decoding_and_marginals(labels: int) -> None:
     paths = np.split(scorer.viterbi(c.data), offsets[1:-1])
     assert [tuple(p) for p in paths] == [chain.viterbi(s) for s in slow]
     p, log_z = scorer.marginals(c.data)
-    np.testing.assert_allclose(log_z, [chain.log_partition(s) for s in slow], rtol=1e-5)
+    np.testing.assert_allclose(log_z, [chain.log_partition(s) for s in slow], rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(p, np.concatenate([chain.marginals(s)[0] for s in slow]), atol=1e-5)
 
 

@@ -47,11 +47,10 @@ def names_of(columns: str | None, label: str | None) -> tuple[list[str] | None, 
 
 
 def model_columns(tagger: Any) -> tuple[list[str] | None, str | None]:
-    """The columns a model was trained on, and its label's name."""
+    """The columns a model was trained on, and its label's name; None where it was not trained on columns."""
     meta = tagger.model_.meta
     columns = meta.get("columns")
-    label = meta.get("label")
-    return (list(columns) if columns else None), label
+    return (list(columns) if columns else None), meta.get("label")
 
 
 def input_of(name: str) -> str | IO[bytes]:

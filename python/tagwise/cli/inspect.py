@@ -70,7 +70,7 @@ def inspect(model: str, top: int, only: tuple[str, ...], as_json: bool) -> None:
     if metrics:
         console.print(pair_table([(k, _short(v)) for k, v in metrics.items()], title="training"))
     console.print(explanation_table(labels))
-    console.print(transition_table(explanation.transitions))
+    console.print(transition_table(explanation.transitions[: max(top, 10)]))
 
 
 def _short(value: Any) -> str:

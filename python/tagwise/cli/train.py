@@ -48,14 +48,6 @@ def parse_settings(learner: Any, pairs: tuple[str, ...]) -> dict[str, Any]:
     return out
 
 
-def features_of(text: str) -> str:
-    """A feature set by name; a template from a file where one of that name exists."""
-    if os.path.isfile(text):
-        with open(text, encoding="utf-8") as file:
-            return file.read()
-    return text
-
-
 def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     """Print every learner's parameters as they are declared, and end."""
     if not wanted:
@@ -138,7 +130,7 @@ def train(
         kind, (*(f"{name}={value}" for name, value in common if value is not None), *pairs)
     )
     if features is not None:
-        params["features"] = features_of(features)
+        params["features"] = features
     tagger = make(learner, **params)
     check_writable(output)
     data = read_corpus(corpus, form, columns, label, part="train")
@@ -148,6 +140,7 @@ def train(
     interrupt = Interrupt()
     with interrupt.armed(), TrainingProgress(console, learner, quiet=quiet) as progress:
         tagger.fit(data, dev=dev_data, callbacks=[progress, interrupt], **options)
+    tagger.model_ = tagger.model_.with_meta(columns=list(data.columns), label=data.label)
     tagger.save(output)
     if interrupt.asked:
         say(
@@ -175,4 +168,4 @@ def summary(tagger: Any, sentences: int, tokens: int, output: str, seconds: floa
     return "; ".join(parts) + f"\nwrote {output} ({size:.1f} MB)"
 
 
-__all__ = ["features_of", "parse_settings", "train"]
+__all__ = ["parse_settings", "train"]

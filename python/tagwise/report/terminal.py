@@ -28,7 +28,7 @@ def table(
     return out
 
 
-def as_text(renderable: Any, width: int = 120) -> str:
+def as_text(renderable: Any, width: int = 160) -> str:
     """What a renderable prints, without colours."""
     text = io.StringIO()
     Console(file=text, width=width, color_system=None).print(renderable)
@@ -95,7 +95,9 @@ def parameter_table(learner: str, params: Sequence[Any]) -> Table:
     for name in ("parameter", "default", "values", "meaning"):
         out.add_column(name, no_wrap=name == "parameter")
     for param in params:
-        out.add_row(*(Text(str(text)) for text in (param.name, param.default, param.domain, param.help)))
+        out.add_row(
+            *(Text(str(text)) for text in (param.name, param.default, param.domain.describe(), param.help))
+        )
     return out
 
 

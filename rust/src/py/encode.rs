@@ -4,6 +4,7 @@ mod attributes;
 mod tokens;
 
 use crate::dataset::{Csr, Dataset, NO_LABEL};
+use crate::error::Error;
 use crate::vocab::{Vocab, NONE};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyIndexError;
@@ -242,6 +243,27 @@ fn prune(
     Ok(PyDataset { inner: inner.into() })
 }
 
+/// Label ids of all tokens ([tokens]) as one list of labels a sentence; `offsets` [N + 1] are the dataset's.
+#[pyfunction]
+fn name_paths<'py>(
+    py: Python<'py>,
+    path: PyReadonlyArray1<'_, u16>,
+    offsets: PyReadonlyArray1<'_, u64>,
+    labels: Vec<Py<PyString>>,
+) -> PyResult<Bound<'py, PyList>> {
+    let (path, offsets) = (path.as_slice()?, offsets.as_slice()?);
+    let fits = offsets.windows(2).all(|o| o[0] <= o[1]) && offsets.last().is_none_or(|&n| n as usize == path.len());
+    if !fits || path.iter().any(|&y| y as usize >= labels.len()) {
+        return Err(Error::Value("label ids, offsets and labels do not fit each other".into()).into());
+    }
+    let out = PyList::empty(py);
+    for o in offsets.windows(2) {
+        let names = path[o[0] as usize..o[1] as usize].iter().map(|&y| labels[y as usize].bind(py));
+        out.append(PyList::new(py, names)?)?;
+    }
+    Ok(out)
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyVocab>()?;
     m.add_class::<PyDataset>()?;
@@ -249,5 +271,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(attributes::encode_attributes, m)?)?;
     m.add_function(wrap_pyfunction!(tokens::encode_tokens, m)?)?;
     m.add_function(wrap_pyfunction!(prune, m)?)?;
+    m.add_function(wrap_pyfunction!(name_paths, m)?)?;
     m.add("NO_LABEL", NO_LABEL)
 }

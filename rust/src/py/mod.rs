@@ -8,6 +8,7 @@ pub mod encode;
 pub mod engine;
 pub mod file;
 pub mod lattice;
+pub mod vector;
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> PyErr {
@@ -38,5 +39,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     engine::register(m)?;
     file::register(m)?;
     lattice::register(m)?;
+    vector::register(m)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -1,0 +1,276 @@
+"""A trained model: labels, vocabulary, weights, feature recipe; it predicts, explains itself, and is one file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagwise import _core
+from tagwise.errors import CorpusError, ModelFileError
+from tagwise.features import Recipe
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+Path = str | os.PathLike[str]
+
+#: Allowed labels of every token of every sentence: a collection of labels, or None for all of them.
+Allowed = Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Strongest features of each label and strongest transitions; prints itself."""
+
+    labels: dict[str, list[tuple[str, float]]]
+    transitions: list[tuple[str, str, float]]
+
+    def __rich__(self) -> RenderableType:
+        from rich.console import Group
+
+        from tagwise.report.terminal import explanation_table, transition_table
+
+        return Group(explanation_table(self.labels), transition_table(self.transitions))
+
+    def __str__(self) -> str:
+        from tagwise.report.terminal import as_text
+
+        return as_text(self.__rich__())
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a learner leaves behind. `meta` goes into the file as it is: learner, parameters, metrics."""
+
+    labels: tuple[str, ...]
+    recipe: Recipe
+    vocabulary: _core.Vocabulary
+    scorer: _core.Scorer
+    meta: dict[str, Any] = field(default_factory=dict)
+
+    # --- prediction -------------------------------------------------------------------------------------
+
+    def encode(self, X: Any, n_jobs: int | None = None) -> _core.Dataset:
+        """Sentences of any kind as the model's attributes; unknown attributes are dropped."""
+        return self.recipe.encode(X, self.vocabulary, n_jobs)
+
+    def predict(
+        self, X: Any, *, allowed: Allowed | None = None, n_jobs: int | None = None
+    ) -> list[list[str]]:
+        """Best path of each sentence."""
+        data = self.encode(X, n_jobs)
+        path = self.scorer.viterbi(data, allowed=self.support(data, allowed), n_jobs=n_jobs or 0)
+        return _core.name_paths(path, data.offsets, list(self.labels))
+
+    def marginals(
+        self, X: Any, *, allowed: Allowed | None = None, n_jobs: int | None = None
+    ) -> list[NDArray[np.float32]]:
+        """p(y_t | x) of every token: one array [T, L] a sentence, columns in the order of `labels`."""
+        data = self.encode(X, n_jobs)
+        p, _ = self.scorer.marginals(data, allowed=self.support(data, allowed), n_jobs=n_jobs or 0)
+        bounds = data.offsets.tolist()
+        return [p[begin:end] for begin, end in zip(bounds, bounds[1:])]
+
+    def support(
+        self, data: _core.Dataset, allowed: Allowed | None
+    ) -> tuple[NDArray[np.bool_], NDArray[np.uint32]] | None:
+        """Allowed labels as distinct sets [sets, L] and the set of each token [tokens]."""
+        if allowed is None:
+            return None
+        index = {label: i for i, label in enumerate(self.labels)}
+        sets: dict[frozenset[int] | None, int] = {None: 0}
+        of: list[int] = []
+        lengths = np.diff(data.offsets.astype(np.int64)).tolist()
+        if len(allowed) != len(lengths):
+            raise CorpusError(
+                f"allowed has {len(allowed)} sentences, X has {len(lengths)}; give one entry a sentence"
+            )
+        for s, (sentence, length) in enumerate(zip(allowed, lengths)):
+            if len(sentence) != length:
+                raise CorpusError(
+                    f"sentence {s} has {length} tokens, allowed has {len(sentence)} entries for it"
+                )
+            for t, names in enumerate(sentence):
+                if names is None:
+                    of.append(0)
+                    continue
+                names = [names] if isinstance(names, str) else list(names)
+                unknown = [name for name in names if name not in index]
+                if unknown or not names:
+                    what = f"unknown label {unknown[0]!r}" if unknown else "no label"
+                    raise CorpusError(
+                        f"sentence {s}, token {t}: {what} allowed; the model has: {' '.join(self.labels)}; "
+                        "None allows all"
+                    )
+                key = frozenset(index[name] for name in names)
+                of.append(sets.setdefault(key, len(sets)))
+        table = np.zeros((len(sets), len(self.labels)), dtype=np.bool_)
+        for names_, row in sets.items():
+            table[row, slice(None) if names_ is None else sorted(names_)] = True
+        return table, np.array(of, dtype=np.uint32)
+
+    # --- looking inside ---------------------------------------------------------------------------------
+
+    @property
+    def n_features(self) -> int:
+        """Number of features: (attribute, label) and (label, label) pairs with a weight of their own."""
+        return len(self.scorer.layout)
+
+    @property
+    def n_nonzero(self) -> int:
+        """Number of features whose weight is not zero."""
+        return int(np.count_nonzero(self.scorer.weights))
+
+    def explain(self, top: int = 20) -> Explanation:
+        """The `top` strongest features of each label, by magnitude, and the strongest transitions."""
+        weights, layout = self.scorer.weights, self.scorer.layout
+        arrays = layout.arrays()
+        node, label = weights[: layout.n_node], arrays["node_label"]
+        owner = np.repeat(np.arange(layout.n_attributes), _counts(arrays["node_ptr"]))
+        strongest: dict[str, list[tuple[str, float]]] = {}
+        for y, name in enumerate(self.labels):
+            of = np.flatnonzero((label == y) & (node != 0.0))
+            order = of[np.lexsort((of, -np.abs(node[of])))][:top]
+            strongest[name] = [(self.vocabulary.text(int(owner[k])), float(node[k])) for k in order]
+        edge = weights[layout.n_node : layout.n_node + layout.n_edge]
+        pairs = arrays["edges"]
+        order = np.argsort(-np.abs(edge), kind="stable")[: max(top, len(self.labels))]
+        n = len(self.labels)
+        transitions = [
+            (self.labels[int(pairs[k]) // n], self.labels[int(pairs[k]) % n], float(edge[k]))
+            for k in order
+            if edge[k]
+        ]
+        return Explanation(strongest, transitions)
+
+    # --- files ------------------------------------------------------------------------------------------
+
+    def save(self, path: Path) -> None:
+        """Write the model to one file, atomically; the format is described in docs/model-file.md."""
+        header = {
+            "tagwise": _core.__version__,
+            "labels": list(self.labels),
+            "features": self.recipe.to_json(),
+            "n_attributes": self.scorer.layout.n_attributes,
+            "meta": self.meta,
+        }
+        text = json.dumps(header, ensure_ascii=False, sort_keys=True)
+        _core.write_model(os.fspath(path), text, self.vocabulary, self.scorer, {})
+
+    @staticmethod
+    def load(path: Path) -> Model:
+        """Open a model file; its arrays are mapped, not read."""
+        file = _core.ModelFile(os.fspath(path))
+        try:
+            header = json.loads(file.header)
+            labels = tuple(header["labels"])
+            recipe = Recipe.from_json(header["features"])
+            n_attributes, meta = int(header["n_attributes"]), dict(header["meta"])
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, ModelFileError) or not isinstance(
+                error, (KeyError, TypeError, json.JSONDecodeError)
+            ):
+                raise
+            raise ModelFileError(
+                f"{os.fspath(path)}: the header lacks {error}; the file was written by another program or version"
+            ) from error
+        scorer = file.scorer(n_attributes, len(labels))
+        return Model(labels, recipe, file.vocabulary(), scorer, meta)
+
+    def with_meta(self, **entries: Any) -> Model:
+        """The same model with these entries of `meta` set."""
+        return replace(self, meta={**self.meta, **entries})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        layout = self.scorer.layout
+        state = (
+            self.labels,
+            self.recipe,
+            self.vocabulary,
+            layout.n_attributes,
+            layout.arrays(),
+            self.scorer.weights,
+            self.meta,
+        )
+        return (_rebuild, state)
+
+
+def _rebuild(
+    labels: tuple[str, ...],
+    recipe: Recipe,
+    vocabulary: _core.Vocabulary,
+    n_attributes: int,
+    arrays: dict[str, Any],
+    weights: NDArray[np.float32],
+    meta: dict[str, Any],
+) -> Model:
+    layout = _core.Layout.from_arrays(n_attributes, len(labels), arrays)
+    return Model(labels, recipe, vocabulary, _core.Scorer(layout, weights), meta)
+
+
+def _counts(ptr: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Entries of each row of a sparse matrix, from its row pointers."""
+    pointers = ptr.astype(np.int64)
+    return pointers[1:] - pointers[:-1]
+
+
+def transfer(
+    old: Model, vocabulary: _core.Vocabulary, layout: _core.Layout, labels: Sequence[str]
+) -> NDArray[np.float64]:
+    """The old model's weights at the places of a new layout; features that it lacks get 0. For warm starts."""
+    out = np.zeros(len(layout))
+    before, after = old.scorer.layout.arrays(), layout.arrays()
+    w = old.scorer.weights.astype(np.float64)
+    n_old, n_new = len(old.labels), len(labels)
+    label_of = {label: i for i, label in enumerate(old.labels)}
+    to_old = np.array([label_of.get(label, -1) for label in labels], dtype=np.int64)
+    old_keys, new_keys = old.vocabulary.arrays()[0], vocabulary.arrays()[0]
+    if len(old_keys) and len(new_keys):
+        order = np.argsort(old_keys, kind="stable")
+        at = np.minimum(np.searchsorted(old_keys[order], new_keys), len(old_keys) - 1)
+        attribute = np.where(old_keys[order][at] == new_keys, order[at].astype(np.int64), -1)
+    else:
+        attribute = np.full(len(new_keys), -1, dtype=np.int64)
+
+    def codes(arrays: dict[str, Any], ptr: str, target: str, width: int) -> NDArray[np.int64]:
+        owner = np.repeat(np.arange(max(len(arrays[ptr]) - 1, 0), dtype=np.int64), _counts(arrays[ptr]))
+        out: NDArray[np.int64] = owner * width + arrays[target].astype(np.int64)
+        return out
+
+    def copy(known: NDArray[np.int64], wanted: NDArray[np.int64], source: int, target: int) -> None:
+        """Weights of the sorted `known` codes to the places of the `wanted` ones; -1 is nowhere."""
+        if len(known) == 0 or len(wanted) == 0:
+            return
+        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        found = (wanted >= 0) & (known[place] == wanted)
+        out[target + np.flatnonzero(found)] = w[source + place[found]]
+
+    def pair(code: NDArray[np.int64]) -> NDArray[np.int64]:
+        """A new label pair in the old numbering, or -1."""
+        begin, end = to_old[code // n_new], to_old[code % n_new]
+        return np.where((begin >= 0) & (end >= 0), begin * n_old + end, -1)
+
+    def conjoin(code: NDArray[np.int64], width_new: int, width_old: int, inner: Any) -> NDArray[np.int64]:
+        owner, rest = attribute[code // width_new], inner(code % width_new)
+        return np.where((owner >= 0) & (rest >= 0), owner * width_old + rest, -1)
+
+    node_old, node_new = (
+        codes(before, "node_ptr", "node_label", n_old),
+        codes(after, "node_ptr", "node_label", n_new),
+    )
+    copy(node_old, conjoin(node_new, n_new, n_old, lambda y: to_old[y]), 0, 0)
+    source, target = len(node_old), len(node_new)
+    copy(before["edges"].astype(np.int64), pair(after["edges"].astype(np.int64)), source, target)
+    source, target = source + len(before["edges"]), target + len(after["edges"])
+    for name in ("starts", "ends"):
+        copy(before[name].astype(np.int64), to_old[after[name].astype(np.int64)], source, target)
+        source, target = source + len(before[name]), target + len(after[name])
+    pairs_old, pairs_new = (codes(a, "pair_ptr", "pair", n * n) for a, n in ((before, n_old), (after, n_new)))
+    copy(pairs_old, conjoin(pairs_new, n_new * n_new, n_old * n_old, pair), source, target)
+    return out

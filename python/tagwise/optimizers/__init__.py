@@ -1,0 +1,31 @@
+"""Minimisers of an objective(w) -> value, gradient. They see nothing else, and yield a Step after every iteration.
+
+Which optimiser serves which objective is data: the table below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tagwise.optimizers.base import Objective, Step
+from tagwise.optimizers.lbfgs import lbfgs
+from tagwise.optimizers.owlqn import owlqn
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """An optimiser and what it can do."""
+
+    name: str
+    run: Callable[..., Iterator[Step]]
+    l1: bool  # handles c ||w||_1, whose gradient jumps
+    help: str
+
+
+OPTIMIZERS: dict[str, Optimizer] = {
+    "lbfgs": Optimizer("lbfgs", lbfgs, False, "limited-memory BFGS with a strong Wolfe line search"),
+    "owlqn": Optimizer("owlqn", owlqn, True, "orthant-wise limited-memory quasi-Newton, for L1"),
+}
+
+__all__ = ["OPTIMIZERS", "Objective", "Optimizer", "Step", "lbfgs", "owlqn"]

@@ -1,0 +1,124 @@
+"""L-BFGS (Nocedal 1980; Liu and Nocedal 1989) with a strong Wolfe line search (Nocedal and Wright 2006, 3.5-3.6)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from tagwise._core import History, add_scaled, dot
+from tagwise.optimizers.base import Objective, Step, Vector
+
+SUFFICIENT = 1e-4  # decrease: f(a) <= f(0) + SUFFICIENT a f'(0)
+CURVATURE = 0.9  # |f'(a)| <= CURVATURE |f'(0)|
+MOST_TRIALS = 25
+
+
+class LineSearch:
+    """phi(a) = f(w + a d) and its derivative, with the trial point and its gradient kept in two buffers."""
+
+    def __init__(self, objective: Objective, n: int, n_jobs: int) -> None:
+        self.objective = objective
+        self.n_jobs = n_jobs
+        self.w = np.empty(n)
+        self.gradient = np.empty(n)
+        self.evaluations = 0
+
+    def at(self, w: Vector, direction: Vector, step: float) -> tuple[float, float]:
+        """Value and slope at a step; not a number counts as infinitely high."""
+        add_scaled(w, step, direction, self.w, self.n_jobs)
+        self.evaluations += 1
+        value = self.objective(self.w, self.gradient)
+        if not math.isfinite(value):
+            return math.inf, math.inf
+        return value, dot(self.gradient, direction, self.n_jobs)
+
+    def run(self, w: Vector, value: float, direction: Vector, slope: float, first: float) -> float | None:
+        """Value at a step that satisfies the strong Wolfe conditions, or None where there is none.
+
+        Bracket, then zoom by cubic interpolation. Where rounding hides the decrease (the tail of training), a step
+        that satisfies the approximate Wolfe conditions is taken (Hager and Zhang 2005, eq. 4.1).
+        """
+        low, low_value, low_slope = 0.0, value, slope
+        high = math.inf
+        high_value = high_slope = math.inf
+        step = first
+        noise = 1e-9 * abs(value)
+        for _ in range(MOST_TRIALS):
+            here, here_slope = self.at(w, direction, step)
+            decreased = here <= value + SUFFICIENT * step * slope
+            flat = abs(here_slope) <= -CURVATURE * slope
+            almost = here <= value + noise and (2 * SUFFICIENT - 1) * slope >= here_slope >= CURVATURE * slope
+            if (decreased and flat) or almost:
+                return here
+            if not decreased or (here >= low_value and low > 0.0):
+                high, high_value, high_slope = step, here, here_slope
+            elif here_slope >= 0.0:
+                high, high_value, high_slope = low, low_value, low_slope
+                low, low_value, low_slope = step, here, here_slope
+            else:
+                low, low_value, low_slope = step, here, here_slope
+            if math.isinf(high):
+                step *= 4.0
+                continue
+            if abs(high - low) * -slope <= 1e-16 * max(1.0, abs(value)):
+                break
+            step = _between(low, low_value, low_slope, high, high_value, high_slope)
+        return None
+
+
+def _between(a: float, fa: float, ga: float, b: float, fb: float, gb: float) -> float:
+    """Minimiser of the cubic through two values and slopes, kept away from the ends; the middle if there is none."""
+    middle = 0.5 * (a + b)
+    if not (math.isfinite(fb) and math.isfinite(gb)):
+        return a + 0.1 * (b - a)
+    d1 = ga + gb - 3.0 * (fa - fb) / (a - b)
+    square = d1 * d1 - ga * gb
+    if square < 0.0:
+        return middle
+    d2 = math.copysign(math.sqrt(square), b - a)
+    below = gb - ga + 2.0 * d2
+    if below == 0.0:
+        return middle
+    step = b - (b - a) * (gb + d2 - d1) / below
+    margin = 0.1 * abs(b - a)
+    inside = min(a, b) + margin <= step <= max(a, b) - margin
+    return step if inside else middle
+
+
+def lbfgs(objective: Objective, w: Vector, *, memory: int = 6, n_jobs: int = 0) -> Iterator[Step]:
+    """Minimise from w. Ends by itself only where no step decreases the objective: that is a minimum to rounding.
+
+    Args:
+        objective: value and gradient at a point.
+        w: where to start.
+        memory: number of curvature pairs.
+        n_jobs: threads for vector arithmetic, 0 for all cores; results do not depend on it.
+    """
+    w = np.array(w, dtype=np.float64)
+    gradient = np.empty_like(w)
+    direction = np.empty_like(w)
+    search = LineSearch(objective, len(w), n_jobs)
+    history = History(memory, n_jobs)
+    value = objective(w, gradient)
+    search.evaluations += 1
+    norm = math.sqrt(dot(gradient, gradient, n_jobs))
+    yield Step(w, value, norm, search.evaluations)
+    while norm > 0.0:
+        slope = history.direction(gradient, direction)
+        if not slope < 0.0:
+            history.clear()
+            slope = history.direction(gradient, direction)
+        first = 1.0 if len(history) else min(1.0, 1.0 / norm)
+        found = search.run(w, value, direction, slope, first)
+        if found is None:
+            if len(history) == 0:
+                return
+            history.clear()  # stale curvature: try once more along the gradient
+            continue
+        history.push(w, search.w, gradient, search.gradient)
+        w, search.w = search.w, w
+        gradient, search.gradient = search.gradient, gradient
+        value, norm = found, math.sqrt(dot(gradient, gradient, n_jobs))
+        yield Step(w, value, norm, search.evaluations)

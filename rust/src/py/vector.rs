@@ -1,0 +1,93 @@
+//! Vector arithmetic and the limited-memory inverse Hessian.
+
+use super::engine::pool;
+use crate::error::Error;
+use crate::vector::{self, History};
+use numpy::{PyReadonlyArray1, PyReadwriteArray1};
+use pyo3::prelude::*;
+
+type In<'py> = PyReadonlyArray1<'py, f64>;
+type Out<'py> = PyReadwriteArray1<'py, f64>;
+
+fn same(lengths: &[usize]) -> PyResult<()> {
+    if lengths.windows(2).any(|n| n[0] != n[1]) {
+        return Err(Error::Value(format!("vectors of different lengths: {lengths:?}")).into());
+    }
+    Ok(())
+}
+
+/// Inner product of two vectors.
+#[pyfunction]
+#[pyo3(signature = (a, b, n_jobs = 0))]
+fn dot(py: Python<'_>, a: In<'_>, b: In<'_>, n_jobs: usize) -> PyResult<f64> {
+    let (a, b, pool) = (a.as_slice()?, b.as_slice()?, pool(n_jobs)?);
+    same(&[a.len(), b.len()])?;
+    Ok(py.detach(|| pool.install(|| vector::dot(a, b))))
+}
+
+/// out = a + step * b.
+#[pyfunction]
+#[pyo3(signature = (a, step, b, out, n_jobs = 0))]
+fn add_scaled(py: Python<'_>, a: In<'_>, step: f64, b: In<'_>, mut out: Out<'_>, n_jobs: usize) -> PyResult<()> {
+    let (a, b, out, pool) = (a.as_slice()?, b.as_slice()?, out.as_slice_mut()?, pool(n_jobs)?);
+    same(&[a.len(), b.len(), out.len()])?;
+    py.detach(|| pool.install(|| vector::add_scaled(a, step, b, out)));
+    Ok(())
+}
+
+/// Add 2 c w to the gradient; returns c ||w||^2.
+#[pyfunction]
+#[pyo3(signature = (w, c, gradient, n_jobs = 0))]
+fn add_ridge(py: Python<'_>, w: In<'_>, c: f64, mut gradient: Out<'_>, n_jobs: usize) -> PyResult<f64> {
+    let (w, gradient, pool) = (w.as_slice()?, gradient.as_slice_mut()?, pool(n_jobs)?);
+    same(&[w.len(), gradient.len()])?;
+    Ok(py.detach(|| pool.install(|| vector::add_ridge(w, c, gradient))))
+}
+
+/// Limited-memory inverse Hessian.
+#[pyclass(name = "History", module = "tagwise._core")]
+pub struct PyHistory {
+    inner: History,
+    n_jobs: usize,
+}
+
+#[pymethods]
+impl PyHistory {
+    #[new]
+    #[pyo3(signature = (memory, n_jobs = 0))]
+    fn new(memory: usize, n_jobs: usize) -> Self {
+        PyHistory { inner: History::new(memory), n_jobs }
+    }
+
+    /// Number of pairs remembered.
+    fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+
+    /// Forget all pairs.
+    fn clear(&mut self) {
+        self.inner.clear();
+    }
+
+    /// Remember the step from (w0, g0) to (w1, g1); False where its curvature is not positive and it is skipped.
+    fn push(&mut self, py: Python<'_>, w0: In<'_>, w1: In<'_>, g0: In<'_>, g1: In<'_>) -> PyResult<bool> {
+        let (w0, w1, g0, g1) = (w0.as_slice()?, w1.as_slice()?, g0.as_slice()?, g1.as_slice()?);
+        same(&[w0.len(), w1.len(), g0.len(), g1.len()])?;
+        let (pool, inner) = (pool(self.n_jobs)?, &mut self.inner);
+        Ok(py.detach(|| pool.install(|| inner.push(w0, w1, g0, g1))))
+    }
+
+    /// direction = -H g; returns the directional derivative g . direction.
+    fn direction(&self, py: Python<'_>, g: In<'_>, mut direction: Out<'_>) -> PyResult<f64> {
+        let (g, direction, pool) = (g.as_slice()?, direction.as_slice_mut()?, pool(self.n_jobs)?);
+        same(&[g.len(), direction.len()])?;
+        Ok(py.detach(|| pool.install(|| self.inner.direction(g, direction))))
+    }
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyHistory>()?;
+    m.add_function(wrap_pyfunction!(dot, m)?)?;
+    m.add_function(wrap_pyfunction!(add_scaled, m)?)?;
+    m.add_function(wrap_pyfunction!(add_ridge, m)?)
+}

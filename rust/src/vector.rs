@@ -1,0 +1,179 @@
+//! Arithmetic on weight vectors, and the limited-memory inverse Hessian: what is linear in the number of features.
+//!
+//! Sums run over blocks of fixed size and the blocks are added in order, so results have the same bits for any number
+//! of threads.
+
+use rayon::prelude::*;
+
+const BLOCK: usize = 1 << 14;
+
+/// Sum over blocks of `f(begin, end)`, in order.
+fn sum_blocks<const N: usize>(len: usize, f: impl Fn(usize, usize) -> [f64; N] + Sync) -> [f64; N] {
+    let parts: Vec<[f64; N]> = (0..len.div_ceil(BLOCK))
+        .into_par_iter()
+        .map(|b| f(b * BLOCK, ((b + 1) * BLOCK).min(len)))
+        .collect();
+    parts.iter().fold([0.0; N], |sum, part| std::array::from_fn(|i| sum[i] + part[i]))
+}
+
+/// Eight partial sums, so that the compiler can use vector registers.
+fn dot_block<A: Copy + Into<f64>, B: Copy + Into<f64>>(a: &[A], b: &[B]) -> f64 {
+    let mut sums = [0.0f64; 8];
+    let (xs, ys) = (a.chunks_exact(8), b.chunks_exact(8));
+    let rest: f64 = xs.remainder().iter().zip(ys.remainder()).map(|(&x, &y)| x.into() * y.into()).sum();
+    for (x, y) in xs.zip(ys) {
+        for i in 0..8 {
+            sums[i] += x[i].into() * y[i].into();
+        }
+    }
+    sums.iter().sum::<f64>() + rest
+}
+
+/// a . b
+pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+    sum_blocks(a.len(), |i, j| [dot_block(&a[i..j], &b[i..j])])[0]
+}
+
+/// out = a + step * b
+pub fn add_scaled(a: &[f64], step: f64, b: &[f64], out: &mut [f64]) {
+    out.par_chunks_mut(BLOCK).zip(a.par_chunks(BLOCK)).zip(b.par_chunks(BLOCK)).for_each(|((out, a), b)| {
+        for ((o, &x), &y) in out.iter_mut().zip(a).zip(b) {
+            *o = x + step * y;
+        }
+    });
+}
+
+/// Add the ridge c ||w||^2 to a gradient; returns its value.
+pub fn add_ridge(w: &[f64], c: f64, gradient: &mut [f64]) -> f64 {
+    let parts: Vec<f64> = gradient
+        .par_chunks_mut(BLOCK)
+        .zip(w.par_chunks(BLOCK))
+        .map(|(g, w)| {
+            for (g, &x) in g.iter_mut().zip(w) {
+                *g += 2.0 * c * x;
+            }
+            dot_block(w, w)
+        })
+        .collect();
+    c * parts.iter().sum::<f64>()
+}
+
+/// The m last pairs s = change of w, y = change of the gradient, and their inner products.
+///
+/// The two-loop recursion (Nocedal 1980) is run on coefficients over the basis {s_i, y_i, g}, whose inner products are
+/// kept, so that a direction costs two passes over the pairs instead of 4 m (Chen, Wang and Zhou 2014). Pairs are kept
+/// in float32: rounding a pair perturbs the curvature it stands for by 1e-7, and halves the memory that is streamed.
+pub struct History {
+    capacity: usize,
+    pairs: Vec<[Vec<f32>; 2]>, // oldest first: [s, y]
+    products: Vec<Vec<f64>>,   // [2 m, 2 m] inner products of s_0, y_0, s_1, y_1, ...
+}
+
+impl History {
+    pub fn new(capacity: usize) -> History {
+        History { capacity: capacity.max(1), pairs: Vec::new(), products: Vec::new() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.pairs.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    pub fn clear(&mut self) {
+        self.pairs.clear();
+        self.products.clear();
+    }
+
+    /// Remember the step from (w0, g0) to (w1, g1), unless its curvature s.y is not clearly positive; returns whether.
+    pub fn push(&mut self, w0: &[f64], w1: &[f64], g0: &[f64], g1: &[f64]) -> bool {
+        let n = w0.len();
+        let mut pair = if self.pairs.len() == self.capacity {
+            self.products.drain(..2);
+            self.products.iter_mut().for_each(|row| {
+                row.drain(..2);
+            });
+            self.pairs.remove(0)
+        } else {
+            [vec![0.0; n], vec![0.0; n]]
+        };
+        let [s, y] = &mut pair;
+        s.par_chunks_mut(BLOCK).zip(y.par_chunks_mut(BLOCK)).enumerate().for_each(|(b, (s, y))| {
+            let at = b * BLOCK;
+            for i in 0..s.len() {
+                s[i] = (w1[at + i] - w0[at + i]) as f32;
+                y[i] = (g1[at + i] - g0[at + i]) as f32;
+            }
+        });
+        let [ss, sy, yy] = sum_blocks(n, |i, j| {
+            [dot_block(&s[i..j], &s[i..j]), dot_block(&s[i..j], &y[i..j]), dot_block(&y[i..j], &y[i..j])]
+        });
+        if sy.partial_cmp(&(1e-10 * yy)) != Some(std::cmp::Ordering::Greater) || !yy.is_finite() {
+            return false;
+        }
+        let with_s = self.products_with(s);
+        let with_y = self.products_with(y);
+        for (row, (a, b)) in self.products.iter_mut().zip(with_s.iter().zip(&with_y)) {
+            row.extend([*a, *b]);
+        }
+        self.products.push([with_s, vec![ss, sy]].concat());
+        self.products.push([with_y, vec![sy, yy]].concat());
+        self.pairs.push(pair);
+        true
+    }
+
+    /// Inner products of v with s_0, y_0, s_1, y_1, ...; v is read once a block.
+    fn products_with<T: Copy + Into<f64> + Sync>(&self, v: &[T]) -> Vec<f64> {
+        let rows: Vec<&[f32]> = self.pairs.iter().flat_map(|p| [&p[0][..], &p[1][..]]).collect();
+        let parts: Vec<Vec<f64>> = (0..v.len().div_ceil(BLOCK))
+            .into_par_iter()
+            .map(|b| {
+                let (i, j) = (b * BLOCK, ((b + 1) * BLOCK).min(v.len()));
+                rows.iter().map(|row| dot_block(&row[i..j], &v[i..j])).collect()
+            })
+            .collect();
+        (0..rows.len()).map(|r| parts.iter().map(|p| p[r]).sum()).collect()
+    }
+
+    /// direction = -H g with the implicit inverse Hessian H; returns g . direction.
+    pub fn direction(&self, g: &[f64], direction: &mut [f64]) -> f64 {
+        let m = self.pairs.len();
+        let with_g = self.products_with(g);
+        let gg = dot(g, g);
+        // q = sum_j c_j b_j + c_g g over the basis b = s_0, y_0, s_1, ...
+        let mut c = vec![0.0; 2 * m];
+        let mut c_g = 1.0;
+        let mut alpha = vec![0.0; m];
+        let inner = |i: usize, c: &[f64], c_g: f64| -> f64 {
+            self.products[i].iter().zip(c).map(|(p, x)| p * x).sum::<f64>() + c_g * with_g[i]
+        };
+        for i in (0..m).rev() {
+            alpha[i] = inner(2 * i, &c, c_g) / self.products[2 * i][2 * i + 1];
+            c[2 * i + 1] -= alpha[i];
+        }
+        if m > 0 {
+            let last = 2 * (m - 1);
+            let scale = self.products[last][last + 1] / self.products[last + 1][last + 1];
+            c.iter_mut().for_each(|x| *x *= scale);
+            c_g *= scale;
+        }
+        for i in 0..m {
+            let beta = inner(2 * i + 1, &c, c_g) / self.products[2 * i][2 * i + 1];
+            c[2 * i] += alpha[i] - beta;
+        }
+        direction.par_chunks_mut(BLOCK).enumerate().for_each(|(b, out)| {
+            let (i, n) = (b * BLOCK, out.len());
+            for (o, &x) in out.iter_mut().zip(&g[i..i + n]) {
+                *o = -c_g * x;
+            }
+            for (pair, c) in self.pairs.iter().zip(c.chunks_exact(2)) {
+                for ((o, &s), &y) in out.iter_mut().zip(&pair[0][i..i + n]).zip(&pair[1][i..i + n]) {
+                    *o -= c[0] * f64::from(s) + c[1] * f64::from(y);
+                }
+            }
+        });
+        -(c_g * gg + c.iter().zip(&with_g).map(|(x, p)| x * p).sum::<f64>())
+    }
+}

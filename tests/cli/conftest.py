@@ -1,0 +1,94 @@
+"""A small model and two ways to run commands: in this process, and as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import tagwise as tw
+from tagwise.cli import cli
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run() -> Run:
+    """Run a command in this process."""
+
+    def invoke(*args: object, text: str | bytes | None = None) -> Result:
+        result = CliRunner().invoke(cli, [str(a) for a in args], input=text)
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        return result
+
+    return invoke
+
+
+def command(*args: object) -> list[str]:
+    """The command line of a process of its own."""
+    return [sys.executable, "-m", "tagwise", *map(str, args)]
+
+
+def environment() -> dict[str, str]:
+    """A plain terminal, wide enough not to fold messages."""
+    return {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "PYTHONUNBUFFERED": ""}
+
+
+def shell(*args: object, text: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command as a process of its own."""
+    return subprocess.run(
+        command(*args),
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment(),
+        check=False,
+    )
+
+
+def columns(sentences: Sequence[Sequence[Sequence[str]]]) -> str:
+    """Sentences, each a list of rows, as CoNLL text."""
+    return "".join("\n".join(map("\t".join, rows)) + "\n\n" for rows in sentences)
+
+
+@pytest.fixture(scope="session")
+def small() -> tuple[tw.Corpus, tw.Corpus]:
+    """A slice of a bundled corpus: training and test sentences."""
+    train, _, test = tw.load_corpus("wnut17-ner")
+    return train[:150], test[:40]
+
+
+@pytest.fixture(scope="session")
+def tagger(small: tuple[tw.Corpus, tw.Corpus]) -> tw.CRF:
+    """A quickly trained tagger."""
+    return tw.CRF(features="S2", max_iter=12).fit(small[0])
+
+
+@pytest.fixture(scope="session")
+def model(tagger: tw.CRF, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its model file."""
+    path = tmp_path_factory.mktemp("model") / "ner.tagwise"
+    tagger.save(path)
+    return path
+
+
+@pytest.fixture
+def train_file(small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path) -> Path:
+    """The training sentences as a file."""
+    path = tmp_path / "train.txt"
+    tw.write_conll(small[0], path)
+    return path
+
+
+@pytest.fixture
+def test_file(small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path) -> Path:
+    """The test sentences as a file."""
+    path = tmp_path / "test.txt"
+    tw.write_conll(small[1], path)
+    return path

@@ -1,0 +1,43 @@
+"""``tagwise convert``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tagwise as tw
+
+from .conftest import Run
+
+
+@pytest.mark.parametrize("middle", ["a.jsonl", "a.jsonl.gz", "a.tsv.xz", "a.conllu"])
+def test_there_and_back_is_the_same(run: Run, test_file: Path, tmp_path: Path, middle: str) -> None:
+    between, back = tmp_path / middle, tmp_path / "back.txt"
+    assert run("convert", test_file, between).exit_code == 0
+    kept = ["--columns", "word,upos", "--label", "upos"] if "conllu" in middle else []
+    assert run("convert", between, back, *kept).exit_code == 0
+    assert back.read_text() == test_file.read_text()
+
+
+@pytest.mark.parametrize("scheme", ["IOB1", "IOE1", "IOE2", "IOBES", "BILOU"])
+def test_schemes_there_and_back(run: Run, test_file: Path, tmp_path: Path, scheme: str) -> None:
+    there = tmp_path / "there.txt"
+    assert run("convert", test_file, there, "--scheme", scheme).exit_code == 0
+    back = run("convert", there, "--from-scheme", scheme, "--scheme", "IOB2")
+    assert back.stdout == test_file.read_text()
+
+
+def test_a_bundled_corpus_can_be_written(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "dev.jsonl"
+    assert run("convert", "wnut17-ner:dev", out).exit_code == 0
+    assert tw.read_jsonl(out).labels == tw.load_corpus("wnut17-ner")[1].labels
+
+
+def test_labels_that_are_no_chunks_are_refused_with_their_line(run: Run, tmp_path: Path) -> None:
+    data = tmp_path / "pos.txt"
+    data.write_text("a\tO\n\nb\tNN\n")
+    result = run("convert", data, "--scheme", "IOBES")
+    assert result.exit_code == 1
+    assert "pos.txt:3" in result.stderr
+    assert run("convert", data, "--scheme", "XYZ").exit_code == 1

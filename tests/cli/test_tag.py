@@ -1,0 +1,172 @@
+"""``tagwise tag``: formats, streams, pipes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tagwise as tw
+from tagwise.cli.stream import batches
+
+from .conftest import Run, columns, command, environment, shell
+
+
+def rows(text: str) -> list[list[list[str]]]:
+    """CoNLL text as sentences of rows."""
+    return [[line.split("\t") for line in block.split("\n")] for block in text.strip("\n").split("\n\n")]
+
+
+def test_input_columns_are_kept_and_the_label_is_last(
+    run: Run, model: Path, tagger: tw.CRF, small: tuple[tw.Corpus, tw.Corpus], test_file: Path
+) -> None:
+    result = run("tag", model, test_file)
+    assert result.exit_code == 0
+    expected = [
+        [list(row) for row in zip(s.tokens, s.labels, labels)]
+        for s, labels in zip(small[1], tagger.predict(small[1]))
+    ]
+    assert rows(result.stdout) == expected
+
+
+def test_the_gold_column_may_be_absent(
+    run: Run, model: Path, tagger: tw.CRF, small: tuple[tw.Corpus, tw.Corpus]
+) -> None:
+    text = columns([[[word] for word in words] for words in small[1].tokens])
+    result = run("tag", model, text=text)
+    assert [[row[-1] for row in s] for s in rows(result.stdout)] == tagger.predict(small[1])
+    assert all(len(row) == 2 for s in rows(result.stdout) for row in s)
+
+
+def test_text_is_a_sentence_a_line(run: Run, model: Path, tagger: tw.CRF) -> None:
+    result = run("tag", model, "--format", "text", text="I love London !\n\nBye\n")
+    labels = tagger.predict([["I", "love", "London", "!"], ["Bye"]])
+    lines = [
+        " ".join(f"{w}/{y}" for w, y in zip(ws, ys))
+        for ws, ys in zip([["I", "love", "London", "!"], ["Bye"]], labels)
+    ]
+    assert result.stdout == "\n".join(lines) + "\n"
+    as_columns = run("tag", model, "--format", "text", "--output-format", "conll", text="I love London !\n")
+    assert [row[1] for row in rows(as_columns.stdout)[0]] == labels[0]
+
+
+def test_jsonl_keeps_what_it_does_not_know(run: Run, model: Path, tagger: tw.CRF) -> None:
+    line = json.dumps({"tokens": ["I", "love", "London"], "id": 7})
+    result = run("tag", model, "--format", "jsonl", "--marginals", text=line + "\n")
+    value = json.loads(result.stdout)
+    assert value["id"] == 7
+    assert value["predicted"] == tagger.predict([["I", "love", "London"]])[0]
+    assert len(value["probability"]) == 3
+
+
+def test_conllu_has_the_label_in_its_column(run: Run, tmp_path: Path) -> None:
+    text = "# text = a b\n1-2 ab _ _ _ _ _ _ _ _\n1 a _ X _ _ 0 root _ _\n2 b _ Y _ _ 1 dep _ _\n\n"
+    text = text.replace(" ", "\t").replace("#\ttext\t=\ta\tb", "# text = a b")
+    data = tmp_path / "a.conllu"
+    data.write_text(text)
+    out = tmp_path / "m.tagwise"
+    assert run("train", data, "--features", "S1", "-o", out).exit_code == 0
+    unlabelled = text.replace("\tX\t", "\t_\t").replace("\tY\t", "\t_\t")
+    assert run("tag", out, "--format", "conllu", text=unlabelled).stdout == text
+
+
+def test_marginals_are_the_probability_of_the_label(
+    run: Run, model: Path, tagger: tw.CRF, small: tuple[tw.Corpus, tw.Corpus], test_file: Path
+) -> None:
+    result = run("tag", model, test_file, "--marginals")
+    ids = {label: i for i, label in enumerate(tagger.classes_)}
+    for sentence, table in zip(rows(result.stdout), tagger.predict_marginals(small[1])):
+        for row, probabilities in zip(sentence, table):
+            assert float(row[-1]) == pytest.approx(probabilities[ids[row[-2]]], abs=1e-4)
+
+
+def test_nbest_works_or_says_why_not(run: Run, model: Path, tagger: tw.CRF) -> None:
+    result = run("tag", model, "--nbest", "3", "--format", "text", text="I love London\n")
+    if hasattr(tagger, "predict_kbest"):
+        assert result.exit_code == 0
+        assert len(result.stdout.splitlines()) == 3
+    else:
+        assert result.exit_code == 1
+        assert "--nbest" in result.stderr
+
+
+def test_gz_in_and_out(run: Run, model: Path, test_file: Path, tmp_path: Path) -> None:
+    packed, out = tmp_path / "in.txt.gz", tmp_path / "out.txt.gz"
+    packed.write_bytes(gzip.compress(test_file.read_bytes()))
+    assert run("tag", model, packed, "-o", out).exit_code == 0
+    assert gzip.decompress(out.read_bytes()).decode() == run("tag", model, test_file).stdout
+
+
+def test_empty_input_is_empty_output(run: Run, model: Path) -> None:
+    for text in ("", "\n\n"):
+        result = run("tag", model, text=text)
+        assert (result.exit_code, result.stdout) == (0, "")
+
+
+def test_an_error_in_the_middle_keeps_what_came_before(model: Path) -> None:
+    result = shell("tag", model, text="good\n\n" * 3 + "a\tb\tc\td\n\n")
+    assert result.returncode == 1
+    assert "<stdin>:7" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_sentence_is_answered_while_input_stays_open(model: Path) -> None:
+    process = subprocess.Popen(
+        command("tag", model, "--format", "text"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for _ in range(3):
+            process.stdin.write("I love London\n")
+            process.stdin.flush()
+            assert process.stdout.readline().startswith("I/")
+        process.stdin.close()
+        assert process.wait(timeout=30) == 0
+
+
+def test_a_closed_pipe_ends_quietly(model: Path, tmp_path: Path) -> None:
+    data = tmp_path / "long.txt"
+    data.write_text("I love London\n" * 50_000)
+    tag = subprocess.Popen(
+        command("tag", model, data, "--format", "text"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    )
+    assert tag.stdout is not None
+    assert tag.stderr is not None
+    assert tag.stdout.readline().startswith(b"I/")
+    tag.stdout.close()
+    assert tag.stderr.read() == b""
+    tag.stderr.close()
+    assert tag.wait(timeout=60) == 141
+
+
+@given(st.lists(st.integers(), max_size=60), st.integers(1, 7))
+def test_batches_are_the_stream_cut(items: list[int], size: int) -> None:
+    cut = list(batches(iter(items), size=size, patience=5))
+    assert [x for batch in cut for x in batch] == items
+    assert all(len(batch) == size for batch in cut[:-1])
+    assert all(0 < len(batch) <= size for batch in cut)
+
+
+def test_batches_hand_out_what_came_before_an_error() -> None:
+    def broken() -> object:
+        yield 1
+        raise ValueError("broken")
+
+    seen = []
+    with pytest.raises(ValueError, match="broken"):
+        seen.extend(batches(broken()))  # type: ignore[arg-type]
+    stream = batches(broken())  # type: ignore[arg-type]
+    assert next(stream) == [1]

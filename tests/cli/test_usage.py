@@ -1,0 +1,110 @@
+"""Help, version, exit codes: what is said when a command is called wrongly or its data is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tagwise as tw
+from tagwise.cli import cli
+
+from .conftest import Run, shell
+
+COMMANDS = ["train", "tag", "eval", "inspect", "compare", "convert", "bench"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_examples(run: Run, name: str) -> None:
+    result = run(name, "--help")
+    assert result.exit_code == 0
+    assert "Examples:" in result.stdout
+    assert f"tagwise {name}" in result.stdout
+
+
+def test_the_menu_lists_all_commands(run: Run) -> None:
+    result = run("--help")
+    assert result.exit_code == 0
+    assert sorted(cli.commands) == sorted(COMMANDS)
+    assert all(name in result.stdout for name in COMMANDS)
+
+
+def test_version_is_the_package_s(run: Run) -> None:
+    assert run("--version").stdout.split() == ["tagwise", tw.__version__]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["nonsense"],
+        ["train"],
+        ["train", "x.txt"],
+        ["tag"],
+        ["tag", "m.tagwise", "--format", "xml"],
+        ["tag", "m.tagwise", "--nbest", "0"],
+        ["compare", "no-such-preset"],
+        ["compare", "--train", "x.txt"],
+        ["compare", "-o", "table.pdf"],
+        ["convert", "wnut17-ner:validation"],
+        ["convert", "wnut17-ner", "--from-scheme", "IOB1"],
+        ["train", "wnut17-ner", "-o", "no/such/folder/m.tagwise"],
+        ["train", "wnut17-ner", "-o", "m.tagwise", "--learner", "oracle"],
+        ["train", "wnut17-ner", "-o", "m.tagwise", "--set", "l2"],
+        ["train", "wnut17-ner", "-o", "m.tagwise", "--set", "colour=red"],
+        ["train", "wnut17-ner", "-o", "m.tagwise", "--set", "l2=much"],
+        ["train", "wnut17-ner", "-o", "m.tagwise", "--set", "max_iter=-3"],
+        ["train", "wnut17-ner", "-o", "m.tagwise", "--loss", "hinge-of-doom"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_code_2(
+    run: Run, args: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run(*args)
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unknown_parameter_names_those_there_are(run: Run) -> None:
+    result = run("train", "wnut17-ner", "-o", "m.tagwise", "--set", "colour=red")
+    flat = " ".join(result.stderr.split())
+    assert "colour" in flat
+    assert "max_iter" in flat
+
+
+def test_trouble_is_one_line_and_code_1(tmp_path: Path, model: Path) -> None:
+    ragged = tmp_path / "ragged.txt"
+    ragged.write_text("a\tX\nb\tY\tZ\n")
+    damaged = tmp_path / "damaged.tagwise"
+    content = bytearray(model.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    damaged.write_bytes(content)
+    nothing = tmp_path / "empty.txt"
+    nothing.write_text("")
+    for args, names in (
+        (["train", tmp_path / "absent.txt", "-o", tmp_path / "m.tagwise"], "absent.txt"),
+        (["train", ragged, "-o", tmp_path / "m.tagwise"], "ragged.txt:2"),
+        (["train", nothing, "-o", tmp_path / "m.tagwise"], ""),
+        (["tag", damaged], "damaged"),
+        (["tag", ragged], "ragged.txt"),
+        (["tag", tmp_path / "absent.tagwise"], "absent.tagwise"),
+        (["eval", model, ragged], "ragged.txt"),
+        (["inspect", ragged], "ragged.txt"),
+        (["convert", ragged], "ragged.txt:2"),
+    ):
+        result = shell(*args)
+        assert result.returncode == 1, (args, result)
+        assert result.stderr.startswith("error: "), result.stderr
+        assert result.stderr.count("\n") == 1, result.stderr
+        assert names in result.stderr
+        assert "Traceback" not in result.stderr
+    assert not (tmp_path / "m.tagwise").exists()
+
+
+def test_debug_shows_where() -> None:
+    for args in (["--debug", "tag", "absent.tagwise"], ["tag", "absent.tagwise", "--debug"]):
+        result = shell(*args)
+        assert result.returncode == 1
+        assert "Traceback" in result.stderr

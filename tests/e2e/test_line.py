@@ -1,0 +1,48 @@
+"""The whole line: a corpus, features, training, a model file, tagging, scores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tagwise as tw
+
+
+@pytest.mark.parametrize(("name", "floor"), [("ewt-pos", 0.80), ("wnut17-ner", 0.90)])
+def test_from_corpus_to_scores(name: str, floor: float, tmp_path: Path) -> None:
+    train, dev, test = tw.load_corpus(name)
+    assert dev is not None
+    seen: list[float] = []
+    tagger = tw.CRF(features="S2", max_iter=30)
+    tagger.fit(train[:800], dev=dev[:100], callbacks=[lambda step: seen.append(step.objective)])
+    assert seen[-1] < seen[0]
+    path = tmp_path / "m.tagwise"
+    tagger.save(path)
+    loaded = tw.load(path)
+    predicted = loaded.predict(test)
+    assert predicted == tagger.predict(test)
+    report = tw.evaluate(test, predicted)
+    assert report.accuracy >= floor
+    assert loaded.score(test) == pytest.approx(report.score)
+
+
+def test_richer_features_tag_better() -> None:
+    train, _, test = tw.load_corpus("ewt-pos")
+    table = tw.compare(
+        ["crf"], corpus=(train[:500], test[:500]), features=["S1", "S2"], params={"max_iter": 40}
+    )
+    poor, rich = table
+    assert rich.accuracy > poor.accuracy
+    assert rich.nonzero > poor.nonzero
+
+
+def test_a_model_file_does_not_depend_on_threads(tmp_path: Path) -> None:
+    train, _, _ = tw.load_corpus("wnut17-ner")
+    files = []
+    for jobs in (1, 2, 4):
+        path = tmp_path / f"{jobs}.tagwise"
+        tw.CRF(features="S2", max_iter=8, n_jobs=jobs).fit(train[:200]).save(path)
+        tagger = tw.load(path)
+        files.append((tagger.objective_, tagger.explain(top=50).labels))
+    assert files[0] == files[1] == files[2]
