@@ -177,7 +177,8 @@ def columns_of(X: Any) -> tuple[str, ...]:
     for sentence in X:
         fields = _fields(sentence)
         if fields is not None:
-            return tuple(fields)
+            label = getattr(sentence, "label", None)
+            return tuple(c for c in fields if c != label)
         break
     return (DEFAULT_COLUMN,)
 
@@ -232,6 +233,8 @@ class Recipe:
 
         n_jobs: threads, None for all cores; the result does not depend on it.
         """
+        if not isinstance(X, Sequence):
+            X = list(X)
         if self.kind == "template":
             jobs = os.cpu_count() or 1 if n_jobs is None else max(1, n_jobs)
             return encode_tokens(self.template, vocab, self._columns(X), jobs)
@@ -269,7 +272,7 @@ class Recipe:
         if kind != "columns":
             if self.columns != (self.token_column,):
                 raise CorpusError(
-                    f"features {self.name!r} look at columns {', '.join(self.columns)}, but X holds only tokens; "
+                    f"features {self.name!r} look at {', '.join(self.columns)}, but X holds only tokens; "
                     "pass a Corpus, or mappings of column -> values"
                 )
             return [(sentence,) for sentence in X]
@@ -382,8 +385,8 @@ def resolve(spec: Any, columns: Sequence[str] | None = (DEFAULT_COLUMN,)) -> Rec
     """Recipe for a specification over these columns.
 
     Args:
-        spec: "S1", "S2", "S3", "S3(window=2)", "default" (also None), template text (ours or CRF++'s), the path
-            of a template file, a function of a sentence, "attributes", or a Recipe.
+        spec: "S1", "S2", "S3", "S3(window=2)", "default" (also None), template text (ours or CRF++'s), the
+            path of a template file, a function of a sentence, "attributes", or a Recipe.
         columns: names of the columns, the token first; None where X holds attributes already.
     """
     if isinstance(spec, Recipe):

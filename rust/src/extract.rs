@@ -299,6 +299,9 @@ impl<'a> Extractor<'a> {
             (node, edge)
         });
         let mut data = Dataset { sentences: self.tokens.sentences.clone(), ..Dataset::default() };
+        data.node.ids.reserve(pieces.iter().map(|(node, _)| node.ids.len()).sum());
+        data.edge.ids.reserve(pieces.iter().map(|(_, edge)| edge.ids.len()).sum());
+        data.node.ptr.reserve(self.tokens.tokens());
         for (node, edge) in pieces {
             append(&mut data.node, &node);
             append(&mut data.edge, &edge);
@@ -316,7 +319,7 @@ impl<'a> Extractor<'a> {
             for text in range {
                 keys.clear();
                 for group in groups() {
-                    keys.extend(group.rules.iter().map(|rule| self.group_key(rule, column, text).key));
+                    keys.extend(group.rules.iter().map(|rule| self.group_key(rule, column, text)));
                 }
                 vocab.get_many(&keys, &mut ids);
                 let mut rest = &ids[..];
@@ -342,7 +345,7 @@ impl<'a> Extractor<'a> {
         let joint = plan.joint.len();
         room.keys.clear();
         for t in 0..length {
-            room.keys.extend(plan.joint.iter().map(|joint| self.joint_key(joint, begin, t, length).key));
+            room.keys.extend(plan.joint.iter().map(|joint| self.joint_key(joint, begin, t, length)));
         }
         vocab.get_many(&room.keys, &mut room.ids);
         let ids = &mut rows.ids;
@@ -382,6 +385,9 @@ impl<'a> Extractor<'a> {
         let mut known: Vec<Vec<u32>> =
             self.tokens.columns.iter().zip(&self.slots).map(|(c, &slots)| vec![NONE; c.texts() * slots]).collect();
         let mut data = Dataset { sentences: self.tokens.sentences.clone(), ..Dataset::default() };
+        // Room for every rule at every token, of which only what is used is ever touched, and the rest given back.
+        data.node.ids.reserve(self.tokens.tokens() * self.node.width);
+        data.node.ptr.reserve(self.tokens.tokens());
         let mut keys = Vec::new();
         for bounds in self.tokens.sentences.windows(2) {
             let at = (bounds[0], bounds[1] - bounds[0]);
@@ -390,6 +396,8 @@ impl<'a> Extractor<'a> {
                 self.intern(&self.edge, at, vocab, &mut known, &mut keys, &mut data.edge)?;
             }
         }
+        data.node.ids.shrink_to_fit();
+        data.edge.ids.shrink_to_fit();
         Ok(data)
     }
 
@@ -474,7 +482,7 @@ impl Plan<'_> {
 /// Keys and ids of one sentence's joint rules, kept between sentences.
 #[derive(Default)]
 struct Room {
-    keys: Vec<u64>,
+    keys: Vec<Key>,
     ids: Vec<u32>,
 }
 

@@ -167,11 +167,11 @@ impl Vocab {
 
     /// Ids of many keys; 0 stands for no key. The first slots are read for all before any is looked into, so that the
     /// memory's latencies overlap.
-    pub fn get_many(&self, keys: &[u64], ids: &mut Vec<u32>) {
+    pub fn get_many(&self, keys: &[Key], ids: &mut Vec<u32>) {
         let mask = self.table.len().wrapping_sub(1);
         ids.clear();
-        ids.extend(keys.iter().map(|&key| self.table.get(key as usize & mask).copied().unwrap_or(NONE)));
-        for (id, &key) in ids.iter_mut().zip(keys) {
+        ids.extend(keys.iter().map(|key| self.table.get(key.key as usize & mask).copied().unwrap_or(NONE)));
+        for (id, &Key { key, .. }) in ids.iter_mut().zip(keys) {
             if key == 0 {
                 *id = NONE;
             } else if *id != NONE && self.keys[*id as usize] != key {

@@ -26,7 +26,17 @@ def shape(text: str) -> str:
     out = ""
     for c in text:
         k = category(c)
-        out += "A" if k in ("Lu", "Lt") else "a" if k[0] == "L" else "0" if k == "Nd" else "" if k[0] == "M" else c
+        out += (
+            "A"
+            if k in ("Lu", "Lt")
+            else "a"
+            if k[0] == "L"
+            else "0"
+            if k == "Nd"
+            else ""
+            if k[0] == "M"
+            else c
+        )
     return out
 
 
@@ -57,7 +67,9 @@ TESTS: dict[str, Callable[[str], bool]] = {
     "is_title?": lambda s: kinds(s)[:1] == ["Lu"] and "Ll" in kinds(s)[1:] and "Lu" not in kinds(s)[1:],
     "is_digit?": lambda s: bool(s) and set(kinds(s)) == {"Nd"},
     "is_alpha?": lambda s: {k[0] for k in kinds(s)} in ({"L"}, {"L", "M"}),
-    "is_alnum?": lambda s: bool(s) and {k[0] for k in kinds(s)} <= set("LMN") and {k[0] for k in kinds(s)} != {"M"},
+    "is_alnum?": lambda s: (
+        bool(s) and {k[0] for k in kinds(s)} <= set("LMN") and {k[0] for k in kinds(s)} != {"M"}
+    ),
     "is_punct?": lambda s: bool(s) and {k[0] for k in kinds(s)} <= set("PS"),
     "has_upper?": lambda s: "Lu" in kinds(s),
     "has_digit?": lambda s: "Nd" in kinds(s),
@@ -102,7 +114,9 @@ CHARACTERS = st.characters(exclude_categories=("Cs", "Cn"), max_codepoint=0xFFFF
 TEXTS = st.one_of(
     st.text(CHARACTERS, max_size=6),
     st.text("abAB.-'09éÉßΣσ日ि٣ǅ🙂", max_size=6),
-    st.sampled_from(["a", "b", "U.S.", "McCain's", "2010-11", "ΟΔΟΣ", "हिन्दी", "日本語", "مرحبا", "Ǆ", "e\u0301"]),
+    st.sampled_from(
+        ["a", "b", "U.S.", "McCain's", "2010-11", "ΟΔΟΣ", "हिन्दी", "日本語", "مرحبا", "Ǆ", "e\u0301"]
+    ),
 )
 SENTENCES = st.lists(st.tuples(TEXTS, TEXTS), max_size=5).map(
     lambda rows: {"word": [r[0] for r in rows], "pos": [r[1] for r in rows]}
@@ -122,7 +136,9 @@ def written(rules: list[tuple[list[Part], bool]]) -> str:
 
 
 @given(st.lists(RULES, min_size=1, max_size=4), SENTENCES)
-def test_native_extraction_is_the_twins(rules: list[tuple[list[Part], bool]], sentence: dict[str, list[str]]) -> None:
+def test_native_extraction_is_the_twins(
+    rules: list[tuple[list[Part], bool]], sentence: dict[str, list[str]]
+) -> None:
     template = Template(written(rules), ["word", "pos"])
     distinct = [rule for i, rule in enumerate(rules) if rule not in rules[:i]]
     expected = [
@@ -134,13 +150,17 @@ def test_native_extraction_is_the_twins(rules: list[tuple[list[Part], bool]], se
     vocab = Vocabulary()
     ptr, ids, values = encode_tokens(template, vocab, [columns]).node()
     texts = vocab.texts()
-    assert [sorted(texts[i] for i in ids[a:b]) for a, b in itertools.pairwise(ptr)] == [sorted(r) for r in expected]
+    assert [sorted(texts[i] for i in ids[a:b]) for a, b in itertools.pairwise(ptr)] == [
+        sorted(r) for r in expected
+    ]
     assert len(values) == 0
 
 
 @given(st.lists(RULES, min_size=1, max_size=4), st.lists(SENTENCES, max_size=4))
-def test_growing_and_locked_agree(rules: list[tuple[list[Part], bool]], corpus: list[dict[str, list[str]]]) -> None:
-    """Encoding again with the locked vocabulary finds the same ids; a vocabulary that lacks some finds the rest."""
+def test_growing_and_locked_agree(
+    rules: list[tuple[list[Part], bool]], corpus: list[dict[str, list[str]]]
+) -> None:
+    """Encoding again with the locked vocabulary finds the same ids; one that lacks some finds the rest."""
     template = Template("edge: pos[0]\n" + written(rules), ["word", "pos"])
     X = [(s["word"], s["pos"]) for s in corpus]
     vocab, part = Vocabulary(), Vocabulary()
@@ -190,7 +210,9 @@ def test_padding_is_no_text() -> None:
     assert ids[0] != ids[1]
 
 
-@given(st.lists(st.integers(-9, 9), min_size=1, max_size=3), st.lists(st.integers(1, 9), min_size=1, max_size=3))
+@given(
+    st.lists(st.integers(-9, 9), min_size=1, max_size=3), st.lists(st.integers(1, 9), min_size=1, max_size=3)
+)
 def test_lists_expand_to_every_combination(offsets: list[int], lengths: list[int]) -> None:
     text = f"word[{','.join(map(str, offsets))}].suffix({','.join(map(str, lengths))}) & word[0]"
     single = "\n".join(f"word[{o}].suffix({n}) & word[0]" for o in offsets for n in lengths)
@@ -201,8 +223,8 @@ def test_lists_expand_to_every_combination(offsets: list[int], lengths: list[int
 
 def test_position_and_names() -> None:
     template = Template(
-        'bias  # "quoted" comment\nfirst & word[0].lower\nlast\npair = word[0] & word[1]\ntail = word[0].suffix(1..2)\n'
-        "big = word[0].is_upper?",
+        'bias  # "quoted" comment\nfirst & word[0].lower\nlast\npair = word[0] & word[1]\n'
+        "tail = word[0].suffix(1..2)\nbig = word[0].is_upper?",
         ["word"],
     )
     assert template.render([["The", "OX"]]) == [
@@ -220,11 +242,16 @@ def test_lines_of_one_name_share_attributes() -> None:
 def test_marks_combine_and_hold_for_lines_below() -> None:
     template = Template("pad:\nword[-1]\nabsent: word[-2]\nedge absent: word[-1]\nabsent:\nword[1]", ["word"])
     assert template.has_edges
-    assert template.render([["a", "b"]]) == [["word[-1]=_B-1", "word[1]=b"], ["word[-1]=a", "edge: word[-1]=a"]]
+    assert template.render([["a", "b"]]) == [
+        ["word[-1]=_B-1", "word[1]=b"],
+        ["word[-1]=a", "edge: word[-1]=a"],
+    ]
 
 
 def test_edges_begin_at_the_second_token() -> None:
-    data = encode_tokens(Template("edge: bias\nedge: word[0]\nword[0]", ["word"]), Vocabulary(), [(["a", "b"],), ([],)])
+    data = encode_tokens(
+        Template("edge: bias\nedge: word[0]\nword[0]", ["word"]), Vocabulary(), [(["a", "b"],), ([],)]
+    )
     assert data.edge()[0].tolist() == [0, 0, 2]
     assert data.node()[0].tolist() == [0, 1, 2]
 
@@ -273,10 +300,10 @@ def test_any_text_compiles_or_is_refused(text: str) -> None:
 def test_sentences_are_checked() -> None:
     template = Template("word[0] & pos[0]", ["word", "pos"])
     for sentences, words in [
-        ([(["a"], ["b", "c"])], "column \"pos\" has 2 tokens, column \"word\" has 1"),
+        ([(["a"], ["b", "c"])], 'column "pos" has 2 tokens, column "word" has 1'),
         ([(["a"],)], "has 1 columns"),
         ([(["a"], ["b"], ["c"])], "more than 2 columns"),
-        ([(["a"], [3])], "token 0, column \"pos\": expected a string, found int"),
+        ([(["a"], [3])], 'token 0, column "pos": expected a string, found int'),
         ([(["a"], ["\ud800"])], "lone surrogate"),
         ([("a", ["b"])], "expected a list of strings, found str"),
         (["ab"], "expected a list of 2 columns, found str"),
@@ -316,7 +343,9 @@ def test_crfpp_bag_of_words() -> None:
     assert vocab.texts() == ["U:_B-1", "U:b", "U:a", "U:_B+1"]
 
 
-@pytest.mark.parametrize(("line", "words"), [("U1:%x[0,2]", "column 2"), ("U1:%x[a,0]", "whole numbers"), ("U1:%m", "%x")])
+@pytest.mark.parametrize(
+    ("line", "words"), [("U1:%x[0,2]", "column 2"), ("U1:%x[a,0]", "whole numbers"), ("U1:%m", "%x")]
+)
 def test_crfpp_errors(line: str, words: str) -> None:
     with pytest.raises(TemplateError, match=rf"line 2: .*{words}"):
         Template("U0:%x[0,0]\n" + line, ["word", "pos"])

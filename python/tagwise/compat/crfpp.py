@@ -2,8 +2,8 @@
 
 `U05:%x[-1,0]/%x[0,0]` makes an attribute of a token, `B01:%x[0,0]` one of a label pair; `%x[row,column]`
 counts tokens from the current one and columns from 0. Outside the sentence a value is `_B-1`, `_B+1`, ...
-Lines that begin alike share attributes (`U:%x[-1,0]` and `U:%x[1,0]` make a bag of words). A bare `B` asks for
-label bigrams, which every model here has. Any feature specification accepts such text, or its file's path.
+Lines that begin alike share attributes (`U:%x[-1,0]` and `U:%x[1,0]` make a bag of words). A bare `B` asks
+for label bigrams, which every model here has. Any feature specification accepts such text, or its path.
 
 >>> template("U00:%x[-1,0]\\nU01:%x[-1,0]/%x[0,0]\\nB", ["word"]).render(["The", "dog"])[1]
 ['U00:The', 'U01:The/dog']

@@ -34,13 +34,16 @@ impl std::fmt::Display for Place<'_> {
     }
 }
 
-struct Encoder<'a> {
+struct Encoder<'a, 'py> {
     ids: Ids<'a>,
     rows: Csr,
+    strings: Vec<Bound<'py, PyString>>, // attributes of one token, their keys and their ids
+    keys: Vec<Key>,
+    found: Vec<u32>,
     prefix: String, // names around the attribute: "outer:inner:"
 }
 
-impl Encoder<'_> {
+impl<'py> Encoder<'_, 'py> {
     #[inline]
     fn push(&mut self, text: &str, value: f32) -> PyResult<()> {
         if value == 0.0 {
@@ -51,6 +54,35 @@ impl Encoder<'_> {
             Ids::Growing(vocab) => vocab.intern(Key::of_text(text), |b| b.extend_from_slice(text.as_bytes()))?,
         };
         self.rows.push(id, value);
+        Ok(())
+    }
+
+    /// The strings gathered from a token's list: all are hashed before any is looked up, so that the latencies of the
+    /// strings and of the table overlap.
+    fn push_strings(&mut self, place: Place<'_>) -> PyResult<()> {
+        self.keys.clear();
+        for text in &self.strings {
+            let text = utf8(text, || place.to_string())?;
+            self.keys.push(match self.ids {
+                Ids::Locked(_) => Key { key: Key::lookup(text), check: 0 },
+                Ids::Growing(_) => Key::of_text(text),
+            });
+        }
+        match &mut self.ids {
+            Ids::Locked(vocab) => {
+                vocab.get_many(&self.keys, &mut self.found);
+                self.found.iter().for_each(|&id| self.rows.push(id, 1.0));
+            }
+            Ids::Growing(vocab) => {
+                vocab.warm(&self.keys);
+                for (text, &key) in self.strings.iter().zip(&self.keys) {
+                    let text = utf8(text, || place.to_string())?;
+                    let id = vocab.intern(key, |b| b.extend_from_slice(text.as_bytes()))?;
+                    self.rows.push(id, 1.0);
+                }
+            }
+        }
+        self.strings.clear();
         Ok(())
     }
 
@@ -65,15 +97,18 @@ impl Encoder<'_> {
         pushed
     }
 
-    fn token(&mut self, token: &Bound<'_, PyAny>, place: Place<'_>) -> PyResult<()> {
+    fn token(&mut self, token: &Bound<'py, PyAny>, place: Place<'_>) -> PyResult<()> {
         if let Ok(list) = token.cast::<PyList>() {
             for attribute in list.iter() {
-                match attribute.cast::<PyString>() {
-                    Ok(text) => self.push(utf8(text, || place.to_string())?, 1.0)?,
-                    Err(_) => self.item(&attribute, place)?,
+                match attribute.cast_into::<PyString>() {
+                    Ok(text) => self.strings.push(text),
+                    Err(other) => {
+                        self.push_strings(place)?;
+                        self.item(&other.into_inner(), place)?;
+                    }
                 }
             }
-            return Ok(());
+            return self.push_strings(place);
         }
         match token.cast::<PyDict>() {
             Ok(dict) => self.dict(dict, place, 0),
@@ -192,7 +227,14 @@ fn number(value: &Bound<'_, PyAny>, name: &str, place: Place<'_>) -> PyResult<f3
 }
 
 fn read(ids: Ids<'_>, name: &'static str, sentences: &Bound<'_, PyAny>) -> PyResult<(Csr, Vec<usize>)> {
-    let mut encoder = Encoder { ids, rows: Csr::default(), prefix: String::new() };
+    let mut encoder = Encoder {
+        ids,
+        rows: Csr::default(),
+        strings: Vec::new(),
+        keys: Vec::new(),
+        found: Vec::new(),
+        prefix: String::new(),
+    };
     let mut bounds = vec![0];
     let wrong = || format!("{name}: expected a list of sentences, found {}", kind(sentences));
     each(sentences, wrong, |s, sentence| {

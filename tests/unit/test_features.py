@@ -1,0 +1,254 @@
+"""Named sets, recipes, and what X may be."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tagwise._core import Vocabulary
+from tagwise.errors import CorpusError, ParameterError, TemplateError
+from tagwise.features import SETS, Recipe, columns_of, kind_of, recipe_for, resolve, template_text
+
+
+@dataclass
+class Sentence:
+    """What a corpus iterates over, as far as features care."""
+
+    fields: dict[str, list[str]]
+    label: str | None = "label"
+
+    def __len__(self) -> int:
+        return len(self.fields["word"])
+
+
+@dataclass
+class Corpus(Sequence[Sentence]):
+    sentences: list[Sentence]
+    columns: tuple[str, ...] = ("word", "pos", "label")
+    label: str = field(default="label")
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+    def __getitem__(self, i: Any) -> Any:
+        return self.sentences[i]
+
+
+CORPUS = Corpus(
+    [
+        Sentence(
+            {"word": ["Mr.", "Smith-Jones", "RAN"], "pos": ["NNP", "NNP", "VBD"], "label": ["O", "B", "O"]}
+        ),
+        Sentence({"word": ["2010"], "pos": ["CD"], "label": ["O"]}),
+    ]
+)
+
+
+def shouting(sentence: Sequence[str]) -> list[dict[str, Any]]:
+    return [{"upper": token.isupper(), "length": len(token)} for token in sentence]
+
+
+def of_columns(sentence: Sentence) -> list[list[str]]:
+    return [[f"{w}/{p}"] for w, p in zip(sentence.fields["word"], sentence.fields["pos"])]
+
+
+# --- named sets ---------------------------------------------------------------------------------------------
+
+
+def test_s1_s2_are_the_papers() -> None:
+    """math, section 10: word; last 1-3 letters; class of the first; capital and dot; all caps; hyphen."""
+    assert resolve("S1").render(["U.S.-led"]) == [["word[0]=U.S.-led"]]
+    assert resolve("S2").render(["U.S.", "x-ray", "2010", ",", "Ox"]) == [
+        [
+            "word[0]=U.S.",
+            "word[0].suffix(1)=.",
+            "word[0].suffix(2)=S.",
+            "word[0].suffix(3)=.S.",
+            "word[0].initial=upper",
+            "word[0].is_upper?",
+            "word[0].is_capitalized? & word[0].has_dot?",
+        ],
+        [
+            "word[0]=x-ray",
+            "word[0].suffix(1)=y",
+            "word[0].suffix(2)=ay",
+            "word[0].suffix(3)=ray",
+            "word[0].initial=lower",
+            "word[0].has_hyphen?",
+        ],
+        [
+            "word[0]=2010",
+            "word[0].suffix(1)=0",
+            "word[0].suffix(2)=10",
+            "word[0].suffix(3)=010",
+            "word[0].initial=alnum",
+        ],
+        ["word[0]=,", "word[0].suffix(1)=,"],
+        ["word[0]=Ox", "word[0].suffix(1)=x", "word[0].suffix(2)=Ox", "word[0].initial=upper"],
+    ]
+
+
+@pytest.mark.parametrize("window", [0, 1, 2, 3])
+def test_s3_is_s2_at_every_word_of_the_window(window: int) -> None:
+    sentence = ["U.S.", "x-ray", "2010", ",", "Ox"]
+    s2 = resolve("S2").render(sentence)
+    s3 = resolve(f"S3(window={window})").render(sentence)
+    for t, found in enumerate(s3):
+        near = [o for o in range(-window, window + 1) if 0 <= t + o < len(sentence)]
+        assert sorted(found) == sorted(a.replace("word[0]", f"word[{o}]") for o in near for a in s2[t + o])
+    assert resolve("S3").render(sentence) == resolve("S3(window=1)").render(sentence)
+    assert resolve("S3").render(sentence) == resolve("S3(1)").render(sentence)
+
+
+def test_default_takes_the_columns_there_are() -> None:
+    assert recipe_for("default", CORPUS).columns == ("word", "pos")
+    assert recipe_for(None, CORPUS[:1]).columns == ("word", "pos")
+    assert recipe_for("default", [["a"]]).columns == ("word",)
+    assert resolve("default", ["my word", "x-pos"]).columns == ("my word", "x-pos")
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_every_set_compiles_over_any_column(name: str) -> None:
+    for columns in (["word"], ["form", "pos", "chunk"], ['a "quoted" one', "b\\c"]):
+        assert len(resolve(name, columns).template) > 0
+        assert template_text(name, columns)
+
+
+# --- kinds of X ---------------------------------------------------------------------------------------------
+
+
+def test_kinds() -> None:
+    assert kind_of([[], ["a"]]) == "tokens"
+    assert kind_of([[["a"]]]) == "attributes"
+    assert kind_of([[{"a": 1}]]) == "attributes"
+    assert kind_of(CORPUS) == "columns"
+    assert kind_of([{"word": ["a"]}]) == "columns"
+    assert kind_of([[], ()]) is None
+    assert columns_of(CORPUS) == ("word", "pos")
+    assert columns_of([{"form": ["a"]}]) == ("form",)
+    for wrong in ("abc", ["abc"], [3], {"word": ["a"]}):
+        with pytest.raises(CorpusError, match="sentence"):
+            kind_of(wrong)
+
+
+def encoded(recipe: Recipe, X: Any) -> list[list[str]]:
+    vocab = Vocabulary()
+    data = recipe.encode(X, vocab, n_jobs=None)
+    ptr, ids, _ = data.node()
+    texts = vocab.texts()
+    return [[texts[i] for i in ids[a:b]] for a, b in pairwise(ptr)]
+
+
+def test_corpus_mappings_and_tokens_are_encoded_alike() -> None:
+    tokens = [s.fields["word"] for s in CORPUS]
+    recipe = resolve("S3", ["word", "pos"])
+    expected = encoded(recipe, CORPUS)
+    assert encoded(recipe, tokens) == expected
+    assert encoded(recipe, iter(tokens)) == expected
+    assert encoded(recipe, [tuple(s) for s in tokens]) == expected
+    assert encoded(recipe, [np.array(s) for s in tokens]) == expected
+    assert encoded(recipe, [{"word": s, "other": s} for s in tokens]) == expected
+
+
+def test_wrong_kinds_are_named() -> None:
+    two = resolve("word[0] & pos[0]", ["word", "pos"])
+    for recipe, X, words in [
+        (two, [["a"]], "only tokens"),
+        (two, [{"word": ["a"]}], "no column 'pos'"),
+        (two, [{"word": ["a"], "pos": ["b"]}, ["a"]], "do not mix"),
+        (two, [[["a"]]], "holds attributes"),
+        (resolve("attributes"), [["a"]], "holds tokens"),
+        (resolve("S1"), [["a"], [["b"]]], "sentence 1, token 0"),
+        (resolve("attributes"), [[["a"]], ["b"]], "sentence 1, token 0"),
+    ]:
+        with pytest.raises(CorpusError, match=words):
+            recipe.encode(X, Vocabulary())
+
+
+def test_nothing_to_encode() -> None:
+    for recipe in (resolve("S3"), resolve("attributes"), resolve(shouting)):
+        assert len(recipe.encode([], Vocabulary())) == 0
+        data = recipe.encode([[], []], Vocabulary())
+        assert (len(data), data.n_tokens) == (2, 0)
+
+
+# --- recipes ------------------------------------------------------------------------------------------------
+
+
+def test_functions() -> None:
+    assert resolve(shouting).render(["OX", "ox"]) == [["upper", "length"], ["length"]]
+    assert recipe_for(of_columns, CORPUS).render(CORPUS[1]) == [["2010/CD"]]
+    with pytest.raises(CorpusError, match=r"2 tokens, but .* returned attributes for 1"):
+        resolve(lambda s: [["a"]]).encode([["x", "y"]], Vocabulary())
+
+
+@pytest.mark.parametrize(
+    "spec", ["S3(window=2)", "pad: word[-1] & pos[0]", "U0:%x[0,1]/%x[0,0]", shouting, "attributes"]
+)
+def test_recipes_survive_json_and_pickle(spec: Any) -> None:
+    recipe = resolve(spec, ["word", "pos"])
+    sentence: Any = {"word": ["a", "b"], "pos": ["c", "d"]}
+    if recipe.kind == "function":
+        sentence = ["a", "b"]
+    if recipe.kind == "attributes":
+        sentence = [["a"], {"b": "c"}]
+    for other in (Recipe.from_json(recipe.to_json()), pickle.loads(pickle.dumps(recipe))):
+        assert (other.kind, other.columns, other.token_column) == (
+            recipe.kind,
+            recipe.columns,
+            recipe.token_column,
+        )
+        assert other.render(sentence) == recipe.render(sentence)
+
+
+def test_a_function_that_cannot_be_imported_is_not_saved() -> None:
+    with pytest.raises(ParameterError, match="top level of a module"):
+        resolve(lambda s: s).to_json()
+    with pytest.raises(ParameterError, match="Python path"):
+        Recipe.from_json({"kind": "function", "function": "no.such.module:f"})
+    with pytest.raises(ParameterError, match="unknown kind"):
+        Recipe.from_json({"kind": "x"})
+
+
+def test_template_files(tmp_path: Path) -> None:
+    file = tmp_path / "my.template"
+    file.write_text("word[0]\nword[1]\n", encoding="utf-8")
+    assert resolve(file).render(["a"]) == resolve(str(file)).render(["a"]) == [["word[0]=a"]]
+    file.write_text("word[0]\nwrd[1]\n", encoding="utf-8")
+    with pytest.raises(TemplateError, match=r"my\.template: line 2"):
+        resolve(file)
+    file.write_bytes(b"\xff")
+    with pytest.raises(TemplateError, match="cannot read"):
+        resolve(file)
+
+
+def test_specifications_that_mean_nothing() -> None:
+    for spec, words in [
+        ("S4", "no feature set"),
+        ("S2(window=3)", r"S3\(window=3\)"),
+        ("S3(window=99)", "wider"),
+    ]:
+        with pytest.raises(TemplateError, match=words):
+            resolve(spec)
+    with pytest.raises(TemplateError, match="no column to look at"):
+        resolve("S1", [])
+    with pytest.raises(ParameterError, match="expected S1"):
+        resolve(3)
+    with pytest.raises(ParameterError, match="needs tokens"):
+        recipe_for("S3", [[["a"]]])
+    assert resolve(resolve("S1")) == resolve("S1")
+
+
+def test_only_used_columns_are_asked_for() -> None:
+    recipe = resolve("pos[0]", ["word", "pos"])
+    assert recipe.columns == ("pos",)
+    assert recipe.render({"pos": ["x"]}) == [["pos[0]=x"]]
+    with pytest.raises(CorpusError, match="only tokens"):
+        recipe.encode([["a"]], Vocabulary())
