@@ -7,7 +7,7 @@ PY     := $(BIN)/python
 # What the installed package is made of; Python sources are used in place, so they need no stamp.
 NATIVE := pyproject.toml Cargo.toml Cargo.lock $(shell find rust -name '*.rs')
 # pip and maturin both look at VIRTUAL_ENV; CONDA_PREFIX beside it makes maturin refuse to choose.
-IN_VENV := env -u CONDA_PREFIX -u PYTHONPATH VIRTUAL_ENV="$(abspath $(VENV))" PATH="$(abspath $(BIN)):$$PATH"
+IN_VENV := env -u CONDA_PREFIX -u PYTHONPATH PIP_QUIET=1 VIRTUAL_ENV="$(abspath $(VENV))" PATH="$(abspath $(BIN)):$$PATH"
 CODE    := python tests benchmarks
 
 .DEFAULT_GOAL := help
