@@ -140,12 +140,26 @@ class Objective:
         dataset: Dataset,
         layout: Layout,
         *,
-        sample_weight: NDArray[np.float32] | None = None,
+        loss: str = "log",
+        sample_weight: NDArray[np.float64] | None = None,
         forbidden: NDArray[np.uint32] | None = None,
         allowed: Support | None = None,
+        partial: Support | None = None,
+        cost: NDArray[np.float64] | None = None,
     ) -> Objective: ...
     def evaluate(self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0) -> float:
         """Loss at `w`; the gradient is written to `gradient`. Both have one entry a feature."""
+    def value(
+        self,
+        w: NDArray[np.float64],
+        gradient: NDArray[np.float64],
+        n_jobs: int = 0,
+        log_domain: bool = False,
+    ) -> tuple[float, float]:
+        """The same with how far the exponential losses are from their safe range: (loss, largest log of e^l or of 1/p).
+
+        log_domain: log sum_i w_i e^{l_i} in place of the exponential loss.
+        """
 
 class Scorer:
     """Features and weights, ready to label sentences."""

@@ -175,7 +175,7 @@ class Tagger:
         layout = _core.Layout.build(
             data, len(vocabulary), len(labels), all_pairs=params["all_pairs"], start_end=params["start_end"]
         )
-        weights = None if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float32)
+        weights = None if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64)
         start = np.zeros(len(layout))
         if warm_start is not None:
             start = transfer(_model_of(warm_start), vocabulary, layout, labels)
@@ -201,7 +201,7 @@ class Tagger:
         data: _core.Dataset,
         layout: _core.Layout,
         start: Vector,
-        sample_weight: NDArray[np.float32] | None,
+        sample_weight: NDArray[np.float64] | None,
         params: dict[str, Any],
         n_jobs: int,
         dev_score: Callable[[Vector], float] | None,
@@ -305,7 +305,7 @@ class CRF(Tagger):
         data: _core.Dataset,
         layout: _core.Layout,
         start: Vector,
-        sample_weight: NDArray[np.float32] | None,
+        sample_weight: NDArray[np.float64] | None,
         params: dict[str, Any],
         n_jobs: int,
         dev_score: Callable[[Vector], float] | None,

@@ -105,7 +105,8 @@ macro_rules! by_block {
 /// Scratch of one thread; grows to the largest batch seen.
 #[derive(Default)]
 pub struct Work {
-    pub psi: Vec<Lane>,     // [T, L] node scores, then psi, then gamma; 16 lanes of slack for whole tiles
+    pub psi: Vec<Lane>,     // [T, L] node scores, then psi; 16 lanes of slack for whole tiles
+    pub gamma: Vec<Lane>,   // [T, L]
     pub alpha: Vec<Lane>,   // [T, L]
     pub inverse: Vec<Lane>, // [T] 1 / c_t, 0 at padding
     pub p: Vec<Lane>,       // [L padded to 16] marginals at one position
@@ -123,6 +124,7 @@ impl Work {
         };
         grow(&mut self.psi, t * l + WIDTH);
         grow(&mut self.alpha, t * l);
+        grow(&mut self.gamma, t * l);
         grow(&mut self.inverse, t);
         grow(&mut self.p, l.next_multiple_of(WIDTH));
         grow(&mut self.beta, l);
@@ -132,7 +134,7 @@ impl Work {
 
 /// sum_y' from(y') m[y', y..y+N], the inner product of every recursion.
 #[inline(always)]
-unsafe fn product<S: Simd, const N: usize>(m: &[f32], labels: usize, from: &[Lane], y: usize) -> [S::F; N] {
+pub unsafe fn product<S: Simd, const N: usize>(m: &[f32], labels: usize, from: &[Lane], y: usize) -> [S::F; N] {
     debug_assert!(m.len() == labels * labels && from.len() == labels && y + N <= labels);
     let mut sum = [S::splat(0.0); N];
     let mut row = m.as_ptr().add(y);
@@ -242,7 +244,7 @@ pub unsafe fn backward_step<S: Simd>(shape: &Shape, edges: &Edges, work: &mut Wo
     let ends = Lane(std::array::from_fn(|i| if shape.lengths[i] as usize == t + 1 { 1.0 } else { 0.0 }));
     let (ends, weight) = (S::load(&ends), S::load(weight));
     let inverse = S::load(&work.inverse[t]);
-    let (here, after) = work.psi.split_at_mut((t + 1) * l);
+    let (here, after) = work.gamma.split_at_mut((t + 1) * l);
     let here = &mut here[t * l..];
     if t + 1 < shape.positions() {
         let from = &after[..l];
@@ -262,21 +264,21 @@ pub unsafe fn backward_step<S: Simd>(shape: &Shape, edges: &Edges, work: &mut Wo
         }
         let alpha = S::load(&work.alpha[t * l + y]);
         S::store(S::mul(alpha, beta), &mut work.p[y]);
-        let gamma = S::mul(S::mul(S::load(&here[y]), beta), inverse);
+        let gamma = S::mul(S::mul(S::load(&work.psi[t * l + y]), beta), inverse);
         S::store(S::select_gt(alpha, zero, gamma, zero), &mut here[y]);
     }
 }
 
-/// Add sum_t alpha_{t-1}(y') gamma_t(y) to `work.pairs`: a matrix product over positions, in register tiles, over a few
+/// Add sum_t left_{t-1}(y') right_t(y) to `pairs`: a matrix product over positions, in register tiles, over a few
 /// positions at a time so that both factors stay in the first cache.
 #[inline(always)]
-pub unsafe fn add_pairs<S: Simd>(shape: &Shape, work: &mut Work) {
+pub unsafe fn add_pairs<S: Simd>(shape: &Shape, left: &[Lane], right: &[Lane], pairs: &mut [Lane]) {
     const STEP: usize = 8;
-    let l = shape.labels;
+    let (l, n) = (shape.labels, shape.positions());
+    debug_assert!(left.len() >= n * l && right.len() >= n * l && pairs.len() >= l * l);
     let mut begin = 1;
-    while begin < shape.positions() {
-        let end = (begin + STEP).min(shape.positions());
-        let (alpha, gamma, pairs) = (work.alpha.as_ptr(), work.psi.as_ptr(), &mut work.pairs);
+    while begin < n {
+        let end = (begin + STEP).min(n);
         by_block!([1 2 3 4] S::TALL, l, from, P => {
             by_block!([1 2 3 4 5 6] S::WIDE, l, to, Q => {
                 let mut sum = [[S::splat(0.0); Q]; P];
@@ -286,8 +288,8 @@ pub unsafe fn add_pairs<S: Simd>(shape: &Shape, work: &mut Work) {
                     }
                 }
                 for t in begin..end {
-                    let a = alpha.add((t - 1) * l + from);
-                    let g = gamma.add(t * l + to);
+                    let a = left.as_ptr().add((t - 1) * l + from);
+                    let g = right.as_ptr().add(t * l + to);
                     for (i, row) in sum.iter_mut().enumerate() {
                         let x = S::load(&*a.add(i));
                         for (j, s) in row.iter_mut().enumerate() {

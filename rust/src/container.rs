@@ -259,7 +259,7 @@ impl Container {
             };
             let bytes = place.length.checked_mul(element_size(&place.dtype));
             let inside = bytes.and_then(|b| b.checked_add(place.offset)).is_some_and(|e| e <= map.len());
-            if !inside || place.offset % ALIGN != 0 {
+            if !inside || !place.offset.is_multiple_of(ALIGN) {
                 return Err(bad("an array lies outside the file"));
             }
             places.insert(text(&record[..NAME]), place);

@@ -12,7 +12,7 @@
 use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::{Error, Result};
 use crate::fold::Fold;
-use crate::plan::{Batch, Plan};
+use crate::plan::Plan;
 use crate::shared::Shared;
 use crate::simd::{Lane, Simd, WIDTH};
 use crate::weights::Layout;
@@ -63,12 +63,21 @@ pub struct Nodes {
     pub cell_ptr: Vec<usize>,       // [rare features + 1]
     pub rare_features: Vec<u32>,    // feature of each run of cells
     fold: Fold,
-    pub masks: Vec<Lane>,  // [sets, width] 0 or -infinity
-    pub mask_of: Vec<u32>, // [slots], empty without support
+    pub support: Masks,
+    pub partial: Masks,
+    pub costs: Vec<Lane>, // [L, width] cost of every label where the row's is right; empty without
+}
+
+/// Sets of labels as rows of 0 and -infinity, and the set of each slot.
+#[derive(Default)]
+pub struct Masks {
+    rows: Vec<Lane>, // [sets, width]
+    of: Vec<u32>,    // [slots], empty without sets
 }
 
 impl Nodes {
-    pub fn new(data: &Dataset, layout: &Layout, plan: &Plan, support: Option<&Support>) -> Result<Nodes> {
+    /// `fold`: whether rows that always come together are folded; what changes single rows needs them apart.
+    pub fn new(data: &Dataset, layout: &Layout, plan: &Plan, fold: bool) -> Result<Nodes> {
         if layout.len() >= u32::MAX as usize {
             return Err(Error::Value("more than 4 billion features; raise min_count or use fewer templates".into()));
         }
@@ -126,8 +135,9 @@ impl Nodes {
             cell_ptr,
             rare_features,
             fold: Fold::default(),
-            masks: Vec::new(),
-            mask_of: Vec::new(),
+            support: Masks::default(),
+            partial: Masks::default(),
+            costs: Vec::new(),
         };
         let valued = !data.node.values.is_empty();
         let mut used = vec![0u32; layout.attributes]; // occurrences of a rare attribute placed so far
@@ -167,18 +177,21 @@ impl Nodes {
             out.row_ptr.push(out.rows.len());
             out.rare_ptr.push(out.rare.len());
             out.gold.push(data.gold.get(token).copied().unwrap_or(NO_LABEL));
-            if let Some(support) = support {
-                out.mask_of.push(support.of[token]);
-            }
         });
-        if !valued {
+        if fold && !valued {
             let n_rows = out.n_rows();
             out.fold = Fold::new(n_rows, &mut out.row_ptr, &mut out.rows, |r| r == start || r == end);
         }
-        if let Some(support) = support {
-            out.masks = mask_rows(&support.sets, labels, width);
-        }
         Ok(out)
+    }
+
+    /// Masks of allowed labels, slot by slot.
+    pub fn masks(&self, data: &Dataset, plan: &Plan, support: &Support) -> Masks {
+        let mut of = Vec::with_capacity(plan.slots);
+        plan.for_each_slot(|_, b, lane, t| {
+            of.push(support.of[data.sentences[plan.batches[b].sentences[lane] as usize] + t]);
+        });
+        Masks { rows: mask_rows(&support.sets, self.labels, self.width), of }
     }
 
     pub fn n_rows(&self) -> usize {
@@ -218,16 +231,15 @@ impl Nodes {
     #[inline(always)]
     pub unsafe fn fill<S: Simd>(
         &self,
-        batch: &Batch,
         slot: usize,
         active: usize,
         rows: &[Lane],
         rare: &[f32],
+        masks: &Masks,
         psi: &mut [Lane],
         gold: &mut [f64; WIDTH],
         tile: &mut Tile,
     ) {
-        debug_assert!(active <= batch.sentences.len());
         for lane in 0..active {
             let s = slot + lane;
             self.sum_rows::<S>(s, rows, lane, tile);
@@ -237,8 +249,14 @@ impl Nodes {
                 let x = *rare.get_unchecked(f.run as usize) * value;
                 tile.0.get_unchecked_mut(f.label as usize / WIDTH)[lane].0[f.label as usize % WIDTH] += x;
             }
+            if let Some(&set) = masks.of.get(s) {
+                self.add_row::<S>(&masks.rows, set as usize, lane, tile);
+            }
             let y = self.gold[s] as usize;
             if y < self.labels {
+                if !self.costs.is_empty() {
+                    self.add_row::<S>(&self.costs, y, lane, tile);
+                }
                 gold[lane] += f64::from(tile.0[y / WIDTH][lane].0[y % WIDTH]);
             }
         }
@@ -248,7 +266,16 @@ impl Nodes {
         }
     }
 
-    /// Sum of a slot's rows (and its mask) into lane `lane` of the tile, four lanes of labels at a time.
+    /// Add row `row` of `rows` ([.., width]) to lane `lane` of the tile.
+    #[inline(always)]
+    unsafe fn add_row<S: Simd>(&self, rows: &[Lane], row: usize, lane: usize, tile: &mut Tile) {
+        for (v, part) in tile.0.iter_mut().enumerate() {
+            let x = S::load(&rows[row * self.width + v]);
+            S::store(S::add(S::load(&part[lane]), x), &mut part[lane]);
+        }
+    }
+
+    /// Sum of a slot's rows into lane `lane` of the tile, four lanes of labels at a time.
     #[inline(always)]
     unsafe fn sum_rows<S: Simd>(&self, slot: usize, rows: &[Lane], lane: usize, tile: &mut Tile) {
         let range = self.row_ptr[slot]..self.row_ptr[slot + 1];
@@ -257,20 +284,18 @@ impl Nodes {
         let mut v = 0;
         while v < self.width {
             match self.width - v {
-                1 => self.sum_some::<S, 1>(slot, ids, values, rows, lane, v, tile),
-                2 => self.sum_some::<S, 2>(slot, ids, values, rows, lane, v, tile),
-                3 => self.sum_some::<S, 3>(slot, ids, values, rows, lane, v, tile),
-                _ => self.sum_some::<S, 4>(slot, ids, values, rows, lane, v, tile),
+                1 => self.sum_some::<S, 1>(ids, values, rows, lane, v, tile),
+                2 => self.sum_some::<S, 2>(ids, values, rows, lane, v, tile),
+                3 => self.sum_some::<S, 3>(ids, values, rows, lane, v, tile),
+                _ => self.sum_some::<S, 4>(ids, values, rows, lane, v, tile),
             }
             v += 4;
         }
     }
 
     #[inline(always)]
-    #[allow(clippy::too_many_arguments)]
     unsafe fn sum_some<S: Simd, const N: usize>(
         &self,
-        slot: usize,
         ids: &[u32],
         values: &[f32],
         rows: &[Lane],
@@ -296,18 +321,11 @@ impl Nodes {
         for (j, s) in sum.iter().enumerate() {
             S::store(*s, &mut tile.0[v + j][lane]);
         }
-        if let Some(&set) = self.mask_of.get(slot) {
-            for (j, s) in sum.iter().enumerate() {
-                let mask = S::load(&self.masks[set as usize * self.width + v + j]);
-                S::store(S::add(*s, mask), &mut tile.0[v + j][lane]);
-            }
-        }
     }
 
     /// The transpose of `fill`: marginals `p` of one position ([L padded], already weighted) minus the gold labels, into
     /// the gradient rows and cells.
     #[inline(always)]
-    #[allow(clippy::too_many_arguments)]
     pub unsafe fn spread<S: Simd>(
         &self,
         slot: usize,

@@ -5,13 +5,16 @@ pub mod container;
 pub mod crfpp;
 pub mod dataset;
 pub mod error;
+pub mod exact;
 pub mod extract;
 pub mod fold;
 pub mod general;
 pub mod lattice;
+pub mod loss;
 pub mod objective;
 pub mod parse;
 pub mod plan;
+pub mod pointwise;
 pub mod predict;
 #[cfg(feature = "python")]
 mod py;

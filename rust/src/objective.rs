@@ -1,12 +1,14 @@
 //! Loss and gradient of a corpus at a weight vector: a parallel sum over chunks of sentences.
 
 use crate::chain::{self, Edges, Shape, Work};
-use crate::dataset::Dataset;
+use crate::dataset::{Dataset, NO_LABEL};
 use crate::dispatch;
 use crate::error::{Error, Result};
-use crate::general::{Scores, Trellis};
+use crate::exact::{Exact, Setting, Sink};
 use crate::lattice::{Nodes, Support, Tile};
+use crate::loss::{Loss, LARGE};
 use crate::plan::{Batch, Plan};
+use crate::pointwise::{self, More};
 use crate::shared::Shared;
 use crate::simd::{Lane, Simd, WIDTH};
 use crate::weights::Layout;
@@ -15,16 +17,32 @@ use std::sync::{Arc, Mutex};
 
 /// Batches between two sums of the pair expectations over lanes: float32 sums stay short, and the sum stays cheap.
 const DRAIN_EVERY: usize = 8;
+/// A gold marginal under this is left to double precision.
+const SMALL: f32 = 1e-12;
+
+/// What is minimised, beside the data.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    pub loss: Loss,
+    /// Weight of each sentence; empty for all 1.
+    pub weights: Vec<f64>,
+    /// Edges (label' * L + label) of score -infinity.
+    pub forbidden: Vec<u32>,
+    /// Labels each token may take.
+    pub support: Option<Support>,
+    /// Labels each token is known to have one of; replaces the gold labels (log loss).
+    pub partial: Option<Support>,
+    /// [L, L] cost of label y where y' is right, added to the scores inside log Z (softmax-margin); empty without.
+    pub cost: Vec<f64>,
+}
 
 /// A training set made ready for evaluation. Built once, evaluated at many weight vectors.
 pub struct Objective {
     data: Arc<Dataset>,
     layout: Arc<Layout>,
+    terms: Terms,
     plan: Plan,
     nodes: Nodes,
-    weights: Vec<f32>,   // [N] weight of each sentence
-    forbidden: Vec<u32>, // edges that score -infinity
-    support: Option<Support>,
     memory: Mutex<Memory>,
 }
 
@@ -38,9 +56,18 @@ struct Memory {
     total: Vec<f64>, // [rows, padded L]
 }
 
+/// A value of the objective.
+#[derive(Clone, Copy, Debug)]
+pub struct Value {
+    pub loss: f64,
+    /// The largest log of a sentence's weighted e^l, or of a token's 1/p: how far the exponential losses are from safe.
+    pub largest: f64,
+}
+
 /// Sums of one chunk.
 struct Sums {
     loss: f64,
+    largest: f64,
     edges: Vec<f64>, // [L, L] expected minus observed
     pairs: Vec<f64>, // [pair features]
     failed: Option<u32>,
@@ -48,67 +75,72 @@ struct Sums {
 
 /// Everything the chunks read.
 struct Pass<'a> {
-    objective: &'a Objective,
-    w: &'a [f64],
+    setting: Setting<'a>,
+    terms: &'a Terms,
     rows: &'a [Lane],
     rare: &'a [f32],
     edges: &'a Edges,
-    edge_scores: &'a [f64],
     cells: Shared<'a, f32>,
 }
 
 impl Objective {
-    /// `weights`: one a sentence, or none for all 1. `forbidden`: edges (label' * L + label) of score -infinity.
-    pub fn new(
-        data: Arc<Dataset>,
-        layout: Arc<Layout>,
-        weights: Vec<f32>,
-        forbidden: Vec<u32>,
-        support: Option<Support>,
-    ) -> Result<Objective> {
+    pub fn new(data: Arc<Dataset>, layout: Arc<Layout>, mut terms: Terms) -> Result<Objective> {
         let (n, l) = (data.len(), layout.labels);
-        if data.gold.len() != data.tokens() || data.gold.iter().any(|&y| y as usize >= l) {
-            return Err(Error::Value("every training token needs a gold label of the label set".into()));
+        if terms.weights.is_empty() {
+            terms.weights = vec![1.0; n];
         }
-        let weights = if weights.is_empty() { vec![1.0; n] } else { weights };
-        if weights.len() != n || weights.iter().any(|w| !w.is_finite() || *w < 0.0) {
-            return Err(Error::Value(format!("sample_weight needs {n} finite numbers >= 0, one a sentence")));
+        check(&data, l, &terms)?;
+        let plan = Plan::new(&data.sentences);
+        let mut nodes = Nodes::new(&data, &layout, &plan, true)?;
+        if let Some(support) = &terms.support {
+            nodes.support = nodes.masks(&data, &plan, support);
         }
-        let mut allowed = vec![true; l * l];
-        for &e in &forbidden {
-            allowed[e as usize] = false;
+        if let Some(partial) = &terms.partial {
+            nodes.partial = nodes.masks(&data, &plan, partial);
+            nodes.gold.fill(NO_LABEL); // the numerator is a second pass under the known labels
         }
-        for (i, s) in data.sentences.windows(2).enumerate() {
-            let gold = &data.gold[s[0]..s[1]];
-            let outside = support
-                .as_ref()
-                .is_some_and(|x| (s[0]..s[1]).any(|t| !x.sets[x.of[t] as usize * l + data.gold[t] as usize]));
-            if outside || gold.windows(2).any(|y| !allowed[y[0] as usize * l + y[1] as usize]) {
-                return Err(Error::Training(format!(
-                    "sentence {i}: its gold labels are outside what the constraints allow; correct the sentence or relax the constraint"
-                )));
+        if !terms.cost.is_empty() {
+            nodes.costs = vec![Lane::ZERO; l * nodes.width];
+            for (i, &c) in terms.cost.iter().enumerate() {
+                nodes.costs[i / l * nodes.width + i % l / WIDTH].0[i % l % WIDTH] = c as f32;
             }
         }
-        let plan = Plan::new(&data.sentences);
-        let nodes = Nodes::new(&data, &layout, &plan, support.as_ref())?;
-        Ok(Objective { data, layout, plan, nodes, weights, forbidden, support, memory: Mutex::default() })
+        Ok(Objective { data, layout, terms, plan, nodes, memory: Mutex::default() })
     }
 
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// sum_i w_i (log Z(x_i) - H(x_i, y_i)) at weights `w`, and its gradient.
-    pub fn evaluate(&self, w: &[f64], gradient: &mut [f64]) -> Result<f64> {
-        let layout = &self.layout;
-        if w.len() != layout.len() || gradient.len() != layout.len() {
-            return Err(Error::Value(format!(
-                "expected {} weights, got {} and {}",
-                layout.len(),
-                w.len(),
-                gradient.len()
-            )));
+    /// The loss at weights `w`, and its gradient. `log_domain`: log sum_i w_i e^{l_i} in place of the exponential loss,
+    /// for weights at which that is too large to work with.
+    pub fn evaluate(&self, w: &[f64], gradient: &mut [f64], log_domain: bool) -> Result<Value> {
+        let n = self.layout.len();
+        if w.len() != n || gradient.len() != n {
+            return Err(Error::Value(format!("expected {n} weights, got {} and {}", w.len(), gradient.len())));
         }
+        let mut value = self.sum(w, gradient, 0.0)?;
+        if self.terms.loss != Loss::Exp {
+            return Ok(value);
+        }
+        let mut shift = 0.0;
+        if value.largest > LARGE {
+            shift = value.largest;
+            value = self.sum(w, gradient, shift)?;
+        }
+        let mass: f64 = self.terms.weights.iter().sum();
+        let scaled = value.loss + mass * (-shift).exp(); // sum_i w_i e^{l_i - shift}
+        let scale = if log_domain { 1.0 / scaled } else { shift.exp() };
+        if shift != 0.0 || log_domain {
+            gradient.par_iter_mut().with_min_len(1 << 14).for_each(|g| *g *= scale);
+        }
+        value.loss = if log_domain { shift + scaled.ln() } else { value.loss * scale };
+        Ok(value)
+    }
+
+    /// The loss times e^-shift (exponential loss), and its gradient. Sentences beyond range count as infinite.
+    fn sum(&self, w: &[f64], gradient: &mut [f64], shift: f64) -> Result<Value> {
+        let layout = &self.layout;
         let l = layout.labels;
         let mut memory = match self.memory.lock() {
             Ok(guard) => guard,
@@ -123,25 +155,31 @@ impl Objective {
         self.nodes.fill_rows(w, &mut memory.rows);
         self.nodes.fill_rare(w, &mut memory.rare);
         let mut edge_scores = layout.edge_scores(w);
-        for &e in &self.forbidden {
+        for &e in &self.terms.forbidden {
             edge_scores[e as usize] = f64::NEG_INFINITY;
         }
         let edges = Edges::new(l, &edge_scores);
         let pass = Pass {
-            objective: self,
-            w,
+            setting: Setting {
+                data: &self.data,
+                layout,
+                nodes: &self.nodes,
+                w,
+                edge_scores: &edge_scores,
+                support: self.terms.support.as_ref(),
+                partial: self.terms.partial.as_ref(),
+                cost: &self.terms.cost,
+                loss: self.terms.loss,
+                shift,
+            },
+            terms: &self.terms,
             rows: &memory.rows,
             rare: &memory.rare,
             edges: &edges,
-            edge_scores: &edge_scores,
             cells: Shared::new(&mut memory.cells),
         };
-        let sums: Vec<Sums> = self
-            .plan
-            .chunks
-            .par_iter()
-            .zip(memory.gradients.par_iter_mut())
-            .with_max_len(1)
+        let chunks = self.plan.chunks.par_iter().zip(memory.gradients.par_iter_mut()).with_max_len(1);
+        let sums: Vec<Sums> = chunks
             .map(|(chunk, rows)| {
                 rows.clear();
                 rows.resize(lanes, Lane::ZERO);
@@ -150,7 +188,8 @@ impl Objective {
             .collect();
         if let Some(s) = sums.iter().find_map(|s| s.failed) {
             return Err(Error::Training(format!(
-                "sentence {s}: its score is not finite at the current weights; scale real-valued attributes down or regularise more"
+                "sentence {s}: its loss is not finite at the current weights; scale real-valued attributes down, \
+                 regularise more, or weight long sentences down (pi, max_length)"
             )));
         }
         let shared = Shared::new(gradient);
@@ -162,217 +201,312 @@ impl Objective {
         for i in 0..layout.pair.len() {
             gradient[layout.pair_at() + i] = sums.iter().map(|s| s.pairs[i]).sum();
         }
-        Ok(sums.iter().map(|s| s.loss).sum())
-    }
-
-    /// Node scores [T, L] and edge scores of one sentence in double precision.
-    fn scores(&self, w: &[f64], edge_scores: &[f64], sentence: u32, node: &mut Vec<f64>, edge: &mut Vec<f64>) {
-        score_sentence(&self.data, &self.layout, w, edge_scores, sentence, node, edge);
-        if let Some(support) = &self.support {
-            support.forbid(self.data.sentences[sentence as usize], self.layout.labels, node);
-        }
+        let largest = sums.iter().map(|s| s.largest).fold(f64::NEG_INFINITY, f64::max);
+        Ok(Value { loss: sums.iter().map(|s| s.loss).sum(), largest })
     }
 }
 
-/// Node scores [T, L], boundaries included, and edge scores ([L, L], or [T, L, L] with edge attributes) of a sentence.
-pub fn score_sentence(
-    data: &Dataset,
-    layout: &Layout,
-    w: &[f64],
-    edge_scores: &[f64],
-    sentence: u32,
-    node: &mut Vec<f64>,
-    edge: &mut Vec<f64>,
-) {
-    let l = layout.labels;
-    let (begin, end) = (data.sentences[sentence as usize], data.sentences[sentence as usize + 1]);
-    node.clear();
-    node.resize((end - begin) * l, 0.0);
-    edge.clear();
-    edge.extend_from_slice(edge_scores);
-    for t in begin..end {
-        let row = &mut node[(t - begin) * l..(t - begin + 1) * l];
-        for (a, value) in data.node.row(t) {
-            let (first, labels) = layout.node(a);
-            for (i, &y) in labels.iter().enumerate() {
-                row[y as usize] += w[first + i] * f64::from(value);
-            }
+/// Whether labels, weights, costs and constraints fit the data and each other.
+fn check(data: &Dataset, l: usize, terms: &Terms) -> Result<()> {
+    let n = data.len();
+    if terms.partial.is_none() && (data.gold.len() != data.tokens() || data.gold.iter().any(|&y| y as usize >= l)) {
+        return Err(Error::Value("every training token needs a gold label of the label set".into()));
+    }
+    if terms.weights.len() != n || terms.weights.iter().any(|w| !w.is_finite() || *w < 0.0) {
+        return Err(Error::Value(format!("sample_weight needs {n} finite numbers >= 0, one a sentence")));
+    }
+    if !terms.cost.is_empty() && (terms.cost.len() != l * l || terms.cost.iter().any(|c| !c.is_finite())) {
+        return Err(Error::Value(format!("the cost matrix needs {l} x {l} finite numbers")));
+    }
+    if terms.partial.is_some() && (terms.loss != Loss::Log || !terms.cost.is_empty()) {
+        return Err(Error::Value("partial labels need the log loss without costs".into()));
+    }
+    if terms.partial.is_some() {
+        return Ok(());
+    }
+    let mut allowed = vec![true; l * l];
+    for &e in &terms.forbidden {
+        allowed[e as usize] = false;
+    }
+    for (i, s) in data.sentences.windows(2).enumerate() {
+        let gold = &data.gold[s[0]..s[1]];
+        let outside = terms
+            .support
+            .as_ref()
+            .is_some_and(|x| (s[0]..s[1]).any(|t| !x.sets[x.of[t] as usize * l + data.gold[t] as usize]));
+        if outside || gold.windows(2).any(|y| !allowed[y[0] as usize * l + y[1] as usize]) {
+            return Err(Error::Training(format!(
+                "sentence {i}: its gold labels are outside what the constraints allow; correct the sentence or relax the constraint"
+            )));
         }
     }
-    if begin < end {
-        let (start, stop) = layout.boundary_scores(w);
-        let last = node.len() - l;
-        for y in 0..l {
-            node[y] += start[y];
-            node[last + y] += stop[y];
-        }
-    }
-    if data.has_edge_attributes() {
-        for t in begin + 1..end {
-            let at = edge.len();
-            edge.extend_from_slice(edge_scores);
-            for (a, value) in data.edge.row(t) {
-                let (first, pairs) = layout.pairs(a);
-                for (i, &pair) in pairs.iter().enumerate() {
-                    edge[at + pair as usize] += w[first + i] * f64::from(value);
-                }
-            }
-        }
-    }
+    Ok(())
 }
 
 dispatch!(fn run_chunk(pass: &Pass<'_>, batches: &[Batch], gradient: &mut [Lane]) -> Sums = chunk_kernel);
 
+/// Scratch of one chunk.
+struct Scratch {
+    work: Work,
+    more: More,
+    tile: Tile,
+    exact: Exact,
+    flagged: Vec<usize>,
+}
+
 #[inline(always)]
 unsafe fn chunk_kernel<S: Simd>(pass: &Pass<'_>, batches: &[Batch], gradient: &mut [Lane]) -> Sums {
-    let o = pass.objective;
-    let l = o.layout.labels;
-    let mut sums = Sums { loss: 0.0, edges: vec![0.0; l * l], pairs: vec![0.0; o.layout.pair.len()], failed: None };
-    let mut work = Work::default();
-    let mut tile = Tile::new(o.nodes.width);
-    let mut exact = Exact::default();
-    let general = !pass.edges.scaled || o.data.has_edge_attributes();
+    let (s, l) = (&pass.setting, pass.setting.layout.labels);
+    let mut sums = Sums {
+        loss: 0.0,
+        largest: f64::NEG_INFINITY,
+        edges: vec![0.0; l * l],
+        pairs: vec![0.0; s.layout.pair.len()],
+        failed: None,
+    };
+    let mut scratch = Scratch {
+        work: Work::default(),
+        more: More::default(),
+        tile: Tile::new(s.nodes.width),
+        exact: Exact::default(),
+        flagged: Vec::new(),
+    };
+    let general = !pass.edges.scaled || s.data.has_edge_attributes();
     for (i, batch) in batches.iter().enumerate() {
-        let shape = Shape { labels: l, lengths: batch.lengths };
-        let mut weight = Lane::ZERO;
-        for (x, &s) in weight.0.iter_mut().zip(&batch.sentences) {
-            *x = o.weights[s as usize];
-        }
+        scratch.flagged.clear();
         if general {
-            for lane in 0..batch.sentences.len() {
-                exact.run::<S>(pass, batch, lane, weight.0[lane], gradient, &mut tile, &mut sums);
-            }
-            continue;
-        }
-        work.reserve(&shape);
-        // Slots of position t start at `slots[t]`; remembered for the way back.
-        let positions = shape.positions();
-        let mut slot = batch.slot;
-        let (mut gold, mut log_z) = ([0.0; WIDTH], [0.0; WIDTH]);
-        for t in 0..positions {
-            let active = batch.active(t);
-            o.nodes.fill::<S>(batch, slot, active, pass.rows, pass.rare, &mut work.psi[t * l..], &mut gold, &mut tile);
-            slot += active;
-        }
-        chain::forward::<S>(&shape, pass.edges, &mut work, &mut log_z);
-        add_gold_edges(pass, batch, &weight, &mut gold, &mut sums);
-        let mut flagged = Vec::new();
-        for lane in 0..batch.sentences.len() {
-            if log_z[lane].is_nan() || !gold[lane].is_finite() {
-                flagged.push((lane, weight.0[lane]));
-                chain::clear_lane(&shape, &mut work, lane);
-                weight.0[lane] = 0.0;
-            } else {
-                sums.loss += f64::from(weight.0[lane]) * (log_z[lane] - gold[lane]);
+            scratch.flagged.extend(0..batch.sentences.len());
+        } else {
+            batch_kernel::<S>(pass, batch, gradient, &mut scratch, &mut sums);
+            if i % DRAIN_EVERY == DRAIN_EVERY - 1 {
+                chain::drain_pairs(pass.edges, &mut scratch.work.pairs[..l * l], &mut sums.edges);
             }
         }
-        for t in (0..positions).rev() {
-            let active = batch.active(t);
-            slot -= active;
-            chain::backward_step::<S>(&shape, pass.edges, &mut work, &weight, t);
-            o.nodes.spread::<S>(slot, active, &work.p, &weight, gradient, &pass.cells, &mut tile);
-        }
-        chain::add_pairs::<S>(&shape, &mut work);
-        if i % DRAIN_EVERY == DRAIN_EVERY - 1 {
-            chain::drain_pairs(pass.edges, &mut work.pairs[..l * l], &mut sums.edges);
-        }
-        for (lane, weight) in flagged {
-            exact.run::<S>(pass, batch, lane, weight, gradient, &mut tile, &mut sums);
+        for &lane in &scratch.flagged {
+            let weight = pass.terms.weights[batch.sentences[lane] as usize];
+            let mut sink = Sink {
+                gradient: &mut *gradient,
+                cells: &pass.cells,
+                edges: &mut sums.edges,
+                pairs: &mut sums.pairs,
+                tile: &mut scratch.tile,
+            };
+            match scratch.exact.run::<S>(s, batch, lane, weight, &mut sink) {
+                Some((value, largest)) => {
+                    sums.loss += value;
+                    sums.largest = sums.largest.max(largest + weight.ln());
+                }
+                None => sums.failed = Some(batch.sentences[lane]),
+            }
         }
     }
-    if !general && !work.pairs.is_empty() {
-        chain::drain_pairs(pass.edges, &mut work.pairs[..l * l], &mut sums.edges);
+    if !general && !scratch.work.pairs.is_empty() {
+        chain::drain_pairs(pass.edges, &mut scratch.work.pairs[..l * l], &mut sums.edges);
     }
     sums
 }
 
-/// Scores of the gold edges of each lane, and their subtraction from the expected counts.
-fn add_gold_edges(pass: &Pass<'_>, batch: &Batch, weight: &Lane, gold: &mut [f64; WIDTH], sums: &mut Sums) {
-    let (o, l) = (pass.objective, pass.objective.layout.labels);
-    for (lane, &s) in batch.sentences.iter().enumerate() {
-        let labels = &o.data.gold[o.data.sentences[s as usize]..o.data.sentences[s as usize + 1]];
+/// Sixteen sentences by the scaled recursions; those beyond their range are flagged instead.
+#[inline(always)]
+unsafe fn batch_kernel<S: Simd>(
+    pass: &Pass<'_>,
+    batch: &Batch,
+    gradient: &mut [Lane],
+    scratch: &mut Scratch,
+    sums: &mut Sums,
+) {
+    let (s, loss) = (&pass.setting, pass.terms.loss);
+    let l = s.layout.labels;
+    let shape = Shape { labels: l, lengths: batch.lengths };
+    let n = batch.sentences.len();
+    let weights: [f64; WIDTH] =
+        std::array::from_fn(|i| batch.sentences.get(i).map_or(0.0, |&s| pass.terms.weights[s as usize]));
+    scratch.work.reserve(&shape);
+    let (mut gold, mut log_z) = ([0.0; WIDTH], [0.0; WIDTH]);
+    fill_and_forward::<S>(pass, batch, &shape, false, scratch, &mut gold, &mut log_z);
+    let mut factor = Lane::ZERO;
+    if pass.terms.partial.is_some() {
+        // log Z - log Z under the known labels: the same pass twice, with opposite signs.
+        for lane in 0..n {
+            if log_z[lane].is_nan() {
+                flag(&shape, scratch, lane);
+            } else {
+                factor.0[lane] = weights[lane] as f32;
+            }
+        }
+        let all = log_z;
+        let mut given = [0.0; WIDTH];
+        let flagged = scratch.flagged.clone();
+        // The numerator first tells which lanes must be left out of both.
+        fill_and_forward::<S>(pass, batch, &shape, true, scratch, &mut gold, &mut given);
+        for lane in 0..n {
+            if given[lane].is_nan() && !flagged.contains(&lane) {
+                scratch.flagged.push(lane);
+            }
+        }
+        for lane in 0..n {
+            if scratch.flagged.contains(&lane) {
+                chain::clear_lane(&shape, &mut scratch.work, lane);
+                factor.0[lane] = 0.0;
+            } else {
+                sums.loss += weights[lane] * (all[lane] - given[lane]);
+            }
+        }
+        let minus = Lane(factor.0.map(|x| -x));
+        backward::<S>(pass, batch, &shape, &minus, gradient, scratch);
+        fill_and_forward::<S>(pass, batch, &shape, false, scratch, &mut gold, &mut log_z);
+        for lane in scratch.flagged.clone() {
+            chain::clear_lane(&shape, &mut scratch.work, lane);
+        }
+        backward::<S>(pass, batch, &shape, &factor, gradient, scratch);
+        return;
+    }
+    for (lane, &sentence) in batch.sentences.iter().enumerate() {
+        let labels = labels_of(s.data, sentence);
         for y in labels.windows(2) {
-            let e = y[0] as usize * l + y[1] as usize;
-            gold[lane] += f64::from(pass.edges.score[e]);
-            sums.edges[e] -= f64::from(weight.0[lane]);
+            gold[lane] += f64::from(pass.edges.score[y[0] as usize * l + y[1] as usize]);
+        }
+        if log_z[lane].is_nan() || !gold[lane].is_finite() {
+            flag(&shape, scratch, lane);
+        } else if !loss.is_pointwise() {
+            let minus_log_p = log_z[lane] - gold[lane];
+            let large = minus_log_p + weights[lane].ln();
+            sums.largest = sums.largest.max(large);
+            if loss == Loss::Exp && large - s.shift > LARGE + 1.0 {
+                chain::clear_lane(&shape, &mut scratch.work, lane); // out of range: the caller shifts and asks again
+                continue;
+            }
+            let (value, slope) = loss.sequential(weights[lane], minus_log_p, s.shift);
+            sums.loss += value;
+            factor.0[lane] = slope as f32;
+        } else {
+            factor.0[lane] = 1.0; // plain marginals first
         }
     }
-}
-
-/// One sentence in log space: what the scaled recursions cannot do.
-#[derive(Default)]
-struct Exact {
-    node: Vec<f64>,
-    edge: Vec<f64>,
-    trellis: Trellis,
-}
-
-impl Exact {
-    #[allow(clippy::too_many_arguments)]
-    #[inline(always)]
-    unsafe fn run<S: Simd>(
-        &mut self,
-        pass: &Pass<'_>,
-        batch: &Batch,
-        lane: usize,
-        weight: f32,
-        gradient: &mut [Lane],
-        tile: &mut Tile,
-        sums: &mut Sums,
-    ) {
-        let (o, sentence) = (pass.objective, batch.sentences[lane]);
-        let (l, w) = (o.layout.labels, f64::from(weight));
-        o.scores(pass.w, pass.edge_scores, sentence, &mut self.node, &mut self.edge);
-        let begin = o.data.sentences[sentence as usize];
-        let gold = &o.data.gold[begin..o.data.sentences[sentence as usize + 1]];
-        let scores = Scores { labels: l, node: &self.node, edge: &self.edge };
-        let log_z = self.trellis.forward(&scores);
-        self.trellis.backward(&scores);
-        let mut h = 0.0;
-        for (t, &y) in gold.iter().enumerate() {
-            h += self.node[t * l + y as usize];
-            if t > 0 {
-                h += scores.edge(t)[gold[t - 1] as usize * l + y as usize];
-            }
-        }
-        if !log_z.is_finite() || !h.is_finite() {
-            sums.failed = Some(sentence);
-            return;
-        }
-        sums.loss += w * (log_z - h);
-        // Edges: the scaled path has subtracted the gold ones already where it ran first.
-        let counted = pass.edges.scaled && !o.data.has_edge_attributes();
-        for t in 1..gold.len() {
-            let observed = gold[t - 1] as usize * l + gold[t] as usize;
-            if !counted {
-                sums.edges[observed] -= w;
-            }
-            for from in 0..l {
-                for to in 0..l {
-                    let p = w * self.trellis.pair_marginal(&scores, t, from, to);
-                    sums.edges[from * l + to] += p;
-                }
-            }
-            if o.data.has_edge_attributes() {
-                for (a, value) in o.data.edge.row(begin + t) {
-                    let (first, pairs) = o.layout.pairs(a);
-                    for (i, &pair) in pairs.iter().enumerate() {
-                        let pair = pair as usize;
-                        let p = self.trellis.pair_marginal(&scores, t, pair / l, pair % l);
-                        let residual = w * (p - if pair == observed { 1.0 } else { 0.0 });
-                        sums.pairs[first + i - o.layout.pair_at()] += residual * f64::from(value);
-                    }
-                }
-            }
-        }
-        let mut slot = batch.slot + lane;
-        for t in 0..gold.len() {
-            for y in 0..l {
-                let p = w * self.trellis.node_marginal(t * l + y);
-                tile.0[y / WIDTH][lane].0[y % WIDTH] = p as f32;
-            }
-            o.nodes.spread_slot::<S>(slot, weight, lane, gradient, &pass.cells, tile);
-            slot += batch.active(t);
+    if loss.is_pointwise() {
+        pointwise_batch::<S>(pass, batch, &shape, &weights, &factor, gradient, scratch, sums);
+        return;
+    }
+    for (lane, &sentence) in batch.sentences.iter().enumerate() {
+        for y in labels_of(s.data, sentence).windows(2) {
+            sums.edges[y[0] as usize * l + y[1] as usize] -= f64::from(factor.0[lane]);
         }
     }
+    backward::<S>(pass, batch, &shape, &factor, gradient, scratch);
+}
+
+fn labels_of(data: &Dataset, sentence: u32) -> &[u16] {
+    &data.gold[data.sentences[sentence as usize]..data.sentences[sentence as usize + 1]]
+}
+
+/// Leave a lane to `exact`.
+fn flag(shape: &Shape, scratch: &mut Scratch, lane: usize) {
+    scratch.flagged.push(lane);
+    chain::clear_lane(shape, &mut scratch.work, lane);
+}
+
+/// Node scores of a batch and the forward recursion.
+#[inline(always)]
+unsafe fn fill_and_forward<S: Simd>(
+    pass: &Pass<'_>,
+    batch: &Batch,
+    shape: &Shape,
+    partial: bool,
+    scratch: &mut Scratch,
+    gold: &mut [f64; WIDTH],
+    log_z: &mut [f64; WIDTH],
+) {
+    let (nodes, l) = (pass.setting.nodes, shape.labels);
+    let masks = if partial { &nodes.partial } else { &nodes.support };
+    let mut slot = batch.slot;
+    for t in 0..shape.positions() {
+        let active = batch.active(t);
+        let psi = &mut scratch.work.psi[t * l..];
+        nodes.fill::<S>(slot, active, pass.rows, pass.rare, masks, psi, gold, &mut scratch.tile);
+        slot += active;
+    }
+    chain::forward::<S>(shape, pass.edges, &mut scratch.work, log_z);
+}
+
+/// The backward recursion, residuals spread on the way, and the pair expectations.
+#[inline(always)]
+unsafe fn backward<S: Simd>(
+    pass: &Pass<'_>,
+    batch: &Batch,
+    shape: &Shape,
+    factor: &Lane,
+    gradient: &mut [Lane],
+    scratch: &mut Scratch,
+) {
+    let Scratch { work, tile, .. } = scratch;
+    let mut slot = batch.slot + batch.lengths.iter().map(|&n| n as usize).sum::<usize>();
+    for t in (0..shape.positions()).rev() {
+        let active = batch.active(t);
+        slot -= active;
+        chain::backward_step::<S>(shape, pass.edges, work, factor, t);
+        pass.setting.nodes.spread::<S>(slot, active, &work.p, factor, gradient, &pass.cells, tile);
+    }
+    chain::add_pairs::<S>(shape, &work.alpha, &work.gamma, &mut work.pairs);
+}
+
+/// The pointwise losses: marginals, then the two recursions of conditional expectations.
+#[inline(always)]
+unsafe fn pointwise_batch<S: Simd>(
+    pass: &Pass<'_>,
+    batch: &Batch,
+    shape: &Shape,
+    weights: &[f64; WIDTH],
+    factor: &Lane,
+    gradient: &mut [Lane],
+    scratch: &mut Scratch,
+    sums: &mut Sums,
+) {
+    let (s, loss, l) = (&pass.setting, pass.terms.loss, shape.labels);
+    let Scratch { work, more, tile, flagged, .. } = scratch;
+    more.reserve(shape);
+    for t in (0..shape.positions()).rev() {
+        chain::backward_step::<S>(shape, pass.edges, work, factor, t);
+        more.p[t * l..(t + 1) * l].copy_from_slice(&work.p[..l]);
+    }
+    let gold: [&[u16]; WIDTH] =
+        std::array::from_fn(|i| batch.sentences.get(i).map_or(&[][..], |&sentence| labels_of(s.data, sentence)));
+    let mut total = Lane::ZERO;
+    more.omega[..shape.positions()].fill(Lane::ZERO);
+    for (lane, labels) in gold.iter().enumerate() {
+        if factor.0[lane] == 0.0 || labels.is_empty() {
+            continue;
+        }
+        let p = |t: usize| more.p[t * l + labels[t] as usize].0[lane];
+        if (0..labels.len()).any(|t| p(t).partial_cmp(&SMALL) != Some(std::cmp::Ordering::Greater)) {
+            flagged.push(lane);
+            chain::clear_lane(shape, work, lane);
+            for v in &mut more.p[..shape.positions() * l] {
+                v.0[lane] = 0.0;
+            }
+            for v in &mut work.gamma[..shape.positions() * l] {
+                v.0[lane] = 0.0;
+            }
+            continue;
+        }
+        let mut sum = 0.0;
+        for t in 0..labels.len() {
+            let p = f64::from(p(t)).min(1.0);
+            let (value, omega) = loss.pointwise(weights[lane], p);
+            sums.loss += value;
+            sums.largest = sums.largest.max(-p.ln());
+            sum += omega;
+            more.omega[t].0[lane] = omega as f32;
+        }
+        total.0[lane] = sum as f32;
+    }
+    pointwise::residuals::<S>(shape, pass.edges, work, more, &total, |t, lane| gold[lane][t] as usize);
+    let mut slot = batch.slot;
+    for t in 0..shape.positions() {
+        let active = batch.active(t);
+        work.p[..l].copy_from_slice(&more.p[t * l..(t + 1) * l]);
+        s.nodes.spread::<S>(slot, active, &work.p, &more.omega[t], gradient, &pass.cells, tile);
+        slot += active;
+    }
+    chain::add_pairs::<S>(shape, &more.u, &work.gamma, &mut work.pairs);
+    chain::add_pairs::<S>(shape, &work.alpha, &more.v, &mut work.pairs);
 }

@@ -174,7 +174,7 @@ def twin_objective(c: Corpus, w: np.ndarray, weight: np.ndarray, limit=None) -> 
 def test_objective(labels: int, start_end: bool, all_pairs: bool) -> None:
     c = random_corpus(labels, labels, start_end=start_end, all_pairs=all_pairs)
     rng = np.random.default_rng(1)
-    weight = rng.uniform(0.2, 2, len(c.X)).astype(np.float32)
+    weight = rng.uniform(0.2, 2, len(c.X))
     objective = _core.Objective(c.data, c.layout, sample_weight=weight)
     for size in (0.0, 1.0, 5.0):
         w = size * rng.standard_normal(len(c.layout))

@@ -3,7 +3,8 @@
 use super::encode::PyDataset;
 use crate::error::Error;
 use crate::lattice::Support;
-use crate::objective::Objective;
+use crate::loss::Loss;
+use crate::objective::{Objective, Terms};
 use crate::predict::Scorer;
 use crate::weights::{Choice, Layout};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1};
@@ -12,6 +13,9 @@ use pyo3::types::PyDict;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
+
+type In<'py> = PyReadonlyArray1<'py, f64>;
+type Out<'py> = PyReadwriteArray1<'py, f64>;
 
 /// A pool of `n_jobs` threads (0: as many as the machine has cores), made once and kept.
 pub fn pool(n_jobs: usize) -> PyResult<Arc<ThreadPool>> {
@@ -139,34 +143,56 @@ pub struct PyObjective {
 #[pymethods]
 impl PyObjective {
     #[new]
-    #[pyo3(signature = (dataset, layout, *, sample_weight = None, forbidden = None, allowed = None))]
+    #[pyo3(signature = (dataset, layout, *, loss = "log", sample_weight = None, forbidden = None, allowed = None, partial = None, cost = None))]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
         layout: &PyLayout,
-        sample_weight: Option<PyReadonlyArray1<'_, f32>>,
+        loss: &str,
+        sample_weight: Option<PyReadonlyArray1<'_, f64>>,
         forbidden: Option<PyReadonlyArray1<'_, u32>>,
         allowed: Option<PySupport<'_>>,
+        partial: Option<PySupport<'_>>,
+        cost: Option<PyReadonlyArray2<'_, f64>>,
     ) -> PyResult<Self> {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
-        let weights = sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default();
-        let forbidden = forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default();
-        let support = support(allowed, data.tokens(), layout.labels)?;
-        let inner = py.detach(|| Objective::new(data, layout, weights, forbidden, support))?;
-        Ok(PyObjective { inner })
+        let known = Loss::named(loss).ok_or_else(|| {
+            Error::Value(format!("no loss {loss:?}; there are log, exp, pointwise_log and pointwise_exp"))
+        })?;
+        let terms = Terms {
+            loss: known,
+            weights: sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default(),
+            forbidden: forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default(),
+            support: support(allowed, data.tokens(), layout.labels)?,
+            partial: support(partial, data.tokens(), layout.labels)?,
+            cost: cost.map(|c| c.as_array().iter().copied().collect()).unwrap_or_default(),
+        };
+        if terms.forbidden.iter().any(|&e| e as usize >= layout.labels * layout.labels) {
+            return Err(Error::Value("a forbidden edge names a label that does not exist".into()).into());
+        }
+        Ok(PyObjective { inner: py.detach(|| Objective::new(data, layout, terms))? })
     }
 
     /// Loss at `w`; the gradient is written to `gradient`. Both have one entry a feature.
     #[pyo3(signature = (w, gradient, n_jobs = 0))]
-    fn evaluate(
+    fn evaluate(&self, py: Python<'_>, w: In<'_>, gradient: Out<'_>, n_jobs: usize) -> PyResult<f64> {
+        Ok(self.value(py, w, gradient, n_jobs, false)?.0)
+    }
+
+    /// The same with how far the exponential losses are from their safe range: (loss, largest log of e^l or of 1/p).
+    /// `log_domain`: log sum_i w_i e^{l_i} in place of the exponential loss.
+    #[pyo3(signature = (w, gradient, n_jobs = 0, log_domain = false))]
+    fn value(
         &self,
         py: Python<'_>,
-        w: PyReadonlyArray1<'_, f64>,
-        mut gradient: PyReadwriteArray1<'_, f64>,
+        w: In<'_>,
+        mut gradient: Out<'_>,
         n_jobs: usize,
-    ) -> PyResult<f64> {
+        log_domain: bool,
+    ) -> PyResult<(f64, f64)> {
         let (w, gradient, pool) = (w.as_slice()?, gradient.as_slice_mut()?, pool(n_jobs)?);
-        Ok(py.detach(|| pool.install(|| self.inner.evaluate(w, gradient)))?)
+        let value = py.detach(|| pool.install(|| self.inner.evaluate(w, gradient, log_domain)))?;
+        Ok((value.loss, value.largest))
     }
 }
 

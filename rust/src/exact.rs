@@ -1,0 +1,294 @@
+//! One sentence's loss and gradient in double precision and log space: what the scaled recursions cannot do.
+
+use crate::dataset::Dataset;
+use crate::general::{Scores, Trellis};
+use crate::lattice::{Nodes, Support, Tile};
+use crate::loss::Loss;
+use crate::plan::Batch;
+use crate::shared::Shared;
+use crate::simd::{Lane, Simd, WIDTH};
+use crate::weights::Layout;
+
+/// What a sentence is scored with.
+pub struct Setting<'a> {
+    pub data: &'a Dataset,
+    pub layout: &'a Layout,
+    pub nodes: &'a Nodes,
+    pub w: &'a [f64],
+    pub edge_scores: &'a [f64],
+    pub support: Option<&'a Support>,
+    pub partial: Option<&'a Support>,
+    pub cost: &'a [f64], // [L, L] or empty
+    pub loss: Loss,
+    pub shift: f64,
+}
+
+/// Where a sentence's gradient goes.
+pub struct Sink<'a, 'b> {
+    pub gradient: &'a mut [Lane],
+    pub cells: &'a Shared<'b, f32>,
+    pub edges: &'a mut [f64],
+    pub pairs: &'a mut [f64],
+    pub tile: &'a mut Tile,
+}
+
+#[derive(Default)]
+pub struct Exact {
+    node: Vec<f64>,
+    edge: Vec<f64>,
+    trellis: Trellis,
+    residual: Vec<f64>, // [T, L]
+    pairs: Vec<f64>,    // [T, L, L] weighted pair residuals; block 0 unused
+}
+
+impl Exact {
+    /// Adds the sentence's gradient to the sink; answers its loss and l, or None where they are not finite.
+    pub unsafe fn run<S: Simd>(
+        &mut self,
+        setting: &Setting<'_>,
+        batch: &Batch,
+        lane: usize,
+        weight: f64,
+        sink: &mut Sink<'_, '_>,
+    ) -> Option<(f64, f64)> {
+        let (data, l) = (setting.data, setting.layout.labels);
+        let sentence = batch.sentences[lane];
+        let (begin, end) = (data.sentences[sentence as usize], data.sentences[sentence as usize + 1]);
+        let gold = &data.gold[begin..end];
+        score_sentence(data, setting.layout, setting.w, setting.edge_scores, sentence, &mut self.node, &mut self.edge);
+        if let Some(support) = setting.support {
+            support.forbid(begin, l, &mut self.node);
+        }
+        self.residual.clear();
+        self.residual.resize(self.node.len(), 0.0);
+        self.pairs.clear();
+        self.pairs.resize(gold.len() * l * l, 0.0);
+        let value = if let Some(partial) = setting.partial {
+            let z = self.expect(weight);
+            partial.forbid(begin, l, &mut self.node);
+            let given = self.expect(-weight);
+            let difference = z - given;
+            (weight * difference, difference)
+        } else {
+            if !setting.cost.is_empty() {
+                for (t, &y) in gold.iter().enumerate() {
+                    for k in 0..l {
+                        self.node[t * l + k] += setting.cost[y as usize * l + k];
+                    }
+                }
+            }
+            let h = self.gold_score(gold, l);
+            if setting.loss.is_pointwise() {
+                self.pointwise(gold, l, weight, setting.loss)
+            } else {
+                let scores = Scores { labels: l, node: &self.node, edge: &self.edge };
+                let minus_log_p = self.trellis.forward(&scores) - h;
+                let (value, factor) = setting.loss.sequential(weight, minus_log_p, setting.shift);
+                if !factor.is_finite() {
+                    return None;
+                }
+                self.expect(factor);
+                self.subtract_gold(gold, l, factor);
+                (value, minus_log_p)
+            }
+        };
+        if !value.0.is_finite() || !value.1.is_finite() {
+            return None;
+        }
+        self.emit::<S>(setting, batch, lane, begin, sink);
+        Some(value)
+    }
+
+    fn gold_score(&self, gold: &[u16], l: usize) -> f64 {
+        let scores = Scores { labels: l, node: &self.node, edge: &self.edge };
+        let mut h = 0.0;
+        for (t, &y) in gold.iter().enumerate() {
+            h += self.node[t * l + y as usize];
+            if t > 0 {
+                h += scores.edge(t)[gold[t - 1] as usize * l + y as usize];
+            }
+        }
+        h
+    }
+
+    /// Add `factor` times the expected counts under the current scores; returns log Z.
+    fn expect(&mut self, factor: f64) -> f64 {
+        let l = self.labels();
+        let scores = Scores { labels: l, node: &self.node, edge: &self.edge };
+        let log_z = self.trellis.forward(&scores);
+        if !log_z.is_finite() {
+            return f64::NAN;
+        }
+        self.trellis.backward(&scores);
+        for (at, r) in self.residual.iter_mut().enumerate() {
+            *r += factor * self.trellis.node_marginal(at);
+        }
+        for t in 1..scores.positions() {
+            for pair in 0..l * l {
+                self.pairs[t * l * l + pair] += factor * self.trellis.pair_marginal(&scores, t, pair / l, pair % l);
+            }
+        }
+        log_z
+    }
+
+    fn labels(&self) -> usize {
+        let n = self.residual.len();
+        if n == 0 {
+            return 1;
+        }
+        self.pairs.len() / n // T L L / T L
+    }
+
+    fn subtract_gold(&mut self, gold: &[u16], l: usize, factor: f64) {
+        for (t, &y) in gold.iter().enumerate() {
+            self.residual[t * l + y as usize] -= factor;
+            if t > 0 {
+                self.pairs[t * l * l + gold[t - 1] as usize * l + y as usize] -= factor;
+            }
+        }
+    }
+
+    /// The U and V recursions with the conditional probabilities written out.
+    fn pointwise(&mut self, gold: &[u16], l: usize, weight: f64, loss: Loss) -> (f64, f64) {
+        let scores = Scores { labels: l, node: &self.node, edge: &self.edge };
+        let log_z = self.trellis.forward(&scores);
+        if !log_z.is_finite() {
+            return (f64::NAN, f64::NAN);
+        }
+        self.trellis.backward(&scores);
+        let n = gold.len();
+        let (mut value, mut total, mut worst) = (0.0, 0.0, 0.0f64);
+        let mut omega = vec![0.0; n];
+        for (t, &y) in gold.iter().enumerate() {
+            let log_p = self.trellis.alpha[t * l + y as usize] + self.trellis.beta[t * l + y as usize] - log_z;
+            let (v, o) = if loss == Loss::PointwiseLog {
+                (-weight * log_p, weight)
+            } else {
+                loss.pointwise(weight, log_p.exp())
+            };
+            (value, total, omega[t]) = (value + v, total + o, o);
+            worst = worst.max(-log_p);
+        }
+        let (alpha, beta) = (&self.trellis.alpha, &self.trellis.beta);
+        let exp = |x: f64| if x.is_nan() { 0.0 } else { x.exp() };
+        // P(y_t = b | y_{t-1} = a) and P(y_{t-1} = a | y_t = b).
+        let ahead = |t: usize, a: usize, b: usize| {
+            exp(scores.edge(t)[a * l + b] + self.node[t * l + b] + beta[t * l + b] - beta[(t - 1) * l + a])
+        };
+        let behind = |t: usize, a: usize, b: usize| {
+            exp(alpha[(t - 1) * l + a] + scores.edge(t)[a * l + b] + self.node[t * l + b] - alpha[t * l + b])
+        };
+        let (mut u, mut v) = (vec![0.0; n * l], vec![0.0; n * l]);
+        for t in 0..n {
+            u[t * l + gold[t] as usize] = omega[t];
+            for b in 0..l {
+                if t > 0 {
+                    u[t * l + b] += (0..l).map(|a| u[(t - 1) * l + a] * ahead(t, a, b)).sum::<f64>();
+                }
+            }
+        }
+        for t in (0..n).rev() {
+            v[t * l + gold[t] as usize] = omega[t];
+            for a in 0..l {
+                if t + 1 < n {
+                    v[t * l + a] += (0..l).map(|b| v[(t + 1) * l + b] * behind(t + 1, a, b)).sum::<f64>();
+                }
+            }
+        }
+        for t in 0..n {
+            for y in 0..l {
+                let at = t * l + y;
+                let own = if gold[t] as usize == y { omega[t] } else { 0.0 };
+                self.residual[at] = total * self.trellis.node_marginal(at) - (u[at] + v[at] - own);
+            }
+            for pair in 0..if t > 0 { l * l } else { 0 } {
+                let (a, b) = (pair / l, pair % l);
+                let given = u[(t - 1) * l + a] * ahead(t, a, b) + v[t * l + b] * behind(t, a, b);
+                self.pairs[t * l * l + pair] = total * self.trellis.pair_marginal(&scores, t, a, b) - given;
+            }
+        }
+        (value, worst)
+    }
+
+    /// Residuals into the gradient.
+    unsafe fn emit<S: Simd>(
+        &mut self,
+        setting: &Setting<'_>,
+        batch: &Batch,
+        lane: usize,
+        begin: usize,
+        sink: &mut Sink<'_, '_>,
+    ) {
+        let l = setting.layout.labels;
+        let positions = batch.lengths[lane] as usize;
+        for t in 1..positions {
+            let block = &self.pairs[t * l * l..(t + 1) * l * l];
+            for (sum, r) in sink.edges.iter_mut().zip(block) {
+                *sum += r;
+            }
+            if setting.data.has_edge_attributes() {
+                for (a, value) in setting.data.edge.row(begin + t) {
+                    let (first, pairs) = setting.layout.pairs(a);
+                    for (i, &pair) in pairs.iter().enumerate() {
+                        sink.pairs[first + i - setting.layout.pair_at()] += block[pair as usize] * f64::from(value);
+                    }
+                }
+            }
+        }
+        let mut slot = batch.slot + lane;
+        for t in 0..positions {
+            for y in 0..l {
+                sink.tile.0[y / WIDTH][lane].0[y % WIDTH] = self.residual[t * l + y] as f32;
+            }
+            setting.nodes.spread_slot::<S>(slot, 0.0, lane, sink.gradient, sink.cells, sink.tile);
+            slot += batch.active(t);
+        }
+    }
+}
+
+/// Node scores [T, L], boundaries included, and edge scores ([L, L], or [T, L, L] with edge attributes) of a sentence.
+pub fn score_sentence(
+    data: &Dataset,
+    layout: &Layout,
+    w: &[f64],
+    edge_scores: &[f64],
+    sentence: u32,
+    node: &mut Vec<f64>,
+    edge: &mut Vec<f64>,
+) {
+    let l = layout.labels;
+    let (begin, end) = (data.sentences[sentence as usize], data.sentences[sentence as usize + 1]);
+    node.clear();
+    node.resize((end - begin) * l, 0.0);
+    edge.clear();
+    edge.extend_from_slice(edge_scores);
+    for t in begin..end {
+        let row = &mut node[(t - begin) * l..(t - begin + 1) * l];
+        for (a, value) in data.node.row(t) {
+            let (first, labels) = layout.node(a);
+            for (i, &y) in labels.iter().enumerate() {
+                row[y as usize] += w[first + i] * f64::from(value);
+            }
+        }
+    }
+    if begin < end {
+        let (start, stop) = layout.boundary_scores(w);
+        let last = node.len() - l;
+        for y in 0..l {
+            node[y] += start[y];
+            node[last + y] += stop[y];
+        }
+    }
+    if data.has_edge_attributes() {
+        for t in begin + 1..end {
+            let at = edge.len();
+            edge.extend_from_slice(edge_scores);
+            for (a, value) in data.edge.row(t) {
+                let (first, pairs) = layout.pairs(a);
+                for (i, &pair) in pairs.iter().enumerate() {
+                    edge[at + pair as usize] += w[first + i] * f64::from(value);
+                }
+            }
+        }
+    }
+}
