@@ -1,0 +1,75 @@
+"""The model file is what docs/model-file.md says, read here with the standard library and NumPy alone."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+
+TYPES = {"u8": "u1", "u16": "<u2", "u32": "<u4", "u64": "<u8", "f32": "<f4", "f64": "<f8"}
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+    """Header and arrays by the page's tables."""
+    data = path.read_bytes()
+    magic, version, crc, size, count = struct.unpack_from("<8sIIQQ", data)
+    assert (magic, version) == (b"tagwise\n", 1)
+    assert crc == zlib.crc32(data[16:], zlib.crc32(data[:12]))
+    arrays = {}
+    for i in range(count):
+        name, kind, offset, length = struct.unpack_from("<24s8sQQ", data, 32 + size + 48 * i)
+        assert offset % 64 == 0
+        arrays[name.rstrip(b"\0").decode()] = np.frombuffer(
+            data, TYPES[kind.rstrip(b"\0").decode()], length, offset
+        )
+    return json.loads(data[32 : 32 + size]), arrays
+
+
+@pytest.fixture(scope="module")
+def tagger() -> tw.Tagger:
+    return tw.CRF(features="S2", max_iter=8).fit(tw.load_corpus("wnut17-ner")[0][:100])
+
+
+def test_the_page_tells_how_to_read_a_model(tagger: tw.Tagger, tmp_path: Path) -> None:
+    path = tmp_path / "m.tagwise"
+    tagger.save(path)
+    header, arrays = read(path)
+    assert header["labels"] == list(tagger.classes_)
+    assert header["meta"]["params"]["features"] == "S2"
+    assert len(arrays["weights"]) == tagger.n_features_
+    ends = arrays["vocab.end"].tolist()
+    text = arrays["vocab.text"].tobytes()
+    texts = [text[a:b].decode() for a, b in zip([0, *ends], ends)]
+    assert len(texts) == header["n_attributes"]
+    # Strongest features, once more by hand.
+    for label, found in tagger.explain(top=3).labels.items():
+        y = header["labels"].index(label)
+        mine = np.flatnonzero(arrays["node_label"] == y)
+        best = mine[np.argsort(-np.abs(arrays["weights"][mine]), kind="stable")][:3]
+        owners = np.searchsorted(arrays["node_ptr"], best, side="right") - 1
+        weights = arrays["weights"][best].tolist()
+        assert [w for _, w in found] == pytest.approx(weights)
+        assert {a for a, _ in found} <= set(texts)
+        assert {texts[a] for a in owners} <= set(texts)
+
+
+def test_every_damaged_or_short_file_is_refused(tagger: tw.Tagger, tmp_path: Path) -> None:
+    path = tmp_path / "m.tagwise"
+    tagger.save(path)
+    whole = path.read_bytes()
+    broken = tmp_path / "broken.tagwise"
+    for cut in (0, 1, 8, 31, 32, 100, len(whole) // 2, len(whole) - 1):
+        broken.write_bytes(whole[:cut])
+        with pytest.raises((tw.ModelFileError, OSError), match=r"broken\.tagwise"):
+            tw.load(broken)
+    for place in range(0, len(whole), max(1, len(whole) // 97)):
+        broken.write_bytes(whole[:place] + bytes([whole[place] ^ 0x40]) + whole[place + 1 :])
+        with pytest.raises(tw.ModelFileError, match=r"broken\.tagwise"):
+            tw.load(broken)
