@@ -28,10 +28,13 @@ from tagwise.errors import ParameterError
 if TYPE_CHECKING:
     from rich.table import Table
 
-# Which estimator a short name stands for, and what it settles.
+# Which estimator a short name stands for, and what it settles; usable where the learner declares such values.
 NAMES: dict[str, tuple[str, dict[str, Any]]] = {
     "crf": ("crf", {}),
     "crf-l1": ("crf", {"l1": 0.1, "l2": 0.0}),
+    "crf-exp": ("crf", {"loss": "exp"}),
+    "crf-pointwise-log": ("crf", {"loss": "pointwise_log"}),
+    "crf-pointwise-exp": ("crf", {"loss": "pointwise_exp"}),
 }
 
 CorpusSpec = Union[str, "Mapping[str, str | tuple[Corpus, Corpus]]", "Sequence[str]", "tuple[Corpus, Corpus]"]
@@ -173,14 +176,29 @@ class Comparison(Sequence[Row]):
         return "\n".join(lines) + "\n"
 
 
+def learner_names() -> list[str]:
+    """Every name that stands for a learner."""
+    from tagwise.estimators import LEARNERS
+
+    def declared(learner: str, settled: Mapping[str, Any]) -> bool:
+        params = {param.name: param for param in LEARNERS[learner].PARAMS} if learner in LEARNERS else {}
+        try:
+            return learner in LEARNERS and all(
+                params[key].check(value) == value for key, value in settled.items()
+            )
+        except (KeyError, ParameterError):
+            return False
+
+    return sorted({*LEARNERS, *(name for name, entry in NAMES.items() if declared(*entry))})
+
+
 def check_learner(name: str) -> tuple[Any, dict[str, Any]]:
     """The estimator class a short name stands for, and the parameters it settles."""
     from tagwise.estimators import LEARNERS
 
+    if name not in (known := learner_names()):
+        raise ParameterError(f"there is no learner {name!r}. Use one of: {', '.join(known)}.")
     learner, preset = NAMES.get(name, (name, {}))
-    if learner not in LEARNERS:
-        known = ", ".join(sorted({*LEARNERS, *NAMES}))
-        raise ParameterError(f"there is no learner {name!r}. Use one of: {known}.")
     return LEARNERS[learner], preset
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tagwise as tw
-from tagwise.compare import NAMES, PRESETS, draw, plan
+from tagwise.compare import NAMES, PRESETS, draw, learner_names, make, plan
 from tagwise.errors import ParameterError
 from tagwise.estimators import LEARNERS
 
@@ -62,9 +62,9 @@ def test_an_unknown_learner_names_those_there_are(small: tuple[tw.Corpus, tw.Cor
 
 
 def test_every_name_stands_for_a_learner_that_can_be_made() -> None:
-    for name, (learner, params) in NAMES.items():
-        assert learner in LEARNERS, name
-        LEARNERS[learner](**params)
+    assert set(LEARNERS) <= set(learner_names()) <= {*LEARNERS, *NAMES}
+    for name in learner_names():
+        assert make(name).checked()
     for preset in PRESETS.values():
         assert plan(preset.learners, preset.corpora, preset.features)
         assert set(preset.limits) <= set(preset.corpora)
