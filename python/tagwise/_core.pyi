@@ -65,6 +65,8 @@ class Dataset:
         """Node attributes in CSR form: row pointers [tokens + 1], ids, values (empty: all are 1)."""
     def edge(self) -> Csr:
         """Edge attributes in CSR form; no rows where there are none."""
+    def cut(self, most: int) -> tuple[Dataset, NDArray[np.uint32]]:
+        """Sentences of more than `most` tokens cut into pieces of similar length, and the sentence of each piece."""
     def with_gold(self, gold: NDArray[np.uint16]) -> Dataset:
         """The same sentences with these gold labels ([tokens]; NO_LABEL marks an unknown one)."""
 

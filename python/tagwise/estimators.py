@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -68,6 +68,9 @@ STOPPING = (
         "with a dev set: iterations without a better dev score; 0 never stops",
     ),
 )
+
+LOSSES = ("log", "exp", "pointwise_log", "pointwise_exp")
+COST_HELP = "cost of a wrong label inside log Z (softmax-margin, log loss); by right label, or one for all"
 
 #: Parameters that do not change the model and so do not go into its file.
 TRANSIENT = ("n_jobs", "verbose")
@@ -188,7 +191,9 @@ class Tagger:
         if dev is not None:
             dev_score = _dev_scorer(model, recipe, vocabulary, dev, _labels_of(dev, dev_y), params["n_jobs"])
         watchers = [*callbacks, _log] if params["verbose"] else list(callbacks)
-        result = self._train(data, layout, start, weights, params, n_jobs, dev_score, watchers)
+        result = self._train(
+            data, layout, start, weights, {**params, "labels": labels}, n_jobs, dev_score, watchers
+        )
         self.history_ = result.history
         self.objective_ = result.objective
         self.stopped_ = result.reason
@@ -281,13 +286,20 @@ class Tagger:
 class CRF(Tagger):
     """Conditional random field (Lafferty, McCallum and Pereira 2001), trained on the whole corpus at once.
 
-    minimise  sum_i w_i (log Z(x_i) - H(x_i, y_i)) + l2 ||w||^2 + l1 ||w||_1
+    minimise  sum_i w_i loss(x_i, y_i) + l2 ||w||^2 + l1 ||w||_1
+
+    with one of the four losses of Altun, Johnson and Hofmann (2003): with l_i = -log P(y_i | x_i),
+
+    log            l_i
+    exp            e^{l_i} - 1
+    pointwise_log  -sum_t log P(y_it | x_i)
+    pointwise_exp  sum_t 1 / P(y_it | x_i)
     """
 
     name = "crf"
     PARAMS = (
         FEATURES,
-        Param("loss", "log", Choice(("log",)), "loss of a sentence: log is -log P(y | x)"),
+        Param("loss", "log", Choice(LOSSES), "loss of a sentence"),
         Param(
             "l1",
             0.0,
@@ -295,7 +307,21 @@ class CRF(Tagger):
             "strength of ||w||_1, added to the sum over sentences; gives sparse models",
         ),
         Param("l2", 1.0, Number(0.0), "strength of ||w||^2, added to the sum over sentences"),
+        Param(
+            "sigma",
+            None,
+            Number(0.0, optional=True, open_low=True),
+            "Gaussian prior's deviation: l2 = 1 / (2 sigma^2)",
+        ),
         Param("optimizer", "auto", Choice(("auto", *OPTIMIZERS)), "auto: lbfgs, or owlqn where l1 > 0"),
+        Param("cost", None, Anything("number, or mapping of label -> number"), COST_HELP),
+        Param("pi", 1.0, Number(0.0, 1.0, open_low=True), "weight pi^T of a sentence of T tokens"),
+        Param(
+            "max_length",
+            None,
+            Number(1, integer=True, optional=True),
+            "cut longer sentences into pieces for training",
+        ),
         *STOPPING,
         *COMMON,
     )
@@ -311,19 +337,52 @@ class CRF(Tagger):
         dev_score: Callable[[Vector], float] | None,
         callbacks: list[Callback],
     ) -> Result:
-        objective = _core.Objective(data, layout, sample_weight=sample_weight)
+        if params["max_length"] is not None:
+            data, piece_of = data.cut(params["max_length"])
+            sample_weight = None if sample_weight is None else sample_weight[piece_of]
+        if params["pi"] < 1.0:
+            weight = params["pi"] ** np.diff(data.offsets.astype(np.int64)).astype(np.float64)
+            sample_weight = weight if sample_weight is None else sample_weight * weight
+        objective = _core.Objective(
+            data,
+            layout,
+            loss=params["loss"],
+            sample_weight=sample_weight,
+            cost=_cost_matrix(params["cost"], params["labels"], params["loss"]),
+        )
         stopping = Stopping(params["max_iter"], params["tol"], params["window"], params["patience"])
+        sigma = params["sigma"]
         return gradient.train(
             objective,
             start,
             stopping,
+            loss=params["loss"],
             optimizer=params["optimizer"],
             l1=params["l1"],
-            l2=params["l2"],
+            l2=params["l2"] if sigma is None else 1.0 / (2.0 * sigma * sigma),
             n_jobs=n_jobs,
             dev_score=dev_score,
             callbacks=callbacks,
         )
+
+
+def _cost_matrix(cost: Any, labels: Sequence[str], loss: str) -> NDArray[np.float64] | None:
+    """Cost [L, L] of every label where the row's label is right: a number for all, or one a right label."""
+    if cost is None:
+        return None
+    if loss != "log":
+        raise ParameterError(f"cost={cost!r} goes with loss='log' alone; leave it out for loss={loss!r}")
+    wanted = cost if isinstance(cost, Mapping) else dict.fromkeys(labels, cost)
+    unknown = [label for label in wanted if label not in labels]
+    if unknown:
+        raise ParameterError(f"cost: there is no label {unknown[0]!r}; there are: {' '.join(labels)}")
+    try:
+        rows = np.array([float(wanted.get(label, 0.0)) for label in labels])
+    except (TypeError, ValueError):
+        raise ParameterError(f"cost={cost!r}: expected a number, or a mapping of label -> number") from None
+    matrix: NDArray[np.float64] = np.repeat(rows[:, None], len(labels), axis=1)
+    np.fill_diagonal(matrix, 0.0)
+    return matrix
 
 
 #: Every learner by its name on the command line.

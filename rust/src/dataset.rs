@@ -120,6 +120,21 @@ impl Dataset {
         self.sentences.push(self.node.rows());
     }
 
+    /// The same tokens with every sentence of more than `most` tokens cut into pieces of similar length, and the
+    /// sentence that each piece comes from.
+    pub fn cut(&self, most: usize) -> (Dataset, Vec<u32>) {
+        let (mut sentences, mut from) = (vec![0], Vec::new());
+        for (i, s) in self.sentences.windows(2).enumerate() {
+            let length = s[1] - s[0];
+            let pieces = length.div_ceil(most.max(1)).max(1);
+            for piece in 1..=pieces {
+                sentences.push(s[0] + length * piece / pieces);
+                from.push(i as u32);
+            }
+        }
+        (Dataset { sentences, ..self.clone() }, from)
+    }
+
     /// Attach gold labels: one id a token, `NO_LABEL` where it is unknown.
     pub fn set_gold(&mut self, gold: Vec<u16>) -> Result<()> {
         if gold.len() != self.tokens() {

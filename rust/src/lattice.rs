@@ -323,6 +323,11 @@ impl Nodes {
         }
     }
 
+    /// Whether a token is spread more than once an evaluation, so that its cells add up from zero.
+    pub fn adds_cells(&self) -> bool {
+        !self.partial.of.is_empty()
+    }
+
     /// The transpose of `fill`: marginals `p` of one position ([L padded], already weighted) minus the gold labels, into
     /// the gradient rows and cells.
     #[inline(always)]
@@ -367,7 +372,8 @@ impl Nodes {
             let value = if self.rare_values.is_empty() { 1.0 } else { self.rare_values[at] };
             let r = tile.0.get_unchecked(f.label as usize / WIDTH)[lane].0[f.label as usize % WIDTH];
             // A cell belongs to one occurrence at one token, and a token to one chunk.
-            cells.set(f.cell as usize, r * value);
+            let before = if self.adds_cells() { cells.get(f.cell as usize) } else { 0.0 };
+            cells.set(f.cell as usize, before + r * value);
         }
         let range = self.row_ptr[s]..self.row_ptr[s + 1];
         let ids = &self.rows[range.clone()];

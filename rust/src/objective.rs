@@ -150,6 +150,9 @@ impl Objective {
         let lanes = self.nodes.n_rows() * self.nodes.width;
         memory.rows.resize(lanes, Lane::ZERO);
         memory.cells.resize(self.nodes.n_cells(), 0.0);
+        if self.nodes.adds_cells() {
+            memory.cells.fill(0.0);
+        }
         memory.gradients.resize_with(self.plan.chunks.len(), Vec::new);
         memory.rare.resize(self.nodes.rare_features.len(), 0.0);
         self.nodes.fill_rows(w, &mut memory.rows);

@@ -77,6 +77,7 @@ class Result:
     reason: str
     best_iteration: int
     objective: float
+    warmup: int = 0  # iterations spent before the history begins
 
 
 def converged(values: Sequence[float], tol: float, window: int) -> bool:

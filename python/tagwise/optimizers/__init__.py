@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tagwise.optimizers.base import Objective, Step
+from tagwise.optimizers.cg import conjugate_gradient
 from tagwise.optimizers.lbfgs import lbfgs
 from tagwise.optimizers.owlqn import owlqn
 
@@ -25,7 +26,8 @@ class Optimizer:
 
 OPTIMIZERS: dict[str, Optimizer] = {
     "lbfgs": Optimizer("lbfgs", lbfgs, False, "limited-memory BFGS with a strong Wolfe line search"),
+    "cg": Optimizer("cg", conjugate_gradient, False, "nonlinear conjugate gradient, as in the papers"),
     "owlqn": Optimizer("owlqn", owlqn, True, "orthant-wise limited-memory quasi-Newton, for L1"),
 }
 
-__all__ = ["OPTIMIZERS", "Objective", "Optimizer", "Step", "lbfgs", "owlqn"]
+__all__ = ["OPTIMIZERS", "Objective", "Optimizer", "Step", "conjugate_gradient", "lbfgs", "owlqn"]

@@ -11,16 +11,18 @@ from tagwise._core import History, add_scaled, dot
 from tagwise.optimizers.base import Objective, Step, Vector
 
 SUFFICIENT = 1e-4  # decrease: f(a) <= f(0) + SUFFICIENT a f'(0)
-CURVATURE = 0.9  # |f'(a)| <= CURVATURE |f'(0)|
+CURVATURE = 0.9  # |f'(a)| <= CURVATURE |f'(0)|; smaller where directions must be conjugate
 MOST_TRIALS = 25
 
 
 class LineSearch:
     """phi(a) = f(w + a d) and its derivative, with the trial point and its gradient kept in two buffers."""
 
-    def __init__(self, objective: Objective, n: int, n_jobs: int) -> None:
+    def __init__(self, objective: Objective, n: int, n_jobs: int, curvature: float = CURVATURE) -> None:
         self.objective = objective
         self.n_jobs = n_jobs
+        self.curvature = curvature
+        self.step = 0.0  # of the last success
         self.w = np.empty(n)
         self.gradient = np.empty(n)
         self.evaluations = 0
@@ -44,13 +46,16 @@ class LineSearch:
         high = math.inf
         high_value = high_slope = math.inf
         step = first
-        noise = 1e-9 * abs(value)
+        noise = 1e-7 * abs(value)
         for _ in range(MOST_TRIALS):
             here, here_slope = self.at(w, direction, step)
             decreased = here <= value + SUFFICIENT * step * slope
-            flat = abs(here_slope) <= -CURVATURE * slope
-            almost = here <= value + noise and (2 * SUFFICIENT - 1) * slope >= here_slope >= CURVATURE * slope
+            flat = abs(here_slope) <= -self.curvature * slope
+            almost = (
+                here <= value + noise and (2 * SUFFICIENT - 1) * slope >= here_slope >= self.curvature * slope
+            )
             if (decreased and flat) or almost:
+                self.step = step
                 return here
             if not decreased or (here >= low_value and low > 0.0):
                 high, high_value, high_slope = step, here, here_slope

@@ -194,6 +194,12 @@ impl PyDataset {
         csr(py, &self.inner.edge)
     }
 
+    /// Sentences of more than `most` tokens cut into pieces of similar length, and the sentence of each piece.
+    fn cut<'py>(&self, py: Python<'py>, most: usize) -> (PyDataset, Array<'py, u32>) {
+        let (data, from) = py.detach(|| self.inner.cut(most));
+        (PyDataset { inner: data.into() }, PyArray1::from_vec(py, from))
+    }
+
     /// The same sentences with these gold labels ([tokens]; 65535 marks an unknown one).
     fn with_gold(&self, gold: PyReadonlyArray1<'_, u16>) -> PyResult<PyDataset> {
         let mut inner = Dataset::clone(&self.inner);

@@ -1,0 +1,56 @@
+"""Nonlinear conjugate gradient (Polak and Ribiere 1969, restarted where their beta is negative: Powell 1984)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from tagwise._core import dot
+from tagwise.optimizers.base import Objective, Step, Vector
+from tagwise.optimizers.lbfgs import LineSearch
+
+
+def conjugate_gradient(objective: Objective, w: Vector, *, n_jobs: int = 0) -> Iterator[Step]:
+    """Minimise from w. Ends by itself only where no step decreases the objective.
+
+    Args:
+        objective: value and gradient at a point.
+        w: where to start.
+        n_jobs: threads for vector arithmetic, 0 for all cores; results do not depend on it.
+    """
+    w = np.array(w, dtype=np.float64)
+    gradient = np.empty_like(w)
+    search = LineSearch(objective, len(w), n_jobs, curvature=0.1)
+    value = objective(w, gradient)
+    search.evaluations += 1
+    square = dot(gradient, gradient, n_jobs)
+    direction = -gradient
+    slope, restarted = -square, True
+    step = min(1.0, 1.0 / math.sqrt(square)) if square else 1.0
+    yield Step(w, value, math.sqrt(square), search.evaluations)
+    while square > 0.0:
+        found = search.run(w, value, direction, slope, step)
+        if found is None:
+            if restarted:
+                return
+            np.negative(gradient, out=direction)
+            slope, restarted, step = -square, True, min(1.0, 1.0 / math.sqrt(square))
+            continue
+        new_square = dot(search.gradient, search.gradient, n_jobs)
+        beta = max(0.0, (new_square - dot(search.gradient, gradient, n_jobs)) / square)
+        w, search.w = search.w, w
+        gradient, search.gradient = search.gradient, gradient
+        value, square = found, new_square
+        taken, old_slope = search.step, slope
+        direction *= beta
+        direction -= gradient
+        slope = dot(gradient, direction, n_jobs)
+        restarted = beta == 0.0
+        if not slope < 0.0:
+            np.negative(gradient, out=direction)
+            slope, restarted = -square, True
+        # The change of the last step, carried over to the new direction (Nocedal and Wright 2006, eq. 3.60).
+        step = min(10.0 * taken, taken * old_slope / slope)
+        yield Step(w, value, math.sqrt(square), search.evaluations)

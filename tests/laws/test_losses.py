@@ -1,0 +1,184 @@
+"""The four losses of the native objective against the slow twins: values, gradients, bounds, extremes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tagwise import _core
+
+from .reference import chain, losses
+from .test_engine import Corpus, random_corpus
+
+TWINS = {
+    "log": losses.log_loss,
+    "exp": losses.exp_loss,
+    "pointwise_log": losses.pointwise_log_loss,
+    "pointwise_exp": losses.pointwise_exp_loss,
+}
+
+
+def twin(c: Corpus, w: np.ndarray, name: str, weight: np.ndarray) -> tuple[float, np.ndarray]:
+    total, gradient = 0.0, np.zeros(len(c.layout))
+    for i, (s, y) in enumerate(zip(c.scores(w), c.gold)):
+        value, g = TWINS[name](s, y, float(weight[i]))
+        total += value
+        gradient += c.pull_back(i, g)
+    return total, gradient
+
+
+def close(value: float, gradient: np.ndarray, slow: float, slow_gradient: np.ndarray) -> None:
+    assert value == pytest.approx(slow, rel=1e-5, abs=1e-3)
+    scale = max(1.0, float(np.abs(slow_gradient).max()))
+    np.testing.assert_allclose(gradient, slow_gradient, atol=3e-5 * scale)
+
+
+@pytest.mark.parametrize("name", TWINS)
+@pytest.mark.parametrize("labels", [1, 2, 3, 9, 22])
+@pytest.mark.parametrize("size", [0.0, 0.5, 2.0])
+def test_values_and_gradients(name: str, labels: int, size: float) -> None:
+    c = random_corpus(labels, labels, n=40, longest=5)
+    rng = np.random.default_rng(3)
+    weight = rng.uniform(0.2, 2, len(c.X))
+    w = size * rng.standard_normal(len(c.layout))
+    gradient = np.empty_like(w)
+    value = _core.Objective(c.data, c.layout, loss=name, sample_weight=weight).evaluate(w, gradient)
+    close(value, gradient, *twin(c, w, name, weight))
+
+
+@pytest.mark.parametrize("name", TWINS)
+@pytest.mark.parametrize("edge_attributes", [False, True])
+def test_real_values_and_edge_attributes(name: str, edge_attributes: bool) -> None:
+    c = random_corpus(5, 4, n=25, longest=5, valued=True, edge_attributes=edge_attributes)
+    w = 0.7 * np.random.default_rng(9).standard_normal(len(c.layout))
+    gradient = np.empty_like(w)
+    value = _core.Objective(c.data, c.layout, loss=name).evaluate(w, gradient)
+    close(value, gradient, *twin(c, w, name, np.ones(len(c.X))))
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_the_double_precision_path_agrees(name: str) -> None:
+    """Edges of a wide range send every sentence to the log-space path; it must mean the same."""
+    c = random_corpus(8, 4, n=20, longest=4)
+    w = np.random.default_rng(2).standard_normal(len(c.layout))
+    at = c.layout.n_node
+    w[at] = -45.0
+    gradient = np.empty_like(w)
+    value = _core.Objective(c.data, c.layout, loss=name).evaluate(w, gradient)
+    slow, slow_gradient = twin(c, w, name, np.ones(len(c.X)))
+    assert value == pytest.approx(slow, rel=1e-6)
+    np.testing.assert_allclose(gradient, slow_gradient, rtol=1e-5, atol=1e-6 * np.abs(slow_gradient).max())
+
+
+def test_one_token_sentences_make_the_losses_meet() -> None:
+    """T = 1: F1 = F3 and F2 = F4 - T."""
+    c = random_corpus(1, 5, n=30, longest=1)
+    w = np.random.default_rng(4).standard_normal(len(c.layout))
+    value = {}
+    for name in TWINS:
+        gradient = np.empty_like(w)
+        value[name] = (_core.Objective(c.data, c.layout, loss=name).evaluate(w, gradient), gradient)
+    assert value["log"][0] == pytest.approx(value["pointwise_log"][0], rel=1e-5)
+    assert value["exp"][0] == pytest.approx(value["pointwise_exp"][0] - c.data.n_tokens, rel=1e-5)
+    np.testing.assert_allclose(value["log"][1], value["pointwise_log"][1], atol=1e-4)
+    np.testing.assert_allclose(value["exp"][1], value["pointwise_exp"][1], atol=1e-3)
+
+
+def test_log_domain_of_the_exponential_loss() -> None:
+    """log sum_i w_i e^{l_i}, and its gradient, from weights at which e^l is out of reach."""
+    c = random_corpus(11, 9, n=20, longest=400)
+    rng = np.random.default_rng(0)
+    weight = rng.uniform(0.5, 2, len(c.X))
+    objective = _core.Objective(c.data, c.layout, loss="exp", sample_weight=weight)
+    w = 0.3 * rng.standard_normal(len(c.layout))
+    gradient = np.empty_like(w)
+    value, largest = objective.value(w, gradient, 0, True)
+    parts = [
+        (np.log(weight[i]) + losses.minus_log_p(s, y)) for i, (s, y) in enumerate(zip(c.scores(w), c.gold))
+    ]
+    assert largest == pytest.approx(max(parts), rel=1e-5)
+    assert value == pytest.approx(np.logaddexp.reduce(parts), rel=1e-5)
+    slow = np.zeros_like(w)
+    for i, (s, y) in enumerate(zip(c.scores(w), c.gold)):
+        slow += c.pull_back(i, losses.log_loss(s, y, float(np.exp(parts[i] - np.logaddexp.reduce(parts))))[1])
+    np.testing.assert_allclose(gradient, slow, atol=2e-3)
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_a_long_sentence_from_zero_weights_stays_finite(name: str) -> None:
+    """1,000 tokens and 50 labels."""
+    rng = np.random.default_rng(0)
+    X = [[[f"w{rng.integers(200)}"] for _ in range(T)] for T in (1000, 3)]
+    vocabulary = _core.Vocabulary()
+    data = _core.encode_attributes(vocabulary, X)
+    data = data.with_gold(rng.permutation(np.arange(data.n_tokens) % 50).astype(np.uint16))
+    layout = _core.Layout.build(data, len(vocabulary), 50)
+    objective = _core.Objective(data, layout, loss=name)
+    w, gradient = np.zeros(len(layout)), np.empty(len(layout))
+    value, _ = objective.value(w, gradient, 0, True)
+    assert np.isfinite(value)
+    assert np.isfinite(gradient).all()
+
+
+def test_softmax_margin() -> None:
+    """log Z with a cost added to every wrong label's score (Gimpel and Smith 2010)."""
+    c = random_corpus(3, 4, n=20, longest=5)
+    rng = np.random.default_rng(6)
+    cost = rng.uniform(0, 2, (4, 4))
+    np.fill_diagonal(cost, 0.0)
+    w = rng.standard_normal(len(c.layout))
+    gradient = np.empty_like(w)
+    value = _core.Objective(c.data, c.layout, cost=cost).evaluate(w, gradient)
+    total, slow = 0.0, np.zeros_like(w)
+    for i, (s, y) in enumerate(zip(c.scores(w), c.gold)):
+        augmented = s._replace(node=s.node + cost[list(y)])
+        v, g = losses.log_loss(augmented, y)
+        total += v
+        slow += c.pull_back(i, g)
+    close(value, gradient, total, slow)
+
+
+@pytest.mark.parametrize("labels", [2, 5])
+def test_partial_labels(labels: int) -> None:
+    """log Z - log Z under the known labels; with every label known it is the log loss."""
+    c = random_corpus(13, labels, n=40, longest=6)
+    rng = np.random.default_rng(7)
+    sets = [rng.random((len(y), labels)) < 0.5 for y in c.gold]
+    for allowed, y in zip(sets, c.gold):
+        allowed[np.arange(len(y)), list(y)] = True
+    flat = np.concatenate(sets)
+    support = (np.ascontiguousarray(flat), np.arange(len(flat), dtype=np.uint32))
+    w = rng.standard_normal(len(c.layout))
+    gradient = np.empty_like(w)
+    weight = rng.uniform(0.5, 2, len(c.X))
+    value = _core.Objective(c.data, c.layout, partial=support, sample_weight=weight).evaluate(w, gradient)
+    total, slow = 0.0, np.zeros_like(w)
+    for i, s in enumerate(c.scores(w)):
+        v, g = losses.partial_log_loss(s, sets[i], float(weight[i]))
+        total += v
+        slow += c.pull_back(i, g)
+    close(value, gradient, total, slow)
+    whole = (np.eye(labels, dtype=np.bool_), c.data.gold.astype(np.uint32))
+    known, plain = np.empty_like(w), np.empty_like(w)
+    assert _core.Objective(c.data, c.layout, partial=whole).evaluate(w, known) == pytest.approx(
+        _core.Objective(c.data, c.layout).evaluate(w, plain), rel=1e-5
+    )
+    np.testing.assert_allclose(known, plain, atol=1e-3)
+
+
+def test_bounds() -> None:
+    """F1 >= log 2 * zero-one risk, F3 >= log 2 * Hamming errors of pointwise decoding, F2 >= rank loss."""
+    c = random_corpus(21, 3, n=60, longest=4)
+    w = np.random.default_rng(8).standard_normal(len(c.layout))
+    gradient = np.empty_like(w)
+    value = {name: _core.Objective(c.data, c.layout, loss=name).evaluate(w, gradient) for name in TWINS}
+    wrong = hamming = rank = 0
+    for s, y in zip(c.scores(w), c.gold):
+        wrong += chain.viterbi(s) != tuple(y)
+        hamming += sum(a != b for a, b in zip(chain.pointwise(s), y))
+        best = chain.kbest(s, 3 ** len(y))
+        mine = chain.score(s, y)
+        rank += sum(score >= mine for score, path in best if tuple(path) != tuple(y))
+    assert value["log"] >= np.log(2) * wrong
+    assert value["pointwise_log"] >= np.log(2) * hamming
+    assert value["exp"] >= rank - 1e-6
