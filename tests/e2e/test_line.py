@@ -39,10 +39,9 @@ def test_richer_features_tag_better() -> None:
 
 def test_a_model_file_does_not_depend_on_threads(tmp_path: Path) -> None:
     train, _, _ = tw.load_corpus("wnut17-ner")
-    files = []
+    files = set()
     for jobs in (1, 2, 4):
         path = tmp_path / f"{jobs}.tagwise"
         tw.CRF(features="S2", max_iter=8, n_jobs=jobs).fit(train[:200]).save(path)
-        tagger = tw.load(path)
-        files.append((tagger.objective_, tagger.explain(top=50).labels))
-    assert files[0] == files[1] == files[2]
+        files.add(path.read_bytes())
+    assert len(files) == 1
