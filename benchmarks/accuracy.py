@@ -8,7 +8,7 @@ from . import ours
 from .harness import Context, Result
 from .workloads import NoData, workload
 
-GRID = (0.03, 0.1, 0.3, 1.0)
+GRID = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 QUICK_GRID = (0.1,)
 # python-crfsuite with c2 = 0.1: testa, testb
 SPANISH = {"S1": (61.1, 68.0), "S2": (71.3, 75.2), "S3": (73.7, 77.7)}

@@ -47,6 +47,7 @@ class Evaluation:
         layout = _core.Layout.build(data, len(vocabulary), len(ids), start_end=False)
         self.objective = _core.Objective(data, layout)
         self.size = len(layout)
+        self.edges = slice(layout.n_node, layout.n_node + layout.n_edge)  # transitions in the vector
         self.gradient = np.zeros(self.size)
 
     def __call__(self, w: NDArray[np.float64], n_jobs: int) -> float:

@@ -1,16 +1,43 @@
 """The native core."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "Dataset",
+    "History",
+    "Layout",
+    "MODEL_FORMAT",
+    "ModelFile",
+    "NO_LABEL",
+    "Objective",
+    "SIMD",
+    "Scorer",
+    "Template",
+    "Vocabulary",
+    "__version__",
+    "add_ridge",
+    "add_scaled",
+    "chain_log_partition",
+    "chain_marginals",
+    "chain_viterbi",
+    "dot",
+    "encode_attributes",
+    "encode_tokens",
+    "name_paths",
+    "prune",
+    "write_model",
+]
+
 __version__: str
 NO_LABEL: int
 
-Csr = tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float32]]
+_Csr: TypeAlias = tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float32]]
 
+@final
 class Vocabulary:
     """Attribute texts and their ids, in order of first occurrence."""
 
@@ -43,6 +70,7 @@ class Vocabulary:
     ) -> Vocabulary:
         """A vocabulary from its arrays: locked, or growing on where checks and counts are given."""
 
+@final
 class Dataset:
     """Sentences as flat arrays of attribute ids, with gold labels where known."""
 
@@ -61,15 +89,16 @@ class Dataset:
     @property
     def gold(self) -> NDArray[np.uint16]:
         """Gold label ids: [tokens], empty for an unlabelled dataset."""
-    def node(self) -> Csr:
+    def node(self) -> _Csr:
         """Node attributes in CSR form: row pointers [tokens + 1], ids, values (empty: all are 1)."""
-    def edge(self) -> Csr:
+    def edge(self) -> _Csr:
         """Edge attributes in CSR form; no rows where there are none."""
     def cut(self, most: int) -> tuple[Dataset, NDArray[np.uint32]]:
         """Sentences of more than `most` tokens cut into pieces of similar length, and the sentence of each piece."""
     def with_gold(self, gold: NDArray[np.uint16]) -> Dataset:
         """The same sentences with these gold labels ([tokens]; NO_LABEL marks an unknown one)."""
 
+@final
 class Template:
     """Compiled templates over named columns."""
 
@@ -107,8 +136,9 @@ def prune(vocab: Vocabulary, dataset: Dataset, min_count: int) -> Dataset:
 MODEL_FORMAT: int
 SIMD: str
 
-Support = tuple[NDArray[np.bool_], NDArray[np.uint32]]
+_Support: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.uint32]]
 
+@final
 class Layout:
     """Which features exist and where each lies in the weight vector."""
 
@@ -134,6 +164,7 @@ class Layout:
     @property
     def n_edge(self) -> int: ...
 
+@final
 class Objective:
     """Loss and gradient of a training set."""
 
@@ -145,8 +176,8 @@ class Objective:
         loss: str = "log",
         sample_weight: NDArray[np.float64] | None = None,
         forbidden: NDArray[np.uint32] | None = None,
-        allowed: Support | None = None,
-        partial: Support | None = None,
+        allowed: _Support | None = None,
+        partial: _Support | None = None,
         cost: NDArray[np.float64] | None = None,
     ) -> Objective: ...
     def evaluate(self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0) -> float:
@@ -163,6 +194,7 @@ class Objective:
         log_domain: log sum_i w_i e^{l_i} in place of the exponential loss.
         """
 
+@final
 class Scorer:
     """Features and weights, ready to label sentences."""
 
@@ -178,14 +210,15 @@ class Scorer:
     def edge_scores(self) -> NDArray[np.float64]:
         """Edge scores [L, L], -inf where forbidden."""
     def viterbi(
-        self, dataset: Dataset, *, allowed: Support | None = None, n_jobs: int = 0
+        self, dataset: Dataset, *, allowed: _Support | None = None, n_jobs: int = 0
     ) -> NDArray[np.uint16]:
         """Best path of each sentence, one label id a token: [tokens]."""
     def marginals(
-        self, dataset: Dataset, *, allowed: Support | None = None, n_jobs: int = 0
+        self, dataset: Dataset, *, allowed: _Support | None = None, n_jobs: int = 0
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """Marginals of each token, [tokens, L], and log Z of each sentence, [N]."""
 
+@final
 class ModelFile:
     """An open, verified model file."""
 
@@ -200,9 +233,7 @@ class ModelFile:
         """A copy of an array."""
     def vocabulary(self) -> Vocabulary:
         """The vocabulary, used in place."""
-    def scorer(
-        self, n_attributes: int, n_labels: int, forbidden: NDArray[np.uint32] | None = None
-    ) -> Scorer:
+    def scorer(self, n_attributes: int, n_labels: int, forbidden: NDArray[np.uint32] | None = None) -> Scorer:
         """The scorer, its arrays used in place."""
 
 def write_model(
@@ -210,9 +241,7 @@ def write_model(
 ) -> None:
     """Write a model: header, vocabulary, scorer, and further named arrays (float64 or uint32)."""
 
-def name_paths(
-    path: NDArray[np.uint16], offsets: NDArray[np.uint64], labels: list[str]
-) -> list[list[str]]:
+def name_paths(path: NDArray[np.uint16], offsets: NDArray[np.uint64], labels: list[str]) -> list[list[str]]:
     """Label ids of all tokens ([tokens]) as one list of labels a sentence; `offsets` [N + 1] are the dataset's."""
 
 def chain_marginals(
@@ -223,9 +252,7 @@ def chain_marginals(
 def chain_log_partition(node: NDArray[np.float64], edge: NDArray[np.float64]) -> float:
     """log Z alone."""
 
-def chain_viterbi(
-    node: NDArray[np.float64], edge: NDArray[np.float64]
-) -> tuple[float, NDArray[np.uint16]]:
+def chain_viterbi(node: NDArray[np.float64], edge: NDArray[np.float64]) -> tuple[float, NDArray[np.uint16]]:
     """Best path [T] and its score; ties go to the lower label."""
 
 def dot(a: NDArray[np.float64], b: NDArray[np.float64], n_jobs: int = 0) -> float:
@@ -239,6 +266,7 @@ def add_scaled(
 def add_ridge(w: NDArray[np.float64], c: float, gradient: NDArray[np.float64], n_jobs: int = 0) -> float:
     """Add 2 c w to the gradient; returns c ||w||^2."""
 
+@final
 class History:
     """Limited-memory inverse Hessian."""
 

@@ -1,4 +1,4 @@
-"""Typed errors. Each message says what was wrong (file, line, sentence, token, value), what was expected, what to do."""
+"""Typed errors. Each message says what was wrong (file, line, sentence, value), what was expected, what to do."""
 
 
 class TagwiseError(Exception):

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,7 +76,7 @@ class Model:
         data = self.encode(X, n_jobs)
         p, _ = self.scorer.marginals(data, allowed=self.support(data, allowed), n_jobs=n_jobs or 0)
         bounds = data.offsets.tolist()
-        return [p[begin:end] for begin, end in zip(bounds, bounds[1:])]
+        return [p[begin:end] for begin, end in pairwise(bounds)]
 
     def support(
         self, data: _core.Dataset, allowed: Allowed | None

@@ -41,7 +41,9 @@ class Number:
     def check(self, value: Any) -> Any:
         if value is None and self.optional:
             return None
-        if isinstance(value, bool) or (not isinstance(value, (int, float)) and not hasattr(value, "__float__")):
+        if isinstance(value, bool) or (
+            not isinstance(value, (int, float)) and not hasattr(value, "__float__")
+        ):
             raise ValueError(f"expected {self.describe()}")
         number = float(value)
         if self.integer:

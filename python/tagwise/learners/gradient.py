@@ -19,7 +19,6 @@ from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.optimizers import OPTIMIZERS, Optimizer, Step
 from tagwise.optimizers.base import Vector
 
-
 #: Largest l_i at which the exponential loss takes over from its logarithm, and beyond which it cannot.
 IN_RANGE, BEYOND = 20.0, 600.0
 

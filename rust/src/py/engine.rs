@@ -81,7 +81,7 @@ impl PyLayout {
     fn from_arrays(n_attributes: usize, n_labels: usize, arrays: &Bound<'_, PyDict>) -> PyResult<PyLayout> {
         fn take<'py, T: numpy::Element + Clone>(arrays: &Bound<'py, PyDict>, name: &str) -> PyResult<Vec<T>> {
             let item = arrays.get_item(name)?.ok_or_else(|| Error::Value(format!("array {name:?} is missing")))?;
-            Ok(item.extract::<PyReadonlyArray1<'py, T>>().map_err(PyErr::from)?.as_array().to_vec())
+            Ok(item.extract::<PyReadonlyArray1<'py, T>>()?.as_array().to_vec())
         }
         let layout = Layout {
             labels: n_labels,
