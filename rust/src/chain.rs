@@ -21,7 +21,7 @@
 use crate::simd::{Lane, Simd, WIDTH};
 
 /// Widest span of finite edge scores for which the scaled recursions are safe in float32.
-pub const MAX_RANGE: f32 = 40.0;
+pub const MAX_RANGE: f32 = 80.0;
 /// A scale under this flags the sentence.
 const TINY: f32 = 1e-30;
 /// Positions between two logarithms of the product of scales: TINY^9 is still a double.

@@ -3,9 +3,11 @@
 //! Two kinds of attributes, told apart by how often they occur:
 //! - *frequent* ones have a row of label weights (padded to whole lanes): adding a row is a few vector additions;
 //! - *rare* ones are a flat list of (feature, label) behind each token. Each of their occurrences has a *cell* of its own
-//!   for the gradient; the cells of one feature lie side by side and are summed when all tokens are done, so that
-//!   parallel threads never write to the same place and no order of addition depends on them.
+//!   for the gradient, written in the order of the tokens; the cells of one feature are summed when all tokens are done,
+//!   so that parallel threads never write to the same place and no order of addition depends on them.
 //!
+//! Tokens are worked through in *windows* of a few thousand. A window names the rows that it touches by small numbers of
+//! its own and works on copies of them, which fit into the second cache, where the rows of a corpus do not.
 //! Rows are folded (see `fold`): a row that always comes with another is added to it once an evaluation.
 //! Start and end features are two more rows, present at the first and the last token.
 
@@ -17,15 +19,24 @@ use crate::shared::Shared;
 use crate::simd::{Lane, Simd, WIDTH};
 use crate::weights::Layout;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// An attribute seen this often gets a row.
 const FREQUENT: u32 = 16;
+/// Tokens of a window.
+const WINDOW: usize = 4096;
+
+/// Some batches of a chunk and the rows that their tokens touch.
+#[derive(Clone, Debug)]
+pub struct Window {
+    pub batches: Range<usize>,
+    pub rows: Range<usize>, // into `Nodes::window_rows`
+}
 
 /// One feature of a rare attribute at one token; `run` counts the rare features.
 #[derive(Clone, Copy, Debug)]
 pub struct Rare {
     pub run: u32,
-    pub cell: u32,
     pub label: u16,
 }
 
@@ -50,9 +61,9 @@ impl Support {
 /// The tokens of a plan, slot by slot, as rows and rare features.
 pub struct Nodes {
     pub labels: usize,
-    pub width: usize,        // lanes of a row: L / 16 rounded up
-    pub row_ptr: Vec<usize>, // [slots + 1]
-    pub rows: Vec<u32>,
+    pub width: usize,         // lanes of a row: L / 16 rounded up
+    pub row_ptr: Vec<usize>,  // [slots + 1]
+    pub rows: Vec<u32>,       // numbered within the window
     pub row_values: Vec<f32>, // empty while all are 1
     pub rare_ptr: Vec<usize>, // [slots + 1]
     pub rare: Vec<Rare>,
@@ -60,9 +71,12 @@ pub struct Nodes {
     pub gold: Vec<u16>,             // [slots]
     pub row_features: Vec<u64>,     // [rows + 1] features of each row, into `row_index`
     pub row_index: Vec<(u32, u16)>, // (feature, label)
+    cells: Vec<u32>,                // cells of each rare feature
     pub cell_ptr: Vec<usize>,       // [rare features + 1]
     pub rare_features: Vec<u32>,    // feature of each run of cells
     fold: Fold,
+    windows: Vec<Vec<Window>>, // of each chunk
+    window_rows: Vec<u32>,     // rows of each window, ascending
     pub support: Masks,
     pub partial: Masks,
     pub costs: Vec<Lane>, // [L, width] cost of every label where the row's is right; empty without
@@ -132,9 +146,12 @@ impl Nodes {
             gold: Vec::with_capacity(plan.slots),
             row_features,
             row_index,
+            cells: vec![0; cell_ptr[cell_ptr.len() - 1]],
             cell_ptr,
             rare_features,
             fold: Fold::default(),
+            windows: Vec::new(),
+            window_rows: Vec::new(),
             support: Masks::default(),
             partial: Masks::default(),
             costs: Vec::new(),
@@ -157,8 +174,9 @@ impl Nodes {
                 }
                 let (_, of) = layout.node(a as u32);
                 for (i, &label) in of.iter().enumerate() {
-                    let cell = out.cell_ptr[cell_of[a] + i] as u32 + used[a];
-                    out.rare.push(Rare { run: (cell_of[a] + i) as u32, cell, label });
+                    let run = cell_of[a] + i;
+                    out.cells[out.cell_ptr[run] + used[a] as usize] = out.rare.len() as u32;
+                    out.rare.push(Rare { run: run as u32, label });
                     if valued {
                         out.rare_values.push(value);
                     }
@@ -182,7 +200,69 @@ impl Nodes {
             let n_rows = out.n_rows();
             out.fold = Fold::new(n_rows, &mut out.row_ptr, &mut out.rows, |r| r == start || r == end);
         }
+        out.cut_windows(plan);
         Ok(out)
+    }
+
+    /// Cut every chunk into windows and number the rows within them.
+    fn cut_windows(&mut self, plan: &Plan) {
+        let slots_end = |b: usize| plan.batches.get(b).map_or(plan.slots, |batch| batch.slot);
+        let mut local = vec![u32::MAX; self.n_rows()];
+        for chunk in &plan.chunks {
+            let (mut windows, mut begin) = (Vec::new(), chunk.start);
+            while begin < chunk.end {
+                let first = slots_end(begin);
+                let mut end = begin + 1;
+                while end < chunk.end && slots_end(end + 1) - first <= WINDOW {
+                    end += 1;
+                }
+                let range = self.row_ptr[first]..self.row_ptr[slots_end(end)];
+                let at = self.window_rows.len();
+                for &r in &self.rows[range.clone()] {
+                    if local[r as usize] == u32::MAX {
+                        local[r as usize] = 0;
+                        self.window_rows.push(r);
+                    }
+                }
+                self.window_rows[at..].sort_unstable();
+                for (i, &r) in self.window_rows[at..].iter().enumerate() {
+                    local[r as usize] = i as u32;
+                }
+                for r in &mut self.rows[range] {
+                    *r = local[*r as usize];
+                }
+                for &r in &self.window_rows[at..] {
+                    local[r as usize] = u32::MAX;
+                }
+                windows.push(Window { batches: begin..end, rows: at..self.window_rows.len() });
+                begin = end;
+            }
+            self.windows.push(windows);
+        }
+    }
+
+    /// Windows of a chunk.
+    pub fn windows(&self, chunk: usize) -> &[Window] {
+        &self.windows[chunk]
+    }
+
+    /// Copies of the rows of a window.
+    pub fn open_window(&self, window: &Window, rows: &[Lane], local: &mut Vec<Lane>) {
+        local.clear();
+        for &r in &self.window_rows[window.rows.clone()] {
+            local.extend_from_slice(&rows[r as usize * self.width..(r as usize + 1) * self.width]);
+        }
+    }
+
+    /// Add the copies of a window's gradient rows to the rows.
+    pub fn close_window(&self, window: &Window, local: &[Lane], rows: &mut [Lane]) {
+        for (&r, part) in self.window_rows[window.rows.clone()].iter().zip(local.chunks_exact(self.width)) {
+            for (to, from) in rows[r as usize * self.width..].iter_mut().zip(part) {
+                for (a, b) in to.0.iter_mut().zip(from.0) {
+                    *a += b;
+                }
+            }
+        }
     }
 
     /// Masks of allowed labels, slot by slot.
@@ -372,8 +452,8 @@ impl Nodes {
             let value = if self.rare_values.is_empty() { 1.0 } else { self.rare_values[at] };
             let r = tile.0.get_unchecked(f.label as usize / WIDTH)[lane].0[f.label as usize % WIDTH];
             // A cell belongs to one occurrence at one token, and a token to one chunk.
-            let before = if self.adds_cells() { cells.get(f.cell as usize) } else { 0.0 };
-            cells.set(f.cell as usize, before + r * value);
+            let before = if self.adds_cells() { cells.get(at) } else { 0.0 };
+            cells.set(at, before + r * value);
         }
         let range = self.row_ptr[s]..self.row_ptr[s + 1];
         let ids = &self.rows[range.clone()];
@@ -442,7 +522,8 @@ impl Nodes {
     /// Gradient of the rare features: the sum of each run of cells.
     pub fn collect_cells(&self, cells: &[f32], gradient: &Shared<'_, f64>) {
         (0..self.rare_features.len()).into_par_iter().with_min_len(4096).for_each(|i| {
-            let sum = cells[self.cell_ptr[i]..self.cell_ptr[i + 1]].iter().map(|&x| f64::from(x)).sum();
+            let places = &self.cells[self.cell_ptr[i]..self.cell_ptr[i + 1]];
+            let sum = places.iter().map(|&at| f64::from(cells[at as usize])).sum();
             // SAFETY: as above.
             unsafe { gradient.set(self.rare_features[i] as usize, sum) };
         });
