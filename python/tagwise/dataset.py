@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -47,24 +48,24 @@ def build(
 
 
 def collect_labels(y: Iterable[Sequence[str]]) -> list[str]:
-    """The labels that occur, in order of first occurrence.
+    """The labels that occur, the most frequent first; equally frequent ones in order of first occurrence.
 
     >>> collect_labels([["B", "O"], ["I", "O"]])
-    ['B', 'O', 'I']
+    ['O', 'B', 'I']
     """
-    labels: dict[str, None] = {}
+    counts: Counter[str] = Counter()
     for s, sentence in enumerate(y):
         if isinstance(sentence, str):
             raise CorpusError(f"sentence {s} (y[{s}]) is a string, expected a list of labels, one a token")
-        labels.update(dict.fromkeys(sentence))
-    for label in labels:
+        counts.update(sentence)
+    for label in counts:
         if not isinstance(label, str):
             raise CorpusError(
                 f"the label {label!r} is {type(label).__name__}, expected a string; convert it with str()"
             )
-    if len(labels) > MAX_LABELS:
-        raise CorpusError(f"{len(labels)} labels, more than {MAX_LABELS}; is the label column the right one?")
-    return list(labels)
+    if len(counts) > MAX_LABELS:
+        raise CorpusError(f"{len(counts)} labels, more than {MAX_LABELS}; is the label column the right one?")
+    return [label for label, _ in counts.most_common()]
 
 
 def encode_labels(

@@ -1,13 +1,13 @@
 //! Features x weights -> node scores, and its transpose, residuals -> gradient, side by side.
 //!
 //! Two kinds of attributes, told apart by how often they occur:
-//! - *frequent* ones have a row of label weights (padded to whole lanes): adding a row is a few vector additions;
+//! - *frequent* ones have a row of label weights in whole lanes: adding a row is a few vector additions. A row ends with
+//!   the last label that it has a feature for; labels are numbered by frequency, so most rows are one lane long, and the
+//!   rows of a corpus fit into the second cache, which is what their speed hangs on;
 //! - *rare* ones are a flat list of (feature, label) behind each token. Each of their occurrences has a *cell* of its own
 //!   for the gradient, written in the order of the tokens; the cells of one feature are summed when all tokens are done,
 //!   so that parallel threads never write to the same place and no order of addition depends on them.
 //!
-//! Tokens are worked through in *windows* of a few thousand. A window names the rows that it touches by small numbers of
-//! its own and works on copies of them, which fit into the second cache, where the rows of a corpus do not.
 //! Rows are folded (see `fold`): a row that always comes with another is added to it once an evaluation.
 //! Start and end features are two more rows, present at the first and the last token.
 
@@ -23,15 +23,6 @@ use std::ops::Range;
 
 /// An attribute seen this often gets a row.
 const FREQUENT: u32 = 16;
-/// Tokens of a window.
-const WINDOW: usize = 4096;
-
-/// Some batches of a chunk and the rows that their tokens touch.
-#[derive(Clone, Debug)]
-pub struct Window {
-    pub batches: Range<usize>,
-    pub rows: Range<usize>, // into `Nodes::window_rows`
-}
 
 /// One feature of a rare attribute at one token; `run` counts the rare features.
 #[derive(Clone, Copy, Debug)]
@@ -61,9 +52,9 @@ impl Support {
 /// The tokens of a plan, slot by slot, as rows and rare features.
 pub struct Nodes {
     pub labels: usize,
-    pub width: usize,         // lanes of a row: L / 16 rounded up
-    pub row_ptr: Vec<usize>,  // [slots + 1]
-    pub rows: Vec<u32>,       // numbered within the window
+    pub width: usize,         // lanes of the longest row: L / 16 rounded up
+    pub row_ptr: Vec<usize>,  // [slots * classes + 1] a slot's rows of one lane, then those of two, ...
+    pub rows: Vec<u32>,       // first lane of each row
     pub row_values: Vec<f32>, // empty while all are 1
     pub rare_ptr: Vec<usize>, // [slots + 1]
     pub rare: Vec<Rare>,
@@ -71,12 +62,11 @@ pub struct Nodes {
     pub gold: Vec<u16>,             // [slots]
     pub row_features: Vec<u64>,     // [rows + 1] features of each row, into `row_index`
     pub row_index: Vec<(u32, u16)>, // (feature, label)
+    row_at: Vec<u32>,               // [rows + 1] first lane of each row
     cells: Vec<u32>,                // cells of each rare feature
     pub cell_ptr: Vec<usize>,       // [rare features + 1]
     pub rare_features: Vec<u32>,    // feature of each run of cells
     fold: Fold,
-    windows: Vec<Vec<Window>>, // of each chunk
-    window_rows: Vec<u32>,     // rows of each window, ascending
     pub support: Masks,
     pub partial: Masks,
     pub costs: Vec<Lane>, // [L, width] cost of every label where the row's is right; empty without
@@ -146,12 +136,11 @@ impl Nodes {
             gold: Vec::with_capacity(plan.slots),
             row_features,
             row_index,
+            row_at: Vec::new(),
             cells: vec![0; cell_ptr[cell_ptr.len() - 1]],
             cell_ptr,
             rare_features,
             fold: Fold::default(),
-            windows: Vec::new(),
-            window_rows: Vec::new(),
             support: Masks::default(),
             partial: Masks::default(),
             costs: Vec::new(),
@@ -200,69 +189,73 @@ impl Nodes {
             let n_rows = out.n_rows();
             out.fold = Fold::new(n_rows, &mut out.row_ptr, &mut out.rows, |r| r == start || r == end);
         }
-        out.cut_windows(plan);
+        out.sort_by_length(plan.slots);
         Ok(out)
     }
 
-    /// Cut every chunk into windows and number the rows within them.
-    fn cut_windows(&mut self, plan: &Plan) {
-        let slots_end = |b: usize| plan.batches.get(b).map_or(plan.slots, |batch| batch.slot);
-        let mut local = vec![u32::MAX; self.n_rows()];
-        for chunk in &plan.chunks {
-            let (mut windows, mut begin) = (Vec::new(), chunk.start);
-            while begin < chunk.end {
-                let first = slots_end(begin);
-                let mut end = begin + 1;
-                while end < chunk.end && slots_end(end + 1) - first <= WINDOW {
-                    end += 1;
+    /// Lengths of rows that are told apart: with very many labels all rows are of full length.
+    fn classes(&self) -> usize {
+        if self.width <= 4 {
+            self.width
+        } else {
+            1
+        }
+    }
+
+    /// Give every row as many lanes as it needs, a carrier as many as what it carries, and sort each slot's rows by that.
+    fn sort_by_length(&mut self, slots: usize) {
+        let classes = self.classes();
+        let mut lanes: Vec<usize> = (0..self.n_rows())
+            .map(|r| {
+                let of = &self.row_index[self.row_features[r] as usize..self.row_features[r + 1] as usize];
+                let last = of.iter().map(|&(_, y)| y as usize / WIDTH + 1).max().unwrap_or(1);
+                if classes == 1 {
+                    self.width
+                } else {
+                    last
                 }
-                let range = self.row_ptr[first]..self.row_ptr[slots_end(end)];
-                let at = self.window_rows.len();
-                for &r in &self.rows[range.clone()] {
-                    if local[r as usize] == u32::MAX {
-                        local[r as usize] = 0;
-                        self.window_rows.push(r);
+            })
+            .collect();
+        self.fold.gather(|carrier, carried| lanes[carrier] = lanes[carrier].max(lanes[carried]));
+        self.row_at = vec![0];
+        for &n in &lanes {
+            self.row_at.push(self.row_at[self.row_at.len() - 1] + n as u32);
+        }
+        let class = |r: u32| if classes == 1 { 0 } else { lanes[r as usize] - 1 };
+        let mut ptr = Vec::with_capacity(slots * classes + 1);
+        ptr.push(0);
+        let (mut ids, mut values) = (Vec::new(), Vec::new());
+        for s in 0..slots {
+            let range = self.row_ptr[s]..self.row_ptr[s + 1];
+            let mut write = range.start;
+            ids.clear();
+            ids.extend_from_slice(&self.rows[range.clone()]);
+            values.clear();
+            if !self.row_values.is_empty() {
+                values.extend_from_slice(&self.row_values[range]);
+            }
+            for c in 0..classes {
+                for (i, &r) in ids.iter().enumerate().filter(|&(_, &r)| class(r) == c) {
+                    self.rows[write] = self.row_at[r as usize];
+                    if let Some(&value) = values.get(i) {
+                        self.row_values[write] = value;
                     }
+                    write += 1;
                 }
-                self.window_rows[at..].sort_unstable();
-                for (i, &r) in self.window_rows[at..].iter().enumerate() {
-                    local[r as usize] = i as u32;
-                }
-                for r in &mut self.rows[range] {
-                    *r = local[*r as usize];
-                }
-                for &r in &self.window_rows[at..] {
-                    local[r as usize] = u32::MAX;
-                }
-                windows.push(Window { batches: begin..end, rows: at..self.window_rows.len() });
-                begin = end;
-            }
-            self.windows.push(windows);
-        }
-    }
-
-    /// Windows of a chunk.
-    pub fn windows(&self, chunk: usize) -> &[Window] {
-        &self.windows[chunk]
-    }
-
-    /// Copies of the rows of a window.
-    pub fn open_window(&self, window: &Window, rows: &[Lane], local: &mut Vec<Lane>) {
-        local.clear();
-        for &r in &self.window_rows[window.rows.clone()] {
-            local.extend_from_slice(&rows[r as usize * self.width..(r as usize + 1) * self.width]);
-        }
-    }
-
-    /// Add the copies of a window's gradient rows to the rows.
-    pub fn close_window(&self, window: &Window, local: &[Lane], rows: &mut [Lane]) {
-        for (&r, part) in self.window_rows[window.rows.clone()].iter().zip(local.chunks_exact(self.width)) {
-            for (to, from) in rows[r as usize * self.width..].iter_mut().zip(part) {
-                for (a, b) in to.0.iter_mut().zip(from.0) {
-                    *a += b;
-                }
+                ptr.push(write);
             }
         }
+        self.row_ptr = ptr;
+    }
+
+    /// Lanes of all rows.
+    pub fn n_lanes(&self) -> usize {
+        self.row_at[self.n_rows()] as usize
+    }
+
+    /// Lanes of a row.
+    fn lanes(&self, row: usize) -> Range<usize> {
+        self.row_at[row] as usize..self.row_at[row + 1] as usize
     }
 
     /// Masks of allowed labels, slot by slot.
@@ -282,18 +275,23 @@ impl Nodes {
         self.cell_ptr[self.cell_ptr.len() - 1]
     }
 
-    /// Rows of weights from a weight vector: [rows, width].
+    /// Rows of weights from a weight vector: [lanes].
     pub fn fill_rows(&self, w: &[f64], rows: &mut [Lane]) {
-        rows.par_chunks_mut(self.width).enumerate().with_min_len(512).for_each(|(r, row)| {
+        let shared = Shared::new(rows);
+        (0..self.n_rows()).into_par_iter().with_min_len(512).for_each(|r| {
+            let lanes = self.lanes(r);
+            // SAFETY: rows do not overlap.
+            let row = unsafe { shared.slice(lanes.start, lanes.len()) };
             row.fill(Lane::ZERO);
             for &(feature, label) in &self.row_index[self.row_features[r] as usize..self.row_features[r + 1] as usize] {
                 row[label as usize / WIDTH].0[label as usize % WIDTH] = w[feature as usize] as f32;
             }
         });
         self.fold.gather(|carrier, carried| {
-            for v in 0..self.width {
-                let x = rows[carried * self.width + v];
-                for (a, b) in rows[carrier * self.width + v].0.iter_mut().zip(x.0) {
+            let to = self.lanes(carrier).start;
+            for (v, from) in self.lanes(carried).enumerate() {
+                let x = rows[from];
+                for (a, b) in rows[to + v].0.iter_mut().zip(x.0) {
                     *a += b;
                 }
             }
@@ -355,51 +353,61 @@ impl Nodes {
         }
     }
 
-    /// Sum of a slot's rows into lane `lane` of the tile, four lanes of labels at a time.
+    /// Sum of a slot's rows into lane `lane` of the tile.
     #[inline(always)]
     unsafe fn sum_rows<S: Simd>(&self, slot: usize, rows: &[Lane], lane: usize, tile: &mut Tile) {
-        let range = self.row_ptr[slot]..self.row_ptr[slot + 1];
-        let ids = &self.rows[range.clone()];
-        let values = if self.row_values.is_empty() { &[][..] } else { &self.row_values[range] };
-        let mut v = 0;
-        while v < self.width {
-            match self.width - v {
-                1 => self.sum_some::<S, 1>(ids, values, rows, lane, v, tile),
-                2 => self.sum_some::<S, 2>(ids, values, rows, lane, v, tile),
-                3 => self.sum_some::<S, 3>(ids, values, rows, lane, v, tile),
-                _ => self.sum_some::<S, 4>(ids, values, rows, lane, v, tile),
+        match self.width {
+            1 => self.sum_classes::<S, 1>(slot, rows, lane, tile),
+            2 => self.sum_classes::<S, 2>(slot, rows, lane, tile),
+            3 => self.sum_classes::<S, 3>(slot, rows, lane, tile),
+            4 => self.sum_classes::<S, 4>(slot, rows, lane, tile),
+            width => {
+                for v in 0..width {
+                    let mut sum = [S::splat(0.0)];
+                    self.add_class::<S, 1, 1>(self.row_ptr[slot]..self.row_ptr[slot + 1], &rows[v..], &mut sum);
+                    S::store(sum[0], &mut tile.0[v][lane]);
+                }
             }
-            v += 4;
         }
     }
 
     #[inline(always)]
-    unsafe fn sum_some<S: Simd, const N: usize>(
-        &self,
-        ids: &[u32],
-        values: &[f32],
-        rows: &[Lane],
-        lane: usize,
-        v: usize,
-        tile: &mut Tile,
-    ) {
-        let mut sum = [S::splat(0.0); N];
-        for (at, &id) in ids.iter().enumerate() {
-            let row = rows.as_ptr().add(id as usize * self.width + v);
-            if values.is_empty() {
-                for (j, s) in sum.iter_mut().enumerate() {
-                    *s = S::add(*s, S::load(&*row.add(j)));
-                }
-            } else {
-                // A product, then a sum: the same bits with and without fused instructions.
-                let x = S::splat(values[at]);
-                for (j, s) in sum.iter_mut().enumerate() {
-                    *s = S::add(*s, S::mul(x, S::load(&*row.add(j))));
-                }
-            }
+    unsafe fn sum_classes<S: Simd, const W: usize>(&self, slot: usize, rows: &[Lane], lane: usize, tile: &mut Tile) {
+        let mut sum = [S::splat(0.0); W];
+        let ptr = &self.row_ptr[slot * W..slot * W + W + 1];
+        self.add_class::<S, W, 1>(ptr[0]..ptr[1], rows, &mut sum);
+        if W > 1 {
+            self.add_class::<S, W, 2>(ptr[1]..ptr[2 % (W + 1)], rows, &mut sum);
         }
-        for (j, s) in sum.iter().enumerate() {
-            S::store(*s, &mut tile.0[v + j][lane]);
+        if W > 2 {
+            self.add_class::<S, W, 3>(ptr[2 % (W + 1)]..ptr[3 % (W + 1)], rows, &mut sum);
+        }
+        if W > 3 {
+            self.add_class::<S, W, 4>(ptr[3 % (W + 1)]..ptr[W], rows, &mut sum);
+        }
+        for (part, s) in tile.0.iter_mut().zip(sum) {
+            S::store(s, &mut part[lane]);
+        }
+    }
+
+    /// Add rows of N lanes to a sum of W lanes.
+    #[inline(always)]
+    unsafe fn add_class<S: Simd, const W: usize, const N: usize>(
+        &self,
+        range: Range<usize>,
+        rows: &[Lane],
+        sum: &mut [S::F; W],
+    ) {
+        for at in range {
+            let row = rows.as_ptr().add(*self.rows.get_unchecked(at) as usize);
+            for j in 0..N.min(W) {
+                let mut x = S::load(&*row.add(j));
+                if !self.row_values.is_empty() {
+                    // A product, then a sum: the same bits with and without fused instructions.
+                    x = S::mul(S::splat(self.row_values[at]), x);
+                }
+                sum[j] = S::add(sum[j], x);
+            }
         }
     }
 
@@ -455,63 +463,85 @@ impl Nodes {
             let before = if self.adds_cells() { cells.get(at) } else { 0.0 };
             cells.set(at, before + r * value);
         }
-        let range = self.row_ptr[s]..self.row_ptr[s + 1];
-        let ids = &self.rows[range.clone()];
-        let values = if self.row_values.is_empty() { &[][..] } else { &self.row_values[range] };
-        let mut v = 0;
-        while v < self.width {
-            match self.width - v {
-                1 => self.spread_some::<S, 1>(ids, values, lane, v, gradient, tile),
-                2 => self.spread_some::<S, 2>(ids, values, lane, v, gradient, tile),
-                3 => self.spread_some::<S, 3>(ids, values, lane, v, gradient, tile),
-                _ => self.spread_some::<S, 4>(ids, values, lane, v, gradient, tile),
+        match self.width {
+            1 => self.spread_classes::<S, 1>(s, lane, gradient, tile),
+            2 => self.spread_classes::<S, 2>(s, lane, gradient, tile),
+            3 => self.spread_classes::<S, 3>(s, lane, gradient, tile),
+            4 => self.spread_classes::<S, 4>(s, lane, gradient, tile),
+            width => {
+                for v in 0..width {
+                    let residual = [S::load(&tile.0[v][lane])];
+                    let range = self.row_ptr[s]..self.row_ptr[s + 1];
+                    self.spread_class::<S, 1, 1>(range, &residual, &mut gradient[v..]);
+                }
             }
-            v += 4;
         }
     }
 
     #[inline(always)]
-    unsafe fn spread_some<S: Simd, const N: usize>(
+    unsafe fn spread_classes<S: Simd, const W: usize>(
         &self,
-        ids: &[u32],
-        values: &[f32],
+        slot: usize,
         lane: usize,
-        v: usize,
         gradient: &mut [Lane],
         tile: &Tile,
     ) {
-        let residual: [S::F; N] = std::array::from_fn(|j| S::load(&tile.0[v + j][lane]));
-        for (at, &id) in ids.iter().enumerate() {
-            let row = gradient.as_mut_ptr().add(id as usize * self.width + v);
-            for (j, r) in residual.iter().enumerate() {
-                let x = if values.is_empty() { *r } else { S::mul(S::splat(values[at]), *r) };
+        let residual: [S::F; W] = std::array::from_fn(|j| S::load(&tile.0[j][lane]));
+        let ptr = &self.row_ptr[slot * W..slot * W + W + 1];
+        self.spread_class::<S, W, 1>(ptr[0]..ptr[1], &residual, gradient);
+        if W > 1 {
+            self.spread_class::<S, W, 2>(ptr[1]..ptr[2 % (W + 1)], &residual, gradient);
+        }
+        if W > 2 {
+            self.spread_class::<S, W, 3>(ptr[2 % (W + 1)]..ptr[3 % (W + 1)], &residual, gradient);
+        }
+        if W > 3 {
+            self.spread_class::<S, W, 4>(ptr[3 % (W + 1)]..ptr[W], &residual, gradient);
+        }
+    }
+
+    /// Add a residual of W lanes to rows of N lanes.
+    #[inline(always)]
+    unsafe fn spread_class<S: Simd, const W: usize, const N: usize>(
+        &self,
+        range: Range<usize>,
+        residual: &[S::F; W],
+        gradient: &mut [Lane],
+    ) {
+        for at in range {
+            let row = gradient.as_mut_ptr().add(*self.rows.get_unchecked(at) as usize);
+            for j in 0..N.min(W) {
+                let mut x = residual[j];
+                if !self.row_values.is_empty() {
+                    x = S::mul(S::splat(self.row_values[at]), x);
+                }
                 S::store(S::add(S::load(&*row.add(j)), x), &mut *row.add(j));
             }
         }
     }
 
-    /// Gradient of the rows' features: the chunks are summed in order into `total` ([rows, padded L]), what rows carried
-    /// goes back to its own row, and the features that exist are read off.
+    /// Gradient of the rows' features: the chunks are summed in order into `total` ([lanes, 16]), what rows carried goes
+    /// back to its own row, and the features that exist are read off.
     pub fn collect_rows(&self, chunks: &[Vec<Lane>], total: &mut Vec<f64>, gradient: &Shared<'_, f64>) {
-        let padded = self.width * WIDTH;
-        total.resize(self.n_rows() * padded, 0.0);
-        total.par_chunks_mut(padded).enumerate().with_min_len(256).for_each(|(r, row)| {
-            for (v, part) in row.chunks_exact_mut(WIDTH).enumerate() {
-                let mut sum = [0.0f64; WIDTH];
-                for chunk in chunks {
-                    for (s, &x) in sum.iter_mut().zip(&chunk[r * self.width + v].0) {
-                        *s += f64::from(x);
-                    }
+        total.resize(self.n_lanes() * WIDTH, 0.0);
+        total.par_chunks_mut(WIDTH).enumerate().with_min_len(512).for_each(|(at, part)| {
+            let mut sum = [0.0f64; WIDTH];
+            for chunk in chunks {
+                for (s, &x) in sum.iter_mut().zip(&chunk[at].0) {
+                    *s += f64::from(x);
                 }
-                part.copy_from_slice(&sum);
             }
+            part.copy_from_slice(&sum);
         });
         self.fold.scatter(|carried, carrier| {
-            for y in 0..self.labels {
-                total[carried * padded + y] += total[carrier * padded + y];
+            let from = self.lanes(carrier).start * WIDTH;
+            let to = self.lanes(carried);
+            for i in 0..to.len() * WIDTH {
+                total[to.start * WIDTH + i] += total[from + i];
             }
         });
-        total.par_chunks(padded).enumerate().with_min_len(256).for_each(|(r, row)| {
+        (0..self.n_rows()).into_par_iter().with_min_len(256).for_each(|r| {
+            let row = &total[self.lanes(r).start * WIDTH..];
             for &(feature, label) in &self.row_index[self.row_features[r] as usize..self.row_features[r + 1] as usize] {
                 // SAFETY: every feature belongs to one row or one run of cells.
                 unsafe { gradient.set(feature as usize, row[label as usize]) };

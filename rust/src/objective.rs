@@ -5,7 +5,7 @@ use crate::dataset::{Dataset, NO_LABEL};
 use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::exact::{Exact, Setting, Sink};
-use crate::lattice::{Nodes, Support, Tile, Window};
+use crate::lattice::{Nodes, Support, Tile};
 use crate::loss::{Loss, LARGE};
 use crate::plan::{Batch, Plan};
 use crate::pointwise::{self, More};
@@ -147,7 +147,7 @@ impl Objective {
             Err(poisoned) => poisoned.into_inner(),
         };
         let memory = &mut *memory;
-        let lanes = self.nodes.n_rows() * self.nodes.width;
+        let lanes = self.nodes.n_lanes();
         memory.rows.resize(lanes, Lane::ZERO);
         memory.cells.resize(self.nodes.n_cells(), 0.0);
         if self.nodes.adds_cells() {
@@ -181,12 +181,12 @@ impl Objective {
             edges: &edges,
             cells: Shared::new(&mut memory.cells),
         };
-        let chunks = memory.gradients.par_iter_mut().enumerate().with_max_len(1);
+        let chunks = self.plan.chunks.par_iter().zip(memory.gradients.par_iter_mut()).with_max_len(1);
         let sums: Vec<Sums> = chunks
             .map(|(chunk, rows)| {
                 rows.clear();
                 rows.resize(lanes, Lane::ZERO);
-                run_chunk(&pass, &self.plan.batches, self.nodes.windows(chunk), rows)
+                run_chunk(&pass, &self.plan.batches[chunk.clone()], rows)
             })
             .collect();
         if let Some(s) = sums.iter().find_map(|s| s.failed) {
@@ -246,9 +246,7 @@ fn check(data: &Dataset, l: usize, terms: &Terms) -> Result<()> {
     Ok(())
 }
 
-dispatch!(
-    fn run_chunk(pass: &Pass<'_>, batches: &[Batch], windows: &[Window], gradient: &mut [Lane]) -> Sums = chunk_kernel
-);
+dispatch!(fn run_chunk(pass: &Pass<'_>, batches: &[Batch], gradient: &mut [Lane]) -> Sums = chunk_kernel);
 
 /// Scratch of one chunk.
 struct Scratch {
@@ -257,12 +255,10 @@ struct Scratch {
     tile: Tile,
     exact: Exact,
     flagged: Vec<usize>,
-    rows: Vec<Lane>,     // of the window
-    gradient: Vec<Lane>, // of the window
 }
 
 #[inline(always)]
-unsafe fn chunk_kernel<S: Simd>(pass: &Pass<'_>, batches: &[Batch], windows: &[Window], gradient: &mut [Lane]) -> Sums {
+unsafe fn chunk_kernel<S: Simd>(pass: &Pass<'_>, batches: &[Batch], gradient: &mut [Lane]) -> Sums {
     let (s, l) = (&pass.setting, pass.setting.layout.labels);
     let mut sums = Sums {
         loss: 0.0,
@@ -277,45 +273,35 @@ unsafe fn chunk_kernel<S: Simd>(pass: &Pass<'_>, batches: &[Batch], windows: &[W
         tile: Tile::new(s.nodes.width),
         exact: Exact::default(),
         flagged: Vec::new(),
-        rows: Vec::new(),
-        gradient: Vec::new(),
     };
     let general = !pass.edges.scaled || s.data.has_edge_attributes();
-    for window in windows {
-        s.nodes.open_window(window, pass.rows, &mut scratch.rows);
-        let mut local = std::mem::take(&mut scratch.gradient);
-        local.clear();
-        local.resize(scratch.rows.len(), Lane::ZERO);
-        for (i, batch) in batches[window.batches.clone()].iter().enumerate() {
-            scratch.flagged.clear();
-            if general {
-                scratch.flagged.extend(0..batch.sentences.len());
-            } else {
-                batch_kernel::<S>(pass, batch, &mut local, &mut scratch, &mut sums);
-                if i % DRAIN_EVERY == DRAIN_EVERY - 1 {
-                    chain::drain_pairs(pass.edges, &mut scratch.work.pairs[..l * l], &mut sums.edges);
-                }
-            }
-            for &lane in &scratch.flagged {
-                let weight = pass.terms.weights[batch.sentences[lane] as usize];
-                let mut sink = Sink {
-                    gradient: &mut local,
-                    cells: &pass.cells,
-                    edges: &mut sums.edges,
-                    pairs: &mut sums.pairs,
-                    tile: &mut scratch.tile,
-                };
-                match scratch.exact.run::<S>(s, batch, lane, weight, &mut sink) {
-                    Some((value, largest)) => {
-                        sums.loss += value;
-                        sums.largest = sums.largest.max(largest + weight.ln());
-                    }
-                    None => sums.failed = Some(batch.sentences[lane]),
-                }
+    for (i, batch) in batches.iter().enumerate() {
+        scratch.flagged.clear();
+        if general {
+            scratch.flagged.extend(0..batch.sentences.len());
+        } else {
+            batch_kernel::<S>(pass, batch, gradient, &mut scratch, &mut sums);
+            if i % DRAIN_EVERY == DRAIN_EVERY - 1 {
+                chain::drain_pairs(pass.edges, &mut scratch.work.pairs[..l * l], &mut sums.edges);
             }
         }
-        s.nodes.close_window(window, &local, gradient);
-        scratch.gradient = local;
+        for &lane in &scratch.flagged {
+            let weight = pass.terms.weights[batch.sentences[lane] as usize];
+            let mut sink = Sink {
+                gradient: &mut *gradient,
+                cells: &pass.cells,
+                edges: &mut sums.edges,
+                pairs: &mut sums.pairs,
+                tile: &mut scratch.tile,
+            };
+            match scratch.exact.run::<S>(s, batch, lane, weight, &mut sink) {
+                Some((value, largest)) => {
+                    sums.loss += value;
+                    sums.largest = sums.largest.max(largest + weight.ln());
+                }
+                None => sums.failed = Some(batch.sentences[lane]),
+            }
+        }
     }
     if !general && !scratch.work.pairs.is_empty() {
         chain::drain_pairs(pass.edges, &mut scratch.work.pairs[..l * l], &mut sums.edges);
@@ -439,7 +425,7 @@ unsafe fn fill_and_forward<S: Simd>(
     for t in 0..shape.positions() {
         let active = batch.active(t);
         let psi = &mut scratch.work.psi[t * l..];
-        nodes.fill::<S>(slot, active, &scratch.rows, pass.rare, masks, psi, gold, &mut scratch.tile);
+        nodes.fill::<S>(slot, active, pass.rows, pass.rare, masks, psi, gold, &mut scratch.tile);
         slot += active;
     }
     chain::forward::<S>(shape, pass.edges, &mut scratch.work, log_z);
