@@ -398,33 +398,29 @@ impl Nodes {
         rows: &[Lane],
         sum: &mut [S::F; W],
     ) {
-        for at in range {
-            let row = rows.as_ptr().add(*self.rows.get_unchecked(at) as usize);
+        let values = self.row_values.get(range.clone());
+        for (i, &first) in self.rows.get_unchecked(range).iter().enumerate() {
+            let row = rows.as_ptr().add(first as usize);
             for j in 0..N.min(W) {
                 let mut x = S::load(&*row.add(j));
-                if !self.row_values.is_empty() {
+                if let Some(values) = values {
                     // A product, then a sum: the same bits with and without fused instructions.
-                    x = S::mul(S::splat(self.row_values[at]), x);
+                    x = S::mul(S::splat(values[i]), x);
                 }
                 sum[j] = S::add(sum[j], x);
             }
         }
     }
 
-    /// Whether a token is spread more than once an evaluation, so that its cells add up from zero.
-    pub fn adds_cells(&self) -> bool {
-        !self.partial.of.is_empty()
-    }
-
-    /// The transpose of `fill`: marginals `p` of one position ([L padded], already weighted) minus the gold labels, into
-    /// the gradient rows and cells.
+    /// The transpose of `fill`: marginals `p` of one position ([L] and slack for a whole tile, already weighted) minus
+    /// `subtract` at the gold labels, into the gradient rows and cells.
     #[inline(always)]
     pub unsafe fn spread<S: Simd>(
         &self,
         slot: usize,
         active: usize,
         p: &[Lane],
-        weight: &Lane,
+        subtract: &Lane,
         gradient: &mut [Lane],
         cells: &Shared<'_, f32>,
         tile: &mut Tile,
@@ -434,43 +430,50 @@ impl Nodes {
             S::transpose(from, &mut tile.0[v]);
         }
         for lane in 0..active {
-            if weight.0[lane] != 0.0 {
-                self.spread_slot::<S>(slot + lane, weight.0[lane], lane, gradient, cells, tile);
-            }
+            self.spread_slot::<S>(slot + lane, subtract.0[lane], lane, gradient, cells, tile);
         }
     }
 
-    /// One token of `spread`: the residual row lies in lane `lane` of the tile, the gold label not yet subtracted.
+    /// One token of `spread`: its row lies in lane `lane` of the tile. The gold label is subtracted in registers, since
+    /// a vector that is read right after one number of it was written stalls.
     #[inline(always)]
     pub unsafe fn spread_slot<S: Simd>(
         &self,
         s: usize,
-        weight: f32,
+        subtract: f32,
         lane: usize,
         gradient: &mut [Lane],
         cells: &Shared<'_, f32>,
-        tile: &mut Tile,
+        tile: &Tile,
     ) {
-        let y = self.gold[s] as usize;
-        if y < self.labels {
-            tile.0[y / WIDTH][lane].0[y % WIDTH] -= weight;
-        }
+        let gold = self.gold[s];
         for at in self.rare_ptr[s]..self.rare_ptr[s + 1] {
             let f = self.rare.get_unchecked(at);
             let value = if self.rare_values.is_empty() { 1.0 } else { self.rare_values[at] };
-            let r = tile.0.get_unchecked(f.label as usize / WIDTH)[lane].0[f.label as usize % WIDTH];
+            let mut r = tile.0.get_unchecked(f.label as usize / WIDTH)[lane].0[f.label as usize % WIDTH];
+            if f.label == gold {
+                r -= subtract;
+            }
             // A cell belongs to one occurrence at one token, and a token to one chunk.
-            let before = if self.adds_cells() { cells.get(at) } else { 0.0 };
-            cells.set(at, before + r * value);
+            cells.set(at, r * value);
         }
+        let (gold, subtract) = (gold as usize, S::splat(subtract));
+        let residual = |v: usize| {
+            let row = S::load(&tile.0[v][lane]);
+            if v == gold / WIDTH {
+                S::sub(row, S::mul(S::load(&UNIT[gold % WIDTH]), subtract))
+            } else {
+                row
+            }
+        };
         match self.width {
-            1 => self.spread_classes::<S, 1>(s, lane, gradient, tile),
-            2 => self.spread_classes::<S, 2>(s, lane, gradient, tile),
-            3 => self.spread_classes::<S, 3>(s, lane, gradient, tile),
-            4 => self.spread_classes::<S, 4>(s, lane, gradient, tile),
+            1 => self.spread_classes::<S, 1>(s, [residual(0)], gradient),
+            2 => self.spread_classes::<S, 2>(s, [residual(0), residual(1)], gradient),
+            3 => self.spread_classes::<S, 3>(s, std::array::from_fn(residual), gradient),
+            4 => self.spread_classes::<S, 4>(s, std::array::from_fn(residual), gradient),
             width => {
                 for v in 0..width {
-                    let residual = [S::load(&tile.0[v][lane])];
+                    let residual = [residual(v)];
                     let range = self.row_ptr[s]..self.row_ptr[s + 1];
                     self.spread_class::<S, 1, 1>(range, &residual, &mut gradient[v..]);
                 }
@@ -479,14 +482,7 @@ impl Nodes {
     }
 
     #[inline(always)]
-    unsafe fn spread_classes<S: Simd, const W: usize>(
-        &self,
-        slot: usize,
-        lane: usize,
-        gradient: &mut [Lane],
-        tile: &Tile,
-    ) {
-        let residual: [S::F; W] = std::array::from_fn(|j| S::load(&tile.0[j][lane]));
+    unsafe fn spread_classes<S: Simd, const W: usize>(&self, slot: usize, residual: [S::F; W], gradient: &mut [Lane]) {
         let ptr = &self.row_ptr[slot * W..slot * W + W + 1];
         self.spread_class::<S, W, 1>(ptr[0]..ptr[1], &residual, gradient);
         if W > 1 {
@@ -508,12 +504,13 @@ impl Nodes {
         residual: &[S::F; W],
         gradient: &mut [Lane],
     ) {
-        for at in range {
-            let row = gradient.as_mut_ptr().add(*self.rows.get_unchecked(at) as usize);
+        let values = self.row_values.get(range.clone());
+        for (i, &first) in self.rows.get_unchecked(range).iter().enumerate() {
+            let row = gradient.as_mut_ptr().add(first as usize);
             for j in 0..N.min(W) {
                 let mut x = residual[j];
-                if !self.row_values.is_empty() {
-                    x = S::mul(S::splat(self.row_values[at]), x);
+                if let Some(values) = values {
+                    x = S::mul(S::splat(values[i]), x);
                 }
                 S::store(S::add(S::load(&*row.add(j)), x), &mut *row.add(j));
             }
@@ -572,11 +569,27 @@ pub fn mask_rows(sets: &[bool], labels: usize, width: usize) -> Vec<Lane> {
     masks
 }
 
+/// UNIT[i] is 1 in place i.
+static UNIT: [Lane; WIDTH] = {
+    let mut unit = [Lane::ZERO; WIDTH];
+    let mut i = 0;
+    while i < WIDTH {
+        unit[i].0[i] = 1.0;
+        i += 1;
+    }
+    unit
+};
+
 /// Scratch for one position: [width][lane] rows of sixteen labels.
+#[derive(Default)]
 pub struct Tile(pub Vec<[Lane; WIDTH]>);
 
 impl Tile {
     pub fn new(width: usize) -> Tile {
         Tile(vec![[Lane::ZERO; WIDTH]; width])
+    }
+
+    pub fn reserve(&mut self, width: usize) {
+        self.0.resize(width, [Lane::ZERO; WIDTH]);
     }
 }

@@ -50,7 +50,8 @@ pub struct Objective {
 #[derive(Default)]
 struct Memory {
     rows: Vec<Lane>,           // [rows, width] weights of frequent attributes
-    gradients: Vec<Vec<Lane>>, // a [rows, width] for each chunk
+    gradients: Vec<Vec<Lane>>, // [lanes] for each chunk
+    scratch: Vec<Scratch>,     // for each chunk
     rare: Vec<f32>,            // weights of rare features
     cells: Vec<f32>,
     total: Vec<f64>, // [rows, padded L]
@@ -150,10 +151,8 @@ impl Objective {
         let lanes = self.nodes.n_lanes();
         memory.rows.resize(lanes, Lane::ZERO);
         memory.cells.resize(self.nodes.n_cells(), 0.0);
-        if self.nodes.adds_cells() {
-            memory.cells.fill(0.0);
-        }
         memory.gradients.resize_with(self.plan.chunks.len(), Vec::new);
+        memory.scratch.resize_with(self.plan.chunks.len(), Scratch::default);
         memory.rare.resize(self.nodes.rare_features.len(), 0.0);
         self.nodes.fill_rows(w, &mut memory.rows);
         self.nodes.fill_rare(w, &mut memory.rare);
@@ -181,12 +180,13 @@ impl Objective {
             edges: &edges,
             cells: Shared::new(&mut memory.cells),
         };
-        let chunks = self.plan.chunks.par_iter().zip(memory.gradients.par_iter_mut()).with_max_len(1);
-        let sums: Vec<Sums> = chunks
-            .map(|(chunk, rows)| {
+        let buffers = memory.gradients.par_iter_mut().zip(memory.scratch.par_iter_mut());
+        let sums: Vec<Sums> = (self.plan.chunks.par_iter().zip(buffers))
+            .with_max_len(1)
+            .map(|(chunk, (rows, scratch))| {
                 rows.clear();
                 rows.resize(lanes, Lane::ZERO);
-                run_chunk(&pass, &self.plan.batches[chunk.clone()], rows)
+                run_chunk(&pass, &self.plan.batches[chunk.clone()], rows, scratch)
             })
             .collect();
         if let Some(s) = sums.iter().find_map(|s| s.failed) {
@@ -246,19 +246,38 @@ fn check(data: &Dataset, l: usize, terms: &Terms) -> Result<()> {
     Ok(())
 }
 
-dispatch!(fn run_chunk(pass: &Pass<'_>, batches: &[Batch], gradient: &mut [Lane]) -> Sums = chunk_kernel);
+dispatch!(
+    fn run_chunk(pass: &Pass<'_>, batches: &[Batch], gradient: &mut [Lane], scratch: &mut Scratch) -> Sums = chunk_kernel
+);
 
 /// Scratch of one chunk.
+#[derive(Default)]
 struct Scratch {
     work: Work,
     more: More,
     tile: Tile,
     exact: Exact,
-    flagged: Vec<usize>,
+    fields: Vec<Field>,           // of each batch
+    flagged: Vec<(usize, usize)>, // batch and lane of the sentences left to `exact`
 }
 
+/// What the phases of a batch hand on.
+#[derive(Default)]
+struct Field {
+    nodes: Vec<Lane>, // [T, L] node scores, then residuals before the gold labels are subtracted; slack for a whole tile
+    gold: [f64; WIDTH], // scores of the gold labels
+    subtract: Vec<Lane>, // what to subtract at the gold labels: one for all positions, or one each
+}
+
+/// Three phases over all batches, scores - recursions - gradient: the weights and then the gradient have the cache to
+/// themselves.
 #[inline(always)]
-unsafe fn chunk_kernel<S: Simd>(pass: &Pass<'_>, batches: &[Batch], gradient: &mut [Lane]) -> Sums {
+unsafe fn chunk_kernel<S: Simd>(
+    pass: &Pass<'_>,
+    batches: &[Batch],
+    gradient: &mut [Lane],
+    scratch: &mut Scratch,
+) -> Sums {
     let (s, l) = (&pass.setting, pass.setting.layout.labels);
     let mut sums = Sums {
         loss: 0.0,
@@ -267,116 +286,122 @@ unsafe fn chunk_kernel<S: Simd>(pass: &Pass<'_>, batches: &[Batch], gradient: &m
         pairs: vec![0.0; s.layout.pair.len()],
         failed: None,
     };
-    let mut scratch = Scratch {
-        work: Work::default(),
-        more: More::default(),
-        tile: Tile::new(s.nodes.width),
-        exact: Exact::default(),
-        flagged: Vec::new(),
-    };
-    let general = !pass.edges.scaled || s.data.has_edge_attributes();
-    for (i, batch) in batches.iter().enumerate() {
-        scratch.flagged.clear();
-        if general {
-            scratch.flagged.extend(0..batch.sentences.len());
-        } else {
-            batch_kernel::<S>(pass, batch, gradient, &mut scratch, &mut sums);
-            if i % DRAIN_EVERY == DRAIN_EVERY - 1 {
+    scratch.tile.reserve(s.nodes.width);
+    scratch.flagged.clear();
+    if !pass.edges.scaled || s.data.has_edge_attributes() {
+        scratch.flagged.extend((0..batches.len()).flat_map(|b| (0..batches[b].sentences.len()).map(move |i| (b, i))));
+    } else {
+        scratch.fields.resize_with(batches.len().max(scratch.fields.len()), Field::default);
+        for (i, batch) in batches.iter().enumerate() {
+            score_batch::<S>(pass, batch, i, scratch);
+        }
+        for (i, batch) in batches.iter().enumerate() {
+            batch_kernel::<S>(pass, batch, i, scratch, &mut sums);
+            if i % DRAIN_EVERY == DRAIN_EVERY - 1 || i + 1 == batches.len() {
                 chain::drain_pairs(pass.edges, &mut scratch.work.pairs[..l * l], &mut sums.edges);
             }
         }
-        for &lane in &scratch.flagged {
-            let weight = pass.terms.weights[batch.sentences[lane] as usize];
-            let mut sink = Sink {
-                gradient: &mut *gradient,
-                cells: &pass.cells,
-                edges: &mut sums.edges,
-                pairs: &mut sums.pairs,
-                tile: &mut scratch.tile,
-            };
-            match scratch.exact.run::<S>(s, batch, lane, weight, &mut sink) {
-                Some((value, largest)) => {
-                    sums.loss += value;
-                    sums.largest = sums.largest.max(largest + weight.ln());
-                }
-                None => sums.failed = Some(batch.sentences[lane]),
+        for (i, batch) in batches.iter().enumerate() {
+            let Scratch { fields, tile, .. } = scratch;
+            let (field, mut slot) = (&fields[i], batch.slot);
+            for t in 0..batch.positions() {
+                let active = batch.active(t);
+                let subtract = &field.subtract[t % field.subtract.len()];
+                s.nodes.spread::<S>(slot, active, &field.nodes[t * l..], subtract, gradient, &pass.cells, tile);
+                slot += active;
             }
         }
     }
-    if !general && !scratch.work.pairs.is_empty() {
-        chain::drain_pairs(pass.edges, &mut scratch.work.pairs[..l * l], &mut sums.edges);
+    for (i, lane) in std::mem::take(&mut scratch.flagged) {
+        let batch = &batches[i];
+        let weight = pass.terms.weights[batch.sentences[lane] as usize];
+        let mut sink = Sink {
+            gradient: &mut *gradient,
+            cells: &pass.cells,
+            edges: &mut sums.edges,
+            pairs: &mut sums.pairs,
+            tile: &mut scratch.tile,
+        };
+        match scratch.exact.run::<S>(s, batch, lane, weight, &mut sink) {
+            Some((value, largest)) => {
+                sums.loss += value;
+                sums.largest = sums.largest.max(largest + weight.ln());
+            }
+            None => sums.failed = Some(batch.sentences[lane]),
+        }
     }
     sums
 }
 
-/// Sixteen sentences by the scaled recursions; those beyond their range are flagged instead.
+/// Node scores of a batch.
 #[inline(always)]
-unsafe fn batch_kernel<S: Simd>(
+unsafe fn score_batch<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut Scratch) {
+    let nodes = pass.setting.nodes;
+    let Scratch { fields, tile, .. } = scratch;
+    let field = &mut fields[i];
+    let n = batch.positions() * nodes.labels + WIDTH;
+    if field.nodes.len() < n {
+        field.nodes.resize(n, Lane::ZERO);
+    }
+    field.gold = [0.0; WIDTH];
+    fill::<S>(pass, batch, false, &mut field.nodes, &mut field.gold, tile);
+}
+
+#[inline(always)]
+unsafe fn fill<S: Simd>(
     pass: &Pass<'_>,
     batch: &Batch,
-    gradient: &mut [Lane],
-    scratch: &mut Scratch,
-    sums: &mut Sums,
+    partial: bool,
+    out: &mut [Lane],
+    gold: &mut [f64; WIDTH],
+    tile: &mut Tile,
 ) {
+    let nodes = pass.setting.nodes;
+    let masks = if partial { &nodes.partial } else { &nodes.support };
+    let mut slot = batch.slot;
+    for t in 0..batch.positions() {
+        let active = batch.active(t);
+        nodes.fill::<S>(slot, active, pass.rows, pass.rare, masks, &mut out[t * nodes.labels..], gold, tile);
+        slot += active;
+    }
+}
+
+/// Sixteen sentences by the scaled recursions, from node scores to residuals; those beyond range are flagged instead.
+#[inline(always)]
+unsafe fn batch_kernel<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut Scratch, sums: &mut Sums) {
     let (s, loss) = (&pass.setting, pass.terms.loss);
     let l = s.layout.labels;
     let shape = Shape { labels: l, lengths: batch.lengths };
-    let n = batch.sentences.len();
     let weights: [f64; WIDTH] =
         std::array::from_fn(|i| batch.sentences.get(i).map_or(0.0, |&s| pass.terms.weights[s as usize]));
-    scratch.work.reserve(&shape);
-    let (mut gold, mut log_z) = ([0.0; WIDTH], [0.0; WIDTH]);
-    fill_and_forward::<S>(pass, batch, &shape, false, scratch, &mut gold, &mut log_z);
-    let mut factor = Lane::ZERO;
+    let Scratch { work, more, tile, fields, flagged, .. } = scratch;
+    let field = &mut fields[i];
+    work.reserve(&shape);
+    std::mem::swap(&mut work.psi, &mut field.nodes);
     if pass.terms.partial.is_some() {
-        // log Z - log Z under the known labels: the same pass twice, with opposite signs.
-        for lane in 0..n {
-            if log_z[lane].is_nan() {
-                flag(&shape, scratch, lane);
-            } else {
-                factor.0[lane] = weights[lane] as f32;
-            }
-        }
-        let all = log_z;
-        let mut given = [0.0; WIDTH];
-        let flagged = scratch.flagged.clone();
-        // The numerator first tells which lanes must be left out of both.
-        fill_and_forward::<S>(pass, batch, &shape, true, scratch, &mut gold, &mut given);
-        for lane in 0..n {
-            if given[lane].is_nan() && !flagged.contains(&lane) {
-                scratch.flagged.push(lane);
-            }
-        }
-        for lane in 0..n {
-            if scratch.flagged.contains(&lane) {
-                chain::clear_lane(&shape, &mut scratch.work, lane);
-                factor.0[lane] = 0.0;
-            } else {
-                sums.loss += weights[lane] * (all[lane] - given[lane]);
-            }
-        }
-        let minus = Lane(factor.0.map(|x| -x));
-        backward::<S>(pass, batch, &shape, &minus, gradient, scratch);
-        fill_and_forward::<S>(pass, batch, &shape, false, scratch, &mut gold, &mut log_z);
-        for lane in scratch.flagged.clone() {
-            chain::clear_lane(&shape, &mut scratch.work, lane);
-        }
-        backward::<S>(pass, batch, &shape, &factor, gradient, scratch);
+        partial_batch::<S>(pass, batch, i, &shape, &weights, work, more, tile, flagged, sums);
+        field.subtract.clear();
+        field.subtract.push(Lane::ZERO);
+        std::mem::swap(&mut work.psi, &mut field.nodes);
         return;
     }
+    let mut log_z = [0.0; WIDTH];
+    chain::forward::<S>(&shape, pass.edges, work, &mut log_z);
+    let mut factor = Lane::ZERO;
     for (lane, &sentence) in batch.sentences.iter().enumerate() {
-        let labels = labels_of(s.data, sentence);
-        for y in labels.windows(2) {
-            gold[lane] += f64::from(pass.edges.score[y[0] as usize * l + y[1] as usize]);
+        let mut gold = field.gold[lane];
+        for y in labels_of(s.data, sentence).windows(2) {
+            gold += f64::from(pass.edges.score[y[0] as usize * l + y[1] as usize]);
         }
-        if log_z[lane].is_nan() || !gold[lane].is_finite() {
-            flag(&shape, scratch, lane);
+        if log_z[lane].is_nan() || !gold.is_finite() {
+            flagged.push((i, lane));
+            chain::clear_lane(&shape, work, lane);
         } else if !loss.is_pointwise() {
-            let minus_log_p = log_z[lane] - gold[lane];
+            let minus_log_p = log_z[lane] - gold;
             let large = minus_log_p + weights[lane].ln();
             sums.largest = sums.largest.max(large);
             if loss == Loss::Exp && large - s.shift > LARGE + 1.0 {
-                chain::clear_lane(&shape, &mut scratch.work, lane); // out of range: the caller shifts and asks again
+                chain::clear_lane(&shape, work, lane); // out of range: the caller shifts and asks again
                 continue;
             }
             let (value, slope) = loss.sequential(weights[lane], minus_log_p, s.shift);
@@ -387,69 +412,81 @@ unsafe fn batch_kernel<S: Simd>(
         }
     }
     if loss.is_pointwise() {
-        pointwise_batch::<S>(pass, batch, &shape, &weights, &factor, gradient, scratch, sums);
-        return;
-    }
-    for (lane, &sentence) in batch.sentences.iter().enumerate() {
-        for y in labels_of(s.data, sentence).windows(2) {
-            sums.edges[y[0] as usize * l + y[1] as usize] -= f64::from(factor.0[lane]);
+        pointwise_batch::<S>(pass, batch, i, &shape, &weights, &factor, work, more, flagged, sums);
+        field.subtract.clear();
+        field.subtract.extend_from_slice(&more.omega[..shape.positions()]);
+    } else {
+        for (lane, &sentence) in batch.sentences.iter().enumerate() {
+            for y in labels_of(s.data, sentence).windows(2) {
+                sums.edges[y[0] as usize * l + y[1] as usize] -= f64::from(factor.0[lane]);
+            }
         }
+        backward::<S>(pass, &shape, &factor, work);
+        field.subtract.clear();
+        field.subtract.push(factor);
     }
-    backward::<S>(pass, batch, &shape, &factor, gradient, scratch);
+    std::mem::swap(&mut work.psi, &mut field.nodes);
 }
 
 fn labels_of(data: &Dataset, sentence: u32) -> &[u16] {
     &data.gold[data.sentences[sentence as usize]..data.sentences[sentence as usize + 1]]
 }
 
-/// Leave a lane to `exact`.
-fn flag(shape: &Shape, scratch: &mut Scratch, lane: usize) {
-    scratch.flagged.push(lane);
-    chain::clear_lane(shape, &mut scratch.work, lane);
-}
-
-/// Node scores of a batch and the forward recursion.
+/// The backward recursion, weighted marginals in place of psi, and the pair expectations.
 #[inline(always)]
-unsafe fn fill_and_forward<S: Simd>(
-    pass: &Pass<'_>,
-    batch: &Batch,
-    shape: &Shape,
-    partial: bool,
-    scratch: &mut Scratch,
-    gold: &mut [f64; WIDTH],
-    log_z: &mut [f64; WIDTH],
-) {
-    let (nodes, l) = (pass.setting.nodes, shape.labels);
-    let masks = if partial { &nodes.partial } else { &nodes.support };
-    let mut slot = batch.slot;
-    for t in 0..shape.positions() {
-        let active = batch.active(t);
-        let psi = &mut scratch.work.psi[t * l..];
-        nodes.fill::<S>(slot, active, pass.rows, pass.rare, masks, psi, gold, &mut scratch.tile);
-        slot += active;
-    }
-    chain::forward::<S>(shape, pass.edges, &mut scratch.work, log_z);
-}
-
-/// The backward recursion, residuals spread on the way, and the pair expectations.
-#[inline(always)]
-unsafe fn backward<S: Simd>(
-    pass: &Pass<'_>,
-    batch: &Batch,
-    shape: &Shape,
-    factor: &Lane,
-    gradient: &mut [Lane],
-    scratch: &mut Scratch,
-) {
-    let Scratch { work, tile, .. } = scratch;
-    let mut slot = batch.slot + batch.lengths.iter().map(|&n| n as usize).sum::<usize>();
+unsafe fn backward<S: Simd>(pass: &Pass<'_>, shape: &Shape, factor: &Lane, work: &mut Work) {
+    let l = shape.labels;
     for t in (0..shape.positions()).rev() {
-        let active = batch.active(t);
-        slot -= active;
         chain::backward_step::<S>(shape, pass.edges, work, factor, t);
-        pass.setting.nodes.spread::<S>(slot, active, &work.p, factor, gradient, &pass.cells, tile);
+        work.psi[t * l..(t + 1) * l].copy_from_slice(&work.p[..l]);
     }
     chain::add_pairs::<S>(shape, &work.alpha, &work.gamma, &mut work.pairs);
+}
+
+/// log Z - log Z under the known labels: the same pass twice, with opposite signs.
+#[inline(always)]
+unsafe fn partial_batch<S: Simd>(
+    pass: &Pass<'_>,
+    batch: &Batch,
+    i: usize,
+    shape: &Shape,
+    weights: &[f64; WIDTH],
+    work: &mut Work,
+    more: &mut More,
+    tile: &mut Tile,
+    flagged: &mut Vec<(usize, usize)>,
+    sums: &mut Sums,
+) {
+    let n = shape.positions() * shape.labels;
+    let (mut all, mut given, mut unused) = ([0.0; WIDTH], [0.0; WIDTH], [0.0; WIDTH]);
+    more.reserve(shape);
+    more.v[..n].copy_from_slice(&work.psi[..n]);
+    chain::forward::<S>(shape, pass.edges, work, &mut all);
+    fill::<S>(pass, batch, true, &mut work.psi, &mut unused, tile);
+    chain::forward::<S>(shape, pass.edges, work, &mut given);
+    let mut factor = Lane::ZERO;
+    let mut left = Vec::new();
+    for lane in 0..batch.sentences.len() {
+        if all[lane].is_nan() || given[lane].is_nan() {
+            flagged.push((i, lane));
+            left.push(lane);
+            chain::clear_lane(shape, work, lane);
+        } else {
+            sums.loss += weights[lane] * (all[lane] - given[lane]);
+            factor.0[lane] = weights[lane] as f32;
+        }
+    }
+    backward::<S>(pass, shape, &Lane(factor.0.map(|x| -x)), work);
+    more.p[..n].copy_from_slice(&work.psi[..n]);
+    work.psi[..n].copy_from_slice(&more.v[..n]);
+    chain::forward::<S>(shape, pass.edges, work, &mut all);
+    for lane in left {
+        chain::clear_lane(shape, work, lane);
+    }
+    backward::<S>(pass, shape, &factor, work);
+    for (r, p) in work.psi[..n].iter_mut().zip(&more.p[..n]) {
+        S::store(S::add(S::load(r), S::load(p)), r);
+    }
 }
 
 /// The pointwise losses: marginals, then the two recursions of conditional expectations.
@@ -457,15 +494,17 @@ unsafe fn backward<S: Simd>(
 unsafe fn pointwise_batch<S: Simd>(
     pass: &Pass<'_>,
     batch: &Batch,
+    i: usize,
     shape: &Shape,
     weights: &[f64; WIDTH],
     factor: &Lane,
-    gradient: &mut [Lane],
-    scratch: &mut Scratch,
+    work: &mut Work,
+    more: &mut More,
+    flagged: &mut Vec<(usize, usize)>,
     sums: &mut Sums,
 ) {
     let (s, loss, l) = (&pass.setting, pass.terms.loss, shape.labels);
-    let Scratch { work, more, tile, flagged, .. } = scratch;
+    let n = shape.positions() * l;
     more.reserve(shape);
     for t in (0..shape.positions()).rev() {
         chain::backward_step::<S>(shape, pass.edges, work, factor, t);
@@ -481,12 +520,9 @@ unsafe fn pointwise_batch<S: Simd>(
         }
         let p = |t: usize| more.p[t * l + labels[t] as usize].0[lane];
         if (0..labels.len()).any(|t| p(t).partial_cmp(&SMALL) != Some(std::cmp::Ordering::Greater)) {
-            flagged.push(lane);
+            flagged.push((i, lane));
             chain::clear_lane(shape, work, lane);
-            for v in &mut more.p[..shape.positions() * l] {
-                v.0[lane] = 0.0;
-            }
-            for v in &mut work.gamma[..shape.positions() * l] {
+            for v in more.p[..n].iter_mut().chain(&mut work.gamma[..n]) {
                 v.0[lane] = 0.0;
             }
             continue;
@@ -503,13 +539,7 @@ unsafe fn pointwise_batch<S: Simd>(
         total.0[lane] = sum as f32;
     }
     pointwise::residuals::<S>(shape, pass.edges, work, more, &total, |t, lane| gold[lane][t] as usize);
-    let mut slot = batch.slot;
-    for t in 0..shape.positions() {
-        let active = batch.active(t);
-        work.p[..l].copy_from_slice(&more.p[t * l..(t + 1) * l]);
-        s.nodes.spread::<S>(slot, active, &work.p, &more.omega[t], gradient, &pass.cells, tile);
-        slot += active;
-    }
+    work.psi[..n].copy_from_slice(&more.p[..n]);
     chain::add_pairs::<S>(shape, &more.u, &work.gamma, &mut work.pairs);
     chain::add_pairs::<S>(shape, &work.alpha, &more.v, &mut work.pairs);
 }

@@ -25,14 +25,6 @@ impl<'a, T: Copy> Shared<'a, T> {
     }
 
     /// # Safety
-    /// As `set`.
-    #[inline(always)]
-    pub unsafe fn get(&self, i: usize) -> T {
-        debug_assert!(i < self.len);
-        *self.at.add(i)
-    }
-
-    /// # Safety
     /// The range is inside the array, and no other thread touches it.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn slice(&self, begin: usize, len: usize) -> &mut [T] {
