@@ -105,14 +105,25 @@ impl Nodes {
                 row_of[a] = (row_features.len() - 1) as u32;
                 row_index.extend(features);
                 row_features.push(row_index.len() as u64);
-            } else {
-                cell_of[a] = rare_features.len();
-                for (feature, _) in features {
-                    rare_features.push(feature);
-                    cell_ptr.push(cell_ptr[cell_ptr.len() - 1] + count[a] as usize);
-                }
             }
         }
+        // Rare features are numbered in the order in which the slots come to them: most occur once, and stream.
+        let mut seen = vec![false; layout.attributes];
+        plan.for_each_slot(|_, b, lane, t| {
+            let token = data.sentences[plan.batches[b].sentences[lane] as usize] + t;
+            for &a in &data.node.ids[data.node.ptr[token]..data.node.ptr[token + 1]] {
+                let a = a as usize;
+                if row_of[a] == u32::MAX && !seen[a] {
+                    seen[a] = true;
+                    cell_of[a] = rare_features.len();
+                    let (first, of) = layout.node(a as u32);
+                    for i in 0..of.len() {
+                        rare_features.push((first + i) as u32);
+                        cell_ptr.push(cell_ptr[cell_ptr.len() - 1] + count[a] as usize);
+                    }
+                }
+            }
+        });
         let mut boundary = |of: &[u16], first: usize| {
             row_index.extend(of.iter().enumerate().map(|(i, &y)| ((first + i) as u32, y)));
             row_features.push(row_index.len() as u64);
@@ -458,22 +469,21 @@ impl Nodes {
             cells.set(at, r * value);
         }
         let (gold, subtract) = (gold as usize, S::splat(subtract));
-        let residual = |v: usize| {
-            let row = S::load(&tile.0[v][lane]);
-            if v == gold / WIDTH {
-                S::sub(row, S::mul(S::load(&UNIT[gold % WIDTH]), subtract))
-            } else {
-                row
-            }
-        };
+        let unit = &UNIT[gold % WIDTH];
+        let mut residual = [S::splat(0.0); 4];
+        for v in 0..self.width.min(4) {
+            let at = if v == gold / WIDTH { unit } else { &Lane::ZERO };
+            residual[v] = less::<S>(&tile.0[v][lane], at, subtract);
+        }
         match self.width {
-            1 => self.spread_classes::<S, 1>(s, [residual(0)], gradient),
-            2 => self.spread_classes::<S, 2>(s, [residual(0), residual(1)], gradient),
-            3 => self.spread_classes::<S, 3>(s, std::array::from_fn(residual), gradient),
-            4 => self.spread_classes::<S, 4>(s, std::array::from_fn(residual), gradient),
+            1 => self.spread_classes::<S, 1>(s, &residual, gradient),
+            2 => self.spread_classes::<S, 2>(s, &residual, gradient),
+            3 => self.spread_classes::<S, 3>(s, &residual, gradient),
+            4 => self.spread_classes::<S, 4>(s, &residual, gradient),
             width => {
                 for v in 0..width {
-                    let residual = [residual(v)];
+                    let at = if v == gold / WIDTH { unit } else { &Lane::ZERO };
+                    let residual = [less::<S>(&tile.0[v][lane], at, subtract); 4];
                     let range = self.row_ptr[s]..self.row_ptr[s + 1];
                     self.spread_class::<S, 1, 1>(range, &residual, &mut gradient[v..]);
                 }
@@ -482,17 +492,17 @@ impl Nodes {
     }
 
     #[inline(always)]
-    unsafe fn spread_classes<S: Simd, const W: usize>(&self, slot: usize, residual: [S::F; W], gradient: &mut [Lane]) {
+    unsafe fn spread_classes<S: Simd, const W: usize>(&self, slot: usize, residual: &[S::F; 4], gradient: &mut [Lane]) {
         let ptr = &self.row_ptr[slot * W..slot * W + W + 1];
-        self.spread_class::<S, W, 1>(ptr[0]..ptr[1], &residual, gradient);
+        self.spread_class::<S, W, 1>(ptr[0]..ptr[1], residual, gradient);
         if W > 1 {
-            self.spread_class::<S, W, 2>(ptr[1]..ptr[2 % (W + 1)], &residual, gradient);
+            self.spread_class::<S, W, 2>(ptr[1]..ptr[2 % (W + 1)], residual, gradient);
         }
         if W > 2 {
-            self.spread_class::<S, W, 3>(ptr[2 % (W + 1)]..ptr[3 % (W + 1)], &residual, gradient);
+            self.spread_class::<S, W, 3>(ptr[2 % (W + 1)]..ptr[3 % (W + 1)], residual, gradient);
         }
         if W > 3 {
-            self.spread_class::<S, W, 4>(ptr[3 % (W + 1)]..ptr[W], &residual, gradient);
+            self.spread_class::<S, W, 4>(ptr[3 % (W + 1)]..ptr[W], residual, gradient);
         }
     }
 
@@ -501,7 +511,7 @@ impl Nodes {
     unsafe fn spread_class<S: Simd, const W: usize, const N: usize>(
         &self,
         range: Range<usize>,
-        residual: &[S::F; W],
+        residual: &[S::F; 4],
         gradient: &mut [Lane],
     ) {
         let values = self.row_values.get(range.clone());
@@ -567,6 +577,12 @@ pub fn mask_rows(sets: &[bool], labels: usize, width: usize) -> Vec<Lane> {
         }
     }
     masks
+}
+
+/// row - unit * subtract
+#[inline(always)]
+unsafe fn less<S: Simd>(row: &Lane, unit: &Lane, subtract: S::F) -> S::F {
+    S::sub(S::load(row), S::mul(S::load(unit), subtract))
 }
 
 /// UNIT[i] is 1 in place i.

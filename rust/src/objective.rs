@@ -10,7 +10,7 @@ use crate::loss::{Loss, LARGE};
 use crate::plan::{Batch, Plan};
 use crate::pointwise::{self, More};
 use crate::shared::Shared;
-use crate::simd::{Lane, Simd, WIDTH};
+use crate::simd::{FlushToZero, Lane, Simd, WIDTH};
 use crate::weights::Layout;
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex};
@@ -184,6 +184,7 @@ impl Objective {
         let sums: Vec<Sums> = (self.plan.chunks.par_iter().zip(buffers))
             .with_max_len(1)
             .map(|(chunk, (rows, scratch))| {
+                let _small_is_zero = FlushToZero::new();
                 rows.clear();
                 rows.resize(lanes, Lane::ZERO);
                 run_chunk(&pass, &self.plan.batches[chunk.clone()], rows, scratch)

@@ -10,7 +10,7 @@ use crate::general::{self, Scores, Trellis};
 use crate::lattice::{mask_rows, Support, Tile};
 use crate::plan::{Batch, Plan};
 use crate::shared::Shared;
-use crate::simd::{Lane, Simd, WIDTH};
+use crate::simd::{FlushToZero, Lane, Simd, WIDTH};
 use crate::weights::Layout;
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -104,7 +104,13 @@ impl Scorer {
         let support = support.map(|s| (s, mask_rows(&s.sets, self.layout.labels, width)));
         let job = Job { scorer: self, data, support, output };
         let plan = Plan::new(&data.sentences);
-        let failed: Option<u32> = plan.batches.par_chunks(TASK).filter_map(|batches| run_batches(&job, batches)).min();
+        let tasks = plan.batches.par_chunks(TASK);
+        let failed: Option<u32> = tasks
+            .filter_map(|batches| {
+                let _small_is_zero = FlushToZero::new();
+                run_batches(&job, batches)
+            })
+            .min();
         match failed {
             None => Ok(()),
             Some(s) => Err(Error::Value(format!(
