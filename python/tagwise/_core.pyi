@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "MODEL_FORMAT",
+    "NO_LABEL",
+    "SIMD",
     "Dataset",
     "History",
     "Layout",
-    "MODEL_FORMAT",
     "ModelFile",
-    "NO_LABEL",
     "Objective",
-    "SIMD",
     "Scorer",
     "Template",
     "Vocabulary",
