@@ -129,12 +129,12 @@ class Tagger:
         return hasattr(self, "model_")
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+        from sklearn.utils import InputTags, Tags, TargetTags
 
+        # No "classifier": scikit-learn would look for one class a sentence and stratify by it.
         return Tags(
-            estimator_type="classifier",
+            estimator_type=None,
             target_tags=TargetTags(required=True),
-            classifier_tags=ClassifierTags(),
             input_tags=InputTags(two_d_array=False),
         )
 
@@ -253,9 +253,15 @@ class Tagger:
         """Number of features whose weight is not zero."""
         return self._fitted().n_nonzero
 
-    def predict(self, X: Any, *, allowed: Allowed | None = None) -> list[list[str]]:
-        """Labels of each sentence. `allowed` limits tokens to some labels (None: any)."""
-        return self._fitted().predict(X, allowed=allowed, n_jobs=self._jobs())
+    def predict(self, X: Any, *, decoder: str = "viterbi", allowed: Allowed | None = None) -> list[list[str]]:
+        """Labels of each sentence.
+
+        Args:
+            X: sentences of the kind the tagger was fitted on.
+            decoder: "viterbi", the best path; or "pointwise", the most probable label of each token by itself.
+            allowed: for every token of every sentence the labels it may take, or None for any.
+        """
+        return self._fitted().predict(X, decoder=decoder, allowed=allowed, n_jobs=self._jobs())
 
     def predict_marginals(self, X: Any, *, allowed: Allowed | None = None) -> list[NDArray[np.float32]]:
         """Probability of every label at every token: an array [T, L] a sentence, columns as in `classes_`."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise import _core
-from tagwise.errors import CorpusError, ModelFileError
+from tagwise.errors import CorpusError, ModelFileError, ParameterError
 from tagwise.features import Recipe
 
 if TYPE_CHECKING:
@@ -62,11 +62,23 @@ class Model:
         return self.recipe.encode(X, self.vocabulary, n_jobs)
 
     def predict(
-        self, X: Any, *, allowed: Allowed | None = None, n_jobs: int | None = None
+        self,
+        X: Any,
+        *,
+        decoder: str = "viterbi",
+        allowed: Allowed | None = None,
+        n_jobs: int | None = None,
     ) -> list[list[str]]:
-        """Best path of each sentence."""
+        """Labels of each sentence: the best path ("viterbi"), or each token's most probable label ("pointwise")."""
         data = self.encode(X, n_jobs)
-        path = self.scorer.viterbi(data, allowed=self.support(data, allowed), n_jobs=n_jobs or 0)
+        support, jobs = self.support(data, allowed), n_jobs or 0
+        if decoder == "viterbi":
+            path = self.scorer.viterbi(data, allowed=support, n_jobs=jobs)
+        elif decoder == "pointwise":
+            p, _ = self.scorer.marginals(data, allowed=support, n_jobs=jobs)
+            path = p.argmax(axis=1).astype(np.uint16)
+        else:
+            raise ParameterError(f"decoder={decoder!r}: expected one of viterbi, pointwise")
         return _core.name_paths(path, data.offsets, list(self.labels))
 
     def marginals(

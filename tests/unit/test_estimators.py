@@ -1,0 +1,138 @@
+"""Estimators: parameters, fitting in every form, warm start, early stopping, losses, optimisers, copies."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise.estimators import LOSSES, load
+from tagwise.learners.loop import Iteration
+
+X = [["the", "dog", "barks"], ["a", "cat"], ["the", "cat", "sleeps"], ["dogs", "bark"]] * 5
+Y = [["DET", "NOUN", "VERB"], ["DET", "NOUN"], ["DET", "NOUN", "VERB"], ["NOUN", "VERB"]] * 5
+
+
+def small(**params: object) -> tw.CRF:
+    return tw.CRF(**{"features": "S2", "l2": 0.1, "max_iter": 60, **params})
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_loss_learns_and_falls(loss: str) -> None:
+    tagger = small(loss=loss).fit(X, Y)
+    assert tagger.predict(X) == Y
+    values = [entry["objective"] for entry in tagger.history_]
+    assert all(b <= a * (1 + 1e-6) for a, b in pairwise(values))  # single precision allows no more
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_optimisers_agree_on_the_optimum(loss: str) -> None:
+    """All four are convex or nearly so on this problem: L-BFGS and conjugate gradient must meet."""
+    found = [
+        small(loss=loss, optimizer=name, tol=1e-9, max_iter=500).fit(X, Y).objective_
+        for name in ("lbfgs", "cg")
+    ]
+    assert found[0] == pytest.approx(found[1], rel=1e-3)
+
+
+def test_l1_gives_zeros_and_reaches_the_optimum_of_the_elastic_net() -> None:
+    dense, sparse = small(l2=0.01).fit(X, Y), small(l1=0.5, l2=0.01, max_iter=300, tol=1e-9).fit(X, Y)
+    assert sparse.n_nonzero_ < dense.n_nonzero_ / 2
+    again = small(l1=0.5, l2=0.01, max_iter=300, tol=1e-9).fit(X, Y, warm_start=sparse)
+    assert again.objective_ == pytest.approx(sparse.objective_, rel=1e-5)
+
+
+def test_warm_start_begins_where_the_other_ended() -> None:
+    first = small().fit(X, Y)
+    again = small(max_iter=1).fit(X, Y, warm_start=first)
+    assert again.history_[0]["objective"] <= first.objective_ * (1 + 1e-5)
+
+
+def test_sample_weights_count_like_repetitions() -> None:
+    weighted = small(tol=1e-9, max_iter=300).fit(X[:4], Y[:4], sample_weight=[5.0] * 4)
+    assert weighted.objective_ == pytest.approx(small(tol=1e-9, max_iter=300).fit(X, Y).objective_, rel=1e-4)
+
+
+def test_dev_keeps_the_best_iterate_and_callbacks_stop() -> None:
+    seen: list[Iteration] = []
+
+    def stop(entry: Iteration) -> bool:
+        seen.append(entry)
+        return entry.iteration == 3
+
+    tagger = small().fit(X, Y, dev=X[:4], dev_y=Y[:4], callbacks=[stop])
+    assert len(tagger.history_) == 3
+    assert tagger.stopped_ == "stopped by a callback"
+    assert max(e["dev_score"] for e in tagger.history_) == pytest.approx(tagger.score(X[:4], Y[:4]))
+
+
+def test_interrupt_keeps_a_usable_model() -> None:
+    def interrupt(entry: Iteration) -> None:
+        if entry.iteration == 2:
+            raise KeyboardInterrupt
+
+    tagger = small().fit(X, Y, callbacks=[interrupt])
+    assert "interrupted" in tagger.stopped_
+    assert len(tagger.predict(X)) == len(X)
+
+
+def test_copies_and_files_predict_the_same(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    tagger = small().fit(X, Y)
+    tagger.save(tmp_path / "m.tagwise")
+    expected = tagger.predict_marginals(X)
+    for other in (load(tmp_path / "m.tagwise"), pickle.loads(pickle.dumps(tagger)), copy.deepcopy(tagger)):
+        assert other.classes_ == tagger.classes_
+        for a, b in zip(other.predict_marginals(X), expected):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_pointwise_decoding_and_allowed_labels() -> None:
+    tagger = small().fit(X, Y)
+    best = [[tagger.classes_[i] for i in p.argmax(axis=1)] for p in tagger.predict_marginals(X)]
+    assert tagger.predict(X, decoder="pointwise") == best
+    assert tagger.predict([["the", "dog"]], allowed=[["VERB", None]])[0][0] == "VERB"
+    with pytest.raises(tw.CorpusError, match="unknown label"):
+        tagger.predict([["the"]], allowed=[["XX"]])
+    with pytest.raises(tw.ParameterError, match="decoder"):
+        tagger.predict(X, decoder="nonsense")
+
+
+def test_costs_pieces_and_length_weights() -> None:
+    costly = small(cost={"VERB": 3.0}).fit(X, Y)
+    assert costly.predict(X) == Y
+    assert small(max_length=2, pi=0.9).fit(X, Y).predict(X[:1]) == Y[:1]
+    with pytest.raises(tw.ParameterError, match="loss"):
+        small(cost=1.0, loss="exp").fit(X, Y)
+    with pytest.raises(tw.ParameterError, match="no label"):
+        small(cost={"XX": 1.0}).fit(X, Y)
+
+
+def test_parameters_are_checked_by_name_and_domain() -> None:
+    with pytest.raises(tw.ParameterError, match="it has: features"):
+        tw.CRF(lambda_=3)
+    with pytest.raises(tw.ParameterError, match=r"l2=-1.*number >= 0"):
+        small(l2=-1).fit(X, Y)
+    with pytest.raises(tw.ParameterError, match="owlqn"):
+        small(l1=1.0, optimizer="lbfgs").fit(X, Y)
+    with pytest.raises(tw.NotFittedError, match="not fitted"):
+        tw.CRF().predict(X)
+    with pytest.raises(tw.CorpusError, match="no token"):
+        tw.CRF().fit([], [])
+
+
+def test_scikit_learn_clones_and_searches() -> None:
+    sklearn = pytest.importorskip("sklearn.base")
+    model_selection = pytest.importorskip("sklearn.model_selection")
+    assert sklearn.clone(small(l2=0.7)).l2 == 0.7
+    scores = model_selection.cross_val_score(small(), X, Y, cv=2)
+    assert scores.mean() > 0.9
+
+
+def test_empty_sentences_are_carried_along() -> None:
+    tagger = small().fit([*X, []], [*Y, []])
+    assert tagger.predict([[], ["the"], []]) == [[], ["DET"], []]
+    assert [p.shape for p in tagger.predict_marginals([[], ["the"]])] == [(0, 3), (1, 3)]
