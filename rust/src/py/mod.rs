@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 pub mod encode;
 pub mod engine;
 pub mod file;
+pub mod kbest;
 pub mod lattice;
 
 impl From<Error> for PyErr {
@@ -37,6 +38,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     encode::register(m)?;
     engine::register(m)?;
     file::register(m)?;
+    kbest::register(m)?;
     lattice::register(m)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))
 }
