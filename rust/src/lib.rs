@@ -12,6 +12,7 @@ pub mod kbest;
 pub mod lattice;
 pub mod lists;
 pub mod objective;
+pub mod online;
 pub mod parse;
 pub mod plan;
 pub mod predict;

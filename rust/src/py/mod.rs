@@ -9,6 +9,7 @@ pub mod engine;
 pub mod file;
 pub mod kbest;
 pub mod lattice;
+pub mod online;
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> PyErr {
@@ -40,5 +41,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     file::register(m)?;
     kbest::register(m)?;
     lattice::register(m)?;
+    online::register(m)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))
 }
