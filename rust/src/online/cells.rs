@@ -243,10 +243,10 @@ impl Tokens {
         let mut v = 0;
         while v < self.width {
             match self.width - v {
-                1 => self.fill_some::<S, 1>(weights, ids, values, token, v, out),
-                2 => self.fill_some::<S, 2>(weights, ids, values, token, v, out),
-                3 => self.fill_some::<S, 3>(weights, ids, values, token, v, out),
-                _ => self.fill_some::<S, 4>(weights, ids, values, token, v, out),
+                1 => self.fill_some::<S, 1, 4>(weights, ids, values, token, v, out),
+                2 => self.fill_some::<S, 2, 2>(weights, ids, values, token, v, out),
+                3 => self.fill_some::<S, 3, 2>(weights, ids, values, token, v, out),
+                _ => self.fill_some::<S, 4, 2>(weights, ids, values, token, v, out),
             }
             v += 4;
         }
@@ -263,8 +263,9 @@ impl Tokens {
         }
     }
 
+    /// N lanes of labels from lane v on, in U sums that do not wait for each other.
     #[inline(always)]
-    unsafe fn fill_some<S: Simd, const N: usize>(
+    unsafe fn fill_some<S: Simd, const N: usize, const U: usize>(
         &self,
         weights: &[Lane],
         ids: &[u32],
@@ -273,28 +274,41 @@ impl Tokens {
         v: usize,
         out: &mut [Lane],
     ) {
-        let mut sum = [S::splat(0.0); N];
+        let mut sums = [[S::splat(0.0); N]; U];
         if let Some(&set) = self.mask_of.get(token) {
-            for (j, s) in sum.iter_mut().enumerate() {
+            for (j, s) in sums[0].iter_mut().enumerate() {
                 *s = S::load(&self.masks[set as usize * self.width + v + j]);
             }
         }
-        for (at, &id) in ids.iter().enumerate() {
-            let row = weights.as_ptr().add(id as usize + v);
-            if values.is_empty() {
-                for (j, s) in sum.iter_mut().enumerate() {
-                    *s = S::add(*s, S::load(&*row.add(j)));
+        let weights = weights.as_ptr().add(v);
+        let add = |sum: &mut [S::F; N], id: u32| {
+            let row = weights.add(id as usize);
+            for (j, s) in sum.iter_mut().enumerate() {
+                *s = S::add(*s, S::load(&*row.add(j)));
+            }
+        };
+        if values.is_empty() {
+            let groups = ids.chunks_exact(U);
+            for (sum, &id) in sums.iter_mut().zip(groups.remainder()) {
+                add(sum, id);
+            }
+            for group in groups {
+                for (sum, &id) in sums.iter_mut().zip(group) {
+                    add(sum, id);
                 }
-            } else {
+            }
+        } else {
+            for (&id, &value) in ids.iter().zip(values) {
                 // A product, then a sum: the same bits with and without fused instructions.
-                let x = S::splat(values[at]);
-                for (j, s) in sum.iter_mut().enumerate() {
+                let (row, x) = (weights.add(id as usize), S::splat(value));
+                for (j, s) in sums[0].iter_mut().enumerate() {
                     *s = S::add(*s, S::mul(x, S::load(&*row.add(j))));
                 }
             }
         }
-        for (j, s) in sum.iter().enumerate() {
-            S::store(*s, &mut out[v + j]);
+        for j in 0..N {
+            let sum = sums[1..].iter().fold(sums[0][j], |sum, more| S::add(sum, more[j]));
+            S::store(sum, &mut out[v + j]);
         }
     }
 

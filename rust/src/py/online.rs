@@ -3,7 +3,7 @@
 use super::encode::PyDataset;
 use super::engine::{pool, support, PyLayout, PySupport};
 use crate::error::Error;
-use crate::online::cost::{Cost, Entities, OUTSIDE};
+use crate::online::cost::{Cost, Entities, Judge, OUTSIDE};
 use crate::online::learn::Rule;
 use crate::online::{program, Online, Options, State};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
@@ -17,6 +17,11 @@ type Raised = Arc<Mutex<Option<PyErr>>>;
 
 /// How entities are read: `kind` [L] and `boundary` [L + 1, L].
 type PyEntities<'py> = (PyReadonlyArray1<'py, u16>, PyReadonlyArray2<'py, u8>);
+
+fn entities(given: Option<PyEntities<'_>>) -> PyResult<Option<Entities>> {
+    let Some((kind, boundary)) = given else { return Ok(None) };
+    Ok(Some(Entities::new(kind.as_array().to_vec(), boundary.as_array().iter().copied().collect())?))
+}
 
 /// A cost by its name and numbers, or a function of (gold, guess), lists of label ids.
 fn cost(given: &Bound<'_, PyAny>, numbers: &[f64], raised: &Raised) -> PyResult<Cost> {
@@ -124,12 +129,7 @@ impl PyOnline {
             None => Cost::Accuracy,
             Some(given) => self::cost(&given, &cost_numbers, &raised)?,
         };
-        let entities = match entities {
-            None => None,
-            Some((kind, boundary)) => {
-                Some(Entities::new(kind.as_array().to_vec(), boundary.as_array().iter().copied().collect())?)
-            }
-        };
+        let entities = self::entities(entities)?;
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
         let pool = pool(n_jobs)?;
         let options = Options {
@@ -242,9 +242,30 @@ fn small_program<'py>(
     Ok(PyArray1::from_vec(py, tau))
 }
 
+/// Cost of `guess` where `gold` is right, both [T] of label ids.
+#[pyfunction]
+#[pyo3(signature = (name, numbers, gold, guess, entities))]
+fn sequence_cost(
+    name: &Bound<'_, PyAny>,
+    numbers: Vec<f64>,
+    gold: PyReadonlyArray1<'_, u16>,
+    guess: PyReadonlyArray1<'_, u16>,
+    entities: PyEntities<'_>,
+) -> PyResult<f64> {
+    let entities = self::entities(Some(entities))?.unwrap_or_default();
+    let (gold, guess) = (gold.as_array().to_vec(), guess.as_array().to_vec());
+    if gold.len() != guess.len() || gold.iter().chain(&guess).any(|&y| y as usize >= entities.kind.len()) {
+        return Err(Error::Value("gold and guess need the same length and labels of the table".into()).into());
+    }
+    let (cost, mut judge) = (cost(name, &numbers, &Raised::default())?, Judge::default());
+    cost.begin(&entities, &mut judge, &gold);
+    Ok(cost.of(&entities, &mut judge, &gold, &guess)?)
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyOnline>()?;
     m.add("OUTSIDE", OUTSIDE)?;
     m.add("PROGRAM_TOLERANCE", program::TOLERANCE)?;
-    m.add_function(wrap_pyfunction!(small_program, m)?)
+    m.add_function(wrap_pyfunction!(small_program, m)?)?;
+    m.add_function(wrap_pyfunction!(sequence_cost, m)?)
 }
