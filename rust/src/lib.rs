@@ -1,6 +1,7 @@
 //! Native core of tagwise. Data moves one way: vocab -> dataset -> weights -> lattice -> chain -> objective / predict;
 //! `py` alone knows Python.
 pub mod chain;
+pub mod chart;
 pub mod container;
 pub mod crfpp;
 pub mod dataset;
@@ -9,9 +10,12 @@ pub mod exact;
 pub mod extract;
 pub mod fold;
 pub mod general;
+pub mod kbest;
 pub mod lattice;
+pub mod lists;
 pub mod loss;
 pub mod objective;
+pub mod online;
 pub mod parse;
 pub mod plan;
 pub mod pointwise;

@@ -20,12 +20,12 @@ const TASK: usize = 4;
 
 /// Features and their weights, ready to score.
 pub struct Scorer {
-    layout: Arc<Layout>,
-    weights: Buf<f32>, // [features]
-    edge_scores: Vec<f64>,
-    edges: Edges,
-    start: Vec<f32>,
-    end: Vec<f32>,
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) weights: Buf<f32>, // [features]
+    pub(crate) edge_scores: Vec<f64>,
+    pub(crate) edges: Edges,
+    pub(crate) start: Vec<f32>,
+    pub(crate) end: Vec<f32>,
 }
 
 /// What to do with a sentence's scores, and where to put the result.

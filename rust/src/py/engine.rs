@@ -251,6 +251,19 @@ impl PyScorer {
         Ok(PyArray1::from_vec(py, paths))
     }
 
+    /// The k best paths of each sentence: how many of each [N], their scores, their labels one after the other.
+    #[pyo3(signature = (dataset, k, *, allowed = None, n_jobs = 0))]
+    fn kbest<'py>(
+        &self,
+        py: Python<'py>,
+        dataset: &PyDataset,
+        k: usize,
+        allowed: Option<PySupport<'_>>,
+        n_jobs: usize,
+    ) -> PyResult<super::kbest::Lists<'py>> {
+        super::kbest::scorer_kbest(py, self, dataset, k, allowed, n_jobs)
+    }
+
     /// Marginals of each token, [tokens, L], and log Z of each sentence, [N].
     #[pyo3(signature = (dataset, *, allowed = None, n_jobs = 0))]
     #[allow(clippy::type_complexity)]

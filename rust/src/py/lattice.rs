@@ -6,7 +6,10 @@ use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, PyRe
 use pyo3::prelude::*;
 
 /// Node scores [T, L] and edge scores [L, L] or [T, L, L], checked against each other.
-fn scores(node: &PyReadonlyArray2<'_, f64>, edge: &PyReadonlyArrayDyn<'_, f64>) -> Result<(usize, Vec<f64>, Vec<f64>)> {
+pub fn scores(
+    node: &PyReadonlyArray2<'_, f64>,
+    edge: &PyReadonlyArrayDyn<'_, f64>,
+) -> Result<(usize, Vec<f64>, Vec<f64>)> {
     let (t, l) = node.as_array().dim();
     let shape = edge.as_array().shape().to_vec();
     if l == 0 || (shape != [l, l] && shape != [t, l, l]) {

@@ -7,7 +7,9 @@ use pyo3::prelude::*;
 pub mod encode;
 pub mod engine;
 pub mod file;
+pub mod kbest;
 pub mod lattice;
+pub mod online;
 pub mod vector;
 
 impl From<Error> for PyErr {
@@ -38,7 +40,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     encode::register(m)?;
     engine::register(m)?;
     file::register(m)?;
+    kbest::register(m)?;
     lattice::register(m)?;
     vector::register(m)?;
+    online::register(m)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -1,0 +1,171 @@
+//! How bad a guessed label sequence is, for learners that ask for a margin of that size.
+
+use crate::error::{Error, Result};
+
+/// A cost from outside: (gold, guess) -> how bad, finite and >= 0.
+pub type Function = dyn Fn(&[u16], &[u16]) -> Result<f64> + Send + Sync;
+
+/// y gold, y' guess; G and T the sets of their entities.
+pub enum Cost {
+    /// Number of wrong labels.
+    Accuracy,
+    /// Square root of the number of wrong labels.
+    Root,
+    /// 1 for any wrong path.
+    ZeroOne,
+    /// 1 / F1 of the sentence, at most `cap`; 0 for the gold labels themselves; F1 is 1 where G and T are both empty.
+    F1 {
+        cap: f64,
+    },
+    /// alpha |T \ G| + (1 - alpha) |G \ T|.
+    PrecisionRecall {
+        alpha: f64,
+    },
+    /// alpha (outside labelled as entity) + beta (entity labelled outside) + gamma (other wrong labels).
+    Weighted {
+        alpha: f64,
+        beta: f64,
+        gamma: f64,
+    },
+    Function(Box<Function>),
+}
+
+/// How entities are read off label ids, prepared once.
+#[derive(Clone, Debug, Default)]
+pub struct Entities {
+    pub kind: Vec<u16>,    // [L] type of each label; `OUTSIDE` of those that belong to none
+    pub boundary: Vec<u8>, // [L + 1, L] bit 0: an entity ends between two labels, bit 1: one begins; row L is before the first
+}
+
+/// Type of a label outside all entities.
+pub const OUTSIDE: u16 = u16::MAX;
+
+/// (type, first token, one past the last)
+type Span = (u16, u32, u32);
+
+impl Entities {
+    pub fn new(kind: Vec<u16>, boundary: Vec<u8>) -> Result<Entities> {
+        if boundary.len() != (kind.len() + 1) * kind.len() {
+            return Err(Error::Value(format!(
+                "boundaries need {} by {} entries, got {}",
+                kind.len() + 1,
+                kind.len(),
+                boundary.len()
+            )));
+        }
+        Ok(Entities { kind, boundary })
+    }
+
+    fn outside(&self, label: u16) -> bool {
+        self.kind[label as usize] == OUTSIDE
+    }
+
+    fn spans(&self, labels: &[u16], spans: &mut Vec<Span>) {
+        spans.clear();
+        let l = self.kind.len();
+        let (mut open, mut before) = (None, l);
+        for (t, &y) in labels.iter().enumerate() {
+            let between = self.boundary[before * l + y as usize];
+            before = y as usize;
+            if between != 0 {
+                if let Some((kind, begin)) = open.take() {
+                    spans.push((kind, begin, t as u32));
+                }
+            }
+            if between & 2 != 0 {
+                open = Some((self.kind[y as usize], t as u32));
+            }
+        }
+        if let Some((kind, begin)) = open {
+            spans.push((kind, begin, labels.len() as u32));
+        }
+    }
+}
+
+/// Scratch: the gold entities of the sentence at hand.
+#[derive(Default)]
+pub struct Judge {
+    gold: Vec<Span>,
+    guess: Vec<Span>,
+}
+
+impl Cost {
+    /// Whether the cost needs entities.
+    pub fn needs_entities(&self) -> bool {
+        matches!(self, Cost::F1 { .. } | Cost::PrecisionRecall { .. } | Cost::Weighted { .. })
+    }
+
+    /// Cost of one token where the cost is a sum over tokens.
+    pub fn of_token(&self, entities: &Entities, gold: u16, guess: u16) -> Option<f64> {
+        Some(match self {
+            _ if gold == guess && self.is_sum() => 0.0,
+            Cost::Accuracy => 1.0,
+            Cost::Weighted { alpha, beta, gamma } => match (entities.outside(gold), entities.outside(guess)) {
+                (true, _) => *alpha,
+                (_, true) => *beta,
+                _ => *gamma,
+            },
+            _ => return None,
+        })
+    }
+
+    /// Whether the cost is a sum over tokens.
+    pub fn is_sum(&self) -> bool {
+        matches!(self, Cost::Accuracy | Cost::Weighted { .. })
+    }
+
+    /// Read the gold labels of a sentence; the guesses that follow are judged against them.
+    pub fn begin(&self, entities: &Entities, judge: &mut Judge, gold: &[u16]) {
+        if matches!(self, Cost::F1 { .. } | Cost::PrecisionRecall { .. }) {
+            entities.spans(gold, &mut judge.gold);
+        }
+    }
+
+    pub fn of(&self, entities: &Entities, judge: &mut Judge, gold: &[u16], guess: &[u16]) -> Result<f64> {
+        let wrong = || gold.iter().zip(guess).filter(|(a, b)| a != b).count();
+        let mut right = || {
+            entities.spans(guess, &mut judge.guess);
+            (in_both(&judge.gold, &judge.guess), judge.gold.len(), judge.guess.len())
+        };
+        Ok(match self {
+            Cost::Accuracy => wrong() as f64,
+            Cost::Root => (wrong() as f64).sqrt(),
+            Cost::ZeroOne => f64::from(u8::from(gold != guess)),
+            Cost::F1 { .. } if gold == guess => 0.0,
+            Cost::F1 { cap } => match right() {
+                (_, 0, 0) => 1.0,
+                (0, _, _) => *cap,
+                (both, g, t) => cap.min((g + t) as f64 / (2 * both) as f64),
+            },
+            Cost::PrecisionRecall { alpha } => {
+                let (both, g, t) = right();
+                alpha * (t - both) as f64 + (1.0 - alpha) * (g - both) as f64
+            }
+            Cost::Weighted { .. } => {
+                let token = |(&a, &b): (&u16, &u16)| self.of_token(entities, a, b).unwrap_or(0.0);
+                gold.iter().zip(guess).map(token).sum()
+            }
+            Cost::Function(f) => {
+                let cost = f(gold, guess)?;
+                if !cost.is_finite() || cost < 0.0 {
+                    return Err(Error::Value(format!("a cost must be finite and not negative, got {cost}")));
+                }
+                cost
+            }
+        })
+    }
+}
+
+/// Number of spans in both lists, each in order of its beginnings.
+fn in_both(a: &[Span], b: &[Span]) -> usize {
+    let (mut i, mut j, mut both) = (0, 0, 0);
+    while i < a.len() && j < b.len() {
+        both += usize::from(a[i] == b[j]);
+        match a[i].1.cmp(&b[j].1) {
+            std::cmp::Ordering::Less => i += 1,
+            std::cmp::Ordering::Greater => j += 1,
+            std::cmp::Ordering::Equal => (i, j) = (i + 1, j + 1),
+        }
+    }
+    both
+}

@@ -1,0 +1,96 @@
+"""k-best lists against enumeration: every k, ties, constraints, whole corpora."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tagwise import _core
+
+from .reference import chain, enumeration, scores
+from .strategies import Chain, chains, wholes
+from .test_engine import constraints, fold, random_corpus
+
+
+def lists(scorer: _core.Scorer, data: _core.Dataset, k: int, **more: object) -> list[list[tuple[float, tuple]]]:
+    """The lists of a corpus, sentence by sentence."""
+    counts, found, labels = scorer.kbest(data, k, **more)
+    lengths = np.diff(data.offsets.astype(int))
+    paths = np.split(labels, np.cumsum(np.repeat(lengths, counts))[:-1])
+    ranked = [(float(s), tuple(int(y) for y in p)) for s, p in zip(found, paths)]
+    ends = np.cumsum(counts)
+    return [ranked[end - n : end] for n, end in zip(counts, ends)]
+
+
+@settings(max_examples=60)
+@given(chains(elements=wholes(), max_tokens=4, max_labels=3), st.integers(0, 3))
+def test_every_k_agrees_with_enumeration(c: Chain, more: int) -> None:
+    """Distinct paths in order, ties to the lower last label, then the one before; fewer where fewer exist."""
+    every = enumeration.kbest(c.scores, 1 << 20)
+    for k in [*range(len(every) + 1), len(every) + more]:
+        found = [(score, tuple(path)) for score, path in _core.chain_kbest(*fold(c), k)]
+        assert found == every[:k]
+
+
+@given(chains(), st.integers(1, 30))
+def test_real_scores(c: Chain, k: int) -> None:
+    found, slow = _core.chain_kbest(*fold(c), k), chain.kbest(c.scores, k)
+    assert [s for s, _ in found] == pytest.approx([s for s, _ in slow], abs=1e-9)
+    assert len({tuple(p) for _, p in found}) == len(slow)
+    for score, path in found:
+        assert score == pytest.approx(chain.score(c.scores, path), abs=1e-9)
+
+
+@given(chains(elements=wholes()))
+def test_the_first_is_viterbi(c: Chain) -> None:
+    ((score, path),) = _core.chain_kbest(*fold(c), 1)
+    best, viterbi = _core.chain_viterbi(*fold(c))
+    assert score == best
+    assert tuple(path) == tuple(viterbi)
+
+
+def test_no_path_is_an_empty_list() -> None:
+    assert _core.chain_kbest(np.full((2, 2), -np.inf), np.zeros((2, 2)), 3) == []
+
+
+@pytest.mark.parametrize("labels", [1, 2, 3, 17, 40])
+@pytest.mark.parametrize("k", [1, 2, 10])
+def test_corpus_with_ties(labels: int, k: int) -> None:
+    """Whole weights: float32 sums are exact, so that paths, scores and ties must agree exactly."""
+    c = random_corpus(labels, labels, n=30, longest=5)
+    w = np.random.default_rng(k).integers(-2, 3, len(c.layout)).astype(np.float32)
+    scorer = _core.Scorer(c.layout, w)
+    found = lists(scorer, c.data, k)
+    assert found == [chain.kbest(s, k) for s in c.scores(w.astype(float))]
+    assert [y for ranked in found for y in ranked[0][1]] == scorer.viterbi(c.data).tolist()
+
+
+@pytest.mark.parametrize("labels", [2, 9, 17])
+def test_corpus_under_constraints(labels: int) -> None:
+    c = random_corpus(8, labels, n=20, longest=4)
+    sets, of, forbidden = constraints(c, 5)
+    offsets = c.data.offsets.astype(int)
+    w = np.random.default_rng(4).integers(-2, 3, len(c.layout)).astype(np.float32)
+    scorer = _core.Scorer(c.layout, w, np.flatnonzero(forbidden.ravel()).astype(np.uint32))
+    slow = [
+        chain.kbest(scores(s.node, s.edge, s.start, s.end, sets[a:b], forbidden), 6)
+        for s, a, b in zip(c.scores(w.astype(float)), offsets, offsets[1:])
+    ]
+    assert lists(scorer, c.data, 6, allowed=(sets, of)) == slow
+    with pytest.raises(ValueError, match="no label sequence"):
+        scorer.kbest(c.data, 1, allowed=(np.zeros_like(sets), of))
+
+
+def test_scores_fall_and_threads_do_not_matter() -> None:
+    c = random_corpus(3, 9, n=300, longest=20)
+    w = np.random.default_rng(9).standard_normal(len(c.layout)).astype(np.float32)
+    scorer = _core.Scorer(c.layout, w)
+    found = lists(scorer, c.data, 8, n_jobs=1)
+    for ranked, s in zip(found, c.scores(w.astype(float))):
+        values = [score for score, _ in ranked]
+        assert values == sorted(values, reverse=True)
+        assert values == pytest.approx([h for h, _ in chain.kbest(s, 8)], abs=1e-4)
+    one = [a.tobytes() for a in scorer.kbest(c.data, 8, n_jobs=1)]
+    assert [a.tobytes() for a in scorer.kbest(c.data, 8, n_jobs=3)] == one

@@ -1,0 +1,480 @@
+"""Online learners against the slow twins: trajectories, averages, projections, costs, orders, mixing."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from tagwise import _core, schemes
+from tagwise.errors import TrainingError
+
+from .reference import chain, costs, mira, model, perceptron, qp, scores
+from .strategies import Problem, problems, reals, wholes
+from .test_engine import constraints
+
+LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+
+
+class Native(NamedTuple):
+    """A tiny problem as the core sees it, and where the twin's weights lie in its vector."""
+
+    data: _core.Dataset
+    layout: _core.Layout
+    at: np.ndarray  # [features] index into the twin's vector
+
+    def online(self, kind: str, **parameters: Any) -> _core.Online:
+        return _core.Online(self.data, self.layout, kind, **parameters)
+
+
+def native(p: Problem) -> Native:
+    """Sentences with real-valued attributes, as dicts; features are those observed."""
+    vocabulary, (A, L, conjoined) = _core.Vocabulary(), p.shape
+    X = [[{str(a): float(v) for a, v in enumerate(x) if v} for x in sentence] for sentence in p.X]
+    data = _core.encode_attributes(vocabulary, X, X if conjoined else None)
+    data = data.with_gold(np.array([y for path in p.y for y in path], dtype=np.uint16))
+    layout = _core.Layout.build(data, len(vocabulary), L)
+    a = layout.arrays()
+    ids = np.array([int(vocabulary.text(i)) for i in range(len(vocabulary))], dtype=int)
+    base = A * L
+
+    def rows(pointer: np.ndarray) -> np.ndarray:
+        return ids[np.repeat(np.arange(len(ids)), np.diff(pointer.astype(int)))]
+
+    parts = [
+        rows(a["node_ptr"]) * L + a["node_label"],
+        base + a["edges"],
+        base + L * L + a["starts"],
+        base + L * L + L + a["ends"],
+    ]
+    if len(a["pair_ptr"]):
+        parts.append(base + L * L + 2 * L + rows(a["pair_ptr"]) * L * L + a["pair"])
+    return Native(data, layout, np.concatenate(parts).astype(int))
+
+
+def orders(p: Problem, epochs: int, seed: int) -> list[list[int]]:
+    rng = np.random.default_rng(seed)
+    return [rng.permutation(len(p.X)).tolist() for _ in range(epochs)]
+
+
+def run(online: _core.Online, order: list[list[int]]) -> None:
+    for epoch in order:
+        online.epoch(np.array(epoch, dtype=np.uint32))
+
+
+def corpus(seed: int, labels: int, n: int = 30, longest: int = 6, attributes: int = 40) -> Problem:
+    """Larger than hypothesis draws: rows and single cells, several lanes of labels."""
+    rng = np.random.default_rng(seed)
+    X = []
+    for T in rng.integers(1, longest + 1, n):
+        x = np.zeros((T, attributes))
+        for t in range(T):
+            x[t, np.unique(rng.zipf(1.4, 5) % attributes)] = 1
+        X.append(x)
+    y = [tuple(rng.integers(0, labels, len(x)).tolist()) for x in X]
+    return Problem(model.Shape(attributes, labels), X, y)
+
+
+# -- perceptron -------------------------------------------------------------------------------------------
+
+
+def agree(p: Problem, order: list[list[int]]) -> None:
+    """Whole numbers: the same weights to the bit, and the same average."""
+    mask = model.observed(list(zip(p.X, p.y)), p.shape)
+    last, mean = perceptron.perceptron(p.X, p.y, p.shape, order, mask)
+    n = native(p)
+    online = n.online("perceptron")
+    run(online, order)
+    np.testing.assert_array_equal(online.weights(averaged=False), last[n.at])
+    np.testing.assert_allclose(online.weights(), mean[n.at], rtol=1e-12, atol=1e-12)
+
+
+@settings(max_examples=40)
+@given(problems(values=wholes(), max_sentences=4), st.integers(0, 99))
+def test_perceptron_is_the_twin(p: Problem, seed: int) -> None:
+    agree(p, orders(p, 4, seed))
+
+
+@settings(max_examples=20)
+@given(problems(values=wholes(), edge_attributes=True), st.integers(0, 99))
+def test_perceptron_with_edge_attributes(p: Problem, seed: int) -> None:
+    agree(p, orders(p, 4, seed))
+
+
+@pytest.mark.parametrize("labels", [2, 9, 16, 17, 45, 70])
+def test_perceptron_on_a_corpus(labels: int) -> None:
+    p = corpus(labels, labels)
+    agree(p, orders(p, 3, labels))
+
+
+@settings(max_examples=20)
+@given(problems(values=wholes(), max_sentences=4))
+def test_batch_perceptron(p: Problem) -> None:
+    mask = model.observed(list(zip(p.X, p.y)), p.shape)
+    last, mean = perceptron.batch_perceptron(p.X, p.y, p.shape, 4, mask)
+    n = native(p)
+    for n_jobs in (1, 2):
+        online = n.online("perceptron", batch=True, n_jobs=n_jobs)
+        for _ in range(4):
+            online.epoch()
+        np.testing.assert_array_equal(online.weights(averaged=False), last[n.at])
+        np.testing.assert_allclose(online.weights(), mean[n.at], rtol=1e-12, atol=1e-12)
+
+
+def test_constraints_hold_in_decoding() -> None:
+    p = corpus(1, 5, n=25, longest=4)
+    n = native(p)
+    c = type("", (), {"gold": p.y, "labels": 5})
+    sets, of, forbidden = constraints(c, 2)  # type: ignore[arg-type]
+    offsets = n.data.offsets.astype(int)
+    mask = model.observed(list(zip(p.X, p.y)), p.shape)
+    w = np.zeros(p.shape.size)
+    for _ in range(3):
+        for i, (x, y) in enumerate(zip(p.X, p.y)):
+            s = model.score_sentence(w, x, p.shape)
+            s = scores(s.node, s.edge, s.start, s.end, sets[offsets[i] : offsets[i + 1]], forbidden)
+            guess = chain.viterbi(s)
+            w = w + mask * (model.features(x, y, p.shape) - model.features(x, guess, p.shape))
+    edges = np.flatnonzero(forbidden.ravel()).astype(np.uint32)
+    online = n.online("perceptron", shuffle=False, forbidden=edges, allowed=(sets, of))
+    for _ in range(3):
+        online.epoch()
+    np.testing.assert_array_equal(online.weights(averaged=False), w[n.at])
+    with pytest.raises(TrainingError, match="sentence"):
+        n.online("perceptron", forbidden=np.arange(25, dtype=np.uint32))
+
+
+# -- averages, orders, state ------------------------------------------------------------------------------
+
+KINDS: dict[str, dict[str, Any]] = {
+    "perceptron": {},
+    "mira": {"k": 1},
+    "mira-5": {"k": 5},
+    "mira-5-C": {"k": 5, "limit": 0.05},
+    "pa-1": {"variant": 1, "limit": 0.1, "cost": "root"},
+    "pa-2": {"variant": 2, "limit": 0.1, "cost": "zero_one"},
+    "arow": {},
+}
+
+
+def learner(n: Native, name: str, **more: Any) -> _core.Online:
+    return n.online(name.split("-")[0], **KINDS[name], **more)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_average_is_the_mean_of_the_weights(name: str) -> None:
+    p = corpus(3, 4)
+    n = native(p)
+    online = learner(n, name)
+    total, steps = np.zeros(len(n.layout)), 0
+    for i in sum(orders(p, 2, 5), []):
+        online.epoch(np.array([i], dtype=np.uint32))
+        total, steps = total + online.weights(averaged=False), steps + 1
+        np.testing.assert_allclose(online.weights(), total / steps, rtol=1e-9, atol=1e-9)
+    assert online.steps == steps
+
+
+def permutation(n: int, seed: int, epoch: int, shard: int = 0) -> list[int]:
+    """The documented shuffling: Fisher-Yates with SplitMix64, anew from (seed, epoch, shard)."""
+    full = (1 << 64) - 1
+    state = seed
+
+    def draw() -> int:
+        nonlocal state
+        state = (state + 0x9E3779B97F4A7C15) & full
+        z = state
+        z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & full
+        z = ((z ^ z >> 27) * 0x94D049BB133111EB) & full
+        return z ^ z >> 31
+
+    def below(m: int) -> int:
+        while True:
+            wide = draw() * m
+            if wide & full >= (1 << 64) % m:
+                return wide >> 64
+
+    state = draw() ^ epoch
+    state = draw() ^ shard
+    order = list(range(n))
+    for i in range(n - 1, 0, -1):
+        j = below(i + 1)
+        order[i], order[j] = order[j], order[i]
+    return order
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_shuffling_is_as_documented_and_resumes(name: str) -> None:
+    p = corpus(4, 5)
+    n = native(p)
+    whole, replayed = learner(n, name, seed=7), learner(n, name)
+    for epoch in range(4):
+        whole.epoch()
+        run(replayed, [permutation(len(p.X), 7, epoch)])
+        if epoch == 1:
+            saved = whole.state()
+    resumed = learner(n, name, seed=7)
+    resumed.restore(saved)
+    assert resumed.epochs == 2
+    resumed.epoch()
+    resumed.epoch()
+    for other in (replayed, resumed):
+        for averaged in (True, False):
+            assert other.weights(averaged).tobytes() == whole.weights(averaged).tobytes()
+    elsewhere = learner(n, name, seed=8)
+    for _ in range(4):
+        elsewhere.epoch()
+    assert elsewhere.weights().tobytes() != whole.weights().tobytes()
+
+
+@pytest.mark.parametrize("name", ["perceptron", "mira-5", "arow"])
+def test_parameter_mixing(name: str) -> None:
+    """Each shard learns alone from the mean of the last epoch; the average is over all steps of all shards."""
+    p = corpus(6, 4)
+    n = native(p)
+    mixed = learner(n, name, n_jobs=3, seed=2)
+    parts = [np.arange(s, len(p.X), 3) for s in range(3)]
+    state: dict[str, Any] = {"weights": np.zeros(len(n.layout))}
+    total = np.zeros(len(n.layout))
+    for epoch in range(3):
+        mixed.epoch()
+        after = []
+        for s, part in enumerate(parts):
+            alone = learner(n, name)
+            alone.restore({k: v for k, v in state.items() if k in ("weights", "variance")})
+            alone.epoch(part[permutation(len(part), 2, epoch, s)].astype(np.uint32))
+            after.append(alone.state())
+            total += alone.steps * alone.weights()
+        state = {k: np.mean([a[k] for a in after], axis=0) for k in ("weights", "variance")}
+        np.testing.assert_allclose(mixed.weights(averaged=False), state["weights"], rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(mixed.weights(), total / mixed.steps, rtol=1e-5, atol=1e-6)
+        state = mixed.state()  # to the bit, so that ties fall alike in the next epoch
+    again = learner(n, name, n_jobs=3, seed=2)
+    for _ in range(3):
+        again.epoch()
+    assert again.weights().tobytes() == mixed.weights().tobytes()
+
+
+# -- margins ----------------------------------------------------------------------------------------------
+
+
+def ambiguous(ranked: list[tuple[float, chain.Path]], k: int) -> bool:
+    """Whether float32 might rank the k best differently."""
+    values = [h for h, _ in ranked[: k + 1]]
+    return any(a - b < 1e-3 for a, b in zip(values, values[1:]))
+
+
+def twin_step(name: str, w: np.ndarray, d: np.ndarray, cost: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weights and variances after one step by the formulas of the papers; rows of d are the constraints."""
+    if name.startswith("mira"):
+        return mira.closest(w, d, cost, KINDS[name].get("limit")), v
+    (d,), (cost,) = d, cost
+    lack = max(0.0, cost - w @ d)
+    if name == "pa-1":
+        return w + min(0.1, lack / (d @ d)) * d, v
+    if name == "pa-2":
+        return w + lack / (d @ d + 1 / (2 * 0.1)) * d, v
+    alpha = lack / (1.0 + d**2 @ v)
+    return w + alpha * v * d, (1 / (1 / v + d**2 / 1.0) if lack else v)
+
+
+@pytest.mark.parametrize("name", [k for k in KINDS if k != "perceptron"])
+@pytest.mark.parametrize("augment", [False, True])
+def test_every_step_is_the_projection(name: str, augment: bool) -> None:
+    """From the same weights, the same step: margins make exact ties, so that whole runs cannot be compared."""
+    p = corpus(9, 3, n=25, longest=5)
+    n = native(p)
+    kind = KINDS[name].get("cost", "accuracy")
+    if augment and kind != "accuracy":
+        pytest.skip("this cost is no sum over tokens")
+    k = KINDS[name].get("k", 1)
+    cost = {
+        "accuracy": costs.accuracy,
+        "root": lambda a, b: costs.accuracy(a, b) ** 0.5,
+        "zero_one": lambda a, b: 1.0,
+    }[kind]
+    mask = model.observed(list(zip(p.X, p.y)), p.shape)
+    online, compared, moved = learner(n, name, augment=augment), 0, 0
+    for i in sum(orders(p, 8, 1), []):
+        w, v = np.zeros(p.shape.size), np.ones(p.shape.size)
+        before = online.state()
+        w[n.at] = before["weights"]
+        if len(before["variance"]):
+            v[n.at] = before["variance"]
+        online.epoch(np.array([i], dtype=np.uint32))
+        x, y = p.X[i], p.y[i]
+        s = model.score_sentence(w, x, p.shape)
+        if augment:
+            s = s._replace(node=s.node + 1 - np.eye(3)[list(y)])
+        ranked = chain.kbest(s, k + 1)
+        if ambiguous(ranked, k):
+            continue
+        guesses = [g for _, g in ranked[:k] if g != y]
+        if guesses:
+            d = np.array([mask * (model.features(x, y, p.shape) - model.features(x, g, p.shape)) for g in guesses])
+            w, v = twin_step(name, w, d, np.array([cost(y, g) for g in guesses]), v)
+            moved += 1
+        np.testing.assert_allclose(online.weights(averaged=False), w[n.at], atol=2e-5)
+        if len(before["variance"]):
+            np.testing.assert_allclose(online.state()["variance"], v[n.at], rtol=1e-6)
+        compared += 1
+    assert compared > 40
+    assert moved > 10
+
+
+@settings(max_examples=60)
+@given(
+    arrays(float, (5, 4), elements=reals(2.0)),
+    arrays(float, 5, elements=reals(3.0)),
+    st.one_of(st.none(), st.floats(0.1, 2)),
+)
+def test_small_programs(d: np.ndarray, b: np.ndarray, limit: float | None) -> None:
+    """The optimality conditions hold, and the primal point is that of the slow solver."""
+    norm = np.linalg.norm(d, axis=1)
+    d, b = d[norm > 0.3], b[norm > 0.3]
+    assume(len(d) > 0)
+    if limit is None:
+        b = np.minimum(b, d @ np.ones(4))  # some point meets every constraint
+    G = d @ d.T
+    tau = _core.small_program(G, b, limit)
+    g, eps = b - G @ tau, 2 * _core.PROGRAM_TOLERANCE * max(1.0, np.abs(b).max())
+    used = tau.sum()
+    price = max(0.0, g.max()) if limit is not None and used >= limit - 1e-9 else 0.0
+    assert np.all(tau >= 0)
+    assert limit is None or used <= limit + 1e-9
+    assert np.all(g <= price + eps)
+    assert np.all(g[tau > 1e-9] >= price - eps)
+    slow = qp.box(G, b, sweeps=5000) if limit is None else qp.groups(G, b, np.zeros(len(b), dtype=int), limit, steps=20_000)
+    np.testing.assert_allclose(tau @ d, slow @ d, atol=5e-3)
+
+
+def test_k_1_is_the_closed_form_of_the_program() -> None:
+    p = corpus(12, 4)
+    n = native(p)
+    one, many = n.online("mira", limit=0.2), n.online("pa", variant=1, limit=0.2)
+    run(one, orders(p, 3, 1))
+    run(many, orders(p, 3, 1))
+    assert one.weights().tobytes() == many.weights().tobytes()
+
+
+# -- costs ------------------------------------------------------------------------------------------------
+
+
+def entities(labels: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """The core's table of a label set."""
+    types = sorted({schemes.split_label(y)[1] for y in labels if y != "O"})
+    kind = [_core.OUTSIDE if y == "O" else types.index(schemes.split_label(y)[1]) for y in labels]
+    between = [[sum(bit << i for i, bit in enumerate(schemes.boundary(a, b))) for b in labels] for a in [*labels, "O"]]
+    return np.array(kind, dtype=np.uint16), np.array(between, dtype=np.uint8)
+
+
+@settings(max_examples=200)
+@given(st.integers(1, 8).flatmap(lambda T: st.tuples(*[st.lists(st.integers(0, 4), min_size=T, max_size=T)] * 2)))
+def test_costs(pair: tuple[list[int], list[int]]) -> None:
+    gold, guess = ([LABELS[y] for y in path] for path in pair)
+    table = entities(LABELS)
+
+    def native_cost(name: str, *numbers: float) -> float:
+        return _core.sequence_cost(name, list(numbers), *(np.array(p, dtype=np.uint16) for p in pair), table)
+
+    assert native_cost("accuracy") == costs.accuracy(gold, guess)
+    assert native_cost("root") == costs.accuracy(gold, guess) ** 0.5
+    assert native_cost("zero_one") == float(gold != guess)
+    assert native_cost("f1", 7.0) == pytest.approx(costs.f1(gold, guess, 7.0))
+    assert native_cost("precision_recall", 0.3) == pytest.approx(costs.precision_recall(gold, guess, 0.3))
+    assert native_cost("weighted_accuracy", 0.5, 2.0, 1.5) == pytest.approx(
+        costs.weighted_accuracy(gold, guess, 0.5, 2.0, 1.5)
+    )
+
+
+@settings(max_examples=100)
+@given(st.lists(st.sampled_from(["O", "B-A", "I-A", "E-A", "S-A", "B-B", "I-B", "E-B", "S-B"]), min_size=1, max_size=8))
+def test_entities_of_any_scheme_are_those_of_the_metrics(labels: list[str]) -> None:
+    names = ["O", "B-A", "I-A", "E-A", "S-A", "B-B", "I-B", "E-B", "S-B"]
+    path = np.array([names.index(y) for y in labels], dtype=np.uint16)
+    missed = _core.sequence_cost("precision_recall", [0.0], path, np.zeros_like(path), entities(names))
+    assert missed == len(schemes.spans(labels))
+
+
+def test_a_python_cost() -> None:
+    p = corpus(20, 4)
+    n = native(p)
+    seen = []
+
+    def wrong(gold: list[int], guess: list[int]) -> float:
+        seen.append((gold, guess))
+        return float(sum(a != b for a, b in zip(gold, guess)))
+
+    ours, theirs = n.online("mira", k=3), n.online("mira", k=3, cost=wrong)
+    ours.epoch()
+    theirs.epoch()
+    assert ours.weights().tobytes() == theirs.weights().tobytes()
+    assert all(tuple(gold) in p.y and gold != guess for gold, guess in seen)
+
+    def broken(gold: list[int], guess: list[int]) -> float:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        n.online("mira", cost=broken).epoch()
+    with pytest.raises(ValueError, match="negative"):
+        n.online("mira", cost=lambda gold, guess: -1.0).epoch()
+
+
+# -- what an epoch reports, weights of sentences, errors --------------------------------------------------
+
+
+def test_an_epoch_reports_what_happened() -> None:
+    p = corpus(30, 3)
+    n = native(p)
+    online = n.online("perceptron", batch=True)
+    first = online.epoch()
+    guess = [(0,) * len(y) for y in p.y]  # all weights 0: the lowest label everywhere
+    assert first["sentences"] == len(p.y)
+    assert first["tokens"] == sum(map(len, p.y))
+    assert first["wrong_tokens"] == sum(a != b for y, g in zip(p.y, guess) for a, b in zip(y, g))
+    assert first["wrong_sentences"] == first["updates"] == sum(y != g for y, g in zip(p.y, guess))
+    assert first["loss"] == 0.0
+    assert online.epoch()["loss"] > 0.0
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_sample_weights_scale_the_step(name: str) -> None:
+    p = corpus(31, 3, n=4)
+    n = native(p)
+    moved = []
+    for weight in (0.0, 1.0, 2.0):
+        online = learner(n, name, sample_weight=np.full(4, weight, dtype=np.float32))
+        online.epoch(np.array([0], dtype=np.uint32))
+        moved.append(online.weights(averaged=False))
+    assert np.any(moved[1])
+    assert not np.any(moved[0])
+    np.testing.assert_allclose(moved[2], 2 * moved[1], rtol=1e-6)
+
+
+def test_values_outside_their_domain_are_errors() -> None:
+    p = corpus(32, 3, n=3)
+    n = native(p)
+    for parameters in (
+        {"kind": "winnow"},
+        {"kind": "mira", "k": 0},
+        {"kind": "mira", "limit": -1.0},
+        {"kind": "arow", "gamma": 0.0},
+        {"kind": "mira", "batch": True},
+        {"kind": "mira", "cost": "f1", "cost_numbers": [10.0]},
+        {"kind": "mira", "cost": "hinge"},
+        {"kind": "mira", "cost": "root", "augment": True},
+        {"kind": "perceptron", "sample_weight": np.ones(2, dtype=np.float32)},
+        {"kind": "perceptron", "forbidden": np.array([99], dtype=np.uint32)},
+    ):
+        with pytest.raises(ValueError, match=r"\w+"):
+            n.online(**parameters)  # type: ignore[arg-type]
+    online = n.online("perceptron", average=False)
+    with pytest.raises(ValueError, match="average"):
+        online.weights()
+    with pytest.raises(ValueError, match="sentence 9"):
+        online.epoch(np.array([9], dtype=np.uint32))
+    with pytest.raises(ValueError, match="weights"):
+        online.restore({"weights": np.zeros(3)})
