@@ -34,19 +34,23 @@ from tagwise.errors import (
     TemplateError,
     TrainingError,
 )
-from tagwise.estimators import CRF, LEARNERS, Tagger, load
+from tagwise.estimators import AROW, CRF, LEARNERS, MIRA, PassiveAggressive, Perceptron, Tagger, load
 from tagwise.metrics import Report, evaluate
 from tagwise.model import Model
 
 __all__ = [
+    "AROW",
     "CRF",
     "LEARNERS",
+    "MIRA",
     "Corpus",
     "CorpusError",
     "Model",
     "ModelFileError",
     "NotFittedError",
     "ParameterError",
+    "PassiveAggressive",
+    "Perceptron",
     "Report",
     "Sentence",
     "Tagger",

@@ -7,20 +7,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "MODEL_FORMAT",
-    "NO_LABEL",
-    "SIMD",
     "Dataset",
     "History",
     "Layout",
+    "MODEL_FORMAT",
     "ModelFile",
+    "NO_LABEL",
+    "OUTSIDE",
     "Objective",
+    "Online",
+    "PROGRAM_TOLERANCE",
+    "SIMD",
     "Scorer",
     "Template",
     "Vocabulary",
     "__version__",
     "add_ridge",
     "add_scaled",
+    "chain_kbest",
     "chain_log_partition",
     "chain_marginals",
     "chain_viterbi",
@@ -29,6 +33,8 @@ __all__ = [
     "encode_tokens",
     "name_paths",
     "prune",
+    "sequence_cost",
+    "small_program",
     "write_model",
 ]
 
@@ -213,6 +219,10 @@ class Scorer:
         self, dataset: Dataset, *, allowed: _Support | None = None, n_jobs: int = 0
     ) -> NDArray[np.uint16]:
         """Best path of each sentence, one label id a token: [tokens]."""
+    def kbest(
+        self, dataset: Dataset, k: int, *, allowed: _Support | None = None, n_jobs: int = 0
+    ) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.uint16]]:
+        """The k best paths of each sentence: how many of each [N], their scores, their labels one after the other."""
     def marginals(
         self, dataset: Dataset, *, allowed: _Support | None = None, n_jobs: int = 0
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
@@ -285,3 +295,70 @@ class History:
         """Remember the step from (w0, g0) to (w1, g1); False where its curvature is not positive and it is skipped."""
     def direction(self, g: NDArray[np.float64], direction: NDArray[np.float64]) -> float:
         """direction = -H g; returns the directional derivative g . direction."""
+
+def chain_kbest(
+    node: NDArray[np.float64], edge: NDArray[np.float64], k: int
+) -> list[tuple[float, NDArray[np.uint16]]]:
+    """The k best paths of one sentence as (score, labels [T]), best first; fewer where fewer are allowed."""
+
+OUTSIDE: int
+PROGRAM_TOLERANCE: float
+
+_Entities: TypeAlias = tuple[NDArray[np.uint16], NDArray[np.uint8]]
+
+@final
+class Online:
+    """An online learner and its training set."""
+
+    def __new__(
+        cls,
+        dataset: Dataset,
+        layout: Layout,
+        kind: str,
+        *,
+        average: bool = True,
+        batch: bool = False,
+        k: int = 1,
+        limit: float | None = None,
+        variant: int = 1,
+        gamma: float = 1.0,
+        variance: float = 1.0,
+        cost: Any = None,
+        cost_numbers: Sequence[float] = ...,
+        entities: _Entities | None = None,
+        augment: bool = False,
+        shuffle: bool = True,
+        seed: int = 0,
+        n_jobs: int = 1,
+        sample_weight: NDArray[np.float32] | None = None,
+        forbidden: NDArray[np.uint32] | None = None,
+        allowed: _Support | None = None,
+    ) -> Online: ...
+    def epoch(self, order: NDArray[np.uint32] | None = None) -> dict[str, Any]:
+        """One pass over the training set, or over the sentences of `order`; sums over its steps."""
+    def weights(self, averaged: bool = True) -> NDArray[np.float64]:
+        """The weights now, or their average over all steps: one a feature."""
+    @property
+    def epochs(self) -> int:
+        """Epochs so far."""
+    @property
+    def steps(self) -> float:
+        """Steps so far: sentences, or epochs in batch mode."""
+    def state(self) -> dict[str, Any]:
+        """What training can be resumed from."""
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state: one of `state`, or weights alone."""
+
+def small_program(
+    gram: NDArray[np.float64], b: NDArray[np.float64], limit: float | None = None
+) -> NDArray[np.float64]:
+    """tau of max b.tau - 1/2 tau' G tau over tau >= 0, and sum tau <= limit where it is given."""
+
+def sequence_cost(
+    name: Any,
+    numbers: Sequence[float],
+    gold: NDArray[np.uint16],
+    guess: NDArray[np.uint16],
+    entities: _Entities,
+) -> float:
+    """Cost of `guess` where `gold` is right, both [T] of label ids."""

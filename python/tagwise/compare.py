@@ -95,7 +95,7 @@ PRESETS: dict[str, Preset] = {
             "bundled",
             "The bundled corpora, every feature set; under a minute.",
             corpora=("ewt-pos", "wnut17-ner"),
-            learners=("crf",),
+            learners=("crf", "perceptron", "mira"),
             features=("S1", "S2", "S3", "default"),
             limits={"ewt-pos": 5000},
             params={"l2": 0.1, "max_iter": 80},

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tagwise import _core, dataset
 from tagwise.errors import CorpusError, ModelFileError, NotFittedError, ParameterError
 from tagwise.features import Recipe, recipe_for
-from tagwise.learners import gradient
+from tagwise.learners import gradient, online
 from tagwise.learners.loop import Callback, Iteration, Result, Stopping
 from tagwise.metrics import Report, evaluate
 from tagwise.model import Allowed, Explanation, Model, transfer
@@ -31,7 +31,17 @@ from tagwise.optimizers.base import Vector
 from tagwise.params import Anything, Choice, Flag, Number, Param, lookup
 from tagwise.schemes import has_chunks
 
-__all__ = ["CRF", "LEARNERS", "Iteration", "Tagger", "load"]
+__all__ = [
+    "AROW",
+    "CRF",
+    "LEARNERS",
+    "MIRA",
+    "Iteration",
+    "PassiveAggressive",
+    "Perceptron",
+    "Tagger",
+    "load",
+]
 
 FEATURES = Param(
     "features",
@@ -70,6 +80,7 @@ STOPPING = (
 )
 
 LOSSES = ("log", "exp", "pointwise_log", "pointwise_exp")
+SEQUENCE_COST = "how bad a wrong path is: the margin that is asked for"
 COST_HELP = "cost of a wrong label inside log Z (softmax-margin, log loss); by right label, or one for all"
 
 #: Parameters that do not change the model and so do not go into its file.
@@ -267,6 +278,19 @@ class Tagger:
         """Probability of every label at every token: an array [T, L] a sentence, columns as in `classes_`."""
         return self._fitted().marginals(X, allowed=allowed, n_jobs=self._jobs())
 
+    def predict_kbest(
+        self, X: Any, k: int = 5, *, probability: bool = False, allowed: Allowed | None = None
+    ) -> list[list[tuple[list[str], float]]]:
+        """The k best label sequences of each sentence as (labels, score), best first; fewer where fewer exist.
+
+        Args:
+            X: sentences of the kind the tagger was fitted on.
+            k: how many.
+            probability: P(y | x) in place of the score; means something for probabilistic models (CRF) only.
+            allowed: as in `predict`.
+        """
+        return self._fitted().kbest(X, k, probability=probability, allowed=allowed, n_jobs=self._jobs())
+
     def evaluate(self, X: Any, y: Sequence[Sequence[str]] | None = None) -> Report:
         """Scores of the predictions on a labelled corpus."""
         return evaluate(_labels_of(X, y), self.predict(X))
@@ -372,6 +396,176 @@ class CRF(Tagger):
         )
 
 
+EPOCHS = (
+    Param("epochs", 20, Number(1, integer=True), "passes over the training set"),
+    Param("average", True, Flag(), "average the weights over all steps; False keeps the last ones"),
+    Param("shuffle", True, Flag(), "another order of sentences in every epoch, from `seed`"),
+    Param(
+        "patience",
+        0,
+        Number(0, integer=True),
+        "with a dev set: epochs without a better dev score; 0 never stops",
+    ),
+    Param(
+        "shards",
+        1,
+        Number(1, integer=True),
+        "train on so many parts at once and mix after each epoch; 1 is exact",
+    ),
+)
+
+
+class OnlineTagger(Tagger):
+    """A learner that updates after every sentence; `history_` counts wrong tokens and updates of each epoch."""
+
+    def _online(self, params: dict[str, Any]) -> dict[str, Any]:
+        """What this learner asks of the core."""
+        raise TypeError(f"{type(self).__name__} is no learner; use one of: {', '.join(LEARNERS)}")
+
+    def _train(
+        self,
+        data: _core.Dataset,
+        layout: _core.Layout,
+        start: Vector,
+        sample_weight: NDArray[np.float64] | None,
+        params: dict[str, Any],
+        n_jobs: int,
+        dev_score: Callable[[Vector], float] | None,
+        callbacks: list[Callback],
+    ) -> Result:
+        learner = _core.Online(
+            data,
+            layout,
+            average=params["average"],
+            shuffle=params["shuffle"],
+            seed=params["seed"],
+            n_jobs=params["shards"],
+            sample_weight=None if sample_weight is None else sample_weight.astype(np.float32),
+            **self._online(params),
+        )
+        if start.any():
+            learner.restore({"weights": start})
+        return online.train(
+            learner,
+            params["epochs"],
+            params["patience"],
+            averaged=params["average"],
+            dev_score=dev_score,
+            callbacks=callbacks,
+        )
+
+    @staticmethod
+    def _cost(params: dict[str, Any]) -> dict[str, Any]:
+        """The cost of `params` as the core takes it."""
+        cost, numbers = online.parse_cost(params["cost"])
+        labels = params["labels"]
+        if callable(cost):
+            cost = online.named(cost, labels)
+        return {"cost": cost, "cost_numbers": numbers, "entities": online.entity_table(labels)}
+
+
+class Perceptron(OnlineTagger):
+    """Structured perceptron (Collins 2002): w += S(gold) - S(best path) where they differ; averaged by default."""
+
+    name = "perceptron"
+    PARAMS = (
+        FEATURES,
+        Param(
+            "mode", "online", Choice(("online", "batch")), "batch applies the updates of an epoch at its end"
+        ),
+        *EPOCHS,
+        *COMMON,
+    )
+
+    def _online(self, params: dict[str, Any]) -> dict[str, Any]:
+        return {"kind": "perceptron", "batch": params["mode"] == "batch"}
+
+
+class MIRA(OnlineTagger):
+    """k-best MIRA: the smallest change of w by which the gold path beats each of the k best by its cost."""
+
+    name = "mira"
+    PARAMS = (
+        FEATURES,
+        Param("k", 4, Number(1, integer=True), "paths that the gold one must beat"),
+        Param(
+            "cost",
+            "accuracy",
+            Anything("accuracy, f1, precision_recall(alpha), ..., or a function"),
+            SEQUENCE_COST,
+        ),
+        Param(
+            "C",
+            None,
+            Number(0.0, optional=True, open_low=True),
+            "most a sentence may change w by; None for any",
+        ),
+        Param(
+            "augment",
+            False,
+            Flag(),
+            "add the cost to the scores while searching, where it is a sum over tokens",
+        ),
+        *EPOCHS,
+        *COMMON,
+    )
+
+    def _online(self, params: dict[str, Any]) -> dict[str, Any]:
+        cost = self._cost(params)
+        return {"kind": "mira", "k": params["k"], "limit": params["C"], "augment": params["augment"], **cost}
+
+
+class PassiveAggressive(OnlineTagger):
+    """Passive-aggressive learning (Crammer et al. 2006): the best path alone, with slack linear (1) or squared (2)."""
+
+    name = "pa"
+    PARAMS = (
+        FEATURES,
+        Param("variant", 1, Number(0, 2, integer=True), "0: no slack, 1: PA-I, 2: PA-II"),
+        Param(
+            "cost",
+            "accuracy",
+            Anything("accuracy, f1, precision_recall(alpha), ..., or a function"),
+            SEQUENCE_COST,
+        ),
+        Param("C", 1.0, Number(0.0, open_low=True), "aggressiveness"),
+        *EPOCHS,
+        *COMMON,
+    )
+
+    def _online(self, params: dict[str, Any]) -> dict[str, Any]:
+        return {"kind": "pa", "variant": params["variant"], "limit": params["C"], **self._cost(params)}
+
+
+class AROW(OnlineTagger):
+    """Adaptive regularisation of weights (Crammer, Kulesza and Dredze 2009): a variance for every feature."""
+
+    name = "arow"
+    PARAMS = (
+        FEATURES,
+        Param(
+            "gamma", 1.0, Number(0.0, open_low=True), "how much of an error is believed; larger moves less"
+        ),
+        Param("variance", 1.0, Number(0.0, open_low=True), "variance of every feature at the start"),
+        Param(
+            "cost",
+            "accuracy",
+            Anything("accuracy, f1, precision_recall(alpha), ..., or a function"),
+            SEQUENCE_COST,
+        ),
+        *EPOCHS,
+        *COMMON,
+    )
+
+    def _online(self, params: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "kind": "arow",
+            "gamma": params["gamma"],
+            "variance": params["variance"],
+            **self._cost(params),
+        }
+
+
 def _cost_matrix(cost: Any, labels: Sequence[str], loss: str) -> NDArray[np.float64] | None:
     """Cost [L, L] of every label where the row's label is right: a number for all, or one a right label."""
     if cost is None:
@@ -392,7 +586,9 @@ def _cost_matrix(cost: Any, labels: Sequence[str], loss: str) -> NDArray[np.floa
 
 
 #: Every learner by its name on the command line.
-LEARNERS: dict[str, type[Tagger]] = {kind.name: kind for kind in (CRF,)}
+LEARNERS: dict[str, type[Tagger]] = {
+    kind.name: kind for kind in (CRF, Perceptron, MIRA, PassiveAggressive, AROW)
+}
 
 
 def load(path: str | os.PathLike[str]) -> Tagger:

@@ -90,6 +90,36 @@ class Model:
         bounds = data.offsets.tolist()
         return [p[begin:end] for begin, end in pairwise(bounds)]
 
+    def kbest(
+        self,
+        X: Any,
+        k: int,
+        *,
+        probability: bool = False,
+        allowed: Allowed | None = None,
+        n_jobs: int | None = None,
+    ) -> list[list[tuple[list[str], float]]]:
+        """The k best paths of each sentence as (labels, score or probability), best first."""
+        if k < 1:
+            raise ParameterError(f"k={k}; expected 1 or more")
+        data = self.encode(X, n_jobs)
+        support, jobs = self.support(data, allowed), n_jobs or 0
+        counts, scores, labels = self.scorer.kbest(data, k, allowed=support, n_jobs=jobs)
+        if probability:
+            _, log_z = self.scorer.marginals(data, allowed=support, n_jobs=jobs)
+            scores = np.exp(scores - np.repeat(log_z, counts))
+        bounds = data.offsets.tolist()
+        out: list[list[tuple[list[str], float]]] = []
+        path = at = 0
+        for (begin, end), count in zip(pairwise(bounds), counts.tolist()):
+            best = []
+            for _ in range(count):
+                ids = labels[at : at + end - begin].tolist()
+                best.append(([self.labels[y] for y in ids], float(scores[path])))
+                path, at = path + 1, at + end - begin
+            out.append(best)
+        return out
+
     def support(
         self, data: _core.Dataset, allowed: Allowed | None
     ) -> tuple[NDArray[np.bool_], NDArray[np.uint32]] | None:

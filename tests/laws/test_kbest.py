@@ -14,7 +14,9 @@ from .strategies import Chain, chains, wholes
 from .test_engine import constraints, fold, random_corpus
 
 
-def lists(scorer: _core.Scorer, data: _core.Dataset, k: int, **more: object) -> list[list[tuple[float, tuple]]]:
+def lists(
+    scorer: _core.Scorer, data: _core.Dataset, k: int, **more: object
+) -> list[list[tuple[float, tuple]]]:
     """The lists of a corpus, sentence by sentence."""
     counts, found, labels = scorer.kbest(data, k, **more)
     lengths = np.diff(data.offsets.astype(int))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -171,7 +174,7 @@ def test_the_average_is_the_mean_of_the_weights(name: str) -> None:
     n = native(p)
     online = learner(n, name)
     total, steps = np.zeros(len(n.layout)), 0
-    for i in sum(orders(p, 2, 5), []):
+    for i in functools.reduce(operator.iadd, orders(p, 2, 5), []):
         online.epoch(np.array([i], dtype=np.uint32))
         total, steps = total + online.weights(averaged=False), steps + 1
         np.testing.assert_allclose(online.weights(), total / steps, rtol=1e-9, atol=1e-9)
@@ -264,10 +267,12 @@ def test_parameter_mixing(name: str) -> None:
 def ambiguous(ranked: list[tuple[float, chain.Path]], k: int) -> bool:
     """Whether float32 might rank the k best differently."""
     values = [h for h, _ in ranked[: k + 1]]
-    return any(a - b < 1e-3 for a, b in zip(values, values[1:]))
+    return any(a - b < 1e-3 for a, b in itertools.pairwise(values))
 
 
-def twin_step(name: str, w: np.ndarray, d: np.ndarray, cost: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def twin_step(
+    name: str, w: np.ndarray, d: np.ndarray, cost: np.ndarray, v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Weights and variances after one step by the formulas of the papers; rows of d are the constraints."""
     if name.startswith("mira"):
         return mira.closest(w, d, cost, KINDS[name].get("limit")), v
@@ -298,7 +303,7 @@ def test_every_step_is_the_projection(name: str, augment: bool) -> None:
     }[kind]
     mask = model.observed(list(zip(p.X, p.y)), p.shape)
     online, compared, moved = learner(n, name, augment=augment), 0, 0
-    for i in sum(orders(p, 8, 1), []):
+    for i in functools.reduce(operator.iadd, orders(p, 8, 1), []):
         w, v = np.zeros(p.shape.size), np.ones(p.shape.size)
         before = online.state()
         w[n.at] = before["weights"]
@@ -314,7 +319,9 @@ def test_every_step_is_the_projection(name: str, augment: bool) -> None:
             continue
         guesses = [g for _, g in ranked[:k] if g != y]
         if guesses:
-            d = np.array([mask * (model.features(x, y, p.shape) - model.features(x, g, p.shape)) for g in guesses])
+            d = np.array(
+                [mask * (model.features(x, y, p.shape) - model.features(x, g, p.shape)) for g in guesses]
+            )
             w, v = twin_step(name, w, d, np.array([cost(y, g) for g in guesses]), v)
             moved += 1
         np.testing.assert_allclose(online.weights(averaged=False), w[n.at], atol=2e-5)
@@ -347,7 +354,11 @@ def test_small_programs(d: np.ndarray, b: np.ndarray, limit: float | None) -> No
     assert limit is None or used <= limit + 1e-9
     assert np.all(g <= price + eps)
     assert np.all(g[tau > 1e-9] >= price - eps)
-    slow = qp.box(G, b, sweeps=5000) if limit is None else qp.groups(G, b, np.zeros(len(b), dtype=int), limit, steps=20_000)
+    slow = (
+        qp.box(G, b, sweeps=5000)
+        if limit is None
+        else qp.groups(G, b, np.zeros(len(b), dtype=int), limit, steps=20_000)
+    )
     np.testing.assert_allclose(tau @ d, slow @ d, atol=5e-3)
 
 
@@ -367,12 +378,17 @@ def entities(labels: list[str]) -> tuple[np.ndarray, np.ndarray]:
     """The core's table of a label set."""
     types = sorted({schemes.split_label(y)[1] for y in labels if y != "O"})
     kind = [_core.OUTSIDE if y == "O" else types.index(schemes.split_label(y)[1]) for y in labels]
-    between = [[sum(bit << i for i, bit in enumerate(schemes.boundary(a, b))) for b in labels] for a in [*labels, "O"]]
+    between = [
+        [sum(bit << i for i, bit in enumerate(schemes.boundary(a, b))) for b in labels]
+        for a in [*labels, "O"]
+    ]
     return np.array(kind, dtype=np.uint16), np.array(between, dtype=np.uint8)
 
 
 @settings(max_examples=200)
-@given(st.integers(1, 8).flatmap(lambda T: st.tuples(*[st.lists(st.integers(0, 4), min_size=T, max_size=T)] * 2)))
+@given(
+    st.integers(1, 8).flatmap(lambda T: st.tuples(*[st.lists(st.integers(0, 4), min_size=T, max_size=T)] * 2))
+)
 def test_costs(pair: tuple[list[int], list[int]]) -> None:
     gold, guess = ([LABELS[y] for y in path] for path in pair)
     table = entities(LABELS)
@@ -391,7 +407,11 @@ def test_costs(pair: tuple[list[int], list[int]]) -> None:
 
 
 @settings(max_examples=100)
-@given(st.lists(st.sampled_from(["O", "B-A", "I-A", "E-A", "S-A", "B-B", "I-B", "E-B", "S-B"]), min_size=1, max_size=8))
+@given(
+    st.lists(
+        st.sampled_from(["O", "B-A", "I-A", "E-A", "S-A", "B-B", "I-B", "E-B", "S-B"]), min_size=1, max_size=8
+    )
+)
 def test_entities_of_any_scheme_are_those_of_the_metrics(labels: list[str]) -> None:
     names = ["O", "B-A", "I-A", "E-A", "S-A", "B-B", "I-B", "E-B", "S-B"]
     path = np.array([names.index(y) for y in labels], dtype=np.uint16)
