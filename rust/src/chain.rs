@@ -31,8 +31,11 @@ const LOG_EVERY: usize = 9;
 #[derive(Clone, Debug)]
 pub struct Edges {
     pub labels: usize,
-    pub score: Vec<f32>,      // [L, L] A[y', y]; -infinity forbids
-    pub m: Vec<f32>,          // [L, L] exp(A - max)
+    pub score: Vec<f32>, // [L, L] A[y', y]; -infinity forbids
+    pub m: Vec<f32>,     // [L, L] exp(A - max)
+    /// [L, L] max + log M: the scores that the recursions really use, rounded as M is. The gold path is scored with
+    /// them, so that one edge's rounding error, met hundreds of thousands of times, cancels in log Z - H.
+    pub rounded: Vec<f64>,
     pub transposed: Vec<f32>, // [L, L] M[y', y] at [y, y']
     pub max: f64,
     /// Whether the scaled recursions may be used at all.
@@ -52,8 +55,9 @@ impl Edges {
                 transposed[to * labels + from] = m[from * labels + to];
             }
         }
+        let rounded = m.iter().map(|&x| max + f64::from(x).ln()).collect();
         let scaled = proper && max.is_finite() && max - min <= f64::from(MAX_RANGE) && max.abs() < 1e30;
-        Edges { labels, score: score.iter().map(|&x| x as f32).collect(), m, transposed, max, scaled }
+        Edges { labels, score: score.iter().map(|&x| x as f32).collect(), m, rounded, transposed, max, scaled }
     }
 }
 
@@ -192,21 +196,23 @@ pub unsafe fn forward<S: Simd>(shape: &Shape, edges: &Edges, work: &mut Work, lo
         // Padding has c = 0: its inverse is 0 and it takes no part in the logarithm.
         let guarded = if full { c } else { S::select_gt(mask, zero, c, one) };
         worst = S::min(worst, guarded);
-        let inverse = S::mul(S::div(one, guarded), mask);
+        let exact = S::div(one, guarded);
+        let inverse = S::mul(exact, mask);
         S::store(inverse, &mut work.inverse[t]);
         for a in &mut work.alpha[t * l..(t + 1) * l] {
             S::store(S::mul(S::load(a), inverse), a);
         }
         let (mut tops, mut scales) = (Lane::ZERO, Lane::ZERO);
         S::store(if full { top } else { S::select_gt(mask, zero, top, zero) }, &mut tops);
-        S::store(guarded, &mut scales);
+        // What the alphas were multiplied by, as it was rounded, is what the logarithm must undo.
+        S::store(exact, &mut scales);
         for i in 0..WIDTH {
             sums[i] += f64::from(tops.0[i]);
             product_of_scales[i] *= f64::from(scales.0[i]);
         }
         if t % LOG_EVERY == LOG_EVERY - 1 {
             for i in 0..WIDTH {
-                sums[i] += product_of_scales[i].ln();
+                sums[i] -= product_of_scales[i].ln();
                 product_of_scales[i] = 1.0;
             }
         }
@@ -215,7 +221,7 @@ pub unsafe fn forward<S: Simd>(shape: &Shape, edges: &Edges, work: &mut Work, lo
     S::store(worst, &mut low);
     for i in 0..WIDTH {
         let n = shape.lengths[i];
-        let z = sums[i] + product_of_scales[i].ln() + f64::from(n.saturating_sub(1)) * edges.max;
+        let z = sums[i] - product_of_scales[i].ln() + f64::from(n.saturating_sub(1)) * edges.max;
         log_z[i] = if n == 0 {
             0.0
         } else if low.0[i] >= TINY && z.is_finite() {

@@ -21,6 +21,8 @@ use crate::weights::Layout;
 use rayon::prelude::*;
 use std::ops::Range;
 
+/// A row of so many tokens is summed in double precision from time to time.
+const HOT: u32 = 512;
 /// An attribute seen this often gets a row.
 const FREQUENT: u32 = 16;
 
@@ -63,6 +65,7 @@ pub struct Nodes {
     pub row_features: Vec<u64>,     // [rows + 1] features of each row, into `row_index`
     pub row_index: Vec<(u32, u16)>, // (feature, label)
     row_at: Vec<u32>,               // [rows + 1] first lane of each row
+    hot: Vec<u32>,                  // lanes of rows so frequent that float32 does not hold their sums
     cells: Vec<u32>,                // cells of each rare feature
     pub cell_ptr: Vec<usize>,       // [rare features + 1]
     pub rare_features: Vec<u32>,    // feature of each run of cells
@@ -148,6 +151,7 @@ impl Nodes {
             row_features,
             row_index,
             row_at: Vec::new(),
+            hot: Vec::new(),
             cells: vec![0; cell_ptr[cell_ptr.len() - 1]],
             cell_ptr,
             rare_features,
@@ -257,6 +261,24 @@ impl Nodes {
             }
         }
         self.row_ptr = ptr;
+        let mut count = vec![0u32; self.n_lanes() + 1];
+        for &first in &self.rows {
+            count[first as usize] += 1;
+        }
+        let hot = (0..self.n_rows()).filter(|&r| count[self.row_at[r] as usize] >= HOT);
+        self.hot = hot.flat_map(|r| self.row_at[r]..self.row_at[r + 1]).collect();
+    }
+
+    /// Move the gradient of the hot rows into double precision. A float32 sum of many thousand residuals swallows the
+    /// small ones, and the gradient then no longer fits the loss; so this is called every few thousand tokens.
+    pub fn drain_hot(&self, gradient: &mut [Lane], sums: &mut Vec<f64>) {
+        sums.resize(self.hot.len() * WIDTH, 0.0);
+        for (&at, sum) in self.hot.iter().zip(sums.chunks_exact_mut(WIDTH)) {
+            for (s, x) in sum.iter_mut().zip(&mut gradient[at as usize].0) {
+                *s += f64::from(*x);
+                *x = 0.0;
+            }
+        }
     }
 
     /// Lanes of all rows.
@@ -529,7 +551,13 @@ impl Nodes {
 
     /// Gradient of the rows' features: the chunks are summed in order into `total` ([lanes, 16]), what rows carried goes
     /// back to its own row, and the features that exist are read off.
-    pub fn collect_rows(&self, chunks: &[Vec<Lane>], total: &mut Vec<f64>, gradient: &Shared<'_, f64>) {
+    pub fn collect_rows<'a>(
+        &self,
+        chunks: &[Vec<Lane>],
+        hot: impl Iterator<Item = &'a [f64]>,
+        total: &mut Vec<f64>,
+        gradient: &Shared<'_, f64>,
+    ) {
         total.resize(self.n_lanes() * WIDTH, 0.0);
         total.par_chunks_mut(WIDTH).enumerate().with_min_len(512).for_each(|(at, part)| {
             let mut sum = [0.0f64; WIDTH];
@@ -540,6 +568,13 @@ impl Nodes {
             }
             part.copy_from_slice(&sum);
         });
+        for sums in hot {
+            for (&at, sum) in self.hot.iter().zip(sums.chunks_exact(WIDTH)) {
+                for (t, s) in total[at as usize * WIDTH..].iter_mut().zip(sum) {
+                    *t += s;
+                }
+            }
+        }
         self.fold.scatter(|carried, carrier| {
             let from = self.lanes(carrier).start * WIDTH;
             let to = self.lanes(carried);

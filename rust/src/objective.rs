@@ -197,7 +197,8 @@ impl Objective {
             )));
         }
         let shared = Shared::new(gradient);
-        self.nodes.collect_rows(&memory.gradients, &mut memory.total, &shared);
+        let hot = memory.scratch.iter().map(|s| &s.hot[..]);
+        self.nodes.collect_rows(&memory.gradients, hot, &mut memory.total, &shared);
         self.nodes.collect_cells(&memory.cells, &shared);
         for (i, &e) in layout.edges.iter().enumerate() {
             gradient[layout.edge_at() + i] = sums.iter().map(|s| s.edges[e as usize]).sum();
@@ -260,6 +261,7 @@ struct Scratch {
     exact: Exact,
     fields: Vec<Field>,           // of each batch
     flagged: Vec<(usize, usize)>, // batch and lane of the sentences left to `exact`
+    hot: Vec<f64>,                // sums of the hot rows
 }
 
 /// What the phases of a batch hand on.
@@ -289,6 +291,7 @@ unsafe fn chunk_kernel<S: Simd>(
     };
     scratch.tile.reserve(s.nodes.width);
     scratch.flagged.clear();
+    scratch.hot.clear();
     if !pass.edges.scaled || s.data.has_edge_attributes() {
         scratch.flagged.extend((0..batches.len()).flat_map(|b| (0..batches[b].sentences.len()).map(move |i| (b, i))));
     } else {
@@ -310,6 +313,9 @@ unsafe fn chunk_kernel<S: Simd>(
                 let subtract = &field.subtract[t % field.subtract.len()];
                 s.nodes.spread::<S>(slot, active, &field.nodes[t * l..], subtract, gradient, &pass.cells, tile);
                 slot += active;
+            }
+            if i % DRAIN_EVERY == DRAIN_EVERY - 1 {
+                s.nodes.drain_hot(gradient, &mut scratch.hot);
             }
         }
     }
@@ -392,7 +398,7 @@ unsafe fn batch_kernel<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, scratc
     for (lane, &sentence) in batch.sentences.iter().enumerate() {
         let mut gold = field.gold[lane];
         for y in labels_of(s.data, sentence).windows(2) {
-            gold += f64::from(pass.edges.score[y[0] as usize * l + y[1] as usize]);
+            gold += pass.edges.rounded[y[0] as usize * l + y[1] as usize];
         }
         if log_z[lane].is_nan() || !gold.is_finite() {
             flagged.push((i, lane));
