@@ -75,6 +75,7 @@ def test_the_command_writes_what_it_shows(
 ) -> None:
     outputs = {suffix: tmp_path / f"table{suffix}" for suffix in (".csv", ".json", ".md")}
     args = ["compare", "--train", train_file, "--test", test_file, "-f", "S1", "-f", "S2", "--max-iter", 3]
+    args += ["--learner", "crf"]
     result = run(*args, *(x for path in outputs.values() for x in ("-o", path)))
     assert result.exit_code == 0, result.output
     assert "train.txt" in result.stdout
