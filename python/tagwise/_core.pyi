@@ -7,17 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "MODEL_FORMAT",
+    "NO_LABEL",
+    "OUTSIDE",
+    "PROGRAM_TOLERANCE",
+    "SIMD",
     "Dataset",
     "History",
     "Layout",
-    "MODEL_FORMAT",
     "ModelFile",
-    "NO_LABEL",
-    "OUTSIDE",
     "Objective",
     "Online",
-    "PROGRAM_TOLERANCE",
-    "SIMD",
     "Scorer",
     "Template",
     "Vocabulary",
