@@ -1,0 +1,365 @@
+"""What every estimator shares: parameters, `fit` along the straight line, prediction, files."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagwise import _core, dataset
+from tagwise.errors import CorpusError, NotFittedError, ParameterError
+from tagwise.features import Recipe, recipe_for
+from tagwise.learners.loop import Callback, Iteration, Result, Stopping, logger
+from tagwise.metrics import Report, evaluate
+from tagwise.model import Allowed, Explanation, Model, transfer
+from tagwise.optimizers.base import Vector
+from tagwise.params import Anything, Flag, Number, Param, lookup
+from tagwise.schemes import has_chunks
+
+FEATURES = Param(
+    "features",
+    "default",
+    Anything("S1, S2, S3, S3(window=2), default, a template, a function, or attributes"),
+    "how tokens become attributes",
+)
+COMMON = (
+    Param("start_end", True, Flag(), "features for the first and the last label of a sentence"),
+    Param("min_count", 1, Number(1, integer=True), "drop attributes seen less often in training"),
+    Param("all_pairs", False, Flag(), "also create features that never occur with the gold labels"),
+    Param(
+        "n_jobs",
+        None,
+        Number(1, integer=True, optional=True),
+        "threads; None for all cores; results do not depend on it",
+    ),
+    Param("seed", 0, Number(0, integer=True), "seed of everything random"),
+    Param("verbose", 0, Number(0, integer=True), "1 logs every iteration to the logger `tagwise`"),
+)
+STOPPING = (
+    Param("max_iter", 1000, Number(0, integer=True), "most iterations"),
+    Param(
+        "tol",
+        1e-5,
+        Number(0.0),
+        "stop when the objective improves by less, relatively, over `window` iterations",
+    ),
+    Param("window", 10, Number(1, integer=True), "iterations over which `tol` is measured"),
+    Param(
+        "patience",
+        20,
+        Number(0, integer=True),
+        "with a dev set: iterations without a better dev score; 0 never stops",
+    ),
+)
+
+#: Parameters that do not change the model and so do not go into its file.
+TRANSIENT = ("n_jobs", "verbose")
+
+
+@dataclass
+class Task:
+    """One training run as a learner sees it: the encoded training set and what goes with it."""
+
+    data: _core.Dataset
+    layout: _core.Layout
+    labels: list[str]
+    vocabulary: _core.Vocabulary
+    recipe: Recipe
+    params: dict[str, Any]
+    start: Vector  # weights to begin with: [features]
+    X: Any  # the sentences as they were given
+    sample_weight: NDArray[np.float64] | None = None
+    dev_score: Callable[[Vector], float] | None = None
+    callbacks: list[Callback] = field(default_factory=list)
+
+    @property
+    def n_jobs(self) -> int:
+        """Threads as the core takes them: 0 for all."""
+        return self.params["n_jobs"] or 0
+
+    def stopping(self) -> Stopping:
+        """The stopping rule of `STOPPING`'s parameters."""
+        p = self.params
+        return Stopping(p["max_iter"], p["tol"], p["window"], p["patience"])
+
+
+class Tagger:
+    """A learner of label sequences: parameters in, `fit`, `predict`."""
+
+    name: ClassVar[str] = ""
+    PARAMS: ClassVar[tuple[Param, ...]] = ()
+
+    model_: Model
+    history_: list[dict[str, Any]]
+    objective_: float
+    stopped_: str
+    best_iteration_: int
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        shown = [
+            inspect.Parameter(p.name, inspect.Parameter.KEYWORD_ONLY, default=p.default) for p in cls.PARAMS
+        ]
+        cls.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+
+    def __init__(self, **params: Any) -> None:
+        for param in self.PARAMS:
+            setattr(self, param.name, param.default)
+        self.set_params(**params)
+
+    # --- parameters -------------------------------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name, as they were set."""
+        return {param.name: getattr(self, param.name) for param in self.PARAMS}
+
+    def set_params(self, **params: Any) -> Tagger:
+        """Set parameters by name; values are checked by `fit`."""
+        for name, value in params.items():
+            lookup(self.PARAMS, name, type(self).__name__)
+            setattr(self, name, value)
+        return self
+
+    def checked(self) -> dict[str, Any]:
+        """Parameters, each inside its domain."""
+        return {param.name: param.check(getattr(self, param.name)) for param in self.PARAMS}
+
+    def __repr__(self) -> str:
+        changed = [
+            f"{p.name}={getattr(self, p.name)!r}"
+            for p in self.PARAMS
+            if getattr(self, p.name) is not p.default
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        # No "classifier": scikit-learn would look for one class a sentence and stratify by it.
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=True),
+            input_tags=InputTags(two_d_array=False),
+        )
+
+    # --- training ---------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Sequence[Sequence[str]] | None = None,
+        *,
+        dev: Any = None,
+        dev_y: Sequence[Sequence[str]] | None = None,
+        sample_weight: Sequence[float] | NDArray[Any] | None = None,
+        callbacks: Iterable[Callback] = (),
+        warm_start: Tagger | Model | str | os.PathLike[str] | None = None,
+    ) -> Tagger:
+        """Train on a labelled corpus, or on X and y.
+
+        Args:
+            X: a Corpus, or sentences: lists of tokens, of attribute lists, or of feature dicts.
+            y: the labels of each sentence; a Corpus brings its own.
+            dev: a labelled corpus (or X with `dev_y`) that is scored after every iteration; the best iterate is kept.
+            dev_y: labels of `dev`.
+            sample_weight: a weight >= 0 for each sentence.
+            callbacks: called with an `Iteration` after each; True stops training and keeps the model.
+            warm_start: a fitted tagger, a model or a model file whose weights to start from.
+        """
+        params = self.checked()
+        task = self._task(X, labels_of(X, y), params)
+        if sample_weight is not None:
+            task.sample_weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
+        if warm_start is not None:
+            task.start = transfer(model_of(warm_start), task.vocabulary, task.layout, task.labels)
+        if dev is not None:
+            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, dev, labels_of(dev, dev_y))
+        task.callbacks = [*callbacks, _log] if params["verbose"] else list(callbacks)
+        result = self._train(task)
+        self.history_ = result.history
+        self.objective_ = result.objective
+        self.stopped_ = result.reason
+        self.best_iteration_ = result.best_iteration
+        self.model_ = self._model(task, result.weights).with_meta(**self._meta(task, result))
+        return self
+
+    def _task(self, X: Any, gold: Sequence[Sequence[str]], params: dict[str, Any]) -> Task:
+        """Encode the training set and lay its features out."""
+        labels = dataset.collect_labels(gold)
+        if not labels:
+            raise CorpusError("the training set has no token; give at least one labelled sentence")
+        recipe = recipe_for(params["features"], X)
+        vocabulary = _core.Vocabulary()
+        data = recipe.encode(X, vocabulary, params["n_jobs"])
+        if params["min_count"] > 1:
+            data = dataset.prune(vocabulary, data, params["min_count"])
+        vocabulary.lock()
+        data = dataset.with_labels(data, gold, labels)
+        layout = self._layout(data, len(vocabulary), len(labels), params)
+        return Task(data, layout, labels, vocabulary, recipe, params, np.zeros(len(layout)), X)
+
+    def _layout(
+        self, data: _core.Dataset, n_attributes: int, n_labels: int, params: dict[str, Any]
+    ) -> _core.Layout:
+        """Which features exist."""
+        return _core.Layout.build(
+            data, n_attributes, n_labels, all_pairs=params["all_pairs"], start_end=params["start_end"]
+        )
+
+    def _model(self, task: Task, w: Vector) -> Model:
+        """The model of these weights."""
+        scorer = _core.Scorer(task.layout, w.astype(np.float32))
+        return Model(tuple(task.labels), task.recipe, task.vocabulary, scorer)
+
+    def _train(self, task: Task) -> Result:
+        """Weights of the training set: what a learner is."""
+        raise TypeError(f"{type(self).__name__} is no learner; use one of tagwise.LEARNERS")
+
+    def _meta(self, task: Task, result: Result) -> dict[str, Any]:
+        """What the model file says of its training; nothing in it depends on the machine or the clock."""
+        kept = {name: value for name, value in task.params.items() if name not in TRANSIENT}
+        kept["features"] = task.recipe.name
+        metrics: dict[str, Any] = {
+            "iterations": len(result.history),
+            "best_iteration": result.best_iteration,
+            "objective": result.objective,
+            "stopped": result.reason,
+        }
+        scores = [entry["dev_score"] for entry in result.history if entry["dev_score"] is not None]
+        if scores:
+            metrics["dev_score"] = max(scores)
+        return {"learner": self.name, "params": kept, "metrics": metrics}
+
+    # --- prediction -------------------------------------------------------------------------------------
+
+    def _fitted(self) -> Model:
+        if not hasattr(self, "model_"):
+            raise NotFittedError(
+                f"this {type(self).__name__} is not fitted; call fit, or load a model with tagwise.load"
+            )
+        return self.model_
+
+    @property
+    def classes_(self) -> tuple[str, ...]:
+        """The labels; columns of marginals are in this order."""
+        return self._fitted().labels
+
+    @property
+    def n_features_(self) -> int:
+        """Number of features."""
+        return self._fitted().n_features
+
+    @property
+    def n_nonzero_(self) -> int:
+        """Number of features whose weight is not zero."""
+        return self._fitted().n_nonzero
+
+    def predict(self, X: Any, *, decoder: str = "viterbi", allowed: Allowed | None = None) -> list[list[str]]:
+        """Labels of each sentence.
+
+        Args:
+            X: sentences of the kind the tagger was fitted on.
+            decoder: "viterbi", the best path; or "pointwise", the most probable label of each token by itself.
+            allowed: for every token of every sentence the labels it may take, or None for any.
+        """
+        return self._fitted().predict(X, decoder=decoder, allowed=allowed, n_jobs=self._jobs())
+
+    def predict_marginals(self, X: Any, *, allowed: Allowed | None = None) -> list[NDArray[np.float32]]:
+        """Probability of every label at every token: an array [T, L] a sentence, columns as in `classes_`."""
+        return self._fitted().marginals(X, allowed=allowed, n_jobs=self._jobs())
+
+    def predict_kbest(
+        self, X: Any, k: int = 5, *, probability: bool = False, allowed: Allowed | None = None
+    ) -> list[list[tuple[list[str], float]]]:
+        """The k best label sequences of each sentence as (labels, score), best first; fewer where fewer exist.
+
+        Args:
+            X: sentences of the kind the tagger was fitted on.
+            k: how many.
+            probability: P(y | x) in place of the score; means something for probabilistic models (CRF) only.
+            allowed: as in `predict`.
+        """
+        return self._fitted().kbest(X, k, probability=probability, allowed=allowed, n_jobs=self._jobs())
+
+    def evaluate(self, X: Any, y: Sequence[Sequence[str]] | None = None) -> Report:
+        """Scores of the predictions on a labelled corpus."""
+        return evaluate(labels_of(X, y), self.predict(X))
+
+    def score(self, X: Any, y: Sequence[Sequence[str]] | None = None) -> float:
+        """F1 of chunks where the gold labels are chunks (B-, I- ...), else the fraction of right labels."""
+        return self.evaluate(X, y).score
+
+    def explain(self, top: int = 20) -> Explanation:
+        """Strongest features of each label and strongest transitions."""
+        return self._fitted().explain(top)
+
+    def _jobs(self) -> int | None:
+        return lookup(self.PARAMS, "n_jobs", self.name).check(self.n_jobs)  # type: ignore[attr-defined,no-any-return]
+
+    # --- files ------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file; `tagwise.load` reads it back."""
+        self._fitted().save(path)
+
+
+def labels_of(X: Any, y: Sequence[Sequence[str]] | None) -> Sequence[Sequence[str]]:
+    """The labels that go with X: those given, or the corpus's own."""
+    if y is not None:
+        return y
+    labels = getattr(X, "labels", None)
+    if labels is None:
+        raise ParameterError("no labels: pass y, or a Corpus with a label column")
+    return labels  # type: ignore[no-any-return]
+
+
+def model_of(source: Tagger | Model | str | os.PathLike[str]) -> Model:
+    if isinstance(source, Model):
+        return source
+    if isinstance(source, Tagger):
+        return source._fitted()
+    return Model.load(source)
+
+
+def dev_scorer(
+    model: Callable[[Vector], Model], task: Task, X: Any, gold: Sequence[Sequence[str]]
+) -> Callable[[Vector], float]:
+    """Score of weights on a dev set that is encoded once: F1 of chunks, or the fraction of right labels."""
+    data = task.recipe.encode(X, task.vocabulary, task.params["n_jobs"])
+    offsets = data.offsets
+    lengths = np.diff(offsets.astype(np.int64)).tolist()
+    if lengths != [len(sentence) for sentence in gold]:
+        raise CorpusError("dev: sentences and labels differ in length; give every token one label")
+    chunks = has_chunks(label for sentence in gold for label in sentence)
+    flat = np.array([label for sentence in gold for label in sentence], dtype=object)
+
+    def score(w: Vector) -> float:
+        current = model(w)
+        path = current.scorer.viterbi(data, n_jobs=task.n_jobs)
+        if chunks:
+            return evaluate(gold, _core.name_paths(path, offsets, list(current.labels))).f1
+        if len(path) == 0:
+            return 0.0
+        return float(np.mean(np.array(current.labels, dtype=object)[path] == flat))
+
+    return score
+
+
+def _log(entry: Iteration) -> None:
+    dev = "" if entry.dev_score is None else f", dev {entry.dev_score:.4f}"
+    logger.info(
+        "iteration %d: objective %.4f, |gradient| %.3g%s, %.1f s",
+        entry.iteration,
+        entry.objective,
+        entry.gradient_norm,
+        dev,
+        entry.seconds,
+    )

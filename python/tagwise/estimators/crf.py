@@ -1,0 +1,112 @@
+"""The conditional random field: one estimator, four losses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagwise import _core
+from tagwise.errors import ParameterError
+from tagwise.estimators.base import COMMON, FEATURES, STOPPING, Tagger, Task
+from tagwise.learners import gradient
+from tagwise.learners.loop import Result
+from tagwise.optimizers import OPTIMIZERS
+from tagwise.params import Anything, Choice, Number, Param
+
+LOSSES = ("log", "exp", "pointwise_log", "pointwise_exp")
+COST_HELP = "cost of a wrong label inside log Z (softmax-margin, log loss); by right label, or one for all"
+
+
+class CRF(Tagger):
+    """Conditional random field (Lafferty, McCallum and Pereira 2001), trained on the whole corpus at once.
+
+    minimise  sum_i w_i loss(x_i, y_i) + l2 ||w||^2 + l1 ||w||_1
+
+    with one of the four losses of Altun, Johnson and Hofmann (2003): with l_i = -log P(y_i | x_i),
+
+    log            l_i
+    exp            e^{l_i} - 1
+    pointwise_log  -sum_t log P(y_it | x_i)
+    pointwise_exp  sum_t 1 / P(y_it | x_i)
+    """
+
+    name = "crf"
+    PARAMS = (
+        FEATURES,
+        Param("loss", "log", Choice(LOSSES), "loss of a sentence"),
+        Param(
+            "l1",
+            0.0,
+            Number(0.0),
+            "strength of ||w||_1, added to the sum over sentences; gives sparse models",
+        ),
+        Param("l2", 1.0, Number(0.0), "strength of ||w||^2, added to the sum over sentences"),
+        Param(
+            "sigma",
+            None,
+            Number(0.0, optional=True, open_low=True),
+            "Gaussian prior's deviation: l2 = 1 / (2 sigma^2)",
+        ),
+        Param("optimizer", "auto", Choice(("auto", *OPTIMIZERS)), "auto: lbfgs, or owlqn where l1 > 0"),
+        Param("cost", None, Anything("number, or mapping of label -> number"), COST_HELP),
+        Param("pi", 1.0, Number(0.0, 1.0, open_low=True), "weight pi^T of a sentence of T tokens"),
+        Param(
+            "max_length",
+            None,
+            Number(1, integer=True, optional=True),
+            "cut longer sentences into pieces for training",
+        ),
+        *STOPPING,
+        *COMMON,
+    )
+
+    def _train(self, task: Task) -> Result:
+        params, data, sample_weight = task.params, task.data, task.sample_weight
+        if params["max_length"] is not None:
+            data, piece_of = data.cut(params["max_length"])
+            sample_weight = None if sample_weight is None else sample_weight[piece_of]
+        if params["pi"] < 1.0:
+            weight = params["pi"] ** np.diff(data.offsets.astype(np.int64)).astype(np.float64)
+            sample_weight = weight if sample_weight is None else sample_weight * weight
+        objective = _core.Objective(
+            data,
+            task.layout,
+            loss=params["loss"],
+            sample_weight=sample_weight,
+            cost=_cost_matrix(params["cost"], task.labels, params["loss"]),
+        )
+        sigma = params["sigma"]
+        return gradient.train(
+            objective,
+            task.start,
+            task.stopping(),
+            loss=params["loss"],
+            optimizer=params["optimizer"],
+            l1=params["l1"],
+            l2=params["l2"] if sigma is None else 1.0 / (2.0 * sigma * sigma),
+            n_jobs=task.n_jobs,
+            dev_score=task.dev_score,
+            callbacks=task.callbacks,
+        )
+
+
+def _cost_matrix(cost: Any, labels: Sequence[str], loss: str) -> NDArray[np.float64] | None:
+    """Cost [L, L] of every label where the row's label is right: a number for all, or one a right label."""
+    if cost is None:
+        return None
+    if loss != "log":
+        raise ParameterError(f"cost={cost!r} goes with loss='log' alone; leave it out for loss={loss!r}")
+    wanted = cost if isinstance(cost, Mapping) else dict.fromkeys(labels, cost)
+    unknown = [label for label in wanted if label not in labels]
+    if unknown:
+        raise ParameterError(f"cost: there is no label {unknown[0]!r}; there are: {' '.join(labels)}")
+    try:
+        rows = np.array([float(wanted.get(label, 0.0)) for label in labels])
+    except (TypeError, ValueError):
+        raise ParameterError(f"cost={cost!r}: expected a number, or a mapping of label -> number") from None
+    matrix: NDArray[np.float64] = np.repeat(rows[:, None], len(labels), axis=1)
+    np.fill_diagonal(matrix, 0.0)
+    return matrix
