@@ -2,18 +2,16 @@
 
 use crate::dataset::Dataset;
 use crate::general::{Scores, Trellis};
-use crate::lattice::{Nodes, Support, Tile};
+use crate::lattice::Support;
 use crate::loss::Loss;
 use crate::plan::Batch;
-use crate::shared::Shared;
-use crate::simd::{Lane, Simd, WIDTH};
+use crate::simd::Lane;
 use crate::weights::Layout;
 
 /// What a sentence is scored with.
 pub struct Setting<'a> {
     pub data: &'a Dataset,
     pub layout: &'a Layout,
-    pub nodes: &'a Nodes,
     pub w: &'a [f64],
     pub edge_scores: &'a [f64],
     pub support: Option<&'a Support>,
@@ -23,13 +21,11 @@ pub struct Setting<'a> {
     pub shift: f64,
 }
 
-/// Where a sentence's gradient goes.
-pub struct Sink<'a, 'b> {
-    pub gradient: &'a mut [Lane],
-    pub cells: &'a Shared<'b, f32>,
+/// Where a sentence's residuals go.
+pub struct Sink<'a> {
+    pub nodes: &'a mut [Lane], // [T, L] of its batch
     pub edges: &'a mut [f64],
     pub pairs: &'a mut [f64],
-    pub tile: &'a mut Tile,
 }
 
 #[derive(Default)]
@@ -42,14 +38,14 @@ pub struct Exact {
 }
 
 impl Exact {
-    /// Adds the sentence's gradient to the sink; answers its loss and l, or None where they are not finite.
-    pub unsafe fn run<S: Simd>(
+    /// Hands the sentence's residuals to the sink; answers its loss and l, or None where they are not finite.
+    pub fn run(
         &mut self,
         setting: &Setting<'_>,
         batch: &Batch,
         lane: usize,
         weight: f64,
-        sink: &mut Sink<'_, '_>,
+        sink: &mut Sink<'_>,
     ) -> Option<(f64, f64)> {
         let (data, l) = (setting.data, setting.layout.labels);
         let sentence = batch.sentences[lane];
@@ -95,7 +91,7 @@ impl Exact {
         if !value.0.is_finite() || !value.1.is_finite() {
             return None;
         }
-        self.emit::<S>(setting, batch, lane, begin, sink);
+        self.emit(setting, batch, lane, begin, sink);
         Some(value)
     }
 
@@ -210,15 +206,8 @@ impl Exact {
         (value, worst)
     }
 
-    /// Residuals into the gradient.
-    unsafe fn emit<S: Simd>(
-        &mut self,
-        setting: &Setting<'_>,
-        batch: &Batch,
-        lane: usize,
-        begin: usize,
-        sink: &mut Sink<'_, '_>,
-    ) {
+    /// Residuals to where the gradient is made from them.
+    fn emit(&mut self, setting: &Setting<'_>, batch: &Batch, lane: usize, begin: usize, sink: &mut Sink<'_>) {
         let l = setting.layout.labels;
         let positions = batch.lengths[lane] as usize;
         for t in 1..positions {
@@ -235,13 +224,8 @@ impl Exact {
                 }
             }
         }
-        let mut slot = batch.slot + lane;
-        for t in 0..positions {
-            for y in 0..l {
-                sink.tile.0[y / WIDTH][lane].0[y % WIDTH] = self.residual[t * l + y] as f32;
-            }
-            setting.nodes.spread_slot::<S>(slot, 0.0, lane, sink.gradient, sink.cells, sink.tile);
-            slot += batch.active(t);
+        for (to, r) in sink.nodes.iter_mut().zip(&self.residual) {
+            to.0[lane] = *r as f32;
         }
     }
 }

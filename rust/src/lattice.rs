@@ -4,9 +4,9 @@
 //! - *frequent* ones have a row of label weights in whole lanes: adding a row is a few vector additions. A row ends with
 //!   the last label that it has a feature for; labels are numbered by frequency, so most rows are one lane long, and the
 //!   rows of a corpus fit into the second cache, which is what their speed hangs on;
-//! - *rare* ones are a flat list of (feature, label) behind each token. Each of their occurrences has a *cell* of its own
-//!   for the gradient, written in the order of the tokens; the cells of one feature are summed when all tokens are done,
-//!   so that parallel threads never write to the same place and no order of addition depends on them.
+//! - *rare* ones are a flat list of (weight, place among a batch's scores), walked without a branch a token. Their
+//!   weights are copied for each chunk of sentences, in the order in which its tokens come to them, and so are their
+//!   gradients: they stream, parallel threads never write to the same place, and no order of addition depends on them.
 //!
 //! Rows are folded (see `fold`): a row that always comes with another is added to it once an evaluation.
 //! Start and end features are two more rows, present at the first and the last token.
@@ -14,7 +14,7 @@
 use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::{Error, Result};
 use crate::fold::Fold;
-use crate::plan::Plan;
+use crate::plan::{Batch, Plan};
 use crate::shared::Shared;
 use crate::simd::{Lane, Simd, WIDTH};
 use crate::weights::Layout;
@@ -26,11 +26,11 @@ const HOT: u32 = 512;
 /// An attribute seen this often gets a row.
 const FREQUENT: u32 = 16;
 
-/// One feature of a rare attribute at one token; `run` counts the rare features.
+/// One feature of a rare attribute at one token: its copy in the chunk, and (t L + label) 16 + lane in the batch.
 #[derive(Clone, Copy, Debug)]
-pub struct Rare {
-    pub run: u32,
-    pub label: u16,
+struct Rare {
+    copy: u32,
+    place: u32,
 }
 
 /// Labels that each token may take: a row of 0 and -infinity for every distinct set, and the row of each token.
@@ -54,21 +54,20 @@ impl Support {
 /// The tokens of a plan, slot by slot, as rows and rare features.
 pub struct Nodes {
     pub labels: usize,
-    pub width: usize,         // lanes of the longest row: L / 16 rounded up
-    pub row_ptr: Vec<usize>,  // [slots * classes + 1] a slot's rows of one lane, then those of two, ...
-    pub rows: Vec<u32>,       // first lane of each row
-    pub row_values: Vec<f32>, // empty while all are 1
-    pub rare_ptr: Vec<usize>, // [slots + 1]
-    pub rare: Vec<Rare>,
-    pub rare_values: Vec<f32>,
-    pub gold: Vec<u16>,             // [slots]
-    pub row_features: Vec<u64>,     // [rows + 1] features of each row, into `row_index`
-    pub row_index: Vec<(u32, u16)>, // (feature, label)
-    row_at: Vec<u32>,               // [rows + 1] first lane of each row
-    hot: Vec<u32>,                  // lanes of rows so frequent that float32 does not hold their sums
-    cells: Vec<u32>,                // cells of each rare feature
-    pub cell_ptr: Vec<usize>,       // [rare features + 1]
-    pub rare_features: Vec<u32>,    // feature of each run of cells
+    pub width: usize,     // lanes of the longest row: L / 16 rounded up
+    row_ptr: Vec<u32>,    // [slots * classes + 1] a slot's rows of one lane, then those of two, ...
+    rows: Vec<u32>,       // first lane of each row
+    row_values: Vec<f32>, // empty while all are 1
+    rare_ptr: Vec<usize>, // [batches + 1]
+    rare: Vec<Rare>,
+    rare_values: Vec<f32>,
+    gold: Vec<u32>,             // [slots] place of the gold label, or NOWHERE
+    row_features: Vec<u64>,     // [rows + 1] features of each row, into `row_index`
+    row_index: Vec<(u32, u16)>, // (feature, label)
+    row_at: Vec<u32>,           // [rows + 1] first lane of each row
+    hot: Vec<u32>,              // lanes of rows so frequent that float32 does not hold their sums
+    copies: Vec<u32>,           // feature of each copy, chunk by chunk
+    copy_ptr: Vec<usize>,       // [chunks + 1]
     fold: Fold,
     pub support: Masks,
     pub partial: Masks,
@@ -81,6 +80,9 @@ pub struct Masks {
     rows: Vec<Lane>, // [sets, width]
     of: Vec<u32>,    // [slots], empty without sets
 }
+
+/// The place of a gold label that is not known.
+const NOWHERE: u32 = u32::MAX;
 
 impl Nodes {
     /// `fold`: whether rows that always come together are folded; what changes single rows needs them apart.
@@ -96,37 +98,14 @@ impl Nodes {
         }
         // Rows: frequent attributes in order of their ids, then start and end.
         let (mut row_of, mut row_features, mut row_index) = (vec![u32::MAX; layout.attributes], vec![0u64], Vec::new());
-        let (mut cell_ptr, mut rare_features) = (vec![0usize], Vec::new());
-        let mut cell_of = vec![0usize; layout.attributes]; // run of the attribute's first feature
         for a in 0..layout.attributes {
             let (first, of) = layout.node(a as u32);
-            if of.is_empty() {
-                continue;
-            }
-            let features = of.iter().enumerate().map(|(i, &y)| ((first + i) as u32, y));
-            if count[a] >= FREQUENT {
+            if !of.is_empty() && count[a] >= FREQUENT {
                 row_of[a] = (row_features.len() - 1) as u32;
-                row_index.extend(features);
+                row_index.extend(of.iter().enumerate().map(|(i, &y)| ((first + i) as u32, y)));
                 row_features.push(row_index.len() as u64);
             }
         }
-        // Rare features are numbered in the order in which the slots come to them: most occur once, and stream.
-        let mut seen = vec![false; layout.attributes];
-        plan.for_each_slot(|_, b, lane, t| {
-            let token = data.sentences[plan.batches[b].sentences[lane] as usize] + t;
-            for &a in &data.node.ids[data.node.ptr[token]..data.node.ptr[token + 1]] {
-                let a = a as usize;
-                if row_of[a] == u32::MAX && !seen[a] {
-                    seen[a] = true;
-                    cell_of[a] = rare_features.len();
-                    let (first, of) = layout.node(a as u32);
-                    for i in 0..of.len() {
-                        rare_features.push((first + i) as u32);
-                        cell_ptr.push(cell_ptr[cell_ptr.len() - 1] + count[a] as usize);
-                    }
-                }
-            }
-        });
         let mut boundary = |of: &[u16], first: usize| {
             row_index.extend(of.iter().enumerate().map(|(i, &y)| ((first + i) as u32, y)));
             row_features.push(row_index.len() as u64);
@@ -134,77 +113,91 @@ impl Nodes {
         };
         let start = boundary(&layout.starts, layout.start_at());
         let end = boundary(&layout.ends, layout.end_at());
-        if cell_ptr[cell_ptr.len() - 1] >= u32::MAX as usize {
-            return Err(Error::Value("more than 4 billion rare feature occurrences; raise min_count".into()));
-        }
-
         let mut out = Nodes {
             labels,
             width,
-            row_ptr: Vec::with_capacity(plan.slots + 1),
+            row_ptr: Vec::new(),
             rows: Vec::new(),
             row_values: Vec::new(),
-            rare_ptr: Vec::with_capacity(plan.slots + 1),
-            rare: Vec::with_capacity(cell_ptr[cell_ptr.len() - 1]),
+            rare_ptr: vec![0],
+            rare: Vec::new(),
             rare_values: Vec::new(),
             gold: Vec::with_capacity(plan.slots),
             row_features,
             row_index,
             row_at: Vec::new(),
             hot: Vec::new(),
-            cells: vec![0; cell_ptr[cell_ptr.len() - 1]],
-            cell_ptr,
-            rare_features,
+            copies: Vec::new(),
+            copy_ptr: vec![0],
             fold: Fold::default(),
             support: Masks::default(),
             partial: Masks::default(),
             costs: Vec::new(),
         };
         let valued = !data.node.values.is_empty();
-        let mut used = vec![0u32; layout.attributes]; // occurrences of a rare attribute placed so far
-        out.row_ptr.push(0);
-        out.rare_ptr.push(0);
-        plan.for_each_slot(|_, b, lane, t| {
-            let batch = &plan.batches[b];
-            let token = data.sentences[batch.sentences[lane] as usize] + t;
-            for at in data.node.ptr[token]..data.node.ptr[token + 1] {
-                let (a, value) = (data.node.ids[at] as usize, data.node.value(at));
-                if row_of[a] != u32::MAX {
-                    out.rows.push(row_of[a]);
-                    if valued {
-                        out.row_values.push(value);
-                    }
-                    continue;
+        let mut row_ptr = Vec::with_capacity(plan.slots + 1);
+        row_ptr.push(0);
+        // First copy of a rare attribute's features, and the chunk that it is of.
+        let mut copy_of = vec![(0u32, u32::MAX); layout.attributes];
+        for (c, chunk) in plan.chunks.iter().enumerate() {
+            for batch in &plan.batches[chunk.clone()] {
+                if batch.positions() * labels * WIDTH >= NOWHERE as usize {
+                    return Err(Error::Value(format!(
+                        "a sentence of {} tokens with {labels} labels is too long; cut it with max_length",
+                        batch.positions()
+                    )));
                 }
-                let (_, of) = layout.node(a as u32);
-                for (i, &label) in of.iter().enumerate() {
-                    let run = cell_of[a] + i;
-                    out.cells[out.cell_ptr[run] + used[a] as usize] = out.rare.len() as u32;
-                    out.rare.push(Rare { run: run as u32, label });
-                    if valued {
-                        out.rare_values.push(value);
+                for t in 0..batch.positions() {
+                    for lane in 0..batch.active(t) {
+                        let token = data.sentences[batch.sentences[lane] as usize] + t;
+                        let place = |y: u16| ((t * labels + y as usize) * WIDTH + lane) as u32;
+                        for at in data.node.ptr[token]..data.node.ptr[token + 1] {
+                            let (a, value) = (data.node.ids[at] as usize, data.node.value(at));
+                            if row_of[a] != u32::MAX {
+                                out.rows.push(row_of[a]);
+                                if valued {
+                                    out.row_values.push(value);
+                                }
+                                continue;
+                            }
+                            let (first, of) = layout.node(a as u32);
+                            if copy_of[a].1 != c as u32 {
+                                copy_of[a] = ((out.copies.len() - out.copy_ptr[c]) as u32, c as u32);
+                                out.copies.extend((first..first + of.len()).map(|f| f as u32));
+                            }
+                            for (i, &y) in of.iter().enumerate() {
+                                out.rare.push(Rare { copy: copy_of[a].0 + i as u32, place: place(y) });
+                                if valued {
+                                    out.rare_values.push(value);
+                                }
+                            }
+                        }
+                        let n = batch.lengths[lane] as usize;
+                        for (row, here) in [(start, t == 0), (end, t + 1 == n)] {
+                            if here && out.row_features[row as usize] < out.row_features[row as usize + 1] {
+                                out.rows.push(row);
+                                if valued {
+                                    out.row_values.push(1.0);
+                                }
+                            }
+                        }
+                        row_ptr.push(out.rows.len());
+                        let gold = data.gold.get(token).copied().unwrap_or(NO_LABEL);
+                        out.gold.push(if (gold as usize) < labels { place(gold) } else { NOWHERE });
                     }
                 }
-                used[a] += 1;
+                out.rare_ptr.push(out.rare.len());
             }
-            let n = batch.lengths[lane] as usize;
-            for (row, here) in [(start, t == 0), (end, t + 1 == n)] {
-                if here && out.row_features[row as usize] < out.row_features[row as usize + 1] {
-                    out.rows.push(row);
-                    if valued {
-                        out.row_values.push(1.0);
-                    }
-                }
-            }
-            out.row_ptr.push(out.rows.len());
-            out.rare_ptr.push(out.rare.len());
-            out.gold.push(data.gold.get(token).copied().unwrap_or(NO_LABEL));
-        });
+            out.copy_ptr.push(out.copies.len());
+        }
+        if out.rows.len().max(out.copies.len()) >= u32::MAX as usize {
+            return Err(Error::Value("more than 4 billion attributes; raise min_count or use fewer templates".into()));
+        }
         if fold && !valued {
             let n_rows = out.n_rows();
-            out.fold = Fold::new(n_rows, &mut out.row_ptr, &mut out.rows, |r| r == start || r == end);
+            out.fold = Fold::new(n_rows, &mut row_ptr, &mut out.rows, |r| r == start || r == end);
         }
-        out.sort_by_length(plan.slots);
+        out.sort_by_length(&row_ptr);
         Ok(out)
     }
 
@@ -218,7 +211,7 @@ impl Nodes {
     }
 
     /// Give every row as many lanes as it needs, a carrier as many as what it carries, and sort each slot's rows by that.
-    fn sort_by_length(&mut self, slots: usize) {
+    fn sort_by_length(&mut self, row_ptr: &[usize]) {
         let classes = self.classes();
         let mut lanes: Vec<usize> = (0..self.n_rows())
             .map(|r| {
@@ -237,11 +230,11 @@ impl Nodes {
             self.row_at.push(self.row_at[self.row_at.len() - 1] + n as u32);
         }
         let class = |r: u32| if classes == 1 { 0 } else { lanes[r as usize] - 1 };
-        let mut ptr = Vec::with_capacity(slots * classes + 1);
+        let mut ptr = Vec::with_capacity((row_ptr.len() - 1) * classes + 1);
         ptr.push(0);
         let (mut ids, mut values) = (Vec::new(), Vec::new());
-        for s in 0..slots {
-            let range = self.row_ptr[s]..self.row_ptr[s + 1];
+        for at in row_ptr.windows(2) {
+            let range = at[0]..at[1];
             let mut write = range.start;
             ids.clear();
             ids.extend_from_slice(&self.rows[range.clone()]);
@@ -257,7 +250,7 @@ impl Nodes {
                     }
                     write += 1;
                 }
-                ptr.push(write);
+                ptr.push(write as u32);
             }
         }
         self.row_ptr = ptr;
@@ -304,8 +297,19 @@ impl Nodes {
         self.row_features.len() - 1
     }
 
-    pub fn n_cells(&self) -> usize {
-        self.cell_ptr[self.cell_ptr.len() - 1]
+    /// Copies of rare features, of all chunks.
+    pub fn n_copies(&self) -> usize {
+        self.copies.len()
+    }
+
+    /// The copies of one chunk.
+    pub fn copies(&self, chunk: usize) -> Range<usize> {
+        self.copy_ptr[chunk]..self.copy_ptr[chunk + 1]
+    }
+
+    /// The gold labels are not looked at: partial labels take their place.
+    pub fn forget_gold(&mut self) {
+        self.gold.fill(NOWHERE);
     }
 
     /// Rows of weights from a weight vector: [lanes].
@@ -331,19 +335,18 @@ impl Nodes {
         });
     }
 
-    /// Weights of the rare features, run by run.
+    /// Weights of the rare features, copy by copy.
     pub fn fill_rare(&self, w: &[f64], rare: &mut [f32]) {
-        let features = self.rare_features.par_iter().with_min_len(8192);
+        let features = self.copies.par_iter().with_min_len(8192);
         features.zip(rare.par_iter_mut()).for_each(|(&feature, x)| *x = w[feature as usize] as f32);
     }
 
-    /// Node scores of position t of a batch, transposed into `psi` ([L], and slack for a whole tile); adds the score of
-    /// the gold labels to `gold`.
+    /// Node scores of a batch into `psi` ([T, L], and slack for a whole tile), and the score of its gold labels. `rare`
+    /// holds the copies of all chunks.
     #[inline(always)]
     pub unsafe fn fill<S: Simd>(
         &self,
-        slot: usize,
-        active: usize,
+        batch: &Batch,
         rows: &[Lane],
         rare: &[f32],
         masks: &Masks,
@@ -351,29 +354,42 @@ impl Nodes {
         gold: &mut [f64; WIDTH],
         tile: &mut Tile,
     ) {
-        for lane in 0..active {
-            let s = slot + lane;
-            self.sum_rows::<S>(s, rows, lane, tile);
-            for at in self.rare_ptr[s]..self.rare_ptr[s + 1] {
-                let f = self.rare.get_unchecked(at);
-                let value = if self.rare_values.is_empty() { 1.0 } else { self.rare_values[at] };
-                let x = *rare.get_unchecked(f.run as usize) * value;
-                tile.0.get_unchecked_mut(f.label as usize / WIDTH)[lane].0[f.label as usize % WIDTH] += x;
-            }
-            if let Some(&set) = masks.of.get(s) {
-                self.add_row::<S>(&masks.rows, set as usize, lane, tile);
-            }
-            let y = self.gold[s] as usize;
-            if y < self.labels {
-                if !self.costs.is_empty() {
+        let mut slot = batch.slot;
+        for t in 0..batch.positions() {
+            let active = batch.active(t);
+            for lane in 0..active {
+                self.sum_rows::<S>(slot + lane, rows, lane, tile);
+                if let Some(&set) = masks.of.get(slot + lane) {
+                    self.add_row::<S>(&masks.rows, set as usize, lane, tile);
+                }
+                if !self.costs.is_empty() && self.gold[slot + lane] != NOWHERE {
+                    let y = self.gold[slot + lane] as usize / WIDTH - t * self.labels;
                     self.add_row::<S>(&self.costs, y, lane, tile);
                 }
-                gold[lane] += f64::from(tile.0[y / WIDTH][lane].0[y % WIDTH]);
+            }
+            for v in 0..self.width {
+                let out: &mut [Lane; WIDTH] = &mut *psi[t * self.labels + v * WIDTH..][..WIDTH].as_mut_ptr().cast();
+                S::transpose(&tile.0[v], out);
+            }
+            slot += active;
+        }
+        let scores = psi.as_mut_ptr().cast::<f32>();
+        let rare = &rare[self.copies(batch.chunk)];
+        let range = self.rare_ptr[batch.index]..self.rare_ptr[batch.index + 1];
+        if self.rare_values.is_empty() {
+            for f in self.rare.get_unchecked(range) {
+                *scores.add(f.place as usize) += *rare.get_unchecked(f.copy as usize);
+            }
+        } else {
+            for (f, value) in self.rare[range.clone()].iter().zip(&self.rare_values[range]) {
+                *scores.add(f.place as usize) += *rare.get_unchecked(f.copy as usize) * value;
             }
         }
-        for v in 0..self.width {
-            let out: &mut [Lane; WIDTH] = &mut *psi[v * WIDTH..v * WIDTH + WIDTH].as_mut_ptr().cast();
-            S::transpose(&tile.0[v], out);
+        *gold = [0.0; WIDTH];
+        for &place in self.gold.get_unchecked(batch.slot..slot) {
+            if place != NOWHERE {
+                gold[place as usize % WIDTH] += f64::from(*scores.add(place as usize));
+            }
         }
     }
 
@@ -427,10 +443,11 @@ impl Nodes {
     #[inline(always)]
     unsafe fn add_class<S: Simd, const W: usize, const N: usize>(
         &self,
-        range: Range<usize>,
+        range: Range<u32>,
         rows: &[Lane],
         sum: &mut [S::F; W],
     ) {
+        let range = range.start as usize..range.end as usize;
         let values = self.row_values.get(range.clone());
         for (i, &first) in self.rows.get_unchecked(range).iter().enumerate() {
             let row = rows.as_ptr().add(first as usize);
@@ -445,68 +462,70 @@ impl Nodes {
         }
     }
 
-    /// The transpose of `fill`: marginals `p` of one position ([L] and slack for a whole tile, already weighted) minus
-    /// `subtract` at the gold labels, into the gradient rows and cells.
+    /// The transpose of `fill`: residuals of a batch before the gold labels are subtracted ([T, L], and slack for a
+    /// whole tile) minus `subtract` (one for all positions, or one each) at the gold labels, into the gradient rows and
+    /// `rare`, the chunk's copies.
     #[inline(always)]
     pub unsafe fn spread<S: Simd>(
         &self,
-        slot: usize,
-        active: usize,
-        p: &[Lane],
-        subtract: &Lane,
+        batch: &Batch,
+        residual: &mut [Lane],
+        subtract: &[Lane],
         gradient: &mut [Lane],
-        cells: &Shared<'_, f32>,
+        rare: &mut [f32],
         tile: &mut Tile,
     ) {
-        for v in 0..self.width {
-            let from: &[Lane; WIDTH] = &*p[v * WIDTH..(v + 1) * WIDTH].as_ptr().cast();
-            S::transpose(from, &mut tile.0[v]);
+        let values = residual.as_mut_ptr().cast::<f32>();
+        let mut slot = batch.slot;
+        for t in 0..batch.positions() {
+            let active = batch.active(t);
+            let less = &subtract[t % subtract.len()].0;
+            for &place in self.gold.get_unchecked(slot..slot + active) {
+                if place != NOWHERE {
+                    *values.add(place as usize) -= less[place as usize % WIDTH];
+                }
+            }
+            slot += active;
         }
-        for lane in 0..active {
-            self.spread_slot::<S>(slot + lane, subtract.0[lane], lane, gradient, cells, tile);
+        let range = self.rare_ptr[batch.index]..self.rare_ptr[batch.index + 1];
+        if self.rare_values.is_empty() {
+            for f in self.rare.get_unchecked(range) {
+                *rare.get_unchecked_mut(f.copy as usize) += *values.add(f.place as usize);
+            }
+        } else {
+            for (f, value) in self.rare[range.clone()].iter().zip(&self.rare_values[range]) {
+                *rare.get_unchecked_mut(f.copy as usize) += *values.add(f.place as usize) * value;
+            }
+        }
+        slot = batch.slot;
+        for t in 0..batch.positions() {
+            for v in 0..self.width {
+                let from: &[Lane; WIDTH] = &*residual[t * self.labels + v * WIDTH..][..WIDTH].as_ptr().cast();
+                S::transpose(from, &mut tile.0[v]);
+            }
+            for lane in 0..batch.active(t) {
+                self.spread_slot::<S>(slot, lane, gradient, tile);
+                slot += 1;
+            }
         }
     }
 
-    /// One token of `spread`: its row lies in lane `lane` of the tile. The gold label is subtracted in registers, since
-    /// a vector that is read right after one number of it was written stalls.
+    /// One token of `spread`: its residuals lie in lane `lane` of the tile.
     #[inline(always)]
-    pub unsafe fn spread_slot<S: Simd>(
-        &self,
-        s: usize,
-        subtract: f32,
-        lane: usize,
-        gradient: &mut [Lane],
-        cells: &Shared<'_, f32>,
-        tile: &Tile,
-    ) {
-        let gold = self.gold[s];
-        for at in self.rare_ptr[s]..self.rare_ptr[s + 1] {
-            let f = self.rare.get_unchecked(at);
-            let value = if self.rare_values.is_empty() { 1.0 } else { self.rare_values[at] };
-            let mut r = tile.0.get_unchecked(f.label as usize / WIDTH)[lane].0[f.label as usize % WIDTH];
-            if f.label == gold {
-                r -= subtract;
-            }
-            // A cell belongs to one occurrence at one token, and a token to one chunk.
-            cells.set(at, r * value);
-        }
-        let (gold, subtract) = (gold as usize, S::splat(subtract));
-        let unit = &UNIT[gold % WIDTH];
+    unsafe fn spread_slot<S: Simd>(&self, slot: usize, lane: usize, gradient: &mut [Lane], tile: &Tile) {
         let mut residual = [S::splat(0.0); 4];
         for v in 0..self.width.min(4) {
-            let at = if v == gold / WIDTH { unit } else { &Lane::ZERO };
-            residual[v] = less::<S>(&tile.0[v][lane], at, subtract);
+            residual[v] = S::load(&tile.0[v][lane]);
         }
         match self.width {
-            1 => self.spread_classes::<S, 1>(s, &residual, gradient),
-            2 => self.spread_classes::<S, 2>(s, &residual, gradient),
-            3 => self.spread_classes::<S, 3>(s, &residual, gradient),
-            4 => self.spread_classes::<S, 4>(s, &residual, gradient),
+            1 => self.spread_classes::<S, 1>(slot, &residual, gradient),
+            2 => self.spread_classes::<S, 2>(slot, &residual, gradient),
+            3 => self.spread_classes::<S, 3>(slot, &residual, gradient),
+            4 => self.spread_classes::<S, 4>(slot, &residual, gradient),
             width => {
                 for v in 0..width {
-                    let at = if v == gold / WIDTH { unit } else { &Lane::ZERO };
-                    let residual = [less::<S>(&tile.0[v][lane], at, subtract); 4];
-                    let range = self.row_ptr[s]..self.row_ptr[s + 1];
+                    let residual = [S::load(&tile.0[v][lane]); 4];
+                    let range = self.row_ptr[slot]..self.row_ptr[slot + 1];
                     self.spread_class::<S, 1, 1>(range, &residual, &mut gradient[v..]);
                 }
             }
@@ -532,10 +551,11 @@ impl Nodes {
     #[inline(always)]
     unsafe fn spread_class<S: Simd, const W: usize, const N: usize>(
         &self,
-        range: Range<usize>,
+        range: Range<u32>,
         residual: &[S::F; 4],
         gradient: &mut [Lane],
     ) {
+        let range = range.start as usize..range.end as usize;
         let values = self.row_values.get(range.clone());
         for (i, &first) in self.rows.get_unchecked(range).iter().enumerate() {
             let row = gradient.as_mut_ptr().add(first as usize);
@@ -591,14 +611,15 @@ impl Nodes {
         });
     }
 
-    /// Gradient of the rare features: the sum of each run of cells.
-    pub fn collect_cells(&self, cells: &[f32], gradient: &Shared<'_, f64>) {
-        (0..self.rare_features.len()).into_par_iter().with_min_len(4096).for_each(|i| {
-            let places = &self.cells[self.cell_ptr[i]..self.cell_ptr[i + 1]];
-            let sum = places.iter().map(|&at| f64::from(cells[at as usize])).sum();
-            // SAFETY: as above.
-            unsafe { gradient.set(self.rare_features[i] as usize, sum) };
-        });
+    /// Gradient of the rare features: their copies, chunk after chunk. `gradient` is zero at them.
+    pub fn collect_rare(&self, rare: &[f32], gradient: &Shared<'_, f64>) {
+        for chunk in self.copy_ptr.windows(2) {
+            let (copies, rare) = (&self.copies[chunk[0]..chunk[1]], &rare[chunk[0]..chunk[1]]);
+            copies.par_iter().with_min_len(8192).zip(rare).for_each(|(&feature, &x)| {
+                // SAFETY: a feature has one copy in a chunk.
+                unsafe { gradient.add(feature as usize, f64::from(x)) };
+            });
+        }
     }
 }
 
@@ -613,23 +634,6 @@ pub fn mask_rows(sets: &[bool], labels: usize, width: usize) -> Vec<Lane> {
     }
     masks
 }
-
-/// row - unit * subtract
-#[inline(always)]
-unsafe fn less<S: Simd>(row: &Lane, unit: &Lane, subtract: S::F) -> S::F {
-    S::sub(S::load(row), S::mul(S::load(unit), subtract))
-}
-
-/// UNIT[i] is 1 in place i.
-static UNIT: [Lane; WIDTH] = {
-    let mut unit = [Lane::ZERO; WIDTH];
-    let mut i = 0;
-    while i < WIDTH {
-        unit[i].0[i] = 1.0;
-        i += 1;
-    }
-    unit
-};
 
 /// Scratch for one position: [width][lane] rows of sixteen labels.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! Loss and gradient of a corpus at a weight vector: a parallel sum over chunks of sentences.
 
 use crate::chain::{self, Edges, Shape, Work};
-use crate::dataset::{Dataset, NO_LABEL};
+use crate::dataset::Dataset;
 use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::exact::{Exact, Setting, Sink};
@@ -52,8 +52,8 @@ struct Memory {
     rows: Vec<Lane>,           // [rows, width] weights of frequent attributes
     gradients: Vec<Vec<Lane>>, // [lanes] for each chunk
     scratch: Vec<Scratch>,     // for each chunk
-    rare: Vec<f32>,            // weights of rare features
-    cells: Vec<f32>,
+    rare: Vec<f32>,            // weights of rare features, copy by copy
+    rare_gradient: Vec<f32>,
     total: Vec<f64>, // [rows, padded L]
 }
 
@@ -81,7 +81,8 @@ struct Pass<'a> {
     rows: &'a [Lane],
     rare: &'a [f32],
     edges: &'a Edges,
-    cells: Shared<'a, f32>,
+    nodes: &'a Nodes,
+    rare_gradient: Shared<'a, f32>,
 }
 
 impl Objective {
@@ -98,7 +99,7 @@ impl Objective {
         }
         if let Some(partial) = &terms.partial {
             nodes.partial = nodes.masks(&data, &plan, partial);
-            nodes.gold.fill(NO_LABEL); // the numerator is a second pass under the known labels
+            nodes.forget_gold(); // the numerator is a second pass under the known labels
         }
         if !terms.cost.is_empty() {
             nodes.costs = vec![Lane::ZERO; l * nodes.width];
@@ -150,10 +151,10 @@ impl Objective {
         let memory = &mut *memory;
         let lanes = self.nodes.n_lanes();
         memory.rows.resize(lanes, Lane::ZERO);
-        memory.cells.resize(self.nodes.n_cells(), 0.0);
+        memory.rare_gradient.resize(self.nodes.n_copies(), 0.0);
         memory.gradients.resize_with(self.plan.chunks.len(), Vec::new);
         memory.scratch.resize_with(self.plan.chunks.len(), Scratch::default);
-        memory.rare.resize(self.nodes.rare_features.len(), 0.0);
+        memory.rare.resize(self.nodes.n_copies(), 0.0);
         self.nodes.fill_rows(w, &mut memory.rows);
         self.nodes.fill_rare(w, &mut memory.rare);
         let mut edge_scores = layout.edge_scores(w);
@@ -165,7 +166,6 @@ impl Objective {
             setting: Setting {
                 data: &self.data,
                 layout,
-                nodes: &self.nodes,
                 w,
                 edge_scores: &edge_scores,
                 support: self.terms.support.as_ref(),
@@ -178,16 +178,17 @@ impl Objective {
             rows: &memory.rows,
             rare: &memory.rare,
             edges: &edges,
-            cells: Shared::new(&mut memory.cells),
+            nodes: &self.nodes,
+            rare_gradient: Shared::new(&mut memory.rare_gradient),
         };
         let buffers = memory.gradients.par_iter_mut().zip(memory.scratch.par_iter_mut());
-        let sums: Vec<Sums> = (self.plan.chunks.par_iter().zip(buffers))
+        let sums: Vec<Sums> = (self.plan.chunks.par_iter().enumerate().zip(buffers))
             .with_max_len(1)
-            .map(|(chunk, (rows, scratch))| {
+            .map(|((c, chunk), (rows, scratch))| {
                 let _small_is_zero = FlushToZero::new();
                 rows.clear();
                 rows.resize(lanes, Lane::ZERO);
-                run_chunk(&pass, &self.plan.batches[chunk.clone()], rows, scratch)
+                run_chunk(&pass, c, &self.plan.batches[chunk.clone()], rows, scratch)
             })
             .collect();
         if let Some(s) = sums.iter().find_map(|s| s.failed) {
@@ -196,10 +197,11 @@ impl Objective {
                  regularise more, or weight long sentences down (pi, max_length)"
             )));
         }
+        gradient.par_iter_mut().with_min_len(1 << 15).for_each(|g| *g = 0.0);
         let shared = Shared::new(gradient);
         let hot = memory.scratch.iter().map(|s| &s.hot[..]);
         self.nodes.collect_rows(&memory.gradients, hot, &mut memory.total, &shared);
-        self.nodes.collect_cells(&memory.cells, &shared);
+        self.nodes.collect_rare(&memory.rare_gradient, &shared);
         for (i, &e) in layout.edges.iter().enumerate() {
             gradient[layout.edge_at() + i] = sums.iter().map(|s| s.edges[e as usize]).sum();
         }
@@ -249,7 +251,7 @@ fn check(data: &Dataset, l: usize, terms: &Terms) -> Result<()> {
 }
 
 dispatch!(
-    fn run_chunk(pass: &Pass<'_>, batches: &[Batch], gradient: &mut [Lane], scratch: &mut Scratch) -> Sums = chunk_kernel
+    fn run_chunk(pass: &Pass<'_>, c: usize, batches: &[Batch], gradient: &mut [Lane], scratch: &mut Scratch) -> Sums = chunk_kernel
 );
 
 /// Scratch of one chunk.
@@ -277,6 +279,7 @@ struct Field {
 #[inline(always)]
 unsafe fn chunk_kernel<S: Simd>(
     pass: &Pass<'_>,
+    c: usize,
     batches: &[Batch],
     gradient: &mut [Lane],
     scratch: &mut Scratch,
@@ -289,13 +292,18 @@ unsafe fn chunk_kernel<S: Simd>(
         pairs: vec![0.0; s.layout.pair.len()],
         failed: None,
     };
-    scratch.tile.reserve(s.nodes.width);
+    scratch.tile.reserve(pass.nodes.width);
     scratch.flagged.clear();
     scratch.hot.clear();
+    scratch.fields.resize_with(batches.len().max(scratch.fields.len()), Field::default);
     if !pass.edges.scaled || s.data.has_edge_attributes() {
-        scratch.flagged.extend((0..batches.len()).flat_map(|b| (0..batches[b].sentences.len()).map(move |i| (b, i))));
+        for (i, batch) in batches.iter().enumerate() {
+            scratch.flagged.extend((0..batch.sentences.len()).map(|lane| (i, lane)));
+            scratch.fields[i].reserve(batch, l);
+            scratch.fields[i].subtract.clear();
+            scratch.fields[i].subtract.push(Lane::ZERO);
+        }
     } else {
-        scratch.fields.resize_with(batches.len().max(scratch.fields.len()), Field::default);
         for (i, batch) in batches.iter().enumerate() {
             score_batch::<S>(pass, batch, i, scratch);
         }
@@ -305,31 +313,13 @@ unsafe fn chunk_kernel<S: Simd>(
                 chain::drain_pairs(pass.edges, &mut scratch.work.pairs[..l * l], &mut sums.edges);
             }
         }
-        for (i, batch) in batches.iter().enumerate() {
-            let Scratch { fields, tile, .. } = scratch;
-            let (field, mut slot) = (&fields[i], batch.slot);
-            for t in 0..batch.positions() {
-                let active = batch.active(t);
-                let subtract = &field.subtract[t % field.subtract.len()];
-                s.nodes.spread::<S>(slot, active, &field.nodes[t * l..], subtract, gradient, &pass.cells, tile);
-                slot += active;
-            }
-            if i % DRAIN_EVERY == DRAIN_EVERY - 1 {
-                s.nodes.drain_hot(gradient, &mut scratch.hot);
-            }
-        }
     }
     for (i, lane) in std::mem::take(&mut scratch.flagged) {
         let batch = &batches[i];
         let weight = pass.terms.weights[batch.sentences[lane] as usize];
-        let mut sink = Sink {
-            gradient: &mut *gradient,
-            cells: &pass.cells,
-            edges: &mut sums.edges,
-            pairs: &mut sums.pairs,
-            tile: &mut scratch.tile,
-        };
-        match scratch.exact.run::<S>(s, batch, lane, weight, &mut sink) {
+        let nodes = &mut scratch.fields[i].nodes[..];
+        let mut sink = Sink { nodes, edges: &mut sums.edges, pairs: &mut sums.pairs };
+        match scratch.exact.run(s, batch, lane, weight, &mut sink) {
             Some((value, largest)) => {
                 sums.loss += value;
                 sums.largest = sums.largest.max(largest + weight.ln());
@@ -337,40 +327,37 @@ unsafe fn chunk_kernel<S: Simd>(
             None => sums.failed = Some(batch.sentences[lane]),
         }
     }
+    let Scratch { fields, tile, hot, .. } = scratch;
+    let copies = pass.nodes.copies(c);
+    let rare = pass.rare_gradient.slice(copies.start, copies.len());
+    rare.fill(0.0);
+    for (i, batch) in batches.iter().enumerate() {
+        let Field { nodes, subtract, .. } = &mut fields[i];
+        pass.nodes.spread::<S>(batch, nodes, subtract, gradient, rare, tile);
+        if i % DRAIN_EVERY == DRAIN_EVERY - 1 {
+            pass.nodes.drain_hot(gradient, hot);
+        }
+    }
     sums
+}
+
+impl Field {
+    fn reserve(&mut self, batch: &Batch, labels: usize) {
+        let n = batch.positions() * labels + WIDTH;
+        if self.nodes.len() < n {
+            self.nodes.resize(n, Lane::ZERO);
+        }
+    }
 }
 
 /// Node scores of a batch.
 #[inline(always)]
 unsafe fn score_batch<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut Scratch) {
-    let nodes = pass.setting.nodes;
+    let nodes = pass.nodes;
     let Scratch { fields, tile, .. } = scratch;
     let field = &mut fields[i];
-    let n = batch.positions() * nodes.labels + WIDTH;
-    if field.nodes.len() < n {
-        field.nodes.resize(n, Lane::ZERO);
-    }
-    field.gold = [0.0; WIDTH];
-    fill::<S>(pass, batch, false, &mut field.nodes, &mut field.gold, tile);
-}
-
-#[inline(always)]
-unsafe fn fill<S: Simd>(
-    pass: &Pass<'_>,
-    batch: &Batch,
-    partial: bool,
-    out: &mut [Lane],
-    gold: &mut [f64; WIDTH],
-    tile: &mut Tile,
-) {
-    let nodes = pass.setting.nodes;
-    let masks = if partial { &nodes.partial } else { &nodes.support };
-    let mut slot = batch.slot;
-    for t in 0..batch.positions() {
-        let active = batch.active(t);
-        nodes.fill::<S>(slot, active, pass.rows, pass.rare, masks, &mut out[t * nodes.labels..], gold, tile);
-        slot += active;
-    }
+    field.reserve(batch, nodes.labels);
+    nodes.fill::<S>(batch, pass.rows, pass.rare, &nodes.support, &mut field.nodes, &mut field.gold, tile);
 }
 
 /// Sixteen sentences by the scaled recursions, from node scores to residuals; those beyond range are flagged instead.
@@ -469,7 +456,7 @@ unsafe fn partial_batch<S: Simd>(
     more.reserve(shape);
     more.v[..n].copy_from_slice(&work.psi[..n]);
     chain::forward::<S>(shape, pass.edges, work, &mut all);
-    fill::<S>(pass, batch, true, &mut work.psi, &mut unused, tile);
+    pass.nodes.fill::<S>(batch, pass.rows, pass.rare, &pass.nodes.partial, &mut work.psi, &mut unused, tile);
     chain::forward::<S>(shape, pass.edges, work, &mut given);
     let mut factor = Lane::ZERO;
     let mut left = Vec::new();

@@ -13,6 +13,8 @@ pub struct Batch {
     pub sentences: Vec<u32>,   // 1..=16 indices into the dataset
     pub lengths: [u32; WIDTH], // 0 for an unused lane
     pub slot: usize,           // slot of the first lane's first token
+    pub index: usize,          // its number in the plan
+    pub chunk: usize,
 }
 
 impl Batch {
@@ -71,7 +73,14 @@ impl Plan {
                 for (to, &s) in lengths.iter_mut().zip(group) {
                     *to = length(s) as u32;
                 }
-                plan.batches.push(Batch { sentences: group.to_vec(), lengths, slot: plan.slots });
+                let index = plan.batches.len();
+                plan.batches.push(Batch {
+                    sentences: group.to_vec(),
+                    lengths,
+                    slot: plan.slots,
+                    index,
+                    chunk: chunk - 1,
+                });
                 plan.slots += lengths.iter().map(|&n| n as usize).sum::<usize>();
             }
             plan.chunks.push(begin..plan.batches.len());

@@ -25,6 +25,17 @@ impl<'a, T: Copy> Shared<'a, T> {
     }
 
     /// # Safety
+    /// As for `set`.
+    #[inline(always)]
+    pub unsafe fn add(&self, i: usize, value: T)
+    where
+        T: std::ops::AddAssign,
+    {
+        debug_assert!(i < self.len);
+        *self.at.add(i) += value;
+    }
+
+    /// # Safety
     /// The range is inside the array, and no other thread touches it.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn slice(&self, begin: usize, len: usize) -> &mut [T] {
