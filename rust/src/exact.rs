@@ -120,9 +120,7 @@ impl Exact {
             *r += factor * self.trellis.node_marginal(at);
         }
         for t in 1..scores.positions() {
-            for pair in 0..l * l {
-                self.pairs[t * l * l + pair] += factor * self.trellis.pair_marginal(&scores, t, pair / l, pair % l);
-            }
+            self.trellis.add_pairs(&scores, t, factor, &mut self.pairs[t * l * l..(t + 1) * l * l]);
         }
         log_z
     }

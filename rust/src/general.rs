@@ -38,24 +38,61 @@ pub fn log_sum_exp(values: impl Iterator<Item = f64> + Clone) -> f64 {
 }
 
 /// Forward and backward log sums [T, L] of one sentence.
+///
+/// log sum_k e^{a_k + A[k, y]} = m + top + log sum_k e^{a_k - m} e^{A[k, y] - top}: one exp a label, and the edges' once
+/// as long as they stay the same. A sum so small that it may have lost terms below the range of f64 is taken again the
+/// slow way, so any finite scores are safe.
 #[derive(Default)]
 pub struct Trellis {
     pub alpha: Vec<f64>, // log sum over prefixes that end in y at t, node score of t included
     pub beta: Vec<f64>,  // log sum over suffixes behind y at t
     pub log_z: f64,
+    edge: Vec<f64>,    // the edges that `factors` are of
+    factors: Vec<f64>, // [L, L] e^{A - top}
+    top: f64,
+    weights: Vec<f64>, // [L]
+    sums: Vec<f64>,    // [L]
 }
 
+/// Sums under this may have lost terms.
+const TINY: f64 = 1e-250;
+
 impl Trellis {
+    /// Factors of the edges of a step.
+    fn prepare(&mut self, edge: &[f64]) {
+        if self.edge != edge {
+            self.edge.clear();
+            self.edge.extend_from_slice(edge);
+            let top = edge.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            self.top = if top.is_finite() { top } else { 0.0 };
+            self.factors.clear();
+            self.factors.extend(edge.iter().map(|a| (a - self.top).exp()));
+        }
+    }
+
     pub fn forward(&mut self, scores: &Scores<'_>) -> f64 {
         let (l, n) = (scores.labels, scores.positions());
         self.alpha.clear();
         self.alpha.extend_from_slice(scores.node);
         for t in 1..n {
             let edge = scores.edge(t);
+            self.prepare(edge);
             let (before, here) = self.alpha.split_at_mut(t * l);
             let before = &before[(t - 1) * l..];
+            let most = weigh(before.iter().copied(), &mut self.weights);
+            self.sums.clear();
+            self.sums.resize(l, 0.0);
+            for (k, &x) in self.weights.iter().enumerate() {
+                for (sum, f) in self.sums.iter_mut().zip(&self.factors[k * l..(k + 1) * l]) {
+                    *sum += x * f;
+                }
+            }
             for y in 0..l {
-                here[y] += log_sum_exp((0..l).map(|k| before[k] + edge[k * l + y]));
+                here[y] += if self.sums[y] > TINY {
+                    most + self.top + self.sums[y].ln()
+                } else {
+                    log_sum_exp((0..l).map(|k| before[k] + edge[k * l + y]))
+                };
             }
         }
         self.log_z = if n == 0 { 0.0 } else { log_sum_exp(self.alpha[(n - 1) * l..].iter().copied()) };
@@ -68,9 +105,17 @@ impl Trellis {
         self.beta.resize(n * l, 0.0);
         for t in (1..n).rev() {
             let (edge, node) = (scores.edge(t), &scores.node[t * l..(t + 1) * l]);
+            self.prepare(edge);
             let (here, after) = self.beta.split_at_mut(t * l);
+            let most = weigh(node.iter().zip(&after[..l]).map(|(s, b)| s + b), &mut self.weights);
             for k in 0..l {
-                here[(t - 1) * l + k] = log_sum_exp((0..l).map(|y| edge[k * l + y] + node[y] + after[y]));
+                let factors = &self.factors[k * l..(k + 1) * l];
+                let sum: f64 = self.weights.iter().zip(factors).map(|(x, f)| x * f).sum();
+                here[(t - 1) * l + k] = if sum > TINY {
+                    most + self.top + sum.ln()
+                } else {
+                    log_sum_exp((0..l).map(|y| edge[k * l + y] + node[y] + after[y]))
+                };
             }
         }
     }
@@ -87,6 +132,38 @@ impl Trellis {
         let edge = scores.edge(t)[from * l + to];
         (self.alpha[(t - 1) * l + from] + edge + scores.node[at] + self.beta[at] - self.log_z).exp()
     }
+
+    /// out += factor p_t, all pairs [L, L] of the step into t >= 1.
+    pub fn add_pairs(&mut self, scores: &Scores<'_>, t: usize, factor: f64, out: &mut [f64]) {
+        let l = scores.labels;
+        self.prepare(scores.edge(t));
+        let (before, here) = (&self.alpha[(t - 1) * l..t * l], t * l..(t + 1) * l);
+        let first = weigh(before.iter().copied(), &mut self.weights);
+        let nodes = scores.node[here.clone()].iter().zip(&self.beta[here]);
+        let second = weigh(nodes.map(|(s, b)| s + b), &mut self.sums);
+        let scale = (first + second + self.top - self.log_z).exp();
+        if scale > TINY && scale < 1.0 / TINY {
+            for (a, x) in self.weights.iter().enumerate() {
+                let x = x * factor * scale;
+                let factors = &self.factors[a * l..(a + 1) * l];
+                for ((p, f), y) in out[a * l..(a + 1) * l].iter_mut().zip(factors).zip(&self.sums) {
+                    *p += x * f * y;
+                }
+            }
+        } else {
+            for (pair, p) in out.iter_mut().enumerate() {
+                *p += factor * self.pair_marginal(scores, t, pair / l, pair % l);
+            }
+        }
+    }
+}
+
+/// e^{v - m} with m the largest, which is returned; -infinity and zeros where nothing is finite.
+fn weigh(values: impl Iterator<Item = f64> + Clone, out: &mut Vec<f64>) -> f64 {
+    let most = values.clone().fold(f64::NEG_INFINITY, f64::max);
+    out.clear();
+    out.extend(values.map(|v| if most.is_finite() { (v - most).exp() } else { 0.0 }));
+    most
 }
 
 /// Best path and its score; ties go to the lower label.

@@ -195,7 +195,11 @@ impl Nodes {
         }
         if fold && !valued {
             let n_rows = out.n_rows();
-            out.fold = Fold::new(n_rows, &mut row_ptr, &mut out.rows, |r| r == start || r == end);
+            let alone = |r| r == start || r == end;
+            out.fold = Fold::new(n_rows, &mut row_ptr, &mut out.rows, alone);
+            out.fold.join(&mut row_ptr, &mut out.rows, alone);
+            // Joint rows have no features of their own.
+            out.row_features.resize(out.fold.n_rows() + 1, out.row_index.len() as u64);
         }
         out.sort_by_length(&row_ptr);
         Ok(out)

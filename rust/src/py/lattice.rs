@@ -42,9 +42,7 @@ fn chain_marginals<'py>(
         let p: Vec<f64> = (0..node.len()).map(|at| trellis.node_marginal(at)).collect();
         let mut pairs = vec![0.0; n * l * l];
         for t in 1..n {
-            for pair in 0..l * l {
-                pairs[t * l * l + pair] = trellis.pair_marginal(&scores, t, pair / l, pair % l);
-            }
+            trellis.add_pairs(&scores, t, 1.0, &mut pairs[t * l * l..(t + 1) * l * l]);
         }
         (trellis.log_z, p, pairs)
     });
