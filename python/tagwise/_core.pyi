@@ -19,6 +19,7 @@ __all__ = [
     "Objective",
     "Online",
     "Scorer",
+    "Stochastic",
     "Template",
     "Vocabulary",
     "__version__",
@@ -201,6 +202,35 @@ class Objective:
         """
 
 @final
+class Stochastic:
+    """Stochastic gradient descent on the loss of a training set."""
+
+    def __new__(
+        cls,
+        dataset: Dataset,
+        layout: Layout,
+        *,
+        loss: str = "log",
+        sample_weight: NDArray[np.float64] | None = None,
+        forbidden: NDArray[np.uint32] | None = None,
+        allowed: _Support | None = None,
+    ) -> Stochastic: ...
+    @property
+    def n_batches(self) -> int:
+        """Steps of an epoch: batches of up to sixteen sentences."""
+    def set(self, w: NDArray[np.float64]) -> None:
+        """Go on from these weights."""
+    def weights(self) -> NDArray[np.float64]:
+        """The weights now, one a feature."""
+    def order(self, seed: int, epoch: int) -> NDArray[np.uint32]:
+        """The order of the batches in an epoch."""
+    def run(self, order: NDArray[np.uint32], eta: float, l2: float, seen: float) -> float:
+        """Steps over the batches of `order`, `seen` sentences after the start: the sum of the losses met on the way.
+
+        NaN where the steps were too long.
+        """
+
+@final
 class Scorer:
     """Features and weights, ready to label sentences."""
 
@@ -280,7 +310,7 @@ def add_ridge(w: NDArray[np.float64], c: float, gradient: NDArray[np.float64], n
 class History:
     """Limited-memory inverse Hessian."""
 
-    def __new__(cls, memory: int, n_jobs: int = 0) -> History: ...
+    def __new__(cls, memory: int, n_jobs: int = 0, scale: NDArray[np.float32] | None = None) -> History: ...
     def __len__(self) -> int:
         """Number of pairs remembered."""
     def clear(self) -> None:

@@ -58,6 +58,7 @@ pub struct Nodes {
     row_ptr: Vec<u32>,    // [slots * classes + 1] a slot's rows of one lane, then those of two, ...
     rows: Vec<u32>,       // first lane of each row
     row_values: Vec<f32>, // empty while all are 1
+    row_steps: Vec<f32>,  // what residuals are multiplied by on their way to a row; empty while all are 1
     rare_ptr: Vec<usize>, // [batches + 1]
     rare: Vec<Rare>,
     rare_values: Vec<f32>,
@@ -119,6 +120,7 @@ impl Nodes {
             row_ptr: Vec::new(),
             rows: Vec::new(),
             row_values: Vec::new(),
+            row_steps: Vec::new(),
             rare_ptr: vec![0],
             rare: Vec::new(),
             rare_values: Vec::new(),
@@ -202,6 +204,7 @@ impl Nodes {
             out.row_features.resize(out.fold.n_rows() + 1, out.row_index.len() as u64);
         }
         out.sort_by_length(&row_ptr);
+        out.row_steps.clone_from(&out.row_values);
         Ok(out)
     }
 
@@ -278,6 +281,21 @@ impl Nodes {
         }
     }
 
+    /// Give rows steps of their own, by how many tokens have them: a residual moves them by that many times itself.
+    /// Answers the number of each lane: [lanes].
+    pub fn set_pace(&mut self, pace: impl Fn(u32) -> f32) -> Vec<f32> {
+        let mut count = vec![0u32; self.n_lanes() + 1];
+        for &first in &self.rows {
+            count[first as usize] += 1;
+        }
+        let of = |first: u32| pace(count[first as usize]);
+        self.row_steps = self.rows.iter().map(|&first| of(first)).collect();
+        for (step, value) in self.row_steps.iter_mut().zip(&self.row_values) {
+            *step *= value;
+        }
+        self.row_at.windows(2).flat_map(|at| (at[0]..at[1]).map(|_| of(at[0])).collect::<Vec<_>>()).collect()
+    }
+
     /// Lanes of all rows.
     pub fn n_lanes(&self) -> usize {
         self.row_at[self.n_rows()] as usize
@@ -337,6 +355,20 @@ impl Nodes {
                 }
             }
         });
+    }
+
+    /// The weights back from unfolded rows and copies of one chunk, times `scale`: what `fill_rows` and `fill_rare` took.
+    pub fn read(&self, rows: &[Lane], rare: &[f32], scale: f64, w: &mut [f64]) {
+        for r in 0..self.n_rows() {
+            let row = &rows[self.lanes(r)];
+            for &(feature, label) in &self.row_index[self.row_features[r] as usize..self.row_features[r + 1] as usize] {
+                let x = row[label as usize / WIDTH].0[label as usize % WIDTH];
+                w[feature as usize] = f64::from(x) * scale;
+            }
+        }
+        for (&feature, &x) in self.copies.iter().zip(rare) {
+            w[feature as usize] = f64::from(x) * scale;
+        }
     }
 
     /// Weights of the rare features, copy by copy.
@@ -560,7 +592,7 @@ impl Nodes {
         gradient: &mut [Lane],
     ) {
         let range = range.start as usize..range.end as usize;
-        let values = self.row_values.get(range.clone());
+        let values = self.row_steps.get(range.clone());
         for (i, &first) in self.rows.get_unchecked(range).iter().enumerate() {
             let row = gradient.as_mut_ptr().add(first as usize);
             for j in 0..N.min(W) {

@@ -57,9 +57,12 @@ impl Plan {
     /// numbered in order of occurrence, so that a chunk works on a small part of the weights. Empty sentences are left
     /// out.
     pub fn new(offsets: &[usize]) -> Plan {
+        Plan::in_chunks(offsets, chunk_count(offsets.last().copied().unwrap_or(0)))
+    }
+
+    pub fn in_chunks(offsets: &[usize], n_chunks: usize) -> Plan {
         let (n, tokens) = (offsets.len().saturating_sub(1), offsets.last().copied().unwrap_or(0));
         let length = |s: u32| offsets[s as usize + 1] - offsets[s as usize];
-        let n_chunks = chunk_count(tokens);
         let mut plan = Plan::default();
         let mut first = 0;
         for chunk in 1..=n_chunks {

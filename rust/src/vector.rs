@@ -61,15 +61,19 @@ pub fn add_ridge(w: &[f64], c: f64, gradient: &mut [f64]) -> f64 {
 /// The two-loop recursion (Nocedal 1980) is run on coefficients over the basis {s_i, y_i, g}, whose inner products are
 /// kept, so that a direction costs two passes over the pairs instead of 4 m (Chen, Wang and Zhou 2014). Pairs are kept
 /// in float32: rounding a pair perturbs the curvature it stands for by 1e-7, and halves the memory that is streamed.
+///
+/// `scale` d: the recursion runs in the variables u = w / d, whose steps are s / d and gradients d g. With d_k small where
+/// the curvature is large the Hessian is nearer to a multiple of the identity, which is what it starts from.
 pub struct History {
     capacity: usize,
+    scale: Option<Vec<f32>>,   // [features]
     pairs: Vec<[Vec<f32>; 2]>, // oldest first: [s, y]
     products: Vec<Vec<f64>>,   // [2 m, 2 m] inner products of s_0, y_0, s_1, y_1, ...
 }
 
 impl History {
-    pub fn new(capacity: usize) -> History {
-        History { capacity: capacity.max(1), pairs: Vec::new(), products: Vec::new() }
+    pub fn new(capacity: usize, scale: Option<Vec<f32>>) -> History {
+        History { capacity: capacity.max(1), scale, pairs: Vec::new(), products: Vec::new() }
     }
 
     pub fn len(&self) -> usize {
@@ -97,12 +101,18 @@ impl History {
         } else {
             [vec![0.0; n], vec![0.0; n]]
         };
-        let [s, y] = &mut pair;
+        let ([s, y], scale) = (&mut pair, &self.scale);
         s.par_chunks_mut(BLOCK).zip(y.par_chunks_mut(BLOCK)).enumerate().for_each(|(b, (s, y))| {
             let at = b * BLOCK;
             for i in 0..s.len() {
                 s[i] = (w1[at + i] - w0[at + i]) as f32;
                 y[i] = (g1[at + i] - g0[at + i]) as f32;
+            }
+            if let Some(d) = scale {
+                for ((s, y), d) in s.iter_mut().zip(y).zip(&d[at..]) {
+                    *s /= d;
+                    *y *= d;
+                }
             }
         });
         let [ss, sy, yy] = sum_blocks(n, |i, j| {
@@ -138,6 +148,14 @@ impl History {
     /// direction = -H g with the implicit inverse Hessian H; returns g . direction.
     pub fn direction(&self, g: &[f64], direction: &mut [f64]) -> f64 {
         let m = self.pairs.len();
+        let scaled: Vec<f64>;
+        let g = match &self.scale {
+            Some(d) => {
+                scaled = g.par_iter().with_min_len(BLOCK).zip(d).map(|(g, &d)| g * f64::from(d)).collect();
+                &scaled
+            }
+            None => g,
+        };
         let with_g = self.products_with(g);
         let gg = dot(g, g);
         // q = sum_j c_j b_j + c_g g over the basis b = s_0, y_0, s_1, ...
@@ -170,6 +188,9 @@ impl History {
                 for ((o, &s), &y) in out.iter_mut().zip(&pair[0][i..i + n]).zip(&pair[1][i..i + n]) {
                     *o -= c[0] * f64::from(s) + c[1] * f64::from(y);
                 }
+            }
+            if let Some(d) = &self.scale {
+                out.iter_mut().zip(&d[i..]).for_each(|(o, &d)| *o *= f64::from(d));
             }
         });
         -(c_g * gg + c.iter().zip(&with_g).map(|(x, p)| x * p).sum::<f64>())

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import COMMON, FEATURES, STOPPING, Tagger, Task
 from tagwise.learners import gradient
@@ -17,6 +16,7 @@ from tagwise.optimizers import OPTIMIZERS
 from tagwise.params import Anything, Choice, Number, Param
 
 LOSSES = ("log", "exp", "pointwise_log", "pointwise_exp")
+OPTIMIZER_HELP = "auto: owlqn where l1 > 0, else sgd for a few epochs and then lbfgs"
 COST_HELP = "cost of a wrong label inside log Z (softmax-margin, log loss); by right label, or one for all"
 
 
@@ -50,7 +50,12 @@ class CRF(Tagger):
             Number(0.0, optional=True, open_low=True),
             "Gaussian prior's deviation: l2 = 1 / (2 sigma^2)",
         ),
-        Param("optimizer", "auto", Choice(("auto", *OPTIMIZERS)), "auto: lbfgs, or owlqn where l1 > 0"),
+        Param(
+            "optimizer",
+            "auto",
+            Choice(("auto", *OPTIMIZERS)),
+            OPTIMIZER_HELP,
+        ),
         Param("cost", None, Anything("number, or mapping of label -> number"), COST_HELP),
         Param("pi", 1.0, Number(0.0, 1.0, open_low=True), "weight pi^T of a sentence of T tokens"),
         Param(
@@ -71,23 +76,18 @@ class CRF(Tagger):
         if params["pi"] < 1.0:
             weight = params["pi"] ** np.diff(data.offsets.astype(np.int64)).astype(np.float64)
             sample_weight = weight if sample_weight is None else sample_weight * weight
-        objective = _core.Objective(
-            data,
-            task.layout,
-            loss=params["loss"],
-            sample_weight=sample_weight,
-            cost=_cost_matrix(params["cost"], task.labels, params["loss"]),
-        )
+        cost = _cost_matrix(params["cost"], task.labels, params["loss"])
+        problem = gradient.Problem(data, task.layout, params["loss"], sample_weight, cost=cost)
         sigma = params["sigma"]
         return gradient.train(
-            objective,
+            problem,
             task.start,
             task.stopping(),
-            loss=params["loss"],
             optimizer=params["optimizer"],
             l1=params["l1"],
             l2=params["l2"] if sigma is None else 1.0 / (2.0 * sigma * sigma),
             n_jobs=task.n_jobs,
+            seed=params["seed"],
             dev_score=task.dev_score,
             callbacks=task.callbacks,
         )

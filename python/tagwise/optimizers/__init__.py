@@ -19,14 +19,21 @@ class Optimizer:
     """An optimiser and what it can do."""
 
     name: str
-    run: Callable[..., Iterator[Step]]
+    run: Callable[
+        ..., Iterator[Step]
+    ]  # of an objective and a start; "sgd" wants single sentences: learners.stochastic
     l1: bool  # handles c ||w||_1, whose gradient jumps
     help: str
+
+
+def _by_sentences(*_: object, **__: object) -> Iterator[Step]:
+    raise TypeError("stochastic descent needs sentences, not an objective; see tagwise.learners.stochastic")
 
 
 OPTIMIZERS: dict[str, Optimizer] = {
     "lbfgs": Optimizer("lbfgs", lbfgs, False, "limited-memory BFGS with a strong Wolfe line search"),
     "cg": Optimizer("cg", conjugate_gradient, False, "nonlinear conjugate gradient, as in the papers"),
+    "sgd": Optimizer("sgd", _by_sentences, False, "stochastic gradient descent, step size found on a sample"),
     "owlqn": Optimizer("owlqn", owlqn, True, "orthant-wise limited-memory quasi-Newton, for L1"),
 }
 

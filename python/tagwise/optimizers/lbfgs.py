@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tagwise._core import History, add_scaled, dot
 from tagwise.optimizers.base import Objective, Step, Vector
@@ -92,7 +93,14 @@ def _between(a: float, fa: float, ga: float, b: float, fb: float, gb: float) -> 
     return step if inside else middle
 
 
-def lbfgs(objective: Objective, w: Vector, *, memory: int = 6, n_jobs: int = 0) -> Iterator[Step]:
+def lbfgs(
+    objective: Objective,
+    w: Vector,
+    *,
+    memory: int = 6,
+    n_jobs: int = 0,
+    scale: NDArray[np.float32] | None = None,
+) -> Iterator[Step]:
     """Minimise from w. Ends by itself only where no step decreases the objective: that is a minimum to rounding.
 
     Args:
@@ -100,12 +108,13 @@ def lbfgs(objective: Objective, w: Vector, *, memory: int = 6, n_jobs: int = 0) 
         w: where to start.
         memory: number of curvature pairs.
         n_jobs: threads for vector arithmetic, 0 for all cores; results do not depend on it.
+        scale: d, small where the curvature is large: the directions are those of the variables w / d.
     """
     w = np.array(w, dtype=np.float64)
     gradient = np.empty_like(w)
     direction = np.empty_like(w)
     search = LineSearch(objective, len(w), n_jobs)
-    history = History(memory, n_jobs)
+    history = History(memory, n_jobs, scale)
     value = objective(w, gradient)
     search.evaluations += 1
     norm = math.sqrt(dot(gradient, gradient, n_jobs))

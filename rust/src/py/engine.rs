@@ -1,11 +1,14 @@
 //! Features, training objective and scorer as Python objects.
 
 use super::encode::PyDataset;
+use crate::dataset::Dataset;
 use crate::error::Error;
 use crate::lattice::Support;
 use crate::loss::Loss;
 use crate::objective::{Objective, Terms};
+use crate::online::shuffle::Generator;
 use crate::predict::Scorer;
+use crate::stochastic::Stochastic;
 use crate::weights::{Choice, Layout};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1};
 use pyo3::prelude::*;
@@ -134,6 +137,102 @@ impl PyLayout {
     }
 }
 
+/// What an objective is made of, from Python's values.
+fn terms(
+    data: &Dataset,
+    layout: &Layout,
+    loss: &str,
+    sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+    forbidden: Option<PyReadonlyArray1<'_, u32>>,
+    allowed: Option<PySupport<'_>>,
+    partial: Option<PySupport<'_>>,
+    cost: Option<PyReadonlyArray2<'_, f64>>,
+) -> PyResult<Terms> {
+    let known = Loss::named(loss).ok_or_else(|| {
+        Error::Value(format!("no loss {loss:?}; there are log, exp, pointwise_log and pointwise_exp"))
+    })?;
+    let terms = Terms {
+        loss: known,
+        weights: sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default(),
+        forbidden: forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default(),
+        support: support(allowed, data.tokens(), layout.labels)?,
+        partial: support(partial, data.tokens(), layout.labels)?,
+        cost: cost.map(|c| c.as_array().iter().copied().collect()).unwrap_or_default(),
+    };
+    if terms.forbidden.iter().any(|&e| e as usize >= layout.labels * layout.labels) {
+        return Err(Error::Value("a forbidden edge names a label that does not exist".into()).into());
+    }
+    Ok(terms)
+}
+
+/// Stochastic gradient descent on the loss of a training set.
+#[pyclass(name = "Stochastic", module = "tagwise._core")]
+pub struct PyStochastic {
+    inner: Stochastic,
+    size: usize,
+}
+
+#[pymethods]
+impl PyStochastic {
+    #[new]
+    #[pyo3(signature = (dataset, layout, *, loss = "log", sample_weight = None, forbidden = None, allowed = None))]
+    fn new(
+        py: Python<'_>,
+        dataset: &PyDataset,
+        layout: &PyLayout,
+        loss: &str,
+        sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+        forbidden: Option<PyReadonlyArray1<'_, u32>>,
+        allowed: Option<PySupport<'_>>,
+    ) -> PyResult<Self> {
+        let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
+        let terms = terms(&data, &layout, loss, sample_weight, forbidden, allowed, None, None)?;
+        let size = layout.len();
+        Ok(PyStochastic { inner: py.detach(|| Stochastic::new(data, layout, terms))?, size })
+    }
+
+    /// Steps of an epoch: batches of up to sixteen sentences.
+    #[getter]
+    fn n_batches(&self) -> usize {
+        self.inner.batches()
+    }
+
+    /// Go on from these weights.
+    fn set(&mut self, w: In<'_>) -> PyResult<()> {
+        let w = w.as_slice()?;
+        if w.len() != self.size {
+            return Err(Error::Value(format!("expected {} weights, got {}", self.size, w.len())).into());
+        }
+        self.inner.set(w);
+        Ok(())
+    }
+
+    /// The weights now, one a feature.
+    fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        let mut w = vec![0.0; self.size];
+        self.inner.read(&mut w);
+        PyArray1::from_vec(py, w)
+    }
+
+    /// The order of the batches in an epoch.
+    fn order<'py>(&self, py: Python<'py>, seed: u64, epoch: u64) -> Bound<'py, PyArray1<u32>> {
+        let mut order: Vec<u32> = (0..self.inner.batches() as u32).collect();
+        Generator::new(seed, epoch, 0).shuffle(&mut order);
+        PyArray1::from_vec(py, order)
+    }
+
+    /// Steps over the batches of `order`, `seen` sentences after the start: the sum of the losses met on the way, or NaN
+    /// where the steps were too long.
+    fn run(&mut self, py: Python<'_>, order: PyReadonlyArray1<'_, u32>, eta: f64, l2: f64, seen: f64) -> PyResult<f64> {
+        let order = order.as_array().to_vec();
+        if order.iter().any(|&b| b as usize >= self.inner.batches()) {
+            return Err(Error::Value(format!("there are {} batches", self.inner.batches())).into());
+        }
+        let inner = &mut self.inner;
+        Ok(py.detach(|| inner.run(&order, eta, l2, seen)))
+    }
+}
+
 /// Loss and gradient of a training set.
 #[pyclass(name = "Objective", module = "tagwise._core", frozen)]
 pub struct PyObjective {
@@ -156,20 +255,7 @@ impl PyObjective {
         cost: Option<PyReadonlyArray2<'_, f64>>,
     ) -> PyResult<Self> {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
-        let known = Loss::named(loss).ok_or_else(|| {
-            Error::Value(format!("no loss {loss:?}; there are log, exp, pointwise_log and pointwise_exp"))
-        })?;
-        let terms = Terms {
-            loss: known,
-            weights: sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default(),
-            forbidden: forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default(),
-            support: support(allowed, data.tokens(), layout.labels)?,
-            partial: support(partial, data.tokens(), layout.labels)?,
-            cost: cost.map(|c| c.as_array().iter().copied().collect()).unwrap_or_default(),
-        };
-        if terms.forbidden.iter().any(|&e| e as usize >= layout.labels * layout.labels) {
-            return Err(Error::Value("a forbidden edge names a label that does not exist".into()).into());
-        }
+        let terms = terms(&data, &layout, loss, sample_weight, forbidden, allowed, partial, cost)?;
         Ok(PyObjective { inner: py.detach(|| Objective::new(data, layout, terms))? })
     }
 
@@ -285,6 +371,7 @@ impl PyScorer {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyLayout>()?;
     m.add_class::<PyObjective>()?;
+    m.add_class::<PyStochastic>()?;
     m.add_class::<PyScorer>()?;
     m.add("SIMD", format!("{:?}", crate::simd::level()).to_lowercase())
 }

@@ -48,15 +48,17 @@ fn add_ridge(py: Python<'_>, w: In<'_>, c: f64, mut gradient: Out<'_>, n_jobs: u
 #[pyclass(name = "History", module = "tagwise._core")]
 pub struct PyHistory {
     inner: History,
+    size: Option<usize>, // of the scale
     n_jobs: usize,
 }
 
 #[pymethods]
 impl PyHistory {
     #[new]
-    #[pyo3(signature = (memory, n_jobs = 0))]
-    fn new(memory: usize, n_jobs: usize) -> Self {
-        PyHistory { inner: History::new(memory), n_jobs }
+    #[pyo3(signature = (memory, n_jobs = 0, scale = None))]
+    fn new(memory: usize, n_jobs: usize, scale: Option<PyReadonlyArray1<'_, f32>>) -> Self {
+        let scale = scale.map(|d| d.as_array().to_vec());
+        PyHistory { size: scale.as_ref().map(Vec::len), inner: History::new(memory, scale), n_jobs }
     }
 
     /// Number of pairs remembered.
@@ -72,7 +74,7 @@ impl PyHistory {
     /// Remember the step from (w0, g0) to (w1, g1); False where its curvature is not positive and it is skipped.
     fn push(&mut self, py: Python<'_>, w0: In<'_>, w1: In<'_>, g0: In<'_>, g1: In<'_>) -> PyResult<bool> {
         let (w0, w1, g0, g1) = (w0.as_slice()?, w1.as_slice()?, g0.as_slice()?, g1.as_slice()?);
-        same(&[w0.len(), w1.len(), g0.len(), g1.len()])?;
+        same(&[w0.len(), w1.len(), g0.len(), g1.len(), self.size.unwrap_or(w0.len())])?;
         let (pool, inner) = (pool(self.n_jobs)?, &mut self.inner);
         Ok(py.detach(|| pool.install(|| inner.push(w0, w1, g0, g1))))
     }
@@ -80,7 +82,7 @@ impl PyHistory {
     /// direction = -H g; returns the directional derivative g . direction.
     fn direction(&self, py: Python<'_>, g: In<'_>, mut direction: Out<'_>) -> PyResult<f64> {
         let (g, direction, pool) = (g.as_slice()?, direction.as_slice_mut()?, pool(self.n_jobs)?);
-        same(&[g.len(), direction.len()])?;
+        same(&[g.len(), direction.len(), self.size.unwrap_or(g.len())])?;
         Ok(py.detach(|| pool.install(|| self.inner.direction(g, direction))))
     }
 }

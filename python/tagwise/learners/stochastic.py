@@ -1,0 +1,90 @@
+"""Stochastic gradient descent on the batch losses: epochs run natively, the step size is found on a sample.
+
+    w <- w - eta_t (d loss of sixteen sentences + their share of d l2 ||w||^2),   eta_t = eta / (1 + eta 2 l2 t / N)
+
+The schedule is CRFsuite's l2sgd (Bottou 2010): t counts sentences, and eta is the best of a geometric grid on a tenth
+of the corpus, by that part's loss after the pass. Features of many tokens take shorter steps (`rust/src/stochastic.rs`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from tagwise import _core
+from tagwise.errors import TrainingError
+from tagwise.optimizers.base import Objective, Step, Vector
+
+FIRST, FACTOR, MOST_TRIALS = 0.1, 2.0, 12
+LEAST_GAIN = 1e-4
+#: Of step sizes whose losses are this close the largest is taken: a whole epoch is longer than the sample.
+CLOSE = 1.1
+#: Epoch number of the sample's order: none that training comes to.
+SAMPLE_EPOCH = 1 << 40
+
+
+def calibrate(descent: _core.Stochastic, start: Vector, l2: float, seed: int) -> float:
+    """The step size after one pass of which a tenth of the batches have the smallest loss."""
+    order = descent.order(seed, SAMPLE_EPOCH)
+    order = order[: max(16, len(order) // 10)]
+
+    def loss(eta: float) -> float:
+        descent.set(start)
+        met = descent.run(order, eta, l2, 0.0)
+        met = descent.run(order, 0.0, 0.0, 0.0) if math.isfinite(met) else math.inf  # looks, and does not step
+        return met if math.isfinite(met) else math.inf
+
+    losses = {FIRST: loss(FIRST)}
+    for factor in (FACTOR, 1.0 / FACTOR):
+        eta = FIRST
+        for _ in range(MOST_TRIALS):
+            least = min(losses.values())
+            eta *= factor
+            losses[eta] = loss(eta)
+            if losses[eta] > least and least < math.inf:
+                break
+    least = min(losses.values())
+    if least == math.inf:
+        raise TrainingError("no step size keeps the descent finite; scale real-valued attributes down, or take lbfgs")
+    return max(eta for eta, here in losses.items() if here <= CLOSE * least)
+
+
+class Descent:
+    """Epochs of stochastic descent from `start`, `eta` being the step size now."""
+
+    def __init__(self, core: _core.Stochastic, start: Vector, l2: float, n_sentences: int, seed: int) -> None:
+        self.core, self.w, self.l2, self.n, self.seed = core, start, l2, n_sentences, seed
+        self.eta = calibrate(core, start, l2, seed)
+        self.epochs = 0
+        core.set(start)
+
+    def epoch(self) -> Vector:
+        """Weights after one more epoch. Where the steps are too long they are halved, and the epoch taken again."""
+        for _ in range(MOST_TRIALS):
+            order = self.core.order(self.seed, self.epochs)
+            met = self.core.run(order, self.eta, self.l2, float(self.epochs * self.n))
+            if math.isfinite(met):
+                self.epochs += 1
+                self.w = self.core.weights()
+                return self.w
+            self.eta /= 2.0
+            self.core.set(self.w)
+        raise TrainingError("stochastic descent does not stay finite; take lbfgs, or regularise more")
+
+
+def sgd(objective: Objective, descent: Descent) -> Iterator[Step]:
+    """The starting point, then a state an epoch, each with the value of the whole objective.
+
+    An epoch that does not lower it has met the noise of its steps: they are halved.
+    """
+    gradient = np.empty_like(descent.w)
+    before = objective(descent.w, gradient)
+    yield Step(descent.w, before, float(np.linalg.norm(gradient)), 1)
+    while True:
+        value = objective(descent.epoch(), gradient)
+        if value > (1.0 - LEAST_GAIN) * before:
+            descent.eta /= 2.0
+        before = value
+        yield Step(descent.w, value, float(np.linalg.norm(gradient)), descent.epochs + 1)
