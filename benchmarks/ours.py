@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import tagwise as tw
 from tagwise import _core
+from tagwise.dataset import collect_labels, encode_labels
 
 from .workloads import Attributes, data_folder, workload
 
@@ -41,10 +42,9 @@ class Evaluation:
     def __init__(self, X: list[Attributes], y: list[list[str]]) -> None:
         vocabulary = _core.Vocabulary()
         encoded = _core.encode_attributes(vocabulary, X)
-        ids: dict[str, int] = {}
-        gold = [ids.setdefault(label, len(ids)) for labels in y for label in labels]
-        data = encoded.with_gold(np.array(gold, dtype=np.uint16))
-        layout = _core.Layout.build(data, len(vocabulary), len(ids), start_end=False)
+        labels = collect_labels(y)  # as the estimators number them
+        data = encoded.with_gold(encode_labels(y, labels))
+        layout = _core.Layout.build(data, len(vocabulary), len(labels), start_end=False)
         self.objective = _core.Objective(data, layout)
         self.size = len(layout)
         self.edges = slice(layout.n_node, layout.n_node + layout.n_edge)  # transitions in the vector

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -164,11 +165,15 @@ def train(
         extra["scale"] = curvature_scale(problem.data, problem.layout)
         if problem.warms_up and not start.any() and stopping.max_iter > WARMUP:
             warm = WARMUP
+    with ThreadPoolExecutor(1) as other:
+        # One thread warms up while another, if there may be one, gets the objective ready.
+        ready = other.submit(problem.objective) if n_jobs != 1 else None
+        if warm:
             descent = stochastic.Descent(problem.descent(), start, l2, n, seed)
             for _ in range(warm):
                 start = descent.epoch()
             del descent  # its copy of the training set
-    evaluate = Evaluation(problem.objective(), l2, n_jobs)
+        evaluate = Evaluation(ready.result() if ready else problem.objective(), l2, n_jobs)
 
     def states(w: Vector) -> Iterator[Step]:
         return chosen.run(evaluate, w, n_jobs=n_jobs, **extra)

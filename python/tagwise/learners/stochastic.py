@@ -33,7 +33,9 @@ def calibrate(descent: _core.Stochastic, start: Vector, l2: float, seed: int) ->
     def loss(eta: float) -> float:
         descent.set(start)
         met = descent.run(order, eta, l2, 0.0)
-        met = descent.run(order, 0.0, 0.0, 0.0) if math.isfinite(met) else math.inf  # looks, and does not step
+        met = (
+            descent.run(order, 0.0, 0.0, 0.0) if math.isfinite(met) else math.inf
+        )  # looks, and does not step
         return met if math.isfinite(met) else math.inf
 
     losses = {FIRST: loss(FIRST)}
@@ -47,7 +49,9 @@ def calibrate(descent: _core.Stochastic, start: Vector, l2: float, seed: int) ->
                 break
     least = min(losses.values())
     if least == math.inf:
-        raise TrainingError("no step size keeps the descent finite; scale real-valued attributes down, or take lbfgs")
+        raise TrainingError(
+            "no step size keeps the descent finite; scale real-valued attributes down, or take lbfgs"
+        )
     return max(eta for eta, here in losses.items() if here <= CLOSE * least)
 
 
