@@ -26,6 +26,7 @@ mod py;
 pub mod shared;
 pub mod simd;
 pub mod stochastic;
+pub mod table;
 pub mod template;
 pub mod text;
 pub mod tokens;

@@ -11,12 +11,15 @@ use crate::lattice::{mask_rows, Support, Tile};
 use crate::plan::{Batch, Plan};
 use crate::shared::Shared;
 use crate::simd::{FlushToZero, Lane, Simd, WIDTH};
+use crate::table::Table;
 use crate::weights::Layout;
 use rayon::prelude::*;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Batches that one task takes at a time.
 const TASK: usize = 4;
+/// Tokens from which on the weights are packed first: it takes as long as some thousand tokens, and stays.
+const WORTH_A_TABLE: usize = 4000;
 
 /// Features and their weights, ready to score.
 pub struct Scorer {
@@ -26,6 +29,7 @@ pub struct Scorer {
     pub(crate) edges: Edges,
     pub(crate) start: Vec<f32>,
     pub(crate) end: Vec<f32>,
+    table: OnceLock<Option<Table>>, // made when it pays
 }
 
 /// What to do with a sentence's scores, and where to put the result.
@@ -36,6 +40,7 @@ enum Output<'a> {
 
 struct Job<'a> {
     scorer: &'a Scorer,
+    table: Option<&'a Table>,
     data: &'a Dataset,
     support: Option<(&'a Support, Vec<Lane>)>,
     output: Output<'a>,
@@ -66,7 +71,7 @@ impl Scorer {
         let start = boundary(&layout.starts, layout.start_at());
         let end = boundary(&layout.ends, layout.end_at());
         let edges = Edges::new(l, &edge_scores);
-        Ok(Scorer { layout, weights, edge_scores, edges, start, end })
+        Ok(Scorer { layout, weights, edge_scores, edges, start, end, table: OnceLock::new() })
     }
 
     pub fn layout(&self) -> &Arc<Layout> {
@@ -102,7 +107,11 @@ impl Scorer {
         }
         let width = self.layout.labels.div_ceil(WIDTH);
         let support = support.map(|s| (s, mask_rows(&s.sets, self.layout.labels, width)));
-        let job = Job { scorer: self, data, support, output };
+        if data.tokens() >= WORTH_A_TABLE {
+            self.table.get_or_init(|| Table::new(&self.layout, &self.weights));
+        }
+        let table = self.table.get().and_then(Option::as_ref);
+        let job = Job { scorer: self, table, data, support, output };
         let plan = Plan::new(&data.sentences);
         let tasks = plan.batches.par_chunks(TASK);
         let failed: Option<u32> = tasks
@@ -168,7 +177,10 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
         for t in 0..shape.positions() {
             for lane in 0..batch.active(t) {
                 let token = begin(lane) + t;
-                scorer.score_token(data, token, lane, &mut tile);
+                match job.table {
+                    Some(table) => table.score::<S>(data, token, lane, &mut tile),
+                    None => scorer.score_token(data, token, lane, &mut tile),
+                }
                 if t == 0 {
                     Scorer::add_row(&scorer.start, lane, &mut tile);
                 }
