@@ -55,6 +55,10 @@ class Vocabulary:
     def locked(self) -> bool: ...
     def lock(self) -> None:
         """No attribute is added from here on; counts are dropped."""
+    def growing(self) -> Vocabulary:
+        """A copy that takes new attributes; those it has keep their ids."""
+    def kept(self, keep: NDArray[np.bool_]) -> Vocabulary:
+        """A copy with the attributes that `keep` ([attributes]) marks, in the same order."""
     def get(self, text: str) -> int | None:
         """Id of an attribute given by its text, or None; those of templates are searched for one by one."""
     def text(self, id: int) -> str:
