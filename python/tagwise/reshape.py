@@ -22,7 +22,8 @@ def codes_of(layout: _core.Layout) -> list[Codes]:
     arrays, n = layout.arrays(), layout.n_labels
 
     def rows(ptr: str, target: str, width: int) -> Codes:
-        counts = np.diff(arrays[ptr].astype(np.int64)) if len(arrays[ptr]) else np.zeros(0, np.int64)
+        pointers = arrays[ptr].astype(np.int64)
+        counts = pointers[1:] - pointers[:-1]
         owner = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
         code: Codes = owner * width + arrays[target].astype(np.int64)
         return code
