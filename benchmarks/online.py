@@ -20,8 +20,8 @@ from .harness import OUT, Context, Result
 EPOCHS, QUICK_EPOCHS = 40, 5
 SEEDS, QUICK_SEEDS = (0, 1, 2), (0,)
 PATHS = (1, 2, 3, 4, 5, 10, 15, 20)
-ALPHAS = (0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98)
-BETAS = (0.25, 0.5, 1.0, 1.4, 2.0, 3.0, 5.0)
+ALPHAS = (0.05, 0.25, 0.5, 0.75, 0.95)
+BETAS = (0.5, 1.0, 1.4, 2.0, 3.0)
 SHARDS = (1, 2, 4, 8)
 STRENGTHS, QUICK_STRENGTHS = (0.02, 0.05, 0.1, 0.2), (0.05,)
 # dev and test F1 that are demanded, with the paper's beside: (dev, test)
@@ -175,10 +175,9 @@ def curves(context: Context, result: Result) -> None:
 
 def shards(context: Context, result: Result) -> None:
     """Iterative parameter mixing against one thread."""
-    seeds = QUICK_SEEDS if context.quick else SEEDS
     for n in SHARDS:
         for kind, params in ((tw.MIRA, {"k": 4}), (tw.Perceptron, {})):
-            found = mean([trained(kind, context, shards=n, seed=seed, **params) for seed in seeds])
+            found = trained(kind, context, shards=n, **params)
             result.add(f"{kind.name}, {n} shard{'s' if n > 1 else ''}", cells(found))
             result.raw[f"{kind.name} shards={n}"] = found
 

@@ -101,7 +101,7 @@ def of_k(context: Context, result: Result) -> None:
     """What more paths cost: epochs of k = 5 and k = 1 in turn."""
     for name in context.workloads:
         X, y = workload(name)
-        learners = {k: ours.online(X, y, kind="mira", k=k, limit=1.0) for k in (1, 5)}
+        learners = {k: ours.online(X, y, kind="mira", k=k) for k in (1, 5)}
         times: dict[int, list[float]] = {1: [], 5: []}
         for _ in range(context.rounds):
             for k, online in learners.items():
