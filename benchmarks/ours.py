@@ -56,6 +56,17 @@ class Evaluation:
         return value
 
 
+def online(X: list[Attributes], y: list[list[str]], **parameters: Any) -> _core.Online:
+    """An online learner of attribute lists, with CRFsuite's features, ready for its first epoch."""
+    vocabulary = _core.Vocabulary()
+    encoded = _core.encode_attributes(vocabulary, X)
+    ids: dict[str, int] = {}
+    gold = [ids.setdefault(label, len(ids)) for labels in y for label in labels]
+    data = encoded.with_gold(np.array(gold, dtype=np.uint16))
+    layout = _core.Layout.build(data, len(vocabulary), len(ids), start_end=False)
+    return _core.Online(data, layout, **parameters)
+
+
 def load(path: Path) -> Any:
     """Open a model file."""
     return tw.load(path)

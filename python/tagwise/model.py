@@ -54,6 +54,7 @@ class Model:
     vocabulary: _core.Vocabulary
     scorer: _core.Scorer
     meta: dict[str, Any] = field(default_factory=dict)
+    file: _core.ModelFile | None = field(default=None, repr=False, compare=False)  # where it was loaded from
 
     # --- prediction -------------------------------------------------------------------------------------
 
@@ -194,8 +195,11 @@ class Model:
 
     # --- files ------------------------------------------------------------------------------------------
 
-    def save(self, path: Path) -> None:
-        """Write the model to one file, atomically; the format is described in docs/model-file.md."""
+    def save(self, path: Path, extra: dict[str, NDArray[Any]] | None = None) -> None:
+        """Write the model to one file, atomically; the format is described in docs/model-file.md.
+
+        extra: further arrays (float64 or uint32) that go into the file; `file.array(name)` reads them back.
+        """
         header = {
             "tagwise": _core.__version__,
             "labels": list(self.labels),
@@ -204,7 +208,7 @@ class Model:
             "meta": self.meta,
         }
         text = json.dumps(header, ensure_ascii=False, sort_keys=True)
-        _core.write_model(os.fspath(path), text, self.vocabulary, self.scorer, {})
+        _core.write_model(os.fspath(path), text, self.vocabulary, self.scorer, extra or {})
 
     @staticmethod
     def load(path: Path) -> Model:
@@ -224,7 +228,7 @@ class Model:
                 f"{os.fspath(path)}: the header lacks {error}; the file was written by another program or version"
             ) from error
         scorer = file.scorer(n_attributes, len(labels))
-        return Model(labels, recipe, file.vocabulary(), scorer, meta)
+        return Model(labels, recipe, file.vocabulary(), scorer, meta, file)
 
     def with_meta(self, **entries: Any) -> Model:
         """The same model with these entries of `meta` set."""

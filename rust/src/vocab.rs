@@ -142,6 +142,19 @@ impl Vocab {
         Ok(self)
     }
 
+    /// A copy that takes new attributes; those it has keep their ids. `lock` dropped what growth needs: the check of a
+    /// known attribute (0 here: not known) is taken from its next occurrence, and it counts as seen often enough.
+    pub fn growing(&self) -> Vocab {
+        let mut out = self.clone();
+        if self.locked {
+            (out.checks, out.counts, out.locked) = (vec![0; self.len()], vec![u32::MAX; self.len()], false);
+            if out.table.len() < 1024 {
+                out.rehash(1024);
+            }
+        }
+        out
+    }
+
     /// Id of the attribute with this text, however its key was made; looks through all texts. NONE if there is none.
     pub fn find(&self, text: &str) -> u32 {
         let id = self.get(Key::lookup(text));
@@ -208,7 +221,9 @@ impl Vocab {
                 break;
             }
             if self.keys[id as usize] == key.key {
-                if self.checks[id as usize] != key.check {
+                if self.checks[id as usize] == 0 {
+                    self.checks[id as usize] = key.check;
+                } else if self.checks[id as usize] != key.check {
                     let mut other = Vec::new();
                     text(&mut other);
                     return Err(Error::Value(format!(

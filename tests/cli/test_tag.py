@@ -85,14 +85,46 @@ def test_marginals_are_the_probability_of_the_label(
             assert float(row[-1]) == pytest.approx(probabilities[ids[row[-2]]], abs=1e-4)
 
 
-def test_nbest_works_or_says_why_not(run: Run, model: Path, tagger: tw.CRF) -> None:
-    result = run("tag", model, "--nbest", "3", "--format", "text", text="I love London\n")
-    if hasattr(tagger, "predict_kbest"):
-        assert result.exit_code == 0
-        assert len(result.stdout.splitlines()) == 3
-    else:
-        assert result.exit_code == 1
-        assert "--nbest" in result.stderr
+def test_nbest_has_score_and_probability_of_each_path(run: Run, model: Path, tagger: tw.CRF) -> None:
+    words = ["I", "love", "London"]
+    found = tagger.predict_kbest([words], 3)[0]
+    chances = [p for _, p in tagger.predict_kbest([words], 3, probability=True)[0]]
+    line = " ".join(words) + "\n"
+
+    text = run("tag", model, "--nbest", "3", "--format", "text", text=line)
+    assert text.exit_code == 0
+    for row, (labels, score), p in zip(text.stdout.splitlines(), found, chances, strict=True):
+        a, b, tagged = row.split("\t")
+        assert (float(a), float(b)) == (pytest.approx(score, abs=1e-5), pytest.approx(p, abs=1e-5))
+        assert tagged == " ".join(f"{word}/{label}" for word, label in zip(words, labels))
+
+    values = run(
+        "tag", model, "--nbest", "3", "--format", "text", "--output-format", "jsonl", text=line
+    ).stdout
+    for row, (labels, score), p in zip(values.splitlines(), found, chances, strict=True):
+        value = json.loads(row)
+        assert value["predicted"] == labels
+        assert (value["score"], value["probability"]) == (pytest.approx(score), pytest.approx(p))
+
+    blocks = (
+        run("tag", model, "--nbest", "3", text="\n".join(words) + "\n\n").stdout.strip("\n").split("\n\n")
+    )
+    for block, (labels, score), p in zip(blocks, found, chances, strict=True):
+        head, chance, *rows_ = block.split("\n")
+        assert (head, chance) == (f"# score = {score:.6f}", f"# probability = {p:.6f}")
+        assert [row.split("\t") for row in rows_] == [list(pair) for pair in zip(words, labels)]
+
+
+def test_nbest_of_an_online_model_has_scores_alone(
+    run: Run, small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path
+) -> None:
+    tagger = tw.Perceptron(features="S2", epochs=3).fit(small[0])
+    tagger.save(tmp_path / "m", prune=True)
+    found = tagger.predict_kbest([["I", "love"]], 9)[0]
+    result = run("tag", tmp_path / "m", "--nbest", "9", "--format", "text", text="I love\n")
+    shown = [line.split("\t") for line in result.stdout.splitlines()]
+    assert [float(score) for score, _ in shown] == [pytest.approx(score, abs=1e-5) for _, score in found]
+    assert [line for _, line in shown] == [f"I/{a} love/{b}" for (a, b), _ in found]
 
 
 def test_gz_in_and_out(run: Run, model: Path, test_file: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def _facts(tagger: Any, path: str, milliseconds: float) -> list[tuple[str, str]]
         ("file", f"{path} ({os.path.getsize(path) / 1e6:.2f} MB, read in {milliseconds:.1f} ms)"),
         ("learner", tagger.name),
         ("features", recipe if "\n" not in recipe else f"template of {len(recipe.splitlines())} lines"),
-        ("weights", f"{tagger.n_features_:,}"),
+        ("weights", f"{tagger.n_features_:,}, {tagger.n_nonzero_:,} of them not zero"),
         ("labels", f"{len(labels)}: {shown}"),
     ]
 

@@ -23,6 +23,13 @@ class Labelling(NamedTuple):
     labels: Sequence[str]
     probabilities: Sequence[float] | None = None  # of each label at its token
     score: float | None = None  # of the whole path
+    probability: float | None = None  # of the whole path, where the model has one
+
+    @property
+    def notes(self) -> list[str]:
+        """Score and probability of the path as comment lines."""
+        named = (("score", self.score), ("probability", self.probability))
+        return [f"# {name} = {value:.6f}" for name, value in named if value is not None]
 
 
 def _fresh(name: str, fields: dict[str, list[str]]) -> str:
@@ -37,9 +44,7 @@ def as_conll(sentence: Sentence, labelling: Labelling) -> str:
     fields = {**sentence.fields, _fresh("predicted", sentence.fields): list(labelling.labels)}
     if labelling.probabilities is not None:
         fields[_fresh("probability", fields)] = [f"{p:.4f}" for p in labelling.probabilities]
-    head = list(sentence.comments)
-    if labelling.score is not None:
-        head.append(f"# score = {labelling.score:.6f}")
+    head = [*sentence.comments, *labelling.notes]
     text = format_conll(Sentence(fields, doc=sentence.doc, line=sentence.line))
     return "\n".join([*head, text]) if head else text
 
@@ -51,6 +56,8 @@ def as_jsonl(sentence: Sentence, labelling: Labelling) -> str:
         meta["probability"] = [round(p, 6) for p in labelling.probabilities]
     if labelling.score is not None:
         meta["score"] = labelling.score
+    if labelling.probability is not None:
+        meta["probability"] = labelling.probability
     fields = {**sentence.fields, "predicted": list(labelling.labels)}
     return format_jsonl(Sentence(fields, comments=sentence.comments, doc=sentence.doc, meta=meta))
 
@@ -61,7 +68,8 @@ def as_text(sentence: Sentence, labelling: Labelling) -> str:
     if labelling.probabilities is not None:
         labels = [f"{label}/{p:.4f}" for label, p in zip(labels, labelling.probabilities)]
     line = format_text(sentence.with_labels(labels, "predicted"), join="/")
-    return line if labelling.score is None else f"{labelling.score:.6f}\t{line}"
+    path = [f"{x:.6f}" for x in (labelling.score, labelling.probability) if x is not None]
+    return "\t".join([*path, line])
 
 
 def conllu_writer(column: str) -> Callable[[Sentence, Labelling], str]:
@@ -69,11 +77,7 @@ def conllu_writer(column: str) -> Callable[[Sentence, Labelling], str]:
 
     def as_conllu(sentence: Sentence, labelling: Labelling) -> str:
         labels = list(labelling.labels)
-        head = (
-            (*sentence.comments, f"# score = {labelling.score:.6f}")
-            if labelling.score is not None
-            else sentence.comments
-        )
+        head = (*sentence.comments, *labelling.notes)
         fields = {**sentence.fields, column: labels}
         if labelling.probabilities is not None:
             notes = fields.get("misc", ["_"] * len(labels))
@@ -94,8 +98,15 @@ def output_writer(form: str, label: str | None) -> Callable[[Sentence, Labelling
 def label_batch(tagger: Any, batch: Corpus, marginals: bool, nbest: int) -> Iterator[list[Labelling]]:
     """For each sentence of a batch, the labellings to write."""
     if nbest > 1:
-        for paths in tagger.predict_kbest(batch, nbest):
-            yield [Labelling(labels, score=float(score)) for labels, score in paths]
+        found = tagger.predict_kbest(batch, nbest)
+        if not tagger.probabilistic:
+            yield from ([Labelling(labels, score=score) for labels, score in paths] for paths in found)
+            return
+        for paths, chances in zip(found, tagger.predict_kbest(batch, nbest, probability=True)):
+            yield [
+                Labelling(labels, score=score, probability=p)
+                for (labels, score), (_, p) in zip(paths, chances)
+            ]
         return
     predicted = tagger.predict(batch)
     if not marginals:
@@ -156,7 +167,10 @@ def check_wishes(tagger: Any, model: str, marginals: bool, nbest: int) -> None:
 )
 @click.option("--marginals", is_flag=True, help="Add the probability of each label.")
 @click.option(
-    "--nbest", type=click.IntRange(min=1), default=1, help="Write the k best labellings, each with its score."
+    "--nbest",
+    type=click.IntRange(min=1),
+    default=1,
+    help="Write the k best labellings, each with its score (and probability, for a CRF).",
 )
 @click.option("--n-jobs", type=click.IntRange(min=1), help="Threads; all cores if not given.")
 @debug_option

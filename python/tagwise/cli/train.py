@@ -68,7 +68,9 @@ def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -
 @click.option("-o", "--output", metavar="MODEL", required=True, help="The model file to write.")
 @click.option("--learner", default="crf", show_default=True, help="What to train.")
 @click.option(
-    "--features", metavar="SET", help="Feature set (S1, S2, S3, default), a template, or a file with one."
+    "--features",
+    metavar="SET",
+    help="Feature set (S1, S2, S3, pos, ner, default), a template, or a file with one.",
 )
 @click.option("--loss", metavar="NAME", help="Loss of the learner.")
 @click.option(
@@ -89,6 +91,7 @@ def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -
     callback=print_parameters,
     help="List the parameters of every learner and end.",
 )
+@click.option("--prune", is_flag=True, help="Leave features of weight zero out of the file.")
 @debug_option
 def train(
     corpus: str,
@@ -105,6 +108,7 @@ def train(
     label: str | None,
     form: str | None,
     quiet: bool,
+    prune: bool,
 ) -> None:
     """Train a tagger on the corpus TRAIN.
 
@@ -141,7 +145,7 @@ def train(
     with interrupt.armed(), TrainingProgress(console, learner, quiet=quiet) as progress:
         tagger.fit(data, dev=dev_data, callbacks=[progress, interrupt], **options)
     tagger.model_ = tagger.model_.with_meta(columns=list(data.columns), label=data.label)
-    tagger.save(output)
+    tagger.save(output, prune=prune)
     if interrupt.asked:
         say(
             f"stopped after iteration {len(tagger.history_)}; "
@@ -157,7 +161,7 @@ def summary(tagger: Any, sentences: int, tokens: int, output: str, seconds: floa
     last = tagger.history_[-1] if tagger.history_ else {}
     parts = [
         f"{sentences:,} sentences, {tokens:,} tokens, {len(tagger.classes_)} labels",
-        f"{tagger.n_features_:,} features",
+        f"{tagger.n_features_:,} features, {tagger.n_nonzero_:,} not zero",
         f"{len(tagger.history_)} iterations, objective {tagger.objective_:,.2f}",
     ]
     scores = [step["dev_score"] for step in tagger.history_ if step.get("dev_score") is not None]

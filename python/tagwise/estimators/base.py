@@ -19,12 +19,13 @@ from tagwise.metrics import Report, evaluate
 from tagwise.model import Allowed, Explanation, Model, transfer
 from tagwise.optimizers.base import Vector
 from tagwise.params import Anything, Flag, Number, Param, lookup
+from tagwise.reshape import pruned
 from tagwise.schemes import has_chunks
 
 FEATURES = Param(
     "features",
     "default",
-    Anything("S1, S2, S3, S3(window=2), default, a template, a function, or attributes"),
+    Anything("S1, S2, S3, S3(window=2), pos, ner, default, a template, a function, or attributes"),
     "how tokens become attributes",
 )
 COMMON = (
@@ -92,6 +93,7 @@ class Tagger:
     """A learner of label sequences: parameters in, `fit`, `predict`."""
 
     name: ClassVar[str] = ""
+    probabilistic: ClassVar[bool] = False  # whether exp(score) / Z of its paths are probabilities
     PARAMS: ClassVar[tuple[Param, ...]] = ()
 
     model_: Model
@@ -183,7 +185,10 @@ class Tagger:
         if dev is not None:
             task.dev_score = dev_scorer(lambda w: self._model(task, w), task, dev, labels_of(dev, dev_y))
         task.callbacks = [*callbacks, _log] if params["verbose"] else list(callbacks)
-        result = self._train(task)
+        return self._keep(task, self._train(task))
+
+    def _keep(self, task: Task, result: Result) -> Tagger:
+        """Be fitted with what training left."""
         self.history_ = result.history
         self.objective_ = result.objective
         self.stopped_ = result.reason
@@ -196,7 +201,7 @@ class Tagger:
         labels = dataset.collect_labels(gold)
         if not labels:
             raise CorpusError("the training set has no token; give at least one labelled sentence")
-        recipe = recipe_for(params["features"], X)
+        recipe = recipe_for(params["features"], X).learned(X)
         vocabulary = _core.Vocabulary()
         data = recipe.encode(X, vocabulary, params["n_jobs"])
         if params["min_count"] > 1:
@@ -306,9 +311,15 @@ class Tagger:
 
     # --- files ------------------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file; `tagwise.load` reads it back."""
-        self._fitted().save(path)
+    def save(self, path: str | os.PathLike[str], *, prune: bool = False) -> None:
+        """Write the model to one file; `tagwise.load` reads it back.
+
+        Args:
+            path: where to.
+            prune: leave out features of weight zero; predictions stay the same.
+        """
+        model = self._fitted()
+        (pruned(model) if prune else model).save(path)
 
 
 def labels_of(X: Any, y: Sequence[Sequence[str]] | None) -> Sequence[Sequence[str]]:

@@ -34,6 +34,7 @@ class CRF(Tagger):
     """
 
     name = "crf"
+    probabilistic = True
     PARAMS = (
         FEATURES,
         Param("loss", "log", Choice(LOSSES), "loss of a sentence"),

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tagwise import _core
-from tagwise.estimators.base import COMMON, FEATURES, Tagger, Task
+from tagwise import _core, dataset
+from tagwise.errors import ParameterError
+from tagwise.estimators.base import COMMON, FEATURES, Tagger, Task, dev_scorer, labels_of
 from tagwise.learners import online
-from tagwise.learners.loop import Result
+from tagwise.learners.loop import Callback, Result
 from tagwise.params import Anything, Choice, Flag, Number, Param
+from tagwise.reshape import pruned, united
 
 SEQUENCE_COST = "how bad a wrong path is: the margin that is asked for"
 
@@ -34,13 +40,24 @@ EPOCHS = (
 
 
 class OnlineTagger(Tagger):
-    """A learner that updates after every sentence; `history_` counts wrong tokens and updates of each epoch."""
+    """A learner that updates after every sentence; `history_` counts wrong tokens and updates of each epoch.
+
+    With a dev set `history_` has the score of each epoch, and with averaging that of the plain weights beside it
+    (`plain_dev_score`). `partial_fit` goes on with more sentences, attributes and labels; `save(path, state=True)`
+    keeps what it needs to go on as if training had never stopped.
+    """
+
+    state_: dict[str, Any]
 
     def _online(self, task: Task) -> dict[str, Any]:
         """What this learner asks of the core."""
         raise TypeError(f"{type(self).__name__} is no learner; use one of tagwise.LEARNERS")
 
     def _train(self, task: Task) -> Result:
+        return self._learn(task, {"weights": task.start} if task.start.any() else None)
+
+    def _learn(self, task: Task, state: dict[str, Any] | None) -> Result:
+        """Run epochs from a state of training, or from nothing."""
         params = task.params
         learner = _core.Online(
             task.data,
@@ -52,9 +69,9 @@ class OnlineTagger(Tagger):
             sample_weight=None if task.sample_weight is None else task.sample_weight.astype(np.float32),
             **self._online(task),
         )
-        if task.start.any():
-            learner.restore({"weights": task.start})
-        return online.train(
+        if state is not None:
+            learner.restore(state)
+        result = online.train(
             learner,
             params["epochs"],
             params["patience"],
@@ -62,6 +79,113 @@ class OnlineTagger(Tagger):
             dev_score=task.dev_score,
             callbacks=task.callbacks,
         )
+        self.state_ = learner.state()
+        return result
+
+    # --- going on ---------------------------------------------------------------------------------------
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Sequence[Sequence[str]] | None = None,
+        *,
+        epochs: int = 1,
+        dev: Any = None,
+        dev_y: Sequence[Sequence[str]] | None = None,
+        sample_weight: Sequence[float] | NDArray[Any] | None = None,
+        callbacks: Iterable[Callback] = (),
+    ) -> OnlineTagger:
+        """Learn from these sentences too, going on from where training stands.
+
+        New attributes and labels get features of their own, with weights of 0 for the steps before. Word lists that
+        the features learnt (`is_rare`) stay as they are. On the same sentences, with the same parameters, the
+        weights are to the bit those of a longer `fit`. A tagger loaded from a file without the state of training
+        starts a new average from the file's weights.
+
+        Args:
+            X: as in `fit`; the first call on an unfitted tagger is `fit` with so many epochs.
+            y: as in `fit`.
+            epochs: passes over X.
+            dev: as in `fit`.
+            dev_y: as in `fit`.
+            sample_weight: as in `fit`.
+            callbacks: as in `fit`.
+        """
+        params = {**self.checked(), "epochs": EPOCHS[0].check(epochs)}
+        gold = labels_of(X, y)
+        fitted = hasattr(self, "model_")
+        state = self._state() if fitted else None
+        task = self._task(X, gold, params) if state is None else self._grown(X, gold, params, state)
+        if sample_weight is not None:
+            task.sample_weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
+        if dev is not None:
+            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, dev, labels_of(dev, dev_y))
+        task.callbacks = list(callbacks)
+        result = self._learn(task, state)
+        if fitted:
+            before = len(self.history_)
+            for entry in result.history:
+                entry["iteration"] += before
+            result.history[:0] = self.history_
+            result.best_iteration += before
+        self._keep(task, result)
+        return self
+
+    def _state(self) -> dict[str, Any]:
+        """The state of training: as it stands, as the model's file has it, or the model's weights alone."""
+        model = self._fitted()
+        if hasattr(self, "state_"):
+            return dict(self.state_)
+        kept, file = model.meta.get("state"), model.file
+        if kept is None or file is None:
+            return {"weights": model.scorer.weights.astype(np.float64)}
+        state: dict[str, Any] = {"steps": float(kept["steps"]), "epochs": int(kept["epochs"])}
+        state["weights"] = file.array("state.weights").view(np.float32).astype(np.float64)
+        return state | {name: file.array(f"state.{name}") for name in ("sums", "variance")}
+
+    def _grown(
+        self, X: Any, gold: Sequence[Sequence[str]], params: dict[str, Any], state: dict[str, Any]
+    ) -> Task:
+        """The task of more sentences, with the features of the model and theirs; the state is laid out anew."""
+        model = self._fitted()
+        labels = list(model.labels)
+        labels += [label for label in dataset.collect_labels(gold) if label not in set(labels)]
+        vocabulary = model.vocabulary.growing()
+        data = model.recipe.encode(X, vocabulary, params["n_jobs"])
+        if params["min_count"] > 1:
+            data = dataset.prune(vocabulary, data, params["min_count"])
+        vocabulary.lock()
+        data = dataset.with_labels(data, gold, labels)
+        new = self._layout(data, len(vocabulary), len(labels), params)
+        layout, places = united(model.scorer.layout, new)
+        for name, fill in (("weights", 0.0), ("sums", 0.0), ("variance", params.get("variance", 1.0))):
+            if len(state.get(name, ())):
+                wide = np.full(len(layout), fill)
+                wide[places] = state[name]
+                state[name] = wide
+        return Task(data, layout, labels, vocabulary, model.recipe, params, np.zeros(len(layout)), X)
+
+    def save(self, path: str | os.PathLike[str], *, prune: bool = False, state: bool = False) -> None:
+        """Write the model to one file; `tagwise.load` reads it back.
+
+        Args:
+            path: where to.
+            prune: leave out features of weight zero; predictions stay the same.
+            state: keep what `partial_fit` needs to go on exactly (12 to 20 bytes a feature).
+        """
+        model = self._fitted()
+        if not state:
+            kept = replace(model, meta={name: x for name, x in model.meta.items() if name != "state"})
+            (pruned(kept) if prune else kept).save(path)
+            return
+        if prune:
+            raise ParameterError("prune drops features that the state needs; take prune=True or state=True")
+        found = self._state()
+        weights = found["weights"].astype(np.float32).view(np.uint32)
+        extra = {"state.weights": weights}
+        extra |= {f"state.{name}": found.get(name, np.zeros(0)) for name in ("sums", "variance")}
+        numbers = {"steps": found.get("steps", 0.0), "epochs": found.get("epochs", 0)}
+        model.with_meta(state=numbers).save(path, extra)
 
     @staticmethod
     def _cost(task: Task) -> dict[str, Any]:

@@ -80,11 +80,13 @@ def named(function: Callable[[list[str], list[str]], float], labels: Sequence[st
     return lambda gold, guess: float(function([labels[y] for y in gold], [labels[y] for y in guess]))
 
 
-def epochs(online: _core.Online, averaged: bool) -> Iterator[Epoch]:
-    """The starting point, then one state an epoch."""
+def epochs(online: _core.Online, averaged: bool, after: Callable[[], None] | None = None) -> Iterator[Epoch]:
+    """The starting point, then one state an epoch; `after` is called before each of these."""
     yield Epoch(online.weights(False), 0.0, 0.0, 0)
     while True:
         tally = online.epoch()
+        if after is not None:
+            after()
         yield Epoch(
             online.weights(averaged), float(tally["wrong_tokens"]), float(tally["updates"]), online.epochs
         )
@@ -99,6 +101,19 @@ def train(
     dev_score: Callable[[Vector], float] | None = None,
     callbacks: Iterable[Callback] = (),
 ) -> Result:
-    """Run epochs; `objective` of the history is the number of wrong tokens, `gradient_norm` that of updates."""
+    """Run epochs; `objective` of the history is the number of wrong tokens, `gradient_norm` that of updates.
+
+    Where the average and a dev score are asked for, `plain_dev_score` is that of the weights before averaging: both
+    learning curves lie in the history.
+    """
     stopping = Stopping(n_epochs, 0.0, 1, patience)
-    return run(epochs(online, averaged), stopping, dev_score=dev_score, callbacks=callbacks)
+    plain: list[float] = []
+
+    def score_plain() -> None:
+        if averaged and dev_score is not None:
+            plain.append(dev_score(online.weights(False)))
+
+    result = run(epochs(online, averaged, score_plain), stopping, dev_score=dev_score, callbacks=callbacks)
+    for entry, score in zip(result.history, plain):
+        entry["plain_dev_score"] = score
+    return result

@@ -66,6 +66,9 @@ impl Tally {
     }
 }
 
+/// Paths that are worked on side by side: a vector of float64 where the machine has them.
+const BLOCK: usize = 8;
+
 /// d_j = S(y) - S(y_j) for k paths, feature by feature.
 #[derive(Default)]
 struct Differences {
@@ -95,10 +98,23 @@ impl Differences {
         self.amounts[(*place as usize - 1) * k + j] += amount;
     }
 
-    /// d_i.d_j, [k, k].
+    /// d_i.d_j, [k, k]; fastest where k is a multiple of `BLOCK`.
+    #[inline(always)]
     fn gram(&self, k: usize, g: &mut Vec<f64>) {
         g.clear();
         g.resize(k * k, 0.0);
+        if k % BLOCK == 0 {
+            for row in self.amounts.chunks_exact(k) {
+                for (i, &x) in row.iter().enumerate().filter(|(_, &x)| x != 0.0) {
+                    for (g, y) in g[i * k..(i + 1) * k].chunks_exact_mut(BLOCK).zip(row.chunks_exact(BLOCK)) {
+                        for c in 0..BLOCK {
+                            g[c] += f64::from(x * y[c]);
+                        }
+                    }
+                }
+            }
+            return;
+        }
         for row in self.amounts.chunks_exact(k) {
             for (i, &x) in row.iter().enumerate() {
                 if x != 0.0 {
@@ -197,7 +213,8 @@ unsafe fn learn_kernel<S: Find>(task: &Task, bank: &mut Bank, worker: &mut Worke
     Ok(tally)
 }
 
-/// Change the weights after a sentence; whether anything changed.
+/// Change the weights after a sentence; whether anything changed. Part of the kernel, and so compiled for each machine.
+#[inline(always)]
 fn change(
     task: &Task,
     bank: &mut Bank,
@@ -220,7 +237,8 @@ fn change(
     // One constraint: closed forms.
     task.cost.begin(&task.entities, &mut worker.judge, gold);
     let steps = bank.steps(tokens, &worker.varied);
-    let lack = lack(task, steps, &worker.chart, &mut worker.judge, gold, &worker.path)?;
+    let right = worker.chart.score(steps, gold);
+    let lack = lack(task, steps, &worker.chart, &mut worker.judge, (gold, right), &worker.path)?;
     if lack <= 0.0 {
         return Ok(false);
     }
@@ -254,13 +272,22 @@ fn change(
     Ok(tau > 0.0)
 }
 
-/// cost - w.d of a path. In augmented decoding the chart's node scores hold the cost already.
-fn lack(task: &Task, steps: &Steps, chart: &Chart, judge: &mut Judge, gold: &[u16], path: &[u16]) -> Result<f64> {
+/// cost - w.d of a path, beside the gold path and its score. In augmented decoding the chart's node scores hold the cost
+/// already.
+fn lack(
+    task: &Task,
+    steps: &Steps,
+    chart: &Chart,
+    judge: &mut Judge,
+    (gold, right): (&[u16], f64),
+    path: &[u16],
+) -> Result<f64> {
     let cost = if task.augment.is_empty() { task.cost.of(&task.entities, judge, gold, path)? } else { 0.0 };
-    Ok(cost + chart.score(steps, path) - chart.score(steps, gold))
+    Ok(cost + chart.score(steps, path) - right)
 }
 
 /// The step of k-best MIRA: onto the margins of all paths at once.
+#[inline(always)]
 fn project(
     task: &Task,
     bank: &mut Bank,
@@ -277,11 +304,12 @@ fn project(
     worker.lack.clear();
     let steps = bank.steps(tokens, &worker.varied);
     task.cost.begin(&task.entities, &mut worker.judge, gold);
+    let right = worker.chart.score(steps, gold);
     for j in 0..worker.scores.len() {
         if worker.paths[path(j)] != *gold {
             worker.kept.push(j);
             let guess = &worker.paths[path(j)];
-            worker.lack.push(lack(task, steps, &worker.chart, &mut worker.judge, gold, guess)?);
+            worker.lack.push(lack(task, steps, &worker.chart, &mut worker.judge, (gold, right), guess)?);
         }
     }
     let worst = worker.lack.iter().copied().fold(0.0, f64::max);
@@ -290,22 +318,35 @@ fn project(
     }
     *loss += f64::from(weight) * worst;
     let (d, k) = (&mut worker.differences, worker.kept.len());
+    let wide = k.next_multiple_of(BLOCK);
     d.begin(tokens.cells());
     for (i, &j) in worker.kept.iter().enumerate() {
-        tokens.difference(sentence, gold, &worker.paths[path(j)], |cell, x| d.add(cell, x, i, k));
+        tokens.difference(sentence, gold, &worker.paths[path(j)], |cell, x| d.add(cell, x, i, wide));
     }
-    d.gram(k, &mut worker.gram);
+    d.gram(wide, &mut worker.gram);
+    for i in 1..k {
+        worker.gram.copy_within(i * wide..i * wide + k, i * k);
+    }
+    worker.gram.truncate(k * k);
     program::solve(&worker.gram, &worker.lack, limit, &mut worker.tau);
     for t in &mut worker.tau {
         *t *= f64::from(weight);
     }
-    for (&cell, row) in d.cells.iter().zip(d.amounts.chunks_exact(k)) {
-        let step: f64 = row.iter().zip(&worker.tau).map(|(&x, t)| f64::from(x) * t).sum();
+    let moved = worker.tau.iter().any(|&t| t > 0.0);
+    worker.tau.resize(wide, 0.0);
+    for (&cell, row) in d.cells.iter().zip(d.amounts.chunks_exact(wide)) {
+        let mut sums = [0.0; BLOCK];
+        for (x, t) in row.chunks_exact(BLOCK).zip(worker.tau.chunks_exact(BLOCK)) {
+            for c in 0..BLOCK {
+                sums[c] += f64::from(x[c]) * t[c];
+            }
+        }
+        let step: f64 = sums.iter().sum();
         if step != 0.0 {
             bank.add(tokens, cell, step as f32);
         }
     }
-    Ok(worker.tau.iter().any(|&t| t > 0.0))
+    Ok(moved)
 }
 
 dispatch!(

@@ -64,6 +64,22 @@ impl PyVocab {
         self.inner.lock();
     }
 
+    /// A copy that takes new attributes; those it has keep their ids.
+    fn growing(&self) -> PyVocab {
+        PyVocab { inner: self.inner.growing() }
+    }
+
+    /// A copy with the attributes that `keep` ([attributes]) marks, in the same order.
+    fn kept(&self, keep: PyReadonlyArray1<'_, bool>) -> PyResult<PyVocab> {
+        let keep = keep.as_slice()?;
+        if keep.len() != self.inner.len() {
+            return Err(Error::Value(format!("{} marks for {} attributes", keep.len(), self.inner.len())).into());
+        }
+        let mut inner = self.inner.clone();
+        inner.retain(|id| keep[id as usize]);
+        Ok(PyVocab { inner })
+    }
+
     /// Id of an attribute given by its text, or None.
     fn get(&self, text: &str) -> Option<u32> {
         Some(self.inner.find(text)).filter(|&id| id != NONE)

@@ -1,0 +1,146 @@
+"""Epochs of the online learners against CRFsuite's `ap` and `pa`, taking turns; k-best MIRA; training against L-BFGS.
+
+CRFsuite trains by itself, shuffling and averaging as it does; after each of its epochs ours runs the epoch of the same
+number off its clock, the averaged weights included. Both have the same attribute lists and features.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pycrfsuite
+
+import tagwise as tw
+from tagwise.features import resolve
+
+from . import ours, peer
+from .harness import Context, Ratio, Result, clock, duration, milliseconds, seconds, stopwatch
+from .workloads import Attributes, NoData, workload
+
+DEMAND, GOAL = 12.0, 20.0
+MOST_OF_K = 3.0  # an epoch with k = 5 in those of k = 1
+TENTH = 10.0
+QUICK_ITERATIONS = 12
+# what our learner is called, how it is made, CRFsuite's algorithm and its parameters
+PAIRS: tuple[tuple[str, dict[str, Any], str, dict[str, Any]], ...] = (
+    ("perceptron", {"kind": "perceptron"}, "ap", {}),
+    ("mira, k=1", {"kind": "mira", "k": 1, "limit": 1.0}, "pa", {"type": 1, "c": 1.0, "averaging": True}),
+)
+
+
+class _Epochs(pycrfsuite.Trainer):  # type: ignore[misc]
+    """CRFsuite's epochs on a clock that stands still while ``between`` runs."""
+
+    def __init__(self, algorithm: str, between: Callable[[], object]) -> None:
+        super().__init__(algorithm=algorithm, verbose=True)
+        self.seconds: list[float] = []
+        self.between = between
+        self.mark, _ = clock()
+
+    def on_featgen_end(self, log: str) -> None:
+        """Its own preparation is over."""
+        self.mark, _ = clock()
+
+    def on_iteration(self, log: str, info: dict[str, Any]) -> None:
+        """One epoch is over."""
+        self.seconds.append(clock()[0] - self.mark)
+        self.between()
+        self.mark, _ = clock()
+
+    def _silent(self, *_: object) -> None:
+        """What the base class prints."""
+
+    on_start = on_featgen_progress = on_prepared = on_prepare_error = on_optimization_end = on_end = _silent
+
+
+def epochs(
+    X: list[Attributes],
+    y: list[list[str]],
+    params: dict[str, Any],
+    algorithm: str,
+    more: dict[str, Any],
+    n: int,
+) -> tuple[list[float], list[float]]:
+    """Seconds of n epochs of CRFsuite and of ours, in turn."""
+    online = ours.online(X, y, **params)
+    fast: list[float] = []
+
+    def turn() -> None:
+        fast.append(stopwatch(lambda: (online.epoch(), online.weights(True)))[0])
+
+    trainer = _Epochs(algorithm, turn)
+    trainer.set_params({"max_iterations": n, "epsilon": 0.0, **more})
+    for sentence, labels in zip(X, y):
+        trainer.append(sentence, labels)
+    with tempfile.TemporaryDirectory() as folder:
+        trainer.train(str(Path(folder) / "model"))
+    return trainer.seconds[:n], fast[:n]
+
+
+def against_peer(context: Context, result: Result) -> None:
+    """One epoch, learner by learner, workload by workload."""
+    for name in context.workloads:
+        X, y = workload(name)
+        for title, params, algorithm, more in PAIRS:
+            slow, fast = epochs(X, y, params, algorithm, more, context.rounds)
+            ratio = Ratio.of(slow, fast)
+            cells = {
+                "CRFsuite": f"{algorithm} {milliseconds(slow)}",
+                "ours": milliseconds(fast),
+                "ratio": str(ratio),
+            }
+            demand = f">= {DEMAND:.0f}x (goal {GOAL:.0f}x)"
+            result.add(f"{name}, {title}, an epoch", cells, demand, ratio.median >= DEMAND)
+            result.raw[f"{name}, {title}"] = {"crfsuite": slow, "ours": fast}
+
+
+def of_k(context: Context, result: Result) -> None:
+    """What more paths cost: epochs of k = 5 and k = 1 in turn."""
+    for name in context.workloads:
+        X, y = workload(name)
+        learners = {k: ours.online(X, y, kind="mira", k=k) for k in (1, 5)}
+        times: dict[int, list[float]] = {1: [], 5: []}
+        for _ in range(context.rounds):
+            for k, online in learners.items():
+                times[k].append(stopwatch(lambda online=online: online.epoch())[0])  # type: ignore[misc]
+        ratio = Ratio.of(times[5], times[1])
+        cells = {"ours": f"{milliseconds(times[5])} against {milliseconds(times[1])}", "ratio": str(ratio)}
+        holds = ratio.median <= MOST_OF_K
+        result.add(f"{name}, mira, k=5 against k=1", cells, f"<= {MOST_OF_K:.0f}x", holds)
+        result.raw[f"{name}, k"] = {str(k): t for k, t in times.items()}
+
+
+def against_batch(context: Context, result: Result) -> None:
+    """40 epochs of MIRA, k = 4, on conll2003-en, tokens to model, against CRFsuite's L-BFGS on the same attributes."""
+    train, _, _ = ours.corpus("conll2003-en")
+    recipe = resolve("ner", ["word", "pos"])
+    X = [recipe.render(sentence) for sentence in train]
+    y = train.labels
+    rounds = [
+        seconds(lambda: tw.MIRA(features="ner", k=4, epochs=40, start_end=False).fit(train)) for _ in range(3)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        run = peer.train(X, y, Path(folder) / "model", QUICK_ITERATIONS if context.quick else 1000)
+    ratio = Ratio.of([run.total_seconds] * 3, rounds)
+    note = f" for {QUICK_ITERATIONS} iterations" if context.quick else f" for {len(run.seconds)} iterations"
+    result.add(
+        "conll2003-en, mira, k=4, 40 epochs against L-BFGS",
+        {"CRFsuite": f"lbfgs {run.total_seconds:.1f} s{note}", "ours": duration(rounds), "ratio": str(ratio)},
+        "" if context.quick else f">= {TENTH:.0f}x",
+        None if context.quick else ratio.median >= TENTH,
+    )
+    result.raw["lbfgs"] = {"crfsuite": run.total_seconds, "iterations": len(run.seconds), "ours": rounds}
+
+
+def run(context: Context) -> Result:
+    """All of it; what needs missing data is left out with a word."""
+    result = Result("online_speed", "Epochs of the online learners, one thread")
+    for part in (against_peer, of_k, against_batch):
+        try:
+            part(context, result)
+        except NoData as missing:
+            result.notes.append(f"{part.__name__} left out: {missing}")
+    return result
