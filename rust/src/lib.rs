@@ -10,6 +10,7 @@ pub mod exact;
 pub mod extract;
 pub mod fold;
 pub mod general;
+pub mod history;
 pub mod kbest;
 pub mod lattice;
 pub mod lists;

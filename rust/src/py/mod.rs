@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 pub mod encode;
 pub mod engine;
 pub mod file;
+pub mod history;
 pub mod kbest;
 pub mod lattice;
 pub mod online;
@@ -40,6 +41,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     encode::register(m)?;
     engine::register(m)?;
     file::register(m)?;
+    history::register(m)?;
     kbest::register(m)?;
     lattice::register(m)?;
     vector::register(m)?;
