@@ -108,7 +108,9 @@ class Dataset:
 class Template:
     """Compiled templates over named columns."""
 
-    def __new__(cls, text: str, columns: Sequence[str]) -> Template: ...
+    def __new__(
+        cls, text: str, columns: Sequence[str], lists: Sequence[Sequence[str]] | None = None
+    ) -> Template: ...
     def __len__(self) -> int:
         """Number of rules, ranges expanded: the most attributes a token can have."""
     @property
@@ -121,6 +123,14 @@ class Template:
         """The columns that some rule looks at."""
     @property
     def has_edges(self) -> bool: ...
+    @property
+    def is_open(self) -> bool:
+        """Whether a list of frequent texts (is_rare, is_frequent) is still to be learnt."""
+    @property
+    def lists(self) -> list[list[str]]:
+        """Learnt lists of frequent texts, one for each part that asks for one; empty before `learn`."""
+    def learn(self, sentences: Iterable[Sequence[Sequence[str]]]) -> Template:
+        """The template with its lists of frequent texts taken from training sentences."""
     def render(self, columns: Sequence[Sequence[str]]) -> list[list[str]]:
         """Texts of every token's attributes in one sentence given by its columns."""
 

@@ -43,7 +43,7 @@ def build(
     if min_count < 1:
         raise ParameterError(f"min_count={min_count}; expected 1 (keep every attribute) or more")
     vocab = Vocabulary()
-    data = recipe_for(features, X).encode(X, vocab, n_jobs)
+    data = recipe_for(features, X).learned(X).encode(X, vocab, n_jobs)
     return vocab, prune(vocab, data, min_count) if min_count > 1 else data
 
 

@@ -1,4 +1,4 @@
-"""Sentences -> attributes: named sets (S1, S2, S3, default), templates, any function, or attributes as given.
+"""Sentences -> attributes: named sets (S1, S2, S3, pos, ner, default), templates, any function, or attributes as given.
 
 `resolve` turns what a user writes into a `Recipe`; a recipe encodes sentences and goes into the model file.
 Templates (`docs/templates.md`) run natively over whole corpora; a function is called once per sentence.
@@ -14,12 +14,13 @@ import importlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from tagwise._core import Dataset, Template, Vocabulary, encode_attributes, encode_tokens
 from tagwise.errors import CorpusError, ParameterError, TemplateError
+from tagwise.sets import DEFAULT_COLUMN, SETS, template_text
 
 __all__ = [
     "SETS",
@@ -35,108 +36,6 @@ __all__ = [
 
 Kind = Literal["columns", "tokens", "attributes"]
 Function = Callable[[Any], Sequence[Any]]
-
-DEFAULT_COLUMN = "word"
-
-
-# --- named sets ---------------------------------------------------------------------------------------------
-
-
-def _quote(column: str) -> str:
-    """A column name as the template language writes it.
-
-    >>> _quote("word"), _quote("my pos")
-    ('word', '"my pos"')
-    """
-    if re.fullmatch(r"[^\W\d]\w*", column):
-        return column
-    return '"' + column.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _s1(columns: Sequence[str], window: int = 0) -> str:
-    """The word; the previous label comes with every model."""
-    return f"{_quote(columns[0])}[0]\n"
-
-
-def _s3(columns: Sequence[str], window: int = 1) -> str:
-    """Spelling of every word at most `window` away (math: S2's observations in a window of half-width w)."""
-    word = _quote(columns[0])
-    near = f"{word}[{-window}..{window}]" if window else f"{word}[0]"
-    lines = [near, f"{near}.suffix(1..3)", f"{near}.initial", f"{near}.is_upper?", f"{near}.has_hyphen?"]
-    for offset in range(-window, window + 1):
-        lines.append(f"{word}[{offset}].is_capitalized? & {word}[{offset}].has_dot?")
-    return "\n".join(lines) + "\n"
-
-
-def _s2(columns: Sequence[str], window: int = 0) -> str:
-    """The word and its spelling: last 1-3 letters, class of the first, capital and dot, all caps, hyphen."""
-    return _s3(columns, 0)
-
-
-def _default(columns: Sequence[str], window: int = 2) -> str:
-    """A rich set for tagging, chunking and entities; columns beside the word (POS, chunk) join in."""
-    word = _quote(columns[0])
-    text = _DEFAULT.replace("word[", f"{word}[").replace("WINDOW", str(window))
-    for column in columns[1:]:
-        text += _DEFAULT_COLUMN.replace("pos[", f"{_quote(column)}[").replace("word[", f"{word}[")
-    return text
-
-
-_DEFAULT = """\
-bias
-first
-last
-word[-WINDOW..WINDOW].lower
-word[0]
-word[0].lower.prefix(1..4)
-word[0].lower.suffix(1..4)
-word[-1,1].lower.suffix(1..3)
-word[-1..1].short_shape
-word[0].shape
-word[0].is_capitalized?
-first & word[0].is_capitalized?
-word[0].has_digit?
-word[0].has_hyphen?
-word[-1].lower & word[0].lower
-word[0].lower & word[1].lower
-word[-1].short_shape & word[0].short_shape
-word[0].short_shape & word[1].short_shape
-"""
-
-_DEFAULT_COLUMN = """\
-pos[-2..2]
-pos[-2] & pos[-1]
-pos[-1] & pos[0]
-pos[0] & pos[1]
-pos[1] & pos[2]
-pos[-1] & pos[0] & pos[1]
-pos[0] & word[0].lower
-"""
-
-#: Named sets: what makes the template text from the columns and the half-width of the window.
-SETS: dict[str, Callable[..., str]] = {"S1": _s1, "S2": _s2, "S3": _s3, "default": _default}
-
-
-def template_text(name: str, columns: Sequence[str] = (DEFAULT_COLUMN,)) -> str:
-    """Template text of a named set, `S3(window=2)` style parameters included.
-
-    >>> print(template_text("S1"), end="")
-    word[0]
-    """
-    match = re.fullmatch(r"\s*(\w+)\s*(?:\(\s*(?:window\s*=\s*)?(\d+)?\s*\))?\s*", name)
-    if match is None or match[1] not in SETS:
-        raise TemplateError(
-            f"no feature set {name!r}; there are {', '.join(SETS)}, or write a template such as word[0]"
-        )
-    if match[2] is None:
-        return SETS[match[1]](columns)
-    if match[1] in ("S1", "S2"):
-        raise TemplateError(
-            f"{match[1]} looks at the current word alone; for a window use S3(window={match[2]})"
-        )
-    if int(match[2]) > 50:
-        raise TemplateError(f"window={match[2]} is wider than 50 words; choose a smaller half-width")
-    return SETS[match[1]](columns, int(match[2]))
 
 
 # --- what X is ----------------------------------------------------------------------------------------------
@@ -196,7 +95,8 @@ class Recipe:
     """How sentences become attributes: a template over columns, a function, or attributes as they are given.
 
     kind: "template" | "function" | "attributes"; name: what the user asked for; columns: those the template
-    looks at; token_column: the column that a plain list of tokens stands for.
+    looks at; token_column: the column that a plain list of tokens stands for; lists: frequent texts that the
+    template learnt from training sentences, None where it has none to learn or has yet to.
     """
 
     kind: Literal["template", "function", "attributes"]
@@ -206,6 +106,7 @@ class Recipe:
     token_column: str = DEFAULT_COLUMN
     function: Function | None = field(default=None, compare=False)
     _compiled: Template | None = field(default=None, compare=False, repr=False)
+    lists: tuple[tuple[str, ...], ...] | None = field(default=None, repr=False)
 
     @staticmethod
     def of_template(text: str, columns: Sequence[str], name: str = "") -> Recipe:
@@ -227,6 +128,20 @@ class Recipe:
     def has_edges(self) -> bool:
         """Whether it makes edge attributes."""
         return self._compiled is not None and self._compiled.has_edges
+
+    def learned(self, X: Any) -> Recipe:
+        """The recipe with its lists of frequent words (`is_rare`) taken from these training sentences.
+
+        A recipe without such lists, or with lists it learnt before, stays as it is.
+
+        >>> recipe = resolve("word[0].is_rare(2)?").learned([["a", "b", "a"]])
+        >>> recipe.lists, recipe.render(["a", "c"])
+        ((('a',),), [[], ['word[0].is_rare(2)?']])
+        """
+        if self._compiled is None or not self._compiled.is_open:
+            return self
+        compiled = self._compiled.learn(self._columns(X))
+        return replace(self, _compiled=compiled, lists=tuple(map(tuple, compiled.lists)))
 
     def encode(self, X: Any, vocab: Vocabulary, n_jobs: int | None = 1) -> Dataset:
         """Dataset of the sentences: a growing vocabulary gets new attributes, a locked one drops them.
@@ -317,13 +232,16 @@ class Recipe:
     def to_json(self) -> dict[str, Any]:
         """What a model file keeps; a function is kept by its import path."""
         if self.kind == "template":
-            return {
+            data: dict[str, Any] = {
                 "kind": "template",
                 "name": self.name,
                 "template": self.text,
                 "columns": list(self.columns),
                 "token_column": self.token_column,
             }
+            if self.lists is not None:
+                data["lists"] = [list(texts) for texts in self.lists]
+            return data
         if self.kind == "function":
             return {"kind": "function", "function": _path_of(self.function, self.name)}
         return {"kind": "attributes"}
@@ -333,9 +251,11 @@ class Recipe:
         """Recipe from what `to_json` made; a function is imported."""
         kind = data.get("kind")
         if kind == "template":
-            recipe = Recipe.of_template(data["template"], data["columns"], data["name"])
-            compiled, columns = recipe.template, tuple(data["columns"])
-            return Recipe("template", recipe.name, recipe.text, columns, data["token_column"], None, compiled)
+            text, name, columns = data["template"], data["name"], tuple(data["columns"])
+            lists = data.get("lists")
+            compiled = Template(text, list(columns), lists)
+            learned = None if lists is None else tuple(map(tuple, lists))
+            return Recipe("template", name, text, columns, data["token_column"], None, compiled, learned)
         if kind == "function":
             return Recipe("function", data["function"], function=_function_at(data["function"]))
         if kind == "attributes":
@@ -385,8 +305,8 @@ def resolve(spec: Any, columns: Sequence[str] | None = (DEFAULT_COLUMN,)) -> Rec
     """Recipe for a specification over these columns.
 
     Args:
-        spec: "S1", "S2", "S3", "S3(window=2)", "default" (also None), template text (ours or CRF++'s), the
-            path of a template file, a function of a sentence, "attributes", or a Recipe.
+        spec: "S1", "S2", "S3", "S3(window=2)", "pos", "ner", "default" (also None), template text (ours or
+            CRF++'s), the path of a template file, a function of a sentence, "attributes", or a Recipe.
         columns: names of the columns, the token first; None where X holds attributes already.
     """
     if isinstance(spec, Recipe):

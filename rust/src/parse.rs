@@ -9,14 +9,14 @@
 
 use crate::error::{Error, Result};
 use crate::template::{Atom, Draft};
-use crate::text::{Function, Test};
+use crate::text::{Frequent, Function, Test};
 
 /// Rules one line may expand to.
 const MOST: usize = 10_000;
 const FUNCTIONS: &str = "prefix(n), suffix(n), lower, digits, shape, short_shape, length, initial";
 const TESTS: &str = "is_capitalized?, is_upper?, is_lower?, is_title?, is_digit?, is_alpha?, is_alnum?, is_punct?, \
-                     has_upper?, has_digit?, has_letter?, has_hyphen?, has_dot?, longer_than(n)?, starts_with(\"x\")?, \
-                     ends_with(\"x\")?, contains(\"x\")?, one_of(\"x\", \"y\")?";
+                     is_number?, has_upper?, has_digit?, has_letter?, has_hyphen?, has_dot?, longer_than(n)?, starts_with(\"x\")?, \
+                     ends_with(\"x\")?, contains(\"x\")?, one_of(\"x\", \"y\")?, is_rare(n)?, is_frequent(n)?";
 
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
@@ -305,7 +305,7 @@ impl Reader<'_> {
         let mut numbers = Vec::new();
         let mut strings = Vec::new();
         let takes = match name.as_str() {
-            "prefix" | "suffix" | "longer_than" => 'n',
+            "prefix" | "suffix" | "longer_than" | "is_rare" | "is_frequent" => 'n',
             "starts_with" | "ends_with" | "contains" | "one_of" => 's',
             _ => '0',
         };
@@ -321,7 +321,7 @@ impl Reader<'_> {
             return Err(format!("{name} needs an argument; write .{name}({example})"));
         }
         if let Some(&n) = numbers.iter().find(|&&n| n < 1) {
-            return Err(format!("{name}({n}): expected a number of characters, 1 or more"));
+            return Err(format!("{name}({n}): expected a number, 1 or more"));
         }
         let question = self.sign('?');
         let many = numbers.len() > 1;
@@ -386,6 +386,7 @@ fn function(name: &str, n: usize, strings: &[String]) -> Option<Function> {
             "is_alpha" => Test::IsAlpha,
             "is_alnum" => Test::IsAlnum,
             "is_punct" => Test::IsPunct,
+            "is_number" => Test::IsNumber,
             "has_upper" => Test::HasUpper,
             "has_digit" => Test::HasDigit,
             "has_letter" => Test::HasLetter,
@@ -396,6 +397,8 @@ fn function(name: &str, n: usize, strings: &[String]) -> Option<Function> {
             "ends_with" => Test::EndsWith(strings.to_vec()),
             "contains" => Test::Contains(strings.to_vec()),
             "one_of" => Test::OneOf(strings.to_vec()),
+            "is_rare" => Test::IsRare(Frequent { least: n, texts: None }),
+            "is_frequent" => Test::IsFrequent(Frequent { least: n, texts: None }),
             _ => return None,
         }),
     })

@@ -5,14 +5,33 @@
 //! as a part of its own, so that no value, whatever characters it holds, can be mistaken for another split of the text.
 
 use crate::error::{Error, Result};
-use crate::text::Function;
+use crate::text::{apply, Frequent, Function, Scratch, Test};
+use crate::tokens::Tokens;
 use crate::vocab::{hash, Key};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// A value of a token: functions of one column's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Atom {
     pub column: usize,
     pub functions: Vec<Function>,
+}
+
+impl Atom {
+    /// The list of frequent texts that the atom asks, and the functions before it.
+    fn frequent(&self) -> Option<(&[Function], &Frequent)> {
+        match self.functions.split_last()? {
+            (Function::Test(Test::IsRare(list) | Test::IsFrequent(list)), before) => Some((before, list)),
+            _ => None,
+        }
+    }
+
+    fn set_frequent(&mut self, texts: Vec<String>) {
+        if let Some(Function::Test(Test::IsRare(list) | Test::IsFrequent(list))) = self.functions.last_mut() {
+            list.texts = Some(Arc::from(texts));
+        }
+    }
 }
 
 /// An atom of the token `offset` away.
@@ -137,6 +156,58 @@ impl Template {
             first: draft.first,
             last: draft.last,
         }
+    }
+
+    /// Lists of frequent texts, one for each atom that asks for one, in the order of the atoms; None where not yet learnt.
+    pub fn lists(&self) -> Vec<Option<Arc<[String]>>> {
+        self.atoms.iter().filter_map(Atom::frequent).map(|(_, list)| list.texts.clone()).collect()
+    }
+
+    /// Whether a list is still to be learnt.
+    pub fn is_open(&self) -> bool {
+        self.lists().iter().any(Option::is_none)
+    }
+
+    /// The template with lists that it learnt before.
+    pub fn with_lists(mut self, lists: Vec<Vec<String>>) -> Result<Template> {
+        let (wanted, found) = (self.lists().len(), lists.len());
+        if wanted != found {
+            return Err(Error::Template(format!(
+                "the template asks for {wanted} lists of frequent texts, {found} are given; the model is damaged"
+            )));
+        }
+        for (atom, mut texts) in self.atoms.iter_mut().filter(|a| a.frequent().is_some()).zip(lists) {
+            texts.sort_unstable();
+            atom.set_frequent(texts);
+        }
+        Ok(self)
+    }
+
+    /// The template with its lists taken from training tokens: for `column.functions.is_rare(n)?` the values of
+    /// `column.functions` that occur at least n times.
+    pub fn learn(&self, tokens: &Tokens) -> Template {
+        let mut learnt = self.clone();
+        for atom in &mut learnt.atoms {
+            let Some((before, list)) = atom.frequent() else { continue };
+            let column = &tokens.columns[atom.column];
+            let mut count = vec![0usize; column.texts()];
+            column.cells.iter().for_each(|&text| count[text as usize] += 1);
+            let mut scratch = Scratch::default();
+            let mut of_value: HashMap<String, usize> = HashMap::new();
+            for (text, n) in count.into_iter().enumerate() {
+                if let Some(value) = apply(before, column.text(text), &mut scratch) {
+                    match of_value.get_mut(value) {
+                        Some(sum) => *sum += n,
+                        None => drop(of_value.insert(value.to_owned(), n)),
+                    }
+                }
+            }
+            let least = list.least;
+            let mut texts: Vec<String> = of_value.into_iter().filter(|&(_, n)| n >= least).map(|(t, _)| t).collect();
+            texts.sort_unstable();
+            atom.set_frequent(texts);
+        }
+        learnt
     }
 
     /// Whether any rule makes edge attributes.

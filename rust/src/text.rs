@@ -1,6 +1,7 @@
 //! Functions of one token's text: affixes, shapes, casing, tests. All count characters (code points), never bytes, and
 //! sort them by Unicode general category; ASCII takes a short way to the same answer.
 
+use std::sync::Arc;
 use unicode_general_category::{get_general_category, GeneralCategory as G};
 
 /// What a character is, as far as shapes and tests care.
@@ -68,6 +69,7 @@ pub enum Test {
     IsAlpha,
     IsAlnum,
     IsPunct,
+    IsNumber,
     HasUpper,
     HasDigit,
     HasLetter,
@@ -78,6 +80,24 @@ pub enum Test {
     EndsWith(Vec<String>),
     Contains(Vec<String>),
     OneOf(Vec<String>),
+    /// Seen fewer times in training than the list of frequent texts asks for; texts never seen are rare too.
+    IsRare(Frequent),
+    IsFrequent(Frequent),
+}
+
+/// Texts that occur at least `least` times in the training sentences.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Frequent {
+    pub least: usize,
+    /// Sorted; None until a template has learnt them.
+    pub texts: Option<Arc<[String]>>,
+}
+
+impl Frequent {
+    /// Whether a text is on the list; nothing is before it is learnt.
+    fn has(&self, text: &str) -> bool {
+        self.texts.as_ref().is_some_and(|texts| texts.binary_search_by(|t| t.as_str().cmp(text)).is_ok())
+    }
 }
 
 /// First n characters; nothing where there are fewer.
@@ -176,6 +196,10 @@ impl Test {
                 any(|c| c != Class::Mark) && all(|c| !matches!(c, Class::Punct | Class::Symbol | Class::Other))
             }
             Test::IsPunct => all(|c| matches!(c, Class::Punct | Class::Symbol)),
+            Test::IsNumber => {
+                any(|c| c == Class::Digit)
+                    && text.chars().all(|c| class(c) == Class::Digit || ".,:/%+-\u{2212}".contains(c))
+            }
             Test::HasUpper => any(|c| c == Class::Upper),
             Test::HasDigit => any(|c| c == Class::Digit),
             Test::HasLetter => any(|c| matches!(c, Class::Upper | Class::Lower | Class::Letter)),
@@ -186,6 +210,8 @@ impl Test {
             Test::EndsWith(list) => list.iter().any(|s| text.ends_with(s.as_str())),
             Test::Contains(list) => list.iter().any(|s| text.contains(s.as_str())),
             Test::OneOf(list) => list.iter().any(|s| text == s),
+            Test::IsRare(list) => !list.has(text),
+            Test::IsFrequent(list) => list.has(text),
         }
     }
 }

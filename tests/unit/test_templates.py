@@ -71,6 +71,7 @@ TESTS: dict[str, Callable[[str], bool]] = {
         bool(s) and {k[0] for k in kinds(s)} <= set("LMN") and {k[0] for k in kinds(s)} != {"M"}
     ),
     "is_punct?": lambda s: bool(s) and {k[0] for k in kinds(s)} <= set("PS"),
+    "is_number?": lambda s: "Nd" in kinds(s) and all(category(c) == "Nd" or c in ".,:/%+-\u2212" for c in s),
     "has_upper?": lambda s: "Lu" in kinds(s),
     "has_digit?": lambda s: "Nd" in kinds(s),
     "has_letter?": lambda s: "L" in {k[0] for k in kinds(s)},

@@ -24,7 +24,7 @@ from tagwise.schemes import has_chunks
 FEATURES = Param(
     "features",
     "default",
-    Anything("S1, S2, S3, S3(window=2), default, a template, a function, or attributes"),
+    Anything("S1, S2, S3, S3(window=2), pos, ner, default, a template, a function, or attributes"),
     "how tokens become attributes",
 )
 COMMON = (
@@ -196,7 +196,7 @@ class Tagger:
         labels = dataset.collect_labels(gold)
         if not labels:
             raise CorpusError("the training set has no token; give at least one labelled sentence")
-        recipe = recipe_for(params["features"], X)
+        recipe = recipe_for(params["features"], X).learned(X)
         vocabulary = _core.Vocabulary()
         data = recipe.encode(X, vocabulary, params["n_jobs"])
         if params["min_count"] > 1:

@@ -1,6 +1,7 @@
 //! Token strings -> dataset through a template: strings are copied into the flat table, the rest runs without the GIL.
 
 use super::{corpus_error, utf8, PyDataset, PyVocab};
+use crate::error::Error;
 use crate::extract::Extractor;
 use crate::template::Template;
 use crate::tokens::Tokens;
@@ -17,8 +18,31 @@ pub struct PyTemplate {
 #[pymethods]
 impl PyTemplate {
     #[new]
-    fn new(text: String, columns: Vec<String>) -> PyResult<Self> {
-        Ok(PyTemplate { inner: Template::compile(&text, &columns)?, text })
+    #[pyo3(signature = (text, columns, lists = None))]
+    fn new(text: String, columns: Vec<String>, lists: Option<Vec<Vec<String>>>) -> PyResult<Self> {
+        let mut inner = Template::compile(&text, &columns)?;
+        if let Some(lists) = lists {
+            inner = inner.with_lists(lists)?;
+        }
+        Ok(PyTemplate { inner, text })
+    }
+
+    /// Whether a list of frequent texts (is_rare, is_frequent) is still to be learnt.
+    #[getter]
+    fn is_open(&self) -> bool {
+        self.inner.is_open()
+    }
+
+    /// Learnt lists of frequent texts, one for each part that asks for one; empty before `learn`.
+    #[getter]
+    fn lists(&self) -> Vec<Vec<String>> {
+        self.inner.lists().into_iter().flatten().map(|list| list.to_vec()).collect()
+    }
+
+    /// The template with its lists of frequent texts taken from training sentences, given by their columns.
+    fn learn(&self, py: Python<'_>, sentences: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let tokens = table(&self.inner, sentences)?;
+        Ok(PyTemplate { inner: py.detach(|| self.inner.learn(&tokens)), text: self.text.clone() })
     }
 
     /// The template as it was written.
@@ -58,14 +82,37 @@ impl PyTemplate {
 
     /// Texts of every token's attributes in one sentence given by its columns.
     fn render(&self, columns: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<String>>> {
+        closed(&self.inner)?;
         let mut tokens = Tokens::new(self.inner.columns.len());
         push(&mut tokens, &self.inner, 0, columns)?;
         Ok(Extractor::new(&self.inner, &tokens, 1).texts())
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyAny>, (String, Vec<String>)) {
-        (py.get_type::<PyTemplate>().into_any(), (self.text.clone(), self.columns()))
+    #[allow(clippy::type_complexity)]
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyAny>, (String, Vec<String>, Option<Vec<Vec<String>>>)) {
+        let lists = (!self.inner.is_open()).then(|| self.lists());
+        (py.get_type::<PyTemplate>().into_any(), (self.text.clone(), self.columns(), lists))
     }
+}
+
+/// Refuse a template whose lists are not learnt.
+fn closed(template: &Template) -> PyResult<()> {
+    if template.is_open() {
+        return Err(Error::Template(
+            "is_rare and is_frequent need the words of the training sentences; fit a tagger, or call learn with them"
+                .into(),
+        )
+        .into());
+    }
+    Ok(())
+}
+
+/// The flat table of sentences given by their columns.
+fn table(template: &Template, sentences: &Bound<'_, PyAny>) -> PyResult<Tokens> {
+    let mut tokens = Tokens::new(template.columns.len());
+    let wrong = || format!("expected a list of sentences, found {}", kind(sentences));
+    each(sentences, wrong, |s, sentence| push(&mut tokens, template, s, sentence))?;
+    Ok(tokens)
 }
 
 /// Items of a list, a tuple or another iterable that is not a string, bytes or a mapping.
@@ -164,9 +211,8 @@ pub(super) fn encode_tokens(
     n_jobs: usize,
 ) -> PyResult<PyDataset> {
     let template = &template.get().inner;
-    let mut tokens = Tokens::new(template.columns.len());
-    let wrong = || format!("expected a list of sentences, found {}", kind(sentences));
-    each(sentences, wrong, |s, sentence| push(&mut tokens, template, s, sentence))?;
+    closed(template)?;
+    let tokens = table(template, sentences)?;
     let locked = vocab.try_borrow()?.inner.is_locked();
     let inner = if locked {
         let vocab = vocab.try_borrow()?;
