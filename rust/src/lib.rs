@@ -16,6 +16,7 @@ pub mod lattice;
 pub mod lists;
 pub mod loss;
 pub mod objective;
+pub mod once;
 pub mod online;
 pub mod parse;
 pub mod plan;

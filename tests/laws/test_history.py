@@ -186,7 +186,10 @@ def test_a_document_goes_on() -> None:
     _core.encode_attributes(vocabulary, [texts])
     vocabulary.lock()
     sentences = [
-        [{str(ids[j]): float(values[j]) if len(values) else 1.0 for j in range(ptr[t], ptr[t + 1])} for t in range(a, b)]
+        [
+            {str(ids[j]): float(values[j]) if len(values) else 1.0 for j in range(ptr[t], ptr[t + 1])}
+            for t in range(a, b)
+        ]
         for a, b in pairwise(case.offsets[cut:])
     ]
     data = _core.encode_attributes(vocabulary, sentences)
@@ -291,8 +294,8 @@ def test_refusals() -> None:
     case = Case(1, 3, 1, 2, document=True)
     with pytest.raises(ValueError, match="document features"):
         _core.HistoryScorer(case.terms, case.far).kbest(case.scorer, case.c.data, 1)
+    case.starts = np.array([0, 99], dtype=np.uint32)
     with pytest.raises(ValueError, match="begins outside"):
-        case.starts = np.array([0, 99], dtype=np.uint32)
         case.native()
     with pytest.raises(ValueError, match="weights"):
         _core.HistoryScorer(case.terms, case.far[1:])

@@ -11,12 +11,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core, dataset
+from tagwise import _core, dataset, decoding
+from tagwise.decoding import Allowed
 from tagwise.errors import CorpusError, NotFittedError, ParameterError
+from tagwise.estimators.limits import Limits, limits_of
 from tagwise.features import Recipe, recipe_for
+from tagwise.history import Memory
 from tagwise.learners.loop import Callback, Iteration, Result, Stopping, logger
 from tagwise.metrics import Report, evaluate
-from tagwise.model import Allowed, Explanation, Model, transfer
+from tagwise.model import Explanation, Model, transfer
 from tagwise.optimizers.base import Vector
 from tagwise.params import Anything, Flag, Number, Param, lookup
 from tagwise.schemes import has_chunks
@@ -74,6 +77,7 @@ class Task:
     start: Vector  # weights to begin with: [features]
     X: Any  # the sentences as they were given
     sample_weight: NDArray[np.float64] | None = None
+    limits: Limits | None = None
     dev_score: Callable[[Vector], float] | None = None
     callbacks: list[Callback] = field(default_factory=list)
 
@@ -204,7 +208,8 @@ class Tagger:
         vocabulary.lock()
         data = dataset.with_labels(data, gold, labels)
         layout = self._layout(data, len(vocabulary), len(labels), params)
-        return Task(data, layout, labels, vocabulary, recipe, params, np.zeros(len(layout)), X)
+        limits = limits_of(params, labels, data, X, gold)
+        return Task(data, layout, labels, vocabulary, recipe, params, np.zeros(len(layout)), X, limits=limits)
 
     def _layout(
         self, data: _core.Dataset, n_attributes: int, n_labels: int, params: dict[str, Any]
@@ -216,8 +221,16 @@ class Tagger:
 
     def _model(self, task: Task, w: Vector) -> Model:
         """The model of these weights."""
-        scorer = _core.Scorer(task.layout, w.astype(np.float32))
-        return Model(tuple(task.labels), task.recipe, task.vocabulary, scorer)
+        limits = task.limits or Limits()
+        scorer = _core.Scorer(task.layout, w.astype(np.float32), limits.forbidden)
+        return Model(
+            tuple(task.labels),
+            task.recipe,
+            task.vocabulary,
+            scorer,
+            constraints=limits.constraints,
+            dictionary=limits.dictionary,
+        )
 
     def _train(self, task: Task) -> Result:
         """Weights of the training set: what a learner is."""
@@ -262,22 +275,52 @@ class Tagger:
         """Number of features whose weight is not zero."""
         return self._fitted().n_nonzero
 
-    def predict(self, X: Any, *, decoder: str = "viterbi", allowed: Allowed | None = None) -> list[list[str]]:
+    def predict(
+        self,
+        X: Any,
+        *,
+        decoder: str = "viterbi",
+        allowed: Allowed | None = None,
+        constraints: Any = None,
+        beam: int | None = None,
+        memory: Memory | None = None,
+    ) -> list[list[str]]:
         """Labels of each sentence.
 
         Args:
             X: sentences of the kind the tagger was fitted on.
-            decoder: "viterbi", the best path; or "pointwise", the most probable label of each token by itself.
+            decoder: "viterbi", the best path; "pointwise", the most probable label of each token by itself; or "beam",
+                the best of the whole paths that a beam keeps.
             allowed: for every token of every sentence the labels it may take, or None for any.
+            constraints: "auto", "bio", "IOBES" ... or rules in place of the model's own; False for none.
+            beam: paths that a beam keeps.
+            memory: with document features, what the sentences of the document before X were labelled.
         """
-        return self._fitted().predict(X, decoder=decoder, allowed=allowed, n_jobs=self._jobs())
+        return self._fitted().predict(
+            X,
+            decoder=decoder,
+            allowed=allowed,
+            constraints=constraints,
+            beam=beam,
+            memory=memory,
+            n_jobs=self._jobs(),
+        )
 
-    def predict_marginals(self, X: Any, *, allowed: Allowed | None = None) -> list[NDArray[np.float32]]:
+    def predict_marginals(
+        self, X: Any, *, allowed: Allowed | None = None, constraints: Any = None
+    ) -> list[NDArray[np.float32]]:
         """Probability of every label at every token: an array [T, L] a sentence, columns as in `classes_`."""
-        return self._fitted().marginals(X, allowed=allowed, n_jobs=self._jobs())
+        return self._fitted().marginals(X, allowed=allowed, constraints=constraints, n_jobs=self._jobs())
 
     def predict_kbest(
-        self, X: Any, k: int = 5, *, probability: bool = False, allowed: Allowed | None = None
+        self,
+        X: Any,
+        k: int = 5,
+        *,
+        probability: bool = False,
+        allowed: Allowed | None = None,
+        constraints: Any = None,
+        memory: Memory | None = None,
     ) -> list[list[tuple[list[str], float]]]:
         """The k best label sequences of each sentence as (labels, score), best first; fewer where fewer exist.
 
@@ -286,8 +329,18 @@ class Tagger:
             k: how many.
             probability: P(y | x) in place of the score; means something for probabilistic models (CRF) only.
             allowed: as in `predict`.
+            constraints: as in `predict`.
+            memory: as in `predict`.
         """
-        return self._fitted().kbest(X, k, probability=probability, allowed=allowed, n_jobs=self._jobs())
+        return self._fitted().kbest(
+            X,
+            k,
+            probability=probability,
+            allowed=allowed,
+            constraints=constraints,
+            memory=memory,
+            n_jobs=self._jobs(),
+        )
 
     def evaluate(self, X: Any, y: Sequence[Sequence[str]] | None = None) -> Report:
         """Scores of the predictions on a labelled corpus."""
@@ -343,7 +396,7 @@ def dev_scorer(
 
     def score(w: Vector) -> float:
         current = model(w)
-        path = current.scorer.viterbi(data, n_jobs=task.n_jobs)
+        path = decoding.best(current, X, data, n_jobs=task.n_jobs)
         if chunks:
             return evaluate(gold, _core.name_paths(path, offsets, list(current.labels))).f1
         if len(path) == 0:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tagwise import _core
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import COMMON, FEATURES, STOPPING, Tagger, Task
+from tagwise.estimators.limits import LIMITS
 from tagwise.learners import gradient
 from tagwise.learners.loop import Result
 from tagwise.optimizers import OPTIMIZERS
@@ -59,6 +60,7 @@ class CRF(Tagger):
             Number(1, integer=True, optional=True),
             "cut longer sentences into pieces for training",
         ),
+        *LIMITS,
         *STOPPING,
         *COMMON,
     )
@@ -77,6 +79,8 @@ class CRF(Tagger):
             loss=params["loss"],
             sample_weight=sample_weight,
             cost=_cost_matrix(params["cost"], task.labels, params["loss"]),
+            forbidden=None if task.limits is None else task.limits.forbidden,
+            allowed=None if task.limits is None else task.limits.support,
         )
         sigma = params["sigma"]
         return gradient.train(

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tagwise import _core
+from tagwise.errors import ParameterError
 from tagwise.estimators.base import COMMON, FEATURES, Tagger, Task
+from tagwise.estimators.limits import LIMITS, Limits
+from tagwise.history import Domain, History, starts_of, tokens_of
 from tagwise.learners import online
 from tagwise.learners.loop import Result
+from tagwise.model import Model
+from tagwise.optimizers.base import Vector
 from tagwise.params import Anything, Choice, Flag, Number, Param
 
 SEQUENCE_COST = "how bad a wrong path is: the margin that is asked for"
@@ -33,6 +39,22 @@ EPOCHS = (
 )
 
 
+HISTORY = (
+    Param(
+        "history",
+        None,
+        Domain(),
+        "(m, p): cells of m labels, features on labels p back read off each cell's path; None is first order",
+    ),
+    Param(
+        "document",
+        False,
+        Flag(),
+        "features on the labels of earlier tokens of the document with the same word",
+    ),
+)
+
+
 class OnlineTagger(Tagger):
     """A learner that updates after every sentence; `history_` counts wrong tokens and updates of each epoch."""
 
@@ -41,19 +63,25 @@ class OnlineTagger(Tagger):
         raise TypeError(f"{type(self).__name__} is no learner; use one of tagwise.LEARNERS")
 
     def _train(self, task: Task) -> Result:
-        params = task.params
-        learner = _core.Online(
-            task.data,
-            task.layout,
-            average=params["average"],
-            shuffle=params["shuffle"],
-            seed=params["seed"],
-            n_jobs=params["shards"],
-            sample_weight=None if task.sample_weight is None else task.sample_weight.astype(np.float32),
+        params, limits = task.params, task.limits or Limits()
+        options: dict[str, Any] = {
+            "average": params["average"],
+            "shuffle": params["shuffle"],
+            "seed": params["seed"],
+            "n_jobs": params["shards"],
+            "sample_weight": None if task.sample_weight is None else task.sample_weight.astype(np.float32),
+            "forbidden": limits.forbidden,
+            "allowed": limits.support,
             **self._online(task),
-        )
-        if task.start.any():
-            learner.restore({"weights": task.start})
+        }
+        history = History.of(params)
+        learner: _core.Online | _core.HistoryOnline
+        if history is None:
+            learner = _core.Online(task.data, task.layout, **options)
+            if task.start.any():
+                learner.restore({"weights": task.start})
+        else:
+            learner = self._with_history(task, history, options)
         return online.train(
             learner,
             params["epochs"],
@@ -62,6 +90,34 @@ class OnlineTagger(Tagger):
             dev_score=task.dev_score,
             callbacks=task.callbacks,
         )
+
+    @staticmethod
+    def _with_history(task: Task, history: History, options: dict[str, Any]) -> _core.HistoryOnline:
+        """The learner whose search looks further back."""
+        words = None
+        if history.document:
+            if not getattr(task.X, "has_documents", False):
+                raise ParameterError(
+                    "document=True needs a corpus that marks its documents (-DOCSTART- rows, # newdoc); "
+                    "train on one, or leave document features out"
+                )
+            tokens = tokens_of(task.X, "document=True")
+            ids: dict[str, int] = {}
+            flat = (ids.setdefault(word, len(ids)) for sentence in tokens for word in sentence)
+            words = (np.fromiter(flat, dtype=np.uint32), starts_of(task.X))
+        terms = history.terms(len(task.labels))
+        learner = _core.HistoryOnline(task.data, task.layout, terms, words=words, **options)
+        if task.start.any():
+            more = np.zeros(len(task.layout) + len(terms) - len(task.start))
+            learner.restore(np.concatenate([task.start, more]))
+        return learner
+
+    def _model(self, task: Task, w: Vector) -> Model:
+        history = History.of(task.params)
+        if history is None:
+            return super()._model(task, w)
+        n = len(task.layout)
+        return replace(super()._model(task, w[:n]), history=history.with_weights(w[n:]))
 
     @staticmethod
     def _cost(task: Task) -> dict[str, Any]:
@@ -82,7 +138,9 @@ class Perceptron(OnlineTagger):
         Param(
             "mode", "online", Choice(("online", "batch")), "batch applies the updates of an epoch at its end"
         ),
+        *HISTORY,
         *EPOCHS,
+        *LIMITS,
         *COMMON,
     )
 
@@ -115,7 +173,9 @@ class MIRA(OnlineTagger):
             Flag(),
             "add the cost to the scores while searching, where it is a sum over tokens",
         ),
+        *HISTORY,
         *EPOCHS,
+        *LIMITS,
         *COMMON,
     )
 
@@ -145,6 +205,7 @@ class PassiveAggressive(OnlineTagger):
         ),
         Param("C", 1.0, Number(0.0, open_low=True), "aggressiveness"),
         *EPOCHS,
+        *LIMITS,
         *COMMON,
     )
 
@@ -174,6 +235,7 @@ class AROW(OnlineTagger):
             SEQUENCE_COST,
         ),
         *EPOCHS,
+        *LIMITS,
         *COMMON,
     )
 

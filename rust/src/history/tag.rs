@@ -98,7 +98,7 @@ unsafe fn run_kernel<S: Find>(
         node.clear();
         node.resize(n * width, Lane::ZERO);
         for (t, row) in node.chunks_exact_mut(width).enumerate() {
-            fill(job, begin + t, (t == 0, t + 1 == n), row);
+            fill(job.scorer, job.data, begin + t, (t == 0, t + 1 == n), row);
             if let Some(words) = job.words {
                 memory.score::<S>(terms, job.rows, words, begin + t, row);
             }
@@ -146,8 +146,13 @@ unsafe fn run_kernel<S: Find>(
 
 /// Node scores of a token, added in the order of `Scorer::viterbi`.
 #[inline(always)]
-fn fill(job: &Job<'_>, token: usize, (first, last): (bool, bool), row: &mut [Lane]) {
-    let (scorer, data) = (job.scorer, job.data);
+pub(crate) fn fill(
+    scorer: &Scorer,
+    data: &Dataset,
+    token: usize,
+    (first, last): (bool, bool),
+    row: &mut [Lane],
+) {
     for at in data.node.ptr[token]..data.node.ptr[token + 1] {
         let (begin, labels) = scorer.layout.node(data.node.ids[at]);
         let value = data.node.value(at);

@@ -12,6 +12,7 @@ use crate::history::Terms;
 use crate::online::cost::Cost;
 use crate::online::learn::Rule;
 use crate::online::Options;
+use crate::once::{self, Groups};
 use crate::simd::Lane;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -239,8 +240,52 @@ impl PyHistoryOnline {
     }
 }
 
+/// Best path of each sentence in which every group of labels begins at most one span: [tokens].
+///
+/// `group` [L]: number of each label's group, or 2^32 - 1; `begins` [L + 1, L]: whether a span begins between two labels.
+#[pyfunction]
+#[pyo3(signature = (scorer, dataset, group, begins, *, allowed = None, n_jobs = 0))]
+fn once_viterbi<'py>(
+    py: Python<'py>,
+    scorer: &PyScorer,
+    dataset: &PyDataset,
+    group: PyReadonlyArray1<'_, u32>,
+    begins: PyReadonlyArray2<'_, bool>,
+    allowed: Option<PySupport<'_>>,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyArray1<u16>>> {
+    let data = &dataset.inner;
+    let groups = Groups { of: group.as_array().to_vec(), begins: begins.as_array().iter().copied().collect() };
+    let (support, pool) = (support(allowed, data.tokens(), scorer.inner.layout().labels)?, pool(n_jobs)?);
+    let paths = py.detach(|| pool.install(|| once::viterbi(&scorer.inner, data, support.as_ref(), &groups)))?;
+    Ok(PyArray1::from_vec(py, paths))
+}
+
+/// Whether each sentence has a path inside the sets of its tokens and the pairs [L, L]: [N].
+#[pyfunction]
+fn feasible<'py>(
+    py: Python<'py>,
+    offsets: PyReadonlyArray1<'_, u64>,
+    sets: PyReadonlyArray2<'_, bool>,
+    of: PyReadonlyArray1<'_, u32>,
+    pairs: PyReadonlyArray2<'_, bool>,
+) -> PyResult<Bound<'py, PyArray1<bool>>> {
+    let (offsets, (n, l)) = (offsets.as_array().to_vec(), sets.as_array().dim());
+    let (sets, of): (Vec<bool>, Vec<u32>) = (sets.as_array().iter().copied().collect(), of.as_array().to_vec());
+    let tokens = offsets.last().map_or(0, |&t| t as usize);
+    let ordered = offsets.windows(2).all(|o| o[0] <= o[1]);
+    if pairs.as_array().dim() != (l, l) || of.len() != tokens || !ordered || of.iter().any(|&s| s as usize >= n) {
+        return Err(Error::Value("offsets, sets and pairs do not fit each other".into()).into());
+    }
+    let pairs: Vec<bool> = pairs.as_array().iter().copied().collect();
+    let found = py.detach(|| once::feasible(&offsets, &sets, &of, &pairs, l));
+    Ok(PyArray1::from_vec(py, found))
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyTerms>()?;
     m.add_class::<PyHistoryScorer>()?;
-    m.add_class::<PyHistoryOnline>()
+    m.add_class::<PyHistoryOnline>()?;
+    m.add_function(wrap_pyfunction!(once_viterbi, m)?)?;
+    m.add_function(wrap_pyfunction!(feasible, m)?)
 }
