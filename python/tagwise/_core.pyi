@@ -20,6 +20,8 @@ __all__ = [
     "ModelFile",
     "Objective",
     "Online",
+    "Order",
+    "OrderObjective",
     "Scorer",
     "Template",
     "Terms",
@@ -31,12 +33,14 @@ __all__ = [
     "chain_log_partition",
     "chain_marginals",
     "chain_viterbi",
+    "chunk_probabilities",
     "dot",
     "encode_attributes",
     "encode_tokens",
     "feasible",
     "name_paths",
     "once_viterbi",
+    "order_marginals",
     "prune",
     "sequence_cost",
     "small_program",
@@ -476,3 +480,74 @@ def feasible(
     offsets: NDArray[np.uint64], sets: NDArray[np.bool_], of: NDArray[np.uint32], pairs: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """Whether each sentence has a path inside the sets of its tokens and the pairs [L, L]: [N]."""
+
+def chunk_probabilities(
+    scorer: Scorer,
+    dataset: Dataset,
+    sentence: NDArray[np.uint32],
+    begin: NDArray[np.uint32],
+    end: NDArray[np.uint32],
+    kind: NDArray[np.uint16],
+    entities: tuple[NDArray[np.uint16], NDArray[np.uint8]],
+    *,
+    allowed: _Support | None = None,
+    n_jobs: int = 0,
+) -> NDArray[np.float64]:
+    """Probability of each chunk: its sentence, first token, token behind its last, and type, each [chunks].
+
+    entities: the type of each label [L] and what lies between two labels [L + 1, L], as online learners take it.
+    """
+
+@final
+class Order:
+    """States and features of order 2 or 3 of a training set: the label tuples that its gold labels have."""
+
+    def __new__(
+        cls, dataset: Dataset, layout: Layout, order: int, forbidden: NDArray[np.uint32] | None = None
+    ) -> Order: ...
+    def __len__(self) -> int:
+        """Number of features beyond the first order."""
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+    @property
+    def n_arcs(self) -> int:
+        """Number of arcs."""
+    @property
+    def unseen(self) -> NDArray[np.uint32]:
+        """Edges (label' * L + label) that no state has."""
+    def dense(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Weights of the features beyond the first order as `Terms` with tuples has them, -inf where no arc leads."""
+
+@final
+class OrderObjective:
+    """Log-loss of a chain of order 2 or 3: features of the first order, then those of the tuples."""
+
+    def __new__(
+        cls,
+        order: Order,
+        dataset: Dataset,
+        *,
+        sample_weight: NDArray[np.float64] | None = None,
+        allowed: _Support | None = None,
+    ) -> OrderObjective: ...
+    def __len__(self) -> int:
+        """Number of features."""
+    def value(
+        self,
+        w: NDArray[np.float64],
+        gradient: NDArray[np.float64],
+        n_jobs: int = 0,
+        log_domain: bool = False,
+    ) -> tuple[float, float]:
+        """Loss at `w`, the gradient written to `gradient`; as `Objective.value`, whose last two arguments it takes."""
+
+def order_marginals(
+    scorer: Scorer,
+    history: HistoryScorer,
+    dataset: Dataset,
+    *,
+    allowed: _Support | None = None,
+    n_jobs: int = 0,
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Marginals of each token, [tokens, L], and log Z of each sentence, [N], of a chain of order 2 or 3."""

@@ -85,6 +85,11 @@ class History:
         m, p = history or (1, 1)
         return History(m, math.inf if p == "inf" else p, document)
 
+    @property
+    def exact(self) -> bool:
+        """Whether all features lie within a cell, so that sums over paths are exact: a chain of order m."""
+        return self.tuples and self.p == 1 and not self.document
+
     def terms(self, n_labels: int) -> _core.Terms:
         """The features for so many labels."""
         endless = self.p == math.inf

@@ -2,6 +2,7 @@
 //! `py` alone knows Python.
 pub mod chain;
 pub mod chart;
+pub mod confidence;
 pub mod container;
 pub mod crfpp;
 pub mod dataset;
@@ -17,6 +18,7 @@ pub mod lists;
 pub mod loss;
 pub mod objective;
 pub mod once;
+pub mod order;
 pub mod online;
 pub mod parse;
 pub mod plan;

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise import _core, dataset, decoding
+from tagwise.confidence import Confidence, chunk_probabilities, confidences, sequence_probabilities
 from tagwise.decoding import Allowed
 from tagwise.errors import CorpusError, NotFittedError, ParameterError
 from tagwise.estimators.limits import Limits, limits_of
@@ -78,6 +79,7 @@ class Task:
     X: Any  # the sentences as they were given
     sample_weight: NDArray[np.float64] | None = None
     limits: Limits | None = None
+    order: _core.Order | None = None  # states and features of a chain of order 2 or 3
     dev_score: Callable[[Vector], float] | None = None
     callbacks: list[Callback] = field(default_factory=list)
 
@@ -340,6 +342,35 @@ class Tagger:
             constraints=constraints,
             memory=memory,
             n_jobs=self._jobs(),
+        )
+
+    def predict_confidence(
+        self, X: Any, *, allowed: Allowed | None = None, constraints: Any = None
+    ) -> list[Confidence]:
+        """The best path of each sentence with the probability of the path, its labels and its chunks, and entropies.
+
+        For probabilistic models (CRF); `allowed` and `constraints` as in `predict`.
+        """
+        model = self._fitted()
+        return confidences(model, X, allowed=allowed, constraints=constraints, n_jobs=self._jobs() or 0)
+
+    def sequence_probability(
+        self, X: Any, y: Sequence[Sequence[Any]], *, constraints: Any = None
+    ) -> NDArray[np.float64]:
+        """P(y | x) of given label sequences, [N]; an entry of y may also be a set of labels, or None for any."""
+        return sequence_probabilities(self._fitted(), X, y, constraints=constraints, n_jobs=self._jobs() or 0)
+
+    def chunk_probability(
+        self,
+        X: Any,
+        chunks: Sequence[Sequence[Any]],
+        *,
+        allowed: Allowed | None = None,
+        constraints: Any = None,
+    ) -> list[list[float]]:
+        """Probability that exactly these chunks, lists of (type, begin, end), are there."""
+        return chunk_probabilities(
+            self._fitted(), X, chunks, allowed=allowed, constraints=constraints, n_jobs=self._jobs() or 0
         )
 
     def evaluate(self, X: Any, y: Sequence[Sequence[str]] | None = None) -> Report:

@@ -41,7 +41,7 @@ class Evaluation:
     l_i + log w_i, or the largest -log p of a token.
     """
 
-    def __init__(self, objective: _core.Objective, l2: float, n_jobs: int) -> None:
+    def __init__(self, objective: _core.Objective | _core.OrderObjective, l2: float, n_jobs: int) -> None:
         self.objective = objective
         self.l2 = l2
         self.n_jobs = n_jobs
@@ -80,7 +80,7 @@ def into_range(
 
 
 def train(
-    objective: _core.Objective,
+    objective: _core.Objective | _core.OrderObjective,
     start: Vector,
     stopping: Stopping,
     *,

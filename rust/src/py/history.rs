@@ -4,6 +4,7 @@ use super::encode::PyDataset;
 use super::engine::{pool, support, PyLayout, PyScorer, PySupport};
 use super::kbest::Lists;
 use super::online::{cost, entities, PyEntities, Raised};
+use crate::confidence::{self, Chunk};
 use crate::error::Error;
 use crate::history::document::Words;
 use crate::history::learn::Learner;
@@ -68,8 +69,8 @@ fn words(
 /// Weights of the terms, ready to label sentences together with a scorer.
 #[pyclass(name = "HistoryScorer", module = "tagwise._core", frozen)]
 pub struct PyHistoryScorer {
-    terms: Terms,
-    rows: Vec<Lane>,
+    pub(super) terms: Terms,
+    pub(super) rows: Vec<Lane>,
 }
 
 #[pymethods]
@@ -77,9 +78,9 @@ impl PyHistoryScorer {
     #[new]
     fn new(terms: &PyTerms, weights: PyReadonlyArray1<'_, f32>) -> PyResult<Self> {
         let weights = weights.as_array().to_vec();
-        if weights.len() != terms.inner.len() || weights.iter().any(|x| !x.is_finite()) {
+        if weights.len() != terms.inner.len() || weights.iter().any(|x| x.is_nan() || *x == f32::INFINITY) {
             let (want, got) = (terms.inner.len(), weights.len());
-            return Err(Error::ModelFile(format!("history needs {want} finite weights, got {got}")).into());
+            return Err(Error::ModelFile(format!("history needs {want} weights that are numbers, got {got}")).into());
         }
         Ok(PyHistoryScorer { rows: terms.inner.lanes(&weights), terms: terms.inner })
     }
@@ -282,10 +283,46 @@ fn feasible<'py>(
     Ok(PyArray1::from_vec(py, found))
 }
 
+/// Probability of each chunk: its sentence, first token, token behind its last, and type, each [chunks].
+///
+/// `entities`: the type of each label [L] and what lies between two labels [L + 1, L], as online learners take it.
+#[pyfunction]
+#[pyo3(signature = (scorer, dataset, sentence, begin, end, kind, entities, *, allowed = None, n_jobs = 0))]
+#[allow(clippy::too_many_arguments)]
+fn chunk_probabilities<'py>(
+    py: Python<'py>,
+    scorer: &PyScorer,
+    dataset: &PyDataset,
+    sentence: PyReadonlyArray1<'_, u32>,
+    begin: PyReadonlyArray1<'_, u32>,
+    end: PyReadonlyArray1<'_, u32>,
+    kind: PyReadonlyArray1<'_, u16>,
+    entities: PyEntities<'_>,
+    allowed: Option<PySupport<'_>>,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let (sentence, begin, end) = (sentence.as_array().to_vec(), begin.as_array().to_vec(), end.as_array().to_vec());
+    let kind = kind.as_array().to_vec();
+    if [begin.len(), end.len(), kind.len()] != [sentence.len(); 3] {
+        return Err(Error::Value("sentence, begin, end and kind need the same length".into()).into());
+    }
+    let chunks: Vec<Chunk> = (0..kind.len())
+        .map(|i| Chunk { sentence: sentence[i], begin: begin[i], end: end[i], kind: kind[i] })
+        .collect();
+    let entities = self::entities(Some(entities))?.unwrap_or_default();
+    let data = &dataset.inner;
+    let (support, pool) = (support(allowed, data.tokens(), scorer.inner.layout().labels)?, pool(n_jobs)?);
+    let found = py.detach(|| {
+        pool.install(|| confidence::chunks(&scorer.inner, data, support.as_ref(), &entities, &chunks))
+    })?;
+    Ok(PyArray1::from_vec(py, found))
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyTerms>()?;
     m.add_class::<PyHistoryScorer>()?;
     m.add_class::<PyHistoryOnline>()?;
     m.add_function(wrap_pyfunction!(once_viterbi, m)?)?;
+    m.add_function(wrap_pyfunction!(chunk_probabilities, m)?)?;
     m.add_function(wrap_pyfunction!(feasible, m)?)
 }

@@ -11,6 +11,7 @@ pub mod history;
 pub mod kbest;
 pub mod lattice;
 pub mod online;
+pub mod order;
 pub mod vector;
 
 impl From<Error> for PyErr {
@@ -46,5 +47,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     lattice::register(m)?;
     vector::register(m)?;
     online::register(m)?;
+    order::register(m)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))
 }
