@@ -219,6 +219,19 @@ def test_no_output_is_ill_formed(make: Any, scheme: str, tmp_path: Path) -> None
         np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-5)
 
 
+def test_ill_formed_gold_is_refused_or_read_as_its_chunks() -> None:
+    X, y = noisy("IOB2")
+    y[3] = ["I-PER", *y[3][1:]]
+    with pytest.raises(tw.TrainingError, match=r"sentence 3.*IOB2"):
+        tw.Perceptron(features="S1", constraints="bio").fit(X, y)
+    right = [*y[:3], schemes.convert(y[3], None, "IOB2"), *y[4:]]
+    wrong = tw.Perceptron(features="S1", constraints="auto").fit(X, y)
+    np.testing.assert_array_equal(
+        wrong.model_.scorer.weights,
+        tw.Perceptron(features="S1", constraints="auto").fit(X, right).model_.scorer.weights,
+    )
+
+
 def test_gold_outside_the_constraints_is_named() -> None:
     with pytest.raises(tw.TrainingError, match="sentence 1"):
         tw.CRF(features="S1", constraints="bio").fit([["a"], ["b"]], [["B-X"], ["I-X"]])

@@ -15,7 +15,7 @@ from tagwise import _core, dataset, decoding
 from tagwise.confidence import Confidence, chunk_probabilities, confidences, sequence_probabilities
 from tagwise.decoding import Allowed
 from tagwise.errors import CorpusError, NotFittedError, ParameterError
-from tagwise.estimators.limits import Limits, limits_of
+from tagwise.estimators.limits import Limits, lawful_gold, limits_of
 from tagwise.features import Recipe, recipe_for
 from tagwise.history import Memory
 from tagwise.learners.loop import Callback, Iteration, Result, Stopping, logger
@@ -199,6 +199,7 @@ class Tagger:
 
     def _task(self, X: Any, gold: Sequence[Sequence[str]], params: dict[str, Any]) -> Task:
         """Encode the training set and lay its features out."""
+        gold = lawful_gold(params, X, gold)
         labels = dataset.collect_labels(gold)
         if not labels:
             raise CorpusError("the training set has no token; give at least one labelled sentence")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core
+from tagwise import _core, schemes
 from tagwise.constraints import (
     Constraints,
     Dictionary,
@@ -17,7 +18,9 @@ from tagwise.constraints import (
     boundary_support,
     intersect,
 )
+from tagwise.errors import TrainingError
 from tagwise.history import tokens_of
+from tagwise.learners.loop import logger
 from tagwise.params import Number, Param
 
 LIMITS = (
@@ -50,6 +53,49 @@ class Limits:
     dictionary: Dictionary | None = None
     forbidden: NDArray[np.uint32] | None = None
     support: Support | None = None
+
+
+def lawful_gold(params: dict[str, Any], X: Any, gold: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
+    """The gold labels as a scheme that is asked for has them.
+
+    constraints="auto" takes ill-formed sentences for what conlleval reads in them and says how many there are; a scheme
+    that is named refuses them.
+    """
+    declared = params.get("constraints")
+    scheme = None if declared is None else declared["scheme"]
+    if scheme is None:
+        return gold
+    auto = scheme == "auto"
+    scheme = schemes.detect(gold) if auto else scheme
+    if scheme is None:
+        return gold
+    known: dict[tuple[str | None, str | None], bool] = {}
+
+    def valid(pair: tuple[str | None, str | None]) -> bool:
+        if pair not in known:
+            known[pair] = schemes.valid(*pair, scheme)
+        return known[pair]
+
+    ill = [s for s, y in enumerate(gold) if not all(map(valid, zip([None, *y], [*y, None])))]
+    if not ill:
+        return gold
+    line = getattr(X[ill[0]], "line", None)
+    place = f"sentence {ill[0]}" + (f" (line {line})" if line else "")
+    if not auto:
+        raise TrainingError(
+            f"{place}: its gold labels are not valid {scheme}; correct them, or use constraints='auto', "
+            "which takes such sentences for the chunks that conlleval reads in them"
+        )
+    logger.warning(
+        "%d sentences are not valid %s and are trained on as their chunks; the first is %s",
+        len(ill),
+        scheme,
+        place,
+    )
+    out = list(gold)
+    for s in ill:
+        out[s] = schemes.convert(list(gold[s]), None, scheme)
+    return out
 
 
 def limits_of(
