@@ -35,7 +35,7 @@ from tagwise.errors import (
     TrainingError,
 )
 from tagwise.estimators import AROW, CRF, LEARNERS, MIRA, PassiveAggressive, Perceptron, Tagger, load
-from tagwise.metrics import Report, evaluate
+from tagwise.metrics import Calibration, Report, calibration, evaluate
 from tagwise.model import Model
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "CRF",
     "LEARNERS",
     "MIRA",
+    "Calibration",
     "Corpus",
     "CorpusError",
     "Model",
@@ -58,6 +59,7 @@ __all__ = [
     "TemplateError",
     "TrainingError",
     "__version__",
+    "calibration",
     "compare",
     "corpora",
     "evaluate",

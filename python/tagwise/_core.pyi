@@ -14,13 +14,18 @@ __all__ = [
     "SIMD",
     "Dataset",
     "History",
+    "HistoryOnline",
+    "HistoryScorer",
     "Layout",
     "ModelFile",
     "Objective",
     "Online",
+    "Order",
+    "OrderObjective",
     "Scorer",
     "Stochastic",
     "Template",
+    "Terms",
     "Vocabulary",
     "__version__",
     "add_ridge",
@@ -29,10 +34,14 @@ __all__ = [
     "chain_log_partition",
     "chain_marginals",
     "chain_viterbi",
+    "chunk_probabilities",
     "dot",
     "encode_attributes",
     "encode_tokens",
+    "feasible",
     "name_paths",
+    "once_viterbi",
+    "order_marginals",
     "prune",
     "sequence_cost",
     "small_program",
@@ -406,3 +415,173 @@ def sequence_cost(
     entities: _Entities,
 ) -> float:
     """Cost of `guess` where `gold` is right, both [T] of label ids."""
+
+@final
+class Terms:
+    """Which features on labels further back exist: F_2 .. F_far, those of documents, those of label tuples."""
+
+    def __new__(
+        cls,
+        n_labels: int,
+        cell: int = 1,
+        far: int = 1,
+        *,
+        endless: bool = False,
+        document: bool = False,
+        tuples: bool = False,
+    ) -> Terms: ...
+    def __len__(self) -> int:
+        """Number of features."""
+
+_Words: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.uint32]]
+_Lists: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.uint16]]
+
+@final
+class HistoryScorer:
+    """Weights of the terms, ready to label sentences together with a scorer."""
+
+    def __new__(cls, terms: Terms, weights: NDArray[np.float32]) -> HistoryScorer: ...
+    def kbest(
+        self,
+        scorer: Scorer,
+        dataset: Dataset,
+        k: int = 1,
+        *,
+        beam: int | None = None,
+        words: _Words | None = None,
+        before: tuple[NDArray[np.uint32], NDArray[np.float32]] | None = None,
+        allowed: _Support | None = None,
+        n_jobs: int = 0,
+    ) -> _Lists:
+        """The k best paths of each sentence: how many of each [N], their scores, their labels one after the other.
+
+        words: the word of each token [tokens] and the first sentence of each document. before: words of the first
+        document [n] and how often each label was given to them before [n, L].
+        """
+
+@final
+class HistoryOnline:
+    """Perceptron or MIRA with history, and its training set."""
+
+    def __new__(
+        cls,
+        dataset: Dataset,
+        layout: Layout,
+        terms: Terms,
+        kind: str,
+        *,
+        words: _Words | None = None,
+        average: bool = True,
+        batch: bool = False,
+        k: int = 1,
+        limit: float | None = None,
+        cost: Any = None,
+        cost_numbers: Sequence[float] = ...,
+        entities: tuple[NDArray[np.uint16], NDArray[np.uint8]] | None = None,
+        augment: bool = False,
+        shuffle: bool = True,
+        seed: int = 0,
+        n_jobs: int = 1,
+        sample_weight: NDArray[np.float32] | None = None,
+        forbidden: NDArray[np.uint32] | None = None,
+        allowed: _Support | None = None,
+    ) -> HistoryOnline: ...
+    def epoch(self) -> dict[str, Any]:
+        """One pass over the training set; sums over its steps."""
+    def weights(self, averaged: bool = True) -> NDArray[np.float64]:
+        """The weights now, or their average over all steps: one a feature, those of the terms last."""
+    @property
+    def epochs(self) -> int:
+        """Epochs so far."""
+    def restore(self, weights: NDArray[np.float64]) -> None:
+        """Begin from weights as `weights` gives them."""
+
+def once_viterbi(
+    scorer: Scorer,
+    dataset: Dataset,
+    group: NDArray[np.uint32],
+    begins: NDArray[np.bool_],
+    *,
+    allowed: _Support | None = None,
+    n_jobs: int = 0,
+) -> NDArray[np.uint16]:
+    """Best path of each sentence in which every group of labels begins at most one span: [tokens].
+
+    group [L]: number of each label's group, or 2^32 - 1; begins [L + 1, L]: whether a span begins between two labels.
+    """
+
+def feasible(
+    offsets: NDArray[np.uint64], sets: NDArray[np.bool_], of: NDArray[np.uint32], pairs: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Whether each sentence has a path inside the sets of its tokens and the pairs [L, L]: [N]."""
+
+def chunk_probabilities(
+    scorer: Scorer,
+    dataset: Dataset,
+    sentence: NDArray[np.uint32],
+    begin: NDArray[np.uint32],
+    end: NDArray[np.uint32],
+    kind: NDArray[np.uint16],
+    entities: tuple[NDArray[np.uint16], NDArray[np.uint8]],
+    *,
+    allowed: _Support | None = None,
+    n_jobs: int = 0,
+) -> NDArray[np.float64]:
+    """Probability of each chunk: its sentence, first token, token behind its last, and type, each [chunks].
+
+    entities: the type of each label [L] and what lies between two labels [L + 1, L], as online learners take it.
+    """
+
+@final
+class Order:
+    """States and features of order 2 or 3 of a training set: the label tuples that its gold labels have."""
+
+    def __new__(
+        cls, dataset: Dataset, layout: Layout, order: int, forbidden: NDArray[np.uint32] | None = None
+    ) -> Order: ...
+    def __len__(self) -> int:
+        """Number of features beyond the first order."""
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+    @property
+    def n_arcs(self) -> int:
+        """Number of arcs."""
+    @property
+    def unseen(self) -> NDArray[np.uint32]:
+        """Edges (label' * L + label) that no state has."""
+    def dense(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Weights of the features beyond the first order as `Terms` with tuples has them, -inf where no arc leads."""
+
+@final
+class OrderObjective:
+    """Log-loss of a chain of order 2 or 3: features of the first order, then those of the tuples."""
+
+    def __new__(
+        cls,
+        order: Order,
+        dataset: Dataset,
+        *,
+        sample_weight: NDArray[np.float64] | None = None,
+        allowed: _Support | None = None,
+    ) -> OrderObjective: ...
+    def __len__(self) -> int:
+        """Number of features."""
+    def value(
+        self,
+        w: NDArray[np.float64],
+        gradient: NDArray[np.float64],
+        n_jobs: int = 0,
+        log_domain: bool = False,
+    ) -> tuple[float, float]:
+        """Loss at `w`, the gradient written to `gradient`; as `Objective.value`, whose last two arguments it takes."""
+
+def order_marginals(
+    scorer: Scorer,
+    history: HistoryScorer,
+    dataset: Dataset,
+    *,
+    allowed: _Support | None = None,
+    n_jobs: int = 0,
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Marginals of each token, [tokens, L], and log Z of each sentence, [N], of a chain of order 2 or 3."""

@@ -201,6 +201,63 @@ def _cells(s: Score) -> list[str]:
     return [*ratios, str(s.gold), str(s.predicted), str(s.correct)]
 
 
+@dataclass(frozen=True)
+class Calibration:
+    """How often what was said with some confidence is right, bin by bin; empty bins are left out.
+
+    ``ece``: expected calibration error, the mean of |accuracy - confidence| over bins weighted by their counts
+    (Naeini, Cooper and Hauskrecht 2015).
+    """
+
+    confidence: tuple[float, ...]  # mean confidence of each bin
+    accuracy: tuple[float, ...]  # part of each bin that is right
+    count: tuple[int, ...]
+
+    @property
+    def ece(self) -> float:
+        """Expected calibration error, 0 to 1."""
+        total = sum(self.count)
+        gaps = zip(self.confidence, self.accuracy, self.count)
+        return sum(n * abs(a - c) for c, a, n in gaps) / total if total else 0.0
+
+    @property
+    def worst(self) -> float:
+        """Largest gap of a bin."""
+        return max((abs(a - c) for c, a in zip(self.confidence, self.accuracy)), default=0.0)
+
+    def __str__(self) -> str:
+        lines = [f"expected calibration error {100 * self.ece:.2f}%, {sum(self.count)} predictions"]
+        bins = zip(self.confidence, self.accuracy, self.count)
+        lines += [f"{100 * c:8.2f}% sure: {100 * a:6.2f}% right of {n}" for c, a, n in bins]
+        return "\n".join(lines)
+
+
+def calibration(confidence: Sequence[float], correct: Sequence[bool], bins: int = 10) -> Calibration:
+    """The calibration curve of predictions: their confidences in `bins` bins of equal width.
+
+    >>> found = calibration([0.9, 0.8, 0.3, 0.2], [True, True, False, True], bins=2)
+    >>> found.count, found.accuracy, round(found.ece, 3)
+    ((2, 2), (0.5, 1.0), 0.2)
+    """
+    if len(confidence) != len(correct):
+        raise CorpusError(f"{len(confidence)} confidences for {len(correct)} answers; give one each.")
+    if bins < 1:
+        raise CorpusError(f"bins={bins}: expected 1 or more.")
+    sums: dict[int, list[float]] = {}
+    for c, right in zip(confidence, correct):
+        c = float(c)
+        if not -1e-6 <= c <= 1 + 1e-6:
+            raise CorpusError(f"a confidence of {c} is no probability; expected 0 to 1.")
+        entry = sums.setdefault(max(0, min(bins - 1, int(c * bins))), [0.0, 0, 0])
+        entry[0] += c
+        entry[1] += bool(right)
+        entry[2] += 1
+    kept = [sums[i] for i in sorted(sums)]
+    return Calibration(
+        tuple(c / n for c, _, n in kept), tuple(a / n for _, a, n in kept), tuple(int(n) for *_, n in kept)
+    )
+
+
 def _label_lists(labels: Corpus | Sequence[Sequence[str]], what: str) -> Sequence[Sequence[str]]:
     if isinstance(labels, Corpus):
         return labels.labels

@@ -6,23 +6,24 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core
-from tagwise.errors import CorpusError, ModelFileError, ParameterError
+from tagwise import _core, decoding
+from tagwise.constraints import Constraints, Dictionary, Rules
+from tagwise.decoding import Allowed
+from tagwise.errors import ModelFileError, ParameterError
 from tagwise.features import Recipe
+from tagwise.history import History, Memory
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 Path = str | os.PathLike[str]
-
-#: Allowed labels of every token of every sentence: a collection of labels, or None for all of them.
-Allowed = Sequence[Sequence[Any]]
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,9 @@ class Model:
     vocabulary: _core.Vocabulary
     scorer: _core.Scorer
     meta: dict[str, Any] = field(default_factory=dict)
+    history: History | None = None
+    constraints: Constraints | None = None
+    dictionary: Dictionary | None = None
     file: _core.ModelFile | None = field(default=None, repr=False, compare=False)  # where it was loaded from
 
     # --- prediction -------------------------------------------------------------------------------------
@@ -68,26 +72,39 @@ class Model:
         *,
         decoder: str = "viterbi",
         allowed: Allowed | None = None,
+        constraints: Any = None,
+        beam: int | None = None,
+        memory: Memory | None = None,
         n_jobs: int | None = None,
     ) -> list[list[str]]:
-        """Labels of each sentence: the best path ("viterbi"), or each token's most probable label ("pointwise")."""
+        """Labels of each sentence: the best path ("viterbi"), each token's most probable label ("pointwise"), or the
+        best path of a beam ("beam")."""
         data = self.encode(X, n_jobs)
-        support, jobs = self.support(data, allowed), n_jobs or 0
-        if decoder == "viterbi":
-            path = self.scorer.viterbi(data, allowed=support, n_jobs=jobs)
-        elif decoder == "pointwise":
-            p, _ = self.scorer.marginals(data, allowed=support, n_jobs=jobs)
-            path = p.argmax(axis=1).astype(np.uint16)
-        else:
-            raise ParameterError(f"decoder={decoder!r}: expected one of viterbi, pointwise")
+        path = decoding.best(
+            self,
+            X,
+            data,
+            decoder=decoder,
+            allowed=allowed,
+            constraints=constraints,
+            beam=beam,
+            memory=memory,
+            n_jobs=n_jobs or 0,
+        )
         return _core.name_paths(path, data.offsets, list(self.labels))
 
     def marginals(
-        self, X: Any, *, allowed: Allowed | None = None, n_jobs: int | None = None
+        self,
+        X: Any,
+        *,
+        allowed: Allowed | None = None,
+        constraints: Any = None,
+        n_jobs: int | None = None,
     ) -> list[NDArray[np.float32]]:
         """p(y_t | x) of every token: one array [T, L] a sentence, columns in the order of `labels`."""
         data = self.encode(X, n_jobs)
-        p, _ = self.scorer.marginals(data, allowed=self.support(data, allowed), n_jobs=n_jobs or 0)
+        plan = decoding.plan(self, X, data, allowed, constraints)
+        p, _ = decoding.marginals(self, data, plan, n_jobs or 0)
         bounds = data.offsets.tolist()
         return [p[begin:end] for begin, end in pairwise(bounds)]
 
@@ -98,16 +115,19 @@ class Model:
         *,
         probability: bool = False,
         allowed: Allowed | None = None,
+        constraints: Any = None,
+        memory: Memory | None = None,
         n_jobs: int | None = None,
     ) -> list[list[tuple[list[str], float]]]:
         """The k best paths of each sentence as (labels, score or probability), best first."""
         if k < 1:
             raise ParameterError(f"k={k}; expected 1 or more")
-        data = self.encode(X, n_jobs)
-        support, jobs = self.support(data, allowed), n_jobs or 0
-        counts, scores, labels = self.scorer.kbest(data, k, allowed=support, n_jobs=jobs)
+        data, jobs = self.encode(X, n_jobs), n_jobs or 0
+        (counts, scores, labels), plan = decoding.kbest(
+            self, X, data, k, allowed=allowed, constraints=constraints, memory=memory, n_jobs=jobs
+        )
         if probability:
-            _, log_z = self.scorer.marginals(data, allowed=support, n_jobs=jobs)
+            _, log_z = decoding.marginals(self, data, plan, jobs)
             scores = np.exp(scores - np.repeat(log_z, counts))
         bounds = data.offsets.tolist()
         out: list[list[tuple[list[str], float]]] = []
@@ -121,55 +141,23 @@ class Model:
             out.append(best)
         return out
 
-    def support(
-        self, data: _core.Dataset, allowed: Allowed | None
-    ) -> tuple[NDArray[np.bool_], NDArray[np.uint32]] | None:
-        """Allowed labels as distinct sets [sets, L] and the set of each token [tokens]."""
-        if allowed is None:
-            return None
-        index = {label: i for i, label in enumerate(self.labels)}
-        sets: dict[frozenset[int] | None, int] = {None: 0}
-        of: list[int] = []
-        lengths = np.diff(data.offsets.astype(np.int64)).tolist()
-        if len(allowed) != len(lengths):
-            raise CorpusError(
-                f"allowed has {len(allowed)} sentences, X has {len(lengths)}; give one entry a sentence"
-            )
-        for s, (sentence, length) in enumerate(zip(allowed, lengths)):
-            if len(sentence) != length:
-                raise CorpusError(
-                    f"sentence {s} has {length} tokens, allowed has {len(sentence)} entries for it"
-                )
-            for t, names in enumerate(sentence):
-                if names is None:
-                    of.append(0)
-                    continue
-                names = [names] if isinstance(names, str) else list(names)
-                unknown = [name for name in names if name not in index]
-                if unknown or not names:
-                    what = f"unknown label {unknown[0]!r}" if unknown else "no label"
-                    raise CorpusError(
-                        f"sentence {s}, token {t}: {what} allowed; the model has: {' '.join(self.labels)}; "
-                        "None allows all"
-                    )
-                key = frozenset(index[name] for name in names)
-                of.append(sets.setdefault(key, len(sets)))
-        table = np.zeros((len(sets), len(self.labels)), dtype=np.bool_)
-        for names_, row in sets.items():
-            table[row, slice(None) if names_ is None else sorted(names_)] = True
-        return table, np.array(of, dtype=np.uint32)
+    @cached_property
+    def rules(self) -> Rules | None:
+        """The model's own constraints over its labels."""
+        return None if self.constraints is None else self.constraints.rules(self.labels)
 
     # --- looking inside ---------------------------------------------------------------------------------
 
     @property
     def n_features(self) -> int:
         """Number of features: (attribute, label) and (label, label) pairs with a weight of their own."""
-        return len(self.scorer.layout)
+        return len(self.scorer.layout) + (0 if self.history is None else len(self.history.weights))
 
     @property
     def n_nonzero(self) -> int:
         """Number of features whose weight is not zero."""
-        return int(np.count_nonzero(self.scorer.weights))
+        more = 0 if self.history is None else np.count_nonzero(self.history.weights)
+        return int(np.count_nonzero(self.scorer.weights) + more)
 
     def explain(self, top: int = 20) -> Explanation:
         """The `top` strongest features of each label, by magnitude, and the strongest transitions."""
@@ -200,15 +188,23 @@ class Model:
 
         extra: further arrays (float64 or uint32) that go into the file; `file.array(name)` reads them back.
         """
-        header = {
+        header: dict[str, Any] = {
             "tagwise": _core.__version__,
             "labels": list(self.labels),
             "features": self.recipe.to_json(),
             "n_attributes": self.scorer.layout.n_attributes,
             "meta": self.meta,
         }
+        arrays: dict[str, NDArray[Any]] = {}
+        if self.history is not None:
+            header["history"] = self.history.to_json()
+            arrays["history"] = self.history.weights
+        if self.constraints is not None:
+            header["constraints"] = self.constraints.to_json()
+        if self.dictionary is not None:
+            arrays |= self.dictionary.arrays()
         text = json.dumps(header, ensure_ascii=False, sort_keys=True)
-        _core.write_model(os.fspath(path), text, self.vocabulary, self.scorer, extra or {})
+        _core.write_model(os.fspath(path), text, self.vocabulary, self.scorer, arrays | (extra or {}))
 
     @staticmethod
     def load(path: Path) -> Model:
@@ -219,6 +215,14 @@ class Model:
             labels = tuple(header["labels"])
             recipe = Recipe.from_json(header["features"])
             n_attributes, meta = int(header["n_attributes"]), dict(header["meta"])
+            history = constraints = dictionary = None
+            if "history" in header:
+                history = History.from_json(header["history"], file.array("history"))
+            if "constraints" in header:
+                constraints = Constraints.parse(header["constraints"])
+            names = [name for name, _ in file.arrays if name.startswith("dictionary.")]
+            if names:
+                dictionary = Dictionary.from_arrays({name: file.array(name) for name in names}, len(labels))
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, ModelFileError) or not isinstance(
                 error, (KeyError, TypeError, json.JSONDecodeError)
@@ -227,8 +231,8 @@ class Model:
             raise ModelFileError(
                 f"{os.fspath(path)}: the header lacks {error}; the file was written by another program or version"
             ) from error
-        scorer = file.scorer(n_attributes, len(labels))
-        return Model(labels, recipe, file.vocabulary(), scorer, meta, file)
+        scorer = file.scorer(n_attributes, len(labels), _forbidden(constraints, labels))
+        return Model(labels, recipe, file.vocabulary(), scorer, meta, history, constraints, dictionary, file)
 
     def with_meta(self, **entries: Any) -> Model:
         """The same model with these entries of `meta` set."""
@@ -244,6 +248,9 @@ class Model:
             layout.arrays(),
             self.scorer.weights,
             self.meta,
+            None if self.history is None else (self.history.to_json(), self.history.weights),
+            self.constraints,
+            self.dictionary,
         )
         return (_rebuild, state)
 
@@ -256,9 +263,18 @@ def _rebuild(
     arrays: dict[str, Any],
     weights: NDArray[np.float32],
     meta: dict[str, Any],
+    history: tuple[dict[str, Any], NDArray[np.float32]] | None,
+    constraints: Constraints | None,
+    dictionary: Dictionary | None,
 ) -> Model:
     layout = _core.Layout.from_arrays(n_attributes, len(labels), arrays)
-    return Model(labels, recipe, vocabulary, _core.Scorer(layout, weights), meta)
+    scorer = _core.Scorer(layout, weights, _forbidden(constraints, labels))
+    past = None if history is None else History.from_json(*history)
+    return Model(labels, recipe, vocabulary, scorer, meta, past, constraints, dictionary)
+
+
+def _forbidden(constraints: Constraints | None, labels: Sequence[str]) -> NDArray[np.uint32] | None:
+    return None if constraints is None else constraints.rules(labels).forbidden
 
 
 def _counts(ptr: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -131,6 +131,13 @@ impl Steps {
         self.rows[(block * self.labels + from) * self.width + to / WIDTH].0[to % WIDTH]
     }
 
+    /// Scores from a label to all labels, -infinity behind the last.
+    #[inline(always)]
+    pub fn row(&self, block: usize, from: usize) -> &[Lane] {
+        let at = (block * self.labels + from) * self.width;
+        &self.rows[at..at + self.width]
+    }
+
     /// Block `to` becomes a copy of block 0 of `source`.
     pub fn copy_block(&mut self, to: usize, source: &Steps) {
         let n = self.labels * self.width;

@@ -2,6 +2,7 @@
 //! `py` alone knows Python.
 pub mod chain;
 pub mod chart;
+pub mod confidence;
 pub mod container;
 pub mod crfpp;
 pub mod dataset;
@@ -10,11 +11,14 @@ pub mod exact;
 pub mod extract;
 pub mod fold;
 pub mod general;
+pub mod history;
 pub mod kbest;
 pub mod lattice;
 pub mod lists;
 pub mod loss;
 pub mod objective;
+pub mod once;
+pub mod order;
 pub mod online;
 pub mod parse;
 pub mod pass;

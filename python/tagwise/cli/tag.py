@@ -14,6 +14,7 @@ from tagwise.cli.files import model_columns, names_of, read_sentences
 from tagwise.cli.stream import batches
 from tagwise.corpus import FORMATS, Corpus, Sentence, format_conll, format_conllu, format_jsonl, format_text
 from tagwise.errors import TagwiseError
+from tagwise.history import Memory
 from tagwise.streams import fail, writer
 
 
@@ -95,10 +96,12 @@ def output_writer(form: str, label: str | None) -> Callable[[Sentence, Labelling
     return {"conll": as_conll, "jsonl": as_jsonl, "text": as_text}[form]
 
 
-def label_batch(tagger: Any, batch: Corpus, marginals: bool, nbest: int) -> Iterator[list[Labelling]]:
-    """For each sentence of a batch, the labellings to write."""
+def label_batch(
+    tagger: Any, batch: Corpus, marginals: bool, nbest: int, memory: Memory
+) -> Iterator[list[Labelling]]:
+    """For each sentence of a batch, the labellings to write; `memory` carries a document over from the last batch."""
     if nbest > 1:
-        found = tagger.predict_kbest(batch, nbest)
+        found = tagger.predict_kbest(batch, nbest, memory=memory)
         if not tagger.probabilistic:
             yield from ([Labelling(labels, score=score) for labels, score in paths] for paths in found)
             return
@@ -108,7 +111,7 @@ def label_batch(tagger: Any, batch: Corpus, marginals: bool, nbest: int) -> Iter
                 for (labels, score), (_, p) in zip(paths, chances)
             ]
         return
-    predicted = tagger.predict(batch)
+    predicted = tagger.predict(batch, memory=memory)
     if not marginals:
         yield from ([Labelling(labels)] for labels in predicted)
         return
@@ -208,9 +211,10 @@ def tag(
     if kind == "conll" and given is None and names is not None:
         sentences = named(sentences, names, label, source)
     write = output_writer(output_format or kind, label)
+    memory = Memory()
     with writer(output) as put:
         for batch in batches(sentences):
-            labelled = label_batch(tagger, Corpus(batch), marginals, nbest)
+            labelled = label_batch(tagger, Corpus(batch), marginals, nbest, memory)
             put("".join(write(s, labelling) for s, found in zip(batch, labelled) for labelling in found))
             if output == "-":
                 sys.stdout.flush()

@@ -76,6 +76,10 @@ def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -
 @click.option(
     "--set", "pairs", metavar="NAME=VALUE", multiple=True, help="Any parameter; --params lists them."
 )
+@click.option(
+    "--history", metavar="m=M,p=P", help="Cells of M labels, features on labels P back (perceptron, mira)."
+)
+@click.option("--document", is_flag=True, help="Features on the same word's labels earlier in the document.")
 @click.option("--warm-start", metavar="MODEL", help="Begin from the weights of a model.")
 @click.option(
     "--n-jobs", type=click.IntRange(min=1), help="Threads; all cores if not given. Results are the same."
@@ -101,6 +105,8 @@ def train(
     features: str | None,
     loss: str | None,
     pairs: tuple[str, ...],
+    history: str | None,
+    document: bool,
     warm_start: str | None,
     n_jobs: int | None,
     seed: int | None,
@@ -119,6 +125,7 @@ def train(
       tagwise train train.txt --dev dev.txt --set l2=0.1 -o model.tagwise
       tagwise train a.tsv --columns word,pos,label --features S3 -o a.tagwise
       tagwise train ewt-pos --dev ewt-pos:dev -o pos.tagwise
+      tagwise train ner.txt --learner mira --history m=1,p=2 --document -o ner.tagwise
     """
     import tagwise as tw
     from tagwise.compare import check_learner, make
@@ -129,7 +136,13 @@ def train(
         kind, _ = check_learner(learner)
     except ParameterError as error:
         raise click.BadParameter(str(error), param_hint="--learner") from error
-    common = (("loss", loss), ("n_jobs", n_jobs), ("seed", seed))
+    common = (
+        ("loss", loss),
+        ("n_jobs", n_jobs),
+        ("seed", seed),
+        ("history", history),
+        ("document", "true" if document else None),
+    )
     params = parse_settings(
         kind, (*(f"{name}={value}" for name, value in common if value is not None), *pairs)
     )

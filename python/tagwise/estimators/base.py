@@ -11,12 +11,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core, dataset
+from tagwise import _core, dataset, decoding
+from tagwise.confidence import Confidence, chunk_probabilities, confidences, sequence_probabilities
+from tagwise.decoding import Allowed
 from tagwise.errors import CorpusError, NotFittedError, ParameterError
+from tagwise.estimators.limits import Limits, lawful_gold, limits_of
 from tagwise.features import Recipe, recipe_for
+from tagwise.history import Memory
 from tagwise.learners.loop import Callback, Iteration, Result, Stopping, logger
 from tagwise.metrics import Report, evaluate
-from tagwise.model import Allowed, Explanation, Model, transfer
+from tagwise.model import Explanation, Model, transfer
 from tagwise.optimizers.base import Vector
 from tagwise.params import Anything, Flag, Number, Param, lookup
 from tagwise.reshape import pruned
@@ -75,6 +79,8 @@ class Task:
     start: Vector  # weights to begin with: [features]
     X: Any  # the sentences as they were given
     sample_weight: NDArray[np.float64] | None = None
+    limits: Limits | None = None
+    order: _core.Order | None = None  # states and features of a chain of order 2 or 3
     dev_score: Callable[[Vector], float] | None = None
     callbacks: list[Callback] = field(default_factory=list)
 
@@ -198,6 +204,7 @@ class Tagger:
 
     def _task(self, X: Any, gold: Sequence[Sequence[str]], params: dict[str, Any]) -> Task:
         """Encode the training set and lay its features out."""
+        gold = lawful_gold(params, X, gold)
         labels = dataset.collect_labels(gold)
         if not labels:
             raise CorpusError("the training set has no token; give at least one labelled sentence")
@@ -209,7 +216,8 @@ class Tagger:
         vocabulary.lock()
         data = dataset.with_labels(data, gold, labels)
         layout = self._layout(data, len(vocabulary), len(labels), params)
-        return Task(data, layout, labels, vocabulary, recipe, params, np.zeros(len(layout)), X)
+        limits = limits_of(params, labels, data, X, gold)
+        return Task(data, layout, labels, vocabulary, recipe, params, np.zeros(len(layout)), X, limits=limits)
 
     def _layout(
         self, data: _core.Dataset, n_attributes: int, n_labels: int, params: dict[str, Any]
@@ -221,8 +229,16 @@ class Tagger:
 
     def _model(self, task: Task, w: Vector) -> Model:
         """The model of these weights."""
-        scorer = _core.Scorer(task.layout, w.astype(np.float32))
-        return Model(tuple(task.labels), task.recipe, task.vocabulary, scorer)
+        limits = task.limits or Limits()
+        scorer = _core.Scorer(task.layout, w.astype(np.float32), limits.forbidden)
+        return Model(
+            tuple(task.labels),
+            task.recipe,
+            task.vocabulary,
+            scorer,
+            constraints=limits.constraints,
+            dictionary=limits.dictionary,
+        )
 
     def _train(self, task: Task) -> Result:
         """Weights of the training set: what a learner is."""
@@ -267,22 +283,52 @@ class Tagger:
         """Number of features whose weight is not zero."""
         return self._fitted().n_nonzero
 
-    def predict(self, X: Any, *, decoder: str = "viterbi", allowed: Allowed | None = None) -> list[list[str]]:
+    def predict(
+        self,
+        X: Any,
+        *,
+        decoder: str = "viterbi",
+        allowed: Allowed | None = None,
+        constraints: Any = None,
+        beam: int | None = None,
+        memory: Memory | None = None,
+    ) -> list[list[str]]:
         """Labels of each sentence.
 
         Args:
             X: sentences of the kind the tagger was fitted on.
-            decoder: "viterbi", the best path; or "pointwise", the most probable label of each token by itself.
+            decoder: "viterbi", the best path; "pointwise", the most probable label of each token by itself; or "beam",
+                the best of the whole paths that a beam keeps.
             allowed: for every token of every sentence the labels it may take, or None for any.
+            constraints: "auto", "bio", "IOBES" ... or rules in place of the model's own; False for none.
+            beam: paths that a beam keeps.
+            memory: with document features, what the sentences of the document before X were labelled.
         """
-        return self._fitted().predict(X, decoder=decoder, allowed=allowed, n_jobs=self._jobs())
+        return self._fitted().predict(
+            X,
+            decoder=decoder,
+            allowed=allowed,
+            constraints=constraints,
+            beam=beam,
+            memory=memory,
+            n_jobs=self._jobs(),
+        )
 
-    def predict_marginals(self, X: Any, *, allowed: Allowed | None = None) -> list[NDArray[np.float32]]:
+    def predict_marginals(
+        self, X: Any, *, allowed: Allowed | None = None, constraints: Any = None
+    ) -> list[NDArray[np.float32]]:
         """Probability of every label at every token: an array [T, L] a sentence, columns as in `classes_`."""
-        return self._fitted().marginals(X, allowed=allowed, n_jobs=self._jobs())
+        return self._fitted().marginals(X, allowed=allowed, constraints=constraints, n_jobs=self._jobs())
 
     def predict_kbest(
-        self, X: Any, k: int = 5, *, probability: bool = False, allowed: Allowed | None = None
+        self,
+        X: Any,
+        k: int = 5,
+        *,
+        probability: bool = False,
+        allowed: Allowed | None = None,
+        constraints: Any = None,
+        memory: Memory | None = None,
     ) -> list[list[tuple[list[str], float]]]:
         """The k best label sequences of each sentence as (labels, score), best first; fewer where fewer exist.
 
@@ -291,8 +337,47 @@ class Tagger:
             k: how many.
             probability: P(y | x) in place of the score; means something for probabilistic models (CRF) only.
             allowed: as in `predict`.
+            constraints: as in `predict`.
+            memory: as in `predict`.
         """
-        return self._fitted().kbest(X, k, probability=probability, allowed=allowed, n_jobs=self._jobs())
+        return self._fitted().kbest(
+            X,
+            k,
+            probability=probability,
+            allowed=allowed,
+            constraints=constraints,
+            memory=memory,
+            n_jobs=self._jobs(),
+        )
+
+    def predict_confidence(
+        self, X: Any, *, allowed: Allowed | None = None, constraints: Any = None
+    ) -> list[Confidence]:
+        """The best path of each sentence with the probability of the path, its labels and its chunks, and entropies.
+
+        For probabilistic models (CRF); `allowed` and `constraints` as in `predict`.
+        """
+        model = self._fitted()
+        return confidences(model, X, allowed=allowed, constraints=constraints, n_jobs=self._jobs() or 0)
+
+    def sequence_probability(
+        self, X: Any, y: Sequence[Sequence[Any]], *, constraints: Any = None
+    ) -> NDArray[np.float64]:
+        """P(y | x) of given label sequences, [N]; an entry of y may also be a set of labels, or None for any."""
+        return sequence_probabilities(self._fitted(), X, y, constraints=constraints, n_jobs=self._jobs() or 0)
+
+    def chunk_probability(
+        self,
+        X: Any,
+        chunks: Sequence[Sequence[Any]],
+        *,
+        allowed: Allowed | None = None,
+        constraints: Any = None,
+    ) -> list[list[float]]:
+        """Probability that exactly these chunks, lists of (type, begin, end), are there."""
+        return chunk_probabilities(
+            self._fitted(), X, chunks, allowed=allowed, constraints=constraints, n_jobs=self._jobs() or 0
+        )
 
     def evaluate(self, X: Any, y: Sequence[Sequence[str]] | None = None) -> Report:
         """Scores of the predictions on a labelled corpus."""
@@ -354,7 +439,7 @@ def dev_scorer(
 
     def score(w: Vector) -> float:
         current = model(w)
-        path = current.scorer.viterbi(data, n_jobs=task.n_jobs)
+        path = decoding.best(current, X, data, n_jobs=task.n_jobs)
         if chunks:
             return evaluate(gold, _core.name_paths(path, offsets, list(current.labels))).f1
         if len(path) == 0:

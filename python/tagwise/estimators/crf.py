@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tagwise import _core
+from tagwise.constraints import Constraints
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import COMMON, FEATURES, STOPPING, Tagger, Task
+from tagwise.estimators.limits import LIMITS, Limits
+from tagwise.history import History
 from tagwise.learners import gradient
 from tagwise.learners.loop import Result
+from tagwise.model import Model
 from tagwise.optimizers import OPTIMIZERS
+from tagwise.optimizers.base import Vector
 from tagwise.params import Anything, Choice, Number, Param
 
 LOSSES = ("log", "exp", "pointwise_log", "pointwise_exp")
@@ -38,6 +45,12 @@ class CRF(Tagger):
     PARAMS = (
         FEATURES,
         Param("loss", "log", Choice(LOSSES), "loss of a sentence"),
+        Param(
+            "order",
+            1,
+            Number(1, 3, integer=True),
+            "labels that the next one depends on; 2 and 3 add features of label tuples seen in training",
+        ),
         Param(
             "l1",
             0.0,
@@ -65,6 +78,7 @@ class CRF(Tagger):
             Number(1, integer=True, optional=True),
             "cut longer sentences into pieces for training",
         ),
+        *LIMITS,
         *STOPPING,
         *COMMON,
     )
@@ -77,12 +91,27 @@ class CRF(Tagger):
         if params["pi"] < 1.0:
             weight = params["pi"] ** np.diff(data.offsets.astype(np.int64)).astype(np.float64)
             sample_weight = weight if sample_weight is None else sample_weight * weight
-        cost = _cost_matrix(params["cost"], task.labels, params["loss"])
-        problem = gradient.Problem(data, task.layout, params["loss"], sample_weight, cost=cost)
+        limits = task.limits or Limits()
+        start = task.start
+        if params["order"] > 1:
+            if params["loss"] != "log" or params["cost"] is not None:
+                raise ParameterError(f"order={params['order']} goes with loss='log' and no cost")
+            task.order = _core.Order(data, task.layout, params["order"], limits.forbidden)
+            start = np.concatenate([start, np.zeros(len(task.order))])
+        problem = gradient.Problem(
+            data,
+            task.layout,
+            params["loss"],
+            sample_weight,
+            forbidden=limits.forbidden,
+            allowed=limits.support,
+            cost=_cost_matrix(params["cost"], task.labels, params["loss"]),
+            order=task.order,
+        )
         sigma = params["sigma"]
         return gradient.train(
             problem,
-            task.start,
+            start,
             task.stopping(),
             optimizer=params["optimizer"],
             l1=params["l1"],
@@ -91,6 +120,23 @@ class CRF(Tagger):
             seed=params["seed"],
             dev_score=task.dev_score,
             callbacks=task.callbacks,
+        )
+
+    def _model(self, task: Task, w: Vector) -> Model:
+        order = task.order
+        if order is None:
+            return super()._model(task, w)
+        n = len(task.layout)
+        first = super()._model(task, w[:n])
+        # Pairs that no state has are forbidden, as they were in training.
+        names, L = task.labels, len(task.labels)
+        unseen = tuple((names[e // L], names[e % L]) for e in order.unseen.tolist())
+        declared = first.constraints or Constraints()
+        return replace(
+            first,
+            scorer=_core.Scorer(task.layout, w[:n].astype(np.float32), order.unseen),
+            constraints=replace(declared, forbidden=tuple(dict.fromkeys((*declared.forbidden, *unseen)))),
+            history=History(task.params["order"], 1, tuples=True).with_weights(order.dense(w[n:])),
         )
 
 

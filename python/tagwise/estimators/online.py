@@ -13,8 +13,12 @@ from numpy.typing import NDArray
 from tagwise import _core, dataset
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import COMMON, FEATURES, Tagger, Task, dev_scorer, labels_of
+from tagwise.estimators.limits import LIMITS, Limits, lawful_gold, limits_of
+from tagwise.history import Domain, History, starts_of, tokens_of
 from tagwise.learners import online
 from tagwise.learners.loop import Callback, Result
+from tagwise.model import Model
+from tagwise.optimizers.base import Vector
 from tagwise.params import Anything, Choice, Flag, Number, Param
 from tagwise.reshape import pruned, united
 
@@ -39,6 +43,22 @@ EPOCHS = (
 )
 
 
+HISTORY = (
+    Param(
+        "history",
+        None,
+        Domain(),
+        "(m, p): cells of m labels, features on labels p back read off each cell's path; None is first order",
+    ),
+    Param(
+        "document",
+        False,
+        Flag(),
+        "features on the labels of earlier tokens of the document with the same word",
+    ),
+)
+
+
 class OnlineTagger(Tagger):
     """A learner that updates after every sentence; `history_` counts wrong tokens and updates of each epoch.
 
@@ -58,19 +78,25 @@ class OnlineTagger(Tagger):
 
     def _learn(self, task: Task, state: dict[str, Any] | None) -> Result:
         """Run epochs from a state of training, or from nothing."""
-        params = task.params
-        learner = _core.Online(
-            task.data,
-            task.layout,
-            average=params["average"],
-            shuffle=params["shuffle"],
-            seed=params["seed"],
-            n_jobs=params["shards"],
-            sample_weight=None if task.sample_weight is None else task.sample_weight.astype(np.float32),
+        params, limits = task.params, task.limits or Limits()
+        options: dict[str, Any] = {
+            "average": params["average"],
+            "shuffle": params["shuffle"],
+            "seed": params["seed"],
+            "n_jobs": params["shards"],
+            "sample_weight": None if task.sample_weight is None else task.sample_weight.astype(np.float32),
+            "forbidden": limits.forbidden,
+            "allowed": limits.support,
             **self._online(task),
-        )
-        if state is not None:
-            learner.restore(state)
+        }
+        history = History.of(params)
+        learner: _core.Online | _core.HistoryOnline
+        if history is None:
+            learner = _core.Online(task.data, task.layout, **options)
+            if state is not None:
+                learner.restore(state)
+        else:
+            learner = self._with_history(task, history, options)
         result = online.train(
             learner,
             params["epochs"],
@@ -79,7 +105,8 @@ class OnlineTagger(Tagger):
             dev_score=task.dev_score,
             callbacks=task.callbacks,
         )
-        self.state_ = learner.state()
+        if isinstance(learner, _core.Online):
+            self.state_ = learner.state()
         return result
 
     # --- going on ---------------------------------------------------------------------------------------
@@ -112,7 +139,11 @@ class OnlineTagger(Tagger):
             callbacks: as in `fit`.
         """
         params = {**self.checked(), "epochs": EPOCHS[0].check(epochs)}
-        gold = labels_of(X, y)
+        if History.of(params) is not None:
+            raise ParameterError(
+                "partial_fit goes on with first-order taggers only; fit anew, or leave history out"
+            )
+        gold = lawful_gold(params, X, labels_of(X, y))
         fitted = hasattr(self, "model_")
         state = self._state() if fitted else None
         task = self._task(X, gold, params) if state is None else self._grown(X, gold, params, state)
@@ -163,7 +194,9 @@ class OnlineTagger(Tagger):
                 wide = np.full(len(layout), fill)
                 wide[places] = state[name]
                 state[name] = wide
-        return Task(data, layout, labels, vocabulary, model.recipe, params, np.zeros(len(layout)), X)
+        limits = limits_of(params, labels, data, X, gold)
+        start = np.zeros(len(layout))
+        return Task(data, layout, labels, vocabulary, model.recipe, params, start, X, limits=limits)
 
     def save(self, path: str | os.PathLike[str], *, prune: bool = False, state: bool = False) -> None:
         """Write the model to one file; `tagwise.load` reads it back.
@@ -188,6 +221,34 @@ class OnlineTagger(Tagger):
         model.with_meta(state=numbers).save(path, extra)
 
     @staticmethod
+    def _with_history(task: Task, history: History, options: dict[str, Any]) -> _core.HistoryOnline:
+        """The learner whose search looks further back."""
+        words = None
+        if history.document:
+            if not getattr(task.X, "has_documents", False):
+                raise ParameterError(
+                    "document=True needs a corpus that marks its documents (-DOCSTART- rows, # newdoc); "
+                    "train on one, or leave document features out"
+                )
+            tokens = tokens_of(task.X, "document=True")
+            ids: dict[str, int] = {}
+            flat = (ids.setdefault(word, len(ids)) for sentence in tokens for word in sentence)
+            words = (np.fromiter(flat, dtype=np.uint32), starts_of(task.X))
+        terms = history.terms(len(task.labels))
+        learner = _core.HistoryOnline(task.data, task.layout, terms, words=words, **options)
+        if task.start.any():
+            more = np.zeros(len(task.layout) + len(terms) - len(task.start))
+            learner.restore(np.concatenate([task.start, more]))
+        return learner
+
+    def _model(self, task: Task, w: Vector) -> Model:
+        history = History.of(task.params)
+        if history is None:
+            return super()._model(task, w)
+        n = len(task.layout)
+        return replace(super()._model(task, w[:n]), history=history.with_weights(w[n:]))
+
+    @staticmethod
     def _cost(task: Task) -> dict[str, Any]:
         """The cost of the parameters as the core takes it."""
         cost, numbers = online.parse_cost(task.params["cost"])
@@ -206,7 +267,9 @@ class Perceptron(OnlineTagger):
         Param(
             "mode", "online", Choice(("online", "batch")), "batch applies the updates of an epoch at its end"
         ),
+        *HISTORY,
         *EPOCHS,
+        *LIMITS,
         *COMMON,
     )
 
@@ -239,7 +302,9 @@ class MIRA(OnlineTagger):
             Flag(),
             "add the cost to the scores while searching, where it is a sum over tokens",
         ),
+        *HISTORY,
         *EPOCHS,
+        *LIMITS,
         *COMMON,
     )
 
@@ -269,6 +334,7 @@ class PassiveAggressive(OnlineTagger):
         ),
         Param("C", 1.0, Number(0.0, open_low=True), "aggressiveness"),
         *EPOCHS,
+        *LIMITS,
         *COMMON,
     )
 
@@ -298,6 +364,7 @@ class AROW(OnlineTagger):
             SEQUENCE_COST,
         ),
         *EPOCHS,
+        *LIMITS,
         *COMMON,
     )
 

@@ -62,7 +62,7 @@ class Evaluation:
     l_i + log w_i, or the largest -log p of a token.
     """
 
-    def __init__(self, objective: _core.Objective, l2: float, n_jobs: int) -> None:
+    def __init__(self, objective: _core.Objective | _core.OrderObjective, l2: float, n_jobs: int) -> None:
         self.objective = objective
         self.l2 = l2
         self.n_jobs = n_jobs
@@ -112,25 +112,33 @@ class Problem:
     allowed: tuple[NDArray[np.bool_], NDArray[np.uint32]] | None = None
     partial: tuple[NDArray[np.bool_], NDArray[np.uint32]] | None = None
     cost: NDArray[np.float64] | None = None
+    order: _core.Order | None = None  # of a chain of order 2 or 3
 
     def _shared(self) -> dict[str, Any]:
         names = ("loss", "sample_weight", "forbidden", "allowed")
         return {name: getattr(self, name) for name in names}
 
-    def objective(self) -> _core.Objective:
+    def objective(self) -> _core.Objective | _core.OrderObjective:
         """Loss and gradient of the whole training set."""
+        if self.order is not None:
+            return _core.OrderObjective(
+                self.order, self.data, sample_weight=self.sample_weight, allowed=self.allowed
+            )
         return _core.Objective(self.data, self.layout, **self._shared(), partial=self.partial, cost=self.cost)
 
     def descent(self) -> _core.Stochastic:
         """Stochastic descent."""
-        if self.cost is not None or self.partial is not None:
-            raise ParameterError("optimizer='sgd' can do neither cost nor partial labels; use lbfgs")
+        if self.cost is not None or self.partial is not None or self.order is not None:
+            raise ParameterError(
+                "optimizer='sgd' can do neither cost nor partial labels nor order > 1; use lbfgs"
+            )
         return _core.Stochastic(self.data, self.layout, **self._shared())
 
     @property
     def warms_up(self) -> bool:
         """Whether stochastic epochs are possible and pay: the exponential losses need their own start."""
-        plain = self.cost is None and self.partial is None and not self.data.n_edge_attributes
+        plain = self.cost is None and self.partial is None and self.order is None
+        plain = plain and not self.data.n_edge_attributes
         return plain and self.loss in ("log", "pointwise_log") and len(self.data) >= WORTH_WARMING
 
 
@@ -161,7 +169,7 @@ def train(
         return run(steps, stopping, dev_score=dev_score, callbacks=callbacks)
     extra: dict[str, Any] = {"l1": l1} if chosen.l1 else {}
     warm = 0
-    if optimizer == "auto" and not chosen.l1:
+    if optimizer == "auto" and not chosen.l1 and problem.order is None:
         extra["scale"] = curvature_scale(problem.data, problem.layout)
         if problem.warms_up and not start.any() and stopping.max_iter > WARMUP:
             warm = WARMUP

@@ -80,7 +80,9 @@ def named(function: Callable[[list[str], list[str]], float], labels: Sequence[st
     return lambda gold, guess: float(function([labels[y] for y in gold], [labels[y] for y in guess]))
 
 
-def epochs(online: _core.Online, averaged: bool, after: Callable[[], None] | None = None) -> Iterator[Epoch]:
+def epochs(
+    online: _core.Online | _core.HistoryOnline, averaged: bool, after: Callable[[], None] | None = None
+) -> Iterator[Epoch]:
     """The starting point, then one state an epoch; `after` is called before each of these."""
     yield Epoch(online.weights(False), 0.0, 0.0, 0)
     while True:
@@ -93,7 +95,7 @@ def epochs(online: _core.Online, averaged: bool, after: Callable[[], None] | Non
 
 
 def train(
-    online: _core.Online,
+    online: _core.Online | _core.HistoryOnline,
     n_epochs: int,
     patience: int,
     *,

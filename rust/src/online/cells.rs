@@ -236,7 +236,7 @@ impl Tokens {
 
     /// Node scores of a token into a row of the chart.
     #[inline(always)]
-    unsafe fn fill<S: Simd>(&self, weights: &[Lane], token: usize, out: &mut [Lane]) {
+    pub(crate) unsafe fn fill<S: Simd>(&self, weights: &[Lane], token: usize, out: &mut [Lane]) {
         let (here, next) = (self.at.get_unchecked(token), self.at.get_unchecked(token + 1));
         let ids = self.rows.get_unchecked(here.row..next.row);
         let values = if self.row_values.is_empty() { &[][..] } else { &self.row_values[here.row..next.row] };
@@ -456,6 +456,15 @@ impl Bank {
 
     pub fn set_w(&mut self, cell: usize, x: f32) {
         self.w[cell / WIDTH].0[cell % WIDTH] = x;
+    }
+
+    pub(crate) fn lanes(&self) -> &[Lane] {
+        &self.w
+    }
+
+    /// Edge scores as the chart reads them.
+    pub(crate) fn edge_scores(&self) -> &Steps {
+        &self.steps
     }
 
     /// All weights, cell by cell.

@@ -26,7 +26,7 @@ pub enum Rule {
 
 impl Rule {
     /// Paths to decode.
-    fn k(self) -> usize {
+    pub(crate) fn k(self) -> usize {
         match self {
             Rule::Mira { k, .. } => k,
             _ => 1,
@@ -71,14 +71,14 @@ const BLOCK: usize = 8;
 
 /// d_j = S(y) - S(y_j) for k paths, feature by feature.
 #[derive(Default)]
-struct Differences {
-    place: Vec<u32>,   // [cells] 1 + index into `cells`, 0 for a cell that does not occur
-    cells: Vec<u32>,   // [features]
-    amounts: Vec<f32>, // [features, k]
+pub(crate) struct Differences {
+    place: Vec<u32>,              // [cells] 1 + index into `cells`, 0 for a cell that does not occur
+    pub(crate) cells: Vec<u32>,   // [features]
+    pub(crate) amounts: Vec<f32>, // [features, k]
 }
 
 impl Differences {
-    fn begin(&mut self, cells: usize) {
+    pub(crate) fn begin(&mut self, cells: usize) {
         self.place.resize(cells, 0);
         for &c in &self.cells {
             self.place[c as usize] = 0;
@@ -88,7 +88,7 @@ impl Differences {
     }
 
     #[inline(always)]
-    fn add(&mut self, cell: u32, amount: f32, j: usize, k: usize) {
+    pub(crate) fn add(&mut self, cell: u32, amount: f32, j: usize, k: usize) {
         let place = &mut self.place[cell as usize];
         if *place == 0 {
             self.cells.push(cell);
@@ -100,7 +100,7 @@ impl Differences {
 
     /// d_i.d_j, [k, k]; fastest where k is a multiple of `BLOCK`.
     #[inline(always)]
-    fn gram(&self, k: usize, g: &mut Vec<f64>) {
+    pub(crate) fn gram(&self, k: usize, g: &mut Vec<f64>) {
         g.clear();
         g.resize(k * k, 0.0);
         if k % BLOCK == 0 {
@@ -165,7 +165,7 @@ impl Worker {
     }
 }
 
-fn not_finite(sentence: u32) -> Error {
+pub(crate) fn not_finite(sentence: u32) -> Error {
     Error::Training(format!(
         "sentence {sentence}: its score is not finite at the current weights; scale real-valued attributes down"
     ))

@@ -300,7 +300,7 @@ impl Online {
     }
 }
 
-fn check(data: &Dataset, layout: &Layout, options: &Options) -> Result<()> {
+pub(crate) fn check(data: &Dataset, layout: &Layout, options: &Options) -> Result<()> {
     let value = |message: String| Err(Error::Value(message));
     let positive = |name: &str, x: f64| match x > 0.0 && x.is_finite() {
         true => Ok(()),

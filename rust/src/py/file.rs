@@ -90,7 +90,7 @@ impl PyModelFile {
     }
 }
 
-/// Write a model: header, vocabulary, scorer, and further named arrays (float64 or uint32).
+/// Write a model: header, vocabulary, scorer, and further named arrays (float64, float32, uint32 or uint8).
 #[pyfunction]
 fn write_model(
     py: Python<'_>,
@@ -102,14 +102,20 @@ fn write_model(
 ) -> PyResult<()> {
     let mut doubles: Vec<(String, Vec<f64>)> = Vec::new();
     let mut numbers: Vec<(String, Vec<u32>)> = Vec::new();
+    let mut singles: Vec<(String, Vec<f32>)> = Vec::new();
+    let mut bytes: Vec<(String, Vec<u8>)> = Vec::new();
     for (name, array) in extra {
         let name: String = name.extract()?;
         if let Ok(a) = array.extract::<PyReadonlyArray1<'_, f64>>() {
             doubles.push((name, a.as_array().to_vec()));
         } else if let Ok(a) = array.extract::<PyReadonlyArray1<'_, u32>>() {
             numbers.push((name, a.as_array().to_vec()));
+        } else if let Ok(a) = array.extract::<PyReadonlyArray1<'_, f32>>() {
+            singles.push((name, a.as_array().to_vec()));
+        } else if let Ok(a) = array.extract::<PyReadonlyArray1<'_, u8>>() {
+            bytes.push((name, a.as_array().to_vec()));
         } else {
-            return Err(Error::Value(format!("array {name:?} is neither float64 nor uint32")).into());
+            return Err(Error::Value(format!("array {name:?} is none of float64, float32, uint32, uint8")).into());
         }
     }
     let (layout, weights) = (scorer.inner.layout(), scorer.inner.weights());
@@ -130,6 +136,8 @@ fn write_model(
     ];
     entries.extend(doubles.iter().map(|(name, a)| Entry::new(name, a)));
     entries.extend(numbers.iter().map(|(name, a)| Entry::new(name, a)));
+    entries.extend(singles.iter().map(|(name, a)| Entry::new(name, a)));
+    entries.extend(bytes.iter().map(|(name, a)| Entry::new(name, a)));
     Ok(py.detach(|| container::write(&path, header, &entries))?)
 }
 

@@ -7,9 +7,11 @@ use pyo3::prelude::*;
 pub mod encode;
 pub mod engine;
 pub mod file;
+pub mod history;
 pub mod kbest;
 pub mod lattice;
 pub mod online;
+pub mod order;
 pub mod vector;
 
 impl From<Error> for PyErr {
@@ -40,9 +42,11 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     encode::register(m)?;
     engine::register(m)?;
     file::register(m)?;
+    history::register(m)?;
     kbest::register(m)?;
     lattice::register(m)?;
     vector::register(m)?;
     online::register(m)?;
+    order::register(m)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -13,18 +13,18 @@ use rayon::ThreadPool;
 use std::sync::{Arc, Mutex};
 
 /// What a Python cost function raised, until the epoch is back in Python.
-type Raised = Arc<Mutex<Option<PyErr>>>;
+pub(super) type Raised = Arc<Mutex<Option<PyErr>>>;
 
 /// How entities are read: `kind` [L] and `boundary` [L + 1, L].
-type PyEntities<'py> = (PyReadonlyArray1<'py, u16>, PyReadonlyArray2<'py, u8>);
+pub(super) type PyEntities<'py> = (PyReadonlyArray1<'py, u16>, PyReadonlyArray2<'py, u8>);
 
-fn entities(given: Option<PyEntities<'_>>) -> PyResult<Option<Entities>> {
+pub(super) fn entities(given: Option<PyEntities<'_>>) -> PyResult<Option<Entities>> {
     let Some((kind, boundary)) = given else { return Ok(None) };
     Ok(Some(Entities::new(kind.as_array().to_vec(), boundary.as_array().iter().copied().collect())?))
 }
 
 /// A cost by its name and numbers, or a function of (gold, guess), lists of label ids.
-fn cost(given: &Bound<'_, PyAny>, numbers: &[f64], raised: &Raised) -> PyResult<Cost> {
+pub(super) fn cost(given: &Bound<'_, PyAny>, numbers: &[f64], raised: &Raised) -> PyResult<Cost> {
     if given.is_callable() {
         let (function, raised) = (given.clone().unbind(), raised.clone());
         return Ok(Cost::Function(Box::new(move |gold, guess| {

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
+from typing import NamedTuple
 
+import numpy as np
+
+from . import mira
 from .chain import Array, Path, Scores, edges
+from .model import Shape, features, score_sentence
 
 Local = Callable[[int, Path, int], float]
 
@@ -59,10 +64,12 @@ def local_score(
     repeated: Array | None = None,
     words: Sequence[str] = (),
     earlier: Sequence[tuple[str, int]] = (),
+    tuples: Mapping[int, Array] | None = None,
 ) -> Local:
     """First-order scores, plus the features on history.
 
-    far[q] [L, L]: weight of (y_{t-q}, y_t) for q = 2..p. repeated [L, L]: weight of (y_u, y_t) for each
+    far[q] [L, L]: weight of (y_{t-q}, y_t) for q = 2..p. tuples[n] [L, ..., L]: weight of the n labels before
+    y_t together with it. repeated [L, L]: weight of (y_u, y_t) for each
     earlier token u of the document with the same word; inside the sentence its label comes from the path, and
     ``earlier`` holds the (word, decoded label) of the sentences before this one.
     """
@@ -71,9 +78,79 @@ def local_score(
     def local(t: int, path: Path, y: int) -> float:
         h = s.node[t, y] + (edge[t, path[-1], y] if path else s.start[y]) + (s.end[y] if t == T - 1 else 0.0)
         h += sum(weight[path[t - q], y] for q, weight in (far or {}).items() if t >= q)
+        h += sum(weight[(*path[t - n :], y)] for n, weight in (tuples or {}).items() if t >= n)
         if repeated is not None:
             h += sum(repeated[label, y] for word, label in earlier if word == words[t])
             h += sum(repeated[path[u], y] for u in range(t) if words[u] == words[t])
         return float(h)
 
     return local
+
+
+class Terms(NamedTuple):
+    """Which features on history exist: far[q] for q = 2..p, and repeated; one flat vector holds both."""
+
+    L: int
+    p: int = 1
+    document: bool = False
+
+    @property
+    def size(self) -> int:
+        return (self.p - 1 + self.document) * self.L**2
+
+    def split(self, w: Array) -> tuple[dict[int, Array], Array | None]:
+        tables = w.reshape(-1, self.L, self.L)
+        return {q: tables[q - 2] for q in range(2, self.p + 1)}, tables[-1] if self.document else None
+
+    def counts(self, path: Path, words: Sequence[str], earlier: Sequence[tuple[str, int]]) -> Array:
+        """How often each feature occurs along a path."""
+        out = np.zeros((self.p - 1 + self.document, self.L, self.L))
+        for t, y in enumerate(path):
+            for q in range(2, min(self.p, t) + 1):
+                out[q - 2, path[t - q], y] += 1
+            if self.document:
+                before = [label for word, label in earlier if word == words[t]]
+                for label in before + [path[u] for u in range(t) if words[u] == words[t]]:
+                    out[-1, label, y] += 1
+        return out.ravel()
+
+
+def train(
+    X: Sequence[Array],
+    y: Sequence[Path],
+    words: Sequence[Sequence[str]],
+    documents: Sequence[Sequence[int]],
+    shape: Shape,
+    terms: Terms,
+    m: int,
+    epochs: int,
+    mask: Array,
+    k: int = 0,
+) -> tuple[Array, Array]:
+    """Perceptron (k = 0) or k-best MIRA with Hamming cost: documents in order, each with what was decoded in it.
+
+    Weights are those of the first order, then those of the terms. Returns last and averaged weights.
+    """
+    w, total, steps = np.zeros(shape.size + terms.size), np.zeros(shape.size + terms.size), 0
+    mask = np.concatenate([mask, np.ones(terms.size)])
+    for _ in range(epochs):
+        for document in documents:
+            earlier: list[tuple[str, int]] = []
+            for i in document:
+                far, repeated = terms.split(w[shape.size :])
+                first = score_sentence(w[: shape.size], X[i], shape)
+                local = local_score(first, far, repeated, words[i], earlier)
+                guesses = [path for _, path in decode(local, len(X[i]), shape.labels, m, max(k, 1))]
+
+                def vector(path: Path, i: int = i, earlier: list[tuple[str, int]] = earlier) -> Array:
+                    more = terms.counts(path, words[i], earlier)
+                    return np.concatenate([features(X[i], path, shape), more])
+
+                wrong = [path for path in guesses if path != y[i]]
+                if wrong:
+                    d = np.array([vector(y[i]) - vector(path) for path in wrong]) * mask
+                    cost = np.array([float(sum(a != b for a, b in zip(y[i], path))) for path in wrong])
+                    w = w + d[0] if k == 0 else mira.closest(w, d, cost)
+                earlier += list(zip(words[i], guesses[0]))
+                total, steps = total + w, steps + 1
+    return w, total / max(steps, 1)

@@ -1,0 +1,152 @@
+"""How sure a probabilistic model is: of sequences, tokens and chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagwise import _core, decoding, schemes
+from tagwise.constraints import intersect
+from tagwise.errors import CorpusError, ParameterError
+from tagwise.learners.online import entity_table
+
+if TYPE_CHECKING:
+    from tagwise.decoding import Allowed
+    from tagwise.model import Model
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """The best path of a sentence and how sure the model is of it.
+
+    probability: of the whole path; tokens: of each of its labels, [T]; entropy: of the labels at each token in nats,
+    [T]; chunks: each chunk of the path with the probability that exactly this chunk is there.
+    """
+
+    labels: list[str]
+    probability: float
+    tokens: NDArray[np.float32]
+    entropy: NDArray[np.float32]
+    chunks: list[tuple[schemes.Span, float]]
+
+
+def entropy(p: NDArray[Any]) -> NDArray[np.float32]:
+    """- sum_y p log p of each row, in nats; 0 where one label has it all.
+
+    >>> entropy(np.array([[0.5, 0.5], [1.0, 0.0]])).round(4).tolist()
+    [0.6930999755859375, 0.0]
+    """
+    out: NDArray[np.float32] = -np.sum(np.where(p > 0, p * np.log(np.maximum(p, 1e-45)), 0.0), axis=-1)
+    return np.maximum(out, 0.0).astype(np.float32)
+
+
+def confidences(
+    model: Model, X: Any, *, allowed: Allowed | None = None, constraints: Any = None, n_jobs: int = 0
+) -> list[Confidence]:
+    """The best path of each sentence with its probabilities."""
+    data = model.encode(X, n_jobs or None)
+    lists, plan = decoding.kbest(model, X, data, 1, allowed=allowed, constraints=constraints, n_jobs=n_jobs)
+    _, scores, path = lists
+    p, log_z = decoding.marginals(model, data, plan, n_jobs)
+    sure = np.exp(np.minimum(scores - log_z, 0.0))
+    of_label, doubt = p[np.arange(len(path)), path], entropy(p)
+    named = _core.name_paths(path, data.offsets, list(model.labels))
+    chunked = schemes.has_chunks(model.labels) and model.history is None
+    spans = [schemes.spans(labels) for labels in named] if chunked else [[] for _ in named]
+    found = _chunks(model, data, plan, spans, n_jobs) if chunked else [[] for _ in named]
+    return [
+        Confidence(labels, float(sure[s]), of_label[a:b], doubt[a:b], list(zip(spans[s], found[s])))
+        for s, (labels, (a, b)) in enumerate(zip(named, pairwise(data.offsets.tolist())))
+    ]
+
+
+def chunk_probabilities(
+    model: Model,
+    X: Any,
+    chunks: Sequence[Sequence[Any]],
+    *,
+    allowed: Allowed | None = None,
+    constraints: Any = None,
+    n_jobs: int = 0,
+) -> list[list[float]]:
+    """P(a chunk of this type is at exactly these tokens | x), for lists of (type, begin, end), one a sentence."""
+    data = model.encode(X, n_jobs or None)
+    if len(chunks) != len(data):
+        raise CorpusError(f"{len(chunks)} lists of chunks for {len(data)} sentences; give one a sentence")
+    plan = decoding.plan(model, X, data, allowed, constraints)
+    return _chunks(model, data, plan, chunks, n_jobs)
+
+
+def sequence_probabilities(
+    model: Model, X: Any, y: Sequence[Sequence[Any]], *, constraints: Any = None, n_jobs: int = 0
+) -> NDArray[np.float64]:
+    """P(y | x) of given label sequences, [N]; where entries of y are sets of labels or None, that of all they allow.
+
+    log P = log Z with the labels held fixed - log Z.
+    """
+    data = model.encode(X, n_jobs or None)
+    free = decoding.plan(model, X, data, None, constraints)
+    _, log_z = decoding.marginals(model, data, free, n_jobs)
+    given = decoding.allowed_support(model.labels, data, y)
+    both = intersect(free.support, given)
+    held = decoding.Plan(free.scorer, free.rules, both)
+    try:
+        _, fixed = decoding.marginals(model, data, held, n_jobs)
+    except ValueError:  # some sentence has no path left: one after the other then
+        return np.array([_alone(model, X, y, s, constraints, n_jobs) for s in range(len(data))])
+    out: NDArray[np.float64] = np.exp(np.minimum(fixed - log_z, 0.0))
+    return out
+
+
+def _alone(model: Model, X: Any, y: Sequence[Any], s: int, constraints: Any, n_jobs: int) -> float:
+    one = X[s : s + 1]
+    data = model.encode(one, n_jobs or None)
+    free = decoding.plan(model, one, data, None, constraints)
+    _, log_z = decoding.marginals(model, data, free, n_jobs)
+    given = decoding.allowed_support(model.labels, data, [y[s]])
+    held = decoding.Plan(free.scorer, free.rules, intersect(free.support, given))
+    try:
+        _, fixed = decoding.marginals(model, data, held, n_jobs)
+    except ValueError:
+        return 0.0
+    return float(np.exp(min(fixed[0] - log_z[0], 0.0)))
+
+
+def _chunks(
+    model: Model, data: _core.Dataset, plan: decoding.Plan, chunks: Sequence[Sequence[Any]], n_jobs: int
+) -> list[list[float]]:
+    if model.history is not None:
+        raise ParameterError(
+            "probabilities of chunks need a chain of first order; use sequence_probabilities"
+        )
+    kinds, table = entity_table(model.labels)
+    number = {schemes.split_label(y)[1]: int(k) for y, k in zip(model.labels, kinds) if y != "O"}
+    flat = [(s, chunk) for s, found in enumerate(chunks) for chunk in found]
+    for s, chunk in flat:
+        if chunk[0] not in number:
+            raise CorpusError(
+                f"sentence {s}: the model has no chunks of type {chunk[0]!r}; it has: {' '.join(map(str, number))}"
+            )
+    if not flat:
+        return [[] for _ in chunks]
+    p = _core.chunk_probabilities(
+        plan.scorer,
+        data,
+        np.array([s for s, _ in flat], dtype=np.uint32),
+        np.array([chunk[1] for _, chunk in flat], dtype=np.uint32),
+        np.array([chunk[2] for _, chunk in flat], dtype=np.uint32),
+        np.array([number[chunk[0]] for _, chunk in flat], dtype=np.uint16),
+        (kinds, table),
+        allowed=plan.support,
+        n_jobs=n_jobs,
+    )
+    ends = np.cumsum([len(found) for found in chunks]).tolist()
+    return [p[a:b].tolist() for a, b in pairwise([0, *ends])]
+
+
+__all__ = ["Confidence", "chunk_probabilities", "confidences", "entropy", "sequence_probabilities"]

@@ -1,0 +1,122 @@
+"""Constraints and tag dictionary of a learner: their parameters, and what training is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagwise import _core, schemes
+from tagwise.constraints import (
+    Constraints,
+    Dictionary,
+    Domain,
+    Support,
+    boundary_support,
+    intersect,
+)
+from tagwise.errors import TrainingError
+from tagwise.history import tokens_of
+from tagwise.learners.loop import logger
+from tagwise.params import Number, Param
+
+LIMITS = (
+    Param(
+        "constraints",
+        None,
+        Domain(),
+        "what label sequences may be, in training and decoding: auto, bio, IOBES ..., or rules",
+    ),
+    Param(
+        "dictionary",
+        None,
+        Number(1, integer=True, optional=True),
+        "words seen so often in training take only labels seen with them; None for no tag dictionary",
+    ),
+    Param(
+        "dictionary_share",
+        0.0,
+        Number(0.0, 1.0),
+        "smallest share of a word's tokens that brings a label into the dictionary",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a model keeps (constraints, dictionary) and what training is told (forbidden, support)."""
+
+    constraints: Constraints | None = None
+    dictionary: Dictionary | None = None
+    forbidden: NDArray[np.uint32] | None = None
+    support: Support | None = None
+
+
+def lawful_gold(params: dict[str, Any], X: Any, gold: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
+    """The gold labels as a scheme that is asked for has them.
+
+    constraints="auto" takes ill-formed sentences for what conlleval reads in them and says how many there are; a scheme
+    that is named refuses them.
+    """
+    declared = params.get("constraints")
+    scheme = None if declared is None else declared["scheme"]
+    if scheme is None:
+        return gold
+    auto = scheme == "auto"
+    scheme = schemes.detect(gold) if auto else scheme
+    if scheme is None:
+        return gold
+    known: dict[tuple[str | None, str | None], bool] = {}
+
+    def valid(pair: tuple[str | None, str | None]) -> bool:
+        if pair not in known:
+            known[pair] = schemes.valid(*pair, scheme)
+        return known[pair]
+
+    ill = [s for s, y in enumerate(gold) if not all(map(valid, zip([None, *y], [*y, None])))]
+    if not ill:
+        return gold
+    line = getattr(X[ill[0]], "line", None)
+    place = f"sentence {ill[0]}" + (f" (line {line})" if line else "")
+    if not auto:
+        raise TrainingError(
+            f"{place}: its gold labels are not valid {scheme}; correct them, or use constraints='auto', "
+            "which takes such sentences for the chunks that conlleval reads in them"
+        )
+    logger.warning(
+        "%d sentences are not valid %s and are trained on as their chunks; the first is %s",
+        len(ill),
+        scheme,
+        place,
+    )
+    out = list(gold)
+    for s in ill:
+        out[s] = schemes.convert(list(gold[s]), None, scheme)
+    return out
+
+
+def limits_of(
+    params: dict[str, Any], labels: list[str], data: _core.Dataset, X: Any, gold: Any
+) -> Limits | None:
+    """The limits of the parameters; None where there are none."""
+    if params.get("constraints") is None and params.get("dictionary") is None:
+        return None
+    constraints = forbidden = support = dictionary = None
+    if params["constraints"] is not None:
+        constraints = Constraints.parse(params["constraints"]).resolved(labels, gold)
+        rules = constraints.rules(labels)
+        forbidden = rules.forbidden if not rules.pairs.all() else None
+        support = boundary_support(rules, data.offsets)
+    if params["dictionary"] is not None:
+        words = tokens_of(X, "a tag dictionary")
+        dictionary = Dictionary.build(
+            words, data.gold, len(labels), params["dictionary"], params["dictionary_share"]
+        )
+        sets, of = dictionary.support(words)
+        # A rare label of a word is gold somewhere: there the dictionary does not speak.
+        of = np.where(sets[of, data.gold], of, 0).astype(np.uint32)
+        support = intersect((sets, of), support)
+    return Limits(constraints, dictionary, forbidden, support)

@@ -1,0 +1,228 @@
+"""Labels further back than one: settings, weights, the words and documents that they need, and what is remembered.
+
+>>> parse("m=1,p=2"), parse((2, float("inf"))), parse("1")
+((1, 2), (2, 'inf'), (1, 1))
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagwise import _core
+from tagwise.errors import CorpusError
+
+#: With p = inf labels so far back, and further, share one table.
+NEAR = 8
+#: Labels that a cell may hold.
+CELLS = (1, 2, 3)
+
+
+def parse(value: Any) -> tuple[int, int | str]:
+    """(m, p) of what a user writes: a pair, "1,2", "m=1,p=2"; p may be infinite, written "inf" from here on."""
+    given = value
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*\(?\s*(?:m\s*=)?\s*(\d+)\s*(?:,\s*(?:p\s*=)?\s*(\w+)\s*)?\)?\s*", value)
+        if match is None:
+            raise ValueError("expected (m, p) such as 1,2 or m=1,p=inf")
+        value = (match[1], match[2] or match[1])
+    elif isinstance(value, int) and not isinstance(value, bool):
+        value = (value, value)
+    try:
+        m, p = value
+        m = int(m)
+        far = math.inf if p in ("inf", "infinity", math.inf) else int(p)
+    except (TypeError, ValueError):
+        raise ValueError(f"expected (m, p) such as (1, 2), got {given!r}") from None
+    if m not in CELLS:
+        raise ValueError(f"m={m}: a cell holds 1, 2 or 3 labels")
+    if not far >= 1 or (far > 100 and far != math.inf):
+        raise ValueError(f"p={p}: expected 1 to 100, or inf")
+    return m, "inf" if far == math.inf else int(far)
+
+
+@dataclass(frozen=True)
+class Domain:
+    """A pair (m, p), or None."""
+
+    def check(self, value: Any) -> Any:
+        return None if value is None else parse(value)
+
+    def parse(self, text: str) -> Any:
+        return None if text.lower() in ("none", "") else parse(text)
+
+    def describe(self) -> str:
+        return "(m, p) with m = 1, 2, 3 and p >= 1 or inf, or None"
+
+
+@dataclass(frozen=True)
+class History:
+    """Which features on labels further back a model has, and their weights.
+
+    m: labels of a cell; p: furthest label back with a feature (y_{t-q}, y_t); document: features on the labels of
+    earlier tokens of the document with the same word; tuples: features of the m labels before together with y_t.
+    """
+
+    m: int = 1
+    p: float = 1
+    document: bool = False
+    tuples: bool = False
+    weights: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, dtype=np.float32), compare=False)
+    _native: list[_core.HistoryScorer] = field(default_factory=list, compare=False, repr=False)
+
+    @staticmethod
+    def of(params: Mapping[str, Any]) -> History | None:
+        """The settings among a learner's parameters; None where it is first-order."""
+        history, document = params.get("history"), params.get("document", False)
+        if history is None and not document:
+            return None
+        m, p = history or (1, 1)
+        return History(m, math.inf if p == "inf" else p, document)
+
+    @property
+    def exact(self) -> bool:
+        """Whether all features lie within a cell, so that sums over paths are exact: a chain of order m."""
+        return self.tuples and self.p == 1 and not self.document
+
+    def terms(self, n_labels: int) -> _core.Terms:
+        """The features for so many labels."""
+        endless = self.p == math.inf
+        far = NEAR if endless else int(self.p)
+        return _core.Terms(n_labels, self.m, far, endless=endless, document=self.document, tuples=self.tuples)
+
+    def with_weights(self, weights: NDArray[Any]) -> History:
+        """The same settings with weights."""
+        return History(self.m, self.p, self.document, self.tuples, weights.astype(np.float32))
+
+    def native(self, n_labels: int) -> _core.HistoryScorer:
+        """The core's scorer, made once."""
+        if not self._native:
+            self._native.append(_core.HistoryScorer(self.terms(n_labels), self.weights))
+        return self._native[0]
+
+    def to_json(self) -> dict[str, Any]:
+        """Settings for a model file's header."""
+        p: int | str = "inf" if self.p == math.inf else int(self.p)
+        return {"m": self.m, "p": p, "document": self.document, "tuples": self.tuples}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any], weights: NDArray[Any]) -> History:
+        """Settings from a header, weights from the file's array."""
+        m, p = parse((data["m"], data["p"]))
+        settings = History(
+            m, math.inf if p == "inf" else int(p), bool(data["document"]), bool(data["tuples"])
+        )
+        return settings.with_weights(weights)
+
+
+# --- words and documents ------------------------------------------------------------------------------------
+
+
+def tokens_of(X: Any, what: str) -> list[Any]:
+    """The tokens of each sentence, for what needs words and not attributes."""
+    out = []
+    for s, sentence in enumerate(X):
+        fields = sentence if isinstance(sentence, Mapping) else getattr(sentence, "fields", None)
+        words = next(iter(fields.values()), []) if fields is not None else sentence
+        if len(words) and not isinstance(words[0], str):
+            raise CorpusError(
+                f"sentence {s} holds attributes, but {what} needs its words; pass lists of tokens or a Corpus"
+            )
+        out.append(words)
+    return out
+
+
+def starts_of(X: Any) -> NDArray[np.uint32]:
+    """The first sentence of each document; what marks none is one document."""
+    begins = [s for s, sentence in enumerate(X) if s == 0 or getattr(sentence, "doc", None) is not None]
+    return np.array(begins, dtype=np.uint32)
+
+
+class Memory:
+    """Labels that the words of a document were given so far, so that a stream can be labelled batch by batch.
+
+    Hand the same one to each `predict`: a batch whose first sentence begins no document goes on with the last one.
+    """
+
+    def __init__(self) -> None:
+        self.counts: dict[str, NDArray[np.float32]] = {}
+
+    def clear(self) -> None:
+        """Forget the document."""
+        self.counts.clear()
+
+    def before(
+        self, ids: Mapping[str, int], n_labels: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.float32]] | None:
+        """What the core is told: numbers of the words that were seen, and their labels' counts."""
+        known = [(ids[word], row) for word, row in self.counts.items() if word in ids]
+        if not known:
+            return None
+        counts = np.array([row for _, row in known], dtype=np.float32).reshape(-1, n_labels)
+        return np.array([number for number, _ in known], dtype=np.uint32), counts
+
+    def add(self, words: list[Any], path: NDArray[np.uint16], n_labels: int) -> None:
+        """Sentences of the open document and their labels, one after the other."""
+        at = 0
+        for sentence in words:
+            for word in sentence:
+                row = self.counts.get(word)
+                if row is None:
+                    row = self.counts[word] = np.zeros(n_labels, dtype=np.float32)
+                row[path[at]] += 1
+                at += 1
+
+
+def search(
+    history: History,
+    scorer: _core.Scorer,
+    X: Any,
+    data: _core.Dataset,
+    k: int,
+    *,
+    beam: int | None = None,
+    memory: Memory | None = None,
+    support: Any = None,
+    n_jobs: int = 0,
+) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.uint16]]:
+    """The k best paths of each sentence: counts, scores, labels one after the other."""
+    n_labels = scorer.layout.n_labels
+    native = history.native(n_labels)
+    if not history.document:
+        return native.kbest(scorer, data, k, beam=beam, allowed=support, n_jobs=n_jobs)
+    words, starts = tokens_of(X, "a model with document features"), starts_of(X)
+    ids: dict[str, int] = {}
+    flat = np.fromiter((ids.setdefault(w, len(ids)) for sentence in words for w in sentence), dtype=np.uint32)
+    before = None
+    if memory is not None and len(words):
+        if getattr(X[0], "doc", None) is not None:
+            memory.clear()
+        before = memory.before(ids, n_labels)
+    found = native.kbest(
+        scorer, data, k, beam=beam, words=(flat, starts), before=before, allowed=support, n_jobs=n_jobs
+    )
+    if memory is not None and len(words):
+        last = int(starts[-1])
+        if last > 0:
+            memory.clear()
+        memory.add(words[last:], _firsts(found, data, last), n_labels)
+    return found
+
+
+def _firsts(
+    found: tuple[Any, Any, NDArray[np.uint16]], data: _core.Dataset, begin: int
+) -> NDArray[np.uint16]:
+    """The best path of each sentence from `begin` on, one after the other."""
+    lengths = np.diff(data.offsets.astype(np.int64))
+    at = np.concatenate([[0], np.cumsum(lengths * found[0].astype(np.int64))])
+    parts = [found[2][at[s] : at[s] + lengths[s]] for s in range(begin, len(lengths))]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint16)
+
+
+__all__ = ["CELLS", "NEAR", "Domain", "History", "Memory", "parse", "search", "starts_of", "tokens_of"]

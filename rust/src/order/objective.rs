@@ -1,0 +1,289 @@
+//! Log-loss of a chain of order 2 or 3 and its gradient: sum_i w_i (log Z(x_i) - H(x_i, y_i)).
+//!
+//! Features: those of the first order, then one for each tuple of three labels (and of four, for order 3) that the gold
+//! labels have. The sentences are cut into a fixed number of pieces whose sums are added in their order, so that the
+//! result does not depend on the number of threads.
+
+use super::{check_codes, Graph, Moves, Work};
+use crate::dataset::{Dataset, NO_LABEL};
+use crate::error::{Error, Result};
+use crate::exact::score_sentence;
+use crate::history::Terms;
+use crate::lattice::Support;
+use crate::weights::Layout;
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// Pieces that run in parallel.
+const PIECES: usize = 8;
+
+/// The features of order 2 or 3 of a training set.
+pub struct Order {
+    pub layout: Arc<Layout>,
+    pub graph: Graph,
+    pub tuples: [Vec<u32>; 2], // sorted codes of three and of four labels that have a feature
+}
+
+impl Order {
+    /// `forbidden`: edges (label' * L + label) that no state may have.
+    pub fn new(data: &Dataset, layout: Arc<Layout>, order: usize, forbidden: &[u32]) -> Result<Order> {
+        let l = layout.labels;
+        if !(2..=3).contains(&order) {
+            return Err(Error::Value(format!("order={order}: expected 2 or 3 (1 is the plain chain)")));
+        }
+        check_codes(l, order + 1)?;
+        if data.gold.len() != data.tokens() || data.gold.iter().any(|&y| y as usize >= l || y == NO_LABEL) {
+            return Err(Error::Value("every training token needs a gold label of the label set".into()));
+        }
+        if data.has_edge_attributes() {
+            return Err(Error::Value("edge attributes do not go with order > 1; use a template without them".into()));
+        }
+        let mut seen: [Vec<u32>; 3] = Default::default(); // tuples of 2, 3, 4 labels
+        for (i, s) in data.sentences.windows(2).enumerate() {
+            let gold = &data.gold[s[0]..s[1]];
+            for (n, seen) in (2..=order + 1).zip(&mut seen) {
+                for w in gold.windows(n) {
+                    let code = w.iter().fold(0u32, |code, &y| code * l as u32 + u32::from(y));
+                    if n == 2 && forbidden.contains(&code) {
+                        return Err(Error::Training(format!(
+                            "sentence {i}: its gold labels are outside what the constraints allow; correct the sentence or relax the constraint"
+                        )));
+                    }
+                    seen.push(code);
+                }
+            }
+            for seen in seen.iter_mut().filter(|v| v.len() > 1 << 22) {
+                seen.sort_unstable();
+                seen.dedup();
+            }
+        }
+        for seen in &mut seen {
+            seen.sort_unstable();
+            seen.dedup();
+        }
+        let [two, three, four] = seen;
+        let longer: Vec<Vec<u32>> = if order == 2 { vec![two] } else { vec![two, three.clone()] };
+        Ok(Order { graph: Graph::new(l, order, &longer), layout, tuples: [three, four] })
+    }
+
+    /// Number of features beyond the first order.
+    pub fn len(&self) -> usize {
+        self.tuples[0].len() + self.tuples[1].len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// `f(feature)` for the tuples that end where a state of n labels takes another: numbers count from 0.
+    fn features(&self, code: u64, n: usize, mut f: impl FnMut(usize)) {
+        let l = self.graph.labels as u64;
+        for (k, offset) in [(3usize, 0), (4, self.tuples[0].len())] {
+            if n >= k {
+                if let Ok(i) = self.tuples[k - 3].binary_search(&((code % l.pow(k as u32)) as u32)) {
+                    f(offset + i);
+                }
+            }
+        }
+    }
+
+    /// Arc scores of a weight vector: edge and tuples.
+    pub fn arc_scores(&self, w: &[f64]) -> Vec<f64> {
+        let (l, edges) = (self.graph.labels, self.layout.edge_scores(w));
+        let mut out = vec![0.0; self.graph.arcs];
+        let base = self.layout.len();
+        self.graph.each_arc(|arc, s, to| {
+            let (y, z) = (self.graph.last[s] as usize, self.graph.last[to] as usize);
+            let code = u64::from(self.graph.code[s]) * l as u64 + z as u64;
+            let mut sum = edges[y * l + z];
+            self.features(code, self.graph.length(s) + 1, |i| sum += w[base + i]);
+            out[arc] = sum;
+        });
+        out
+    }
+
+    /// Weights as `Terms` with tuples lays them out, -infinity where no arc leads.
+    pub fn dense(&self, w: &[f64]) -> Vec<f32> {
+        let (l, order) = (self.graph.labels, self.graph.order);
+        let terms = Terms { labels: l, cell: order, far: 1, endless: false, document: false, tuples: true };
+        let mut out = vec![f32::NEG_INFINITY; terms.len()];
+        let weight = |k: usize, code: u32| match self.tuples[k].binary_search(&code) {
+            Ok(i) => w[k * self.tuples[0].len() + i] as f32,
+            Err(_) => 0.0,
+        };
+        self.graph.each_arc(|_, s, to| {
+            let n = self.graph.length(s);
+            if n >= 2 {
+                let code = self.graph.code[s] * l as u32 + u32::from(self.graph.last[to]);
+                let at = terms.tuple_row(n, self.graph.code[s] as usize) * l + self.graph.last[to] as usize;
+                out[at] = weight(n - 2, code);
+            }
+        });
+        out
+    }
+
+    /// Edges that no state has.
+    pub fn unseen(&self) -> Vec<u32> {
+        let two = &self.graph.code[self.graph.level[1]..self.graph.level[2]];
+        (0..(self.graph.labels * self.graph.labels) as u32).filter(|e| two.binary_search(e).is_err()).collect()
+    }
+}
+
+/// What is minimised.
+pub struct Objective {
+    order: Arc<Order>,
+    data: Arc<Dataset>,
+    weights: Vec<f64>, // [N] of the sentences, or empty for all 1
+    support: Option<Support>,
+    gold: Vec<f64>, // [features] value of each on the gold paths, weighted
+}
+
+impl Objective {
+    pub fn new(order: Arc<Order>, data: Arc<Dataset>, weights: Vec<f64>, support: Option<Support>) -> Result<Objective> {
+        if !(weights.is_empty() || weights.len() == data.len()) || weights.iter().any(|w| !w.is_finite() || *w < 0.0) {
+            return Err(Error::Value(format!("sample_weight needs {} finite numbers >= 0, one a sentence", data.len())));
+        }
+        let (layout, graph) = (&order.layout, &order.graph);
+        if let Some(&a) = data.node.ids.iter().find(|&&a| a as usize >= layout.attributes) {
+            return Err(Error::Value(format!("attribute {a} has no place in the layout; build it from this dataset")));
+        }
+        let l = graph.labels;
+        let mut gold = vec![0.0; layout.len() + order.len()];
+        for (i, s) in data.sentences.windows(2).enumerate().filter(|(_, s)| s[0] < s[1]) {
+            let (path, weight) = (&data.gold[s[0]..s[1]], weights.get(i).copied().unwrap_or(1.0));
+            let outside = support.as_ref().is_some_and(|x| {
+                path.iter().enumerate().any(|(t, &y)| !x.sets[x.of[s[0] + t] as usize * l + y as usize])
+            });
+            if outside || graph.walk(path).is_none() {
+                return Err(Error::Training(format!(
+                    "sentence {i}: its gold labels are outside what the constraints allow; correct the sentence or relax the constraint"
+                )));
+            }
+            let mut code = 0u64;
+            for (t, &y) in path.iter().enumerate() {
+                for (a, value) in data.node.row(s[0] + t) {
+                    let (first, labels) = layout.node(a);
+                    if let Ok(j) = labels.binary_search(&y) {
+                        gold[first + j] += weight * f64::from(value);
+                    }
+                }
+                let whole = (l as u64).pow(4);
+                code = (code * l as u64 + u64::from(y)) % whole;
+                if t > 0 {
+                    let edge = u32::from(path[t - 1]) * l as u32 + u32::from(y);
+                    if let Ok(j) = layout.edges.binary_search(&edge) {
+                        gold[layout.edge_at() + j] += weight;
+                    }
+                    order.features(code, (t + 1).min(graph.order + 1), |j| gold[layout.len() + j] += weight);
+                }
+            }
+            for (labels, at, y) in [
+                (&layout.starts, layout.start_at(), path[0]),
+                (&layout.ends, layout.end_at(), path[path.len() - 1]),
+            ] {
+                if let Ok(j) = labels.binary_search(&y) {
+                    gold[at + j] += weight;
+                }
+            }
+        }
+        Ok(Objective { order, data, weights, support, gold })
+    }
+
+    pub fn len(&self) -> usize {
+        self.gold.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.gold.is_empty()
+    }
+
+    /// Loss at w; the gradient is written to `gradient`.
+    pub fn evaluate(&self, w: &[f64], gradient: &mut [f64]) -> Result<f64> {
+        if w.len() != self.len() || gradient.len() != self.len() {
+            return Err(Error::Value(format!("{} weights are needed, got {}", self.len(), w.len())));
+        }
+        let moves = Moves::new(&self.order.arc_scores(w));
+        let n = self.data.len();
+        let parts: Vec<Result<(f64, Vec<f64>, Vec<f64>)>> = (0..PIECES)
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|i| self.piece(w, &moves, n * i / PIECES..n * (i + 1) / PIECES))
+            .collect();
+        let mut loss = 0.0;
+        let mut expected = vec![0.0; self.order.graph.arcs];
+        for (g, x) in gradient.iter_mut().zip(&self.gold) {
+            *g = -x;
+        }
+        for part in parts {
+            let (value, first, arcs) = part?;
+            loss += value;
+            gradient.iter_mut().zip(&first).for_each(|(g, x)| *g += x);
+            expected.iter_mut().zip(&arcs).for_each(|(e, x)| *e += x);
+        }
+        self.spread(&expected, gradient);
+        loss -= w.iter().zip(&self.gold).map(|(a, b)| a * b).sum::<f64>();
+        Ok(loss)
+    }
+
+    /// Sum of w_i log Z over some sentences, expectations of their node features, expectations of arcs.
+    fn piece(&self, w: &[f64], moves: &Moves, range: std::ops::Range<usize>) -> Result<(f64, Vec<f64>, Vec<f64>)> {
+        let (layout, graph, data) = (&self.order.layout, &self.order.graph, &self.data);
+        let l = graph.labels;
+        let edges = vec![0.0; l * l];
+        let (mut node, mut edge, mut p, mut work) = (Vec::new(), Vec::new(), Vec::new(), Work::default());
+        let (mut sum, mut first, mut arcs) = (0.0, vec![0.0; layout.len()], vec![0.0; graph.arcs]);
+        for s in range {
+            let (begin, end) = (data.sentences[s], data.sentences[s + 1]);
+            let weight = self.weights.get(s).copied().unwrap_or(1.0);
+            if begin == end || weight == 0.0 {
+                continue;
+            }
+            score_sentence(data, layout, w, &edges, s as u32, &mut node, &mut edge);
+            if let Some(support) = &self.support {
+                support.forbid(begin, l, &mut node);
+            }
+            let log_z = work.forward(graph, moves, &node);
+            if !log_z.is_finite() {
+                return Err(Error::Training(format!(
+                    "sentence {s}: its score is not finite at the current weights; scale real-valued attributes down"
+                )));
+            }
+            sum += weight * log_z;
+            p.resize(node.len(), 0.0);
+            work.backward(graph, moves, weight, &mut p, &mut arcs);
+            for (t, p) in p.chunks_exact(l).enumerate() {
+                for (a, value) in data.node.row(begin + t) {
+                    let (at, labels) = layout.node(a);
+                    for (g, &y) in first[at..at + labels.len()].iter_mut().zip(labels) {
+                        *g += weight * f64::from(value) * p[y as usize];
+                    }
+                }
+            }
+            for (labels, at, t) in
+                [(&layout.starts, layout.start_at(), 0), (&layout.ends, layout.end_at(), end - begin - 1)]
+            {
+                for (i, &y) in labels.iter().enumerate() {
+                    first[at + i] += weight * p[t * l + y as usize];
+                }
+            }
+        }
+        Ok((sum, first, arcs))
+    }
+
+    /// Expectations of arcs onto edges and tuples.
+    fn spread(&self, expected: &[f64], gradient: &mut [f64]) {
+        let (order, graph, layout) = (&self.order, &self.order.graph, &self.order.layout);
+        let l = graph.labels;
+        graph.each_arc(|arc, s, to| {
+            let x = expected[arc];
+            if x != 0.0 {
+                let (y, z) = (u32::from(graph.last[s]), u32::from(graph.last[to]));
+                if let Ok(j) = layout.edges.binary_search(&(y * l as u32 + z)) {
+                    gradient[layout.edge_at() + j] += x;
+                }
+                let code = u64::from(graph.code[s]) * l as u64 + u64::from(z);
+                order.features(code, graph.length(s) + 1, |j| gradient[layout.len() + j] += x);
+            }
+        });
+    }
+}

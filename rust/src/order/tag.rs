@@ -1,0 +1,93 @@
+//! Marginals of a corpus under the fixed weights of a chain of order 2 or 3.
+
+use super::{Graph, Moves, Work};
+use crate::dataset::Dataset;
+use crate::error::{Error, Result};
+use crate::exact::score_sentence;
+use crate::history::Terms;
+use crate::lattice::Support;
+use crate::predict::Scorer;
+use crate::shared::Shared;
+use crate::simd::{Lane, WIDTH};
+use rayon::prelude::*;
+
+const TASK: usize = 16;
+
+/// The graph and arc scores of dense weights: states and arcs are those whose scores are not -infinity.
+fn graph(scorer: &Scorer, terms: &Terms, rows: &[Lane]) -> (Graph, Vec<f64>) {
+    let (l, order, width) = (terms.labels, terms.cell, terms.width());
+    let tuple = |n: usize, code: usize, y: usize| {
+        f64::from(rows[terms.tuple_row(n, code) * width + y / WIDTH].0[y % WIDTH])
+    };
+    let two: Vec<u32> = (0..l * l).filter(|&e| scorer.edge_scores[e] > f64::NEG_INFINITY).map(|e| e as u32).collect();
+    let mut longer = vec![two];
+    if order == 3 {
+        let three = longer[0].iter().flat_map(|&c| (0..l as u32).map(move |y| (c, y)));
+        let three = three.filter(|&(c, y)| tuple(2, c as usize, y as usize) > f64::NEG_INFINITY);
+        let three: Vec<u32> = three.map(|(c, y)| c * l as u32 + y).collect();
+        longer.push(three);
+    }
+    let graph = Graph::new(l, order, &longer);
+    let mut arcs = vec![0.0; graph.arcs];
+    graph.each_arc(|arc, s, to| {
+        let (code, y) = (graph.code[s] as usize, graph.last[to] as usize);
+        arcs[arc] = scorer.edge_scores[graph.last[s] as usize * l + y];
+        for n in 2..=graph.length(s) {
+            arcs[arc] += tuple(n, code % l.pow(n as u32), y);
+        }
+    });
+    (graph, arcs)
+}
+
+/// Marginals p_t(y) of every token, [tokens, L], and log Z of every sentence, [N].
+pub fn marginals(
+    scorer: &Scorer,
+    terms: &Terms,
+    rows: &[Lane],
+    data: &Dataset,
+    support: Option<&Support>,
+) -> Result<(Vec<f32>, Vec<f64>)> {
+    let l = terms.labels;
+    if terms.far != 1 || terms.document || !terms.tuples || terms.cell < 2 {
+        return Err(Error::Value("only chains whose features lie within a cell have probabilities".into()));
+    }
+    if let Some(&a) = data.node.ids.iter().find(|&&a| a as usize >= scorer.layout.attributes) {
+        return Err(Error::Value(format!("attribute {a} is not the model's; encode with the model's vocabulary")));
+    }
+    let (graph, arcs) = graph(scorer, terms, rows);
+    let moves = Moves::new(&arcs);
+    let weights: Vec<f64> = scorer.weights.iter().map(|&x| f64::from(x)).collect();
+    let edges = vec![0.0; l * l];
+    let mut p = vec![0.0f32; data.tokens() * l];
+    let mut log_z = vec![0.0f64; data.len()];
+    let (out, logs) = (Shared::new(&mut p), Shared::new(&mut log_z));
+    let failed = (0..data.len().div_ceil(TASK)).into_par_iter().filter_map(|task| {
+        let (mut node, mut edge, mut p, mut work) = (Vec::new(), Vec::new(), Vec::new(), Work::default());
+        for s in task * TASK..((task + 1) * TASK).min(data.len()) {
+            let begin = data.sentences[s];
+            score_sentence(data, &scorer.layout, &weights, &edges, s as u32, &mut node, &mut edge);
+            if let Some(support) = support {
+                support.forbid(begin, l, &mut node);
+            }
+            let z = work.forward(&graph, &moves, &node);
+            if !z.is_finite() {
+                return Some(s);
+            }
+            p.resize(node.len(), 0.0);
+            work.backward(&graph, &moves, 1.0, &mut p, &mut []);
+            // SAFETY: a sentence's tokens are its own.
+            let place = unsafe { out.slice(begin * l, node.len()) };
+            for (x, &p) in place.iter_mut().zip(&p) {
+                *x = p as f32;
+            }
+            unsafe { logs.set(s, z) };
+        }
+        None
+    });
+    match failed.min() {
+        None => Ok((p, log_z)),
+        Some(s) => Err(Error::Value(format!(
+            "sentence {s}: no label sequence is allowed, or its score is not finite; relax the constraints or scale its values down"
+        ))),
+    }
+}

@@ -1,0 +1,139 @@
+//! Chains of order 2 and 3 as Python objects.
+
+use super::encode::PyDataset;
+use super::engine::{pool, support, PyLayout, PyScorer, PySupport};
+use super::history::PyHistoryScorer;
+use crate::error::Error;
+use crate::order::objective::{Objective, Order};
+use crate::order::tag;
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray1};
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// States and features of order 2 or 3 of a training set.
+#[pyclass(name = "Order", module = "tagwise._core", frozen)]
+pub struct PyOrder {
+    inner: Arc<Order>,
+}
+
+#[pymethods]
+impl PyOrder {
+    #[new]
+    #[pyo3(signature = (dataset, layout, order, forbidden = None))]
+    fn new(
+        py: Python<'_>,
+        dataset: &PyDataset,
+        layout: &PyLayout,
+        order: usize,
+        forbidden: Option<PyReadonlyArray1<'_, u32>>,
+    ) -> PyResult<Self> {
+        let forbidden = forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default();
+        let (data, layout) = (&dataset.inner, layout.inner.clone());
+        Ok(PyOrder { inner: Arc::new(py.detach(|| Order::new(data, layout, order, &forbidden))?) })
+    }
+
+    /// Number of features beyond the first order.
+    fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+
+    /// Number of states.
+    #[getter]
+    fn n_states(&self) -> usize {
+        self.inner.graph.states()
+    }
+
+    /// Number of arcs.
+    #[getter]
+    fn n_arcs(&self) -> usize {
+        self.inner.graph.arcs
+    }
+
+    /// Edges (label' * L + label) that no state has.
+    #[getter]
+    fn unseen<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+        PyArray1::from_vec(py, self.inner.unseen())
+    }
+
+    /// Weights of the features beyond the first order as `Terms` with tuples has them, -inf where no arc leads.
+    fn dense<'py>(&self, py: Python<'py>, weights: PyReadonlyArray1<'_, f64>) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        let w = weights.as_array().to_vec();
+        if w.len() != self.inner.len() {
+            return Err(Error::Value(format!("{} weights are needed, got {}", self.inner.len(), w.len())).into());
+        }
+        Ok(PyArray1::from_vec(py, py.detach(|| self.inner.dense(&w))))
+    }
+}
+
+/// Log-loss of a chain of order 2 or 3.
+#[pyclass(name = "OrderObjective", module = "tagwise._core", frozen)]
+pub struct PyOrderObjective {
+    inner: Objective,
+}
+
+#[pymethods]
+impl PyOrderObjective {
+    #[new]
+    #[pyo3(signature = (order, dataset, *, sample_weight = None, allowed = None))]
+    fn new(
+        py: Python<'_>,
+        order: &PyOrder,
+        dataset: &PyDataset,
+        sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+        allowed: Option<PySupport<'_>>,
+    ) -> PyResult<Self> {
+        let (order, data) = (order.inner.clone(), dataset.inner.clone());
+        let support = support(allowed, data.tokens(), order.graph.labels)?;
+        let weights = sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default();
+        Ok(PyOrderObjective { inner: py.detach(|| Objective::new(order, data, weights, support))? })
+    }
+
+    /// Number of features.
+    fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+
+    /// Loss at `w`, the gradient written to `gradient`; as `Objective.value`, whose last two arguments it takes.
+    #[pyo3(signature = (w, gradient, n_jobs = 0, log_domain = false))]
+    fn value(
+        &self,
+        py: Python<'_>,
+        w: PyReadonlyArray1<'_, f64>,
+        mut gradient: PyReadwriteArray1<'_, f64>,
+        n_jobs: usize,
+        log_domain: bool,
+    ) -> PyResult<(f64, f64)> {
+        if log_domain {
+            return Err(Error::Value("order > 1 goes with the log loss alone".into()).into());
+        }
+        let (w, gradient, pool) = (w.as_slice()?, gradient.as_slice_mut()?, pool(n_jobs)?);
+        let loss = py.detach(|| pool.install(|| self.inner.evaluate(w, gradient)))?;
+        Ok((loss, 0.0))
+    }
+}
+
+/// Marginals of each token, [tokens, L], and log Z of each sentence, [N], of a chain of order 2 or 3.
+#[pyfunction]
+#[pyo3(signature = (scorer, history, dataset, *, allowed = None, n_jobs = 0))]
+#[allow(clippy::type_complexity)]
+fn order_marginals<'py>(
+    py: Python<'py>,
+    scorer: &PyScorer,
+    history: &PyHistoryScorer,
+    dataset: &PyDataset,
+    allowed: Option<PySupport<'_>>,
+    n_jobs: usize,
+) -> PyResult<(Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<f64>>)> {
+    let (data, l) = (&dataset.inner, history.terms.labels);
+    let (support, pool) = (support(allowed, data.tokens(), l)?, pool(n_jobs)?);
+    let (p, log_z) = py.detach(|| {
+        pool.install(|| tag::marginals(&scorer.inner, &history.terms, &history.rows, data, support.as_ref()))
+    })?;
+    Ok((PyArray1::from_vec(py, p).reshape([data.tokens(), l])?, PyArray1::from_vec(py, log_z)))
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyOrder>()?;
+    m.add_class::<PyOrderObjective>()?;
+    m.add_function(wrap_pyfunction!(order_marginals, m)?)
+}

@@ -1,0 +1,82 @@
+"""History, documents and constraints from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tagwise as tw
+from tests.unit.test_history import documents
+
+from .conftest import Run
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """Training and test files with -DOCSTART- rows; the second is longer than a batch."""
+    paths = tmp_path / "train.txt", tmp_path / "test.txt"
+    tw.write_conll(documents(20), paths[0])
+    tw.write_conll(documents(90, seed=1), paths[1])
+    return paths
+
+
+def test_documents_are_streamed(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+    """Batches end inside documents; the labels are those of the whole file, and documents are marked in the output."""
+    train, test = files
+    model = tmp_path / "m.tagwise"
+    template = "word[0]\nword[-1]"
+    options = ("--learner", "mira", "--features", template, "--history", "m=1,p=2", "--document", "-q")
+    assert run("train", train, *options, "-o", model).exit_code == 0
+    tagger = tw.load(model)
+    assert tagger.get_params()["history"] == [1, 2]
+    assert tagger.get_params()["document"] is True
+    corpus = tw.read_conll(test)
+    assert len(corpus) > 512
+    result = run("tag", model, test)
+    assert result.exit_code == 0
+    tagged = tmp_path / "tagged.txt"
+    tagged.write_text(result.stdout, encoding="utf-8")
+    found = tw.read_conll(tagged)
+    assert found.labels == tagger.predict(corpus)
+    assert [d.start for d in found.documents] == [d.start for d in corpus.documents]
+    nbest = run("tag", model, test, "--nbest", "2")
+    assert nbest.exit_code == 0
+
+
+def test_settings_say_the_same_as_options(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+    one, two = tmp_path / "1.tagwise", tmp_path / "2.tagwise"
+    common = ("train", files[0], "--learner", "perceptron", "--features", "S1", "-q")
+    assert run(*common, "--history", "m=2,p=inf", "--document", "-o", one).exit_code == 0
+    settings = ("--set", "history=2,inf", "--set", "document=true", "--set", "epochs=20")
+    assert run(*common, *settings, "-o", two).exit_code == 0
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_wrong_settings_are_usage_errors(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+    base = ("train", files[0], "-o", tmp_path / "m.tagwise")
+    for options in (
+        ("--learner", "mira", "--history", "m=9,p=1"),
+        ("--learner", "crf", "--document"),
+        ("--set", "constraints=nonsense"),
+        ("--set", "dictionary=0"),
+    ):
+        result = run(*base, *options)
+        assert result.exit_code == 2, result.output
+
+
+def test_constraints_by_name_or_json(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+    model = tmp_path / "m.tagwise"
+    rules = 'constraints={"once": ["PER"], "forbidden": [[null, "LOC"]]}'
+    options = ("--features", "S1", "--set", rules, "--set", "max_iter=5", "-q")
+    first = run("train", files[0], *options, "-o", model)
+    assert first.exit_code == 1
+    assert "sentence" in first.stderr
+    lenient = 'constraints={"once": ["PER"]}'
+    again = run(
+        "train", files[0], "--features", "S1", "--set", lenient, "--set", "dictionary=2", "-q", "-o", model
+    )
+    assert again.exit_code == 0
+    for line in run("tag", model, "--format", "text", text="Rosa x Ines x Rosa\n").stdout.splitlines():
+        labels = [token.rsplit("/", 1)[1] for token in line.split()]
+        assert sum(b == "PER" != a for a, b in zip(["", *labels], labels)) <= 1

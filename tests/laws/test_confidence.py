@@ -1,0 +1,139 @@
+"""Probabilities of sequences and chunks by looking at all paths; entropy; calibration."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tagwise as tw
+from tagwise import _core, schemes
+from tagwise.confidence import entropy
+from tagwise.learners.online import entity_table
+
+from .reference import chain, scores
+from .test_engine import constraints, random_corpus
+
+CHUNKS = {
+    "IOB1": ["O", "I-A", "B-A", "I-B", "B-B"],
+    "IOB2": ["O", "B-A", "I-A"],
+    "IOBES": ["O", "S-A", "B-A", "I-A", "E-A"],
+}
+
+
+@pytest.mark.parametrize("scheme", CHUNKS)
+@pytest.mark.parametrize("held", [False, True])
+def test_chunks_by_enumeration(scheme: str, held: bool) -> None:
+    labels = CHUNKS[scheme]
+    L = len(labels)
+    c = random_corpus(L, L, n=8, longest=4)
+    w = np.random.default_rng(L).normal(size=len(c.layout)).astype(np.float32)
+    sets, of, forbidden = constraints(c, 3)
+    scorer = _core.Scorer(c.layout, w, np.flatnonzero(forbidden.ravel()).astype(np.uint32) if held else None)
+    kinds, table = entity_table(labels)
+    rows, want = [], []
+    offsets = c.data.offsets.astype(int)
+    for i, (s, (a, b)) in enumerate(zip(c.scores(w.astype(float)), pairwise(offsets))):
+        if held:
+            s = scores(s.node, s.edge, s.start, s.end, (sets[of])[a:b], forbidden)
+        ways = {p: chain.score(s, p) for p in product(range(L), repeat=int(b - a))}
+        z = np.logaddexp.reduce(list(ways.values()))
+        for kind in sorted(set(kinds.tolist()) - {_core.OUTSIDE}):
+            name = next(y for y, k in zip(labels, kinds) if k == kind)[2:]
+            for begin in range(b - a):
+                for end in range(begin + 1, b - a + 1):
+                    rows.append((i, begin, end, kind))
+                    has = [
+                        h - z
+                        for p, h in ways.items()
+                        if schemes.Span(name, begin, end) in schemes.spans([labels[y] for y in p])
+                    ]
+                    want.append(np.exp(np.logaddexp.reduce(has)) if has else 0.0)
+    order = np.random.default_rng(0).permutation(len(rows))
+    columns = np.array(rows)[order].T
+    parts = [columns[i].astype(np.uint32) for i in range(3)]
+    found = _core.chunk_probabilities(
+        scorer,
+        c.data,
+        *parts,
+        columns[3].astype(np.uint16),
+        (kinds, table),
+        allowed=(sets, of) if held else None,
+    )
+    np.testing.assert_allclose(found, np.array(want)[order], atol=1e-9)
+
+
+def fitted() -> tuple[tw.CRF, list[list[str]]]:
+    X = [["Rosa", "Lund", "sleeps"], ["in", "Lund"], ["Rosa", "in", "New", "Lund"]] * 3
+    y = [["B-PER", "I-PER", "O"], ["O", "B-LOC"], ["B-PER", "O", "B-LOC", "I-LOC"]] * 3
+    return tw.CRF(features="S2", l2=0.5, max_iter=30).fit(X, y), [
+        ["Lund", "in", "Rosa"],
+        ["Rosa"],
+        ["x", "y"],
+    ]
+
+
+def test_confidence_of_a_tagger() -> None:
+    tagger, X = fitted()
+    found = tagger.predict_confidence(X)
+    assert [c.labels for c in found] == tagger.predict(X)
+    best = tagger.predict_kbest(X, 1, probability=True)
+    p = tagger.predict_marginals(X)
+    for c, ranked, table, words in zip(found, best, p, X):
+        assert c.probability == pytest.approx(ranked[0][1], rel=1e-5)
+        assert c.tokens.tolist() == pytest.approx(
+            [table[t, tagger.classes_.index(y)] for t, y in enumerate(c.labels)]
+        )
+        assert c.entropy.tolist() == pytest.approx(entropy(table).tolist())
+        assert (c.tokens >= c.probability - 1e-5).all()
+        assert [span for span, _ in c.chunks] == schemes.spans(c.labels)
+        for span, chance in c.chunks:
+            assert tagger.chunk_probability([words], [[span]])[0][0] == pytest.approx(chance, rel=1e-5)
+            assert c.probability - 1e-6 <= chance <= 1.0
+
+
+def test_probabilities_of_all_sequences_add_up() -> None:
+    tagger, _ = fitted()
+    words = ["Rosa", "Lund"]
+    every = [list(y) for y in product(tagger.classes_, repeat=2)]
+    p = tagger.sequence_probability([words] * len(every), every)
+    assert p.sum() == pytest.approx(1.0, abs=1e-4)
+    assert tagger.sequence_probability([words], [[None, None]]) == pytest.approx([1.0])
+    half = tagger.sequence_probability([words], [[{"B-PER", "O"}, None]])
+    both = sum(q for q, y in zip(p, every) if y[0] in ("B-PER", "O"))
+    assert half[0] == pytest.approx(both, abs=1e-4)
+    zero = tagger.sequence_probability([words, words], [["I-PER", "O"], ["O", "O"]], constraints="auto")
+    assert zero[0] == 0.0 < zero[1]
+    with pytest.raises(tw.CorpusError, match="no chunks of type"):
+        tagger.chunk_probability([words], [[("ORG", 0, 1)]])
+    with pytest.raises(ValueError, match="not inside"):
+        tagger.chunk_probability([words], [[("PER", 0, 3)]])
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=60), st.integers(1, 12))
+@settings(max_examples=60)
+def test_calibration_by_bins(pairs: list[tuple[float, bool]], bins: int) -> None:
+    confidence, correct = [c for c, _ in pairs], [r for _, r in pairs]
+    found = tw.calibration(confidence, correct, bins)
+    assert sum(found.count) == len(pairs)
+    which = np.minimum((np.array(confidence) * bins).astype(int), bins - 1)
+    ece = 0.0
+    for b in range(bins):
+        mine = which == b
+        if mine.any():
+            gap = abs(np.array(correct)[mine].mean() - np.array(confidence)[mine].mean())
+            ece += gap * mine.sum() / len(pairs)
+    assert found.ece == pytest.approx(ece, abs=1e-9)
+    assert found.ece <= found.worst + 1e-12
+
+
+def test_honest_confidences_are_calibrated() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.uniform(size=20_000)
+    assert tw.calibration(p, rng.uniform(size=20_000) < p).ece < 0.02
+    assert tw.calibration([1.0] * 100, [False] * 100).ece == 1.0
+    with pytest.raises(tw.CorpusError, match="no probability"):
+        tw.calibration([1.5], [True])

@@ -1,0 +1,282 @@
+"""Constraints, labels that occur once, and tag dictionaries, against enumeration and against what they promise."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tagwise as tw
+from tagwise import _core, schemes
+from tagwise.constraints import (
+    NO_GROUP,
+    Constraints,
+    Dictionary,
+    boundary_support,
+    intersect,
+    scheme_of,
+    with_dictionary,
+)
+
+from .reference import chain
+from .test_engine import constraints, random_corpus
+
+CHUNKS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+
+
+# -- rules ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", schemes.SCHEMES)
+def test_rules_of_a_scheme_are_its_validity(scheme: str) -> None:
+    tags = {"IOBES": "BIES", "BILOU": "BILU"}.get(scheme, "BI" if "B" in scheme else "IE")
+    labels = ["O", *(f"{t}-{k}" for k in ("PER", "LOC") for t in tags)]
+    rules = Constraints.parse(scheme).rules(labels)
+    for a, y in enumerate(labels):
+        assert rules.start[a] == schemes.valid(None, y, scheme)
+        assert rules.end[a] == schemes.valid(y, None, scheme)
+        for b, z in enumerate(labels):
+            assert rules.pairs[a, b] == schemes.valid(y, z, scheme)
+
+
+def test_forbidden_and_required() -> None:
+    rules = Constraints.parse(
+        {"forbidden": [("A", "B"), (None, "C"), ("B", None)], "required": {"C": ["A", "B"]}}
+    ).rules(["A", "B", "C"])
+    assert rules.pairs.tolist() == [[True, False, True], [True, True, True], [True, True, False]]
+    assert rules.start.tolist() == [True, True, False]
+    assert rules.end.tolist() == [True, False, False]
+    closing = Constraints.parse({"required": {"C": ["A", None]}}).rules(["A", "B", "C"])
+    assert closing.end.tolist() == [True, True, True]
+    for wrong in ({"forbidden": [("A", "X")]}, {"required": {"X": "A"}}, {"once": ["X"]}):
+        with pytest.raises(tw.ParameterError, match="'X'"):
+            Constraints.parse(wrong).rules(["A", "B", "C"])
+    for wrong in (3, {"banned": []}, "no-scheme", {"forbidden": [1]}):
+        with pytest.raises(tw.ParameterError, match="constraints"):
+            Constraints.parse(wrong)
+
+
+@pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOBES"])
+def test_a_model_knows_its_scheme(scheme: str) -> None:
+    """From its observed transitions alone."""
+    spans = [[("PER", 0, 2), ("PER", 2, 3), ("LOC", 4, 5)], [("LOC", 1, 3)]]
+    y = [schemes.from_spans(s, 6, scheme) for s in spans]
+    X = [[f"w{t}" for t in range(6)] for _ in y]
+    tagger = tw.Perceptron(features="S1", epochs=1).fit(X, y)
+    assert scheme_of(tagger.classes_, tagger.model_.scorer.layout) == scheme
+    assert scheme_of(["NN", "VB"], None) is None
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_supports_intersect(data: st.DataObject) -> None:
+    n, L = data.draw(st.integers(1, 8)), data.draw(st.integers(1, 4))
+    rng = np.random.default_rng(data.draw(st.integers(0, 999)))
+    supports = [(rng.random((3, L)) < 0.6, rng.integers(0, 3, n).astype(np.uint32)) for _ in range(3)]
+    both = intersect(*supports, None)
+    assert both is not None
+    want = np.logical_and.reduce([sets[of] for sets, of in supports])
+    np.testing.assert_array_equal(both[0][both[1]], want)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10_000))
+def test_feasible_by_enumeration(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    lengths, L = rng.integers(0, 4, 5), int(rng.integers(1, 4))
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64)
+    sets, pairs = rng.random((4, L)) < 0.5, rng.random((L, L)) < 0.5
+    of = rng.integers(0, 4, int(offsets[-1])).astype(np.uint32)
+    for found, (a, b) in zip(_core.feasible(offsets, sets, of, pairs), pairwise(offsets.astype(int))):
+        ways = product(*(np.flatnonzero(sets[of[t]]) for t in range(a, b)))
+        assert found == any(all(pairs[y, z] for y, z in pairwise(path)) for path in ways)
+
+
+# -- labels that occur once -------------------------------------------------------------------------------
+
+
+def begun(path: tuple[int, ...], group: np.ndarray, begins: np.ndarray) -> list[int]:
+    """Groups of the spans that a path begins."""
+    out = []
+    for before, y in zip((len(group), *path), path):
+        if group[y] != NO_GROUP and begins[before, y]:
+            out.append(int(group[y]))
+    return out
+
+
+@pytest.mark.parametrize("labels", [2, 3, 4])
+@pytest.mark.parametrize("seed", range(4))
+def test_once_is_the_best_of_the_lawful_paths(labels: int, seed: int) -> None:
+    c = random_corpus(seed, labels, n=25, longest=6)
+    rng = np.random.default_rng(seed)
+    w = rng.integers(-2, 3, len(c.layout)).astype(np.float32)
+    group = np.full(labels, NO_GROUP, dtype=np.uint32)
+    group[: labels - 1] = np.arange(labels - 1)
+    begins = np.vstack([~np.eye(labels, dtype=bool), np.ones((1, labels), dtype=bool)])
+    if labels == 4:  # two labels of one group: the second goes on where the first began
+        group[:2] = 0
+        begins[0, 1] = False
+    sets, of, _ = constraints(c, seed)
+    scorer = _core.Scorer(c.layout, w)
+    offsets = c.data.offsets.astype(int)
+    for allowed in (None, (sets, of)):
+        try:
+            found = _core.once_viterbi(scorer, c.data, group, begins, allowed=allowed)
+        except ValueError:
+            assert allowed is not None  # the support may leave no lawful path
+            continue
+        for s, (a, b) in zip(c.scores(w.astype(float)), pairwise(offsets)):
+            ways = [
+                path
+                for path in product(range(labels), repeat=int(b - a))
+                if len(set(begun(path, group, begins))) == len(begun(path, group, begins))
+                and (allowed is None or all(sets[of[a + t], y] for t, y in enumerate(path)))
+            ]
+            ours = tuple(found[a:b].tolist())
+            assert ours in ways
+            assert chain.score(s, ours) == max(chain.score(s, path) for path in ways)
+
+
+def test_once_costs_nothing_where_nothing_repeats() -> None:
+    c = random_corpus(5, 5, n=40)
+    w = np.random.default_rng(1).standard_normal(len(c.layout)).astype(np.float32)
+    scorer = _core.Scorer(c.layout, w)
+    none = np.full(5, NO_GROUP, dtype=np.uint32)
+    begins = np.ones((6, 5), dtype=bool)
+    one = _core.once_viterbi(scorer, c.data, none, begins, n_jobs=1)
+    np.testing.assert_array_equal(one, scorer.viterbi(c.data))
+    np.testing.assert_array_equal(one, _core.once_viterbi(scorer, c.data, none, begins, n_jobs=3))
+
+
+@pytest.mark.parametrize("params", [{}, {"history": (1, 2)}])
+def test_once_by_lists_where_the_search_cannot_see_to_it(params: dict[str, Any]) -> None:
+    X = [["1", "a", "2", "b"], ["a", "1", "b", "2"]]
+    y = [["NUM", "STR", "O", "STR"], ["STR", "NUM", "STR", "O"]]
+    tagger = tw.MIRA(features="S1", epochs=5, **params).fit(X, y)
+    assert tagger.predict(X) == y
+    for labels in tagger.predict(X, constraints={"once": ["STR"]}):
+        assert sum(z == "STR" != a for a, z in zip(["", *labels], labels)) <= 1
+
+
+# -- learners ---------------------------------------------------------------------------------------------
+
+
+def noisy(scheme: str, n: int = 120, seed: int = 0) -> tuple[list[list[str]], list[list[str]]]:
+    """Chunks whose words say little: a plain model makes ill-formed sequences of them."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for _ in range(n):
+        at, spans = 0, []
+        length = int(rng.integers(3, 9))
+        while at < length:
+            size = int(rng.integers(1, 4))
+            if rng.random() < 0.6 and at + size <= length:
+                spans.append((str(rng.choice(["PER", "LOC"])), at, at + size))
+            at += size
+        y.append(schemes.from_spans(spans, length, scheme))
+        X.append([f"{label}{rng.integers(0, 3)}" if rng.random() < 0.7 else "x" for label in y[-1]])
+    return X, y
+
+
+LEARNERS = [
+    lambda **p: tw.CRF(features="S1", max_iter=30, **p),
+    lambda **p: tw.CRF(features="S1", max_iter=20, loss="pointwise_log", **p),
+    lambda **p: tw.Perceptron(features="S1", epochs=3, **p),
+    lambda **p: tw.MIRA(features="S1", epochs=3, **p),
+    lambda **p: tw.MIRA(features="S1", epochs=3, history=(2, 3), **p),
+    lambda **p: tw.AROW(features="S1", epochs=3, **p),
+]
+
+
+@pytest.mark.parametrize("make", LEARNERS)
+@pytest.mark.parametrize("scheme", ["IOB2", "IOBES"])
+def test_no_output_is_ill_formed(make: Any, scheme: str, tmp_path: Path) -> None:
+    train, test = noisy(scheme), noisy(scheme, seed=1)
+
+    def ill(labels: list[str]) -> bool:
+        return not all(schemes.valid(a, b, scheme) for a, b in zip([None, *labels], [*labels, None]))
+
+    rng = np.random.default_rng(2)
+    mixed = [rng.permutation(words).tolist() for words in test[0]]  # words in an order that no chunk has
+    plain = make().fit(*train)
+    assert any(map(ill, plain.predict(mixed)))
+    assert not any(map(ill, plain.predict(mixed, constraints="auto")))
+    bound = make(constraints="auto").fit(*train)
+    found = bound.predict(mixed)
+    assert not any(map(ill, found))
+    assert any(map(ill, bound.predict(mixed, constraints=False)))
+    assert bound.evaluate(test[0], test[1]).f1 >= plain.evaluate(test[0], test[1]).f1 - 0.05
+    bound.save(tmp_path / "m.tagwise")
+    assert tw.load(tmp_path / "m.tagwise").predict(mixed) == found
+    if isinstance(bound, tw.CRF):
+        p = bound.predict_marginals(test[0])[0]
+        assert p[0][[bound.classes_.index(y) for y in bound.classes_ if y[0] in "IE"]].max() == 0.0
+        np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-5)
+
+
+def test_ill_formed_gold_is_refused_or_read_as_its_chunks() -> None:
+    X, y = noisy("IOB2")
+    y[3] = ["I-PER", *y[3][1:]]
+    with pytest.raises(tw.TrainingError, match=r"sentence 3.*IOB2"):
+        tw.Perceptron(features="S1", constraints="bio").fit(X, y)
+    right = [*y[:3], schemes.convert(y[3], None, "IOB2"), *y[4:]]
+    wrong = tw.Perceptron(features="S1", constraints="auto").fit(X, y)
+    np.testing.assert_array_equal(
+        wrong.model_.scorer.weights,
+        tw.Perceptron(features="S1", constraints="auto").fit(X, right).model_.scorer.weights,
+    )
+
+
+def test_gold_outside_the_constraints_is_named() -> None:
+    with pytest.raises(tw.TrainingError, match="sentence 1"):
+        tw.CRF(features="S1", constraints="bio").fit([["a"], ["b"]], [["B-X"], ["I-X"]])
+
+
+# -- tag dictionary ---------------------------------------------------------------------------------------
+
+
+def test_dictionary_by_counting() -> None:
+    words = [["a", "a", "a", "b", "b"], ["a", "c"]]
+    gold = np.array([0, 0, 1, 1, 1, 0, 2], dtype=np.uint16)
+    found = Dictionary.build(words, gold, 3, 2)
+    assert {w: np.flatnonzero(found.sets[row]).tolist() for w, row in found.of.items()} == {
+        "a": [0, 1],
+        "b": [1],
+    }
+    strict = Dictionary.build(words, gold, 3, 2, share=0.5)
+    assert np.flatnonzero(strict.sets[strict.of["a"]]).tolist() == [0]
+    sets, of = found.support([["c", "b"], ["a"]])
+    assert sets[of].tolist() == [[True, True, True], [False, True, False], [True, True, False]]
+    again = Dictionary.from_arrays(found.arrays(), 3)
+    assert again.of == found.of
+    np.testing.assert_array_equal(again.sets, found.sets)
+
+
+@pytest.mark.parametrize("make", LEARNERS)
+def test_words_keep_to_their_dictionary(make: Any, tmp_path: Path) -> None:
+    (X, y), (test, _) = noisy("IOB2"), noisy("IOB2", seed=1)
+    for share in (0.0, 0.3):
+        tagger = make(dictionary=3, dictionary_share=share, constraints="auto").fit(X, y)
+        dictionary = tagger.model_.dictionary
+        assert dictionary is not None
+        data = tagger.model_.encode(test)
+        rules = tagger.model_.rules
+        support = with_dictionary(
+            dictionary.support(test), boundary_support(rules, data.offsets), rules, data.offsets
+        )
+        index = {label: i for i, label in enumerate(tagger.classes_)}
+        ids = [index[label] for labels in tagger.predict(test) for label in labels]
+        assert support[0][support[1], ids].all()
+        tagger.save(tmp_path / "m.tagwise")
+        assert tw.load(tmp_path / "m.tagwise").predict(test) == tagger.predict(test)
+
+
+def test_what_a_caller_allows_goes_before_the_dictionary() -> None:
+    tagger = tw.CRF(features="S1", dictionary=1, max_iter=5).fit([["a", "b"]] * 3, [["A", "B"]] * 3)
+    assert tagger.predict([["a", "b"]], allowed=[["B", None]]) == [["B", "B"]]
+    assert tagger.predict([["b", "a", "new"]])[0][:2] == ["B", "A"]

@@ -1,0 +1,308 @@
+"""History, documents and beams against the slow twins, and against enumeration where the search is exact."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tagwise import _core
+
+from .reference import chain, history, model
+from .strategies import Problem, problems, wholes
+from .test_engine import Corpus, constraints, random_corpus
+from .test_kbest import lists
+from .test_online import corpus, native
+
+Paths = list[list[tuple[float, tuple[int, ...]]]]
+
+
+class Case:
+    """A random corpus with words, documents and whole weights: sums are exact and ties are many."""
+
+    def __init__(
+        self,
+        seed: int,
+        labels: int,
+        m: int,
+        p: int,
+        document: bool = False,
+        tuples: bool = False,
+        n: int = 12,
+        longest: int = 6,
+    ) -> None:
+        rng = np.random.default_rng(seed)
+        self.m, self.L = m, labels
+        self.c: Corpus = random_corpus(seed, labels, n=n, longest=longest)
+        self.w = rng.integers(-2, 3, len(self.c.layout)).astype(np.float32)
+        self.scorer = _core.Scorer(self.c.layout, self.w)
+        self.terms = _core.Terms(labels, m, p, document=document, tuples=tuples)
+        self.far = rng.integers(-2, 3, len(self.terms)).astype(np.float32)
+        self.offsets = self.c.data.offsets.astype(int)
+        self.word = rng.integers(0, 4, self.offsets[-1]).astype(np.uint32)
+        self.starts = np.unique(np.concatenate([[0], rng.integers(1, n, 3)])).astype(np.uint32)
+        tables = self.far.astype(float).reshape(-1, labels)
+        self.tables = {q: tables[(q - 2) * labels : (q - 1) * labels] for q in range(2, p + 1)}
+        at = (p - 1) * labels
+        self.repeated = tables[at : at + labels] if document else None
+        at += labels * document
+        self.tuples = {}
+        for order in range(2, m + 1 if tuples else 0):
+            self.tuples[order] = tables[at : at + labels**order].reshape([labels] * (order + 1))
+            at += labels**order
+
+    def native(self, k: int = 1, **more: Any) -> Paths:
+        scorer = _core.HistoryScorer(self.terms, self.far)
+        words = (self.word, self.starts) if self.repeated is not None else None
+
+        class Bound:
+            """`lists` calls a scorer's kbest."""
+
+            @staticmethod
+            def kbest(data: _core.Dataset, k: int, **options: Any) -> Any:
+                return scorer.kbest(self.scorer, data, k, words=words, **options)
+
+        return lists(Bound, self.c.data, k, **more)  # type: ignore[arg-type]
+
+    def locals(self, answers: Paths) -> list[history.Local]:
+        """The twin's score of each sentence, given what the sentences before it were labelled."""
+        out = []
+        for i, (s, (a, b)) in enumerate(zip(self.c.scores(self.w.astype(float)), pairwise(self.offsets))):
+            begin = max(d for d in self.starts if d <= i)
+            earlier = [
+                (int(self.word[self.offsets[j] + t]), y)
+                for j in range(begin, i)
+                for t, y in enumerate(answers[j][0][1])
+            ]
+            words = self.word[a:b].tolist()
+            out.append(history.local_score(s, self.tables, self.repeated, words, earlier, self.tuples))
+        return out
+
+    @property
+    def lengths(self) -> list[int]:
+        return np.diff(self.offsets).tolist()
+
+
+@pytest.mark.parametrize("labels", [1, 2, 3, 17])
+@pytest.mark.parametrize("k", [1, 4])
+def test_no_history_is_the_present_decoder(labels: int, k: int) -> None:
+    case = Case(labels, labels, 1, 1, n=30)
+    assert case.native(k) == lists(case.scorer, case.c.data, k)
+
+
+@pytest.mark.parametrize(("m", "p"), [(1, 2), (1, 3), (1, 5), (2, 2), (2, 4), (3, 3), (3, 5), (2, 1), (3, 1)])
+@pytest.mark.parametrize("document", [False, True])
+@pytest.mark.parametrize("k", [1, 3])
+def test_search_is_the_twin(m: int, p: int, document: bool, k: int) -> None:
+    """Paths, scores and ties, with documents whose earlier sentences are as they were decoded."""
+    for labels in (2, 3):
+        case = Case(100 * m + 10 * p + labels, labels, m, p, document)
+        found = case.native(k)
+        for local, T, ranked in zip(case.locals(found), case.lengths, found):
+            assert ranked == history.decode(local, T, labels, m, k)
+
+
+@pytest.mark.parametrize("m", [2, 3])
+@pytest.mark.parametrize("tuples", [False, True])
+def test_cells_as_long_as_the_history_are_exact(m: int, tuples: bool) -> None:
+    """m = p: higher-order Viterbi, by looking at all paths."""
+    for seed in range(4):
+        case = Case(seed, 3, m, m, tuples=tuples, longest=6)
+        found = case.native()
+        for local, T, ranked in zip(case.locals(found), case.lengths, found):
+            assert ranked[0][0] == history.enumerate_best(local, T, 3)
+            assert ranked[0][0] == history.total(local, ranked[0][1])
+
+
+def test_many_labels() -> None:
+    """More than one lane of labels."""
+    case = Case(3, 18, 2, 3, document=True, longest=4, n=6)
+    found = case.native(2)
+    for local, T, ranked in zip(case.locals(found), case.lengths, found):
+        assert ranked == history.decode(local, T, 18, 2, 2)
+
+
+def test_endless_history_shares_its_last_table() -> None:
+    case = Case(5, 3, 1, 3, longest=8)
+    terms = _core.Terms(3, 1, 3, endless=True)
+    counts, scores, labels = _core.HistoryScorer(terms, case.far).kbest(case.scorer, case.c.data)
+    assert counts.tolist() == [1] * len(case.lengths)
+    for s, T, score, (a, b) in zip(
+        case.c.scores(case.w.astype(float)), case.lengths, scores, pairwise(case.offsets)
+    ):
+        far = {q: case.tables[min(q, 3)] for q in range(2, T)}
+        local = history.local_score(s, far)
+        assert (score, tuple(labels[a:b].tolist())) == history.decode(local, T, 3, 1)[0]
+
+
+@pytest.mark.parametrize("width", [1, 2, 7, 1000])
+def test_beam_is_the_twin(width: int) -> None:
+    for document in (False, True):
+        case = Case(width, 3, 1, 3, document, longest=5)
+        k = min(width, 3)
+        found = case.native(k, beam=width)
+        for local, T, ranked in zip(case.locals(found), case.lengths, found):
+            assert ranked == history.beam(local, T, 3, width)[:k]
+            if width >= 3**T:
+                assert ranked[0][0] == history.enumerate_best(local, T, 3)
+
+
+def test_constraints_hold() -> None:
+    case = Case(11, 4, 2, 3, document=True)
+    sets, of, forbidden = constraints(case.c, 2)
+    case.scorer = _core.Scorer(case.c.layout, case.w, np.flatnonzero(forbidden.ravel()).astype(np.uint32))
+    for ranked, (a, _) in zip(case.native(3, allowed=(sets, of)), pairwise(case.offsets)):
+        for _, path in ranked:
+            assert all(sets[of[a + t], y] for t, y in enumerate(path))
+            assert not any(forbidden[y, z] for y, z in pairwise(path))
+
+
+def test_threads_do_not_matter() -> None:
+    case = Case(7, 5, 1, 4, document=True, n=200, longest=15)
+    assert case.native(3, n_jobs=1) == case.native(3, n_jobs=3)
+
+
+def test_a_document_goes_on() -> None:
+    """A document in two calls, the labels of the first handed over, is the document in one call."""
+    case = Case(9, 3, 1, 2, document=True)
+    case.starts = np.array([0], dtype=np.uint32)
+    whole = case.native()
+    scorer = _core.HistoryScorer(case.terms, case.far)
+    cut = len(case.lengths) // 2
+    counts = np.zeros((4, 3), dtype=np.float32)
+    for i in range(cut):
+        for t, y in enumerate(whole[i][0][1]):
+            counts[case.word[case.offsets[i] + t], y] += 1
+    order = np.array([2, 0, 3, 1], dtype=np.uint32)
+    rest = random_corpus(9, 3, n=12, longest=6)
+    ptr, ids, values = rest.data.node()
+    begin = case.offsets[cut]
+    vocabulary = _core.Vocabulary()
+    texts = [[f"{i}" for i in range(rest.layout.n_attributes)]]
+    _core.encode_attributes(vocabulary, [texts])
+    vocabulary.lock()
+    sentences = [
+        [
+            {str(ids[j]): float(values[j]) if len(values) else 1.0 for j in range(ptr[t], ptr[t + 1])}
+            for t in range(a, b)
+        ]
+        for a, b in pairwise(case.offsets[cut:])
+    ]
+    data = _core.encode_attributes(vocabulary, sentences)
+    words = (case.word[begin:], np.array([0], dtype=np.uint32))
+    _, scores, labels = scorer.kbest(case.scorer, data, 1, words=words, before=(order, counts[order]))
+    assert labels.tolist() == [y for ranked in whole[cut:] for y in ranked[0][1]]
+    assert scores.tolist() == [ranked[0][0] for ranked in whole[cut:]]
+
+
+# -- learning ---------------------------------------------------------------------------------------------
+
+
+def learned(
+    p: Problem, m: int, far: int, document: bool, k: int, epochs: int = 3
+) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+    """Last and averaged weights, by the core and by the twin."""
+    n, L = native(p), p.shape.labels
+    words = [[str(int(x[t].sum()) % 3) for t in range(len(x))] for x in p.X]
+    documents = [list(range(i, min(i + 2, len(p.X)))) for i in range(0, len(p.X), 2)]
+    flat = np.array([int(w) for sentence in words for w in sentence], dtype=np.uint32)
+    starts = np.array([d[0] for d in documents], dtype=np.uint32)
+    learner = _core.HistoryOnline(
+        n.data,
+        n.layout,
+        _core.Terms(L, m, far, document=document),
+        "mira" if k else "perceptron",
+        words=(flat, starts) if document else None,
+        shuffle=False,
+        k=max(k, 1),
+    )
+    for _ in range(epochs):
+        learner.epoch()
+    mask = model.observed(list(zip(p.X, p.y)), p.shape)
+    terms = history.Terms(L, far, document)
+    slow = history.train(p.X, p.y, words, documents, p.shape, terms, m, epochs, mask, k)
+    at = np.concatenate([n.at, p.shape.size + np.arange(terms.size)]).astype(int)
+    return (learner.weights(averaged=False), learner.weights()), tuple(v[at] for v in slow)
+
+
+@settings(max_examples=40)
+@given(
+    problems(values=wholes(), max_sentences=4, max_tokens=5),
+    st.integers(1, 3),
+    st.integers(1, 4),
+    st.booleans(),
+)
+def test_perceptron_is_the_twin(p: Problem, m: int, far: int, document: bool) -> None:
+    (last, mean), (slow_last, slow_mean) = learned(p, m, far, document, 0)
+    np.testing.assert_array_equal(last, slow_last)
+    np.testing.assert_allclose(mean, slow_mean, atol=1e-9)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize(("m", "far", "document"), [(1, 1, True), (1, 3, False), (2, 2, True)])
+def test_mira_is_the_twin(k: int, m: int, far: int, document: bool) -> None:
+    """One step: later ones may break ties of real numbers differently."""
+    for seed in range(5):
+        p = corpus(seed, 3, n=1, attributes=6)
+        (last, _), (slow, _) = learned(p, m, far, document, k, epochs=1)
+        np.testing.assert_allclose(last, slow, atol=2e-5)
+
+
+@pytest.mark.parametrize("kind", ["perceptron", "mira"])
+def test_without_history_it_is_the_plain_learner(kind: str) -> None:
+    p = corpus(3, 5, n=40)
+    n = native(p)
+    plain = n.online(kind, k=3, seed=4)
+    ours = _core.HistoryOnline(n.data, n.layout, _core.Terms(5), kind, k=3, seed=4)
+    for _ in range(3):
+        first, second = plain.epoch(), ours.epoch()
+        assert {**first, "loss": 0} == {**second, "loss": 0}
+        assert first["loss"] == pytest.approx(second["loss"])
+    np.testing.assert_allclose(plain.weights(), ours.weights(), atol=1e-5)
+
+
+def test_it_learns_what_the_first_order_cannot() -> None:
+    """Labels that depend on the one before last alone: nothing else tells them apart."""
+    rng = np.random.default_rng(0)
+    y = []
+    for _ in range(60):
+        path = rng.integers(0, 2, 2).tolist()
+        for _ in range(8):
+            path.append(1 - path[-2])
+        y.append(tuple(path))
+    X = [np.zeros((10, 3)) for _ in y]
+    for x, path in zip(X, y):
+        x[:, 0] = 1
+        x[[0, 1], [1 + path[0], 1 + path[1]]] = 1
+    n = native(Problem(model.Shape(3, 2), X, y))
+    errors = {}
+    for far in (1, 2):
+        learner = _core.HistoryOnline(n.data, n.layout, _core.Terms(2, 2, far), "perceptron")
+        errors[far] = [learner.epoch()["wrong_tokens"] for _ in range(10)][-1]
+    assert errors[2] == 0 < errors[1]
+
+
+def test_refusals() -> None:
+    with pytest.raises(ValueError, match="m=4"):
+        _core.Terms(3, 4, 1)
+    with pytest.raises(ValueError, match="too many cells"):
+        _core.Terms(3000, 3, 1)
+    case = Case(1, 3, 1, 2, document=True)
+    with pytest.raises(ValueError, match="document features"):
+        _core.HistoryScorer(case.terms, case.far).kbest(case.scorer, case.c.data, 1)
+    case.starts = np.array([0, 99], dtype=np.uint32)
+    with pytest.raises(ValueError, match="begins outside"):
+        case.native()
+    with pytest.raises(ValueError, match="weights"):
+        _core.HistoryScorer(case.terms, case.far[1:])
+
+
+def test_chain_twin_still_holds() -> None:
+    """The twin of history without any is the chain's own."""
+    case = Case(2, 3, 1, 1)
+    for s, local, T in zip(case.c.scores(case.w.astype(float)), case.locals(case.native()), case.lengths):
+        assert history.decode(local, T, 3, 1, 5) == chain.kbest(s, 5)

@@ -1,0 +1,111 @@
+"""History and documents as a user meets them: parameters, models, files, streams."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise.history import Memory, parse
+
+NAMES = ["Rosa", "Ines", "Lund", "Oslo"]
+
+
+def documents(n: int = 40, seed: int = 0) -> tw.Corpus:
+    """Documents that name someone once with a title; later mentions have nothing beside them to go by.
+
+    Whether a name is a person or a place is drawn anew for each document.
+    """
+    rng = np.random.default_rng(seed)
+    sentences = []
+    for d in range(n):
+        kinds = {name: rng.choice(["PER", "LOC"]) for name in NAMES}
+        for i, name in enumerate(rng.permutation(NAMES)):
+            cue = "Dr" if kinds[name] == "PER" else "in"
+            fields = {"word": [cue, name], "label": ["O", kinds[name]]}
+            sentences.append(tw.Sentence(fields, "label", doc=str(d) if i == 0 else None))
+        for name in rng.permutation(NAMES):
+            sentences.append(tw.Sentence({"word": [name], "label": [kinds[name]]}, "label"))
+    return tw.Corpus(sentences)
+
+
+@pytest.mark.parametrize("learner", [tw.Perceptron, tw.MIRA])
+def test_documents_tell_what_the_word_cannot(learner: type[tw.Tagger]) -> None:
+    train, test = documents(), documents(seed=1)
+    template = "word[0]\nword[-1]"
+    plain = learner(features=template, epochs=10).fit(train)
+    document = learner(features=template, epochs=10, document=True).fit(train)
+    assert plain.score(test) < 0.9
+    assert document.score(test) == 1.0
+
+
+def test_batches_of_a_stream_go_on_with_their_document() -> None:
+    train, test = documents(), documents(seed=1)
+    tagger = tw.MIRA(features="word[0]\nword[-1]", epochs=10, document=True).fit(train)
+    whole = tagger.predict(test)
+    memory, found = Memory(), []
+    for begin in range(0, len(test), 3):
+        found += tagger.predict(test[begin : begin + 3], memory=memory)
+    assert found == whole
+    memory, lists = Memory(), []
+    for begin in range(0, len(test), 5):
+        lists += tagger.predict_kbest(test[begin : begin + 5], 2, memory=memory)
+    assert [ranked[0][0] for ranked in lists] == whole
+    cold = [tagger.predict(test[i : i + 1])[0] for i in range(len(test))]
+    assert cold != whole
+
+
+def test_a_model_carries_its_history(tmp_path: Path) -> None:
+    train = documents(10)
+    tagger = tw.MIRA(features="S1", epochs=3, history=(2, 3), document=True).fit(train)
+    path = tmp_path / "m.tagwise"
+    tagger.save(path)
+    again = tw.load(path)
+    assert again.get_params()["history"] == [2, 3]
+    assert again.predict(train) == tagger.predict(train) == pickle.loads(pickle.dumps(tagger)).predict(train)
+    assert again.n_features_ == tagger.n_features_ > tw.MIRA(features="S1", epochs=1).fit(train).n_features_
+    other = tmp_path / "n.tagwise"
+    tw.MIRA(features="S1", epochs=3, history="m=2,p=3", document=True, n_jobs=2).fit(train).save(other)
+    assert other.read_bytes() == path.read_bytes()
+
+
+def test_dev_scores_follow_the_search() -> None:
+    train, dev = documents(), documents(seed=1)
+    tagger = tw.MIRA(features="word[0]\nword[-1]", epochs=5, document=True).fit(train, dev=dev)
+    assert max(e["dev_score"] for e in tagger.history_) == pytest.approx(tagger.score(dev))
+
+
+def test_first_order_history_is_no_history() -> None:
+    train = documents(10)
+    plain = tw.MIRA(features="S2", epochs=4).fit(train)
+    ours = tw.MIRA(features="S2", epochs=4, history=(1, 1)).fit(train)
+    np.testing.assert_allclose(plain.model_.scorer.weights, ours.model_.scorer.weights, atol=1e-5)
+    assert plain.predict(train) == ours.predict(train)
+
+
+def test_a_wide_beam_finds_the_best_path() -> None:
+    train = documents(10)
+    tagger = tw.MIRA(features="S1", epochs=3).fit(train)
+    assert tagger.predict(train, decoder="beam", beam=50) == tagger.predict(train)
+    assert tagger.predict(train, decoder="beam", beam=1) != []
+
+
+def test_what_history_may_be() -> None:
+    assert parse((1, math.inf)) == parse("1,inf") == parse("m=1, p=inf") == (1, "inf")
+    assert parse(2) == (2, 2)
+    for wrong in ((4, 1), (1, 0), "x", (1,), (1, 2, 3), "m=1,p=none"):
+        with pytest.raises(tw.ParameterError, match="history"):
+            tw.MIRA(history=wrong).fit([["a"]], [["X"]])
+    with pytest.raises(tw.ParameterError, match="marks its documents"):
+        tw.MIRA(document=True).fit([["a"]], [["X"]])
+    with pytest.raises(ValueError, match="no shards"):
+        tw.MIRA(history=(1, 2), shards=2).fit([["a"]], [["X"]])
+    tagger = tw.MIRA(history=(1, 2), features="S1").fit([["a", "b"]], [["X", "Y"]])
+    with pytest.raises(tw.ParameterError, match="no probabilities"):
+        tagger.predict_marginals([["a"]])
+    with pytest.raises(tw.ParameterError, match="decoder"):
+        tagger.predict([["a"]], beam=3)
