@@ -24,6 +24,7 @@ pub mod predict;
 mod py;
 pub mod shared;
 pub mod simd;
+pub mod svm;
 pub mod template;
 pub mod text;
 pub mod tokens;

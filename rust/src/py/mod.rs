@@ -10,6 +10,7 @@ pub mod file;
 pub mod kbest;
 pub mod lattice;
 pub mod online;
+pub mod svm;
 pub mod vector;
 
 impl From<Error> for PyErr {
@@ -44,5 +45,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     lattice::register(m)?;
     vector::register(m)?;
     online::register(m)?;
+    svm::register(m)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))
 }
