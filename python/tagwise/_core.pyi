@@ -19,6 +19,7 @@ __all__ = [
     "Objective",
     "Online",
     "Scorer",
+    "Svm",
     "Template",
     "Vocabulary",
     "__version__",
@@ -348,6 +349,37 @@ class Online:
         """What training can be resumed from."""
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state: one of `state`, or weights alone."""
+
+@final
+class Svm:
+    """A Hidden Markov SVM with explicit weights, and its training set."""
+
+    def __new__(
+        cls,
+        dataset: Dataset,
+        layout: Layout,
+        *,
+        c: float = 1.0,
+        slack: str = "instance",
+        rescale: bool = False,
+        tolerance: float = 1e-2,
+        most: int = 50,
+        shuffle: bool = True,
+        seed: int = 0,
+        n_jobs: int = 0,
+        sample_weight: NDArray[np.float64] | None = None,
+        forbidden: NDArray[np.uint32] | None = None,
+        allowed: _Support | None = None,
+    ) -> Svm: ...
+    def epoch(self) -> dict[str, Any]:
+        """One epoch: decoding, working sets, duality gap. Where training stands after it."""
+    def weights(self) -> NDArray[np.float64]:
+        """The weights: one a feature."""
+    def alphas(self) -> list[tuple[int, NDArray[np.uint16], float]]:
+        """Wrong paths with alpha > 0 as (sentence, labels, alpha)."""
+    @property
+    def epochs(self) -> int:
+        """Epochs so far."""
 
 def small_program(
     gram: NDArray[np.float64], b: NDArray[np.float64], limit: float | None = None

@@ -104,7 +104,7 @@ pub fn standing<'py>(py: Python<'py>, state: &crate::svm::State) -> PyResult<Bou
     out.set_item("dual", state.dual)?;
     out.set_item("norm", state.norm)?;
     out.set_item("slack", state.slack)?;
-    out.set_item("wrong", state.wrong)?;
+    out.set_item("violated", state.violated)?;
     out.set_item("paths", state.paths)?;
     out.set_item("active", state.active)?;
     out.set_item("decoded", state.decoded)?;

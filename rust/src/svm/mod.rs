@@ -71,7 +71,7 @@ pub struct State {
     pub dual: f64,
     pub norm: f64,       // ||w||^2
     pub slack: f64,      // sum of xi_i, unweighted: bounds the number of wrong sentences
-    pub wrong: usize,    // sentences whose best path is not gold
+    pub violated: usize, // sentences with xi > 0
     pub paths: usize,    // in all working sets, with alpha > 0
     pub active: usize,   // sentences with a path of alpha > 0
     pub decoded: usize,  // sentences the decoding pass visited
@@ -81,7 +81,6 @@ pub struct State {
 /// Wrong paths of a sentence under some weights.
 #[derive(Default)]
 struct Look {
-    wrong: bool, // the best path is not gold
     truncated: bool,
     paths: Vec<u16>, // [k, T]
     lack: Vec<f64>,  // [k] b - 1/2 w.d
@@ -290,7 +289,7 @@ impl<S: Space> Solver<S> {
         }
     }
 
-    /// Primal and dual at the weights of the alphas; violating paths join the working sets.
+    /// Primal and dual at the weights of the alphas.
     fn measure(&mut self) -> Result<State> {
         let mut state = State::default();
         let mut linear = 0.0;
@@ -335,7 +334,7 @@ impl<S: Space> Solver<S> {
                 let xi: f64 = if options.shared { violated.copied().fold(0.0, f64::max) } else { violated.sum() };
                 slack += self.c(i) * xi;
                 state.slack += xi;
-                state.wrong += usize::from(found.wrong);
+                state.violated += usize::from(xi > 0.0);
                 state.truncated |= found.truncated;
                 self.quiet[i] =
                     if xi > 0.0 || !self.sets[i].alpha.is_empty() { 0 } else { self.quiet[i].saturating_add(1) };
@@ -393,10 +392,10 @@ fn look<S: Space>(space: &S, options: &Options, work: &mut Work, i: u32, k: usiz
             "sentence {i}: its score is not finite at the current weights; scale real-valued attributes down"
         )));
     }
-    found.wrong = path != gold;
+    let wrong = path != gold;
     found.truncated = false;
-    if options.shared && (found.wrong || options.rescale) {
-        if found.wrong {
+    if options.shared && (wrong || options.rescale) {
+        if wrong {
             found.paths.extend_from_slice(&path);
         }
     } else {
