@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tagwise import _core
 from tagwise.errors import CorpusError, ModelFileError, ParameterError
 from tagwise.features import Recipe
+from tagwise.kernels import ARRAYS, Kernel, KernelScorer
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -52,7 +53,7 @@ class Model:
     labels: tuple[str, ...]
     recipe: Recipe
     vocabulary: _core.Vocabulary
-    scorer: _core.Scorer
+    scorer: _core.Scorer | KernelScorer
     meta: dict[str, Any] = field(default_factory=dict)
 
     # --- prediction -------------------------------------------------------------------------------------
@@ -203,8 +204,12 @@ class Model:
             "n_attributes": self.scorer.layout.n_attributes,
             "meta": self.meta,
         }
+        scorer, extra = self.scorer, {}
+        if isinstance(scorer, KernelScorer):
+            header["kernel"] = scorer.kernel.to_json()
+            scorer, extra = scorer.base, scorer.arrays()
         text = json.dumps(header, ensure_ascii=False, sort_keys=True)
-        _core.write_model(os.fspath(path), text, self.vocabulary, self.scorer, {})
+        _core.write_model(os.fspath(path), text, self.vocabulary, scorer, extra)
 
     @staticmethod
     def load(path: Path) -> Model:
@@ -223,7 +228,10 @@ class Model:
             raise ModelFileError(
                 f"{os.fspath(path)}: the header lacks {error}; the file was written by another program or version"
             ) from error
-        scorer = file.scorer(n_attributes, len(labels))
+        scorer: _core.Scorer | KernelScorer = file.scorer(n_attributes, len(labels))
+        if "kernel" in header:
+            arrays = {name: file.array(name) for name in ARRAYS}
+            scorer = KernelScorer.of_arrays(scorer, Kernel.from_json(header["kernel"]), arrays)
         return Model(labels, recipe, file.vocabulary(), scorer, meta)
 
     def with_meta(self, **entries: Any) -> Model:
@@ -241,6 +249,8 @@ class Model:
             self.scorer.weights,
             self.meta,
         )
+        if isinstance(self.scorer, KernelScorer):
+            return (_rebuild, (*state, self.scorer.kernel, self.scorer.arrays()))
         return (_rebuild, state)
 
 
@@ -252,9 +262,14 @@ def _rebuild(
     arrays: dict[str, Any],
     weights: NDArray[np.float32],
     meta: dict[str, Any],
+    kernel: Kernel | None = None,
+    support: dict[str, Any] | None = None,
 ) -> Model:
     layout = _core.Layout.from_arrays(n_attributes, len(labels), arrays)
-    return Model(labels, recipe, vocabulary, _core.Scorer(layout, weights), meta)
+    scorer: _core.Scorer | KernelScorer = _core.Scorer(layout, weights)
+    if kernel is not None and support is not None:
+        scorer = KernelScorer.of_arrays(scorer, kernel, support)
+    return Model(labels, recipe, vocabulary, scorer, meta)
 
 
 def _counts(ptr: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ pub mod extract;
 pub mod fold;
 pub mod general;
 pub mod kbest;
+pub mod kernel;
 pub mod lattice;
 pub mod lists;
 pub mod loss;

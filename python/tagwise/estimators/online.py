@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from tagwise import _core
+from tagwise.errors import ParameterError
 from tagwise.estimators.base import COMMON, FEATURES, Tagger, Task
+from tagwise.estimators.kernel import KERNEL, Kernelised
 from tagwise.learners import online
 from tagwise.learners.loop import Result
 from tagwise.params import Anything, Choice, Flag, Number, Param
@@ -73,8 +75,11 @@ class OnlineTagger(Tagger):
         return {"cost": cost, "cost_numbers": numbers, "entities": online.entity_table(labels)}
 
 
-class Perceptron(OnlineTagger):
-    """Structured perceptron (Collins 2002): w += S(gold) - S(best path) where they differ; averaged by default."""
+class Perceptron(Kernelised, OnlineTagger):
+    """Structured perceptron (Collins 2002): w += S(gold) - S(best path) where they differ; averaged by default.
+
+    With a kernel, in its dual form: node scores come from training tokens, transitions keep their weights.
+    """
 
     name = "perceptron"
     PARAMS = (
@@ -82,12 +87,48 @@ class Perceptron(OnlineTagger):
         Param(
             "mode", "online", Choice(("online", "batch")), "batch applies the updates of an epoch at its end"
         ),
+        *KERNEL,
+        Param(
+            "budget",
+            None,
+            Number(1, integer=True, optional=True),
+            "with a kernel: most support tokens; None for any number",
+        ),
         *EPOCHS,
         *COMMON,
     )
+    explicit = (None, "none")
 
     def _online(self, task: Task) -> dict[str, Any]:
         return {"kind": "perceptron", "batch": task.params["mode"] == "batch"}
+
+    def _train(self, task: Task) -> Result:
+        kernel, params = self._kernel(task.params, task.data), task.params
+        if kernel is None:
+            return super()._train(task)
+        if params["mode"] == "batch" or params["shards"] > 1:
+            raise ParameterError("a kernel perceptron learns sentence by sentence: leave mode and shards out")
+        self._refuse_start(task)
+        learner = _core.KernelPerceptron(
+            task.data,
+            task.layout,
+            kernel.spec(task.layout.n_attributes),
+            average=params["average"],
+            budget=params["budget"],
+            shuffle=params["shuffle"],
+            seed=params["seed"],
+            sample_weight=None if task.sample_weight is None else task.sample_weight.astype(np.float32),
+            form=params["form"],
+            cache_bytes=params["cache_mb"] << 20,
+        )
+        return online.train(
+            learner,
+            params["epochs"],
+            params["patience"],
+            averaged=params["average"],
+            dev_score=task.dev_score,
+            callbacks=task.callbacks,
+        )
 
 
 class MIRA(OnlineTagger):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tagwise import _core
-from tagwise.errors import ParameterError
 from tagwise.estimators.base import COMMON, FEATURES, Tagger, Task
+from tagwise.estimators.kernel import KERNEL, Kernelised
 from tagwise.learners import svm
 from tagwise.learners.loop import Result
 from tagwise.params import Choice, Flag, Number, Param
 
 
-class HMSVM(Tagger):
+class HMSVM(Kernelised, Tagger):
     """Hidden Markov SVM (Altun, Tsochantaridis and Hofmann 2003).
 
     min 1/2 ||w||^2 + C sum_i xi_i   s.t.   1/2 [H(y_i) - H(y)] >= 1 - xi_i   for all y != y_i
@@ -34,6 +36,8 @@ class HMSVM(Tagger):
             Choice(("margin",), optional=True),
             "margin: ask for a margin as large as the number of wrong labels",
         ),
+        Param("kernel", "linear", *(KERNEL[0].domain, KERNEL[0].help)),
+        *KERNEL[1:],
         Param("tol", 1e-2, Number(0.0), "stop when (primal - dual) / primal is less"),
         Param("max_epochs", 100, Number(1, integer=True), "most epochs"),
         Param(
@@ -53,23 +57,34 @@ class HMSVM(Tagger):
         Param("all_pairs", True, Flag(), "also create features that never occur with the gold labels"),
     )
 
+    explicit = ("linear",)
+
     def _train(self, task: Task) -> Result:
-        params = task.params
-        if task.start.any():
-            raise ParameterError("HMSVM cannot start from given weights: they have no alphas; leave warm_start out")
-        solver = _core.Svm(
-            task.data,
-            task.layout,
-            c=params["C"],
-            slack=params["slack"],
-            rescale=params["rescale"] == "margin",
-            tolerance=params["tol"],
-            most=params["max_paths"],
-            shuffle=params["shuffle"],
-            seed=params["seed"],
-            n_jobs=task.n_jobs,
-            sample_weight=task.sample_weight,
-        )
+        params, kernel = task.params, self._kernel(task.params, task.data)
+        self._refuse_start(task)
+        common: dict[str, Any] = {
+            "c": params["C"],
+            "slack": params["slack"],
+            "rescale": params["rescale"] == "margin",
+            "tolerance": params["tol"],
+            "most": params["max_paths"],
+            "shuffle": params["shuffle"],
+            "seed": params["seed"],
+            "n_jobs": task.n_jobs,
+            "sample_weight": task.sample_weight,
+        }
+        solver: svm.Solver
+        if kernel is None:
+            solver = _core.Svm(task.data, task.layout, **common)
+        else:
+            solver = _core.KernelSvm(
+                task.data,
+                task.layout,
+                kernel.spec(task.layout.n_attributes),
+                form=params["form"],
+                cache_bytes=params["cache_mb"] << 20,
+                **common,
+            )
         return svm.train(
             solver,
             params["max_epochs"],

@@ -80,7 +80,7 @@ def named(function: Callable[[list[str], list[str]], float], labels: Sequence[st
     return lambda gold, guess: float(function([labels[y] for y in gold], [labels[y] for y in guess]))
 
 
-def epochs(online: _core.Online, averaged: bool) -> Iterator[Epoch]:
+def epochs(online: _core.Online | _core.KernelPerceptron, averaged: bool) -> Iterator[Epoch]:
     """The starting point, then one state an epoch."""
     yield Epoch(online.weights(False), 0.0, 0.0, 0)
     while True:
@@ -91,7 +91,7 @@ def epochs(online: _core.Online, averaged: bool) -> Iterator[Epoch]:
 
 
 def train(
-    online: _core.Online,
+    online: _core.Online | _core.KernelPerceptron,
     n_epochs: int,
     patience: int,
     *,

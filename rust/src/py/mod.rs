@@ -8,6 +8,7 @@ pub mod encode;
 pub mod engine;
 pub mod file;
 pub mod kbest;
+pub mod kernel;
 pub mod lattice;
 pub mod online;
 pub mod svm;
@@ -42,6 +43,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     engine::register(m)?;
     file::register(m)?;
     kbest::register(m)?;
+    kernel::register(m)?;
     lattice::register(m)?;
     vector::register(m)?;
     online::register(m)?;

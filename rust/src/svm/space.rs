@@ -16,6 +16,7 @@ pub struct Work {
     pub path: Vec<u16>,
     pub paths: Vec<u16>,
     pub scores: Vec<f32>,
+    pub row: Vec<f64>, // [L]
 }
 
 impl Work {
@@ -26,6 +27,7 @@ impl Work {
             path: Vec::new(),
             paths: Vec::new(),
             scores: Vec::new(),
+            row: Vec::new(),
         }
     }
 }
