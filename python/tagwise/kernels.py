@@ -36,14 +36,14 @@ class Block(NamedTuple):
     def toarray(self) -> NDArray[np.float64]:
         """The dense matrix; large where there are many attributes."""
         out = np.zeros(self.shape)
-        rows = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr.astype(np.int64)))
-        out[rows, self.indices] = self.data
+        out[self._rows(), self.indices] = self.data
         return out
 
     def dots(self, other: Block) -> NDArray[np.float64]:
         """<x, x'> of every row of this block with every row of the other: [rows, rows]."""
         used = np.unique(self.indices)
-        return self._columns(used) @ other._columns(used).T
+        found: NDArray[np.float64] = self._columns(used) @ other._columns(used).T
+        return found
 
     def squares(self) -> NDArray[np.float64]:
         """||x||^2 of every row."""
@@ -51,10 +51,15 @@ class Block(NamedTuple):
         ends: NDArray[np.float64] = np.diff(total[self.indptr.astype(np.int64)])
         return ends
 
+    def _rows(self) -> NDArray[np.int64]:
+        """The row of every entry."""
+        pointers = self.indptr.astype(np.int64)
+        return np.repeat(np.arange(self.shape[0]), pointers[1:] - pointers[:-1])
+
     def _columns(self, used: NDArray[np.uint32]) -> NDArray[np.float64]:
         """The dense matrix of these columns, ascending."""
         out = np.zeros((self.shape[0], len(used)))
-        rows = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr.astype(np.int64)))
+        rows = self._rows()
         at = np.minimum(np.searchsorted(used, self.indices), max(len(used) - 1, 0))
         known = used[at] == self.indices if len(used) else np.zeros(len(rows), dtype=np.bool_)
         out[rows[known], at[known]] = self.data[known]
@@ -99,7 +104,9 @@ class Kernel:
         if data.get("name") == "function":
             return Kernel("function", function=function_at(data["function"]))
         if data.get("name") not in NAMES:
-            raise ModelFileError(f"unknown kernel {data.get('name')!r}; the model is from a newer tagwise, or damaged")
+            raise ModelFileError(
+                f"unknown kernel {data.get('name')!r}; the model is from a newer tagwise, or damaged"
+            )
         return Kernel(**data)
 
 

@@ -204,12 +204,11 @@ class Model:
             "n_attributes": self.scorer.layout.n_attributes,
             "meta": self.meta,
         }
-        scorer, extra = self.scorer, {}
-        if isinstance(scorer, KernelScorer):
-            header["kernel"] = scorer.kernel.to_json()
-            scorer, extra = scorer.base, scorer.arrays()
+        base, extra = self.scorer, dict[str, Any]()
+        if isinstance(base, KernelScorer):
+            header["kernel"], extra, base = base.kernel.to_json(), base.arrays(), base.base
         text = json.dumps(header, ensure_ascii=False, sort_keys=True)
-        _core.write_model(os.fspath(path), text, self.vocabulary, scorer, extra)
+        _core.write_model(os.fspath(path), text, self.vocabulary, base, extra)
 
     @staticmethod
     def load(path: Path) -> Model:
@@ -228,10 +227,11 @@ class Model:
             raise ModelFileError(
                 f"{os.fspath(path)}: the header lacks {error}; the file was written by another program or version"
             ) from error
-        scorer: _core.Scorer | KernelScorer = file.scorer(n_attributes, len(labels))
+        base = file.scorer(n_attributes, len(labels))
+        scorer: _core.Scorer | KernelScorer = base
         if "kernel" in header:
             arrays = {name: file.array(name) for name in ARRAYS}
-            scorer = KernelScorer.of_arrays(scorer, Kernel.from_json(header["kernel"]), arrays)
+            scorer = KernelScorer.of_arrays(base, Kernel.from_json(header["kernel"]), arrays)
         return Model(labels, recipe, file.vocabulary(), scorer, meta)
 
     def with_meta(self, **entries: Any) -> Model:
@@ -266,10 +266,10 @@ def _rebuild(
     support: dict[str, Any] | None = None,
 ) -> Model:
     layout = _core.Layout.from_arrays(n_attributes, len(labels), arrays)
-    scorer: _core.Scorer | KernelScorer = _core.Scorer(layout, weights)
-    if kernel is not None and support is not None:
-        scorer = KernelScorer.of_arrays(scorer, kernel, support)
-    return Model(labels, recipe, vocabulary, scorer, meta)
+    base = _core.Scorer(layout, weights)
+    if kernel is None or support is None:
+        return Model(labels, recipe, vocabulary, base, meta)
+    return Model(labels, recipe, vocabulary, KernelScorer.of_arrays(base, kernel, support), meta)
 
 
 def _counts(ptr: NDArray[np.uint64]) -> NDArray[np.int64]:

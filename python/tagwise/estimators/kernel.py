@@ -55,7 +55,9 @@ class Kernelised(Tagger):
             gamma = 1.0
             if given == "rbf" and data is not None:
                 _, ids, values = data.node()
-                squares = float(len(ids)) if len(values) == 0 else float(np.sum(values.astype(np.float64) ** 2))
+                squares = (
+                    float(len(ids)) if len(values) == 0 else float(np.sum(values.astype(np.float64) ** 2))
+                )
                 gamma = max(data.n_tokens, 1) / max(squares, 1e-12)
         return kernel_of(given, params["degree"], params["coef"], gamma)
 
@@ -66,7 +68,9 @@ class Kernelised(Tagger):
         if self._kernel(params, None) is None:
             return layout
         if data.n_edge_attributes:
-            raise ParameterError("kernels are for attributes of tokens; leave edge attributes out of the features")
+            raise ParameterError(
+                "kernels are for attributes of tokens; leave edge attributes out of the features"
+            )
         arrays = layout.arrays()
         arrays["node_ptr"] = np.zeros(n_attributes + 1, dtype=np.uint64)
         arrays["node_label"] = np.zeros(0, dtype=np.uint16)
