@@ -34,13 +34,14 @@ from tagwise.errors import (
     TemplateError,
     TrainingError,
 )
-from tagwise.estimators import AROW, CRF, LEARNERS, MIRA, PassiveAggressive, Perceptron, Tagger, load
+from tagwise.estimators import AROW, CRF, HMSVM, LEARNERS, MIRA, PassiveAggressive, Perceptron, Tagger, load
 from tagwise.metrics import Calibration, Report, calibration, evaluate
 from tagwise.model import Model
 
 __all__ = [
     "AROW",
     "CRF",
+    "HMSVM",
     "LEARNERS",
     "MIRA",
     "Calibration",

@@ -16,6 +16,9 @@ __all__ = [
     "History",
     "HistoryOnline",
     "HistoryScorer",
+    "KernelPerceptron",
+    "KernelScorer",
+    "KernelSvm",
     "Layout",
     "ModelFile",
     "Objective",
@@ -24,6 +27,7 @@ __all__ = [
     "OrderObjective",
     "Scorer",
     "Stochastic",
+    "Svm",
     "Template",
     "Terms",
     "Vocabulary",
@@ -401,6 +405,134 @@ class Online:
         """What training can be resumed from."""
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state: one of `state`, or weights alone."""
+
+@final
+class Svm:
+    """A Hidden Markov SVM with explicit weights, and its training set."""
+
+    def __new__(
+        cls,
+        dataset: Dataset,
+        layout: Layout,
+        *,
+        c: float = 1.0,
+        slack: str = "instance",
+        rescale: bool = False,
+        tolerance: float = 1e-2,
+        most: int = 50,
+        shuffle: bool = True,
+        seed: int = 0,
+        n_jobs: int = 0,
+        sample_weight: NDArray[np.float64] | None = None,
+        forbidden: NDArray[np.uint32] | None = None,
+        allowed: _Support | None = None,
+    ) -> Svm: ...
+    def epoch(self) -> dict[str, Any]:
+        """One epoch: decoding, working sets, duality gap. Where training stands after it."""
+    def weights(self) -> NDArray[np.float64]:
+        """The weights: one a feature."""
+    def alphas(self) -> list[tuple[int, NDArray[np.uint16], float]]:
+        """Wrong paths with alpha > 0 as (sentence, labels, alpha)."""
+    @property
+    def epochs(self) -> int:
+        """Epochs so far."""
+
+_Kernel: TypeAlias = tuple[str, int, float, float, Any]
+
+@final
+class KernelPerceptron:
+    """The dual perceptron and its training set; `kernel` is (name, degree, coef, gamma, function or None)."""
+
+    def __new__(
+        cls,
+        dataset: Dataset,
+        layout: Layout,
+        kernel: _Kernel,
+        *,
+        average: bool = True,
+        budget: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        sample_weight: NDArray[np.float32] | None = None,
+        form: str = "auto",
+        cache_bytes: int = ...,
+    ) -> KernelPerceptron: ...
+    def epoch(self, order: NDArray[np.uint32] | None = None) -> dict[str, Any]:
+        """One pass over the training set, or over the sentences of `order`; sums over its steps."""
+    def weights(self, averaged: bool = True) -> NDArray[np.float64]:
+        """Weights of the layout's features, then beta [distinct tokens, L]: those now, or their average."""
+    @property
+    def epochs(self) -> int:
+        """Epochs so far."""
+    @property
+    def n_support(self) -> int:
+        """Distinct tokens whose beta is not 0."""
+    @property
+    def expanded(self) -> bool:
+        """Whether the kernel is written out as products of attributes."""
+
+@final
+class KernelSvm:
+    """A Hidden Markov SVM with a kernel, and its training set."""
+
+    def __new__(
+        cls,
+        dataset: Dataset,
+        layout: Layout,
+        kernel: _Kernel,
+        *,
+        c: float = 1.0,
+        slack: str = "instance",
+        rescale: bool = False,
+        tolerance: float = 1e-2,
+        most: int = 50,
+        shuffle: bool = True,
+        seed: int = 0,
+        n_jobs: int = 0,
+        sample_weight: NDArray[np.float64] | None = None,
+        form: str = "auto",
+        cache_bytes: int = ...,
+    ) -> KernelSvm: ...
+    def epoch(self) -> dict[str, Any]:
+        """One epoch: decoding, working sets, duality gap. Where training stands after it."""
+    def weights(self) -> NDArray[np.float64]:
+        """Weights of the layout's features, then beta [distinct tokens, L]."""
+    @property
+    def epochs(self) -> int:
+        """Epochs so far."""
+    @property
+    def expanded(self) -> bool:
+        """Whether the kernel is written out as products of attributes."""
+
+@final
+class KernelScorer:
+    """Support tokens, ready to label sentences; `base` has the transitions, starts and ends."""
+
+    def __new__(
+        cls, base: Scorer, kernel: _Kernel, arrays: dict[str, NDArray[Any]], *, form: str = "auto"
+    ) -> KernelScorer: ...
+    @staticmethod
+    def of_training(
+        base: Scorer, kernel: _Kernel, dataset: Dataset, beta: NDArray[np.float64], *, form: str = "auto"
+    ) -> KernelScorer:
+        """From the training set and beta [distinct tokens, L] in order of first occurrence."""
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The support tokens and their betas, for a model file."""
+    def __len__(self) -> int:
+        """Number of support tokens."""
+    @property
+    def expanded(self) -> bool:
+        """Whether the kernel is written out as products of attributes."""
+    def node_scores(self, dataset: Dataset, *, n_jobs: int = 0) -> NDArray[np.float32]:
+        """Node scores of each token, starts and ends included: [tokens, L]."""
+    def viterbi(
+        self, dataset: Dataset, *, allowed: _Support | None = None, n_jobs: int = 0
+    ) -> NDArray[np.uint16]:
+        """Best path of each sentence, one label id a token: [tokens]."""
+    def kbest(
+        self, dataset: Dataset, k: int, *, allowed: _Support | None = None, n_jobs: int = 0
+    ) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.uint16]]:
+        """The k best paths of each sentence: how many of each [N], their scores, their labels one after the other."""
 
 def small_program(
     gram: NDArray[np.float64], b: NDArray[np.float64], limit: float | None = None

@@ -135,7 +135,7 @@ def _chunks(
     if not flat:
         return [[] for _ in chunks]
     p = _core.chunk_probabilities(
-        plan.scorer,
+        plan.explicit,
         data,
         np.array([s for s, _ in flat], dtype=np.uint32),
         np.array([chunk[1] for _, chunk in flat], dtype=np.uint32),

@@ -21,6 +21,7 @@ from tagwise.constraints import (
     with_dictionary,
 )
 from tagwise.errors import CorpusError, ParameterError
+from tagwise.kernels import KernelScorer
 
 if TYPE_CHECKING:
     from tagwise.model import Model
@@ -40,9 +41,18 @@ Lists = tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.uint16]]
 class Plan:
     """Scores and constraints of one call."""
 
-    scorer: _core.Scorer
+    scorer: _core.Scorer | KernelScorer
     rules: Rules | None
     support: Support | None
+
+    @property
+    def explicit(self) -> _core.Scorer:
+        """The scorer, where a search needs one of explicit weights."""
+        if isinstance(self.scorer, KernelScorer):
+            raise ParameterError(
+                "a kernel model is searched by Viterbi and for k-best lists; leave out the rest"
+            )
+        return self.scorer
 
 
 def plan(model: Model, X: Any, data: _core.Dataset, allowed: Allowed | None, constraints: Any = None) -> Plan:
@@ -69,7 +79,8 @@ def plan(model: Model, X: Any, data: _core.Dataset, allowed: Allowed | None, con
         )
     if constraints is not None:
         forbidden = rules.forbidden if rules is not None else None
-        scorer = _core.Scorer(scorer.layout, scorer.weights, forbidden)
+        base = _core.Scorer(scorer.layout, scorer.weights, forbidden)
+        scorer = scorer.over(base) if isinstance(scorer, KernelScorer) else base
     given = allowed_support(model.labels, data, allowed)
     other = intersect(given, boundary_support(rules, data.offsets) if rules is not None else None)
     if model.dictionary is None:
@@ -109,7 +120,7 @@ def best(
     if model.history is None and decoder == "viterbi":
         if once is not None:
             return _core.once_viterbi(
-                found.scorer, data, once.group, once.begins, allowed=found.support, n_jobs=n_jobs
+                found.explicit, data, once.group, once.begins, allowed=found.support, n_jobs=n_jobs
             )
         return found.scorer.viterbi(data, allowed=found.support, n_jobs=n_jobs)
     width = None if decoder == "viterbi" else BEAM if beam is None else beam
@@ -157,7 +168,7 @@ def marginals(
     past = model.history
     if past is not None and past.exact:
         native = past.native(len(model.labels))
-        return _core.order_marginals(found.scorer, native, data, allowed=found.support, n_jobs=n_jobs)
+        return _core.order_marginals(found.explicit, native, data, allowed=found.support, n_jobs=n_jobs)
     if past is not None:
         raise ParameterError(
             "a model with history has no probabilities: its search follows one path a cell; use scores"
@@ -179,7 +190,7 @@ def _search(
     if settings is None:
         settings = lookback.History().with_weights(np.zeros(0, dtype=np.float32))
     return lookback.search(
-        settings, found.scorer, X, data, k, beam=beam, memory=memory, support=found.support, n_jobs=n_jobs
+        settings, found.explicit, X, data, k, beam=beam, memory=memory, support=found.support, n_jobs=n_jobs
     )
 
 

@@ -19,6 +19,7 @@ from tagwise.decoding import Allowed
 from tagwise.errors import ModelFileError, ParameterError
 from tagwise.features import Recipe
 from tagwise.history import History, Memory
+from tagwise.kernels import ARRAYS, Kernel, KernelScorer
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -53,7 +54,7 @@ class Model:
     labels: tuple[str, ...]
     recipe: Recipe
     vocabulary: _core.Vocabulary
-    scorer: _core.Scorer
+    scorer: _core.Scorer | KernelScorer
     meta: dict[str, Any] = field(default_factory=dict)
     history: History | None = None
     constraints: Constraints | None = None
@@ -203,8 +204,13 @@ class Model:
             header["constraints"] = self.constraints.to_json()
         if self.dictionary is not None:
             arrays |= self.dictionary.arrays()
+        base = self.scorer
+        if isinstance(base, KernelScorer):
+            header["kernel"] = base.kernel.to_json()
+            arrays |= base.arrays()
+            base = base.base
         text = json.dumps(header, ensure_ascii=False, sort_keys=True)
-        _core.write_model(os.fspath(path), text, self.vocabulary, self.scorer, arrays | (extra or {}))
+        _core.write_model(os.fspath(path), text, self.vocabulary, base, arrays | (extra or {}))
 
     @staticmethod
     def load(path: Path) -> Model:
@@ -231,7 +237,11 @@ class Model:
             raise ModelFileError(
                 f"{os.fspath(path)}: the header lacks {error}; the file was written by another program or version"
             ) from error
-        scorer = file.scorer(n_attributes, len(labels), _forbidden(constraints, labels))
+        base = file.scorer(n_attributes, len(labels), _forbidden(constraints, labels))
+        scorer: _core.Scorer | KernelScorer = base
+        if "kernel" in header:
+            arrays = {name: file.array(name) for name in ARRAYS}
+            scorer = KernelScorer.of_arrays(base, Kernel.from_json(header["kernel"]), arrays)
         return Model(labels, recipe, file.vocabulary(), scorer, meta, history, constraints, dictionary, file)
 
     def with_meta(self, **entries: Any) -> Model:
@@ -252,6 +262,8 @@ class Model:
             self.constraints,
             self.dictionary,
         )
+        if isinstance(self.scorer, KernelScorer):
+            return (_rebuild, (*state, self.scorer.kernel, self.scorer.arrays()))
         return (_rebuild, state)
 
 
@@ -266,10 +278,13 @@ def _rebuild(
     history: tuple[dict[str, Any], NDArray[np.float32]] | None,
     constraints: Constraints | None,
     dictionary: Dictionary | None,
+    kernel: Kernel | None = None,
+    support: dict[str, Any] | None = None,
 ) -> Model:
     layout = _core.Layout.from_arrays(n_attributes, len(labels), arrays)
-    scorer = _core.Scorer(layout, weights, _forbidden(constraints, labels))
+    base = _core.Scorer(layout, weights, _forbidden(constraints, labels))
     past = None if history is None else History.from_json(*history)
+    scorer = base if kernel is None or support is None else KernelScorer.of_arrays(base, kernel, support)
     return Model(labels, recipe, vocabulary, scorer, meta, past, constraints, dictionary)
 
 

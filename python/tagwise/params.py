@@ -76,20 +76,21 @@ class Number:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a few names."""
+    """One of a few names; None if optional."""
 
     names: tuple[str, ...]
+    optional: bool = False
 
     def check(self, value: Any) -> Any:
-        if value not in self.names:
+        if value not in self.names and not (value is None and self.optional):
             raise ValueError(f"expected {self.describe()}")
         return value
 
     def parse(self, text: str) -> Any:
-        return self.check(text)
+        return self.check(None if self.optional and text.lower() in ("none", "") else text)
 
     def describe(self) -> str:
-        return "one of " + ", ".join(self.names)
+        return "one of " + ", ".join(self.names) + (", or None" if self.optional else "")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise import _core
+from tagwise.kernels import KernelScorer
 from tagwise.model import Model
 
 Codes = NDArray[np.int64]
@@ -57,6 +58,8 @@ def pruned(model: Model) -> Model:
 
     It scores every path as before: what is gone added 0.
     """
+    if isinstance(model.scorer, KernelScorer):
+        return model  # its weights are support tokens, kept compactly
     layout, weights = model.scorer.layout, model.scorer.weights
     codes, keep, at = codes_of(layout), weights != 0.0, 0
     n = layout.n_labels
@@ -72,7 +75,8 @@ def pruned(model: Model) -> Model:
     for i, width in ((0, n), (4, n * n)):
         left[i] = number[left[i] // width] * width + left[i] % width
     small = layout_of(int(used.sum()), n, left, pairs=len(layout.arrays()["pair_ptr"]) > 0)
-    scorer = _core.Scorer(small, np.ascontiguousarray(weights[keep]))
+    forbidden = None if model.rules is None else model.rules.forbidden
+    scorer = _core.Scorer(small, np.ascontiguousarray(weights[keep]), forbidden)
     return replace(model, vocabulary=model.vocabulary.kept(used), scorer=scorer)
 
 

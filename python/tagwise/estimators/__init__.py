@@ -17,12 +17,14 @@ from tagwise.errors import ModelFileError
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.crf import CRF, LOSSES
 from tagwise.estimators.online import AROW, MIRA, PassiveAggressive, Perceptron
+from tagwise.estimators.svm import HMSVM
 from tagwise.learners.loop import Iteration
 from tagwise.model import Model
 
 __all__ = [
     "AROW",
     "CRF",
+    "HMSVM",
     "LEARNERS",
     "LOSSES",
     "MIRA",
@@ -35,7 +37,7 @@ __all__ = [
 
 #: Every learner by its name on the command line.
 LEARNERS: dict[str, type[Tagger]] = {
-    kind.name: kind for kind in (CRF, Perceptron, MIRA, PassiveAggressive, AROW)
+    kind.name: kind for kind in (CRF, Perceptron, MIRA, PassiveAggressive, AROW, HMSVM)
 }
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tagwise import _core, dataset
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import COMMON, FEATURES, Tagger, Task, dev_scorer, labels_of
+from tagwise.estimators.kernel import KERNEL, Kernelised
 from tagwise.estimators.limits import LIMITS, Limits, lawful_gold, limits_of
 from tagwise.history import Domain, History, starts_of, tokens_of
 from tagwise.learners import online
@@ -139,6 +140,10 @@ class OnlineTagger(Tagger):
             callbacks: as in `fit`.
         """
         params = {**self.checked(), "epochs": EPOCHS[0].check(epochs)}
+        if params.get("kernel") not in (None, "none"):
+            raise ParameterError(
+                "partial_fit goes on with explicit weights only; fit anew, or leave the kernel out"
+            )
         if History.of(params) is not None:
             raise ParameterError(
                 "partial_fit goes on with first-order taggers only; fit anew, or leave history out"
@@ -258,8 +263,11 @@ class OnlineTagger(Tagger):
         return {"cost": cost, "cost_numbers": numbers, "entities": online.entity_table(labels)}
 
 
-class Perceptron(OnlineTagger):
-    """Structured perceptron (Collins 2002): w += S(gold) - S(best path) where they differ; averaged by default."""
+class Perceptron(Kernelised, OnlineTagger):
+    """Structured perceptron (Collins 2002): w += S(gold) - S(best path) where they differ; averaged by default.
+
+    With a kernel, in its dual form: node scores come from training tokens, transitions keep their weights.
+    """
 
     name = "perceptron"
     PARAMS = (
@@ -268,13 +276,53 @@ class Perceptron(OnlineTagger):
             "mode", "online", Choice(("online", "batch")), "batch applies the updates of an epoch at its end"
         ),
         *HISTORY,
+        *KERNEL,
+        Param(
+            "budget",
+            None,
+            Number(1, integer=True, optional=True),
+            "with a kernel: most support tokens; None for any number",
+        ),
         *EPOCHS,
         *LIMITS,
         *COMMON,
     )
+    explicit = (None, "none")
 
     def _online(self, task: Task) -> dict[str, Any]:
         return {"kind": "perceptron", "batch": task.params["mode"] == "batch"}
+
+    def _train(self, task: Task) -> Result:
+        kernel, params = self._kernel(task.params, task.data), task.params
+        if kernel is None:
+            return super()._train(task)
+        if params["mode"] == "batch" or params["shards"] > 1:
+            raise ParameterError("a kernel perceptron learns sentence by sentence: leave mode and shards out")
+        if task.limits is not None or History.of(params) is not None:
+            raise ParameterError(
+                "a kernel perceptron takes no constraints, dictionary or history; leave them out"
+            )
+        self._refuse_start(task)
+        learner = _core.KernelPerceptron(
+            task.data,
+            task.layout,
+            kernel.spec(task.layout.n_attributes),
+            average=params["average"],
+            budget=params["budget"],
+            shuffle=params["shuffle"],
+            seed=params["seed"],
+            sample_weight=None if task.sample_weight is None else task.sample_weight.astype(np.float32),
+            form=params["form"],
+            cache_bytes=params["cache_mb"] << 20,
+        )
+        return online.train(
+            learner,
+            params["epochs"],
+            params["patience"],
+            averaged=params["average"],
+            dev_score=task.dev_score,
+            callbacks=task.callbacks,
+        )
 
 
 class MIRA(OnlineTagger):

@@ -19,6 +19,8 @@ from tagwise.errors import ParameterError
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.optimizers.base import Vector
 
+Learner = _core.Online | _core.HistoryOnline | _core.KernelPerceptron
+
 #: Sequence costs by name, and the numbers each takes with their defaults.
 COSTS: dict[str, tuple[float, ...]] = {
     "accuracy": (),
@@ -80,9 +82,7 @@ def named(function: Callable[[list[str], list[str]], float], labels: Sequence[st
     return lambda gold, guess: float(function([labels[y] for y in gold], [labels[y] for y in guess]))
 
 
-def epochs(
-    online: _core.Online | _core.HistoryOnline, averaged: bool, after: Callable[[], None] | None = None
-) -> Iterator[Epoch]:
+def epochs(online: Learner, averaged: bool, after: Callable[[], None] | None = None) -> Iterator[Epoch]:
     """The starting point, then one state an epoch; `after` is called before each of these."""
     yield Epoch(online.weights(False), 0.0, 0.0, 0)
     while True:
@@ -95,7 +95,7 @@ def epochs(
 
 
 def train(
-    online: _core.Online | _core.HistoryOnline,
+    online: Learner,
     n_epochs: int,
     patience: int,
     *,

@@ -539,6 +539,36 @@ impl Bank {
         }
     }
 
+    /// Node scores of some positions of a sentence, without the recursion; the rest of the chart is left as it is.
+    #[inline(always)]
+    pub(crate) unsafe fn refill<S: Find>(
+        &self,
+        tokens: &Tokens,
+        chart: &mut Chart,
+        varied: &mut Steps,
+        sentence: u32,
+        positions: &[u32],
+        cost: &[Lane],
+    ) {
+        let (begin, end) = tokens.range(sentence);
+        let width = tokens.width;
+        let varying = tokens.data.has_edge_attributes();
+        chart.begin(end - begin, varying);
+        if varying {
+            self.vary(tokens, varied, begin, end - begin);
+        }
+        for &t in positions {
+            let (t, token) = (t as usize, begin + t as usize);
+            tokens.fill::<S>(&self.w, token, &mut chart.node[t * width..(t + 1) * width]);
+            if !cost.is_empty() {
+                let y = tokens.data.gold[token] as usize;
+                for (node, c) in chart.node[t * width..].iter_mut().zip(&cost[y * width..(y + 1) * width]) {
+                    S::store(S::add(S::load(node), S::load(c)), node);
+                }
+            }
+        }
+    }
+
     /// Edge scores position by position: A_t = A + sum of the edge attributes' weights.
     fn vary(&self, tokens: &Tokens, varied: &mut Steps, begin: usize, n: usize) {
         let l = tokens.labels;

@@ -9,9 +9,11 @@ pub mod engine;
 pub mod file;
 pub mod history;
 pub mod kbest;
+pub mod kernel;
 pub mod lattice;
 pub mod online;
 pub mod order;
+pub mod svm;
 pub mod vector;
 
 impl From<Error> for PyErr {
@@ -44,9 +46,11 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     file::register(m)?;
     history::register(m)?;
     kbest::register(m)?;
+    kernel::register(m)?;
     lattice::register(m)?;
     vector::register(m)?;
     online::register(m)?;
     order::register(m)?;
+    svm::register(m)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -1,0 +1,105 @@
+"""What estimators with a kernel share: parameters, a layout of transitions alone, models of support tokens."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tagwise import _core
+from tagwise.errors import ParameterError
+from tagwise.estimators.base import Tagger, Task
+from tagwise.kernels import Kernel, KernelScorer, kernel_of, path_of
+from tagwise.learners.loop import Result
+from tagwise.model import Model
+from tagwise.optimizers.base import Vector
+from tagwise.params import Anything, Choice, Number, Param
+
+KERNEL = (
+    Param(
+        "kernel",
+        None,
+        Anything("linear, poly, rbf, module:function, or a function of two blocks of tokens"),
+        "similarity of two tokens' attributes; transitions stay linear",
+    ),
+    Param("degree", 2, Number(1, 64, integer=True), "poly: (coef + <x, x'>)^degree"),
+    Param("coef", 1.0, Number(0.0), "poly: (coef + <x, x'>)^degree"),
+    Param(
+        "gamma",
+        None,
+        Number(0.0, open_low=True, optional=True),
+        "rbf: exp(-gamma ||x - x'||^2); None is 1 over the mean of ||x||^2",
+    ),
+    Param(
+        "form",
+        "auto",
+        Choice(("auto", "rows", "expanded")),
+        "kernel rows, or poly of degree 2 written out as products; auto takes the cheaper",
+    ),
+    Param("cache_mb", 256, Number(1, integer=True), "megabytes for kernel rows while training"),
+)
+
+
+class Kernelised(Tagger):
+    """A learner that takes a kernel; `explicit` are the values of `kernel` that mean explicit weights."""
+
+    explicit: ClassVar[tuple[Any, ...]] = (None,)
+
+    def _kernel(self, params: dict[str, Any], data: _core.Dataset | None) -> Kernel | None:
+        """The kernel of the parameters, or None for explicit weights."""
+        given = params["kernel"]
+        if not callable(given) and given in self.explicit:
+            return None
+        gamma = params["gamma"]
+        if gamma is None:
+            gamma = 1.0
+            if given == "rbf" and data is not None:
+                _, ids, values = data.node()
+                squares = (
+                    float(len(ids)) if len(values) == 0 else float(np.sum(values.astype(np.float64) ** 2))
+                )
+                gamma = max(data.n_tokens, 1) / max(squares, 1e-12)
+        return kernel_of(given, params["degree"], params["coef"], gamma)
+
+    def _layout(
+        self, data: _core.Dataset, n_attributes: int, n_labels: int, params: dict[str, Any]
+    ) -> _core.Layout:
+        layout = super()._layout(data, n_attributes, n_labels, params)
+        if self._kernel(params, None) is None:
+            return layout
+        if data.n_edge_attributes:
+            raise ParameterError(
+                "kernels are for attributes of tokens; leave edge attributes out of the features"
+            )
+        arrays = layout.arrays()
+        arrays["node_ptr"] = np.zeros(n_attributes + 1, dtype=np.uint64)
+        arrays["node_label"] = np.zeros(0, dtype=np.uint16)
+        return _core.Layout.from_arrays(n_attributes, n_labels, arrays)
+
+    def _model(self, task: Task, w: Vector) -> Model:
+        kernel = self._kernel(task.params, task.data)
+        if kernel is None:
+            return super()._model(task, w)
+        scorer = KernelScorer.of_training(task.layout, w, kernel, task.data)
+        return Model(tuple(task.labels), task.recipe, task.vocabulary, scorer)
+
+    def _meta(self, task: Task, result: Result) -> dict[str, Any]:
+        meta = super()._meta(task, result)
+        given = task.params["kernel"]
+        if callable(given):
+            try:
+                meta["params"]["kernel"] = path_of(given)
+            except ParameterError:
+                meta["params"]["kernel"] = "function"  # the model cannot be saved; it can be used
+        return meta
+
+    @property
+    def n_support_(self) -> int:
+        """Number of support tokens; 0 for explicit weights."""
+        scorer = self._fitted().scorer
+        return scorer.n_support if isinstance(scorer, KernelScorer) else 0
+
+    @staticmethod
+    def _refuse_start(task: Task) -> None:
+        if task.start.any():
+            raise ParameterError("this learner cannot start from given weights; leave warm_start out")

@@ -1,0 +1,73 @@
+"""The Hidden Markov SVM (Altun, Tsochantaridis and Hofmann 2003): epochs run natively, the duality gap decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tagwise.learners.loop import Callback, Result, Stopping, run
+from tagwise.optimizers.base import Vector
+
+#: What an epoch adds to its entry of the history.
+REPORTED = ("dual", "gap", "slack", "violated", "paths", "decoded")
+
+
+class Solver(Protocol):
+    """What the core offers for one training set: explicit weights (`Svm`) or support tokens (`KernelSvm`)."""
+
+    def epoch(self) -> dict[str, Any]: ...
+    def weights(self) -> Vector: ...
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """State after an epoch: `value` is the primal objective, `gradient_norm` the relative duality gap."""
+
+    w: Vector
+    value: float
+    gradient_norm: float
+    evaluations: int
+
+
+def relative_gap(primal: float, dual: float) -> float:
+    """(primal - dual) / primal: how far, at most, the objective is from its minimum.
+
+    >>> relative_gap(10.0, 9.5)
+    0.05
+    """
+    return max(primal - dual, 0.0) / primal if primal > 0.0 else 0.0
+
+
+def train(
+    solver: Solver,
+    max_epochs: int,
+    tol: float,
+    patience: int,
+    *,
+    dev_score: Callable[[Vector], float] | None = None,
+    callbacks: Iterable[Callback] = (),
+) -> Result:
+    """Run epochs until the relative duality gap is under `tol`."""
+    reports: list[dict[str, Any]] = []
+    closed = False
+
+    def states() -> Iterator[Epoch]:
+        nonlocal closed
+        yield Epoch(solver.weights(), 0.0, 0.0, 0)
+        while True:
+            state = solver.epoch()
+            gap = relative_gap(state["primal"], state["dual"])
+            reports.append({"gap": gap, **state})
+            yield Epoch(solver.weights(), state["primal"], gap, len(reports))
+            # A primal that was cut short says nothing; one slack a path may do that.
+            if gap <= tol and not state["truncated"]:
+                closed = True
+                return
+
+    result = run(states(), Stopping(max_epochs, 0.0, 1, patience), dev_score=dev_score, callbacks=callbacks)
+    for entry, report in zip(result.history, reports):
+        entry.update({name: report[name] for name in REPORTED})
+    if closed:
+        result.reason = f"relative duality gap under {tol:g}"
+    return result

@@ -1,0 +1,460 @@
+//! Kernel learners and kernel models as Python objects.
+
+use super::encode::PyDataset;
+use super::engine::{pool, support, PyLayout, PyScorer, PySupport};
+use super::kbest::Lists;
+use super::svm::{shared, standing};
+use crate::dataset::Csr;
+use crate::error::Error;
+use crate::kernel::dual::{self, Dual};
+use crate::kernel::rows::Distinct;
+use crate::kernel::scorer::{Frame, Scorer, Tokens};
+use crate::kernel::space::Support;
+use crate::kernel::table::{Form, Table};
+use crate::kernel::Kernel;
+use crate::svm::{Options, Solver};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rayon::ThreadPool;
+use std::sync::{Arc, Mutex};
+
+/// What a Python kernel raised, until the call is back in Python.
+type Raised = Arc<Mutex<Option<PyErr>>>;
+
+/// A kernel as Python gives it: name, degree, coef, gamma, and the function where the name is "function".
+#[derive(FromPyObject)]
+struct Spec(String, u32, f64, f64, Option<Py<PyAny>>);
+
+fn raised(slot: &Raised) -> Option<PyErr> {
+    match slot.lock() {
+        Ok(mut slot) => slot.take(),
+        Err(poisoned) => poisoned.into_inner().take(),
+    }
+}
+
+/// A block of rows as (ptr, ids, values).
+type PyBlock<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
+
+fn to_block<'py>(py: Python<'py>, rows: &Csr) -> PyBlock<'py> {
+    (
+        PyArray1::from_vec(py, rows.ptr.iter().map(|&p| p as u64).collect()),
+        PyArray1::from_slice(py, &rows.ids),
+        PyArray1::from_vec(py, (0..rows.ids.len()).map(|at| f64::from(rows.value(at))).collect()),
+    )
+}
+
+fn kernel(spec: Spec, slot: &Raised) -> PyResult<Kernel> {
+    let Spec(name, degree, coef, gamma, function) = spec;
+    Ok(match (name.as_str(), function) {
+        ("linear", _) => Kernel::Linear,
+        ("poly", _) => Kernel::Poly { degree, coef },
+        ("rbf", _) => Kernel::Rbf { gamma },
+        ("function", Some(function)) => {
+            let slot = slot.clone();
+            Kernel::Function(Arc::new(move |a: &Csr, b: &Csr| {
+                Python::attach(|py| {
+                    let answer = function.call1(py, (to_block(py, a), to_block(py, b))).and_then(|x| {
+                        let values = x.extract::<PyReadonlyArray2<'_, f64>>(py)?;
+                        let values = values.as_array();
+                        if values.dim() != (a.rows(), b.rows()) {
+                            return Err(Error::Value(format!(
+                                "the kernel function gave an array of shape {:?} for {} and {} tokens",
+                                values.dim(),
+                                a.rows(),
+                                b.rows()
+                            ))
+                            .into());
+                        }
+                        Ok(values.iter().copied().collect::<Vec<f64>>())
+                    });
+                    answer.map_err(|e| {
+                        let message = e.to_string();
+                        if let Ok(mut slot) = slot.lock() {
+                            slot.get_or_insert(e);
+                        }
+                        Error::Training(format!("the kernel function failed: {message}"))
+                    })
+                })
+            }))
+        }
+        _ => return Err(Error::Value(format!("no kernel {name:?}; use linear, poly, rbf or a function")).into()),
+    })
+}
+
+fn form(name: &str) -> PyResult<Form> {
+    match name {
+        "auto" => Ok(Form::Auto),
+        "rows" => Ok(Form::Rows),
+        "expanded" => Ok(Form::Expanded),
+        _ => Err(Error::Value(format!("no form {name:?}; use auto, rows or expanded")).into()),
+    }
+}
+
+/// The dual perceptron and its training set.
+#[pyclass(name = "KernelPerceptron", module = "tagwise._core")]
+pub struct PyKernelPerceptron {
+    inner: Dual,
+    raised: Raised,
+}
+
+#[pymethods]
+impl PyKernelPerceptron {
+    #[new]
+    #[pyo3(signature = (
+        dataset, layout, kernel, *, average = true, budget = None, shuffle = true, seed = 0, sample_weight = None,
+        form = "auto", cache_bytes = 1 << 28,
+    ))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        dataset: &PyDataset,
+        layout: &PyLayout,
+        kernel: Spec,
+        average: bool,
+        budget: Option<usize>,
+        shuffle: bool,
+        seed: u64,
+        sample_weight: Option<PyReadonlyArray1<'_, f32>>,
+        form: &str,
+        cache_bytes: usize,
+    ) -> PyResult<Self> {
+        let slot = Raised::default();
+        let kernel = self::kernel(kernel, &slot)?;
+        let options = dual::Options {
+            average,
+            shuffle,
+            seed,
+            budget,
+            sample_weight: sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default(),
+            form: self::form(form)?,
+            bytes: cache_bytes,
+        };
+        let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
+        let inner = py.detach(|| Dual::new(data, layout, kernel, options));
+        match raised(&slot) {
+            Some(error) => Err(error),
+            None => Ok(PyKernelPerceptron { inner: inner?, raised: slot }),
+        }
+    }
+
+    /// One pass over the training set, or over the sentences of `order`; sums over its steps.
+    #[pyo3(signature = (order = None))]
+    fn epoch<'py>(
+        &mut self,
+        py: Python<'py>,
+        order: Option<PyReadonlyArray1<'_, u32>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let order = order.map(|o| o.as_array().to_vec());
+        let inner = &mut self.inner;
+        let tally = py.detach(|| inner.epoch(order));
+        if let Some(error) = raised(&self.raised) {
+            return Err(error);
+        }
+        let tally = tally?;
+        let out = PyDict::new(py);
+        out.set_item("sentences", tally.sentences)?;
+        out.set_item("tokens", tally.tokens)?;
+        out.set_item("updates", tally.updates)?;
+        out.set_item("wrong_sentences", tally.wrong_sentences)?;
+        out.set_item("wrong_tokens", tally.wrong_tokens)?;
+        out.set_item("loss", tally.loss)?;
+        Ok(out)
+    }
+
+    /// Weights of the layout's features, then beta [distinct tokens, L]: those now, or their average over all steps.
+    #[pyo3(signature = (averaged = true))]
+    fn weights<'py>(&self, py: Python<'py>, averaged: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let weights = py.detach(|| self.inner.weights(averaged).map(|w| w.flat(&self.inner.table.layout)))?;
+        Ok(PyArray1::from_vec(py, weights))
+    }
+
+    /// Epochs so far.
+    #[getter]
+    fn epochs(&self) -> u64 {
+        self.inner.epochs()
+    }
+
+    /// Distinct tokens whose beta is not 0.
+    #[getter]
+    fn n_support(&self) -> usize {
+        self.inner.n_support()
+    }
+
+    /// Whether the kernel is written out as products of attributes.
+    #[getter]
+    fn expanded(&self) -> bool {
+        self.inner.table.is_expanded()
+    }
+}
+
+/// A Hidden Markov SVM with a kernel, and its training set.
+#[pyclass(name = "KernelSvm", module = "tagwise._core")]
+pub struct PyKernelSvm {
+    inner: Solver<Support>,
+    pool: Arc<ThreadPool>,
+    raised: Raised,
+}
+
+#[pymethods]
+impl PyKernelSvm {
+    #[new]
+    #[pyo3(signature = (
+        dataset, layout, kernel, *, c = 1.0, slack = "instance", rescale = false, tolerance = 1e-2, most = 50,
+        shuffle = true, seed = 0, n_jobs = 0, sample_weight = None, form = "auto", cache_bytes = 1 << 28,
+    ))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        dataset: &PyDataset,
+        layout: &PyLayout,
+        kernel: Spec,
+        c: f64,
+        slack: &str,
+        rescale: bool,
+        tolerance: f64,
+        most: usize,
+        shuffle: bool,
+        seed: u64,
+        n_jobs: usize,
+        sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+        form: &str,
+        cache_bytes: usize,
+    ) -> PyResult<Self> {
+        let slot = Raised::default();
+        let kernel = self::kernel(kernel, &slot)?;
+        let (data, layout, form) = (dataset.inner.clone(), layout.inner.clone(), self::form(form)?);
+        let options = Options {
+            c,
+            shared: shared(slack)?,
+            rescale,
+            tolerance,
+            most,
+            shuffle,
+            seed,
+            sample_weight: sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default(),
+        };
+        let labels = layout.labels;
+        let pool = pool(n_jobs)?;
+        let inner = py.detach(|| {
+            let table = Table::new(data, layout, kernel, form, cache_bytes)?;
+            Solver::new(Support::new(table), labels, options)
+        })?;
+        Ok(PyKernelSvm { inner, pool, raised: slot })
+    }
+
+    /// One epoch: decoding, working sets, duality gap. Where training stands after it.
+    fn epoch<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (inner, pool) = (&mut self.inner, self.pool.clone());
+        let state = py.detach(|| pool.install(|| inner.epoch()));
+        if let Some(error) = raised(&self.raised) {
+            return Err(error);
+        }
+        self.inner.space.failure()?;
+        standing(py, &state?)
+    }
+
+    /// Weights of the layout's features, then beta [distinct tokens, L].
+    fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        let table = &self.inner.space.table;
+        PyArray1::from_vec(py, py.detach(|| table.weights.flat(&table.layout)))
+    }
+
+    /// Epochs so far.
+    #[getter]
+    fn epochs(&self) -> u64 {
+        self.inner.epochs()
+    }
+
+    /// Whether the kernel is written out as products of attributes.
+    #[getter]
+    fn expanded(&self) -> bool {
+        self.inner.space.table.is_expanded()
+    }
+}
+
+/// Support tokens, ready to label sentences.
+#[pyclass(name = "KernelScorer", module = "tagwise._core", frozen)]
+pub struct PyKernelScorer {
+    inner: Scorer,
+    raised: Raised,
+}
+
+impl PyKernelScorer {
+    fn done<T>(&self, result: crate::error::Result<T>) -> PyResult<T> {
+        match raised(&self.raised) {
+            Some(error) => Err(error),
+            None => Ok(result?),
+        }
+    }
+}
+
+fn take<'py, T: numpy::Element + Clone>(arrays: &Bound<'py, PyDict>, name: &str) -> PyResult<Vec<T>> {
+    let item = arrays.get_item(name)?.ok_or_else(|| Error::ModelFile(format!("array {name:?} is missing")))?;
+    Ok(item.extract::<PyReadonlyArray1<'py, T>>()?.as_array().to_vec())
+}
+
+#[pymethods]
+impl PyKernelScorer {
+    /// From arrays as `arrays` gives them. `base` has the transitions, starts and ends.
+    #[new]
+    #[pyo3(signature = (base, kernel, arrays, *, form = "auto"))]
+    fn new(py: Python<'_>, base: &PyScorer, kernel: Spec, arrays: &Bound<'_, PyDict>, form: &str) -> PyResult<Self> {
+        let slot = Raised::default();
+        let kernel = self::kernel(kernel, &slot)?;
+        let ptr: Vec<usize> = take::<u32>(arrays, "support.ptr")?.into_iter().map(|p| p as usize).collect();
+        let ids: Vec<u32> = take(arrays, "support.ids")?;
+        let values: Vec<f32> = take::<f64>(arrays, "support.values")?.into_iter().map(|v| v as f32).collect();
+        let labels: Vec<u32> = take(arrays, "beta.label")?;
+        let bad = ptr.first() != Some(&0)
+            || ptr.last() != Some(&ids.len())
+            || ptr.windows(2).any(|w| w[0] > w[1])
+            || !(values.is_empty() || values.len() == ids.len())
+            || labels.iter().any(|&y| y >= 1 << 16);
+        if bad {
+            return Err(Error::ModelFile("the support tokens are inconsistent; train and save again".into()).into());
+        }
+        let tokens = Tokens {
+            rows: Csr { ptr, ids, values },
+            beta_ptr: take(arrays, "beta.ptr")?,
+            beta_label: labels.into_iter().map(|y| y as u16).collect(),
+            beta: take(arrays, "beta.value")?,
+        };
+        let form = self::form(form)?;
+        let (frame, attributes) = frame(base);
+        let inner = py.detach(|| Scorer::new(tokens, frame, kernel, attributes, form))?;
+        Ok(PyKernelScorer { inner, raised: slot })
+    }
+
+    /// From the training set and beta [distinct tokens, L] in order of first occurrence; those of 0 are left out.
+    #[staticmethod]
+    #[pyo3(signature = (base, kernel, dataset, beta, *, form = "auto"))]
+    fn of_training(
+        py: Python<'_>,
+        base: &PyScorer,
+        kernel: Spec,
+        dataset: &PyDataset,
+        beta: PyReadonlyArray1<'_, f64>,
+        form: &str,
+    ) -> PyResult<Self> {
+        let slot = Raised::default();
+        let kernel = self::kernel(kernel, &slot)?;
+        let (data, beta, form) = (dataset.inner.clone(), beta.as_array().to_vec(), self::form(form)?);
+        let (frame, attributes) = frame(base);
+        let inner = py.detach(|| {
+            let (distinct, l) = (Distinct::new(&data.node), frame.labels);
+            if beta.len() != distinct.len() * l {
+                return Err(Error::Value(format!(
+                    "{} betas for {} distinct tokens and {l} labels",
+                    beta.len(),
+                    distinct.len()
+                )));
+            }
+            let mut tokens = Tokens { beta_ptr: vec![0], ..Tokens::default() };
+            for (u, row) in beta.chunks_exact(l).enumerate().filter(|(_, row)| row.iter().any(|&x| x != 0.0)) {
+                for (a, v) in distinct.rows.row(u) {
+                    tokens.rows.push(a, v);
+                }
+                tokens.rows.end_row();
+                for (y, &x) in row.iter().enumerate().filter(|(_, &x)| x != 0.0) {
+                    tokens.beta_label.push(y as u16);
+                    tokens.beta.push(x);
+                }
+                tokens.beta_ptr.push(tokens.beta.len() as u32);
+            }
+            Scorer::new(tokens, frame, kernel, attributes, form)
+        })?;
+        Ok(PyKernelScorer { inner, raised: slot })
+    }
+
+    /// The support tokens and their betas, for a model file.
+    fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (out, t) = (PyDict::new(py), &self.inner.tokens);
+        let wide = |values: &[f32]| values.iter().map(|&v| f64::from(v)).collect::<Vec<f64>>();
+        out.set_item("support.ptr", PyArray1::from_vec(py, t.rows.ptr.iter().map(|&p| p as u32).collect()))?;
+        out.set_item("support.ids", PyArray1::from_slice(py, &t.rows.ids))?;
+        out.set_item("support.values", PyArray1::from_vec(py, wide(&t.rows.values)))?;
+        out.set_item("beta.ptr", PyArray1::from_slice(py, &t.beta_ptr))?;
+        out.set_item("beta.label", PyArray1::from_vec(py, t.beta_label.iter().map(|&y| u32::from(y)).collect()))?;
+        out.set_item("beta.value", PyArray1::from_slice(py, &t.beta))?;
+        Ok(out)
+    }
+
+    /// Number of support tokens.
+    fn __len__(&self) -> usize {
+        self.inner.tokens.rows.rows()
+    }
+
+    /// Whether the kernel is written out as products of attributes.
+    #[getter]
+    fn expanded(&self) -> bool {
+        self.inner.is_expanded()
+    }
+
+    /// Node scores of each token, starts and ends included: [tokens, L].
+    #[pyo3(signature = (dataset, *, n_jobs = 0))]
+    fn node_scores<'py>(
+        &self,
+        py: Python<'py>,
+        dataset: &PyDataset,
+        n_jobs: usize,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        use numpy::PyArrayMethods;
+        let (data, pool) = (&dataset.inner, pool(n_jobs)?);
+        let nodes = py.detach(|| pool.install(|| self.inner.nodes(data)));
+        PyArray1::from_vec(py, self.done(nodes)?).reshape([data.tokens(), self.inner.labels()])
+    }
+
+    /// Best path of each sentence, one label id a token: [tokens].
+    #[pyo3(signature = (dataset, *, allowed = None, n_jobs = 0))]
+    fn viterbi<'py>(
+        &self,
+        py: Python<'py>,
+        dataset: &PyDataset,
+        allowed: Option<PySupport<'_>>,
+        n_jobs: usize,
+    ) -> PyResult<Bound<'py, PyArray1<u16>>> {
+        let data = &dataset.inner;
+        let (support, pool) = (support(allowed, data.tokens(), self.inner.labels())?, pool(n_jobs)?);
+        let found = py.detach(|| pool.install(|| self.inner.lists(data, support.as_ref(), 1)));
+        Ok(PyArray1::from_vec(py, self.done(found)?.labels))
+    }
+
+    /// The k best paths of each sentence: how many of each [N], their scores, their labels one after the other.
+    #[pyo3(signature = (dataset, k, *, allowed = None, n_jobs = 0))]
+    fn kbest<'py>(
+        &self,
+        py: Python<'py>,
+        dataset: &PyDataset,
+        k: usize,
+        allowed: Option<PySupport<'_>>,
+        n_jobs: usize,
+    ) -> PyResult<Lists<'py>> {
+        let data = &dataset.inner;
+        let (support, pool) = (support(allowed, data.tokens(), self.inner.labels())?, pool(n_jobs)?);
+        let found = py.detach(|| pool.install(|| self.inner.lists(data, support.as_ref(), k)));
+        let found = self.done(found)?;
+        Ok((
+            PyArray1::from_vec(py, found.counts),
+            PyArray1::from_vec(py, found.scores),
+            PyArray1::from_vec(py, found.labels),
+        ))
+    }
+}
+
+fn frame(base: &PyScorer) -> (Frame, usize) {
+    let scorer = &base.inner;
+    let frame = Frame {
+        labels: scorer.layout().labels,
+        edge: scorer.edge_scores().iter().map(|&x| x as f32).collect(),
+        start: scorer.start.clone(),
+        end: scorer.end.clone(),
+    };
+    (frame, scorer.layout().attributes)
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyKernelPerceptron>()?;
+    m.add_class::<PyKernelSvm>()?;
+    m.add_class::<PyKernelScorer>()
+}

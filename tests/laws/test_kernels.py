@@ -1,0 +1,357 @@
+"""Kernel learners and models against the slow twins, the primal, and each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tagwise import _core
+from tagwise.kernels import Block, Kernel, KernelScorer
+
+from .reference import chain, model, perceptron, svm
+from .strategies import Problem, problems, reals, wholes
+from .test_online import corpus, orders
+from .test_online import run as run_epochs
+from .test_svm import encode, run
+
+LINEAR, POLY, RBF = Kernel("linear"), Kernel("poly", 2, 1.0), Kernel("rbf", gamma=0.3)
+CUBIC = Kernel("poly", 3, 0.5)
+TWIN = {
+    "linear": perceptron.linear,
+    "poly": perceptron.polynomial(1.0, 2),
+    "rbf": perceptron.rbf(0.3),
+}
+BIG = 1 << 24
+
+
+def frame(vocabulary: _core.Vocabulary, data: _core.Dataset, labels: int) -> _core.Layout:
+    """Every transition, start and end, and no node feature."""
+    layout = _core.Layout.build(data, len(vocabulary), labels, all_pairs=True)
+    arrays = layout.arrays()
+    arrays["node_ptr"] = np.zeros(len(vocabulary) + 1, dtype=np.uint64)
+    arrays["node_label"] = np.zeros(0, dtype=np.uint16)
+    return _core.Layout.from_arrays(len(vocabulary), labels, arrays)
+
+
+class Kernelled:
+    """A tiny problem as the kernel learners see it."""
+
+    def __init__(self, p: Problem) -> None:
+        self.vocabulary, self.data = encode(p)
+        self.layout = frame(self.vocabulary, self.data, p.shape.labels)
+        self.labels, self.n = p.shape.labels, len(self.vocabulary)
+        # distinct rows in order of first occurrence, as the core numbers them
+        rows = [tuple(x) for sentence in p.X for x in sentence]
+        self.distinct = list(dict.fromkeys(rows))
+        self.of = np.array([self.distinct.index(x) for x in rows])
+
+    def perceptron(self, kernel: Kernel, **parameters: Any) -> _core.KernelPerceptron:
+        return _core.KernelPerceptron(self.data, self.layout, kernel.spec(self.n), **parameters)
+
+    def svm(self, kernel: Kernel, **parameters: Any) -> _core.KernelSvm:
+        return _core.KernelSvm(self.data, self.layout, kernel.spec(self.n), **parameters)
+
+    def split(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """beta [U, L], transitions, starts, ends."""
+        L = self.labels
+        parts = np.split(w, [L * L, L * L + L, L * L + 2 * L])
+        return parts[3].reshape(-1, L), parts[0].reshape(L, L), parts[1], parts[2]
+
+    def shared(self, beta: np.ndarray) -> np.ndarray:
+        """The twin's betas, one a token, summed over equal tokens."""
+        out = np.zeros((len(self.distinct), self.labels))
+        np.add.at(out, self.of, beta)
+        return out
+
+
+def random_sparse(seed: int, n: int = 40, values: bool = False) -> Problem:
+    p = corpus(seed, 5, n=n, attributes=25)
+    if values:
+        rng = np.random.default_rng(seed)
+        p = Problem(p.shape, [x * rng.normal(1.0, 0.5, x.shape).round(2) for x in p.X], p.y)
+    return p
+
+
+# -- the dual perceptron ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", [LINEAR, POLY], ids=lambda k: k.name)
+@pytest.mark.parametrize("form", ["rows", "expanded"])
+@settings(max_examples=25)
+@given(p=problems(values=wholes(), max_sentences=4), seed=st.integers(0, 99))
+def test_the_dual_perceptron_is_the_twin(kernel: Kernel, form: str, p: Problem, seed: int) -> None:
+    """Whole numbers: the same betas to the bit, and the same averages."""
+    order = orders(p, 4, seed)
+    twins = perceptron.dual_perceptron(p.X, p.y, p.shape.labels, order, TWIN[kernel.name])
+    k = Kernelled(p)
+    learner = k.perceptron(kernel, form=form)
+    run_epochs(learner, order)  # type: ignore[arg-type]
+    for twin, averaged in zip(twins, (False, True)):
+        beta, transition, start, end = k.split(learner.weights(averaged))
+        np.testing.assert_allclose(beta, k.shared(twin.beta), atol=1e-12)
+        np.testing.assert_allclose(transition, twin.transition, atol=1e-12)
+        np.testing.assert_allclose(start, twin.start, atol=1e-12)
+        np.testing.assert_allclose(end, twin.end, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["rows", "expanded"])
+@pytest.mark.parametrize("labels", [3, 17])
+def test_the_linear_kernel_is_the_primal(form: str, labels: int) -> None:
+    """Same steps, and sum_s beta_s x_s is the primal's weight of every attribute, last and averaged."""
+    p = corpus(labels, labels)
+    k = Kernelled(p)
+    primal = _core.Online(
+        k.data, _core.Layout.build(k.data, k.n, labels, all_pairs=True), "perceptron", seed=3
+    )
+    dual = k.perceptron(LINEAR, form=form, seed=3)
+    for _ in range(4):
+        a, b = primal.epoch(), dual.epoch()
+        assert (a["updates"], a["wrong_tokens"]) == (b["updates"], b["wrong_tokens"])
+    x = np.array(k.distinct)[:, [int(k.vocabulary.text(a)) for a in range(k.n)]]  # [U, A]
+    for averaged in (False, True):
+        w = primal.weights(averaged)
+        beta, transition, start, end = k.split(dual.weights(averaged))
+        tail = np.concatenate([transition.ravel(), start, end])
+        np.testing.assert_allclose((x.T @ beta).ravel(), w[: k.n * labels], atol=1e-9)
+        np.testing.assert_allclose(tail, w[k.n * labels :], atol=1e-9)
+    assert dual.n_support == np.count_nonzero(k.split(dual.weights(False))[0].any(axis=1))
+
+
+def test_a_small_cache_changes_nothing() -> None:
+    k = Kernelled(random_sparse(1))
+    found = []
+    for size in (1, 1 << 12, BIG):
+        learner = k.perceptron(RBF, form="rows", cache_bytes=size)
+        for _ in range(3):
+            learner.epoch()
+        found.append(learner.weights())
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+
+
+def test_a_budget_holds_and_a_large_one_changes_nothing() -> None:
+    k = Kernelled(random_sparse(2))
+    free = k.perceptron(POLY)
+    wide = k.perceptron(POLY, budget=len(k.distinct))
+    tight = k.perceptron(POLY, budget=7)
+    for _ in range(3):
+        for learner in (free, wide, tight):
+            learner.epoch()
+        assert tight.n_support <= 7 < free.n_support
+    np.testing.assert_array_equal(free.weights(), wide.weights())
+    for averaged in (False, True):
+        beta = k.split(tight.weights(averaged))[0]
+        assert 0 < np.count_nonzero(beta.any(axis=1)) <= 7
+    with pytest.raises(ValueError, match="budget"):
+        k.perceptron(POLY, budget=0)
+
+
+def test_a_weight_scales_the_update_of_a_sentence() -> None:
+    p = Problem(model.Shape(1, 2), [np.ones((2, 1))], [(1, 0)])
+    k = Kernelled(p)
+    one, three = k.perceptron(POLY), k.perceptron(POLY, sample_weight=np.array([3.0], dtype=np.float32))
+    one.epoch()
+    three.epoch()
+    assert one.weights(False).any()
+    np.testing.assert_array_equal(3 * one.weights(False), three.weights(False))
+
+
+# -- the kernel SVM ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", [LINEAR, POLY, RBF], ids=lambda k: k.name)
+@pytest.mark.parametrize("slack", ["instance", "sequence"])
+@settings(max_examples=8)
+@given(p=problems(max_sentences=2, max_tokens=3, max_labels=2, max_attributes=3))
+def test_the_kernel_svm_meets_the_quadratic_program(kernel: Kernel, slack: str, p: Problem) -> None:
+    G, pairs = svm.gram(p.X, p.y, p.shape.labels, TWIN[kernel.name])
+    sentence = np.array([i for i, _ in pairs])
+    alpha = svm._dual(G / 4, np.ones(len(pairs)), sentence, 0.6, slack)
+    best = alpha.sum() - alpha @ G @ alpha / 8
+    forms = ("rows",) if kernel is RBF else ("rows", "expanded")
+    for form in forms:
+        state = run(Kernelled(p).svm(kernel, c=0.6, slack=slack, tolerance=1e-6, form=form), 1e-5)
+        assert state["dual"] == pytest.approx(best, abs=1e-4)
+        assert state["primal"] == pytest.approx(best, abs=1e-4)
+
+
+@pytest.mark.parametrize("margin", [False, True])
+def test_the_linear_kernel_svm_is_the_explicit_one(margin: bool) -> None:
+    p = random_sparse(5, n=15)
+    k = Kernelled(p)
+    layout = _core.Layout.build(k.data, k.n, 5, all_pairs=True)
+    explicit = _core.Svm(k.data, layout, rescale=margin, tolerance=1e-4)
+    a = run(explicit, 1e-3)
+    b = run(k.svm(LINEAR, rescale=margin, tolerance=1e-4, form="rows"), 1e-3)
+    assert a["dual"] == pytest.approx(b["dual"], rel=1e-4)
+    assert a["norm"] == pytest.approx(b["norm"], rel=1e-2)
+
+
+def test_svm_results_do_not_depend_on_threads_or_cache() -> None:
+    k = Kernelled(random_sparse(6))
+    found = []
+    for n_jobs, size in ((1, BIG), (3, BIG), (2, 1)):
+        solver = k.svm(RBF, n_jobs=n_jobs, cache_bytes=size)
+        states = [solver.epoch() for _ in range(3)]
+        found.append((states, solver.weights().tolist()))
+    assert found[0] == found[1] == found[2]
+
+
+# -- models of support tokens -----------------------------------------------------------------------------
+
+
+def value(kernel: Kernel, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if kernel.name == "rbf":
+        return perceptron.rbf(kernel.gamma)(a, b)
+    return a @ b.T if kernel.name == "linear" else (kernel.coef + a @ b.T) ** kernel.degree
+
+
+def random_model(
+    k: Kernelled, kernel: Kernel, seed: int, form: str = "auto"
+) -> tuple[np.ndarray, KernelScorer]:
+    rng = np.random.default_rng(seed)
+    beta = rng.normal(size=(len(k.distinct), k.labels)) * (rng.random((len(k.distinct), k.labels)) < 0.3)
+    w = np.concatenate([rng.normal(size=len(k.layout)), beta.ravel()])
+    base = _core.Scorer(k.layout, w[: len(k.layout)].astype(np.float32))
+    native = _core.KernelScorer.of_training(base, kernel.spec(k.n), k.data, beta.ravel(), form=form)
+    return w, KernelScorer(base, native, kernel)
+
+
+@pytest.mark.parametrize("kernel", [LINEAR, POLY, CUBIC, RBF], ids=lambda k: f"{k.name}{k.degree}")
+@pytest.mark.parametrize("values", [False, True])
+@pytest.mark.parametrize("form", ["rows", "expanded"])
+def test_scores_are_sums_over_support_tokens(kernel: Kernel, values: bool, form: str) -> None:
+    if form == "expanded" and kernel in (CUBIC, RBF):
+        with pytest.raises(ValueError, match="written out"):
+            random_model(Kernelled(random_sparse(3)), kernel, 0, form)
+        return
+    p, q = random_sparse(3, values=values), random_sparse(4, values=values)
+    k = Kernelled(p)
+    w, scorer = random_model(k, kernel, 0, form)
+    beta, transition, start, end = k.split(w)
+    assert scorer.n_support == np.count_nonzero(beta.any(axis=1))
+    X = [[{str(a): float(v) for a, v in enumerate(x) if v} for x in sentence] for sentence in q.X]
+    k.vocabulary.lock()
+    data = _core.encode_attributes(k.vocabulary, X)
+    known = sorted(int(k.vocabulary.text(a)) for a in range(k.n))
+    support = np.array(k.distinct)[:, known]
+    nodes = scorer.native.node_scores(data)
+    counts, best, labels = scorer.kbest(data, 3)
+    path, at, first = scorer.viterbi(data), 0, 0
+    for x, count in zip(q.X, counts):
+        T = len(x)
+        s = chain.scores(value(kernel, x[:, known], support) @ beta, transition, start, end)
+        want = s.node.copy()
+        want[0] += start
+        want[-1] += end
+        np.testing.assert_allclose(nodes[at : at + T], want, rtol=1e-4, atol=2e-3)
+        ranked = chain.kbest(s, 3)
+        np.testing.assert_allclose(
+            best[first : first + count], [score for score, _ in ranked], rtol=1e-4, atol=1e-2
+        )
+        assert chain.score(s, path[at : at + T].tolist()) == pytest.approx(ranked[0][0], rel=1e-4, abs=1e-2)
+        at, first = at + T, first + count
+    assert len(labels) == sum(int(c) * len(x) for c, x in zip(counts, q.X))
+
+
+@pytest.mark.parametrize("kernel", [LINEAR, POLY, RBF], ids=lambda k: k.name)
+def test_prediction_obeys_support_and_ignores_threads(kernel: Kernel) -> None:
+    k = Kernelled(random_sparse(7))
+    _, scorer = random_model(k, kernel, 1)
+    free = scorer.viterbi(k.data, n_jobs=1)
+    np.testing.assert_array_equal(free, scorer.viterbi(k.data, n_jobs=3))
+    sets = np.ones((2, k.labels), dtype=bool)
+    sets[1, [0, 2]] = False
+    of = np.arange(k.data.n_tokens, dtype=np.uint32) % 2
+    path = scorer.viterbi(k.data, allowed=(sets, of))
+    assert sets[of, path].all()
+    assert not sets[of, free].all()  # else the test shows nothing
+    _, _, labels = scorer.kbest(k.data, 1, allowed=(sets, of))
+    np.testing.assert_array_equal(labels, path)
+    with pytest.raises(ValueError, match="no label sequence"):
+        scorer.viterbi(k.data, allowed=(np.zeros((1, k.labels), dtype=bool), np.zeros_like(of)))
+
+
+def test_arrays_make_the_same_model() -> None:
+    k = Kernelled(random_sparse(8, values=True))
+    _, scorer = random_model(k, POLY, 2)
+    again = KernelScorer.of_arrays(scorer.base, POLY, scorer.arrays())
+    np.testing.assert_array_equal(again.native.node_scores(k.data), scorer.native.node_scores(k.data))
+    for name in ("beta.label", "support.ids", "support.ptr", "beta.ptr"):
+        damaged = scorer.arrays()
+        damaged[name] = damaged[name] + np.uint32(1_000_000)
+        with pytest.raises(ValueError, match="inconsistent"):
+            KernelScorer.of_arrays(scorer.base, POLY, damaged)
+
+
+# -- kernels of one's own ---------------------------------------------------------------------------------
+
+
+def own(a: Block, b: Block) -> np.ndarray:
+    return (1.0 + a.dots(b)) ** 2
+
+
+@pytest.mark.parametrize("values", [False, True])
+def test_a_function_is_as_good_as_the_kernel_it_computes(values: bool) -> None:
+    k = Kernelled(random_sparse(9, n=12, values=values))
+    mine = Kernel("function", function=own)
+    a, b = k.perceptron(mine), k.perceptron(POLY, form="rows")
+    for _ in range(2):
+        a.epoch()
+        b.epoch()
+    np.testing.assert_allclose(a.weights(), b.weights(), atol=1e-9)
+    assert a.weights(False).any()
+    w, scorer = random_model(k, POLY, 3, "rows")
+    mine_scorer = KernelScorer.of_training(k.layout, w, mine, k.data)
+    np.testing.assert_allclose(
+        mine_scorer.native.node_scores(k.data), scorer.native.node_scores(k.data), rtol=1e-4, atol=1e-4
+    )
+
+
+@settings(max_examples=20)
+@given(problems(values=reals(2.0).map(lambda v: round(v, 2)), max_sentences=2))
+def test_blocks_are_sparse_matrices(p: Problem) -> None:
+    seen: list[tuple[Block, Block]] = []
+
+    def kernel(a: Block, b: Block) -> np.ndarray:
+        seen.append((a, b))
+        np.testing.assert_allclose(a.dots(b), a.toarray() @ b.toarray().T, atol=1e-9)
+        np.testing.assert_allclose(a.squares(), (a.toarray() ** 2).sum(axis=1), atol=1e-9)
+        return a.dots(b)
+
+    k = Kernelled(p)
+    k.perceptron(Kernel("function", function=kernel)).epoch()
+    for a, b in seen:
+        assert a.shape[0] == 1
+        assert b.shape == (len(k.distinct), k.n)
+
+
+def test_what_a_function_raises_comes_back() -> None:
+    k = Kernelled(random_sparse(1, n=4))
+
+    def broken(a: Block, b: Block) -> np.ndarray:
+        raise KeyError("mine")
+
+    for bad, error in ((broken, KeyError), (lambda a, b: np.zeros((1, 1)), ValueError)):
+        kernel = Kernel("function", function=bad)
+        with pytest.raises(error):
+            k.perceptron(kernel).epoch()
+        with pytest.raises(error):
+            k.svm(kernel).epoch()
+        _, scorer = random_model(k, LINEAR, 0)
+        with pytest.raises(error):
+            KernelScorer.of_arrays(scorer.base, kernel, scorer.arrays()).viterbi(k.data)
+
+
+def test_kernels_that_make_no_sense_are_refused() -> None:
+    k = Kernelled(random_sparse(1, n=4))
+    for bad in (Kernel("poly", 0), Kernel("poly", 2, -1.0), Kernel("rbf", gamma=0.0), Kernel("other")):
+        with pytest.raises(ValueError, match="kernel"):
+            k.perceptron(bad)
+    full = _core.Layout.build(k.data, k.n, 5, all_pairs=True)
+    with pytest.raises(ValueError, match="node features"):
+        _core.KernelPerceptron(k.data, full, LINEAR.spec(k.n))

@@ -1,0 +1,225 @@
+"""The Hidden Markov SVM against its slow twin: optimum, optimality conditions, bounds, gap, orders."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tagwise import _core
+
+from .reference import chain, enumeration, model, svm
+from .strategies import Problem, problems, reals
+from .test_online import corpus
+
+small = problems(max_sentences=2, max_tokens=3, max_labels=3, max_attributes=2)
+
+
+class Native(NamedTuple):
+    """A tiny problem as the core sees it: every feature of the attributes that occur."""
+
+    data: _core.Dataset
+    layout: _core.Layout
+    at: np.ndarray  # [features] index into the twin's vector
+
+    def svm(self, **parameters: Any) -> _core.Svm:
+        return _core.Svm(self.data, self.layout, **parameters)
+
+
+def encode(p: Problem) -> tuple[_core.Vocabulary, _core.Dataset]:
+    vocabulary = _core.Vocabulary()
+    X = [[{str(a): float(v) for a, v in enumerate(x) if v} for x in sentence] for sentence in p.X]
+    data = _core.encode_attributes(vocabulary, X, X if p.shape.edge_attributes else None)
+    return vocabulary, data.with_gold(np.array([y for path in p.y for y in path], dtype=np.uint16))
+
+
+def native(p: Problem) -> Native:
+    (vocabulary, data), (A, L, _) = encode(p), p.shape
+    layout = _core.Layout.build(data, len(vocabulary), L, all_pairs=True)
+    a = layout.arrays()
+    ids = np.array([int(vocabulary.text(i)) for i in range(len(vocabulary))], dtype=int)
+    parts = [
+        np.repeat(ids, L) * L + a["node_label"],
+        A * L + a["edges"],
+        A * L + L * L + a["starts"],
+        A * L + L * L + L + a["ends"],
+    ]
+    return Native(data, layout, np.concatenate(parts).astype(int))
+
+
+def run(solver: Any, tol: float, most: int = 3000) -> dict[str, Any]:
+    """Epochs until the absolute gap is under `tol`."""
+    state: dict[str, Any] = {}
+    for _ in range(most):
+        state = solver.epoch()
+        if state["primal"] - state["dual"] <= tol:
+            break
+    return state
+
+
+def full(n: Native, w: np.ndarray, shape: model.Shape) -> np.ndarray:
+    out = np.zeros(shape.size)
+    out[n.at] = w
+    return out
+
+
+@pytest.mark.parametrize("slack", ["instance", "sequence"])
+@pytest.mark.parametrize("margin", [False, True])
+@settings(max_examples=12)
+@given(p=small, C=st.sampled_from([0.3, 1.0]))
+def test_the_optimum_is_the_quadratic_programs(slack: str, margin: bool, p: Problem, C: float) -> None:
+    best = svm.solve(p.X, p.y, p.shape, C, slack, margin)
+    n = native(p)
+    solver = n.svm(c=C, slack=slack, rescale=margin, tolerance=1e-6)
+    state = run(solver, 1e-5)
+    assert not state["truncated"]
+    assert state["primal"] == pytest.approx(best.primal, abs=1e-4)
+    assert state["dual"] == pytest.approx(best.dual, abs=1e-4)
+    np.testing.assert_allclose(full(n, solver.weights(), p.shape), best.w, atol=2e-2)
+    # and the primal it reports is the primal
+    w = full(n, solver.weights(), p.shape)
+    exact = svm.primal(w, p.X, p.y, p.shape, C, slack, margin)
+    assert state["primal"] == pytest.approx(exact, abs=1e-5)
+
+
+@pytest.mark.parametrize("slack", ["instance", "sequence"])
+@pytest.mark.parametrize("margin", [False, True])
+@settings(max_examples=12)
+@given(p=problems(max_sentences=3, max_tokens=3, max_labels=3, values=reals(1.0)))
+def test_optimality_conditions(slack: str, margin: bool, p: Problem) -> None:
+    """w = 1/2 sum alpha d; alpha > 0 only where the margin is at its slack; all of C where the slack is > 0."""
+    C, n = 0.7, native(p)
+    solver = n.svm(c=C, slack=slack, rescale=margin, tolerance=1e-7)
+    run(solver, 1e-6)
+    w = full(n, solver.weights(), p.shape)
+    total = np.zeros_like(w)
+    held: dict[int, list[tuple[chain.Path, float]]] = {i: [] for i in range(len(p.X))}
+    for i, path, alpha in solver.alphas():
+        y = tuple(int(x) for x in path)
+        assert y != p.y[i]
+        assert 0 < alpha <= C + 1e-9
+        held[i].append((y, alpha))
+        total += alpha / 2 * (model.features(p.X[i], p.y[i], p.shape) - model.features(p.X[i], y, p.shape))
+    np.testing.assert_allclose(w, total, atol=1e-5)
+
+    def lack(i: int, y: chain.Path) -> float:
+        d = model.features(p.X[i], p.y[i], p.shape) - model.features(p.X[i], y, p.shape)
+        return float((svm.hamming(p.y[i], y) if margin else 1) - w @ d / 2)
+
+    for i, paths in held.items():
+        lacks = {y: lack(i, y) for j, y in svm.constraints(p.y, p.shape.labels) if j == i}
+        worst = max([0.0, *lacks.values()])
+        used = sum(alpha for _, alpha in paths)
+        if slack == "instance":
+            assert used <= C + 1e-9
+            # complementary slackness, each product at most the gap
+            assert all(alpha * (worst - lacks[y]) <= 1e-4 for y, alpha in paths)
+            assert (C - used) * worst <= 1e-4
+        else:
+            weight = dict(paths)
+            assert all(alpha * -min(lacks[y], 0.0) <= 1e-4 for y, alpha in paths)
+            assert all((C - weight.get(y, 0.0)) * x <= 1e-4 for y, x in lacks.items() if x > 0)
+
+
+@settings(max_examples=20)
+@given(problems(max_sentences=3, max_tokens=4, max_labels=3), st.sampled_from(["instance", "sequence"]))
+def test_slack_bounds_the_zero_one_risk_at_any_epoch(p: Problem, slack: str) -> None:
+    n = native(p)
+    solver = n.svm(c=0.5, slack=slack)
+    for _ in range(3):
+        state = solver.epoch()
+        w = full(n, solver.weights(), p.shape)
+        ranks = [
+            enumeration.rank(model.score_sentence(w, x, p.shape), y) for x, y in zip(p.X, p.y)
+        ]  # paths at least as good as gold
+        if slack == "instance":
+            assert state["slack"] >= sum(r > 0 for r in ranks) - 1e-4
+        elif not state["truncated"]:
+            assert state["slack"] >= sum(ranks) - 1e-4  # the rank loss
+
+
+@pytest.mark.parametrize("margin", [False, True])
+@pytest.mark.parametrize("labels", [3, 9, 17])
+def test_the_gap_closes_and_the_dual_only_rises(labels: int, margin: bool) -> None:
+    solver = native(corpus(labels, labels)).svm(c=0.5, rescale=margin, tolerance=1e-3)
+    dual, gaps = 0.0, []
+    for _ in range(60):
+        state = solver.epoch()
+        assert state["dual"] >= dual - 1e-5
+        assert state["primal"] >= state["dual"] - 1e-5
+        dual = state["dual"]
+        gaps.append((state["primal"] - dual) / state["primal"])
+        if gaps[-1] <= 1e-3:
+            break
+    assert gaps[-1] <= 1e-3
+    assert gaps[-1] < gaps[len(gaps) // 2] < gaps[0]
+
+
+def test_results_depend_on_the_seed_alone() -> None:
+    n = native(corpus(4, 7, n=150))
+
+    def trained(**parameters: Any) -> tuple[np.ndarray, list[dict[str, Any]]]:
+        solver = n.svm(**parameters)
+        states = [solver.epoch() for _ in range(3)]
+        return solver.weights(), states
+
+    w, states = trained(seed=1, n_jobs=1)
+    for n_jobs in (1, 2, 3):
+        again, same = trained(seed=1, n_jobs=n_jobs)
+        np.testing.assert_array_equal(w, again)
+        assert states == same
+    assert not np.array_equal(w, trained(seed=2)[0])
+
+
+@settings(max_examples=10)
+@given(small)
+def test_a_weight_of_two_is_a_sentence_given_twice(p: Problem) -> None:
+    n, twice = native(p), native(Problem(p.shape, [*p.X, p.X[0]], [*p.y, p.y[0]]))
+    weight = np.ones(len(p.X))
+    weight[0] = 2.0
+    a = run(n.svm(sample_weight=weight, tolerance=1e-6), 1e-5)
+    b = run(twice.svm(tolerance=1e-6), 1e-5)
+    assert a["dual"] == pytest.approx(b["dual"], abs=1e-4)
+
+
+def test_a_sentence_of_weight_zero_is_not_learned_from() -> None:
+    p = corpus(2, 4, n=10)
+    weight = np.ones(10)
+    weight[3] = 0.0
+    solver = native(p).svm(sample_weight=weight)
+    run(solver, 1e-2, 20)
+    assert all(i != 3 for i, _, _ in solver.alphas())
+
+
+def test_edge_attributes_take_part() -> None:
+    """With the twin's own edge attributes the optimum is the quadratic program's."""
+    rng = np.random.default_rng(0)
+    X = [rng.integers(0, 2, (T, 2)).astype(float) for T in (3, 2)]
+    p = Problem(model.Shape(2, 2, True), X, [(0, 1, 1), (1, 0)])
+    vocabulary, data = encode(p)
+    layout = _core.Layout.build(data, len(vocabulary), 2, all_pairs=True)
+    state = run(_core.Svm(data, layout, c=0.6, tolerance=1e-6), 1e-5)
+    # observed pairs only: the twin's optimum over the same features
+    a = layout.arrays()
+    ids = [int(vocabulary.text(i)) for i in range(len(vocabulary))]
+    keep = np.ones(p.shape.size, dtype=bool)
+    keep[2 * 2 + 4 + 4 :] = False
+    for owner, (begin, end) in enumerate(zip(a["pair_ptr"][:-1], a["pair_ptr"][1:])):
+        keep[12 + ids[owner] * 4 + a["pair"][begin:end]] = True
+    pairs = svm.constraints(p.y, 2)
+    d = np.array([model.features(X[i], p.y[i], p.shape) - model.features(X[i], q, p.shape) for i, q in pairs])
+    d = d * keep
+    group = np.array([i for i, _ in pairs])
+    alpha = svm._dual(d @ d.T / 4, np.ones(len(pairs)), group, 0.6, "instance")
+    w = alpha @ d / 2
+    assert state["dual"] == pytest.approx(alpha.sum() - w @ w / 2, abs=1e-4)
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    n = native(corpus(1, 3, n=4))
+    for bad in ({"c": 0.0}, {"c": np.inf}, {"slack": "both"}, {"most": 0}, {"sample_weight": np.ones(3)}):
+        with pytest.raises(ValueError, match=r"."):
+            n.svm(**bad)

@@ -1,0 +1,137 @@
+"""HMSVM and kernel estimators: they learn, repeat, are saved and loaded, and refuse what makes no sense."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise.kernels import Block, KernelScorer
+
+from .test_estimators import X, Y
+
+
+def squared(a: Block, b: Block) -> Any:
+    """A kernel that can be imported."""
+    return (1.0 + a.dots(b)) ** 2
+
+
+TAGGERS = [
+    tw.HMSVM(features="S2"),
+    tw.HMSVM(features="S2", rescale="margin", C=0.5),
+    tw.HMSVM(features="S2", slack="sequence", max_paths=20),
+    tw.HMSVM(features="S2", kernel="poly", degree=3),
+    tw.HMSVM(features="S2", kernel="rbf", rescale="margin"),
+    tw.Perceptron(features="S2", kernel="linear"),
+    tw.Perceptron(features="S2", kernel="poly", form="expanded"),
+    tw.Perceptron(features="S2", kernel="poly", form="rows", average=False),
+    tw.Perceptron(features="S2", kernel="rbf", gamma=0.1, budget=5, epochs=30),
+    tw.Perceptron(features="S2", kernel=squared),
+]
+
+
+@pytest.mark.parametrize("tagger", TAGGERS, ids=repr)
+def test_they_learn_repeat_and_are_kept(tagger: tw.Tagger, tmp_path: Path) -> None:
+    assert tagger.fit(X, Y).predict(X) == Y
+    best = tagger.predict_kbest(X, k=3)
+    assert [paths[0][0] for paths in best] == Y
+    assert all(a[1] >= b[1] for paths in best for a, b in pairwise(paths))
+    tagger.save(tmp_path / "first")
+    tagger.fit(X, Y).save(tmp_path / "second")
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+    loaded = tw.load(tmp_path / "first")
+    assert type(loaded) is type(tagger)
+    assert loaded.predict_kbest(X, k=3) == best
+    assert pickle.loads(pickle.dumps(tagger)).predict_kbest(X, k=3) == best
+    if isinstance(tagger.model_.scorer, KernelScorer):
+        assert 0 < tagger.n_support_ <= len({word for sentence in X for word in sentence})  # type: ignore[attr-defined]
+        with pytest.raises(tw.ParameterError, match="no probabilities"):
+            tagger.predict_marginals(X)
+        with pytest.raises(tw.ParameterError, match="no probabilities"):
+            tagger.predict(X, decoder="pointwise")
+    assert tagger.explain().transitions
+
+
+def test_history_reports_the_gap_and_stops_by_it() -> None:
+    tagger = tw.HMSVM(features="S2", tol=1e-3).fit(X, Y)
+    gaps = [entry["gap"] for entry in tagger.history_]
+    assert gaps[-1] <= 1e-3 < gaps[0]
+    assert all(gap > 1e-3 for gap in gaps[:-1])
+    assert "gap" in tagger.stopped_
+    assert tagger.objective_ == tagger.history_[-1]["objective"] >= tagger.history_[-1]["dual"]
+    short = tw.HMSVM(features="S2", tol=0.0, max_epochs=2).fit(X, Y)
+    assert len(short.history_) == 2
+
+
+def test_dev_scores_and_allowed_labels_work_with_kernels() -> None:
+    for tagger in (tw.HMSVM(features="S2", kernel="poly"), tw.Perceptron(features="S2", kernel="poly")):
+        tagger.fit(X, Y, dev=X, dev_y=Y)
+        assert tagger.history_[-1]["dev_score"] == 1.0
+        assert tagger.score(X, Y) == 1.0
+        only = tagger.classes_[0]
+        assert tagger.predict([["the", "cat"]], allowed=[[[only], [only]]]) == [[only, only]]
+
+
+def test_the_linear_kernel_predicts_as_the_primal() -> None:
+    train, dev, _ = tw.load_corpus("wnut17-ner")
+    primal = tw.Perceptron(features="S2", epochs=3, all_pairs=True).fit(train[:150])
+    dual = tw.Perceptron(features="S2", epochs=3, all_pairs=True, kernel="linear", form="rows").fit(
+        train[:150]
+    )
+    assert [e["objective"] for e in primal.history_] == [e["objective"] for e in dual.history_]
+    assert primal.predict(dev[:300]) == dual.predict(dev[:300])
+
+
+def test_rows_and_products_give_the_same_model() -> None:
+    train, dev, _ = tw.load_corpus("wnut17-ner")
+    a, b = (
+        tw.Perceptron(features="S2", epochs=3, kernel="poly", form=form).fit(train[:150])
+        for form in ("rows", "expanded")
+    )
+    assert [e["objective"] for e in a.history_] == [e["objective"] for e in b.history_]
+    assert a.predict(dev[:300]) == b.predict(dev[:300])
+
+
+def test_gamma_follows_the_attributes() -> None:
+    """None is 1 / mean ||x||^2; the model keeps the number."""
+    tagger = tw.HMSVM(kernel="rbf").fit(
+        [[["a", "b"], ["a", "c"]], [["a", "b", "c", "d"]]], [["x", "y"], ["x"]]
+    )
+    assert isinstance(tagger.model_.scorer, KernelScorer)
+    assert tagger.model_.scorer.kernel.gamma == pytest.approx(3 / 8)
+
+
+def test_refusals() -> None:
+    fitted = tw.CRF(features="S2", max_iter=3).fit(X, Y)
+    cases: list[tuple[tw.Tagger, dict[str, Any], str]] = [
+        (tw.HMSVM(kernel="nonsense"), {}, "kernel"),
+        (tw.HMSVM(rescale="slack"), {}, "rescale"),
+        (tw.HMSVM(C=0), {}, "C="),
+        (tw.HMSVM(features="S2"), {"warm_start": fitted}, "start"),
+        (tw.Perceptron(kernel="poly", mode="batch"), {}, "sentence by sentence"),
+        (tw.Perceptron(kernel="poly", shards=2), {}, "sentence by sentence"),
+        (tw.Perceptron(kernel="poly", degree=0), {}, "degree"),
+        (tw.Perceptron(kernel="no_such_module_:f"), {}, "imported"),
+    ]
+    for tagger, arguments, message in cases:
+        with pytest.raises(tw.ParameterError, match=message):
+            tagger.fit(X, Y, **arguments)
+
+
+def test_a_function_without_a_name_is_used_but_not_saved(tmp_path: Path) -> None:
+    tagger = tw.Perceptron(features="S2", kernel=lambda a, b: a.dots(b)).fit(X, Y)
+    assert tagger.predict(X) == Y
+    with pytest.raises(tw.ParameterError, match="cannot be imported"):
+        tagger.save(tmp_path / "model")
+
+
+def test_weights_of_sentences_count() -> None:
+    weight = np.ones(len(X))
+    weight[0] = 0.0
+    tagger = tw.HMSVM(features="S2").fit(X, Y, sample_weight=weight)
+    assert tagger.predict(X[1:]) == Y[1:]
