@@ -34,7 +34,17 @@ from tagwise.errors import (
     TemplateError,
     TrainingError,
 )
-from tagwise.estimators import AROW, CRF, LEARNERS, MIRA, PassiveAggressive, Perceptron, Tagger, load
+from tagwise.estimators import (
+    AROW,
+    CRF,
+    LEARNERS,
+    MIRA,
+    Boosting,
+    PassiveAggressive,
+    Perceptron,
+    Tagger,
+    load,
+)
 from tagwise.metrics import Report, evaluate
 from tagwise.model import Model
 
@@ -43,6 +53,7 @@ __all__ = [
     "CRF",
     "LEARNERS",
     "MIRA",
+    "Boosting",
     "Corpus",
     "CorpusError",
     "Model",

@@ -60,6 +60,8 @@ class Vocabulary:
         """Id of an attribute given by its text, or None; those of templates are searched for one by one."""
     def text(self, id: int) -> str:
         """Text of an attribute."""
+    def kept(self, keep: NDArray[np.bool_]) -> Vocabulary:
+        """A locked copy with the attributes for which `keep` holds, in the same order."""
     def texts(self) -> list[str]:
         """All texts, in order of their ids."""
     def counts(self) -> NDArray[np.uint32]:

@@ -47,13 +47,17 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Model:
-    """What a learner leaves behind. `meta` goes into the file as it is: learner, parameters, metrics."""
+    """What a learner leaves behind. `meta` goes into the file as it is: learner, parameters, metrics.
+
+    `arrays`: what a learner keeps beside its weights, as name.part -> float64 or uint32.
+    """
 
     labels: tuple[str, ...]
     recipe: Recipe
     vocabulary: _core.Vocabulary
     scorer: _core.Scorer
     meta: dict[str, Any] = field(default_factory=dict)
+    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
 
     # --- prediction -------------------------------------------------------------------------------------
 
@@ -204,7 +208,7 @@ class Model:
             "meta": self.meta,
         }
         text = json.dumps(header, ensure_ascii=False, sort_keys=True)
-        _core.write_model(os.fspath(path), text, self.vocabulary, self.scorer, {})
+        _core.write_model(os.fspath(path), text, self.vocabulary, self.scorer, self.arrays)
 
     @staticmethod
     def load(path: Path) -> Model:
@@ -224,7 +228,9 @@ class Model:
                 f"{os.fspath(path)}: the header lacks {error}; the file was written by another program or version"
             ) from error
         scorer = file.scorer(n_attributes, len(labels))
-        return Model(labels, recipe, file.vocabulary(), scorer, meta)
+        own = [name for name, _ in file.arrays if "." in name and not name.startswith("vocab.")]
+        arrays = {name: file.array(name) for name in own}
+        return Model(labels, recipe, file.vocabulary(), scorer, meta, arrays)
 
     def with_meta(self, **entries: Any) -> Model:
         """The same model with these entries of `meta` set."""
@@ -240,6 +246,7 @@ class Model:
             layout.arrays(),
             self.scorer.weights,
             self.meta,
+            self.arrays,
         )
         return (_rebuild, state)
 
@@ -252,9 +259,10 @@ def _rebuild(
     arrays: dict[str, Any],
     weights: NDArray[np.float32],
     meta: dict[str, Any],
+    own: dict[str, NDArray[Any]],
 ) -> Model:
     layout = _core.Layout.from_arrays(n_attributes, len(labels), arrays)
-    return Model(labels, recipe, vocabulary, _core.Scorer(layout, weights), meta)
+    return Model(labels, recipe, vocabulary, _core.Scorer(layout, weights), meta, own)
 
 
 def _counts(ptr: NDArray[np.uint64]) -> NDArray[np.int64]:

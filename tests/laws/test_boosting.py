@@ -16,7 +16,9 @@ from .strategies import Problem, problems, reals
 from .test_online import Native, corpus, native
 
 BOUNDS = ["loose", "tight", "exact"]
-values = st.one_of(st.just(0.0), st.sampled_from([1.0, -1.0, 0.5, 2.0]), reals(2.0).filter(lambda v: abs(v) > 0.1))
+values = st.one_of(
+    st.just(0.0), st.sampled_from([1.0, -1.0, 0.5, 2.0]), reals(2.0).filter(lambda v: abs(v) > 0.1)
+)
 
 
 def booster(n: Native, **parameters: Any) -> _core.Boosting:
@@ -27,7 +29,9 @@ def twin(p: Problem, n: Native, w: np.ndarray, weight: np.ndarray | None = None)
     """The twin's quantities at the native weights."""
     full = np.zeros(p.shape.size)
     full[n.at] = w
-    return boosting.quantities(full, as_float32(p.X), p.y, p.shape, np.ones(len(p.X)) if weight is None else weight)
+    return boosting.quantities(
+        full, as_float32(p.X), p.y, p.shape, np.ones(len(p.X)) if weight is None else weight
+    )
 
 
 def as_float32(X: list[np.ndarray]) -> list[np.ndarray]:
@@ -53,9 +57,7 @@ def test_kept_quantities_are_the_twins(p: Problem, seed: int) -> None:
     np.testing.assert_allclose(b.slopes(), q.m.sum(axis=0)[n.at], rtol=1e-6, atol=1e-9)
     full = np.zeros(p.shape.size)
     full[n.at] = w
-    l = [
-        losses.minus_log_p(model.score_sentence(full, x, p.shape), y) for x, y in zip(as_float32(p.X), p.y)
-    ]
+    l = [losses.minus_log_p(model.score_sentence(full, x, p.shape), y) for x, y in zip(as_float32(p.X), p.y)]
     np.testing.assert_allclose(b.losses(), l, rtol=1e-9, atol=1e-9)
 
 
@@ -160,7 +162,12 @@ def test_loss_never_rises_and_stays_below_the_bounds(
     bound: str, line_search: bool, several: int, p: Problem, eps: float
 ) -> None:
     b = booster(
-        native(p), bound=bound, line_search=line_search, smoothing=eps, max_step=4.0, features_per_round=several
+        native(p),
+        bound=bound,
+        line_search=line_search,
+        smoothing=eps,
+        max_step=4.0,
+        features_per_round=several,
     )
     before = b.log_loss
     done = b.run(12)
@@ -190,7 +197,7 @@ def test_kept_sums_equal_a_recomputation(bound: str, line_search: bool) -> None:
     assert b.log_loss == pytest.approx(again.log_loss, abs=1e-10)
     np.testing.assert_allclose(b.losses(), again.losses(), atol=1e-10)
     np.testing.assert_allclose(b.slopes(), again.slopes(), atol=1e-9)
-    for bound_ in (["loose"] if bound == "loose" else BOUNDS[:2]):
+    for bound_ in ["loose"] if bound == "loose" else BOUNDS[:2]:
         np.testing.assert_allclose(b.bounds(bound_)[1], again.bounds(bound_)[1], atol=1e-9)
     # and both go on alike
     np.testing.assert_allclose(b.run(20)["log_loss"], again.run(20)["log_loss"], atol=1e-6)

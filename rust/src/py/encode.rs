@@ -80,6 +80,19 @@ impl PyVocab {
         })
     }
 
+    /// A locked copy with the attributes for which `keep` holds, in the same order.
+    fn kept(&self, keep: PyReadonlyArray1<'_, bool>) -> PyResult<PyVocab> {
+        let keep = keep.as_array();
+        if keep.len() != self.inner.len() {
+            return Err(Error::Value(format!("expected {} flags, one an attribute", self.inner.len())).into());
+        }
+        let (keys, table, text, end) = self.inner.parts();
+        let (keys, table) = (keys.to_vec().into(), table.to_vec().into());
+        let mut inner = Vocab::from_parts(keys, table, text.to_vec().into(), end.to_vec().into())?;
+        inner.retain(|id| keep[id as usize]);
+        Ok(PyVocab { inner })
+    }
+
     /// All texts, in order of their ids.
     fn texts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, (0..self.inner.len() as u32).map(|id| self.inner.text(id).unwrap_or("")).collect::<Vec<_>>())
