@@ -406,5 +406,7 @@ class Boosting:
         """-log P(gold) of every sentence, [N]."""
     def slopes(self) -> NDArray[np.float64]:
         """Derivative of the logarithm of the loss in every weight, [features]: the kept sums over N."""
+    def recompute(self) -> None:
+        """Compute all sentences and all sums again."""
     def bounds(self, bound: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The best step of every feature and its bound on Z, under one of loose, tight and exact: two arrays [features]."""
+        """The best step of every feature and its bound on Z, under loose, tight or exact: two arrays [features]."""

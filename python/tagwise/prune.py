@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from tagwise import _core
 from tagwise.model import Model
+from tagwise.model import _counts as counts_of
 
 
 def prune(model: Model, keep: NDArray[np.bool_] | None = None) -> tuple[Model, NDArray[np.int64]]:
-    """The model with the features of `keep` alone (default: those whose weight is not 0), and new index of each old one.
+    """The model with the features of `keep` alone, by default those whose weight is not 0.
 
-    Attributes that no feature is left of go too. Dropped features have index -1.
+    Also answers the new index of each old feature, -1 for those dropped. Attributes without a feature go too.
     """
     scorer, layout = model.scorer, model.scorer.layout
     weights, arrays = scorer.weights, layout.arrays()
@@ -23,7 +24,7 @@ def prune(model: Model, keep: NDArray[np.bool_] | None = None) -> tuple[Model, N
     counts = [layout.n_node, layout.n_edge, len(arrays["starts"]), len(arrays["ends"]), len(arrays["pair"])]
     node, edge, start, end, pair = np.split(keep, np.cumsum(counts)[:-1])
     owners = {
-        name: np.repeat(np.arange(layout.n_attributes), np.diff(arrays[name].astype(np.int64)))
+        name: np.repeat(np.arange(layout.n_attributes), counts_of(arrays[name]))
         for name in ("node_ptr", "pair_ptr")
         if len(arrays[name])
     }

@@ -36,8 +36,8 @@ class Boosting(Tagger):
 
     minimise  sum_i w_i (e^{l_i} - 1),  l_i = -log P(y_i | x_i)
 
-    one weight a round: the feature is taken whose upper bound on the loss after its best step is smallest. The model has
-    only the features that were chosen; `rounds_` lists them in order.
+    one weight a round: the feature is taken whose upper bound on the loss after its best step is smallest. The
+    model has only the features that were chosen; `rounds_` lists them in order.
     """
 
     name = "boosting"
@@ -48,7 +48,7 @@ class Boosting(Tagger):
             "bound",
             "tight",
             Choice(("loose", "tight", "exact")),
-            "bound by which features are chosen: one range for all sentences, one each, or the loss itself (tiny corpora)",
+            "how features are judged: one range for all sentences, one for each, or the loss itself (tiny corpora)",
         ),
         Param(
             "step",

@@ -102,5 +102,6 @@ def rounds_svg(rounds: Sequence[Round]) -> str:
         different.append(float(len(seen)))
     body = _panel(0, "log of the training loss", numbers, [found.log_loss for found in rounds])
     body += _panel(HEIGHT, "different features", numbers, different)
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {2 * HEIGHT}" font-family="sans-serif" font-size="12">'
+    size = f'viewBox="0 0 {WIDTH} {2 * HEIGHT}" font-family="sans-serif" font-size="12"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>'
     return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *body, "</svg>"]) + "\n"

@@ -11,6 +11,7 @@ pub mod bound;
 pub mod chain;
 pub mod exact;
 pub mod index;
+pub mod pass;
 pub mod search;
 pub mod select;
 pub mod state;
@@ -188,6 +189,13 @@ impl Boosting {
         state.sharpen()?;
         self.rounds += 1;
         Ok(true)
+    }
+
+    /// Compute all sentences and all sums again: what a round costs without the inverted index.
+    pub fn recompute(&mut self) -> Result<()> {
+        self.sentences.clear();
+        self.sentences.extend(0..self.state.len() as u32);
+        self.state.refresh(&self.sentences, &[], &mut self.losses)
     }
 
     /// (step, Z) of every feature under a bound, at the weights now. Z is relative to N.

@@ -4,11 +4,12 @@
 use super::bound::Limits;
 use super::chain::{self, Edges, Work};
 use super::index::{self, Kind};
-use super::state::{self, State};
+use super::pass;
+use super::state::State;
 use rayon::prelude::*;
 
 /// The derivative at the step taken, relative to that at 0.
-const ENOUGH: f64 = 0.02;
+const ENOUGH: f64 = 0.1;
 /// Most evaluations of the loss.
 const MOST: usize = 12;
 
@@ -89,7 +90,7 @@ impl Line<'_> {
             Kind::End { label } => shift(end - begin - 1, label, step, x),
         }
         let minus_log_p = chain::marginals(&x.node, &x.psi, gold, edges, &mut x.work, &mut x.p, &mut x.pairs);
-        let (e, d) = state::masses(state.weight[s], minus_log_p, state.shift);
+        let (e, d) = pass::masses(state.weight[s], minus_log_p, state.shift);
         let hit = |t: usize, label: usize| x.p[t * width + label] - f64::from(u8::from(gold[t] as usize == label));
         let slope = match self.kind {
             Kind::Node { label, .. } => places
@@ -108,7 +109,7 @@ impl Line<'_> {
     }
 }
 
-/// A step of about the least loss, from the bound's step `guess`: it is doubled until the derivative changes its sign, and
+/// A step of about the least loss, from the bound's step `guess`: it grows until the derivative changes its sign, and
 /// the crossing is found by regula falsi (Illinois). Beyond the guess the smoothing term e^step + e^-step counts too, so that
 /// a step without end is bounded as the bound's own is; the loss is never above that of the guess.
 pub fn search(state: &State, k: usize, guess: f64, limits: Limits, sentences: &[u32]) -> f64 {
@@ -117,13 +118,24 @@ pub fn search(state: &State, k: usize, guess: f64, limits: Limits, sentences: &[
     if guess == 0.0 || at_zero == 0.0 {
         return guess;
     }
+    if let (Kind::Node { attribute, .. }, true) = (line.kind, state.cells.is_tight()) {
+        let entries = state.index.postings(attribute);
+        let once = |&e: &u32| state.index.occurrence_ptr[e as usize + 1] - state.index.occurrence_ptr[e as usize] == 1;
+        if entries.iter().all(once) {
+            return guess; // u has two values in every sentence: the tight bound is the loss itself
+        }
+    }
     let smooth = |step: f64| 2.0 * limits.smoothing * state.n * step.sinh();
     let down = |slope: f64| slope.signum() == at_zero.signum();
     let cap = limits.cap.copysign(guess);
     let (mut best_value, slope) = line.at(guess);
+    if slope.abs() <= ENOUGH * at_zero.abs() {
+        return guess;
+    }
     let mut best = guess;
     let beyond = down(slope);
     let mut near = (0.0, at_zero);
+    let mut last = near;
     let mut far: Option<(f64, f64)> = None;
     if !beyond {
         far = Some((guess, slope));
@@ -135,12 +147,10 @@ pub fn search(state: &State, k: usize, guess: f64, limits: Limits, sentences: &[
     for _ in 0..MOST {
         let step = match far {
             None => {
-                let double: f64 = 2.0 * near.0;
-                if double.abs() < cap.abs() {
-                    double
-                } else {
-                    cap
-                }
+                // Where a straight line from the last two slopes crosses zero, within reason.
+                let ratio = last.1 / (last.1 - near.1);
+                let far = last.0 + (near.0 - last.0) * if ratio > 0.0 { ratio } else { 8.0 };
+                far.abs().clamp(1.5 * near.0.abs(), 8.0 * near.0.abs()).min(cap.abs()).copysign(guess)
             }
             Some(far) => near.0 - near.1 * (far.0 - near.0) / (far.1 - near.1),
         };
@@ -156,7 +166,7 @@ pub fn search(state: &State, k: usize, guess: f64, limits: Limits, sentences: &[
             break;
         }
         if down(slope) {
-            near = (step, slope);
+            (last, near) = (near, (step, slope));
             far = far.map(|far| (far.0, 0.5 * far.1));
         } else {
             if far.is_some() {

@@ -116,7 +116,13 @@ impl PyBoosting {
         PyArray1::from_iter(py, (0..state.layout.len()).map(|k| state.slope(k) / state.n))
     }
 
-    /// The best step of every feature and its bound on Z, under one of loose, tight and exact: two arrays [features].
+    /// Compute all sentences and all sums again.
+    fn recompute(&mut self, py: Python<'_>) -> PyResult<()> {
+        let (inner, pool) = (&mut self.inner, self.pool.clone());
+        Ok(py.detach(|| pool.install(|| inner.recompute()))?)
+    }
+
+    /// The best step of every feature and its bound on Z, under loose, tight or exact: two arrays [features].
     fn bounds<'py>(&self, py: Python<'py>, bound: &str) -> PyResult<(Array<'py>, Array<'py>)> {
         let bound = boosting::Bound::named(bound)?;
         let found = py.detach(|| self.inner.bounds(bound))?;
