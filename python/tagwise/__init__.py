@@ -34,7 +34,18 @@ from tagwise.errors import (
     TemplateError,
     TrainingError,
 )
-from tagwise.estimators import AROW, CRF, HMSVM, LEARNERS, MIRA, PassiveAggressive, Perceptron, Tagger, load
+from tagwise.estimators import (
+    AROW,
+    CRF,
+    HMSVM,
+    LEARNERS,
+    MIRA,
+    Boosting,
+    PassiveAggressive,
+    Perceptron,
+    Tagger,
+    load,
+)
 from tagwise.metrics import Calibration, Report, calibration, evaluate
 from tagwise.model import Model
 
@@ -44,6 +55,7 @@ __all__ = [
     "HMSVM",
     "LEARNERS",
     "MIRA",
+    "Boosting",
     "Calibration",
     "Corpus",
     "CorpusError",

@@ -12,6 +12,7 @@ __all__ = [
     "OUTSIDE",
     "PROGRAM_TOLERANCE",
     "SIMD",
+    "Boosting",
     "Dataset",
     "History",
     "HistoryOnline",
@@ -717,3 +718,48 @@ def order_marginals(
     n_jobs: int = 0,
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """Marginals of each token, [tokens, L], and log Z of each sentence, [N], of a chain of order 2 or 3."""
+
+@final
+class Boosting:
+    """A boosting run and its training set."""
+
+    def __new__(
+        cls,
+        dataset: Dataset,
+        layout: Layout,
+        *,
+        bound: str = "loose",
+        line_search: bool = False,
+        smoothing: float = 0.0,
+        max_step: float = 10.0,
+        candidates: float = 1.0,
+        features_per_round: int = 1,
+        seed: int = 0,
+        n_jobs: int = 0,
+        sample_weight: NDArray[np.float64] | None = None,
+        first: NDArray[np.bool_] | None = None,
+        last: NDArray[np.bool_] | None = None,
+        start: NDArray[np.float64] | None = None,
+    ) -> Boosting: ...
+    def run(self, most: int, seconds: float = ...) -> dict[str, Any]:
+        """Up to `most` rounds, fewer once `seconds` have passed. Arrays of one entry a chosen feature, and whether more
+        rounds may follow."""
+    def weights(self) -> NDArray[np.float64]:
+        """Weights of all features."""
+    @property
+    def rounds(self) -> int:
+        """Rounds so far."""
+    @property
+    def log_loss(self) -> float:
+        """Logarithm of the exponential loss."""
+    @property
+    def selection(self) -> tuple[int, int]:
+        """How many gains were computed and how many estimates were made so far, to choose features."""
+    def losses(self) -> NDArray[np.float64]:
+        """-log P(gold) of every sentence, [N]."""
+    def slopes(self) -> NDArray[np.float64]:
+        """Derivative of the logarithm of the loss in every weight, [features]: the kept sums over N."""
+    def recompute(self) -> None:
+        """Compute all sentences and all sums again."""
+    def bounds(self, bound: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The best step of every feature and its bound on Z, under loose, tight or exact: two arrays [features]."""

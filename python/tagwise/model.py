@@ -49,7 +49,10 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Model:
-    """What a learner leaves behind. `meta` goes into the file as it is: learner, parameters, metrics."""
+    """What a learner leaves behind. `meta` goes into the file as it is: learner, parameters, metrics.
+
+    `arrays`: what a learner keeps beside its weights, as name.part -> float64 or uint32.
+    """
 
     labels: tuple[str, ...]
     recipe: Recipe
@@ -59,6 +62,7 @@ class Model:
     history: History | None = None
     constraints: Constraints | None = None
     dictionary: Dictionary | None = None
+    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
     file: _core.ModelFile | None = field(default=None, repr=False, compare=False)  # where it was loaded from
 
     # --- prediction -------------------------------------------------------------------------------------
@@ -204,13 +208,15 @@ class Model:
             header["constraints"] = self.constraints.to_json()
         if self.dictionary is not None:
             arrays |= self.dictionary.arrays()
+        if self.arrays:
+            header["arrays"] = sorted(self.arrays)
         base = self.scorer
         if isinstance(base, KernelScorer):
             header["kernel"] = base.kernel.to_json()
             arrays |= base.arrays()
             base = base.base
         text = json.dumps(header, ensure_ascii=False, sort_keys=True)
-        _core.write_model(os.fspath(path), text, self.vocabulary, base, arrays | (extra or {}))
+        _core.write_model(os.fspath(path), text, self.vocabulary, base, arrays | self.arrays | (extra or {}))
 
     @staticmethod
     def load(path: Path) -> Model:
@@ -240,9 +246,12 @@ class Model:
         base = file.scorer(n_attributes, len(labels), _forbidden(constraints, labels))
         scorer: _core.Scorer | KernelScorer = base
         if "kernel" in header:
-            arrays = {name: file.array(name) for name in ARRAYS}
-            scorer = KernelScorer.of_arrays(base, Kernel.from_json(header["kernel"]), arrays)
-        return Model(labels, recipe, file.vocabulary(), scorer, meta, history, constraints, dictionary, file)
+            support = {name: file.array(name) for name in ARRAYS}
+            scorer = KernelScorer.of_arrays(base, Kernel.from_json(header["kernel"]), support)
+        arrays = {name: file.array(name) for name in header.get("arrays", ())}
+        return Model(
+            labels, recipe, file.vocabulary(), scorer, meta, history, constraints, dictionary, arrays, file
+        )
 
     def with_meta(self, **entries: Any) -> Model:
         """The same model with these entries of `meta` set."""
@@ -261,6 +270,7 @@ class Model:
             None if self.history is None else (self.history.to_json(), self.history.weights),
             self.constraints,
             self.dictionary,
+            self.arrays,
         )
         if isinstance(self.scorer, KernelScorer):
             return (_rebuild, (*state, self.scorer.kernel, self.scorer.arrays()))
@@ -278,6 +288,7 @@ def _rebuild(
     history: tuple[dict[str, Any], NDArray[np.float32]] | None,
     constraints: Constraints | None,
     dictionary: Dictionary | None,
+    own: dict[str, NDArray[Any]],
     kernel: Kernel | None = None,
     support: dict[str, Any] | None = None,
 ) -> Model:
@@ -285,7 +296,7 @@ def _rebuild(
     base = _core.Scorer(layout, weights, _forbidden(constraints, labels))
     past = None if history is None else History.from_json(*history)
     scorer = base if kernel is None or support is None else KernelScorer.of_arrays(base, kernel, support)
-    return Model(labels, recipe, vocabulary, scorer, meta, past, constraints, dictionary)
+    return Model(labels, recipe, vocabulary, scorer, meta, past, constraints, dictionary, own)
 
 
 def _forbidden(constraints: Constraints | None, labels: Sequence[str]) -> NDArray[np.uint32] | None:

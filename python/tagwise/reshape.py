@@ -1,4 +1,4 @@
-"""Models of another shape: without their zero weights, or with room for more attributes and labels.
+"""Layouts with room for more attributes and labels.
 
 A layout's features are coded as numbers, block by block, each block ascending: node attribute * L + label, edges
 label' * L + label, starts and ends label, pairs attribute * L^2 + label' * L + label (`rust/src/weights.rs`).
@@ -6,14 +6,10 @@ label' * L + label, starts and ends label, pairs attribute * L^2 + label' * L + 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
 from tagwise import _core
-from tagwise.kernels import KernelScorer
-from tagwise.model import Model
 
 Codes = NDArray[np.int64]
 
@@ -51,33 +47,6 @@ def layout_of(n_attributes: int, n_labels: int, codes: list[Codes], pairs: bool)
         "pair": (pair % (n_labels * n_labels)).astype(np.uint32),
     }
     return _core.Layout.from_arrays(n_attributes, n_labels, arrays)
-
-
-def pruned(model: Model) -> Model:
-    """The model without features of weight zero, and without attributes that are left with none.
-
-    It scores every path as before: what is gone added 0.
-    """
-    if isinstance(model.scorer, KernelScorer):
-        return model  # its weights are support tokens, kept compactly
-    layout, weights = model.scorer.layout, model.scorer.weights
-    codes, keep, at = codes_of(layout), weights != 0.0, 0
-    n = layout.n_labels
-    used = np.zeros(layout.n_attributes, dtype=np.bool_)
-    left = []
-    for i, code in enumerate(codes):
-        code = code[keep[at : at + len(code)]]
-        at += len(codes[i])
-        if i in (0, 4):
-            used[code // (n if i == 0 else n * n)] = True
-        left.append(code)
-    number = np.cumsum(used) - 1
-    for i, width in ((0, n), (4, n * n)):
-        left[i] = number[left[i] // width] * width + left[i] % width
-    small = layout_of(int(used.sum()), n, left, pairs=len(layout.arrays()["pair_ptr"]) > 0)
-    forbidden = None if model.rules is None else model.rules.forbidden
-    scorer = _core.Scorer(small, np.ascontiguousarray(weights[keep]), forbidden)
-    return replace(model, vocabulary=model.vocabulary.kept(used), scorer=scorer)
 
 
 def united(old: _core.Layout, new: _core.Layout) -> tuple[_core.Layout, NDArray[np.int64]]:

@@ -1,5 +1,6 @@
 //! Native core of tagwise. Data moves one way: vocab -> dataset -> weights -> lattice -> chain -> objective / predict;
 //! `py` alone knows Python.
+pub mod boosting;
 pub mod chain;
 pub mod chart;
 pub mod confidence;

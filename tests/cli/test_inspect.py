@@ -44,3 +44,18 @@ def test_bench_measures_something(run: Run) -> None:
     result = run("bench", "--sentences", 50, "--max-iter", 3, "--features", "S1")
     assert result.exit_code == 0
     assert result.stdout.count("tokens/s") == 3
+
+
+def test_inspect_shows_the_rounds_of_a_boosted_model(
+    run: Run, small: tuple[tw.Corpus, tw.Corpus], model: Path, tmp_path: Path
+) -> None:
+    boosted = tw.Boosting(features="S1", rounds=12, max_length=10).fit(small[0])
+    boosted.save(tmp_path / "b.tagwise")
+    result = run("inspect", tmp_path / "b.tagwise", "--top", 3, "--plot", tmp_path / "b.svg")
+    assert result.exit_code == 0
+    assert "chosen features" in result.stdout
+    assert "8 more" in result.stdout
+    assert (tmp_path / "b.svg").read_text().count("<polyline") == 2
+    value = json.loads(run("inspect", tmp_path / "b.tagwise", "--json").stdout)
+    assert [r["step"] for r in value["rounds"]] == [r.step for r in boosted.rounds_]
+    assert run("inspect", model, "--plot", tmp_path / "no.svg").exit_code == 2

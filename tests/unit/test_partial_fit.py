@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.reshape import codes_of, layout_of, pruned, united
+from tagwise.prune import prune
+from tagwise.reshape import codes_of, layout_of, united
 
 from .test_estimators import X, Y
 
@@ -163,6 +164,6 @@ def test_layouts_are_rebuilt_from_their_codes() -> None:
 
 def test_a_model_without_weights_prunes_to_nothing() -> None:
     model = tw.CRF(features="S1", l1=1e6, l2=0.0).fit(X, Y).model_
-    small = pruned(model)
+    small, _ = prune(model)
     assert len(small.scorer.layout) == len(small.vocabulary) == 0
     assert small.predict(X) == model.predict(X)

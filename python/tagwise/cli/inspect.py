@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from pathlib import Path
 from typing import Any
 
 import rich_click as click
@@ -35,17 +36,23 @@ def _facts(tagger: Any, path: str, milliseconds: float) -> list[tuple[str, str]]
     "--label", "only", metavar="LABEL", multiple=True, help="Show only this label; may be repeated."
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@click.option("--plot", metavar="FILE", help="Write the curves of a boosted model's rounds to FILE (SVG).")
 @debug_option
-def inspect(model: str, top: int, only: tuple[str, ...], as_json: bool) -> None:
+def inspect(model: str, top: int, only: tuple[str, ...], as_json: bool, plot: str | None) -> None:
     """Show what MODEL is: parameters, metrics, strongest features of each label, strongest transitions.
+
+    A boosted model also shows its chosen features in order.
 
     \b
     Examples:
       tagwise inspect model.tagwise --top 20
       tagwise inspect model.tagwise --label B-PER
       tagwise inspect model.tagwise --json | jq .meta
+      tagwise inspect boosted.tagwise --plot rounds.svg
     """
     import tagwise as tw
+    from tagwise.estimators.boosting import rounds as rounds_of
+    from tagwise.report.rounds import rounds_svg, rounds_table
     from tagwise.report.terminal import explanation_table, pair_table, transition_table
 
     begin = time.perf_counter()
@@ -57,10 +64,24 @@ def inspect(model: str, top: int, only: tuple[str, ...], as_json: bool) -> None:
             f"the model has no label {unknown[0]!r}; it has: {' '.join(tagger.classes_)}",
             param_hint="--label",
         )
+    rounds = rounds_of(tagger.model_)
+    if plot is not None:
+        if not rounds:
+            raise click.BadParameter(
+                f"the model has no rounds to plot; it was made by {tagger.name}, not by boosting",
+                param_hint="--plot",
+            )
+        Path(plot).write_text(rounds_svg(rounds), encoding="utf-8")
     explanation = tagger.explain(top=top)
     labels = {label: explanation.labels[label] for label in (only or explanation.labels)}
     if as_json:
-        out = {"meta": tagger.model_.meta, "labels": labels, "transitions": explanation.transitions}
+        out: dict[str, Any] = {
+            "meta": tagger.model_.meta,
+            "labels": labels,
+            "transitions": explanation.transitions,
+        }
+        if rounds:
+            out["rounds"] = [found._asdict() for found in rounds]
         click.echo(json.dumps(out, ensure_ascii=False, indent=2, default=str))
         return
     console = Console()
@@ -69,6 +90,8 @@ def inspect(model: str, top: int, only: tuple[str, ...], as_json: bool) -> None:
     metrics = tagger.model_.meta.get("metrics")
     if metrics:
         console.print(pair_table([(k, _short(v)) for k, v in metrics.items()], title="training"))
+    if rounds:
+        console.print(rounds_table(rounds, top))
     console.print(explanation_table(labels))
     console.print(transition_table(explanation.transitions[: max(top, 10)]))
 

@@ -15,6 +15,7 @@ import os
 
 from tagwise.errors import ModelFileError
 from tagwise.estimators.base import Tagger
+from tagwise.estimators.boosting import Boosting
 from tagwise.estimators.crf import CRF, LOSSES
 from tagwise.estimators.online import AROW, MIRA, PassiveAggressive, Perceptron
 from tagwise.estimators.svm import HMSVM
@@ -28,6 +29,7 @@ __all__ = [
     "LEARNERS",
     "LOSSES",
     "MIRA",
+    "Boosting",
     "Iteration",
     "PassiveAggressive",
     "Perceptron",
@@ -37,7 +39,7 @@ __all__ = [
 
 #: Every learner by its name on the command line.
 LEARNERS: dict[str, type[Tagger]] = {
-    kind.name: kind for kind in (CRF, Perceptron, MIRA, PassiveAggressive, AROW, HMSVM)
+    kind.name: kind for kind in (CRF, Perceptron, MIRA, PassiveAggressive, AROW, HMSVM, Boosting)
 }
 
 

@@ -23,7 +23,7 @@ from tagwise.metrics import Report, evaluate
 from tagwise.model import Explanation, Model, transfer
 from tagwise.optimizers.base import Vector
 from tagwise.params import Anything, Flag, Number, Param, lookup
-from tagwise.reshape import pruned
+from tagwise.prune import prune as prune_model
 from tagwise.schemes import has_chunks
 
 FEATURES = Param(
@@ -404,7 +404,7 @@ class Tagger:
             prune: leave out features of weight zero; predictions stay the same.
         """
         model = self._fitted()
-        (pruned(model) if prune else model).save(path)
+        (prune_model(model)[0] if prune else model).save(path)
 
 
 def labels_of(X: Any, y: Sequence[Sequence[str]] | None) -> Sequence[Sequence[str]]:

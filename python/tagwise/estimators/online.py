@@ -21,7 +21,8 @@ from tagwise.learners.loop import Callback, Result
 from tagwise.model import Model
 from tagwise.optimizers.base import Vector
 from tagwise.params import Anything, Choice, Flag, Number, Param
-from tagwise.reshape import pruned, united
+from tagwise.prune import prune as prune_model
+from tagwise.reshape import united
 
 SEQUENCE_COST = "how bad a wrong path is: the margin that is asked for"
 
@@ -214,7 +215,7 @@ class OnlineTagger(Tagger):
         model = self._fitted()
         if not state:
             kept = replace(model, meta={name: x for name, x in model.meta.items() if name != "state"})
-            (pruned(kept) if prune else kept).save(path)
+            (prune_model(kept)[0] if prune else kept).save(path)
             return
         if prune:
             raise ParameterError("prune drops features that the state needs; take prune=True or state=True")

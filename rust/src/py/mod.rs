@@ -4,6 +4,7 @@ use crate::error::Error;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
+pub mod boosting;
 pub mod encode;
 pub mod engine;
 pub mod file;
@@ -41,6 +42,7 @@ impl From<Error> for PyErr {
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    boosting::register(m)?;
     encode::register(m)?;
     engine::register(m)?;
     file::register(m)?;

@@ -1,0 +1,191 @@
+"""Sequence boosting: one feature a round, an ensemble that can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagwise import _core
+from tagwise.errors import ParameterError
+from tagwise.estimators.base import COMMON, FEATURES, Tagger, Task
+from tagwise.learners import boosting
+from tagwise.learners.loop import Result
+from tagwise.model import Model
+from tagwise.params import Choice, Number, Param
+from tagwise.prune import prune
+
+
+class Round(NamedTuple):
+    """One chosen feature: `log_loss` is the logarithm of the training loss after its step."""
+
+    round: int
+    kind: str  # node, edge, start or end
+    attribute: str  # of an edge the label before; empty for start and end
+    label: str
+    step: float
+    bound: float
+    log_loss: float
+
+
+class Boosting(Tagger):
+    """AdaBoost.MR for label sequences (Altun, Hofmann and Johnson 2002).
+
+    minimise  sum_i w_i (e^{l_i} - 1),  l_i = -log P(y_i | x_i)
+
+    one weight a round: the feature is taken whose upper bound on the loss after its best step is smallest. The
+    model has only the features that were chosen; `rounds_` lists them in order.
+    """
+
+    name = "boosting"
+    PARAMS = (
+        FEATURES,
+        Param("rounds", 2000, Number(0, integer=True), "most rounds"),
+        Param(
+            "bound",
+            "tight",
+            Choice(("loose", "tight", "exact")),
+            "how features are judged: one range for all sentences, one for each, or the loss itself (tiny corpora)",
+        ),
+        Param(
+            "step",
+            "bound",
+            Choice(("bound", "line_search")),
+            "step of the chosen feature: the bound's, or a line search on the loss",
+        ),
+        Param(
+            "features_per_round",
+            1,
+            Number(1, integer=True),
+            "most features of a round; they share no sentence",
+        ),
+        Param(
+            "candidates",
+            1.0,
+            Number(0.0, 1.0, open_low=True),
+            "fraction of the features that may be chosen in a round, drawn anew by `seed`",
+        ),
+        Param(
+            "smoothing",
+            None,
+            Number(0.0, optional=True),
+            "added to both sides of a step's ratio, in units of the loss; None for 1 / sentences",
+        ),
+        Param("max_step", 5.0, Number(0.0, open_low=True), "largest step"),
+        Param("pi", 1.0, Number(0.0, 1.0, open_low=True), "weight pi^T of a sentence of T tokens"),
+        Param(
+            "max_length",
+            None,
+            Number(1, integer=True, optional=True),
+            "cut longer sentences into pieces for training",
+        ),
+        Param("every", 100, Number(1, integer=True), "rounds between two callbacks and dev scores"),
+        Param(
+            "patience",
+            0,
+            Number(0, integer=True),
+            "with a dev set: dev scores without a better one; 0 never stops",
+        ),
+        *COMMON,
+    )
+
+    _steps: boosting.Steps
+    _n_candidates: int
+
+    def fit(self, X: Any, y: Sequence[Sequence[str]] | None = None, **keywords: Any) -> Boosting:
+        """Train as `Tagger.fit` does; the model is left with the chosen features alone."""
+        super().fit(X, y, **keywords)
+        keep = self.model_.scorer.weights != 0.0
+        keep[self._steps["feature"]] = True
+        model, index = prune(self.model_, keep)
+        steps = {**self._steps, "feature": index[self._steps["feature"]].astype(np.uint32)}
+        metrics = {**model.meta["metrics"], "features": len(keep), "chosen": int(keep.sum())}
+        self.model_ = replace(
+            model.with_meta(metrics=metrics), arrays={f"boosting.{name}": steps[name] for name in steps}
+        )
+        del self._steps
+        return self
+
+    def _train(self, task: Task) -> Result:
+        params, data, sample_weight = task.params, task.data, task.sample_weight
+        if data.n_edge_attributes:
+            raise ParameterError(
+                "features: boosting does not take edge attributes; leave them out, or use another learner"
+            )
+        first = last = None
+        if params["max_length"] is not None:
+            data, piece_of = data.cut(params["max_length"])
+            sample_weight = None if sample_weight is None else sample_weight[piece_of]
+            new = (
+                piece_of[1:] != piece_of[:-1]
+            )  # only the true ends of a sentence have start and end features
+            first, last = np.concatenate([[True], new]), np.concatenate([new, [True]])
+        if params["pi"] < 1.0:
+            weight = params["pi"] ** np.diff(data.offsets.astype(np.int64)).astype(np.float64)
+            sample_weight = weight if sample_weight is None else sample_weight * weight
+        smoothing = params["smoothing"]
+        booster = _core.Boosting(
+            data,
+            task.layout,
+            bound=params["bound"],
+            line_search=params["step"] == "line_search",
+            smoothing=1.0 / max(len(data), 1) if smoothing is None else smoothing,
+            max_step=params["max_step"],
+            candidates=params["candidates"],
+            features_per_round=params["features_per_round"],
+            seed=params["seed"],
+            n_jobs=task.n_jobs,
+            sample_weight=sample_weight,
+            first=first,
+            last=last,
+            start=task.start,
+        )
+        result, self._steps = boosting.train(
+            booster,
+            params["rounds"],
+            params["every"],
+            params["patience"],
+            dev_score=task.dev_score,
+            callbacks=task.callbacks,
+        )
+        return result
+
+    @property
+    def rounds_(self) -> list[Round]:
+        """The chosen features in order, with their steps and the logarithm of the loss after each."""
+        return rounds(self._fitted())
+
+
+def rounds(model: Model) -> list[Round]:
+    """The chosen features of a boosted model; none for any other."""
+    if "boosting.feature" not in model.arrays:
+        return []
+    columns = [model.arrays[f"boosting.{name}"].tolist() for name in boosting.COLUMNS]
+    names = feature_names(model, model.arrays["boosting.feature"])
+    return [
+        Round(number, *names[feature], step, bound, log_loss)
+        for number, feature, step, bound, log_loss in zip(*columns)
+    ]
+
+
+def feature_names(model: Model, features: NDArray[Any]) -> dict[int, tuple[str, str, str]]:
+    """(kind, attribute, label) of some features; the label before stands for the attribute of an edge."""
+    layout, labels = model.scorer.layout, model.labels
+    arrays = layout.arrays()
+    bounds = np.cumsum([layout.n_node, layout.n_edge, len(arrays["starts"])]).tolist()
+    out: dict[int, tuple[str, str, str]] = {}
+    for k in np.unique(features).tolist():
+        if k < bounds[0]:
+            attribute = int(np.searchsorted(arrays["node_ptr"], k, side="right")) - 1
+            out[k] = ("node", model.vocabulary.text(attribute), labels[arrays["node_label"][k]])
+        elif k < bounds[1]:
+            before, after = divmod(int(arrays["edges"][k - bounds[0]]), len(labels))
+            out[k] = ("edge", labels[before], labels[after])
+        elif k < bounds[2]:
+            out[k] = ("start", "", labels[arrays["starts"][k - bounds[1]]])
+        else:
+            out[k] = ("end", "", labels[arrays["ends"][k - bounds[2]]])
+    return out

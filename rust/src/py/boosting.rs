@@ -1,0 +1,139 @@
+//! Boosting as a Python object: many rounds a call.
+
+use super::encode::PyDataset;
+use super::engine::{pool, PyLayout};
+use crate::boosting::bound::Limits;
+use crate::boosting::index::Boundaries;
+use crate::boosting::select::Draw;
+use crate::boosting::{self, Boosting, Options};
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rayon::ThreadPool;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A boosting run and its training set.
+#[pyclass(name = "Boosting", module = "tagwise._core")]
+pub struct PyBoosting {
+    inner: Boosting,
+    pool: Arc<ThreadPool>,
+}
+
+#[pymethods]
+impl PyBoosting {
+    #[new]
+    #[pyo3(signature = (
+        dataset, layout, *, bound = "loose", line_search = false, smoothing = 0.0, max_step = 10.0, candidates = 1.0,
+        features_per_round = 1, seed = 0, n_jobs = 0, sample_weight = None, first = None, last = None, start = None,
+    ))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        dataset: &PyDataset,
+        layout: &PyLayout,
+        bound: &str,
+        line_search: bool,
+        smoothing: f64,
+        max_step: f64,
+        candidates: f64,
+        features_per_round: usize,
+        seed: u64,
+        n_jobs: usize,
+        sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+        first: Option<PyReadonlyArray1<'_, bool>>,
+        last: Option<PyReadonlyArray1<'_, bool>>,
+        start: Option<PyReadonlyArray1<'_, f64>>,
+    ) -> PyResult<Self> {
+        let (data, layout, pool) = (dataset.inner.clone(), layout.inner.clone(), pool(n_jobs)?);
+        let flags = |given: Option<PyReadonlyArray1<'_, bool>>| {
+            given.map_or_else(|| vec![true; data.len()], |f| f.as_array().to_vec())
+        };
+        let options = Options {
+            bound: boosting::Bound::named(bound)?,
+            line_search,
+            limits: Limits { smoothing, cap: max_step },
+            draw: Draw { fraction: candidates, seed },
+            features_per_round,
+            sample_weight: sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default(),
+            boundaries: Boundaries { first: flags(first), last: flags(last) },
+            start: start.map(|w| w.as_array().to_vec()).unwrap_or_default(),
+        };
+        let inner = py.detach(|| pool.install(|| Boosting::new(data, layout, options)))?;
+        Ok(PyBoosting { inner, pool })
+    }
+
+    /// Up to `most` rounds, fewer once `seconds` have passed. Arrays of one entry a chosen feature, and whether more rounds
+    /// may follow.
+    #[pyo3(signature = (most, seconds = f64::INFINITY))]
+    fn run<'py>(&mut self, py: Python<'py>, most: u64, seconds: f64) -> PyResult<Dict<'py>> {
+        let patience = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        let (inner, pool, mut steps) = (&mut self.inner, self.pool.clone(), Vec::new());
+        let more = py.detach(|| pool.install(|| inner.run(most, patience, &mut steps)))?;
+        let out = PyDict::new(py);
+        out.set_item("round", PyArray1::from_iter(py, steps.iter().map(|s| s.round as u32)))?;
+        out.set_item("feature", PyArray1::from_iter(py, steps.iter().map(|s| s.feature)))?;
+        out.set_item("step", PyArray1::from_iter(py, steps.iter().map(|s| s.step)))?;
+        out.set_item("bound", PyArray1::from_iter(py, steps.iter().map(|s| s.bound)))?;
+        out.set_item("log_loss", PyArray1::from_iter(py, steps.iter().map(|s| s.log_loss)))?;
+        out.set_item("slope", PyArray1::from_iter(py, steps.iter().map(|s| s.slope)))?;
+        out.set_item("sentences", PyArray1::from_iter(py, steps.iter().map(|s| s.sentences)))?;
+        out.set_item("more", more)?;
+        Ok(out)
+    }
+
+    /// Weights of all features.
+    fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, &self.inner.state.w)
+    }
+
+    /// Rounds so far.
+    #[getter]
+    fn rounds(&self) -> u64 {
+        self.inner.rounds()
+    }
+
+    /// Logarithm of the exponential loss.
+    #[getter]
+    fn log_loss(&self) -> f64 {
+        self.inner.state.log_loss()
+    }
+
+    /// How many gains were computed and how many estimates were made so far, to choose features.
+    #[getter]
+    fn selection(&self) -> (u64, u64) {
+        self.inner.selection()
+    }
+
+    /// -log P(gold) of every sentence, [N].
+    fn losses<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, &self.inner.state.l)
+    }
+
+    /// Derivative of the logarithm of the loss in every weight, [features]: the kept sums over N.
+    fn slopes<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        let state = &self.inner.state;
+        PyArray1::from_iter(py, (0..state.layout.len()).map(|k| state.slope(k) / state.n))
+    }
+
+    /// Compute all sentences and all sums again.
+    fn recompute(&mut self, py: Python<'_>) -> PyResult<()> {
+        let (inner, pool) = (&mut self.inner, self.pool.clone());
+        Ok(py.detach(|| pool.install(|| inner.recompute()))?)
+    }
+
+    /// The best step of every feature and its bound on Z, under loose, tight or exact: two arrays [features].
+    fn bounds<'py>(&self, py: Python<'py>, bound: &str) -> PyResult<(Array<'py>, Array<'py>)> {
+        let bound = boosting::Bound::named(bound)?;
+        let found = py.detach(|| self.inner.bounds(bound))?;
+        let (steps, z): (Vec<f64>, Vec<f64>) = found.into_iter().unzip();
+        Ok((PyArray1::from_vec(py, steps), PyArray1::from_vec(py, z)))
+    }
+}
+
+type Array<'py> = Bound<'py, PyArray1<f64>>;
+type Dict<'py> = Bound<'py, PyDict>;
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyBoosting>()
+}

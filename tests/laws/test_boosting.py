@@ -1,0 +1,321 @@
+"""Boosting against its slow twin and brute force: bounds, steps, monotone losses, kept sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tagwise import _core
+
+from .reference import boosting, chain, enumeration, losses, model
+from .strategies import Problem, problems, reals
+from .test_online import Native, corpus, native
+
+BOUNDS = ["loose", "tight", "exact"]
+values = st.one_of(
+    st.just(0.0), st.sampled_from([1.0, -1.0, 0.5, 2.0]), reals(2.0).filter(lambda v: abs(v) > 0.1)
+)
+
+
+def booster(n: Native, **parameters: Any) -> _core.Boosting:
+    return _core.Boosting(n.data, n.layout, **parameters)
+
+
+def twin(p: Problem, n: Native, w: np.ndarray, weight: np.ndarray | None = None) -> boosting.Round:
+    """The twin's quantities at the native weights."""
+    full = np.zeros(p.shape.size)
+    full[n.at] = w
+    return boosting.quantities(
+        full, as_float32(p.X), p.y, p.shape, np.ones(len(p.X)) if weight is None else weight
+    )
+
+
+def as_float32(X: list[np.ndarray]) -> list[np.ndarray]:
+    """Attribute values are kept in single precision."""
+    return [x.astype(np.float32).astype(float) for x in X]
+
+
+def learnable(b: _core.Boosting) -> bool:
+    return bool(np.isfinite(b.log_loss)) and b.log_loss > -12
+
+
+# -- one state ------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems(values=values), st.integers(0, 9))
+def test_kept_quantities_are_the_twins(p: Problem, seed: int) -> None:
+    n, rng = native(p), np.random.default_rng(seed)
+    w, weight = rng.normal(size=len(n.layout)), rng.uniform(0.1, 2.0, len(p.X))
+    b = booster(n, start=w, sample_weight=weight)
+    q = twin(p, n, w, weight)
+    assert b.log_loss == pytest.approx(np.log(q.loss), abs=1e-6)
+    np.testing.assert_allclose(b.slopes(), q.m.sum(axis=0)[n.at], rtol=1e-6, atol=1e-9)
+    full = np.zeros(p.shape.size)
+    full[n.at] = w
+    l = [losses.minus_log_p(model.score_sentence(full, x, p.shape), y) for x, y in zip(as_float32(p.X), p.y)]
+    np.testing.assert_allclose(b.losses(), l, rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems(values=values), st.integers(0, 9), st.sampled_from([0.0, 0.01]))
+def test_loose_and_tight_bounds_are_the_twins(p: Problem, seed: int, eps: float) -> None:
+    n = native(p)
+    w = np.random.default_rng(seed).normal(size=len(n.layout))
+    b = booster(n, start=w, bound="tight", max_step=5.0, smoothing=eps)
+    q = twin(p, n, w)
+    step, z = b.bounds("loose")
+    for i, k in enumerate(n.at):
+        want_step, want = boosting.loose(q, int(k), eps, 5.0)
+        assert z[i] == pytest.approx(want, rel=1e-6, abs=1e-8)
+        if want < 1 - 1e-6:
+            assert step[i] == pytest.approx(want_step, rel=1e-4, abs=1e-4)
+    if eps == 0:
+        step, z = b.bounds("tight")
+        for i, k in enumerate(n.at):
+            want_step, want = boosting.tight(q, int(k), 5.0)
+            assert z[i] == pytest.approx(want, rel=1e-6, abs=1e-8)
+            assert boosting.tight_bound(q, int(k), step[i])[0] == pytest.approx(want, rel=1e-6, abs=1e-8)
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems(values=values), st.integers(0, 9))
+def test_loose_is_above_tight_is_above_exact(p: Problem, seed: int) -> None:
+    n = native(p)
+    w = np.random.default_rng(seed).normal(size=len(n.layout))
+    b = booster(n, start=w, bound="exact", max_step=4.0)
+    z = {bound: b.bounds(bound) for bound in BOUNDS}
+    assert np.all(z["loose"][1] >= z["tight"][1] - 1e-7)
+    assert np.all(z["tight"][1] >= z["exact"][1] - 1e-7)
+    full = np.zeros(p.shape.size)
+    full[n.at] = w
+    for i, k in enumerate(n.at):
+        for bound in BOUNDS:  # at the step of each bound the true Z is no larger than what it promises
+            step = float(z[bound][0][i])
+            true = boosting.exact(full, as_float32(p.X), p.y, p.shape, np.ones(len(p.X)), int(k), step)
+            assert true <= z[bound][1][i] + 1e-6
+        assert true == pytest.approx(z["exact"][1][i], rel=1e-6, abs=1e-7)
+
+
+@settings(max_examples=20, deadline=None)
+@given(problems(max_tokens=3, max_sentences=2, values=values), st.integers(0, 9))
+def test_exact_z_is_that_of_enumeration(p: Problem, seed: int) -> None:
+    """Z of the exact bound against the sum over all label sequences, before and after the step."""
+    n = native(p)
+    w = np.random.default_rng(seed).normal(size=len(n.layout))
+    b = booster(n, start=w, bound="exact", max_step=3.0)
+    step, z = b.bounds("exact")
+
+    def loss(weights: np.ndarray) -> float:
+        full = np.zeros(p.shape.size)
+        full[n.at] = weights
+        total = 0.0
+        for x, y in zip(as_float32(p.X), p.y):
+            s = model.score_sentence(full, x, p.shape)
+            total += np.exp(enumeration.log_partition(s) - chain.score(s, y)) - 1
+        return total
+
+    before = loss(w)
+    assert np.log(before) == pytest.approx(b.log_loss, abs=1e-7)
+    for i in range(len(w)):
+        moved = w.copy()
+        moved[i] += step[i]
+        assert loss(moved) / before == pytest.approx(z[i], rel=1e-6, abs=1e-7)
+
+
+# -- rounds ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bound", ["loose", "tight"])
+@settings(max_examples=30, deadline=None)
+@given(p=problems(values=values), eps=st.sampled_from([0.0, 0.02]))
+def test_rounds_take_the_smallest_bound(bound: str, p: Problem, eps: float) -> None:
+    """Round by round: the chosen feature has the twin's smallest bound, up to rounding."""
+    n = native(p)
+    b = booster(n, bound=bound, smoothing=eps if bound == "loose" else 0.0, max_step=4.0)
+    for _ in range(6):
+        if not learnable(b):
+            break
+        q = twin(p, n, b.weights())
+        if bound == "loose":
+            z = [boosting.loose(q, int(k), eps, 4.0)[1] for k in n.at]
+        else:
+            z = [boosting.tight(q, int(k), 4.0)[1] for k in n.at]
+        done = b.run(1)
+        if len(done["feature"]) == 0:
+            assert min(z) > 1 - 1e-9
+            break
+        assert done["bound"][0] == pytest.approx(min(z), rel=1e-6, abs=1e-8)
+        assert z[int(done["feature"][0])] == pytest.approx(min(z), rel=1e-6, abs=1e-8)
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+@pytest.mark.parametrize("line_search", [False, True])
+@pytest.mark.parametrize("several", [1, 4])
+@settings(max_examples=15, deadline=None)
+@given(p=problems(values=values, max_sentences=4), eps=st.sampled_from([0.0, 0.02]))
+def test_loss_never_rises_and_stays_below_the_bounds(
+    bound: str, line_search: bool, several: int, p: Problem, eps: float
+) -> None:
+    b = booster(
+        native(p),
+        bound=bound,
+        line_search=line_search,
+        smoothing=eps,
+        max_step=4.0,
+        features_per_round=several,
+    )
+    before = b.log_loss
+    done = b.run(12)
+    log_loss = np.concatenate([[before], done["log_loss"]])
+    assert np.all(np.diff(log_loss) <= 1e-9)
+    # N after the steps of a round <= N before it times (1 - sum of (1 - Z)): the product over rounds dominates the loss
+    product = before
+    for r in np.unique(done["round"]):
+        of = done["round"] == r
+        product += np.log(max(1 - np.sum(1 - done["bound"][of]), 1e-300))
+        if log_loss[1:][of][-1] > -12:  # beyond, 1 - Z has too few digits
+            assert log_loss[1:][of][-1] <= product + 1e-6
+
+
+@pytest.mark.parametrize("bound", ["loose", "tight"])
+@pytest.mark.parametrize("line_search", [False, True])
+def test_kept_sums_equal_a_recomputation(bound: str, line_search: bool) -> None:
+    p = corpus(3, 5, n=60, longest=9)
+    rng = np.random.default_rng(0)
+    p = Problem(p.shape, [x * rng.choice([1.0, -0.5, 2.0], x.shape) for x in p.X], p.y)
+    n = native(p)
+    options = {"bound": bound, "line_search": line_search, "smoothing": 1e-3, "features_per_round": 3}
+    b = booster(n, **options)
+    done = b.run(400)
+    assert len(np.unique(done["feature"])) > 50
+    again = booster(n, start=b.weights(), **options)
+    assert b.log_loss == pytest.approx(again.log_loss, abs=1e-10)
+    np.testing.assert_allclose(b.losses(), again.losses(), atol=1e-10)
+    np.testing.assert_allclose(b.slopes(), again.slopes(), atol=1e-9)
+    for bound_ in ["loose"] if bound == "loose" else BOUNDS[:2]:
+        np.testing.assert_allclose(b.bounds(bound_)[1], again.bounds(bound_)[1], atol=1e-9)
+    # and both go on alike
+    np.testing.assert_allclose(b.run(20)["log_loss"], again.run(20)["log_loss"], atol=1e-6)
+
+
+def test_the_weights_are_the_sum_of_the_steps() -> None:
+    n = native(corpus(1, 4))
+    b = booster(n, bound="tight", features_per_round=2)
+    done = b.run(100)
+    w = np.zeros(len(n.layout))
+    np.add.at(w, done["feature"], done["step"])
+    np.testing.assert_allclose(b.weights(), w, atol=1e-12)
+    assert b.rounds == done["round"][-1] + 1
+
+
+def test_features_of_a_round_share_no_sentence() -> None:
+    p = corpus(2, 4, n=80)
+    n = native(p)
+    b = booster(n, bound="tight", features_per_round=5)
+    done = b.run(30)
+    a = n.layout.arrays()
+    owner = np.repeat(np.arange(n.layout.n_attributes), np.diff(a["node_ptr"].astype(int)))
+    ptr, ids, _ = n.data.node()
+    offsets = n.data.offsets.astype(int)
+    has = np.zeros((len(p.X), n.layout.n_attributes), dtype=bool)
+    for s in range(len(p.X)):
+        has[s, ids[int(ptr[offsets[s]]) : int(ptr[offsets[s + 1]])]] = True
+    several = 0
+    for r in np.unique(done["round"]):
+        features = done["feature"][done["round"] == r]
+        several += len(features) > 1
+        times = np.zeros(len(p.X), dtype=int)
+        for k in features:
+            times += has[:, owner[k]] if k < n.layout.n_node else 1
+        assert times.max() <= 1
+    assert several > 5
+
+
+# -- what must not matter -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bound", ["loose", "tight"])
+def test_threads_and_block_sizes_do_not_matter(bound: str) -> None:
+    p = corpus(5, 6, n=300, longest=12)
+    n = native(p)
+    runs = []
+    for jobs, parts in ((1, [150]), (2, [150]), (4, [1, 49, 100])):
+        b = booster(n, bound=bound, n_jobs=jobs, features_per_round=2, smoothing=1e-3, candidates=0.5, seed=3)
+        done = [b.run(part) for part in parts]
+        runs.append((np.concatenate([d["feature"] for d in done]), b.weights(), b.log_loss, b.slopes()))
+    for run in runs[1:]:
+        for x, y in zip(runs[0], run):
+            np.testing.assert_array_equal(x, y)
+
+
+def test_the_seed_draws_candidates() -> None:
+    n = native(corpus(5, 6, n=50))
+    chosen = [booster(n, candidates=0.3, seed=seed).run(30)["feature"].tolist() for seed in (1, 1, 2)]
+    assert chosen[0] == chosen[1] != chosen[2]
+    everything = booster(n).run(1)
+    one = booster(n, candidates=0.05, seed=1).run(1)
+    assert one["bound"][0] >= everything["bound"][0]
+
+
+@pytest.mark.parametrize("bound", ["loose", "tight"])
+def test_long_sentences_stay_finite_and_are_learnt(bound: str) -> None:
+    """400 tokens of 6 labels: e^l = e^716 at zero weights is no float."""
+    rng = np.random.default_rng(0)
+    lengths = [400, 380, 3, 2, 30]
+    y = [tuple(rng.integers(0, 6, T).tolist()) for T in lengths]
+    X = [np.eye(6)[list(path)] for path in y]
+    n = native(Problem(model.Shape(6, 6), X, y))
+    b = booster(n, bound=bound)
+    assert b.log_loss == pytest.approx(400 * np.log(6), rel=1e-6)
+    done = b.run(300)
+    assert np.all(np.isfinite(done["log_loss"]))
+    assert np.all(np.diff(done["log_loss"]) <= 1e-9)
+    again = booster(n, bound=bound, start=b.weights())
+    assert b.log_loss == pytest.approx(again.log_loss, abs=1e-8)
+    np.testing.assert_allclose(b.slopes(), again.slopes(), atol=1e-7)
+    assert done["log_loss"][-1] < 0.7 * 400 * np.log(6)
+
+
+def test_huge_values_fall_back_to_log_space() -> None:
+    """Scores of thousands: the scaled recursions underflow, the sums must not."""
+    X = [np.array([[1000.0, 0.0], [0.0, -1000.0], [3.0, 1.0]]), np.array([[-500.0, 700.0]])]
+    p = Problem(model.Shape(2, 3), X, [(0, 1, 2), (1,)])
+    n = native(p)
+    rng = np.random.default_rng(1)
+    b = booster(n, bound="tight", start=rng.normal(size=len(n.layout)) * 0.5, max_step=0.5)
+    before = b.log_loss
+    done = b.run(50)
+    assert np.isfinite(before)
+    assert np.all(np.isfinite(done["log_loss"]) | (done["log_loss"] == -np.inf))
+    assert np.all(np.diff(np.concatenate([[before], done["log_loss"]])) <= 1e-9)
+
+
+def test_pieces_have_no_false_start() -> None:
+    """Start and end features fire at the true ends of a sentence only."""
+    n = native(corpus(1, 3, n=10))
+    flags = np.zeros(10, dtype=bool)
+    b = booster(n, first=flags, last=flags, bound="tight")
+    a = n.layout.arrays()
+    begin = n.layout.n_node + n.layout.n_edge
+    assert len(a["starts"]) > 0
+    assert np.all(b.slopes()[begin:] == 0)
+    assert np.all(b.run(100)["feature"] < begin)
+
+
+def test_wrong_input_is_refused() -> None:
+    n = native(corpus(1, 3, n=5))
+    with pytest.raises(ValueError, match="bound"):
+        booster(n, bound="none")
+    with pytest.raises(ValueError, match="sample_weight"):
+        booster(n, sample_weight=np.array([1.0, -1.0, 1.0, 1.0, 1.0]))
+    with pytest.raises(ValueError, match="weights"):
+        booster(n, start=np.zeros(3))
+    with pytest.raises(ValueError, match="candidates"):
+        booster(n, candidates=0.0)
+    with pytest.raises(ValueError, match="tight"):
+        booster(n).bounds("tight")

@@ -1,0 +1,192 @@
+"""The boosting estimator: it learns, reads back, prunes, stops, goes on, survives Ctrl-C."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise import _core
+from tagwise.errors import ParameterError
+from tagwise.estimators.boosting import rounds
+from tagwise.prune import prune
+from tagwise.report.rounds import rounds_svg
+
+from .test_estimators import X, Y
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"bound": "loose", "rounds": 300},
+        {"bound": "tight"},
+        {"bound": "exact", "rounds": 40},
+        {"step": "line_search"},
+        {"features_per_round": 3},
+        {"candidates": 0.5, "seed": 3},
+        {"pi": 0.5},
+        {"max_length": 2},
+        {"start_end": False},
+    ],
+    ids=str,
+)
+def test_it_learns_and_repeats(parameters: dict[str, Any]) -> None:
+    tagger = tw.Boosting(**{"features": "S2", "rounds": 100, **parameters}).fit(X, Y)
+    assert tagger.predict(X) == Y
+    again = tw.Boosting(**{"features": "S2", "rounds": 100, **parameters}).fit(X, Y)
+    assert again.rounds_ == tagger.rounds_
+    assert tagger.history_[-1]["objective"] == pytest.approx(tagger.rounds_[-1].log_loss)
+
+
+def test_the_model_has_the_chosen_features_alone() -> None:
+    tagger = tw.Boosting(features="S2", rounds=15).fit(X, Y)
+    chosen = {(r.kind, r.attribute, r.label) for r in tagger.rounds_}
+    assert tagger.n_features_ == len(chosen) <= 15
+    assert tagger.model_.meta["metrics"]["features"] > tagger.n_features_
+    weights: dict[tuple[str, str], float] = {}
+    for r in tagger.rounds_:
+        if r.kind == "node":
+            weights[r.label, r.attribute] = weights.get((r.label, r.attribute), 0.0) + r.step
+    explained = tagger.explain(top=1000)
+    found = {(label, a): w for label, pairs in explained.labels.items() for a, w in pairs}
+    assert found == pytest.approx(weights, abs=1e-6)
+
+
+def test_rounds_survive_a_file_and_a_pickle(tmp_path: Path) -> None:
+    tagger = tw.Boosting(features="S2", rounds=20).fit(X, Y)
+    tagger.save(tmp_path / "b.tagwise")
+    loaded = tw.load(tmp_path / "b.tagwise")
+    assert isinstance(loaded, tw.Boosting)
+    for other in (loaded, pickle.loads(pickle.dumps(tagger))):
+        assert other.rounds_ == tagger.rounds_
+        assert other.predict(X) == tagger.predict(X)
+    assert [r.round for r in loaded.rounds_] == list(range(20))
+    assert all(a.log_loss >= b.log_loss for a, b in zip(loaded.rounds_, loaded.rounds_[1:]))
+    assert rounds(tw.CRF(features="S1", max_iter=3).fit(X, Y).model_) == []
+
+
+def test_the_best_dev_score_ends_the_ensemble() -> None:
+    scores = iter([0.1, 0.9, 0.3, 0.2, 0.1, 0.0])
+    task: dict[str, Any] = {}
+
+    class Scored(tw.Boosting):
+        def _train(self, given: Any) -> Any:
+            task["callbacks"] = given.callbacks
+            given.dev_score = lambda w: next(scores)
+            return super()._train(given)
+
+    tagger = Scored(features="S2", rounds=60, every=5, patience=2).fit(X, Y, dev=X, dev_y=Y)
+    assert "no better dev score" in tagger.stopped_
+    assert len(tagger.rounds_) == 10
+    assert tagger.best_iteration_ == 2
+    assert [h["rounds"] for h in tagger.history_] == [5, 10, 15, 20]
+
+
+def test_training_goes_on_from_a_model() -> None:
+    first = tw.Boosting(features="S2", rounds=10, smoothing=0.01).fit(X, Y)
+    second = tw.Boosting(features="S2", rounds=10, smoothing=0.01).fit(X, Y, warm_start=first)
+    whole = tw.Boosting(features="S2", rounds=20, smoothing=0.01).fit(X, Y)
+    assert second.objective_ == pytest.approx(
+        whole.objective_, abs=1e-3
+    )  # weights go through single precision
+    assert second.n_features_ >= first.n_features_
+
+
+def test_ctrl_c_keeps_the_ensemble(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+    real = _core.Boosting
+
+    class Interrupted:
+        """A booster whose third call is interrupted after it did its work."""
+
+        def __init__(self, *args: Any, **keywords: Any) -> None:
+            self.inner = real(*args, **keywords)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.inner, name)
+
+        def run(self, most: int, seconds: float) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == 3:
+                raise KeyboardInterrupt
+            return self.inner.run(min(most, 4), seconds)
+
+    monkeypatch.setattr(_core, "Boosting", Interrupted)
+    tagger = tw.Boosting(features="S2", rounds=100, every=100).fit(X, Y)
+    assert "interrupted" in tagger.stopped_
+    assert len(tagger.rounds_) == 8  # two calls of four rounds, though the block was not over
+    assert tagger.n_nonzero_ > 0
+
+
+def test_a_callback_stops_and_sees_the_log_of_the_loss() -> None:
+    seen: list[float] = []
+
+    def stop(entry: tw.estimators.Iteration) -> bool:
+        seen.append(entry.objective)
+        return len(seen) == 2
+
+    tagger = tw.Boosting(features="S2", rounds=100, every=3).fit(X, Y, callbacks=[stop])
+    assert len(tagger.rounds_) == 6
+    assert seen[1] == pytest.approx(tagger.rounds_[-1].log_loss)
+
+
+def test_real_values_and_samples() -> None:
+    """A feature dict with signed values; the sentence of weight 0 has no say."""
+    A = [[{"x": 1.5}, {"x": -2.0}], [{"x": -1.0}, {"x": 0.5}], [{"x": 3.0}]]
+    B = [["P", "N"], ["N", "P"], ["N"]]
+    tagger = tw.Boosting(features=None, rounds=60, start_end=False).fit(A, B, sample_weight=[1.0, 1.0, 0.0])
+    assert tagger.predict(A)[:2] == B[:2]
+    assert tagger.predict(A)[2] == ["P"]
+
+
+def test_nothing_to_learn() -> None:
+    tagger = tw.Boosting(rounds=5).fit([["a", "b"]], [["O", "O"]])
+    assert tagger.rounds_ == []
+    assert tagger.predict([["c"]]) == [["O"]]
+
+
+def test_edge_attributes_are_refused() -> None:
+    with pytest.raises(ParameterError, match="edge attributes"):
+        tw.Boosting(features="word[0]\nedge: word[0]", rounds=3).fit(X, Y)
+
+
+def test_pruning_keeps_predictions() -> None:
+    tagger = tw.CRF(features="S2", l1=0.3, l2=0.0, max_iter=30).fit(X, Y)
+    small, index = prune(tagger.model_)
+    assert small.n_features == tagger.n_nonzero_ < tagger.n_features_
+    assert len(small.vocabulary) < len(tagger.model_.vocabulary)
+    assert small.predict(X) == tagger.predict(X)
+    for a, b in zip(small.marginals(X), tagger.predict_marginals(X)):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+    kept = index >= 0
+    np.testing.assert_array_equal(small.scorer.weights, tagger.model_.scorer.weights[kept])
+    assert {a for _, a in _features(small)} == {a for _, a in _features(tagger.model_)}
+
+
+def _features(model: tw.Model) -> set[tuple[str, str]]:
+    explained = model.explain(top=10**6)
+    return {(label, a) for label, pairs in explained.labels.items() for a, _ in pairs}
+
+
+def test_the_plot_is_a_curve_of_every_round() -> None:
+    tagger = tw.Boosting(features="S2", rounds=25).fit(X, Y)
+    text = rounds_svg(tagger.rounds_)
+    assert text.count("<polyline") == 2
+    first = text.split('points="')[1].split('"')[0].split()
+    assert len(first) == 26  # every round, and the last once more
+    heights = [float(point.split(",")[1]) for point in first]
+    assert heights == sorted(heights)  # a falling curve: further down is a larger y
+    assert math.isfinite(sum(heights))
+
+
+def test_blocks_report_what_was_chosen() -> None:
+    tagger = tw.Boosting(features="S2", rounds=10, every=4).fit(X, Y)
+    assert [h["rounds"] for h in tagger.history_] == [4, 8, 10]
+    assert [h["chosen"] for h in tagger.history_] == [4, 8, 10]
+    assert tagger.history_[-1]["nonzero"] == tagger.n_nonzero_
