@@ -34,14 +34,27 @@ from tagwise.errors import (
     TemplateError,
     TrainingError,
 )
-from tagwise.estimators import AROW, CRF, LEARNERS, MIRA, PassiveAggressive, Perceptron, Tagger, load
+from tagwise.estimators import (
+    AROW,
+    CRF,
+    HMM,
+    LEARNERS,
+    MEMM,
+    MIRA,
+    PassiveAggressive,
+    Perceptron,
+    Tagger,
+    load,
+)
 from tagwise.metrics import Report, evaluate
 from tagwise.model import Model
 
 __all__ = [
     "AROW",
     "CRF",
+    "HMM",
     "LEARNERS",
+    "MEMM",
     "MIRA",
     "Corpus",
     "CorpusError",

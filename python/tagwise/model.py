@@ -201,6 +201,7 @@ class Model:
             "labels": list(self.labels),
             "features": self.recipe.to_json(),
             "n_attributes": self.scorer.layout.n_attributes,
+            **({"local": True} if self.scorer.local else {}),
             "meta": self.meta,
         }
         text = json.dumps(header, ensure_ascii=False, sort_keys=True)
@@ -223,7 +224,7 @@ class Model:
             raise ModelFileError(
                 f"{os.fspath(path)}: the header lacks {error}; the file was written by another program or version"
             ) from error
-        scorer = file.scorer(n_attributes, len(labels))
+        scorer = file.scorer(n_attributes, len(labels), local=bool(header.get("local", False)))
         return Model(labels, recipe, file.vocabulary(), scorer, meta)
 
     def with_meta(self, **entries: Any) -> Model:
@@ -240,6 +241,7 @@ class Model:
             layout.arrays(),
             self.scorer.weights,
             self.meta,
+            self.scorer.local,
         )
         return (_rebuild, state)
 
@@ -252,9 +254,10 @@ def _rebuild(
     arrays: dict[str, Any],
     weights: NDArray[np.float32],
     meta: dict[str, Any],
+    local: bool = False,
 ) -> Model:
     layout = _core.Layout.from_arrays(n_attributes, len(labels), arrays)
-    return Model(labels, recipe, vocabulary, _core.Scorer(layout, weights), meta)
+    return Model(labels, recipe, vocabulary, _core.Scorer(layout, weights, local=local), meta)
 
 
 def _counts(ptr: NDArray[np.uint64]) -> NDArray[np.int64]:

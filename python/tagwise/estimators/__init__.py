@@ -15,6 +15,7 @@ import os
 
 from tagwise.errors import ModelFileError
 from tagwise.estimators.base import Tagger
+from tagwise.estimators.baselines import HMM, MEMM
 from tagwise.estimators.crf import CRF, LOSSES
 from tagwise.estimators.online import AROW, MIRA, PassiveAggressive, Perceptron
 from tagwise.learners.loop import Iteration
@@ -23,8 +24,10 @@ from tagwise.model import Model
 __all__ = [
     "AROW",
     "CRF",
+    "HMM",
     "LEARNERS",
     "LOSSES",
+    "MEMM",
     "MIRA",
     "Iteration",
     "PassiveAggressive",
@@ -35,7 +38,7 @@ __all__ = [
 
 #: Every learner by its name on the command line.
 LEARNERS: dict[str, type[Tagger]] = {
-    kind.name: kind for kind in (CRF, Perceptron, MIRA, PassiveAggressive, AROW)
+    kind.name: kind for kind in (CRF, Perceptron, MIRA, PassiveAggressive, AROW, HMM, MEMM)
 }
 
 
