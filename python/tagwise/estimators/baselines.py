@@ -80,7 +80,7 @@ class HMM(Tagger):
         begin = time.perf_counter()
         params, data, labels = task.params, task.data, len(task.labels)
         weight = np.ones(len(data)) if task.sample_weight is None else task.sample_weight
-        of_token = np.repeat(weight, np.diff(data.offsets.astype(np.int64)))
+        of_token = np.repeat(weight, generative.lengths(data))
         settings = (labels, params["smoothing"], params["delta"])
         if params["overlapping"]:
             node, likelihood = generative.overlapping_weights(
@@ -133,7 +133,7 @@ class MEMM(Tagger):
         steps = task.data.steps(task.layout.n_attributes, labels, params["start_end"])
         weight = task.sample_weight
         if weight is not None:
-            weight = np.repeat(weight, np.diff(task.data.offsets.astype(np.int64)))
+            weight = np.repeat(weight, generative.lengths(task.data))
         objective = _core.Objective(steps, step_layout(task.layout), sample_weight=weight)
         return gradient.train(
             objective,

@@ -43,6 +43,12 @@ def smooth(n: Array, smoothing: str, delta: float) -> Array:
     return np.log(witten_bell(n) if smoothing == "witten_bell" else additive(n, delta))
 
 
+def lengths(data: _core.Dataset) -> NDArray[np.int64]:
+    """Tokens of each sentence: [N]."""
+    offsets = data.offsets.astype(np.int64)
+    return offsets[1:] - offsets[:-1]
+
+
 @dataclass(frozen=True)
 class Moves:
     """Counted steps between labels: [L, L + 1] with the end last (or [L, L] without it), and first labels [L]."""
@@ -55,10 +61,9 @@ def count_moves(data: _core.Dataset, labels: int, weight: Array, start_end: bool
     """Steps of the gold paths; `weight` [N] is the weight of each sentence."""
     gold = data.gold.astype(np.int64)
     offsets = data.offsets.astype(np.int64)
-    lengths = np.diff(offsets)
-    of = np.repeat(weight, lengths)  # [tokens]
+    filled = lengths(data) > 0
+    of = np.repeat(weight, lengths(data))  # [tokens]
     inner = np.ones(len(gold), dtype=bool)  # whether a token has one before it
-    filled = lengths > 0
     inner[offsets[:-1][filled]] = False
     to = np.flatnonzero(inner)
     steps = np.bincount(gold[to - 1] * labels + gold[to], of[to], labels * labels).reshape(labels, labels)
@@ -73,10 +78,10 @@ def count_moves(data: _core.Dataset, labels: int, weight: Array, start_end: bool
 class Symbols:
     """What tokens emit, and which attributes stand for it.
 
-    A token carries the attributes symbol, class (not every word has one), unknown; or the symbol alone. The score of a token
-    is the sum of its attributes' weights, and a token that was never seen carries the later ones only. So each weight is
-    the difference to what follows: W[unknown] = log P(unknown), W[class] = log P(class) - W[unknown], W[word] =
-    log P(word) - log P(class), and the sum is log P(word) for a known word, log P(class) for an unknown one of a known
+    A token carries the attributes symbol, class (not every word has one), unknown; or the symbol alone. The score of a
+    token is the sum of its attributes' weights, and a token that was never seen carries the later ones only. So each
+    weight is the difference to what follows: W[unknown] = log P(unknown), W[class] = log P(class) - W[unknown],
+    W[word] = log P(word) - log P(class), and the sum is log P(word) for a known word, log P(class) for an unknown one of a known
     class, log P(unknown) for the rest. Words seen fewer than `rare` times count as their class, and weigh nothing.
     """
 
@@ -89,7 +94,7 @@ class Symbols:
 def symbols(data: _core.Dataset, n_attributes: int, unknown: bool, rare: int) -> Symbols:
     """Kinds of symbols of a dataset whose tokens carry symbol, perhaps class, unknown; or the symbol alone."""
     pointers, ids, _ = data.node()
-    begin, counted = pointers[:-1].astype(np.int64), np.diff(pointers.astype(np.int64))
+    begin, counted = pointers[:-1].astype(np.int64), (pointers[1:] - pointers[:-1]).astype(np.int64)
     least, most = (2, 3) if unknown else (1, 1)
     if len(counted) and (counted.min() < least or counted.max() > most):
         raise ParameterError(
@@ -135,7 +140,7 @@ def overlapping_weights(
     pointers, ids, values = data.node()
     if len(values) and float(values.min()) < 0.0:
         raise ParameterError("an attribute has a negative value, which cannot be emitted; use values >= 0")
-    counted = np.diff(pointers.astype(np.int64))
+    counted = (pointers[1:] - pointers[:-1]).astype(np.int64)
     code = ids.astype(np.int64) * labels + np.repeat(data.gold.astype(np.int64), counted)
     amount = np.repeat(weight, counted) * (values if len(values) else 1.0)
     n = np.bincount(code, amount, n_attributes * labels).reshape(-1, labels).T
@@ -179,6 +184,7 @@ __all__ = [
     "count_moves",
     "dense_layout",
     "emission_weights",
+    "lengths",
     "overlapping_weights",
     "smooth",
     "symbols",
