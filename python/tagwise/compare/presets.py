@@ -145,7 +145,7 @@ SPANISH = Preset(
 
 POS = Preset(
     "pos",
-    f"Parts of speech: four losses, boosting, online ({LOSS_PAPER}, Table 1; {BOOST_PAPER} and {ONLINE_PAPER}, Table 2).",
+    f"Parts of speech: losses, boosting, online ({LOSS_PAPER}, Table 1; {BOOST_PAPER} and {ONLINE_PAPER}, Table 2).",
     corpora=("ewt-pos", "ptb-sample"),
     learners=(*LOSSES, "boosting", "perceptron", Learner("mira", "mira", {"k": 5})),
     features=("S1", "S2", "pos"),

@@ -81,8 +81,9 @@ class Symbols:
     A token carries the attributes symbol, class (not every word has one), unknown; or the symbol alone. The score of a
     token is the sum of its attributes' weights, and a token that was never seen carries the later ones only. So each
     weight is the difference to what follows: W[unknown] = log P(unknown), W[class] = log P(class) - W[unknown],
-    W[word] = log P(word) - log P(class), and the sum is log P(word) for a known word, log P(class) for an unknown one of a known
-    class, log P(unknown) for the rest. Words seen fewer than `rare` times count as their class, and weigh nothing.
+    W[word] = log P(word) - log P(class), and the sum is log P(word) for a known word, log P(class) for an unknown
+    one of a known class, log P(unknown) for the rest. Words seen fewer than `rare` times count as their class, and
+    weigh nothing.
     """
 
     kinds: int
