@@ -283,7 +283,9 @@ def compare(
         chosen = replace(chosen, corpora=names, limits={})
     if sizes:
         chosen = replace(chosen, limits={}, sizes=sizes)
-    chosen = replace(chosen, learners=learners or chosen.learners, features=features or chosen.features)
+    chosen = replace(chosen, learners=learners or chosen.learners)
+    if features:
+        chosen = replace(chosen, features=features, pairs={})
     if seeds is not None:
         chosen = replace(chosen, seeds=seeds)
     if max_iter is not None:

@@ -43,6 +43,7 @@ class Row:
     dev_accuracy: float | None = None
     dev_f1: float | None = None
     passes: int = 0  # over the training data
+    cpu: float | None = None  # seconds of all threads together
     memory: int | None = None  # peak of the process in bytes, where each cell had one of its own
     threads: int | None = None
     chosen: str = ""  # parameters chosen on held-out sentences
@@ -125,9 +126,9 @@ def measure(
     def show(step: Any) -> None:
         progress(f"iteration {step.iteration}/{step.max_iter}, objective {step.objective:,.1f}")
 
-    begin = time.perf_counter()
+    begin, used = time.perf_counter(), time.process_time()
     tagger.fit(train, dev=data.dev if cell.track else None, callbacks=[show, *callbacks])
-    seconds = time.perf_counter() - begin
+    seconds, cpu = time.perf_counter() - begin, time.process_time() - used
     memory = peak_memory() if own_process else None
     progress("scoring")
     predicted = tagger.predict(data.test)
@@ -151,6 +152,7 @@ def measure(
         iterations=len(tagger.history_),
         passes=max((int(entry["evaluations"]) for entry in tagger.history_), default=0),
         seconds=seconds,
+        cpu=cpu,
         memory=memory,
         threads=n_jobs or os.cpu_count(),
         chosen=", ".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in chosen.items()),

@@ -32,6 +32,7 @@ MEASURES = (
     "iterations",
     "passes",
     "seconds",
+    "cpu",
     "memory",
 )
 #: Measures that are shares, with the heads of their columns.
@@ -215,6 +216,7 @@ class Comparison(Sequence[Row]):
             ("non-zero features", lambda r: f"{r['nonzero']:,.0f}"),
             ("passes", lambda r: f"{r['passes']:.0f}"),
             ("seconds", lambda r: f"{r['seconds']:.1f}"),
+            ("CPU s", lambda r: "" if r["cpu"] is None else f"{r['cpu']:.1f}"),
             ("peak MiB", lambda r: "" if r["memory"] is None else f"{r['memory'] / 2**20:,.0f}"),
             ("chosen", lambda r: r["chosen"]),
         ]

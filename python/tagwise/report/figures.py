@@ -252,8 +252,9 @@ def losses() -> str:
     ):
         points = [(c["margin"], c[name]) for c in curves]
         chart.lines.append(Line(points, text, colour, text))
-        x, y = points[0] if name == "exp" else points[4]
-        chart.points.append(Point(x, min(y, 7.9), text, colour, text, label=f"{text} loss"))
+        x, y = points[8 if name == "exp" else 0]
+        above = 0.1 if name == "exp" else 0.25
+        chart.points.append(Point(x, y + above, text, colour, text, shape="none", label=f"{text} loss"))
     return chart.svg()
 
 

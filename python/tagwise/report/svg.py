@@ -20,7 +20,7 @@ class Point:
     series: str
     colour: str
     title: str
-    shape: str = "circle"
+    shape: str = "circle"  # one of SHAPES, or none for a label alone
     label: str = ""
     hollow: bool = False
 
@@ -55,6 +55,8 @@ def mark(shape: str, x: float, y: float, size: float = 4.5) -> str:
 
 def draw_mark(shape: str, x: float, y: float, colour: str, *, hollow: bool = False, size: float = 4.5) -> str:
     """A mark, filled or hollow."""
+    if shape == "none":
+        return ""
     style = f'fill="none" stroke="{colour}" stroke-width="1.6"' if hollow else f'fill="{colour}"'
     return f"{mark(shape, x, y, size)} {style} class='mark'/>"
 

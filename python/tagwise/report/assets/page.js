@@ -74,7 +74,7 @@
       const x = left + size * j, y = left + size * i;
       cell.append(el("rect", { x: x + 0.5, y: y + 0.5, width: size - 1, height: size - 1, rx: 2, style: `fill:${colour(v, i, j)}` }));
       const shown = text(v, i, j);
-      const strong = Number((colour(v, i, j).match(/, ([\d.]+)\)$/) || [0, 0])[1]) > 0.5;
+      const strong = Number((colour(v, i, j).match(/, ([\d.]+)\)$/) || [0, 0])[1]) > 0.64;
       if (shown && size >= 17)
         cell.append(el("text", { x: x + size / 2, y: y + size / 2 + 3, class: strong ? "middle strong" : "middle" }, shown));
       cell.append(el("title", {}, title(from, to, v)));
