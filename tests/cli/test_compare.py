@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 import signal
 import subprocess
@@ -290,6 +291,31 @@ def test_killed_and_run_again_nothing_is_lost_and_nothing_trained_twice(
     assert re.search(r"3 runs in .* 2 of them from the cache", again.stderr)
     assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in done} == before
     assert len(list(cache.rglob("*.json"))) == 3
+
+
+def test_ctrl_c_keeps_no_half_trained_cell(train_file: Path, test_file: Path, tmp_path: Path) -> None:
+    """Ctrl-C reaches the whole process group; what was training then is trained again, what was done stays."""
+    cache = tmp_path / "cache"
+    args = ["compare", "--train", train_file, "--test", test_file, "--cache", cache, "--jobs", 1]
+    args += ["--learner", "perceptron(epochs=2)", "--learner", "mira(epochs=100000)", "-f", "S1"]
+    for jobs, done in ((1, 1), (0, 1)):
+        args[args.index("--jobs") + 1] = jobs
+        process = subprocess.Popen(
+            command(*args),
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        limit = time.monotonic() + 60
+        while len(list(cache.rglob("*.json"))) < done:
+            assert time.monotonic() < limit
+            time.sleep(0.05)
+        time.sleep(2.0)  # the second is training
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 130, err
+        assert len(list(cache.rglob("*.json"))) == done
 
 
 def children(pid: int) -> list[int]:

@@ -19,7 +19,7 @@ from tagwise.corpus import Corpus
 from tagwise.estimators.base import TRANSIENT
 from tagwise.features import recipe_for
 
-FORMAT = 2
+FORMAT = 1
 CACHE_VARIABLE = "TAGWISE_CACHE"
 
 #: Modules whose text decides what training gives, beside the native library.

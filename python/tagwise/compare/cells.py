@@ -92,12 +92,19 @@ def choose(
 
         def run(trial: dict[str, Any] = trial) -> dict[str, Any]:
             tagger = cell.learner.make(**{**cell.settings(), **trial, **threads(cell, n_jobs)})
-            return {"score": tagger.fit(fitted).score(scored)}
+            return {"score": whole(tagger.fit(fitted)).score(scored)}
 
         score = float(cache.once(names.key(cell, trial=trial), run)["score"])
         if score > best_score:
             best, best_score = trial, score
     return best
+
+
+def whole(tagger: Any) -> Any:
+    """A tagger whose training came to its end; one that Ctrl-C cut short is no result and must not be kept."""
+    if tagger.stopped_.startswith("interrupted"):
+        raise KeyboardInterrupt
+    return tagger
 
 
 def threads(cell: Cell, n_jobs: int | None) -> dict[str, Any]:
@@ -127,7 +134,7 @@ def measure(
         progress(f"iteration {step.iteration}/{step.max_iter}, objective {step.objective:,.1f}")
 
     begin, used = time.perf_counter(), time.process_time()
-    tagger.fit(train, dev=data.dev if cell.track else None, callbacks=[show, *callbacks])
+    whole(tagger.fit(train, dev=data.dev if cell.track else None, callbacks=[show, *callbacks]))
     seconds, cpu = time.perf_counter() - begin, time.process_time() - used
     memory = peak_memory() if own_process else None
     progress("scoring")

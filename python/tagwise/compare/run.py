@@ -185,7 +185,10 @@ class Pool:
                 f"{cell.describe()}: cannot be sent to another process ({error}); use jobs=0, or functions of a module"
             ) from error
         process = subprocess.Popen(
-            [sys.executable, "-m", "tagwise.compare.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-m", "tagwise.compare.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # out of reach of Ctrl-C; it ends when its stdin does
         )
         assert process.stdin is not None
         try:

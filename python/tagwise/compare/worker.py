@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import signal
 import sys
 import threading
 import traceback
@@ -23,6 +24,9 @@ def leave_with(stream: IO[bytes]) -> None:
 
 def main() -> None:
     """Read the task, measure it, put the result into the cache, say so."""
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C is for the one who started it: half a training is no result
     source = sys.stdin.buffer
     out = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(2, 1)  # what anyone prints goes to stderr
