@@ -243,6 +243,18 @@ def test_a_cell_that_fails_is_named_and_the_others_stay(
     assert len(list(tmp_path.rglob("*.json"))) == 1
 
 
+def test_the_command_shows_what_went_well_before_what_did_not(
+    run: Run, train_file: Path, test_file: Path, tmp_path: Path
+) -> None:
+    args = ["compare", "--train", train_file, "--test", test_file, "--cache", tmp_path / "cache", "-f", "S1"]
+    result = run(*args, "--learner", "hmm(features=S2)", "--learner", "hmm", "--jobs", 1)
+    assert result.exit_code == 1
+    assert "S1" in result.stdout
+    assert "overlapping=True" in result.stderr
+    assert run(*args, "--set", "wheels=4").exit_code == 2
+    assert run(*args, "--report", tmp_path / "no" / "such.html").exit_code == 2
+
+
 def test_the_memory_bound_holds(small: tuple[tw.Corpus, tw.Corpus]) -> None:
     data = resolve_corpora({"a": small})
     cells = plan(["crf"], ["a"], ["S1", "S2"], params=FAST)

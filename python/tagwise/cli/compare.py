@@ -18,6 +18,7 @@ from rich.text import Text
 
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
 from tagwise.cli.files import read_corpus
+from tagwise.cli.train import check_writable
 from tagwise.compare import (
     PRESETS,
     Cache,
@@ -32,6 +33,7 @@ from tagwise.compare import (
     run,
 )
 from tagwise.corpus import Corpus
+from tagwise.errors import TrainingError
 from tagwise.report.terminal import table
 
 WRITERS = (".csv", ".json", ".md", ".tex")
@@ -275,6 +277,8 @@ def compare(
       tagwise compare spanish-ner --jobs 2 --against crf
     """
     chosen: Preset = PRESETS[preset]
+    for path in (*outputs, *([report] if report else [])):
+        check_writable(path)
     if preset == "losses":
         show_losses(outputs, report)
         return
@@ -294,11 +298,12 @@ def compare(
     wanted = [
         parse(name) for name in chosen.chosen()
     ]  # a name that means nothing fails before anything is read
-    base = against or chosen.against
-    if against is not None:
-        base = parse(against).name
-    if base is not None and base not in {learner.name for learner in wanted}:
-        base = None if against is None else base
+    for name in settings:
+        if not any(learner.accepted({name: None}) for learner in wanted):
+            raise click.BadParameter(f"none of these learners has a parameter {name!r}", param_hint="--set")
+    base = chosen.against if against is None else parse(against).name
+    if against is None and base not in {learner.name for learner in wanted}:
+        base = None
     data = {**resolve_corpora(chosen.corpora, chosen.limits), **resolve_corpora(own)}
     cells = chosen.cells(list(data), losses)
 
@@ -319,11 +324,13 @@ def compare(
     events = run(cells, data, cache=cache, jobs=min(processes, len(cells)), memory=memory, n_jobs=threads)
     if watch.shown:
         watch.live.start()
-    interrupted = False
+    interrupted, problem = False, None
     try:
         collect(comparison, events, cells, watch)
     except KeyboardInterrupt:
         interrupted = True
+    except TrainingError as error:
+        problem = error  # the others are shown first
     finally:
         events.close()
         if watch.shown:
@@ -340,6 +347,8 @@ def compare(
     if interrupted:
         say(f"interrupted after {len(comparison)} of {len(cells)} rows; run it again to go on")
         raise Exit(EXIT_INTERRUPTED)
+    if problem is not None:
+        raise problem
     seconds = time.perf_counter() - begin
     say(f"{len(cells)} runs in {seconds:.1f} s, {watch.cached} of them from the cache")
 

@@ -76,7 +76,7 @@ class Preset:
 
 def figures(
     learners: Mapping[str, Sequence[float | None]],
-    features: Sequence[str],
+    features: Sequence[str | None],
     measure: str,
     source: str,
     corpus: str | None = None,
@@ -197,7 +197,7 @@ SMALL = Preset(
                 "crf-exp": (94.14,),
                 "boosting": (92.26,),
             },
-            (None,),  # type: ignore[arg-type]
+            (None,),
             "accuracy",
             f"{MARGIN_PAPER}, Table 1",
             "conll2002-es",
@@ -212,7 +212,7 @@ SMALL = Preset(
                 "crf-exp": (86.47,),
                 "boosting": (85.89,),
             },
-            (None,),  # type: ignore[arg-type]
+            (None,),
             "accuracy",
             f"{MARGIN_PAPER}, Table 1",
             "ptb-sample",
