@@ -280,7 +280,7 @@ def test_killed_and_run_again_nothing_is_lost_and_nothing_trained_twice(
     args += ["--learner", "mira(epochs=100000)", "-f", "S1"]
     slow = subprocess.Popen(command(*args), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
-        limit = time.monotonic() + 60
+        limit = time.monotonic() + 100
         while len(done := list(cache.rglob("*.json"))) < 2:
             assert time.monotonic() < limit
             assert slow.poll() is None
@@ -290,7 +290,7 @@ def test_killed_and_run_again_nothing_is_lost_and_nothing_trained_twice(
     finally:
         slow.send_signal(signal.SIGKILL)
         slow.communicate()
-    limit = time.monotonic() + 20
+    limit = time.monotonic() + 60
     while any(Path(f"/proc/{pid}").exists() and not is_zombie(pid) for pid in workers):
         assert time.monotonic() < limit, "a worker outlived its master"
         time.sleep(0.05)
@@ -307,11 +307,10 @@ def test_killed_and_run_again_nothing_is_lost_and_nothing_trained_twice(
 
 def test_ctrl_c_keeps_no_half_trained_cell(train_file: Path, test_file: Path, tmp_path: Path) -> None:
     """Ctrl-C reaches the whole process group; what was training then is trained again, what was done stays."""
-    cache = tmp_path / "cache"
-    args = ["compare", "--train", train_file, "--test", test_file, "--cache", cache, "--jobs", 1]
-    args += ["--learner", "perceptron(epochs=2)", "--learner", "mira(epochs=100000)", "-f", "S1"]
-    for jobs, done in ((1, 1), (0, 1)):
-        args[args.index("--jobs") + 1] = jobs
+    for jobs in (1, 0):
+        cache = tmp_path / f"cache{jobs}"
+        args = ["compare", "--train", train_file, "--test", test_file, "--cache", cache, "--jobs", jobs]
+        args += ["--learner", "perceptron(epochs=2)", "--learner", "mira(epochs=100000)", "-f", "S1"]
         process = subprocess.Popen(
             command(*args),
             env=environment(),
@@ -319,15 +318,15 @@ def test_ctrl_c_keeps_no_half_trained_cell(train_file: Path, test_file: Path, tm
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        limit = time.monotonic() + 60
-        while len(list(cache.rglob("*.json"))) < done:
+        limit = time.monotonic() + 100
+        while not list(cache.rglob("*.json")):
             assert time.monotonic() < limit
             time.sleep(0.05)
-        time.sleep(2.0)  # the second is training
+        time.sleep(1.0)  # the second is training, or about to
         os.killpg(process.pid, signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=100)
         assert process.returncode == 130, err
-        assert len(list(cache.rglob("*.json"))) == done
+        assert len(list(cache.rglob("*.json"))) == 1
 
 
 def children(pid: int) -> list[int]:
