@@ -43,7 +43,7 @@ $(VENV)/.docs: $(VENV)/.made pyproject.toml
 
 dev: $(VENV)/.dev ## build everything into .venv, ready to work on
 
-demo: $(VENV)/.package ## train and compare taggers on the bundled corpora (under a minute)
+demo: $(VENV)/.package ## train and compare taggers on the bundled corpora (under two minutes)
 	$(BIN)/tagwise compare
 
 test: test-rust test-python ## all tests, Rust and Python

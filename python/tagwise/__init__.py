@@ -37,8 +37,10 @@ from tagwise.errors import (
 from tagwise.estimators import (
     AROW,
     CRF,
+    HMM,
     HMSVM,
     LEARNERS,
+    MEMM,
     MIRA,
     Boosting,
     PassiveAggressive,
@@ -52,8 +54,10 @@ from tagwise.model import Model
 __all__ = [
     "AROW",
     "CRF",
+    "HMM",
     "HMSVM",
     "LEARNERS",
+    "MEMM",
     "MIRA",
     "Boosting",
     "Calibration",

@@ -120,6 +120,11 @@ class Dataset:
         """Edge attributes in CSR form; no rows where there are none."""
     def cut(self, most: int) -> tuple[Dataset, NDArray[np.uint32]]:
         """Sentences of more than `most` tokens cut into pieces of similar length, and the sentence of each piece."""
+    def steps(self, first: int, labels: int, start_end: bool = True) -> Dataset:
+        """Every labelled token as a sentence of its own, where it stands as further attributes from `first` on.
+
+        Those are: behind each of the `labels` labels, first in its sentence, last in it.
+        """
     def with_gold(self, gold: NDArray[np.uint16]) -> Dataset:
         """The same sentences with these gold labels ([tokens]; NO_LABEL marks an unknown one)."""
 
@@ -263,10 +268,18 @@ class Scorer:
     """Features and weights, ready to label sentences."""
 
     def __new__(
-        cls, layout: Layout, weights: NDArray[np.float32], forbidden: NDArray[np.uint32] | None = None
+        cls,
+        layout: Layout,
+        weights: NDArray[np.float32],
+        forbidden: NDArray[np.uint32] | None = None,
+        *,
+        local: bool = False,
     ) -> Scorer: ...
     @property
     def layout(self) -> Layout: ...
+    @property
+    def local(self) -> bool:
+        """Whether every step is normalised by itself, given the label before it."""
     @property
     def weights(self) -> NDArray[np.float32]:
         """Weights of all features."""
@@ -301,7 +314,14 @@ class ModelFile:
         """A copy of an array."""
     def vocabulary(self) -> Vocabulary:
         """The vocabulary, used in place."""
-    def scorer(self, n_attributes: int, n_labels: int, forbidden: NDArray[np.uint32] | None = None) -> Scorer:
+    def scorer(
+        self,
+        n_attributes: int,
+        n_labels: int,
+        forbidden: NDArray[np.uint32] | None = None,
+        *,
+        local: bool = False,
+    ) -> Scorer:
         """The scorer, its arrays used in place."""
 
 def write_model(

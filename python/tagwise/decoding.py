@@ -79,7 +79,7 @@ def plan(model: Model, X: Any, data: _core.Dataset, allowed: Allowed | None, con
         )
     if constraints is not None:
         forbidden = rules.forbidden if rules is not None else None
-        base = _core.Scorer(scorer.layout, scorer.weights, forbidden)
+        base = _core.Scorer(scorer.layout, scorer.weights, forbidden, local=scorer.local)
         scorer = scorer.over(base) if isinstance(scorer, KernelScorer) else base
     given = allowed_support(model.labels, data, allowed)
     other = intersect(given, boundary_support(rules, data.offsets) if rules is not None else None)

@@ -199,6 +199,11 @@ class KernelScorer:
         return self.base.weights
 
     @property
+    def local(self) -> bool:
+        """Never normalised step by step."""
+        return False
+
+    @property
     def n_support(self) -> int:
         """Number of support tokens."""
         return len(self.native)

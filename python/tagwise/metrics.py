@@ -383,3 +383,23 @@ def _count_chunks(
             if step.predicted_begins:
                 predicted_n[step.predicted_type] += 1
     return gold_n, predicted_n, correct_n
+
+
+def count_by_sentence(
+    gold: Corpus | Sequence[Sequence[str]], predicted: Corpus | Sequence[Sequence[str]]
+) -> list[tuple[int, int, int, int, int]]:
+    """Of each sentence: tokens, right tokens, gold chunks, predicted chunks, right chunks.
+
+    Their sums are those of `evaluate`; a paired significance test shuffles them.
+
+    >>> count_by_sentence([["B-PER", "I-PER", "O"]], [["B-PER", "I-PER", "B-LOC"]])
+    [(3, 2, 1, 2, 1)]
+    """
+    gold_lists, predicted_lists = _label_lists(gold, "gold"), _label_lists(predicted, "predicted")
+    chunked = has_chunks({y for sentence in gold_lists for y in sentence})
+    out = []
+    for g, p in zip(gold_lists, predicted_lists):
+        chunks = _count_chunks([g], [p]) if chunked else ({}, {}, {})
+        right = sum(a == b for a, b in zip(g, p))
+        out.append((len(g), right, *(sum(c.values()) for c in chunks)))
+    return out  # type: ignore[return-value]

@@ -198,6 +198,7 @@ class Model:
             "labels": list(self.labels),
             "features": self.recipe.to_json(),
             "n_attributes": self.scorer.layout.n_attributes,
+            **({"local": True} if self.scorer.local else {}),
             "meta": self.meta,
         }
         arrays: dict[str, NDArray[Any]] = {}
@@ -243,7 +244,8 @@ class Model:
             raise ModelFileError(
                 f"{os.fspath(path)}: the header lacks {error}; the file was written by another program or version"
             ) from error
-        base = file.scorer(n_attributes, len(labels), _forbidden(constraints, labels))
+        local = bool(header.get("local", False))
+        base = file.scorer(n_attributes, len(labels), _forbidden(constraints, labels), local=local)
         scorer: _core.Scorer | KernelScorer = base
         if "kernel" in header:
             support = {name: file.array(name) for name in ARRAYS}
@@ -267,6 +269,7 @@ class Model:
             layout.arrays(),
             self.scorer.weights,
             self.meta,
+            self.scorer.local,
             None if self.history is None else (self.history.to_json(), self.history.weights),
             self.constraints,
             self.dictionary,
@@ -285,6 +288,7 @@ def _rebuild(
     arrays: dict[str, Any],
     weights: NDArray[np.float32],
     meta: dict[str, Any],
+    local: bool,
     history: tuple[dict[str, Any], NDArray[np.float32]] | None,
     constraints: Constraints | None,
     dictionary: Dictionary | None,
@@ -293,7 +297,7 @@ def _rebuild(
     support: dict[str, Any] | None = None,
 ) -> Model:
     layout = _core.Layout.from_arrays(n_attributes, len(labels), arrays)
-    base = _core.Scorer(layout, weights, _forbidden(constraints, labels))
+    base = _core.Scorer(layout, weights, _forbidden(constraints, labels), local=local)
     past = None if history is None else History.from_json(*history)
     scorer = base if kernel is None or support is None else KernelScorer.of_arrays(base, kernel, support)
     return Model(labels, recipe, vocabulary, scorer, meta, past, constraints, dictionary, own)

@@ -55,6 +55,8 @@ def prune(model: Model, keep: NDArray[np.bool_] | None = None) -> tuple[Model, N
     pruned = replace(
         model,
         vocabulary=model.vocabulary.kept(used),
-        scorer=_core.Scorer(new_layout, weights[keep], forbidden if len(forbidden) else None),
+        scorer=_core.Scorer(
+            new_layout, weights[keep], forbidden if len(forbidden) else None, local=scorer.local
+        ),
     )
     return pruned, index

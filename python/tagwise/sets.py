@@ -13,10 +13,10 @@ from tagwise.errors import TemplateError
 DEFAULT_COLUMN = "word"
 
 
-def _quote(column: str) -> str:
+def quoted(column: str) -> str:
     """A column name as the template language writes it.
 
-    >>> _quote("word"), _quote("my pos")
+    >>> quoted("word"), quoted("my pos")
     ('word', '"my pos"')
     """
     if re.fullmatch(r"[^\W\d]\w*", column):
@@ -26,12 +26,12 @@ def _quote(column: str) -> str:
 
 def _s1(columns: Sequence[str], window: int = 0) -> str:
     """The word; the previous label comes with every model."""
-    return f"{_quote(columns[0])}[0]\n"
+    return f"{quoted(columns[0])}[0]\n"
 
 
 def _s3(columns: Sequence[str], window: int = 1) -> str:
     """Spelling of every word at most `window` away (math: S2's observations in a window of half-width w)."""
-    word = _quote(columns[0])
+    word = quoted(columns[0])
     near = f"{word}[{-window}..{window}]" if window else f"{word}[0]"
     lines = [near, f"{near}.suffix(1..3)", f"{near}.initial", f"{near}.is_upper?", f"{near}.has_hyphen?"]
     for offset in range(-window, window + 1):
@@ -46,10 +46,10 @@ def _s2(columns: Sequence[str], window: int = 0) -> str:
 
 def _default(columns: Sequence[str], window: int = 2) -> str:
     """A rich set for tagging, chunking and entities; columns beside the word (POS, chunk) join in."""
-    word = _quote(columns[0])
+    word = quoted(columns[0])
     text = _DEFAULT.replace("word[", f"{word}[").replace("WINDOW", str(window))
     for column in columns[1:]:
-        text += _DEFAULT_COLUMN.replace("pos[", f"{_quote(column)}[").replace("word[", f"{word}[")
+        text += _DEFAULT_COLUMN.replace("pos[", f"{quoted(column)}[").replace("word[", f"{word}[")
     return text
 
 
@@ -87,7 +87,7 @@ pos[0] & word[0].lower
 
 def _pos(columns: Sequence[str], window: int = 0) -> str:
     """Table 1 of the online paper: the word, whether it is rare, capitals, numbers, three endings."""
-    return _POS.replace("word[", f"{_quote(columns[0])}[")
+    return _POS.replace("word[", f"{quoted(columns[0])}[")
 
 
 _POS = """\
@@ -114,11 +114,11 @@ def _ner(columns: Sequence[str], window: int = 1) -> str:
     text = _NER
     for name, words in lists.items():
         text = text.replace(name, ", ".join(f'"{word}"' for word in words.split()))
-    text = text.replace("word[", f"{_quote(columns[0])}[")
+    text = text.replace("word[", f"{quoted(columns[0])}[")
     others = list(columns[1:])
     tag = next((name for name in TAG_COLUMNS if name in others), others[0] if others else None)
     if tag is not None:
-        text += _NER_TAG.replace("pos[", f"{_quote(tag)}[").replace("word[", f"{_quote(columns[0])}[")
+        text += _NER_TAG.replace("pos[", f"{quoted(tag)}[").replace("word[", f"{quoted(columns[0])}[")
     return text
 
 

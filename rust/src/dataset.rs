@@ -135,6 +135,40 @@ impl Dataset {
         (Dataset { sentences, ..self.clone() }, from)
     }
 
+    /// Every labelled token as a sentence of its own, with where it stands as further attributes: `first` + y' behind
+    /// the gold label y', `first` + L at the begin of a sentence, `first` + L + 1 at its end. Its classifier, given the
+    /// label before, is then a chain of length one. Tokens without a label, or behind one, are left out: nothing is known
+    /// of their step.
+    pub fn steps(&self, first: u32, labels: u32, start_end: bool) -> Result<Dataset> {
+        if self.gold.len() != self.tokens() {
+            return Err(Error::Value("the dataset has no gold labels; steps are those of labelled sentences".into()));
+        }
+        let mut out = Dataset::default();
+        for s in self.sentences.windows(2) {
+            for t in s[0]..s[1] {
+                let before = (t > s[0]).then(|| self.gold[t - 1]);
+                if self.gold[t] == NO_LABEL || before == Some(NO_LABEL) {
+                    continue;
+                }
+                for (id, value) in self.node.row(t) {
+                    out.node.push(id, value);
+                }
+                match before {
+                    Some(y) => out.node.push(first + u32::from(y), 1.0),
+                    None if start_end => out.node.push(first + labels, 1.0),
+                    None => {}
+                }
+                if start_end && t + 1 == s[1] {
+                    out.node.push(first + labels + 1, 1.0);
+                }
+                out.node.end_row();
+                out.gold.push(self.gold[t]);
+                out.end_sentence();
+            }
+        }
+        Ok(out)
+    }
+
     /// Attach gold labels: one id a token, `NO_LABEL` where it is unknown.
     pub fn set_gold(&mut self, gold: Vec<u16>) -> Result<()> {
         if gold.len() != self.tokens() {

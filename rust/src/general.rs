@@ -166,6 +166,35 @@ fn weigh(values: impl Iterator<Item = f64> + Clone, out: &mut Vec<f64>) -> f64 {
     most
 }
 
+/// Scores of a chain whose every step is a classifier of y_t given y_{t-1} and x_t (a maximum-entropy Markov model;
+/// McCallum, Freitag and Pereira 2000):
+///
+///   log P(y_t | y_{t-1}, x_t) = node_t(y_t) + edge_t(y_{t-1}, y_t) - Z_t(y_{t-1}),
+///   Z_t(y') = log sum_y exp(node_t(y) + edge_t(y', y)).
+///
+/// Z_t depends on the label that is left alone, so it is taken off the node score of that label at t-1, and the edges
+/// stay as they are: every decoder of ordinary chains serves. Here the node scores must still hold all labels;
+/// constraints come afterwards. Ascending t reads each row before it is changed. log Z of the result is 0.
+pub fn normalize_locally(labels: usize, node: &mut [f64], edge: &[f64]) {
+    let l = labels;
+    if node.is_empty() {
+        return;
+    }
+    let first = log_sum_exp(node[..l].iter().copied());
+    node[..l].iter_mut().for_each(|x| *x -= first);
+    for t in 1..node.len() / l {
+        let (before, here) = node.split_at_mut(t * l);
+        let block = if edge.len() == l * l { edge } else { &edge[t * l * l..(t + 1) * l * l] };
+        for (k, x) in before[(t - 1) * l..].iter_mut().enumerate() {
+            let z = log_sum_exp((0..l).map(|y| here[y] + block[k * l + y]));
+            // A label that cannot be left keeps -infinity through its edges; subtracting it would give NaN.
+            if z.is_finite() {
+                *x -= z;
+            }
+        }
+    }
+}
+
 /// Best path and its score; ties go to the lower label.
 pub fn viterbi(scores: &Scores<'_>, path: &mut Vec<u16>) -> f64 {
     let (l, n) = (scores.labels, scores.positions());

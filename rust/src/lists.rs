@@ -8,7 +8,7 @@ use crate::dataset::Dataset;
 use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::exact::score_sentence;
-use crate::general::Scores;
+use crate::general::{normalize_locally, Scores};
 use crate::kbest;
 use crate::lattice::Support;
 use crate::predict::Scorer;
@@ -42,7 +42,7 @@ pub fn lists(scorer: &Scorer, data: &Dataset, support: Option<&Support>, k: usiz
         return Err(Error::Value(format!("attribute {a} is not the model's; encode with the model's vocabulary")));
     }
     let steps = Steps::from_scores(layout.labels, &scorer.edges.score);
-    let exact = data.has_edge_attributes();
+    let exact = data.has_edge_attributes() || scorer.local;
     let weights = if exact { scorer.weights.iter().map(|&x| f64::from(x)).collect() } else { Vec::new() };
     let job = Job { scorer, data, support, steps, weights, k };
     let tasks: Vec<u32> = (0..data.len().div_ceil(TASK) as u32).collect();
@@ -68,7 +68,7 @@ unsafe fn run_kernel<S: Find>(job: &Job<'_>, task: usize) -> Result<Lists> {
     for s in task * TASK..((task + 1) * TASK).min(data.len()) {
         let (begin, end) = (data.sentences[s], data.sentences[s + 1]);
         let before = out.scores.len();
-        let mut finite = !data.has_edge_attributes();
+        let mut finite = !data.has_edge_attributes() && !scorer.local;
         if finite {
             chart.begin(end - begin, false);
             for t in 0..end - begin {
@@ -145,6 +145,9 @@ fn exact(job: &Job<'_>, sentence: usize, out: &mut Lists) {
         &job.weights
     };
     score_sentence(data, &scorer.layout, weights, &scorer.edge_scores, sentence as u32, &mut node, &mut edge);
+    if scorer.local {
+        normalize_locally(l, &mut node, &edge);
+    }
     if let Some(support) = job.support {
         support.forbid(data.sentences[sentence], l, &mut node);
     }

@@ -29,6 +29,7 @@ pub struct Scorer {
     pub(crate) edges: Edges,
     pub(crate) start: Vec<f32>,
     pub(crate) end: Vec<f32>,
+    pub(crate) local: bool, // every step a classifier of its own: `general::normalize_locally`
     table: OnceLock<Option<Table>>, // made when it pays
 }
 
@@ -71,7 +72,18 @@ impl Scorer {
         let start = boundary(&layout.starts, layout.start_at());
         let end = boundary(&layout.ends, layout.end_at());
         let edges = Edges::new(l, &edge_scores);
-        Ok(Scorer { layout, weights, edge_scores, edges, start, end, table: OnceLock::new() })
+        let table = OnceLock::new();
+        Ok(Scorer { layout, weights, edge_scores, edges, start, end, local: false, table })
+    }
+
+    /// The same scores, every step normalised by itself.
+    pub fn locally(mut self, local: bool) -> Scorer {
+        self.local = local;
+        self
+    }
+
+    pub fn is_local(&self) -> bool {
+        self.local
     }
 
     pub fn layout(&self) -> &Arc<Layout> {
@@ -167,7 +179,7 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
         let shape = Shape { labels: l, lengths: batch.lengths };
         let begin = |lane: usize| data.sentences[batch.sentences[lane] as usize];
         let by_paths = matches!(job.output, Output::Paths(_));
-        if data.has_edge_attributes() || (!by_paths && !scorer.edges.scaled) {
+        if data.has_edge_attributes() || scorer.local || (!by_paths && !scorer.edges.scaled) {
             for &s in &batch.sentences {
                 failed = failed.or(exact.run(job, s));
             }
@@ -272,6 +284,9 @@ impl Exact {
             &mut self.node,
             &mut self.edge,
         );
+        if scorer.local {
+            general::normalize_locally(l, &mut self.node, &self.edge);
+        }
         let begin = data.sentences[sentence as usize];
         if let Some((support, _)) = &job.support {
             support.forbid(begin, l, &mut self.node);

@@ -5,16 +5,40 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import re
+import signal
+import subprocess
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.compare import NAMES, PRESETS, draw, learner_names, make, plan
-from tagwise.errors import ParameterError
+from tagwise.compare import (
+    NAMES,
+    PRESETS,
+    Cache,
+    Cell,
+    Comparison,
+    Published,
+    draw,
+    learner_names,
+    loss_curves,
+    make,
+    p_value,
+    parse,
+    plan,
+    resolve_corpora,
+    run,
+)
+from tagwise.compare.cache import Names
+from tagwise.errors import CorpusError, ParameterError, TrainingError
 from tagwise.estimators import LEARNERS
+from tagwise.metrics import count_by_sentence, evaluate
 
-from .conftest import Run
+from .conftest import Run, command, environment
 
 FAST = {"max_iter": 3}
 
@@ -66,25 +90,349 @@ def test_every_name_stands_for_a_learner_that_can_be_made() -> None:
     for name in learner_names():
         assert make(name).checked()
     for preset in PRESETS.values():
-        assert plan(preset.learners, preset.corpora, preset.features)
         assert set(preset.limits) <= set(preset.corpora)
+        assert preset.note or not preset.published
+    names = {cell.learner.kind for cell in PRESETS["bundled"].cells()}
+    assert names == set(LEARNERS)  # every learner there is
 
 
 def test_the_command_writes_what_it_shows(
     run: Run, train_file: Path, test_file: Path, tmp_path: Path
 ) -> None:
-    outputs = {suffix: tmp_path / f"table{suffix}" for suffix in (".csv", ".json", ".md")}
+    outputs = {suffix: tmp_path / f"table{suffix}" for suffix in (".csv", ".json", ".md", ".tex")}
     args = ["compare", "--train", train_file, "--test", test_file, "-f", "S1", "-f", "S2", "--max-iter", 3]
-    args += ["--learner", "crf"]
+    args += ["--learner", "crf", "--cache", tmp_path / "cache"]
     result = run(*args, *(x for path in outputs.values() for x in ("-o", path)))
     assert result.exit_code == 0, result.output
     assert "train.txt" in result.stdout
     assert [r["features"] for r in csv.DictReader(io.StringIO(outputs[".csv"].read_text()))] == ["S1", "S2"]
     assert [r["features"] for r in json.loads(outputs[".json"].read_text())["rows"]] == ["S1", "S2"]
     assert outputs[".md"].read_text().count("| crf |") == 2
+    assert outputs[".tex"].read_text().count("& crf &") == 2
 
 
 def test_presets_are_listed(run: Run) -> None:
     result = run("compare", "--list")
     assert result.exit_code == 0
     assert all(name in result.stdout for name in PRESETS)
+
+
+# --- learners, plans ----------------------------------------------------------------------------------------
+
+
+def test_parameters_in_brackets_reach_the_learner() -> None:
+    learner = parse("mira(k=2, cost=precision_recall(0.25), average=false)")
+    assert learner.params == {"k": 2, "cost": "precision_recall(0.25)", "average": False}
+    assert learner.make().get_params()["k"] == 2
+    with pytest.raises(ParameterError, match="k"):
+        parse("mira(q=3)")
+    with pytest.raises(ParameterError, match="name=value"):
+        parse("mira(3)")
+
+
+def test_losses_are_an_axis_of_learners_that_have_one() -> None:
+    cells = plan(["crf", "perceptron", "crf-exp"], ["c"], ["S1"], losses=["log", "exp"])
+    assert [c.learner.name for c in cells] == ["crf log", "crf exp", "perceptron", "crf-exp"]
+    assert [c.settings().get("loss") for c in cells] == ["log", "exp", None, "exp"]
+
+
+def test_a_settled_feature_set_stands_once() -> None:
+    cells = plan(["hmm", "crf"], ["c"], ["S2", "S3"])
+    assert [(c.learner.name, c.features) for c in cells] == [("hmm", "S1"), ("crf", "S2"), ("crf", "S3")]
+
+
+def test_what_a_preset_names_and_nobody_has_is_said(run: Run) -> None:
+    result = run("compare", "--learner", "oracle")
+    assert result.exit_code == 1
+    assert "oracle" in result.stderr
+    assert "perceptron" in result.stderr
+
+
+def test_a_corpus_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TAGWISE_DATA", raising=False)
+    with pytest.raises(CorpusError, match="TAGWISE_DATA"):
+        resolve_corpora(["conll2002-es"])
+
+
+def test_held_out_values_win_by_their_score(small: tuple[tw.Corpus, tw.Corpus]) -> None:
+    """The value that the table names is the one that scores best on every fifth sentence."""
+    values = [1e-3, 100.0]
+    table = tw.compare(
+        ["crf"], corpus=small, features=["S2"], params={"max_iter": 30}, tune={"crf": {"l2": values}}
+    )
+    train = small[0]
+    fitted = [s for i, s in enumerate(train) if i % 5 != 4]
+    scores = [
+        tw.CRF(features="S2", max_iter=30, l2=value)
+        .fit(tw.Corpus(fitted))
+        .score(tw.Corpus(list(train)[4::5]))
+        for value in values
+    ]
+    assert table[0].chosen == f"l2={values[int(np.argmax(scores))]:g}"
+
+
+# --- the cache ----------------------------------------------------------------------------------------------
+
+
+def test_a_key_changes_with_everything_that_decides_the_result(small: tuple[tw.Corpus, tw.Corpus]) -> None:
+    train, test = small
+    other = tw.Corpus([*train[:-1], test[0]])
+    corpora = {"a": (train, test), "b": (train[:-1], test), "c": (other, test), "d": (train, train)}
+    names = Names(resolve_corpora(corpora))
+    crf = parse("crf")
+    cells = [
+        Cell("a", crf, "S1"),
+        Cell("b", crf, "S1"),
+        Cell("c", crf, "S1"),
+        Cell("d", crf, "S1"),
+        Cell("a", crf, "S2"),
+        Cell("a", crf, "S1", size=10),
+        Cell("a", crf, "S1", seed=1),
+        Cell("a", parse("crf(l2=0.5)"), "S1"),
+        Cell("a", parse("perceptron"), "S1"),
+        Cell("a", crf, "S1", tune={"l2": [1.0]}),
+    ]
+    keys = [names.key(cell) for cell in cells]
+    assert len(set(keys)) == len(cells)
+    same = Names(resolve_corpora({"z": (tw.Corpus(list(train)), test)}))
+    assert same.key(Cell("z", parse("crf(l2=1)"), "S1", params={"n_jobs": 3})) == keys[0]
+
+
+def test_nothing_is_trained_twice(small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path) -> None:
+    data = resolve_corpora({"a": small})
+    cells = plan(["crf", "crf(l2=1)", "perceptron"], ["a"], ["S1"], params={**FAST, "epochs": 2})
+    first = list(run(cells, data, cache=Cache(tmp_path)))
+    assert sum(e.kind == "start" for e in first) == 2  # the first two come to the same
+    assert sorted(e.index for e in first if e.kind == "done") == [0, 1, 2]
+    again = list(run(cells, data, cache=Cache(tmp_path)))
+    assert all(e.kind == "done" and e.cached for e in again)
+    rows = [{e.index: e.result["row"] for e in events if e.result} for events in (first, again)]
+    assert rows[0] == rows[1]
+
+
+def test_a_damaged_result_is_trained_again(small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path) -> None:
+    data = resolve_corpora({"a": small})
+    cells = plan(["crf"], ["a"], ["S1"], params=FAST)
+    list(run(cells, data, cache=Cache(tmp_path)))
+    (path,) = tmp_path.rglob("*.json")
+    path.write_bytes(path.read_bytes()[:50])
+    assert [e.kind for e in run(cells, data, cache=Cache(tmp_path))] == ["start", "done"]
+
+
+# --- processes ----------------------------------------------------------------------------------------------
+
+
+def test_processes_find_what_this_one_finds(small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path) -> None:
+    args = {"corpus": small, "features": ["S1", "S2"], "params": FAST}
+    here = tw.compare(["crf"], **args)
+    there = tw.compare(["crf"], **args, jobs=2, cache=tmp_path)
+    assert [(r.features, r.accuracy, r.f1, r.nonzero) for r in here] == [
+        (r.features, r.accuracy, r.f1, r.nonzero) for r in there
+    ]
+    assert all(r.memory is not None and r.memory > 1 << 20 for r in there)
+    assert "peak MiB" in str(there)
+
+
+def test_a_cell_that_fails_is_named_and_the_others_stay(
+    small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path
+) -> None:
+    with pytest.raises(TrainingError, match="hmm"):
+        tw.compare(
+            ["hmm(features=S2)", "crf"], corpus=small, features=["S1"], params=FAST, jobs=2, cache=tmp_path
+        )
+    assert len(list(tmp_path.rglob("*.json"))) == 1
+
+
+def test_the_command_shows_what_went_well_before_what_did_not(
+    run: Run, train_file: Path, test_file: Path, tmp_path: Path
+) -> None:
+    args = ["compare", "--train", train_file, "--test", test_file, "--cache", tmp_path / "cache", "-f", "S1"]
+    result = run(*args, "--learner", "hmm(features=S2)", "--learner", "hmm", "--jobs", 1)
+    assert result.exit_code == 1
+    assert "S1" in result.stdout
+    assert "overlapping=True" in result.stderr
+    assert run(*args, "--set", "wheels=4").exit_code == 2
+    assert run(*args, "--report", tmp_path / "no" / "such.html").exit_code == 2
+
+
+def test_the_memory_bound_holds(small: tuple[tw.Corpus, tw.Corpus]) -> None:
+    data = resolve_corpora({"a": small})
+    cells = plan(["crf"], ["a"], ["S1", "S2"], params=FAST)
+    events = list(run(cells, data, jobs=2, memory=300 << 20))  # room for one at a time
+    at_once = most = 0
+    for event in events:
+        at_once += {"start": 1, "done": -1}.get(event.kind, 0)
+        most = max(most, at_once)
+    assert most == 1
+    assert sum(e.kind == "done" for e in events) == 2
+    failed = [e for e in run(cells[:1], data, jobs=2, memory=1 << 20) if e.kind == "failed"]
+    assert len(failed) == 1
+    assert "1 MiB" in failed[0].text
+
+
+def test_killed_and_run_again_nothing_is_lost_and_nothing_trained_twice(
+    train_file: Path, test_file: Path, tmp_path: Path
+) -> None:
+    """kill -9 in the middle: workers go with it, finished cells stay as they are, the rest is trained."""
+    cache = tmp_path / "cache"
+    args = ["compare", "--train", train_file, "--test", test_file, "--cache", cache, "--jobs", 2]
+    args += ["--learner", "perceptron(epochs=2)", "--learner", "perceptron(epochs=3)"]
+    args += ["--learner", "mira(epochs=100000)", "-f", "S1"]
+    slow = subprocess.Popen(command(*args), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        limit = time.monotonic() + 100
+        while len(done := list(cache.rglob("*.json"))) < 2:
+            assert time.monotonic() < limit
+            assert slow.poll() is None
+            time.sleep(0.05)
+        workers = children(slow.pid)
+        assert workers
+    finally:
+        slow.send_signal(signal.SIGKILL)
+        slow.communicate()
+    limit = time.monotonic() + 60
+    while any(Path(f"/proc/{pid}").exists() and not is_zombie(pid) for pid in workers):
+        assert time.monotonic() < limit, "a worker outlived its master"
+        time.sleep(0.05)
+    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in done}
+    assert set(cache.rglob("*.json")) == before.keys()
+    args[args.index("mira(epochs=100000)")] = "mira(epochs=3)"
+    again = subprocess.run(
+        command(*args), env=environment(), capture_output=True, text=True, check=True, timeout=120
+    )
+    assert re.search(r"3 runs in .* 2 of them from the cache", again.stderr)
+    assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in done} == before
+    assert len(list(cache.rglob("*.json"))) == 3
+
+
+def test_ctrl_c_keeps_no_half_trained_cell(train_file: Path, test_file: Path, tmp_path: Path) -> None:
+    """Ctrl-C reaches the whole process group; what was training then is trained again, what was done stays."""
+    for jobs in (1, 0):
+        cache = tmp_path / f"cache{jobs}"
+        args = ["compare", "--train", train_file, "--test", test_file, "--cache", cache, "--jobs", jobs]
+        args += ["--learner", "perceptron(epochs=2)", "--learner", "mira(epochs=100000)", "-f", "S1"]
+        process = subprocess.Popen(
+            command(*args),
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        limit = time.monotonic() + 100
+        while not list(cache.rglob("*.json")):
+            assert time.monotonic() < limit
+            time.sleep(0.05)
+        time.sleep(1.0)  # the second is training, or about to
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=100)
+        assert process.returncode == 130, err
+        assert len(list(cache.rglob("*.json"))) == 1
+
+
+def children(pid: int) -> list[int]:
+    """Processes started by one; skips where the system does not tell."""
+    tasks = Path(f"/proc/{pid}/task")
+    if not tasks.exists():
+        pytest.skip("no /proc here")
+    return [int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()]
+
+
+def is_zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+# --- significance, published figures, formats ---------------------------------------------------------------
+
+
+def test_counts_by_sentence_sum_to_the_report(small: tuple[tw.Corpus, tw.Corpus], tagger: tw.CRF) -> None:
+    predicted = tagger.predict(small[1])
+    report, counts = evaluate(small[1], predicted), np.array(count_by_sentence(small[1], predicted))
+    chunks = report.chunks
+    expected = [report.n_tokens, report.correct_tokens, chunks.gold, chunks.predicted, chunks.correct]
+    assert counts.sum(axis=0).tolist() == expected
+
+
+def test_significance_of_nothing_and_of_much() -> None:
+    rng = np.random.default_rng(0)
+    right = rng.integers(5, 10, 200)
+    one = [(10, int(r), 0, 0, 0) for r in right]
+    assert p_value(one, one) == 1.0
+    better = [(10, min(10, int(r) + 1), 0, 0, 0) for r in right]
+    assert p_value(better, one) < 0.001
+    swapped = [pair[::-1] if i % 2 else pair for i, pair in enumerate(zip(one, better))]
+    assert p_value([a for a, _ in swapped], [b for _, b in swapped]) > 0.2
+
+
+def test_significance_agrees_with_all_permutations() -> None:
+    """On eight sentences every swap can be counted."""
+    rng = np.random.default_rng(1)
+    gold = rng.integers(1, 4, 8)
+    a, b = (
+        np.stack([gold * 3, gold * 2, gold, g, np.minimum(g, gold)], axis=1)
+        for g in rng.integers(0, 4, (2, 8))
+    )
+
+    def f1(n: np.ndarray) -> float:
+        return 2 * n[4] / (n[2] + n[3])
+
+    observed = abs(f1(a.sum(axis=0)) - f1(b.sum(axis=0)))
+    hits = 0
+    for code in range(2**8):
+        swap = np.array([code >> i & 1 for i in range(8)], dtype=bool)[:, None]
+        x, y = np.where(swap, b, a), np.where(swap, a, b)
+        hits += abs(f1(x.sum(axis=0)) - f1(y.sum(axis=0))) >= observed - 1e-12
+    assert p_value(a.tolist(), b.tolist(), trials=20_000) == pytest.approx(hits / 2**8, abs=0.02)
+
+
+def test_published_figures_stand_beside_ours(small: tuple[tw.Corpus, tw.Corpus]) -> None:
+    table = tw.compare(
+        ["crf", "perceptron"],
+        corpus={"a": small},
+        features=["S1"],
+        params={**FAST, "epochs": 2},
+        against="crf",
+    )
+    shown = Comparison(
+        table.rows,
+        details=table.details,
+        against="crf",
+        published=[Published("crf", 59.92, features="S1"), Published("crf", 1.0, features="S2")],
+    )
+    crf, perceptron = shown.summary()
+    assert crf["f1_published"] == 59.92
+    assert "f1_published" not in perceptron
+    assert crf["p"] is None
+    assert 0 < perceptron["p"] <= 1
+    text = str(shown)
+    assert all(head in text for head in ("F1, paper", "59.92", "p, against crf"))
+    assert shown.to_latex().count(r"\\") == 3
+
+
+def test_every_published_row_is_trained() -> None:
+    """No figure of a paper hangs in the air: each belongs to a learner and a feature set of its preset."""
+    for preset in PRESETS.values():
+        learners = {name if isinstance(name, str) else name.name for name in preset.learners}
+        for figure in preset.published:
+            assert figure.learner in learners, (preset.name, figure)
+            assert figure.features in (None, *preset.features)
+            assert figure.corpus in (None, *preset.corpora)
+            assert figure.source
+
+
+def test_the_loss_curves_bound_the_zero_one_loss() -> None:
+    for point in loss_curves():
+        assert point["exp"] >= point["zero_one"]
+        assert point["log"] >= np.log(2) * point["zero_one"]
+        assert point["exp"] == pytest.approx(np.exp(-point["margin"]))
+
+
+def test_the_losses_preset_prints_and_writes(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "losses.csv"
+    result = run("compare", "losses", "-o", path)
+    assert result.exit_code == 0
+    rows = list(csv.DictReader(io.StringIO(path.read_text())))
+    assert float(rows[0]["margin"]) == -3
+    assert float(rows[-1]["0-1"]) == 0

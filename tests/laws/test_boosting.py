@@ -57,8 +57,10 @@ def test_kept_quantities_are_the_twins(p: Problem, seed: int) -> None:
     np.testing.assert_allclose(b.slopes(), q.m.sum(axis=0)[n.at], rtol=1e-6, atol=1e-9)
     full = np.zeros(p.shape.size)
     full[n.at] = w
-    l = [losses.minus_log_p(model.score_sentence(full, x, p.shape), y) for x, y in zip(as_float32(p.X), p.y)]
-    np.testing.assert_allclose(b.losses(), l, rtol=1e-9, atol=1e-9)
+    lost = [
+        losses.minus_log_p(model.score_sentence(full, x, p.shape), y) for x, y in zip(as_float32(p.X), p.y)
+    ]
+    np.testing.assert_allclose(b.losses(), lost, rtol=1e-9, atol=1e-9)
 
 
 @settings(max_examples=40, deadline=None)

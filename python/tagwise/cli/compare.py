@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,18 +18,25 @@ from rich.text import Text
 
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
 from tagwise.cli.files import read_corpus
-from tagwise.cli.interrupt import Interrupt
+from tagwise.cli.train import check_writable
 from tagwise.compare import (
     PRESETS,
-    Cell,
+    Cache,
     Comparison,
+    Event,
     Preset,
-    check_learner,
-    iter_compare,
-    plan,
+    collect,
+    default_folder,
+    loss_curves,
+    parse,
     resolve_corpora,
+    run,
 )
 from tagwise.corpus import Corpus
+from tagwise.errors import TrainingError
+from tagwise.report.terminal import table
+
+WRITERS = (".csv", ".json", ".md", ".tex")
 
 
 def list_presets(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -35,56 +44,67 @@ def list_presets(context: click.Context, _: click.Parameter, wanted: bool) -> No
     if not wanted:
         return
     for preset in PRESETS.values():
-        click.echo(f"{preset.name:<12} {preset.help}")
+        click.echo(f"{preset.name:<17} {preset.help}")
     context.exit()
 
 
 class Watch:
-    """The table as it grows, with a line about the running cell; on a terminal only."""
+    """The table as it grows, with a line for each running cell; on a terminal only."""
 
     def __init__(self, console: Console, comparison: Comparison, total: int) -> None:
         self.comparison = comparison
         self.total = total
-        self.status = ""
+        self.done = self.cached = 0
+        self.running: dict[int, str] = {}
+        self.begin = time.monotonic()
         self.live = Live(console=console, get_renderable=self.render, refresh_per_second=4, transient=True)
         self.shown = console.is_terminal
 
     def render(self) -> Group:
-        return Group(self.comparison, Text(self.status))
+        """The table and what runs."""
+        head = f"{self.done}/{self.total} cells, {self.cached} from the cache, {time.monotonic() - self.begin:.0f} s"
+        return Group(
+            self.comparison, Text(head, style="bold"), *(Text(line) for line in self.running.values())
+        )
 
-    def callbacks(self, cell: Cell) -> Sequence[Callable[[Any], Any]]:
-        """What tells the status line how far a cell is."""
-        head = f"{len(self.comparison) + 1}/{self.total}  {cell.corpus} {cell.learner} {cell.features}"
-        self.status = head + ": reading features"
-
-        def show(step: Any) -> None:
-            self.status = (
-                f"{head}: iteration {step.iteration}/{step.max_iter}, objective {step.objective:,.1f}"
-            )
-
-        return [show]
+    def __call__(self, event: Event) -> None:
+        """Take note of an event."""
+        if event.kind in ("done", "failed", "again"):
+            self.running.pop(event.index, None)
+        if event.kind in ("start", "progress"):
+            self.running[event.index] = f"  {event.cell.describe()}: {event.text or 'starting'}"
+        if event.kind == "done":
+            self.done += 1
+            self.cached += event.cached
+        if event.kind in ("failed", "again"):
+            say(f"{event.cell.describe()}: {event.text}")
 
 
 def files_as_corpus(
-    train: str | None, test: str | None, columns: str | None
-) -> Mapping[str, tuple[Corpus, Corpus]] | None:
-    """Training and test file as one corpus named after the first."""
-    if train is None and test is None:
-        return None
+    train: str | None, test: str | None, dev: str | None, columns: str | None
+) -> Mapping[str, tuple[Corpus, ...]]:
+    """Training and test file (and dev file) as one corpus named after the first."""
+    if train is None and test is None and dev is None:
+        return {}
     if train is None or test is None:
         raise click.UsageError(
             "--train and --test go together: the table trains on one and scores on the other"
         )
-    data = (
-        read_corpus(train, None, columns, None, part="train"),
-        read_corpus(test, None, columns, None, part="test"),
+    parts = (("train", train), ("dev", dev), ("test", test))
+    data = tuple(
+        read_corpus(path, None, columns, None, part=part) for part, path in parts if path is not None
     )
     return {Path(train).name: data}
 
 
 def save(comparison: Comparison, path: str) -> None:
     """Write the table in the format of its name."""
-    writers = {".csv": comparison.to_csv, ".json": comparison.to_json, ".md": comparison.to_markdown}
+    writers = {
+        ".csv": comparison.to_csv,
+        ".json": comparison.to_json,
+        ".md": comparison.to_markdown,
+        ".tex": comparison.to_latex,
+    }
     Path(path).write_text(writers[Path(path).suffix](), encoding="utf-8")
     say(f"wrote {path}")
 
@@ -94,9 +114,60 @@ def check_outputs(
 ) -> tuple[str, ...]:
     """Refuse an unknown ending before anything is trained."""
     for path in paths:
-        if Path(path).suffix not in (".csv", ".json", ".md"):
-            raise click.BadParameter(f"{path}: expected a name that ends in .csv, .json or .md")
+        if Path(path).suffix not in WRITERS:
+            raise click.BadParameter(f"{path}: expected a name that ends in {', '.join(WRITERS)}")
     return paths
+
+
+def check_memory(_context: click.Context, _parameter: click.Parameter, text: str | None) -> int | None:
+    """Bytes of 8G, 500M, 4096M."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT])i?B?", text.strip(), re.IGNORECASE)
+    if match is None:
+        raise click.BadParameter(f"{text!r}: expected a number with K, M, G or T, such as 8G")
+    return int(float(match[1]) * 1024 ** ("KMGT".index(match[2].upper()) + 1))
+
+
+def check_settings(
+    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
+) -> dict[str, Any]:
+    """name=value pairs; a number where it reads as one."""
+    out: dict[str, Any] = {}
+    for text in given:
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise click.BadParameter(f"{text!r}: expected name=value, such as max_iter=50")
+        try:
+            out[name] = int(value)
+        except ValueError:
+            try:
+                out[name] = float(value)
+            except ValueError:
+                out[name] = {"true": True, "false": False}.get(value.lower(), value)
+    return out
+
+
+def show_losses(outputs: tuple[str, ...], report: str | None) -> None:
+    """The preset that trains nothing: losses by margin."""
+    curves = loss_curves()
+    head = ["margin", "0-1", "exp", "log"]
+    body = [[f"{c['margin']:+.2f}", *(f"{c[k]:.4f}" for k in ("zero_one", "exp", "log"))] for c in curves]
+    Console().print(table(head, body, title="tagwise compare losses", caption=PRESETS["losses"].note, left=0))
+    for path in outputs:
+        lines = {
+            ".csv": [",".join(row) for row in ([*head], *body)],
+            ".md": ["| " + " | ".join(row) + " |" for row in (head, ["---"] * 4, *body)],
+            ".tex": [" & ".join(row) + r" \\" for row in (head, *body)],
+        }.get(Path(path).suffix)
+        import json
+
+        text = "\n".join(lines) + "\n" if lines else json.dumps(curves, indent=2)
+        Path(path).write_text(text, encoding="utf-8")
+        say(f"wrote {path}")
+    if report:
+        Comparison(title="tagwise compare losses", note=PRESETS["losses"].note).report(report)
+        say(f"wrote {report}")
 
 
 @click.command()
@@ -111,14 +182,20 @@ def check_outputs(
     help="List the presets and end.",
 )
 @click.option(
-    "--learner", "learners", metavar="NAME", multiple=True, help="Learner to compare; may be repeated."
+    "--learner",
+    "learners",
+    metavar="NAME",
+    multiple=True,
+    help="Learner to compare, parameters in brackets: 'mira(k=10)'; may be repeated.",
 )
+@click.option("--loss", "losses", metavar="NAME", multiple=True, help="Loss of the learners that have one.")
 @click.option("--features", "-f", metavar="SET", multiple=True, help="Feature set; may be repeated.")
 @click.option(
     "--corpus", "names", metavar="NAME", multiple=True, help="Corpus known by name; may be repeated."
 )
 @click.option("--train", metavar="FILE", help="Train on a file of your own ...")
 @click.option("--test", metavar="FILE", help="... and score on this one.")
+@click.option("--dev", "dev_file", metavar="FILE", help="Development part of your own.")
 @click.option("--columns", metavar="NAMES", help="Names of their columns, by commas.")
 @click.option(
     "--size",
@@ -130,12 +207,29 @@ def check_outputs(
 @click.option(
     "--seeds",
     type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
     help="Runs of each cell; the table shows mean and deviation.",
 )
+@click.option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=check_settings,
+    help="Parameter of every learner that has it; may be repeated.",
+)
 @click.option("--max-iter", type=click.IntRange(min=1), help="Iterations at most.")
-@click.option("--n-jobs", type=click.IntRange(min=1), help="Threads; all cores if not given.")
+@click.option("--against", metavar="NAME", help="Learner that the others are tested against.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=0),
+    help="Cells at a time, each in a process of its own; all cores if not given, 0 for this process.",
+)
+@click.option("--n-jobs", type=click.IntRange(min=1), help="Threads of each; 1 where several run at a time.")
+@click.option(
+    "--memory", metavar="SIZE", callback=check_memory, help="Memory for all processes together, such as 8G."
+)
+@click.option("--cache", "folder", metavar="DIR", help="Where results are kept [default: the user's cache].")
+@click.option("--fresh", is_flag=True, help="Train everything again, and keep nothing.")
 @click.option(
     "-o",
     "--output",
@@ -143,72 +237,120 @@ def check_outputs(
     metavar="FILE",
     multiple=True,
     callback=check_outputs,
-    help="Also write the table: .csv, .json or .md; may be repeated.",
+    help="Also write the table: .csv, .json, .md or .tex; may be repeated.",
 )
+@click.option("--report", metavar="FILE", help="Also write one HTML page with tables, curves and errors.")
 @debug_option
 def compare(
     preset: str,
     learners: tuple[str, ...],
+    losses: tuple[str, ...],
     features: tuple[str, ...],
     names: tuple[str, ...],
     train: str | None,
     test: str | None,
+    dev_file: str | None,
     columns: str | None,
     sizes: tuple[int, ...],
-    seeds: int,
+    seeds: int | None,
+    settings: dict[str, Any],
     max_iter: int | None,
+    against: str | None,
+    jobs: int | None,
     n_jobs: int | None,
+    memory: int | None,
+    folder: str | None,
+    fresh: bool,
     outputs: tuple[str, ...],
+    report: str | None,
 ) -> None:
     """Train learners with feature sets on corpora and show one table.
 
-    Without an argument: the bundled corpora, in under a minute. Options replace what the preset says.
+    Without an argument: the bundled corpora, every learner, in under two minutes. Options replace what the preset says.
+    Results are kept: what was trained once is not trained again, also after an interruption.
 
     \b
     Examples:
-      tagwise compare
+      tagwise compare --report table.html
       tagwise compare --corpus ewt-pos -f S1 -f S3 --size 300 --size 1000
       tagwise compare --train train.txt --test test.txt -f S3 -o table.csv
+      tagwise compare spanish-ner --jobs 2 --against crf
     """
     chosen: Preset = PRESETS[preset]
-    own = files_as_corpus(train, test, columns)
+    for path in (*outputs, *([report] if report else [])):
+        check_writable(path)
+    if preset == "losses":
+        show_losses(outputs, report)
+        return
+    own = files_as_corpus(train, test, dev_file, columns)
     if names or own:
         chosen = replace(chosen, corpora=names, limits={})
     if sizes:
-        chosen = replace(chosen, limits={})
-    chosen = replace(chosen, learners=learners or chosen.learners, features=features or chosen.features)
+        chosen = replace(chosen, limits={}, sizes=sizes)
+    chosen = replace(chosen, learners=learners or chosen.learners)
+    if features:
+        chosen = replace(chosen, features=features, pairs={})
+    if seeds is not None:
+        chosen = replace(chosen, seeds=seeds)
     if max_iter is not None:
-        chosen = replace(chosen, params={**chosen.params, "max_iter": max_iter})
-    for name in chosen.learners:
-        check_learner(name)
-    data = {**resolve_corpora(chosen.corpora, chosen.limits), **(own or {})}
-    cells = plan(chosen.learners, list(data), chosen.features, sizes or None, seeds)
-    params = {**chosen.params, "n_jobs": n_jobs}
+        settings = {**settings, "max_iter": max_iter}
+    chosen = replace(chosen, params={**chosen.params, **settings})
+    wanted = [
+        parse(name) for name in chosen.chosen()
+    ]  # a name that means nothing fails before anything is read
+    for name in settings:
+        if not any(learner.accepted({name: None}) for learner in wanted):
+            raise click.BadParameter(f"none of these learners has a parameter {name!r}", param_hint="--set")
+    base = chosen.against if against is None else parse(against).name
+    if against is None and base not in {learner.name for learner in wanted}:
+        base = None
+    data = {**resolve_corpora(chosen.corpora, chosen.limits), **resolve_corpora(own)}
+    cells = chosen.cells(list(data), losses)
 
-    comparison = Comparison(title=f"tagwise compare {preset}", caption=chosen.caption())
+    comparison = Comparison(
+        title=f"tagwise compare {preset}",
+        caption=chosen.caption(),
+        against=base,
+        published=chosen.published,
+        note=chosen.note,
+        hidden=chosen.hidden,
+    )
     console = Console()
     watch = Watch(console, comparison, len(cells))
+    processes = (os.cpu_count() or 1) if jobs is None else jobs
+    threads = n_jobs or (1 if processes > 1 else None)
+    cache = Cache(None if fresh else folder or default_folder())
     begin = time.perf_counter()
+    events = run(cells, data, cache=cache, jobs=min(processes, len(cells)), memory=memory, n_jobs=threads)
     if watch.shown:
         watch.live.start()
-    interrupt = Interrupt()
+    interrupted, problem = False, None
     try:
-        with interrupt.armed():
-            for row in iter_compare(cells, data, params, lambda cell: [*watch.callbacks(cell), interrupt]):
-                if interrupt.asked:  # this cell was cut short
-                    break
-                comparison.rows.append(row)
+        collect(comparison, events, cells, watch)
+    except KeyboardInterrupt:
+        interrupted = True
+    except TrainingError as error:
+        problem = error  # the others are shown first
     finally:
+        events.close()
         if watch.shown:
             watch.live.stop()
     # Piped tables are as wide as they need to be.
-    (console if watch.shown else Console(width=200)).print(comparison)
+    (console if watch.shown else Console(width=240)).print(comparison)
+    if chosen.note:
+        console.print(Text(chosen.note, style="dim"))
     for path in outputs:
         save(comparison, path)
-    if interrupt.asked:
-        say(f"interrupted after {len(comparison)} of {len(cells)} rows")
+    if report:
+        comparison.report(report)
+        say(f"wrote {report}")
+    if interrupted:
+        say(f"interrupted after {len(comparison)} of {len(cells)} rows; run it again to go on")
         raise Exit(EXIT_INTERRUPTED)
-    say(f"{len(cells)} runs in {time.perf_counter() - begin:.1f} s")
+    if problem is not None:
+        raise problem
+    seconds = time.perf_counter() - begin
+    say(f"{len(cells)} runs in {seconds:.1f} s, {watch.cached} of them from the cache")
 
 
 __all__ = ["compare"]

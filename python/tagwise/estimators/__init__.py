@@ -15,6 +15,7 @@ import os
 
 from tagwise.errors import ModelFileError
 from tagwise.estimators.base import Tagger
+from tagwise.estimators.baselines import HMM, MEMM
 from tagwise.estimators.boosting import Boosting
 from tagwise.estimators.crf import CRF, LOSSES
 from tagwise.estimators.online import AROW, MIRA, PassiveAggressive, Perceptron
@@ -25,9 +26,11 @@ from tagwise.model import Model
 __all__ = [
     "AROW",
     "CRF",
+    "HMM",
     "HMSVM",
     "LEARNERS",
     "LOSSES",
+    "MEMM",
     "MIRA",
     "Boosting",
     "Iteration",
@@ -39,7 +42,7 @@ __all__ = [
 
 #: Every learner by its name on the command line.
 LEARNERS: dict[str, type[Tagger]] = {
-    kind.name: kind for kind in (CRF, Perceptron, MIRA, PassiveAggressive, AROW, HMSVM, Boosting)
+    kind.name: kind for kind in (CRF, Perceptron, MIRA, PassiveAggressive, AROW, HMSVM, Boosting, HMM, MEMM)
 }
 
 

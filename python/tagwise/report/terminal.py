@@ -40,38 +40,9 @@ def percent(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.2f}"
 
 
-def _spread(value: float | None, deviation: float | None) -> str:
-    return percent(value) + (f" ±{100 * deviation:.2f}" if deviation is not None else "")
-
-
-def comparison_cells(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
-    """Head and body of a comparison as text; columns without any value are left out."""
-    rows = comparison.summary()
-    words = ["corpus", "learner", "loss", "features", "sentences"]
-    head = [*words, "accuracy", "F1", "sequences", "non-zero features", "iterations", "seconds"]
-    body = [
-        [
-            row["corpus"],
-            row["learner"],
-            row["loss"],
-            row["features"],
-            f"{row['sentences']:,}",
-            _spread(row["accuracy"], row["accuracy_sd"]),
-            _spread(row["f1"], row["f1_sd"]),
-            _spread(row["sequence_accuracy"], row["sequence_accuracy_sd"]),
-            f"{row['nonzero']:,.0f}",
-            f"{row['iterations']:.0f}",
-            f"{row['seconds']:.1f}",
-        ]
-        for row in rows
-    ]
-    kept = [index for index in range(len(head)) if not body or any(cells[index] for cells in body)]
-    return [head[i] for i in kept], [[cells[i] for i in kept] for cells in body]
-
-
 def comparison_table(comparison: Comparison) -> Table:
     """A comparison as a table, with a line between corpora."""
-    head, body = comparison_cells(comparison)
+    head, body = comparison.sheet()
     out = table(head, [], title=comparison.title, caption=comparison.caption, left=4)
     for index, cells in enumerate(body):
         last = index + 1 < len(body) and body[index + 1][0] != cells[0]
@@ -127,7 +98,6 @@ def transition_table(transitions: Sequence[tuple[str, str, float]]) -> Table:
 
 __all__ = [
     "as_text",
-    "comparison_cells",
     "comparison_table",
     "explanation_table",
     "pair_table",

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 /// The distinct tokens of a dataset: attributes ascending, repeated ones added up.
 #[derive(Clone, Debug, Default)]
 pub struct Distinct {
-    pub rows: Csr,       // [U]
-    pub of: Vec<u32>,    // [tokens] the distinct token of each
+    pub rows: Csr,        // [U]
+    pub of: Vec<u32>,     // [tokens] the distinct token of each
     pub square: Vec<f64>, // [U] ||x||^2
 }
 
@@ -158,11 +158,11 @@ pub fn block(rows: &Csr, which: impl Iterator<Item = usize>) -> Csr {
 pub struct Rows {
     pub kernel: Kernel,
     index: Index,
-    room: usize,       // rows that fit
-    place: Vec<u32>,   // [U] slot of a token's row, u32::MAX where it is not kept
-    owner: Vec<u32>,   // [slots]
-    used: Vec<bool>,   // [slots]
-    values: Vec<f32>,  // [slots, U]
+    room: usize,      // rows that fit
+    place: Vec<u32>,  // [U] slot of a token's row, u32::MAX where it is not kept
+    owner: Vec<u32>,  // [slots]
+    used: Vec<bool>,  // [slots]
+    values: Vec<f32>, // [slots, U]
     hand: usize,
     pub computed: u64, // rows computed so far
 }

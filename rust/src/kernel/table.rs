@@ -47,8 +47,8 @@ impl Weights {
 }
 
 enum Scores {
-    Rows { rows: Box<Rows>, score: Vec<f64> },           // [L, U]
-    Expanded { terms: Expanded, weight: Vec<f64> },      // [terms, L]
+    Rows { rows: Box<Rows>, score: Vec<f64> },      // [L, U]
+    Expanded { terms: Expanded, weight: Vec<f64> }, // [terms, L]
 }
 
 /// A training set, its betas and its scores.

@@ -29,10 +29,10 @@ struct Next {
 pub struct Graph {
     pub labels: usize,
     pub order: usize,
-    pub level: Vec<usize>,  // [m + 1] first state of each length 1 .. m, and the number of states
-    pub code: Vec<u32>,     // [states] labels of the state, the last as the lowest digit
-    pub last: Vec<u16>,     // [states]
-    next: Vec<Next>,        // [states]
+    pub level: Vec<usize>, // [m + 1] first state of each length 1 .. m, and the number of states
+    pub code: Vec<u32>,    // [states] labels of the state, the last as the lowest digit
+    pub last: Vec<u16>,    // [states]
+    next: Vec<Next>,       // [states]
     pub arcs: usize,
 }
 

@@ -139,9 +139,17 @@ pub struct Objective {
 }
 
 impl Objective {
-    pub fn new(order: Arc<Order>, data: Arc<Dataset>, weights: Vec<f64>, support: Option<Support>) -> Result<Objective> {
+    pub fn new(
+        order: Arc<Order>,
+        data: Arc<Dataset>,
+        weights: Vec<f64>,
+        support: Option<Support>,
+    ) -> Result<Objective> {
         if !(weights.is_empty() || weights.len() == data.len()) || weights.iter().any(|w| !w.is_finite() || *w < 0.0) {
-            return Err(Error::Value(format!("sample_weight needs {} finite numbers >= 0, one a sentence", data.len())));
+            return Err(Error::Value(format!(
+                "sample_weight needs {} finite numbers >= 0, one a sentence",
+                data.len()
+            )));
         }
         let (layout, graph) = (&order.layout, &order.graph);
         if let Some(&a) = data.node.ids.iter().find(|&&a| a as usize >= layout.attributes) {
@@ -177,10 +185,9 @@ impl Objective {
                     order.features(code, (t + 1).min(graph.order + 1), |j| gold[layout.len() + j] += weight);
                 }
             }
-            for (labels, at, y) in [
-                (&layout.starts, layout.start_at(), path[0]),
-                (&layout.ends, layout.end_at(), path[path.len() - 1]),
-            ] {
+            for (labels, at, y) in
+                [(&layout.starts, layout.start_at(), path[0]), (&layout.ends, layout.end_at(), path[path.len() - 1])]
+            {
                 if let Ok(j) = labels.binary_search(&y) {
                     gold[at + j] += weight;
                 }

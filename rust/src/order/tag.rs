@@ -16,9 +16,8 @@ const TASK: usize = 16;
 /// The graph and arc scores of dense weights: states and arcs are those whose scores are not -infinity.
 fn graph(scorer: &Scorer, terms: &Terms, rows: &[Lane]) -> (Graph, Vec<f64>) {
     let (l, order, width) = (terms.labels, terms.cell, terms.width());
-    let tuple = |n: usize, code: usize, y: usize| {
-        f64::from(rows[terms.tuple_row(n, code) * width + y / WIDTH].0[y % WIDTH])
-    };
+    let tuple =
+        |n: usize, code: usize, y: usize| f64::from(rows[terms.tuple_row(n, code) * width + y / WIDTH].0[y % WIDTH]);
     let two: Vec<u32> = (0..l * l).filter(|&e| scorer.edge_scores[e] > f64::NEG_INFINITY).map(|e| e as u32).collect();
     let mut longer = vec![two];
     if order == 3 {

@@ -216,6 +216,14 @@ impl PyDataset {
         (PyDataset { inner: data.into() }, PyArray1::from_vec(py, from))
     }
 
+    /// Every labelled token as a sentence of its own, where it stands as further attributes from `first` on: behind each
+    /// of the `labels` labels, first in its sentence, last in it.
+    #[pyo3(signature = (first, labels, start_end = true))]
+    fn steps(&self, py: Python<'_>, first: u32, labels: u32, start_end: bool) -> PyResult<PyDataset> {
+        let data = py.detach(|| self.inner.steps(first, labels, start_end))?;
+        Ok(PyDataset { inner: data.into() })
+    }
+
     /// The same sentences with these gold labels ([tokens]; 65535 marks an unknown one).
     fn with_gold(&self, gold: PyReadonlyArray1<'_, u16>) -> PyResult<PyDataset> {
         let mut inner = Dataset::clone(&self.inner);

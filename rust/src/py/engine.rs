@@ -291,20 +291,27 @@ pub struct PyScorer {
 #[pymethods]
 impl PyScorer {
     #[new]
-    #[pyo3(signature = (layout, weights, forbidden = None))]
+    #[pyo3(signature = (layout, weights, forbidden = None, *, local = false))]
     fn new(
         layout: &PyLayout,
         weights: PyReadonlyArray1<'_, f32>,
         forbidden: Option<PyReadonlyArray1<'_, u32>>,
+        local: bool,
     ) -> PyResult<Self> {
         let forbidden = forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default();
         let inner = Scorer::new(layout.inner.clone(), weights.as_array().to_vec().into(), &forbidden)?;
-        Ok(PyScorer { inner })
+        Ok(PyScorer { inner: inner.locally(local) })
     }
 
     #[getter]
     fn layout(&self) -> PyLayout {
         PyLayout { inner: self.inner.layout().clone() }
+    }
+
+    /// Whether every step is normalised by itself, given the label before it.
+    #[getter]
+    fn local(&self) -> bool {
+        self.inner.is_local()
     }
 
     /// Weights of all features.

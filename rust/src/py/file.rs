@@ -65,12 +65,13 @@ impl PyModelFile {
     }
 
     /// The scorer, its arrays used in place.
-    #[pyo3(signature = (n_attributes, n_labels, forbidden = None))]
+    #[pyo3(signature = (n_attributes, n_labels, forbidden = None, *, local = false))]
     fn scorer(
         &self,
         n_attributes: usize,
         n_labels: usize,
         forbidden: Option<PyReadonlyArray1<'_, u32>>,
+        local: bool,
     ) -> PyResult<PyScorer> {
         let f = &self.inner;
         let layout = Layout {
@@ -86,7 +87,8 @@ impl PyModelFile {
         };
         layout.check()?;
         let forbidden = forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default();
-        Ok(PyScorer { inner: Scorer::new(Arc::new(layout), f.array("weights")?, &forbidden)? })
+        let scorer = Scorer::new(Arc::new(layout), f.array("weights")?, &forbidden)?;
+        Ok(PyScorer { inner: scorer.locally(local) })
     }
 }
 

@@ -1,0 +1,133 @@
+"""Learners by losses by feature sets by corpora by sizes by seeds, each trained once, as one table.
+
+>>> import tagwise as tw
+>>> train, dev, test = tw.load_corpus("wnut17-ner")
+>>> small = {"wnut": (train[:50], test[:20])}
+>>> table = tw.compare(["crf"], corpus=small, features=["S1"], params={"max_iter": 3})
+>>> table.rows[0].learner, table.rows[0].sentences
+('crf', 50)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from tagwise.compare.cache import Cache, default_folder
+from tagwise.compare.cells import Row
+from tagwise.compare.learners import NAMES, Learner, check_learner, learner_names, make, parse
+from tagwise.compare.plan import Cell, CorpusSpec, Data, draw, plan, resolve_corpora
+from tagwise.compare.presets import PRESETS, Preset, loss_curves
+from tagwise.compare.run import Event, run
+from tagwise.compare.significance import p_value
+from tagwise.compare.table import Comparison, Published
+from tagwise.errors import TrainingError
+
+
+def compare(
+    learners: Sequence[str | Learner] = ("crf",),
+    *,
+    corpus: CorpusSpec = "ewt-pos",
+    features: Sequence[str] = ("S1", "S2", "S3"),
+    losses: Sequence[str] = (),
+    sizes: Sequence[int] | None = None,
+    seeds: int = 1,
+    params: Mapping[str, Any] | None = None,
+    tune: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
+    against: str | None = None,
+    cache: str | os.PathLike[str] | bool = False,
+    jobs: int = 0,
+    memory: int | None = None,
+    title: str = "",
+    caption: str = "",
+) -> Comparison:
+    """Train every learner with every feature set on every corpus, and score each on its test part.
+
+    Parameters
+    ----------
+    learners
+        Names: those of ``tagwise.LEARNERS``, variants such as ``crf-l1``, parameters in brackets: ``mira(k=10)``.
+    corpus
+        The name of a corpus or several; (train, test) or (train, dev, test); a mapping of a name to either.
+    features
+        Feature sets or templates.
+    losses
+        For every learner that has a loss: these, each as a row.
+    sizes
+        Numbers of training sentences, for learning curves; all sentences if not given.
+    seeds
+        How often each cell is trained. Seed 0 takes the first sentences, others draw theirs.
+    params
+        Parameters for every learner that has them, such as ``{"max_iter": 50, "n_jobs": 2}``.
+    tune
+        Values to choose from on held-out training sentences: ``{"crf": {"l2": [0.1, 1.0]}}``.
+    against
+        The learner that the others are tested against (paired approximate randomisation); the table shows p.
+    cache
+        A folder where results are kept, True for the usual one; what lies there is not trained again.
+    jobs
+        Processes that train at a time; 0 trains in this one.
+    memory
+        Bytes that these processes may hold together.
+    title, caption
+        What to print above and below the table.
+    """
+    data = resolve_corpora(corpus)
+    settings = dict(params or {})
+    n_jobs = settings.pop("n_jobs", 1 if jobs > 1 else None)
+    cells = plan(learners, list(data), features, sizes, seeds, losses=losses, params=settings, tune=tune)
+    kept = Cache(default_folder() if cache is True else cache or None)
+    table = Comparison(title=title, caption=caption, against=None if against is None else parse(against).name)
+    return collect(table, run(cells, data, cache=kept, jobs=jobs, memory=memory, n_jobs=n_jobs), cells)
+
+
+def collect(
+    table: Comparison,
+    events: Iterable[Event],
+    cells: Sequence[Cell],
+    watch: Callable[[Event], Any] = lambda _: None,
+) -> Comparison:
+    """Fill a table from the events of `run`, rows in the order of the cells; a failed cell raises at the end."""
+    found: dict[int, tuple[Row, Mapping[str, Any] | None]] = {}
+    failed: list[str] = []
+    for event in events:
+        if event.kind == "failed":
+            failed.append(f"{event.cell.describe()}: {event.text}")
+        if event.kind == "done" and event.result is not None:
+            names = {"corpus": event.cell.corpus, "learner": event.cell.learner.name}
+            found[event.index] = (Row.of(event.result["row"], **names), event.result["detail"])
+            ordered = [found[i] for i in range(len(cells)) if i in found]
+            table.rows, table.details = [row for row, _ in ordered], [detail for _, detail in ordered]
+        watch(event)
+    if failed:
+        raise TrainingError("\n".join(failed))
+    return table
+
+
+__all__ = [
+    "NAMES",
+    "PRESETS",
+    "Cache",
+    "Cell",
+    "Comparison",
+    "Data",
+    "Event",
+    "Learner",
+    "Preset",
+    "Published",
+    "Row",
+    "check_learner",
+    "collect",
+    "compare",
+    "default_folder",
+    "draw",
+    "learner_names",
+    "loss_curves",
+    "make",
+    "p_value",
+    "parse",
+    "plan",
+    "resolve_corpora",
+    "run",
+]

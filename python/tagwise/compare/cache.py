@@ -1,0 +1,182 @@
+"""Results on disk, named by what made them: sentences, parameters, features, the code that trained."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tagwise import _core
+from tagwise.compare.plan import Cell, Data
+from tagwise.corpus import Corpus
+from tagwise.estimators.base import TRANSIENT
+from tagwise.features import recipe_for
+
+FORMAT = 1
+CACHE_VARIABLE = "TAGWISE_CACHE"
+
+#: Modules whose text decides what training gives, beside the native library.
+CODE = (
+    "estimators",
+    "learners",
+    "optimizers",
+    "features.py",
+    "dataset.py",
+    "model.py",
+    "metrics.py",
+    "schemes.py",
+)
+
+
+def default_folder() -> Path:
+    """Where results lie: the folder in TAGWISE_CACHE, else tagwise/compare in the user's cache."""
+    if given := os.environ.get(CACHE_VARIABLE):
+        return Path(given)
+    if sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "tagwise" / "compare"
+
+
+class Cache:
+    """A folder of results, one file each, written whole or not at all. Without a folder: a dictionary."""
+
+    def __init__(self, folder: str | os.PathLike[str] | None) -> None:
+        self.folder = None if folder is None else Path(folder)
+        self._memory: dict[str, dict[str, Any]] = {}
+
+    def _path(self, key: str) -> Path:
+        assert self.folder is not None
+        return self.folder / key[:2] / f"{key}.json"
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """What was put there, or None; a damaged file counts as none."""
+        if self.folder is None:
+            return self._memory.get(key)
+        try:
+            found = json.loads(self._path(key).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) and found.get("format") == FORMAT else None
+
+    def put(self, key: str, value: Mapping[str, Any]) -> None:
+        """Keep a result: written beside its place, flushed, renamed."""
+        entry = {"format": FORMAT, **value}
+        if self.folder is None:
+            self._memory[key] = entry
+            return
+        path = self._path(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(entry, file, ensure_ascii=False)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+    def once(self, key: str, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+        """The result under a key, made where it is not there yet."""
+        found = self.get(key)
+        if found is None:
+            self.put(key, make())
+            found = self.get(key)
+            assert found is not None
+        return found
+
+
+# --- names --------------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=1)
+def code_version() -> str:
+    """The version of tagwise and a digest of the code that trains, so that no result outlives a change of it."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parent.parent
+    files = [Path(str(_core.__file__))]
+    for name in CODE:
+        files += sorted((root / name).rglob("*.py")) if not name.endswith(".py") else [root / name]
+    for path in files:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return f"{_core.__version__}+{digest.hexdigest()[:16]}"
+
+
+def corpus_digest(corpus: Corpus | None) -> str | None:
+    """A digest of all sentences: columns, tokens, labels, where documents begin."""
+    if corpus is None:
+        return None
+    digest = hashlib.sha256(json.dumps([list(corpus.columns), corpus.label]).encode())
+    for sentence in corpus:
+        fields: Iterable[Iterable[str]] = sentence.fields.values()
+        parts = ["\x1f".join(values) for values in fields]
+        digest.update(("\x1e".join(parts) + f"\x1d{sentence.doc}\x1c").encode())
+    return digest.hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON can hold it; a function by its name and its text."""
+    if callable(value):
+        try:
+            text = inspect.getsource(value)
+        except (OSError, TypeError):
+            text = repr(getattr(value, "__code__", None) and value.__code__.co_code)
+        name = f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"
+        return [name, hashlib.sha256(text.encode()).hexdigest()]
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
+
+
+class Names:
+    """Keys of cells; digests of corpora are taken once."""
+
+    def __init__(self, data: Mapping[str, Data]) -> None:
+        self.data = data
+        self._digests: dict[tuple[str, str], str | None] = {}
+
+    def digest(self, corpus: str, part: str) -> str | None:
+        """The digest of one part of a corpus."""
+        if (corpus, part) not in self._digests:
+            self._digests[corpus, part] = corpus_digest(getattr(self.data[corpus], part))
+        return self._digests[corpus, part]
+
+    def key(self, cell: Cell, **more: Any) -> str:
+        """The key of a cell: equal where everything that decides its result is."""
+        tagger = cell.learner.make(**cell.settings())
+        params = {k: _plain(v) for k, v in tagger.checked().items() if k not in TRANSIENT and k != "features"}
+        recipe = recipe_for(cell.features, self.data[cell.corpus].train)
+        content = {
+            "format": FORMAT,
+            "code": code_version(),
+            "train": self.digest(cell.corpus, "train"),
+            "test": self.digest(cell.corpus, "test"),
+            "dev": self.digest(cell.corpus, "dev") if cell.dev or cell.track else None,
+            "size": cell.size,
+            "seed": cell.seed,
+            "learner": cell.learner.kind,
+            "params": params,
+            "recipe": _plain(recipe.function) if recipe.kind == "function" else recipe.to_json(),
+            "tune": _plain(cell.tune),
+            "tune_size": cell.tune_size if cell.tune else None,
+            "dev_scored": cell.dev,
+            "track": cell.track,
+            **{k: _plain(v) for k, v in more.items()},
+        }
+        text = json.dumps(content, sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+__all__ = ["CACHE_VARIABLE", "Cache", "Names", "code_version", "corpus_digest", "default_folder"]

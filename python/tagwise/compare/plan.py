@@ -1,0 +1,152 @@
+"""What is trained: learners by losses by feature sets by corpora by sizes by seeds, as a list of cells."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from tagwise.compare.learners import Learner, estimator, parse
+from tagwise.corpus import Corpus, load_corpus
+
+CorpusSpec = Union[str, "Mapping[str, Any]", "Sequence[str]", "tuple[Corpus, Corpus]"]
+
+#: Every fifth sentence is held out while parameters are chosen.
+HELD_OUT = 5
+
+
+@dataclass(frozen=True)
+class Data:
+    """A corpus of a comparison."""
+
+    train: Corpus
+    test: Corpus
+    dev: Corpus | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One thing to train: what identifies a row before it is measured."""
+
+    corpus: str
+    learner: Learner
+    features: str
+    size: int | None = None
+    seed: int = 0
+    params: Mapping[str, Any] = field(default_factory=dict)  # for every learner that has them
+    tune: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # chosen on a held-out part of train
+    tune_size: int | None = None  # sentences that the choice looks at
+    dev: bool = False  # score the dev part as well
+    track: bool = False  # score the dev part after every iteration; the best iterate is kept
+
+    def settings(self) -> dict[str, Any]:
+        """All parameters of the estimator but those that are tuned."""
+        common = {"seed": self.seed, **self.params, **({"patience": 0} if self.track else {})}
+        return {**self.learner.accepted(common), **self.learner.params, "features": self.features}
+
+    def describe(self) -> str:
+        """The cell in one line."""
+        size = "" if self.size is None else f" {self.size} sentences"
+        return f"{self.corpus} {self.learner.name} {self.features}{size} seed {self.seed}"
+
+
+def with_losses(learner: Learner, losses: Sequence[str]) -> list[Learner]:
+    """The learner with each of the losses, where it has a loss and its name settles none."""
+    declared = {param.name: param for param in estimator(learner.kind).PARAMS}
+    if not losses or "loss" not in declared or "loss" in learner.params:
+        return [learner]
+    out = []
+    for loss in losses:
+        declared["loss"].check(loss)
+        out.append(Learner(f"{learner.name} {loss}", learner.kind, {**learner.params, "loss": loss}))
+    return out
+
+
+def plan(
+    learners: Sequence[str | Learner],
+    corpora: Sequence[str],
+    features: Sequence[str],
+    sizes: Sequence[int] | None = None,
+    seeds: int = 1,
+    *,
+    losses: Sequence[str] = (),
+    params: Mapping[str, Any] | None = None,
+    tune: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
+    tune_size: int | None = None,
+    dev: bool = False,
+    track: bool = False,
+) -> list[Cell]:
+    """The cells of a comparison, in the order they are run and shown.
+
+    A learner whose name settles its features, as a hidden Markov model's does, stands once for each corpus and size.
+    """
+    expanded = [one for spec in learners for one in with_losses(parse(spec), losses)]
+    cells: dict[tuple[Any, ...], Cell] = {}
+    for corpus, size, learner, feature, seed in itertools.product(
+        corpora, sizes or (None,), expanded, features, range(seeds)
+    ):
+        settled = str(learner.params.get("features", feature))
+        wanted = learner.accepted((tune or {}).get(learner.kind, {}))
+        key = (corpus, size, learner.name, settled, seed)
+        cells.setdefault(
+            key,
+            Cell(corpus, learner, settled, size, seed, dict(params or {}), wanted, tune_size, dev, track),
+        )
+    return list(cells.values())
+
+
+def draw(train: Corpus, size: int | None, seed: int) -> Corpus:
+    """The training sentences of a cell: the first `size` for seed 0, a random draw for every other seed."""
+    if size is None or size >= len(train):
+        return train
+    if seed == 0:
+        return train[:size]
+    chosen = sorted(random.Random(seed).sample(range(len(train)), size))
+    return pick(train, chosen)
+
+
+def pick(corpus: Corpus, chosen: Sequence[int]) -> Corpus:
+    """These sentences of a corpus."""
+    return Corpus(
+        (corpus[i] for i in chosen), columns=corpus.columns, label=corpus.label, source=corpus.source
+    )
+
+
+def held_out(train: Corpus, size: int | None) -> tuple[Corpus, Corpus]:
+    """A training set cut in two, for the choice of parameters: every fifth sentence is scored."""
+    part = train if size is None else train[:size]
+    scored = range(HELD_OUT - 1, len(part), HELD_OUT)
+    kept = [i for i in range(len(part)) if i % HELD_OUT != HELD_OUT - 1]
+    return pick(part, kept), pick(part, list(scored))
+
+
+def resolve_corpora(spec: Any, limits: Mapping[str, int] | None = None) -> dict[str, Data]:
+    """Parts by name, from known names, a tuple of corpora (train, test or train, dev, test), or a mapping of either."""
+    if isinstance(spec, str):
+        spec = {spec: spec}
+    elif isinstance(spec, tuple) and len(spec) in (2, 3) and isinstance(spec[0], Corpus):
+        spec = {os.path.basename(spec[0].source or "corpus"): spec}
+    elif not isinstance(spec, Mapping):
+        spec = {name: name for name in spec}
+    out = {}
+    for name, data in spec.items():
+        parts = load_corpus(data) if isinstance(data, str) else data
+        train = draw(parts[0], (limits or {}).get(name), 0)
+        out[name] = Data(train, parts[-1], parts[1] if len(parts) == 3 else None)
+    return out
+
+
+__all__ = [
+    "Cell",
+    "CorpusSpec",
+    "Data",
+    "draw",
+    "held_out",
+    "pick",
+    "plan",
+    "resolve_corpora",
+    "with_losses",
+]

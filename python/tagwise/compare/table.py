@@ -1,0 +1,284 @@
+"""The result of a comparison: rows, means over seeds, significance, and the formats it is written in."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from tagwise.compare.cells import Row
+from tagwise.compare.significance import p_value
+
+if TYPE_CHECKING:
+    import os
+
+    from rich.table import Table
+
+#: What a row is averaged over seeds by, and the measures that are averaged.
+GROUP = ("corpus", "learner", "loss", "features", "sentences")
+MEASURES = (
+    "accuracy",
+    "f1",
+    "precision",
+    "recall",
+    "sequence_accuracy",
+    "dev_accuracy",
+    "dev_f1",
+    "nonzero",
+    "iterations",
+    "passes",
+    "seconds",
+    "cpu",
+    "memory",
+)
+#: Measures that are shares, with the heads of their columns.
+SHARES = {
+    "accuracy": "accuracy",
+    "precision": "precision",
+    "recall": "recall",
+    "f1": "F1",
+    "sequence_accuracy": "sequences",
+    "dev_accuracy": "dev accuracy",
+    "dev_f1": "dev F1",
+}
+
+
+@dataclass(frozen=True)
+class Published:
+    """A figure of a paper: in percent, beside the measure of ours that it compares with."""
+
+    learner: str
+    value: float
+    measure: str = "f1"
+    features: str | None = None  # None: of every feature set
+    corpus: str | None = None
+    source: str = ""
+
+    def fits(self, entry: Mapping[str, Any]) -> bool:
+        """Whether it belongs to a row."""
+        return (
+            entry["learner"] == self.learner
+            and self.features in (None, entry["features"])
+            and self.corpus in (None, entry["corpus"])
+        )
+
+
+def percent(value: float | None, deviation: float | None = None) -> str:
+    """A share with two digits, its deviation behind it; empty where there is none."""
+    if value is None:
+        return ""
+    return f"{100 * value:.2f}" + (f" ±{100 * deviation:.2f}" if deviation is not None else "")
+
+
+class Comparison(Sequence[Row]):
+    """The rows of a comparison; prints itself as a table.
+
+    `details` holds what a report shows of each row (None where it was not kept); `against` is the learner that others
+    are tested against; `published` are figures of papers, shown in columns of their own.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Row] = (),
+        *,
+        title: str = "",
+        caption: str = "",
+        details: Sequence[Mapping[str, Any] | None] | None = None,
+        against: str | None = None,
+        published: Sequence[Published] = (),
+        note: str = "",
+        hidden: Sequence[str] = ("precision", "recall"),
+    ) -> None:
+        self.rows = list(rows)
+        self.details: list[Mapping[str, Any] | None] = (
+            [None] * len(self.rows) if details is None else list(details)
+        )
+        self.title, self.caption, self.note = title, caption, note
+        self.against = against
+        self.published = tuple(published)
+        self.hidden = tuple(hidden)
+        self._tests: dict[tuple[tuple[int, ...], tuple[int, ...]], float | None] = {}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.rows[index]
+
+    def __rich__(self) -> Table:
+        from tagwise.report.terminal import comparison_table
+
+        return comparison_table(self)
+
+    def __str__(self) -> str:
+        from tagwise.report.terminal import as_text
+
+        return as_text(self.__rich__())
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {len(self.rows)} rows>"
+
+    def add(self, row: Row, detail: Mapping[str, Any] | None = None) -> None:
+        """One more row."""
+        self.rows.append(row)
+        self.details.append(detail)
+
+    # --- means and tests --------------------------------------------------------------------------------
+
+    def groups(self) -> dict[tuple[Any, ...], list[int]]:
+        """Indices of the rows that differ in their seed alone, in order."""
+        out: dict[tuple[Any, ...], list[int]] = {}
+        for index, row in enumerate(self.rows):
+            out.setdefault(tuple(getattr(row, name) for name in GROUP), []).append(index)
+        return out
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Means over seeds, one entry for each cell; the deviation of a measure stands under ``name_sd``.
+
+        ``p`` is the significance of the difference from `against` on the same corpus, features and size; figures of
+        papers stand under ``name_published``.
+        """
+        groups = self.groups()
+        out = []
+        for key, indices in groups.items():
+            rows = [self.rows[i] for i in indices]
+            entry: dict[str, Any] = dict(zip(GROUP, key))
+            entry["seeds"] = len(rows)
+            entry["chosen"] = "; ".join(dict.fromkeys(row.chosen for row in rows if row.chosen))
+            for name in MEASURES:
+                values = [value for row in rows if (value := getattr(row, name)) is not None]
+                entry[name] = statistics.fmean(values) if values else None
+                entry[f"{name}_sd"] = statistics.stdev(values) if len(values) > 1 else None
+            for figure in self.published:
+                if figure.fits(entry):
+                    entry[f"{figure.measure}_published"] = figure.value
+            entry["p"] = self._p(entry, groups)
+            out.append(entry)
+        return out
+
+    def _p(self, entry: Mapping[str, Any], groups: Mapping[tuple[Any, ...], list[int]]) -> float | None:
+        """Significance of the difference from the learner `against`; sentences of all common seeds together."""
+        if self.against is None or entry["learner"] == self.against:
+            return None
+        base = self._base(entry, groups)
+        mine = groups[tuple(entry[name] for name in GROUP)]
+        key = (tuple(id(self.rows[i]) for i in mine), tuple(id(self.rows[i]) for i in base))
+        if key not in self._tests:
+            one, other = self._counts(mine), self._counts(base)
+            seeds = sorted(one.keys() & other.keys())
+            pooled = [[c for s in seeds for c in of[s]] for of in (one, other)]
+            same = bool(seeds) and len(pooled[0]) == len(pooled[1])
+            self._tests[key] = p_value(*pooled) if same else None
+        return self._tests[key]
+
+    def _base(self, entry: Mapping[str, Any], groups: Mapping[tuple[Any, ...], list[int]]) -> list[int]:
+        """Rows of `against` on the same corpus and size: with the same features, or the only ones it has."""
+        same = [
+            (dict(zip(GROUP, key)), indices)
+            for key, indices in groups.items()
+            if dict(zip(GROUP, key))["learner"] == self.against
+            and all(dict(zip(GROUP, key))[name] == entry[name] for name in ("corpus", "sentences"))
+        ]
+        exact = [indices for key, indices in same if key["features"] == entry["features"]]
+        if exact:
+            return exact[0]
+        return same[0][1] if len(same) == 1 else []
+
+    def _counts(self, indices: Sequence[int]) -> dict[int, Sequence[Sequence[int]]]:
+        """Counts by sentence, of each seed."""
+        kept = ((self.rows[i].seed, self.details[i]) for i in indices)
+        return {seed: detail["counts"] for seed, detail in kept if detail is not None and "counts" in detail}
+
+    # --- as text ----------------------------------------------------------------------------------------
+
+    def sheet(self) -> tuple[list[str], list[list[str]]]:
+        """Head and body as text; columns without any value are left out."""
+        rows = self.summary()
+        columns: list[tuple[str, Callable[[dict[str, Any]], str]]] = [
+            ("corpus", lambda r: r["corpus"]),
+            ("learner", lambda r: r["learner"]),
+            ("loss", lambda r: r["loss"]),
+            ("features", lambda r: r["features"]),
+            ("sentences", lambda r: f"{r['sentences']:,}"),
+        ]
+        for name, head in SHARES.items():
+            figure = f"{name}_published"
+            if name not in self.hidden:
+                columns.append((head, lambda r, n=name: percent(r[n], r[f"{n}_sd"])))  # type: ignore[misc]
+            if any(figure in row for row in rows):
+                columns.append((f"{head}, paper", lambda r, f=figure: f"{r[f]:.2f}" if f in r else ""))  # type: ignore[misc]
+        columns += [
+            (f"p, against {self.against}", lambda r: "" if r["p"] is None else f"{r['p']:.4f}"),
+            ("non-zero features", lambda r: f"{r['nonzero']:,.0f}"),
+            ("passes", lambda r: f"{r['passes']:.0f}"),
+            ("seconds", lambda r: f"{r['seconds']:.1f}"),
+            ("CPU s", lambda r: "" if r["cpu"] is None else f"{r['cpu']:.1f}"),
+            ("peak MiB", lambda r: "" if r["memory"] is None else f"{r['memory'] / 2**20:,.0f}"),
+            ("chosen", lambda r: r["chosen"]),
+        ]
+        body = [[cell(row) for _, cell in columns] for row in rows]
+        kept = [i for i in range(len(columns)) if not body or any(cells[i] for cells in body)]
+        return [columns[i][0] for i in kept], [[cells[i] for i in kept] for cells in body]
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Every row, seeds apart."""
+        return [asdict(row) for row in self.rows]
+
+    def to_json(self) -> str:
+        """Title, caption, rows and their means as JSON."""
+        content = {"title": self.title, "caption": self.caption, "note": self.note}
+        return json.dumps({**content, "rows": self.to_dicts(), "summary": self.summary()}, indent=2)
+
+    def to_csv(self) -> str:
+        """Every row as CSV with a head line; an absent measure is empty."""
+        text = io.StringIO()
+        writer = csv.DictWriter(text, [f.name for f in fields(Row)], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.to_dicts())
+        return text.getvalue()
+
+    def to_markdown(self) -> str:
+        """The printed table as Markdown."""
+        head, body = self.sheet()
+        lines = ["| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *body)]
+        lines += [line for text in (self.caption, self.note) if text for line in ("", text)]
+        return "\n".join(lines) + "\n"
+
+    def to_latex(self) -> str:
+        """The printed table as a LaTeX tabular."""
+        head, body = self.sheet()
+        words = sum(name in ("corpus", "learner", "loss", "features") for name in head)
+        lines = [r"\begin{tabular}{" + "l" * words + "r" * (len(head) - words) + "}", r"\hline"]
+        lines += [" & ".join(map(latex, head)) + r" \\", r"\hline"]
+        lines += [" & ".join(map(latex, cells)) + r" \\" for cells in body]
+        return "\n".join([*lines, r"\hline", r"\end{tabular}"]) + "\n"
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write one HTML page that needs nothing else: tables, curves, confusions, features, errors."""
+        from tagwise.report.html import write_report
+
+        write_report(self, path)
+
+
+_LATEX = {c: "\\" + c for c in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+}
+
+
+def latex(text: str) -> str:
+    """Text with what LaTeX reads otherwise escaped.
+
+    >>> latex("a_b 50%")
+    'a\\\\_b 50\\\\%'
+    """
+    return "".join(_LATEX.get(c, c) for c in text)
+
+
+__all__ = ["Comparison", "Published", "latex", "percent"]

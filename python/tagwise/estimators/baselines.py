@@ -1,0 +1,179 @@
+"""The baselines: the hidden Markov model and the maximum-entropy Markov model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tagwise import _core
+from tagwise.errors import ParameterError
+from tagwise.estimators.base import COMMON, FEATURES, STOPPING, Tagger, Task
+from tagwise.features import Recipe, recipe_for
+from tagwise.learners import generative, gradient
+from tagwise.learners.loop import Iteration, Result
+from tagwise.model import Model
+from tagwise.optimizers import OPTIMIZERS
+from tagwise.optimizers.base import Vector
+from tagwise.params import Choice, Flag, Number, Param
+from tagwise.sets import quoted
+
+#: What unknown words are told apart by: rules over the word's column.
+UNKNOWN: dict[str, str] = {
+    "one": "",
+    "shape": "WORD[0].short_shape\n",
+    "suffix": "WORD[0].short_shape & WORD[0].lower.suffix(3)\n",
+}
+
+
+class HMM(Tagger):
+    """Hidden Markov model: smoothed counts of labels, label pairs and symbols, as log probabilities.
+
+    P(x, y) = P(y_1) P(x_1 | y_1) prod_t P(y_t | y_{t-1}) P(x_t | y_t) P(end | y_T)
+
+    With `overlapping` every attribute of a token is emitted by itself given the label: s_t(y) = sum_a log P(a | y).
+    """
+
+    name = "hmm"
+    PARAMS = (
+        Param("features", "S1", FEATURES.domain, FEATURES.help + "; one rule, unless overlapping"),
+        Param("smoothing", "witten_bell", Choice(("witten_bell", "additive")), "smoothing of all counts"),
+        Param("delta", 0.1, Number(0.0, open_low=True), "additive: what is added to every count"),
+        Param("overlapping", False, Flag(), "emit every attribute by itself, so that any features serve"),
+        Param(
+            "unknown",
+            "suffix",
+            Choice(tuple(UNKNOWN)),
+            "classes of unknown words: one for all, their shape, or shape and last three letters",
+        ),
+        Param("rare", 2, Number(1, integer=True), "words seen fewer times in training count as unknown"),
+        *(param for param in COMMON if param.name in ("start_end", "n_jobs", "verbose")),
+    )
+
+    def _task(self, X: Any, gold: Sequence[Sequence[str]], params: dict[str, Any]) -> Task:
+        recipe = recipe_for(params["features"], X)
+        if recipe.has_edges:
+            raise ParameterError("a hidden Markov model has no edge attributes; use MEMM or CRF for them")
+        if not params["overlapping"]:
+            recipe = self._with_unknown(recipe, params["unknown"])
+        task = super()._task(X, gold, {**params, "features": recipe, "min_count": 1})
+        task.params = params
+        return task
+
+    @staticmethod
+    def _with_unknown(recipe: Recipe, unknown: str) -> Recipe:
+        """The recipe with the classes of unknown words behind its symbol; functions and attributes have none."""
+        if recipe.kind != "template":
+            return recipe
+        word = recipe.token_column
+        text = recipe.text.rstrip("\n") + "\n" + UNKNOWN[unknown].replace("WORD", quoted(word)) + "bias\n"
+        columns = [word, *(column for column in recipe.columns if column != word)]
+        return Recipe.of_template(text, columns, recipe.name)
+
+    def _layout(
+        self, data: _core.Dataset, n_attributes: int, n_labels: int, params: dict[str, Any]
+    ) -> _core.Layout:
+        return generative.dense_layout(n_attributes, n_labels, params["start_end"])
+
+    def _train(self, task: Task) -> Result:
+        begin = time.perf_counter()
+        params, data, labels = task.params, task.data, len(task.labels)
+        weight = np.ones(len(data)) if task.sample_weight is None else task.sample_weight
+        of_token = np.repeat(weight, generative.lengths(data))
+        settings = (labels, params["smoothing"], params["delta"])
+        if params["overlapping"]:
+            node, likelihood = generative.overlapping_weights(
+                data, task.layout.n_attributes, of_token, *settings
+            )
+        else:
+            unknown = task.recipe.kind == "template"
+            found = generative.symbols(data, task.layout.n_attributes, unknown, params["rare"])
+            gold = data.gold.astype(np.int64)
+            node, likelihood = generative.emission_weights(found, gold, of_token, *settings)
+        moves = generative.count_moves(data, labels, weight, params["start_end"])
+        w, of_labels = generative.assemble(node, moves, *settings)
+        score = None if task.dev_score is None else task.dev_score(w)
+        objective = -(likelihood + of_labels)
+        entry = Iteration(1, 1, objective, 0.0, score, time.perf_counter() - begin, 1)
+        for callback in task.callbacks:
+            callback(entry)
+        return Result(w, [entry.as_dict()], "counted", 1, objective)
+
+
+class MEMM(Tagger):
+    """Maximum-entropy Markov model (McCallum, Freitag and Pereira 2000): a classifier of y_t given y_{t-1} and x_t.
+
+    P(y | x) = prod_t P(y_t | y_{t-1}, x_t);  minimise  -sum_t log P(y_t | y_{t-1}, x_t) + l2 ||w||^2 + l1 ||w||_1
+
+    The same features as a CRF, but each step is normalised by itself: decoding cannot take mass back from a label that
+    the words to come speak against (label bias).
+    """
+
+    name = "memm"
+    PARAMS = (
+        FEATURES,
+        Param("l1", 0.0, Number(0.0), "strength of ||w||_1, added to the sum over tokens"),
+        Param("l2", 1.0, Number(0.0), "strength of ||w||^2, added to the sum over tokens"),
+        Param("optimizer", "auto", Choice(("auto", *OPTIMIZERS)), "auto: lbfgs, or owlqn where l1 > 0"),
+        *STOPPING,
+        *COMMON,
+    )
+
+    def _model(self, task: Task, w: Vector) -> Model:
+        scorer = _core.Scorer(task.layout, w.astype(np.float32), local=True)
+        return Model(tuple(task.labels), task.recipe, task.vocabulary, scorer)
+
+    def _train(self, task: Task) -> Result:
+        if task.data.n_edge_attributes:
+            raise ParameterError(
+                "MEMM takes no edge attributes; leave them out of the features, or use CRF for them"
+            )
+        params, labels = task.params, len(task.labels)
+        steps = task.data.steps(task.layout.n_attributes, labels, params["start_end"])
+        weight = task.sample_weight
+        if weight is not None:
+            weight = np.repeat(weight, generative.lengths(task.data))
+        problem = gradient.Problem(steps, step_layout(task.layout), sample_weight=weight)
+        return gradient.train(
+            problem,
+            task.start,
+            task.stopping(),
+            optimizer=params["optimizer"],
+            l1=params["l1"],
+            l2=params["l2"],
+            n_jobs=task.n_jobs,
+            seed=params["seed"],
+            dev_score=task.dev_score,
+            callbacks=task.callbacks,
+        )
+
+
+def step_layout(layout: _core.Layout) -> _core.Layout:
+    """The features of a chain as those of its steps: label pairs, starts and ends become attributes of one token.
+
+    Attributes A + y' (behind label y'), A + L (first) and A + L + 1 (last) follow the A of the model, so the features
+    lie in the same order, and one weight vector serves both.
+    """
+    arrays, labels = layout.arrays(), layout.n_labels
+    edges = arrays["edges"].astype(np.int64)
+    counts = np.bincount(edges // labels, minlength=labels).tolist()
+    counts += [len(arrays["starts"]), len(arrays["ends"])]
+    behind = layout.n_node + np.cumsum(counts)
+    empty = np.zeros(0, dtype=np.uint32)
+    return _core.Layout.from_arrays(
+        layout.n_attributes + labels + 2,
+        labels,
+        {
+            "node_ptr": np.concatenate([arrays["node_ptr"], behind]).astype(np.uint64),
+            "node_label": np.concatenate(
+                [arrays["node_label"], edges % labels, arrays["starts"], arrays["ends"]]
+            ).astype(np.uint16),
+            "edges": empty,
+            "starts": empty.astype(np.uint16),
+            "ends": empty.astype(np.uint16),
+            "pair_ptr": empty.astype(np.uint64),
+            "pair": empty,
+        },
+    )

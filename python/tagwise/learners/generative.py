@@ -1,0 +1,193 @@
+"""The hidden Markov model: counts, smoothed, as log probabilities in the weight arrays of every other learner.
+
+log P(x, y) = log P(y_1) + sum_t log P(x_t | y_t) + sum_{t>1} log P(y_t | y_{t-1}) + log P(end | y_T)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagwise import _core
+from tagwise.errors import ParameterError
+from tagwise.optimizers.base import Vector
+
+Array = NDArray[np.float64]
+
+
+def additive(n: Array, delta: float) -> Array:
+    """P(o | row) = (n + delta) / (sum n + delta V), along the last axis."""
+    out: Array = (n + delta) / (n.sum(axis=-1, keepdims=True) + delta * n.shape[-1])
+    return out
+
+
+def witten_bell(n: Array) -> Array:
+    """Seen: n / (N + K); unseen: an equal share of K / (N + K), K kinds seen (Witten and Bell 1991, method C).
+
+    A row in which everything was seen keeps relative frequencies; one in which nothing was is uniform.
+    """
+    kinds = (n > 0).sum(axis=-1, keepdims=True)
+    total = n.sum(axis=-1, keepdims=True)
+    unseen = n.shape[-1] - kinds
+    mass = np.where(unseen > 0, kinds, 0)  # what is set aside for the unseen
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = mass / ((total + mass) * unseen)
+        out: Array = np.where(n > 0, n / (total + mass), share)
+    return np.where(total > 0, out, 1.0 / max(n.shape[-1], 1))
+
+
+def smooth(n: Array, smoothing: str, delta: float) -> Array:
+    """Log probabilities of smoothed counts, along the last axis."""
+    return np.log(witten_bell(n) if smoothing == "witten_bell" else additive(n, delta))
+
+
+def lengths(data: _core.Dataset) -> NDArray[np.int64]:
+    """Tokens of each sentence: [N]."""
+    offsets = data.offsets.astype(np.int64)
+    return offsets[1:] - offsets[:-1]
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Counted steps between labels: [L, L + 1] with the end last (or [L, L] without it), and first labels [L]."""
+
+    steps: Array
+    starts: Array
+
+
+def count_moves(data: _core.Dataset, labels: int, weight: Array, start_end: bool) -> Moves:
+    """Steps of the gold paths; `weight` [N] is the weight of each sentence."""
+    gold = data.gold.astype(np.int64)
+    offsets = data.offsets.astype(np.int64)
+    filled = lengths(data) > 0
+    of = np.repeat(weight, lengths(data))  # [tokens]
+    inner = np.ones(len(gold), dtype=bool)  # whether a token has one before it
+    inner[offsets[:-1][filled]] = False
+    to = np.flatnonzero(inner)
+    steps = np.bincount(gold[to - 1] * labels + gold[to], of[to], labels * labels).reshape(labels, labels)
+    if start_end:
+        ends = np.bincount(gold[offsets[1:][filled] - 1], weight[filled], labels)
+        steps = np.hstack([steps, ends[:, None]])
+    starts = np.bincount(gold[offsets[:-1][filled]], weight[filled], labels)
+    return Moves(steps.astype(np.float64), starts.astype(np.float64))
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """What tokens emit, and which attributes stand for it.
+
+    A token carries the attributes symbol, class (not every word has one), unknown; or the symbol alone. The score of a
+    token is the sum of its attributes' weights, and a token that was never seen carries the later ones only. So each
+    weight is the difference to what follows: W[unknown] = log P(unknown), W[class] = log P(class) - W[unknown],
+    W[word] = log P(word) - log P(class), and the sum is log P(word) for a known word, log P(class) for an unknown
+    one of a known class, log P(unknown) for the rest. Words seen fewer than `rare` times count as their class, and
+    weigh nothing.
+    """
+
+    kinds: int
+    of_token: NDArray[np.int64]  # [tokens] the kind that each emits
+    of_attribute: NDArray[np.int64]  # [A] the kind an attribute stands for, -1 for rare words
+    behind: NDArray[np.int64]  # [A] the kind that is subtracted, -1 for none
+
+
+def symbols(data: _core.Dataset, n_attributes: int, unknown: bool, rare: int) -> Symbols:
+    """Kinds of symbols of a dataset whose tokens carry symbol, perhaps class, unknown; or the symbol alone."""
+    pointers, ids, _ = data.node()
+    begin, counted = pointers[:-1].astype(np.int64), (pointers[1:] - pointers[:-1]).astype(np.int64)
+    least, most = (2, 3) if unknown else (1, 1)
+    if len(counted) and (counted.min() < least or counted.max() > most):
+        raise ParameterError(
+            "a token of a hidden Markov model emits one symbol, but these features give more, or none, for some "
+            "token; use features='S1', a template of one rule, or overlapping=True"
+        )
+    at = ids.astype(np.int64)
+    word = at[begin]
+    seen = np.bincount(word, minlength=n_attributes)
+    frequent = (seen > 0) & (seen >= (rare if unknown else 1))
+    is_kind = frequent.copy()
+    following = np.full(n_attributes, -1, dtype=np.int64)
+    emitted = word
+    if unknown:
+        emitted = np.where(frequent[word], word, at[begin + 1])
+        for place in (1, 2):
+            has = counted > place
+            is_kind[at[begin[has] + place]] = True
+            following[at[begin[has] + place - 1]] = at[begin[has] + place]
+    of_attribute = np.where(is_kind, np.cumsum(is_kind) - 1, -1)
+    behind = np.where(following >= 0, of_attribute[following], -1)
+    return Symbols(int(is_kind.sum()), of_attribute[emitted], of_attribute, behind)
+
+
+def emission_weights(
+    found: Symbols, gold: NDArray[np.int64], weight: Array, labels: int, smoothing: str, delta: float
+) -> tuple[Array, float]:
+    """Node weights [A, L] of a hidden Markov model, and its counts times log probabilities summed."""
+    n = np.bincount(found.of_token * labels + gold, weight, found.kinds * labels).reshape(-1, labels).T
+    log_p = smooth(n.astype(np.float64), smoothing, delta).T  # [kinds, L]
+    out = np.zeros((len(found.of_attribute), labels))
+    is_kind = found.of_attribute >= 0
+    out[is_kind] = log_p[found.of_attribute[is_kind]]
+    behind = is_kind & (found.behind >= 0)
+    out[behind] -= log_p[found.behind[behind]]
+    return out, float((n.T * log_p).sum())
+
+
+def overlapping_weights(
+    data: _core.Dataset, n_attributes: int, weight: Array, labels: int, smoothing: str, delta: float
+) -> tuple[Array, float]:
+    """Node weights [A, L] where each attribute of a token is emitted by itself: log P(a | y)."""
+    pointers, ids, values = data.node()
+    if len(values) and float(values.min()) < 0.0:
+        raise ParameterError("an attribute has a negative value, which cannot be emitted; use values >= 0")
+    counted = (pointers[1:] - pointers[:-1]).astype(np.int64)
+    code = ids.astype(np.int64) * labels + np.repeat(data.gold.astype(np.int64), counted)
+    amount = np.repeat(weight, counted) * (values if len(values) else 1.0)
+    n = np.bincount(code, amount, n_attributes * labels).reshape(-1, labels).T
+    log_p = smooth(n.astype(np.float64), smoothing, delta).T
+    return log_p, float((n.T * log_p).sum())
+
+
+def dense_layout(n_attributes: int, labels: int, start_end: bool) -> _core.Layout:
+    """Every attribute with every label and every pair of labels: smoothed probabilities are nowhere zero."""
+    every = np.arange(labels, dtype=np.uint16)
+    edge = every if start_end else every[:0]
+    arrays = {
+        "node_ptr": np.arange(n_attributes + 1, dtype=np.uint64) * np.uint64(labels),
+        "node_label": np.tile(every, n_attributes),
+        "edges": np.arange(labels * labels, dtype=np.uint32),
+        "starts": edge,
+        "ends": edge,
+        "pair_ptr": np.zeros(0, dtype=np.uint64),
+        "pair": np.zeros(0, dtype=np.uint32),
+    }
+    return _core.Layout.from_arrays(n_attributes, labels, arrays)
+
+
+def assemble(node: Array, moves: Moves, labels: int, smoothing: str, delta: float) -> tuple[Vector, float]:
+    """All weights in the order of `dense_layout`, and the log likelihood of the label sequences."""
+    steps = smooth(moves.steps, smoothing, delta)
+    likelihood = float((moves.steps * steps).sum())
+    parts = [node.ravel(), steps[:, :labels].ravel()]
+    if moves.steps.shape[1] > labels:
+        starts = smooth(moves.starts, smoothing, delta)
+        likelihood += float((moves.starts * starts).sum())
+        parts += [starts, steps[:, labels]]
+    return np.concatenate(parts), likelihood
+
+
+__all__ = [
+    "Moves",
+    "Symbols",
+    "additive",
+    "assemble",
+    "count_moves",
+    "dense_layout",
+    "emission_weights",
+    "lengths",
+    "overlapping_weights",
+    "smooth",
+    "symbols",
+    "witten_bell",
+]

@@ -1,0 +1,299 @@
+"""Which charts a comparison gives: scores at a glance, against time, against sparsity, along training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from tagwise.report.svg import SHAPES, Chart, Line, Point, Strip, dot_plot, draw_mark
+
+if TYPE_CHECKING:
+    from tagwise.compare.table import Comparison
+
+#: Colours by learner: one hue a family, readable on white and on near-black.
+COLOURS = {
+    "crf": "#3b82f6",
+    "crf-l1": "#6366f1",
+    "crf-exp": "#38bdf8",
+    "crf-pointwise-log": "#0ea5a4",
+    "crf-pointwise-exp": "#2dd4bf",
+    "perceptron": "#f97316",
+    "mira": "#e11d48",
+    "pa": "#f59e0b",
+    "arow": "#b45309",
+    "hmsvm": "#a855f7",
+    "boosting": "#d946ef",
+    "hmm": "#65a30d",
+    "hmm-overlapping": "#22c55e",
+    "memm": "#84cc16",
+}
+SPARE = (
+    "#3b82f6",
+    "#f97316",
+    "#22c55e",
+    "#e11d48",
+    "#a855f7",
+    "#0ea5a4",
+    "#f59e0b",
+    "#6366f1",
+    "#84cc16",
+    "#d946ef",
+)
+MOST_LINES = 14
+LEAST = 1e-3  # a share of the first objective below which a curve is cut
+
+
+class Palette:
+    """Colours of learners and shapes of feature sets, the same in every chart of a page."""
+
+    def __init__(self, summary: Sequence[Mapping[str, Any]]) -> None:
+        self.learners = list(dict.fromkeys(entry["learner"] for entry in summary))
+        self.features = list(dict.fromkeys(entry["features"] for entry in summary))
+        unknown = [name for name in self.learners if name not in COLOURS]
+        known = len(unknown) < len(self.learners)
+        spare = [
+            c for c in SPARE if not known or c not in {COLOURS.get(name) for name in self.learners}
+        ] or SPARE
+        self._colours = {name: spare[i % len(spare)] for i, name in enumerate(unknown)}
+
+    def colour(self, learner: str) -> str:
+        """The colour of a learner."""
+        return COLOURS.get(learner) or self._colours.get(learner, SPARE[0])
+
+    def shape(self, features: str) -> str:
+        """The shape of a feature set."""
+        return SHAPES[self.features.index(features) % len(SHAPES)] if features in self.features else SHAPES[0]
+
+    def legend(self, published: bool = False) -> str:
+        """What colours and shapes mean, as HTML."""
+        items = []
+        for name in self.learners:
+            swatch = f'<i style="background:{self.colour(name)}"></i>'
+            items.append(f'<span class="key" data-series="{escape(name)}">{swatch}{escape(name)}</span>')
+        glyphs = [(name, draw_mark(self.shape(name), 7, 7, "currentColor")) for name in self.features]
+        if published:
+            glyphs.append(("published", draw_mark("circle", 7, 7, "currentColor", hollow=True)))
+        shapes = [
+            f'<span class="key"><svg viewBox="0 0 14 14" class="glyph">{glyph}</svg>{escape(name)}</span>'
+            for name, glyph in glyphs
+        ]
+        return f'<div class="legend"><div>{"".join(items)}</div><div class="shapes">{"".join(shapes)}</div></div>'
+
+
+def score_name(entries: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+    """The measure that counts for a corpus, and its name: F1 where there are chunks, else accuracy."""
+    return ("f1", "F1") if any(entry["f1"] is not None for entry in entries) else ("accuracy", "accuracy")
+
+
+def describe(entry: Mapping[str, Any], key: str) -> str:
+    """A row in one line, for a tooltip."""
+    spread = f" ±{100 * entry[key + '_sd']:.2f}" if entry.get(key + "_sd") is not None else ""
+    return (
+        f"{entry['learner']}, {entry['features']}, {entry['sentences']:,} sentences: {100 * entry[key]:.2f}{spread} · "
+        f"{entry['seconds']:.1f} s · {entry['nonzero']:,.0f} non-zero features"
+    )
+
+
+def at_a_glance(entries: Sequence[Mapping[str, Any]], palette: Palette) -> str:
+    """Every learner a line, its scores dots; the largest training size."""
+    key, name = score_name(entries)
+    most = max(entry["sentences"] for entry in entries)
+    strips = []
+    for learner in palette.learners:
+        mine = [
+            e for e in entries if e["learner"] == learner and e["sentences"] == most and e[key] is not None
+        ]
+        dots = [(100 * e[key], palette.shape(e["features"]), False, describe(e, key)) for e in mine]
+        for e in mine:
+            figure = e.get(f"{key}_published")
+            if figure is not None:
+                text = f"{learner}, {e['features']}: {figure:.2f} in the paper"
+                dots.insert(0, (figure, palette.shape(e["features"]), True, text))
+        if dots:
+            strips.append(
+                (max(d[0] for d in dots if not d[2]), Strip(learner, palette.colour(learner), dots))
+            )
+    strips.sort(key=lambda pair: -pair[0])
+    return dot_plot([strip for _, strip in strips], f"{name}, %", f"{name} of every learner")
+
+
+def best_front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Those points that no other beats in both ways: further left and higher.
+
+    >>> best_front([(1, 5), (2, 4), (3, 9)])
+    [(1, 5), (3, 9)]
+    """
+    front: list[tuple[float, float]] = []
+    for x, y in sorted(points, key=lambda p: (p[0], -p[1])):
+        if not front or y > front[-1][1]:
+            front.append((x, y))
+    return front
+
+
+def against(entries: Sequence[Mapping[str, Any]], palette: Palette, cost: str, name: str, title: str) -> str:
+    """Score against what it costs; the names stand at the points that nothing beats in both ways."""
+    key, score = score_name(entries)
+    usable = [e for e in entries if e[key] is not None and e[cost] is not None]
+    places = [(max(float(e[cost]), 1e-3), 100 * e[key]) for e in usable]
+    front = best_front(places)
+    chart = Chart(title, name, f"{score}, %", log_x=True, frontier=front)
+    seen: set[tuple[float, float]] = set()
+    for entry, place in zip(usable, places):
+        first = place in front and place not in seen
+        seen.add(place)
+        chart.points.append(
+            Point(
+                *place,
+                series=entry["learner"],
+                colour=palette.colour(entry["learner"]),
+                title=describe(entry, key),
+                shape=palette.shape(entry["features"]),
+                label=f"{entry['learner']} {entry['features']}" if first else "",
+            )
+        )
+    return chart.svg()
+
+
+def by_size(entries: Sequence[Mapping[str, Any]], palette: Palette, features: str) -> str:
+    """Score against the number of training sentences, one curve a learner."""
+    key, score = score_name(entries)
+    chart = Chart(
+        f"{score} by training sentences, {features}", "training sentences", f"{score}, %", log_x=True
+    )
+    for learner in palette.learners:
+        mine = sorted(
+            (
+                e
+                for e in entries
+                if e["learner"] == learner and e["features"] == features and e[key] is not None
+            ),
+            key=lambda e: e["sentences"],
+        )
+        if len(mine) < 2:
+            continue
+        colour = palette.colour(learner)
+        chart.lines.append(Line([(e["sentences"], 100 * e[key]) for e in mine], learner, colour, learner))
+        for i, e in enumerate(mine):
+            label = learner if i + 1 == len(mine) else ""
+            chart.points.append(
+                Point(
+                    e["sentences"],
+                    100 * e[key],
+                    learner,
+                    colour,
+                    describe(e, key),
+                    palette.shape(features),
+                    label,
+                )
+            )
+    return chart.svg() if chart.lines else ""
+
+
+def by_iteration(
+    rows: Sequence[tuple[Any, Mapping[str, Any]]], palette: Palette, features: str, measure: str
+) -> str:
+    """Dev score, or the objective relative to its first value, along training."""
+    dev = measure == "dev_score"
+    name = "dev score, %" if dev else "objective, share of the first"
+    chart = Chart(f"{name}, {features}", "iterations", name, log_x=not dev, log_y=not dev)
+    for row, detail in rows:
+        if row.features != features:
+            continue
+        points = []
+        first = next((abs(e["objective"]) for e in detail["history"] if e["objective"]), None)
+        for entry in detail["history"]:
+            value = entry[measure]
+            if value is None or (not dev and (not first or value <= 0)):
+                continue
+            points.append((entry["iteration"], 100 * value if dev else value / (first or 1.0)))
+            if not dev and points[-1][1] < LEAST:
+                break
+        if len(points) > 1 and len(chart.lines) < MOST_LINES:
+            dashed = "unaveraged" in row.learner
+            chart.lines.append(Line(points, row.learner, palette.colour(row.learner), row.learner, dashed))
+            x, y = points[-1]
+            title = f"{row.learner}: {y:.2f} after {x} iterations"
+            chart.points.append(
+                Point(x, y, row.learner, palette.colour(row.learner), title, label=row.learner)
+            )
+    return chart.svg() if chart.lines else ""
+
+
+def precision_recall(entries: Sequence[Mapping[str, Any]], palette: Palette) -> str:
+    """Precision against recall, where labels are chunks."""
+    chart = Chart("precision against recall", "recall, %", "precision, %")
+    for entry in entries:
+        if entry["recall"] is None or not entry["f1"]:
+            continue
+        chart.points.append(
+            Point(
+                100 * entry["recall"],
+                100 * entry["precision"],
+                entry["learner"],
+                palette.colour(entry["learner"]),
+                describe(entry, "f1"),
+                palette.shape(entry["features"]),
+            )
+        )
+    return chart.svg() if len(chart.points) > 2 else ""
+
+
+def losses() -> str:
+    """The 0-1, exponential and logarithmic loss by margin."""
+    from tagwise.compare.presets import loss_curves
+
+    chart = Chart("losses by margin", "margin", "loss", y_range=(0.0, 8.0))
+    curves = loss_curves([i / 20 for i in range(-41, 61)])
+    for name, text, colour in (
+        ("zero_one", "0-1", "#64748b"),
+        ("exp", "exp", COLOURS["crf-exp"]),
+        ("log", "log", COLOURS["crf"]),
+    ):
+        points = [(c["margin"], c[name]) for c in curves]
+        chart.lines.append(Line(points, text, colour, text))
+        x, y = points[8 if name == "exp" else 0]
+        above = 0.1 if name == "exp" else 0.25
+        chart.points.append(Point(x, y + above, text, colour, text, shape="none", label=f"{text} loss"))
+    return chart.svg()
+
+
+def charts(comparison: Comparison, corpus: str, palette: Palette) -> list[tuple[str, str, str]]:
+    """Title, drawing and a word about it, for every chart of a corpus that has something to show."""
+    entries = [e for e in comparison.summary() if e["corpus"] == corpus]
+    rows = [
+        (row, detail)
+        for row, detail in zip(comparison.rows, comparison.details)
+        if row.corpus == corpus and row.seed == 0 and detail is not None
+    ]
+    if rows:
+        most = max(row.sentences for row, _ in rows)
+        rows = [pair for pair in rows if pair[0].sentences == most]
+    score = score_name(entries)[1].capitalize()
+    out = [
+        (
+            f"{score} against training time",
+            against(entries, palette, "seconds", "training seconds (log)", "score against time"),
+            "Named: no other is both faster and better.",
+        ),
+        (
+            f"{score} against sparsity",
+            against(entries, palette, "nonzero", "non-zero features (log)", "score against sparsity"),
+            "Named: no other is both smaller and better.",
+        ),
+        ("Precision against recall", precision_recall(entries, palette), ""),
+    ]
+    for features in palette.features:
+        out.append((f"Learning curve, {features}", by_size(entries, palette, features), ""))
+        tracked = by_iteration(rows, palette, features, "dev_score")
+        out.append((f"Dev score along training, {features}", tracked, ""))
+        if not tracked:
+            drawn = by_iteration(rows, palette, features, "objective")
+            text = (
+                "Each objective by its own first value: batch learners count loss, online ones wrong tokens."
+            )
+            out.append((f"Objective along training, {features}", drawn, text))
+    return [(title, drawing, text) for title, drawing, text in out if drawing]
+
+
+__all__ = ["Palette", "at_a_glance", "best_front", "charts", "losses", "score_name"]

@@ -1,0 +1,153 @@
+"""The HTML page: complete, without network, honest to its rows; and as a browser shows it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import struct
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import tagwise as tw
+from tagwise.compare import Comparison, Published
+from tagwise.report.figures import best_front
+from tagwise.report.html import page
+from tagwise.report.svg import Chart, Line, Point, log_ticks, ticks
+
+BROWSER = next(
+    (p for name in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(name))), None
+)
+VOID = {"meta", "br", "line", "rect", "circle", "path", "polygon", "input", "link", "img"}
+
+
+@pytest.fixture(scope="module")
+def comparison() -> Comparison:
+    train, dev, test = tw.load_corpus("wnut17-ner")
+    pos, _, pos_test = tw.load_corpus("ewt-pos")
+    data = {"ner": (train[:150], dev, test[:60]), "pos <&>": (pos[:120], pos_test[:40])}
+    params = {"max_iter": 8, "epochs": 3}
+    table = tw.compare(
+        ["crf", "mira", "hmm"],
+        corpus=data,
+        features=["S1", "S2"],
+        sizes=[50, 120],
+        params=params,
+        against="crf",
+    )
+    table.title, table.caption = "A <comparison>", "epochs = 3"
+    table.published = (Published("crf", 59.92, features="S1", source="A paper & its table"),)
+    return table
+
+
+class Balance(HTMLParser):
+    """Elements opened and closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open
+            assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_needs_no_network(comparison: Comparison) -> None:
+    text = page(comparison)
+    parser = Balance()
+    parser.feed(text)
+    assert parser.open == []
+    for tag, attributes in parser.found:
+        assert tag not in ("link", "img", "iframe")
+        assert not attributes.get("src")
+        assert (attributes.get("href") or "#").startswith("#")
+    outside = re.sub(r"http://www\.w3\.org/2000/svg", "", text.split('<script type="application/json"')[0])
+    assert "http" not in outside
+    assert "A &lt;comparison&gt;" in text
+    assert "pos &lt;&amp;&gt;" in text
+    assert "A paper &amp; its table" in text
+
+
+def test_every_row_and_every_model_is_in_it(comparison: Comparison) -> None:
+    text = page(comparison)
+    _, body = comparison.sheet()
+    assert text.count("<tr data-series=") == len(body)
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert found
+    models = json.loads(found[1])
+    assert len(models) == len(comparison.rows)
+    for model, row, detail in zip(models, comparison.rows, comparison.details):
+        assert (model["learner"], model["score"]) == (row.learner, row.score)
+        assert detail is not None
+        right = sum(n for gold, predicted, n in detail["confusion"] if gold == predicted)
+        assert right == sum(counts[1] for counts in detail["counts"])
+        for tokens, gold, predicted in model["errors"]:
+            assert len(tokens) == len(gold) == len(predicted)
+            assert gold != predicted
+    assert "Learning curve, S1" in text
+    assert "published" in text
+
+
+def test_an_empty_comparison_shows_the_losses() -> None:
+    assert "Losses of one decision" in page(Comparison(title="losses"))
+
+
+def test_text_cannot_leave_its_script() -> None:
+    table = Comparison(title="</title><script>alert(1)</script>")
+    assert "<script>alert" not in page(table)
+
+
+def test_axes() -> None:
+    assert ticks(0.0, 1.0) == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    assert log_ticks(0.9, 110) == [1, 2, 5, 10, 20, 50, 100]
+    assert best_front([(1.0, 5.0), (1.0, 6.0), (2.0, 6.0), (3.0, 7.0)]) == [(1.0, 6.0), (3.0, 7.0)]
+    chart = Chart(
+        "t", "x", "y", [Point(1, 2, "s", "#000", "a<b")], [Line([(1, 2), (3, 4)], "s", "#000", "s")]
+    )
+    assert "a&lt;b" in chart.svg()
+    assert Chart("t", "x", "y").svg() == ""
+
+
+def pixels(path: Path) -> tuple[int, int]:
+    """Width and height of a PNG."""
+    data = path.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    return struct.unpack(">II", data[16:24])
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here; the page is looked at where there is one")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_browser_shows_it(comparison: Comparison, tmp_path: Path, theme: str) -> None:
+    """The script runs to its end: the model's panels are filled. The picture is there, and dark is not light."""
+    path, picture = tmp_path / "report.html", tmp_path / f"{theme}.png"
+    comparison.report(path)
+    base = [str(BROWSER), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    base += [
+        f"--user-data-dir={tmp_path / 'profile'}",
+        "--virtual-time-budget=3000",
+        "--window-size=1280,2000",
+    ]
+    url = f"file://{path}?theme={theme}"
+    dump = subprocess.run(
+        [*base, "--dump-dom", url], capture_output=True, text=True, timeout=120, check=True
+    ).stdout
+    assert f'data-theme="{theme}"' in dump
+    assert dump.count('class="cell"') > 100  # confusion and transitions are drawn
+    assert 'class="sentence"' in dump
+    assert 'class="weight' in dump
+    assert "<optgroup" in dump
+    subprocess.run([*base, f"--screenshot={picture}", url], capture_output=True, timeout=120, check=True)
+    assert pixels(picture) == (1280, 2000)
