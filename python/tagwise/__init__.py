@@ -50,6 +50,7 @@ from tagwise.estimators import (
 )
 from tagwise.metrics import Calibration, Report, calibration, evaluate
 from tagwise.model import Model
+from tagwise.tuning import RegularizationPath, regularization_path
 
 __all__ = [
     "AROW",
@@ -69,6 +70,7 @@ __all__ = [
     "ParameterError",
     "PassiveAggressive",
     "Perceptron",
+    "RegularizationPath",
     "Report",
     "Sentence",
     "Tagger",
@@ -87,6 +89,7 @@ __all__ = [
     "read_conllu",
     "read_jsonl",
     "read_text",
+    "regularization_path",
     "write",
     "write_conll",
     "write_conllu",

@@ -101,6 +101,12 @@ def with_labels(
     data: Dataset, y: Sequence[Sequence[str]], labels: Sequence[str], unknown: bool = False
 ) -> Dataset:
     """The dataset with these gold labels; a sentence with too many or too few is named."""
+    check_lengths(data, y)
+    return data.with_gold(encode_labels(y, labels, unknown))
+
+
+def check_lengths(data: Dataset, y: Sequence[Sequence[object]]) -> None:
+    """Refuse labels that do not fit the sentences, one a token."""
     lengths = np.diff(data.offsets.astype(np.int64))
     if len(y) != len(lengths):
         raise CorpusError(
@@ -111,4 +117,3 @@ def with_labels(
             raise CorpusError(
                 f"sentence {s} has {length} tokens and {len(sentence)} labels; every token needs one"
             )
-    return data.with_gold(encode_labels(y, labels, unknown))

@@ -111,3 +111,14 @@ def test_ctrl_c_keeps_a_usable_model(train_file: Path, tmp_path: Path) -> None:
     tagger = tw.load(out)
     assert tagger.best_iteration_ in (3, 4)
     assert len(tagger.predict([["I", "love", "London"]])[0]) == 3
+
+
+def test_a_path_keeps_the_strength_that_does_best(run: Run, train_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.tagwise"
+    args = ["train", train_file, "--features", "S1", "--set", "max_iter=20", "-o", out]
+    result = run(*args, "--path", "l2=100,0.1", "--dev", train_file)
+    assert result.exit_code == 0, result.output
+    assert "regularisation path" in result.stderr
+    assert tw.load(out).get_params()["l2"] == 0.1
+    assert run(*args, "--path", "l2").exit_code == 2
+    assert run(*args, "--path", "epochs=1,2").exit_code == 2

@@ -48,6 +48,21 @@ def parse_settings(learner: Any, pairs: tuple[str, ...]) -> dict[str, Any]:
     return out
 
 
+def parse_path(learner: Any, text: str) -> tuple[str, list[float]]:
+    """``l2=10,1,0.1`` as a parameter's name and values."""
+    name, equals, listed = text.partition("=")
+    if not equals or not listed:
+        raise click.BadParameter(f"{text!r}: expected name=value,value,...", param_hint="--path")
+    values = [parse_settings(learner, (f"{name}={value}",))[name] for value in listed.split(",")]
+    return name, values
+
+
+def save(tagger: Any, data: Any, output: str, prune: bool) -> None:
+    """Write the model with the names of the corpus's columns."""
+    tagger.model_ = tagger.model_.with_meta(columns=list(data.columns), label=data.label)
+    tagger.save(output, prune=prune)
+
+
 def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     """Print every learner's parameters as they are declared, and end."""
     if not wanted:
@@ -80,6 +95,11 @@ def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -
     "--history", metavar="m=M,p=P", help="Cells of M labels, features on labels P back (perceptron, mira)."
 )
 @click.option("--document", is_flag=True, help="Features on the same word's labels earlier in the document.")
+@click.option(
+    "--path",
+    metavar="NAME=V1,V2,...",
+    help="Train with each of these strengths, as l2=10,1,0.1; keep the best on DEV, or on the last tenth of TRAIN.",
+)
 @click.option("--warm-start", metavar="MODEL", help="Begin from the weights of a model.")
 @click.option(
     "--n-jobs", type=click.IntRange(min=1), help="Threads; all cores if not given. Results are the same."
@@ -107,6 +127,7 @@ def train(
     pairs: tuple[str, ...],
     history: str | None,
     document: bool,
+    path: str | None,
     warm_start: str | None,
     n_jobs: int | None,
     seed: int | None,
@@ -124,6 +145,7 @@ def train(
     Examples:
       tagwise train train.txt --dev dev.txt --set l2=0.1 -o model.tagwise
       tagwise train a.tsv --columns word,pos,label --features S3 -o a.tagwise
+      tagwise train train.txt --path l2=10,1,0.1,0.01 -o model.tagwise
       tagwise train ewt-pos --dev ewt-pos:dev -o pos.tagwise
       tagwise train ner.txt --learner mira --history m=1,p=2 --document -o ner.tagwise
     """
@@ -154,11 +176,20 @@ def train(
     dev_data = read_corpus(dev, form, columns, label, part="dev") if dev else None
     options: dict[str, Any] = {"warm_start": tw.load(warm_start)} if warm_start else {}
 
+    if path is not None:
+        name, values = parse_path(kind, path)
+        found = tw.regularization_path(tagger, data, dev_data, strengths=values, parameter=name, refit=True)
+        if not quiet:
+            console.print(found)
+        tagger = found.best.tagger
+        save(tagger, data, output, prune)
+        if not quiet:
+            say(summary(tagger, len(data), data.n_tokens, output, time.perf_counter() - begin))
+        return
     interrupt = Interrupt()
     with interrupt.armed(), TrainingProgress(console, learner, quiet=quiet) as progress:
         tagger.fit(data, dev=dev_data, callbacks=[progress, interrupt], **options)
-    tagger.model_ = tagger.model_.with_meta(columns=list(data.columns), label=data.label)
-    tagger.save(output, prune=prune)
+    save(tagger, data, output, prune)
     if interrupt.asked:
         say(
             f"stopped after iteration {len(tagger.history_)}; "

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core, dataset, decoding
+from tagwise import _core, dataset, decoding, partial
 from tagwise.confidence import Confidence, chunk_probabilities, confidences, sequence_probabilities
 from tagwise.decoding import Allowed
 from tagwise.errors import CorpusError, NotFittedError, ParameterError
@@ -80,6 +80,7 @@ class Task:
     X: Any  # the sentences as they were given
     sample_weight: NDArray[np.float64] | None = None
     limits: Limits | None = None
+    partial: partial.Support | None = None  # what is known of each token, in place of its gold label
     order: _core.Order | None = None  # states and features of a chain of order 2 or 3
     dev_score: Callable[[Vector], float] | None = None
     callbacks: list[Callback] = field(default_factory=list)
@@ -208,16 +209,22 @@ class Tagger:
         labels = dataset.collect_labels(gold)
         if not labels:
             raise CorpusError("the training set has no token; give at least one labelled sentence")
+        recipe, vocabulary, data = self._encoded(X, params)
+        data = dataset.with_labels(data, gold, labels)
+        layout = self._layout(data, len(vocabulary), len(labels), params)
+        limits = limits_of(params, labels, data, X, gold)
+        return Task(data, layout, labels, vocabulary, recipe, params, np.zeros(len(layout)), X, limits=limits)
+
+    @staticmethod
+    def _encoded(X: Any, params: dict[str, Any]) -> tuple[Recipe, _core.Vocabulary, _core.Dataset]:
+        """The sentences as ids of attributes, in a vocabulary of their own."""
         recipe = recipe_for(params["features"], X).learned(X)
         vocabulary = _core.Vocabulary()
         data = recipe.encode(X, vocabulary, params["n_jobs"])
         if params["min_count"] > 1:
             data = dataset.prune(vocabulary, data, params["min_count"])
         vocabulary.lock()
-        data = dataset.with_labels(data, gold, labels)
-        layout = self._layout(data, len(vocabulary), len(labels), params)
-        limits = limits_of(params, labels, data, X, gold)
-        return Task(data, layout, labels, vocabulary, recipe, params, np.zeros(len(layout)), X, limits=limits)
+        return recipe, vocabulary, data
 
     def _layout(
         self, data: _core.Dataset, n_attributes: int, n_labels: int, params: dict[str, Any]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core
+from tagwise import _core, dataset, partial
 from tagwise.constraints import Constraints
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import COMMON, FEATURES, STOPPING, Tagger, Task
@@ -20,7 +20,7 @@ from tagwise.learners.loop import Result
 from tagwise.model import Model
 from tagwise.optimizers import OPTIMIZERS
 from tagwise.optimizers.base import Vector
-from tagwise.params import Anything, Choice, Number, Param
+from tagwise.params import Anything, Choice, Flag, Number, Param
 
 LOSSES = ("log", "exp", "pointwise_log", "pointwise_exp")
 OPTIMIZER_HELP = "auto: owlqn where l1 > 0, else sgd for a few epochs and then lbfgs"
@@ -78,10 +78,37 @@ class CRF(Tagger):
             Number(1, integer=True, optional=True),
             "cut longer sentences into pieces for training",
         ),
+        Param(
+            "partial",
+            False,
+            Flag(),
+            "labels may be sets, A|B, or unknown, _; collections of labels and None are understood without it",
+        ),
+        Param("separator", "|", Anything("text"), "partial: what stands between the labels of a set"),
+        Param("unknown", "_", Anything("text"), "partial: the label of a token that may have any"),
         *LIMITS,
         *STOPPING,
         *COMMON,
     )
+
+    def _task(self, X: Any, gold: Sequence[Sequence[Any]], params: dict[str, Any]) -> Task:
+        if not params["partial"] and not partial.is_partial(gold):
+            return super()._task(X, gold, params)
+        odd = {"loss": "log", "cost": None, "order": 1, "constraints": None, "dictionary": None}
+        for name, usual in odd.items():
+            if params[name] != usual:
+                raise ParameterError(
+                    f"partial labels go with {name}={usual!r} only; {name}={params[name]!r} was given"
+                )
+        known = partial.parse(gold, params["separator"], params["unknown"])
+        labels = partial.collect(known)
+        recipe, vocabulary, data = self._encoded(X, params)
+        dataset.check_lengths(data, known)
+        support = partial.support_of(known, labels)
+        choice = {name: params[name] for name in ("all_pairs", "start_end")}
+        layout = partial.layout_of(data, len(vocabulary), support, **choice)
+        data, start = data.with_gold(partial.gold_of(support)), np.zeros(len(layout))
+        return Task(data, layout, labels, vocabulary, recipe, params, start, X, partial=support)
 
     def _train(self, task: Task) -> Result:
         params, data, sample_weight = task.params, task.data, task.sample_weight
@@ -105,6 +132,7 @@ class CRF(Tagger):
             sample_weight,
             forbidden=limits.forbidden,
             allowed=limits.support,
+            partial=task.partial,
             cost=_cost_matrix(params["cost"], task.labels, params["loss"]),
             order=task.order,
         )

@@ -1,0 +1,103 @@
+"""Partial labels: sets and unknown labels in fit, from lists and from files."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise import _core, dataset, partial
+from tagwise.errors import CorpusError, ParameterError
+
+
+def words(n: int, seed: int = 0) -> tuple[list[list[str]], list[list[str]]]:
+    """Sentences whose words tell their labels, three in four times."""
+    rng = random.Random(seed)
+    X, y = [], []
+    for _ in range(n):
+        labels = [rng.choice("ABC") for _ in range(rng.randint(1, 6))]
+        X.append([f"{a if rng.random() < 0.75 else rng.choice('ABC')}{rng.randint(0, 4)}" for a in labels])
+        y.append(labels)
+    return X, y
+
+
+def crf(**params: object) -> tw.CRF:
+    return tw.CRF(**{"features": "S1", "l2": 0.1, "tol": 1e-7, "max_iter": 300, **params})
+
+
+def test_certain_labels_are_plain_training() -> None:
+    X, y = words(80)
+    plain, sets = (
+        crf(optimizer="lbfgs").fit(X, y),
+        crf(optimizer="lbfgs").fit(X, [[{a} for a in s] for s in y]),
+    )
+    assert plain.classes_ == sets.classes_
+    assert plain.n_features_ == sets.n_features_
+    assert sets.objective_ == pytest.approx(plain.objective_, rel=1e-5)
+    assert sets.predict(X) == plain.predict(X)
+
+
+def test_the_layout_of_certain_labels_is_the_usual_one() -> None:
+    X, y = words(30)
+    X = [[[word, word[0]] for word in s] for s in X]
+    vocabulary = _core.Vocabulary()
+    data = _core.encode_attributes(vocabulary, X, X)
+    labels = dataset.collect_labels(y)
+    support = partial.support_of(partial.parse(y), labels)
+    mine = partial.layout_of(data, len(vocabulary), support, all_pairs=False, start_end=True)
+    usual = _core.Layout.build(dataset.with_labels(data, y, labels), len(vocabulary), len(labels))
+    for name, array in usual.arrays().items():
+        np.testing.assert_array_equal(mine.arrays()[name], array, err_msg=name)
+
+
+def test_a_set_creates_features_of_each_of_its_labels_and_an_unknown_of_none() -> None:
+    tagger = crf(start_end=False).fit([["a", "b", "c"]], [["A|B", "_", "C"]])  # "A|B" is one label here
+    assert set(tagger.classes_) == {"A|B", "_", "C"}
+    tagger = crf(start_end=False, partial=True).fit([["a", "b", "c"]], [["A|B", "_", "C"]])
+    assert set(tagger.classes_) == {"A", "B", "C"}
+    assert tagger.n_features_ == 3  # a-A, a-B, c-C; nothing is known of b, and so of both label pairs
+
+
+def test_what_is_known_of_a_token_is_learnt() -> None:
+    """Half of the labels hidden: still far better than chance, and better than the labelled half alone at its worst."""
+    X, y = words(300)
+    rng = random.Random(1)
+    hidden = [[a if rng.random() < 0.5 else "_" for a in s] for s in y]
+    test_X, test_y = words(200, seed=9)
+    tagger = crf(partial=True).fit(X, hidden)
+    assert tagger.score(test_X, test_y) > 0.6
+    either = [[a if rng.random() < 0.5 else "|".join(sorted({a, rng.choice("ABC")})) for a in s] for s in y]
+    assert crf(partial=True).fit(X, either).score(test_X, test_y) > tagger.score(test_X, test_y) - 0.02
+
+
+def test_other_signs_and_files(tmp_path: Path) -> None:
+    file = tmp_path / "train.tsv"
+    file.write_text("the\tD\ndog\tN/V\n\na\tD\ncat\t?\n\nsees\tV\n", encoding="utf-8")
+    corpus = tw.read_conll(file, columns=("word", "label"))
+    tagger = crf(partial=True, separator="/", unknown="?").fit(corpus)
+    assert set(tagger.classes_) == {"D", "N", "V"}
+    tagger.save(tmp_path / "m")
+    assert tw.load(tmp_path / "m").predict(corpus) == tagger.predict(corpus)
+
+
+@pytest.mark.parametrize(
+    ("params", "y", "error", "match"),
+    [
+        ({"loss": "exp"}, [[{"A", "B"}]], ParameterError, "loss"),
+        ({"order": 2}, [[{"A", "B"}]], ParameterError, "order"),
+        ({"cost": 1.0}, [[None]], ParameterError, "cost"),
+        ({}, [[None]], CorpusError, "no token"),
+        ({"partial": True}, [["A|"]], CorpusError, "empty part"),
+        ({}, [[{"A"}, {"B"}]], CorpusError, "1 tokens and 2 labels"),
+        ({}, [[[]]], CorpusError, "no collection"),
+        ({"optimizer": "sgd"}, [[{"A", "B"}]], ParameterError, "sgd"),
+    ],
+)
+def test_what_does_not_go_is_said(
+    params: dict[str, object], y: object, error: type[Exception], match: str
+) -> None:
+    with pytest.raises(error, match=match):
+        crf(**params).fit([["a"]], y)
