@@ -25,7 +25,7 @@ from .workloads import PEER, workload
 
 LOSSES = ("log", "exp", "pointwise_log", "pointwise_exp")
 MOST = {"exp": 1.1, "pointwise_log": 2.0, "pointwise_exp": 2.0}
-STRENGTHS = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02)
+STRENGTHS = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 PAPER: dict[str, dict[str, tuple[float, ...]]] = {
     "conll2002-es": {
         "log": (59.92, 69.75, 73.62),

@@ -19,6 +19,8 @@ const TOGETHER: usize = 48;
 const SAMPLE: usize = 4;
 /// A row stands for at most 2^ROUNDS.
 const ROUNDS: usize = 4;
+/// Rows that a thread takes at a time.
+const AT_ONCE: usize = 256;
 
 /// Who carries whom.
 #[derive(Debug, Default)]
@@ -26,6 +28,12 @@ pub struct Fold {
     ptr: Vec<usize>,   // [rows + 1]
     carried: Vec<u32>, // rows carried by each row
     order: Vec<u32>,   // carrying rows; a row comes after every row that it carries
+    // Made by `level`: a row's level is above those of all that it carries, so that rows of one level can be worked on at
+    // once; and who carries each row.
+    carriers_by_level: Vec<Vec<u32>>, // ascending
+    carried_by_level: Vec<Vec<u32>>,  // descending
+    carrier_ptr: Vec<usize>,          // [rows + 1]
+    carriers: Vec<u32>,
 }
 
 impl Fold {
@@ -94,7 +102,7 @@ impl Fold {
         rows.shrink_to_fit();
         let mut order: Vec<u32> = (0..n_rows as u32).filter(|&a| !carried[a as usize].is_empty()).collect();
         order.sort_by_key(|&a| std::cmp::Reverse(rank(a)));
-        let mut fold = Fold { ptr: vec![0], carried: Vec::new(), order };
+        let mut fold = Fold { ptr: vec![0], order, ..Fold::default() };
         for list in carried {
             fold.carried.extend(list);
             fold.ptr.push(fold.carried.len());
@@ -163,24 +171,65 @@ impl Fold {
         &self.carried[self.ptr[row as usize]..self.ptr[row as usize + 1]]
     }
 
-    /// Add to each row what it carries: `add(carrier, carried)`, carried rows being complete.
-    pub fn gather(&self, mut add: impl FnMut(usize, usize)) {
+    /// Find out what can be done at once; to be called when no row is added any more.
+    pub fn level(&mut self) {
+        let n = self.ptr.len().saturating_sub(1);
+        let mut level = vec![0usize; n];
+        let mut count = vec![0usize; n + 1];
         for &a in &self.order {
-            self.carried(a).iter().for_each(|&b| add(a as usize, b as usize));
+            for &b in self.carried(a) {
+                level[a as usize] = level[a as usize].max(level[b as usize] + 1);
+                count[b as usize + 1] += 1;
+            }
+        }
+        let levels = level.iter().max().map_or(0, |&top| top + 1);
+        self.carriers_by_level = vec![Vec::new(); levels];
+        for &a in &self.order {
+            self.carriers_by_level[level[a as usize]].push(a);
+        }
+        self.carried_by_level = vec![Vec::new(); levels];
+        for b in (0..n).filter(|&b| count[b + 1] > 0) {
+            self.carried_by_level[levels - 1 - level[b]].push(b as u32);
+        }
+        for b in 0..n {
+            count[b + 1] += count[b];
+        }
+        self.carrier_ptr.clone_from(&count);
+        self.carriers = vec![0; count[n]];
+        for &a in &self.order {
+            for &b in &self.carried[self.ptr[a as usize]..self.ptr[a as usize + 1]] {
+                self.carriers[count[b as usize]] = a;
+                count[b as usize] += 1;
+            }
         }
     }
 
-    /// The transpose: `add(carried, carrier)`, carriers being complete.
-    pub fn scatter(&self, mut add: impl FnMut(usize, usize)) {
-        for &a in self.order.iter().rev() {
-            self.carried(a).iter().for_each(|&b| add(b as usize, a as usize));
+    /// `add(row, carried)` for every row that carries others, these being complete; rows of one level at once.
+    pub fn gather(&self, add: impl Fn(usize, &[u32]) + Sync) {
+        for level in &self.carriers_by_level {
+            level.par_iter().with_min_len(AT_ONCE).for_each(|&a| add(a as usize, self.carried(a)));
         }
+    }
+
+    /// The transpose: `add(row, carriers)` for every row that is carried, its carriers being complete.
+    pub fn scatter(&self, add: impl Fn(usize, &[u32]) + Sync) {
+        for level in &self.carried_by_level {
+            level.par_iter().with_min_len(AT_ONCE).for_each(|&b| {
+                add(b as usize, &self.carriers[self.carrier_ptr[b as usize]..self.carrier_ptr[b as usize + 1]]);
+            });
+        }
+    }
+
+    /// The carrying rows, each after all that it carries, with these.
+    pub fn in_order(&self) -> impl Iterator<Item = (usize, &[u32])> {
+        self.order.iter().map(|&a| (a as usize, self.carried(a)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     /// Whatever the tokens, the rows that are left, each with all that it carries, are the rows there were.
     #[test]
@@ -216,10 +265,32 @@ mod tests {
             joint += fold.n_rows() - n_rows;
             let mut members: Vec<Vec<u32>> = (0..n_rows as u32).map(|r| vec![r]).collect();
             members.resize(fold.n_rows(), Vec::new()); // joint rows hold nothing of their own
-            fold.gather(|a, b| {
-                let more = members[b].clone();
-                members[a].extend(more);
+            for (a, carried) in fold.in_order() {
+                for &b in carried {
+                    let more = members[b as usize].clone();
+                    members[a].extend(more);
+                }
+            }
+            // By levels the same rows come together, and the transpose brings back to each row what it was given to.
+            fold.level();
+            let sums: Vec<AtomicU64> = (0..fold.n_rows() as u64).map(|r| AtomicU64::new(r * r + 1)).collect();
+            let of = |r: u32| sums[r as usize].load(Relaxed);
+            fold.gather(|a, carried| {
+                sums[a].fetch_add(carried.iter().map(|&b| of(b)).sum(), Relaxed);
             });
+            for (a, carried) in fold.in_order() {
+                let (own, r) = (of(a as u32), a as u64);
+                assert_eq!(own, r * r + 1 + carried.iter().map(|&b| of(b)).sum::<u64>());
+            }
+            let back: Vec<AtomicU64> = (0..fold.n_rows() as u64).map(|r| AtomicU64::new(r + 1)).collect();
+            fold.scatter(|b, carriers| {
+                back[b].fetch_add(carriers.iter().map(|&a| back[a as usize].load(Relaxed)).sum(), Relaxed);
+            });
+            let mut want: Vec<u64> = (1..=fold.n_rows() as u64).collect();
+            for (a, carried) in fold.in_order().collect::<Vec<_>>().into_iter().rev() {
+                carried.iter().for_each(|&b| want[b as usize] += want[a]);
+            }
+            assert_eq!(back.iter().map(|x| x.load(Relaxed)).collect::<Vec<_>>(), want);
             for (s, want) in before.iter().enumerate() {
                 let mut have: Vec<u32> =
                     rows[ptr[s]..ptr[s + 1]].iter().flat_map(|&r| members[r as usize].clone()).collect();

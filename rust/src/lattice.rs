@@ -202,6 +202,7 @@ impl Nodes {
             out.fold.join(&mut row_ptr, &mut out.rows, alone);
             // Joint rows have no features of their own.
             out.row_features.resize(out.fold.n_rows() + 1, out.row_index.len() as u64);
+            out.fold.level();
         }
         out.sort_by_length(&row_ptr);
         out.row_steps.clone_from(&out.row_values);
@@ -231,7 +232,9 @@ impl Nodes {
                 }
             })
             .collect();
-        self.fold.gather(|carrier, carried| lanes[carrier] = lanes[carrier].max(lanes[carried]));
+        for (carrier, carried) in self.fold.in_order() {
+            lanes[carrier] = carried.iter().map(|&b| lanes[b as usize]).fold(lanes[carrier], usize::max);
+        }
         self.row_at = vec![0];
         for &n in &lanes {
             self.row_at.push(self.row_at[self.row_at.len() - 1] + n as u32);
@@ -347,11 +350,14 @@ impl Nodes {
             }
         });
         self.fold.gather(|carrier, carried| {
-            let to = self.lanes(carrier).start;
-            for (v, from) in self.lanes(carried).enumerate() {
-                let x = rows[from];
-                for (a, b) in rows[to + v].0.iter_mut().zip(x.0) {
-                    *a += b;
+            let to = self.lanes(carrier);
+            // SAFETY: a carrier is written by one thread, what it carries is complete and of another level.
+            let row = unsafe { shared.slice(to.start, to.len()) };
+            for &b in carried {
+                let from = self.lanes(b as usize);
+                let add = unsafe { shared.slice(from.start, from.len()) };
+                for (a, b) in row.iter_mut().zip(add) {
+                    a.0.iter_mut().zip(b.0).for_each(|(x, y)| *x += y);
                 }
             }
         });
@@ -631,11 +637,14 @@ impl Nodes {
                 }
             }
         }
-        self.fold.scatter(|carried, carrier| {
-            let from = self.lanes(carrier).start * WIDTH;
-            let to = self.lanes(carried);
-            for i in 0..to.len() * WIDTH {
-                total[to.start * WIDTH + i] += total[from + i];
+        let shared = Shared::new(&mut total[..]);
+        self.fold.scatter(|row, carriers| {
+            let to = self.lanes(row);
+            // SAFETY: as in `fill_rows`.
+            let sum = unsafe { shared.slice(to.start * WIDTH, to.len() * WIDTH) };
+            for &a in carriers {
+                let add = unsafe { shared.slice(self.lanes(a as usize).start * WIDTH, sum.len()) };
+                sum.iter_mut().zip(add).for_each(|(x, y)| *x += *y);
             }
         });
         (0..self.n_rows()).into_par_iter().with_min_len(256).for_each(|r| {
