@@ -80,9 +80,10 @@ def into_range(
     """Weights at which the exponential loss of every sentence is of a workable size, and the iterations spent.
 
     At zero weights l_i = T log L: e^l of a hundred tokens is beyond any float. log sum_i w_i e^{l_i} has the same
-    minima without the penalty and grows only like l, so it is minimised first, until the largest l_i is small.
+    minima without the penalty and grows only like l, so it is minimised first, until the largest l_i is small. The
+    penalty is left out meanwhile: against a logarithm it would win, and keep long sentences out of range.
     """
-    evaluate.log_domain = True
+    evaluate.log_domain, l2, evaluate.l2 = True, evaluate.l2, 0.0
     try:
         for iteration, state in enumerate(states(start)):
             start = state.w
@@ -91,7 +92,7 @@ def into_range(
             if iteration >= max_iter:
                 break
     finally:
-        evaluate.log_domain = False
+        evaluate.log_domain, evaluate.l2 = False, l2
     if evaluate.largest > BEYOND:
         raise TrainingError(
             f"the exponential loss stays out of range: a sentence has log loss {evaluate.largest:.0f}; "
