@@ -11,6 +11,10 @@ from tagwise._core import History
 from tagwise.optimizers.base import Objective, Step, Vector
 
 
+#: Most that a first trial changes a weight by.
+LONGEST = 16.0
+
+
 def pseudo_gradient(w: Vector, gradient: Vector, l1: float) -> Vector:
     """The element of the subdifferential of f + l1 ||.||_1 nearest to zero (Andrew and Gao 2007, eq. 4)."""
     signed = gradient + l1 * np.sign(w)
@@ -46,6 +50,8 @@ def owlqn(objective: Objective, w: Vector, *, l1: float, memory: int = 6, n_jobs
             slope = -norm * norm
         orthant = np.where(w != 0.0, np.sign(w), -np.sign(pseudo))
         step = 1.0 if len(history) else min(1.0, 1.0 / norm)
+        # Without a ridge early curvatures can be next to nothing, and the step they suggest out of all proportion.
+        step = min(step, LONGEST / float(np.abs(direction).max()))
         accepted = False
         for _ in range(40):
             trial = w + step * direction
