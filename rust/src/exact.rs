@@ -7,6 +7,7 @@ use crate::loss::Loss;
 use crate::plan::Batch;
 use crate::simd::Lane;
 use crate::weights::Layout;
+use crate::wide::{Factors, Wide};
 
 /// What a sentence is scored with.
 pub struct Setting<'a> {
@@ -14,6 +15,7 @@ pub struct Setting<'a> {
     pub layout: &'a Layout,
     pub w: &'a [f64],
     pub edge_scores: &'a [f64],
+    pub factors: Option<&'a Factors>,
     pub support: Option<&'a Support>,
     pub partial: Option<&'a Support>,
     pub cost: &'a [f64], // [L, L] or empty
@@ -33,6 +35,7 @@ pub struct Exact {
     node: Vec<f64>,
     edge: Vec<f64>,
     trellis: Trellis,
+    wide: Wide,
     residual: Vec<f64>, // [T, L]
     pairs: Vec<f64>,    // [T, L, L] weighted pair residuals; block 0 unused
 }
@@ -57,6 +60,12 @@ impl Exact {
         }
         self.residual.clear();
         self.residual.resize(self.node.len(), 0.0);
+        if let Some(value) = self.run_scaled(setting, gold, weight, sink) {
+            for (to, r) in sink.nodes.iter_mut().zip(&self.residual) {
+                to.0[lane] = *r as f32;
+            }
+            return Some(value);
+        }
         self.pairs.clear();
         self.pairs.resize(gold.len() * l * l, 0.0);
         let value = if let Some(partial) = setting.partial {
@@ -93,6 +102,36 @@ impl Exact {
         }
         self.emit(setting, batch, lane, begin, sink);
         Some(value)
+    }
+
+    /// The sequential losses by the scaled recursions; None where these will not do.
+    fn run_scaled(
+        &mut self,
+        setting: &Setting<'_>,
+        gold: &[u16],
+        weight: f64,
+        sink: &mut Sink<'_>,
+    ) -> Option<(f64, f64)> {
+        let l = setting.layout.labels;
+        let factors = setting.factors?;
+        let odd = setting.partial.is_some() || !setting.cost.is_empty() || setting.data.has_edge_attributes();
+        if odd || setting.loss.is_pointwise() {
+            return None;
+        }
+        let log_z = self.wide.forward(factors, &self.node, l)?;
+        let minus_log_p = log_z - self.gold_score(gold, l);
+        let (value, factor) = setting.loss.sequential(weight, minus_log_p, setting.shift);
+        if !value.is_finite() || !factor.is_finite() || !minus_log_p.is_finite() {
+            return None;
+        }
+        self.wide.backward(factors, l, factor, &mut self.residual, sink.edges);
+        for (t, &y) in gold.iter().enumerate() {
+            self.residual[t * l + y as usize] -= factor;
+            if t > 0 {
+                sink.edges[gold[t - 1] as usize * l + y as usize] -= factor;
+            }
+        }
+        Some((value, minus_log_p))
     }
 
     fn gold_score(&self, gold: &[u16], l: usize) -> f64 {

@@ -40,3 +40,4 @@ pub mod tokens;
 pub mod vector;
 pub mod vocab;
 pub mod weights;
+pub mod wide;

@@ -11,6 +11,7 @@ use crate::plan::Plan;
 use crate::shared::Shared;
 use crate::simd::{FlushToZero, Lane, WIDTH};
 use crate::weights::Layout;
+use crate::wide::Factors;
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex};
 
@@ -136,12 +137,14 @@ impl Objective {
             edge_scores[e as usize] = f64::NEG_INFINITY;
         }
         let edges = Edges::new(l, &edge_scores);
+        let factors = Factors::new(&edges, &edge_scores);
         let pass = Pass {
             setting: Setting {
                 data: &self.data,
                 layout,
                 w,
                 edge_scores: &edge_scores,
+                factors: factors.as_ref(),
                 support: self.terms.support.as_ref(),
                 partial: self.terms.partial.as_ref(),
                 cost: &self.terms.cost,

@@ -181,6 +181,7 @@ unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l
                 layout: &this.layout,
                 w: &[],
                 edge_scores: &edge_scores,
+                factors: None,
                 support: this.terms.support.as_ref(),
                 partial: None,
                 cost: &[],
