@@ -18,7 +18,7 @@ from tagwise.params import lookup
 NAMES: dict[str, tuple[str, dict[str, Any]]] = {
     "crf-l1": ("crf", {"l1": 0.1, "l2": 0.0}),
     # e^l of a long sentence drowns all others; in short pieces every token counts (Altun, Hofmann and Johnson 2002).
-    "crf-exp": ("crf", {"loss": "exp", "max_length": 5}),
+    "crf-exp": ("crf", {"loss": "exp"}),
     "crf-pointwise-log": ("crf", {"loss": "pointwise_log"}),
     "crf-pointwise-exp": ("crf", {"loss": "pointwise_exp"}),
     "hmm": ("hmm", {"features": "S1"}),
