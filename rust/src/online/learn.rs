@@ -103,7 +103,7 @@ impl Differences {
     pub(crate) fn gram(&self, k: usize, g: &mut Vec<f64>) {
         g.clear();
         g.resize(k * k, 0.0);
-        if k % BLOCK == 0 {
+        if k.is_multiple_of(BLOCK) {
             for row in self.amounts.chunks_exact(k) {
                 for (i, &x) in row.iter().enumerate().filter(|(_, &x)| x != 0.0) {
                     for (g, y) in g[i * k..(i + 1) * k].chunks_exact_mut(BLOCK).zip(row.chunks_exact(BLOCK)) {
