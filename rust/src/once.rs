@@ -100,11 +100,11 @@ pub fn viterbi(scorer: &Scorer, data: &Dataset, support: Option<&Support>, group
 
 #[derive(Default)]
 struct Work {
-    node: Vec<f32>,   // [T, L]
-    row: Vec<Lane>,   // one token's lanes
-    delta: Vec<f32>,  // [2^n, L]
-    next: Vec<f32>,   // the same
-    back: Vec<u32>,   // [T, 2^n, L] state at t-1
+    node: Vec<f32>,  // [T, L]
+    row: Vec<Lane>,  // one token's lanes
+    delta: Vec<f32>, // [2^n, L]
+    next: Vec<f32>,  // the same
+    back: Vec<u32>,  // [T, 2^n, L] state at t-1
     path: Vec<u16>,
 }
 

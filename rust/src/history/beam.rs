@@ -12,9 +12,9 @@ use std::cmp::Ordering;
 /// Scratch for one sentence at a time.
 #[derive(Default)]
 pub struct Beam {
-    kept: Vec<f32>,                  // scores of the prefixes at t-1
-    back: Vec<(u32, u16)>,           // [T, width of the beam] prefix before and label
-    reach: Vec<(f32, u16, u32)>,     // score, label, prefix
+    kept: Vec<f32>,              // scores of the prefixes at t-1
+    back: Vec<(u32, u16)>,       // [T, width of the beam] prefix before and label
+    reach: Vec<(f32, u16, u32)>, // score, label, prefix
     row: Vec<f32>,
     labels: Vec<u16>,
 }

@@ -84,7 +84,8 @@ impl Learner {
         terms.check()?;
         if !matches!(options.rule, Rule::Perceptron | Rule::Mira { .. }) || options.batch || options.shards > 1 {
             return Err(Error::Value(
-                "history goes with the perceptron and with MIRA, one sentence after the other: no batch, no shards".into(),
+                "history goes with the perceptron and with MIRA, one sentence after the other: no batch, no shards"
+                    .into(),
             ));
         }
         if data.has_edge_attributes() {

@@ -60,9 +60,9 @@ impl Terms {
         let cells = self.labels.pow(self.cell as u32 - 1) * self.width() * WIDTH;
         match cells.checked_mul(k.max(1)).is_some_and(|n| n <= 1 << 24) {
             true => Ok(()),
-            false => Err(Error::Value(format!(
-                "k={k} paths in each of {cells} cells are too many; use a smaller k or m"
-            ))),
+            false => {
+                Err(Error::Value(format!("k={k} paths in each of {cells} cells are too many; use a smaller k or m")))
+            }
         }
     }
 

@@ -21,10 +21,10 @@ const NEVER: f32 = f32::NEG_INFINITY;
 /// Scores of one sentence.
 #[derive(Clone, Copy)]
 pub struct Sentence<'a> {
-    pub node: &'a [Lane],  // [T, width]; what lies behind the last label is not read
-    pub steps: &'a Steps,  // one block of edge scores for all positions
-    pub rows: &'a [Lane],  // [rows, width] weights of the terms
-    pub same: &'a [u32],   // [T] tokens back to the same word, 0 for nowhere; empty without documents
+    pub node: &'a [Lane], // [T, width]; what lies behind the last label is not read
+    pub steps: &'a Steps, // one block of edge scores for all positions
+    pub rows: &'a [Lane], // [rows, width] weights of the terms
+    pub same: &'a [u32],  // [T] tokens back to the same word, 0 for nowhere; empty without documents
 }
 
 /// Scratch for one sentence at a time.

@@ -63,8 +63,7 @@ pub fn tag(job: &Job<'_>) -> Result<Lists> {
         Some(words) => words.documents.windows(2).map(|d| (d[0] as usize, d[1] as usize)).collect(),
         None => (0..n.div_ceil(TASK)).map(|i| (i * TASK, ((i + 1) * TASK).min(n))).collect(),
     };
-    let parts: Vec<Result<Lists>> =
-        (0..pieces.len()).into_par_iter().map(|i| run(job, &steps, i, pieces[i])).collect();
+    let parts: Vec<Result<Lists>> = (0..pieces.len()).into_par_iter().map(|i| run(job, &steps, i, pieces[i])).collect();
     let mut all = Lists::default();
     for part in parts {
         let part = part?;
@@ -78,12 +77,7 @@ pub fn tag(job: &Job<'_>) -> Result<Lists> {
 dispatch!(fn run(job: &Job<'_>, steps: &Steps, piece: usize, sentences: (usize, usize)) -> Result<Lists> = run_kernel);
 
 #[inline(always)]
-unsafe fn run_kernel<S: Find>(
-    job: &Job<'_>,
-    steps: &Steps,
-    piece: usize,
-    sentences: (usize, usize),
-) -> Result<Lists> {
+unsafe fn run_kernel<S: Find>(job: &Job<'_>, steps: &Steps, piece: usize, sentences: (usize, usize)) -> Result<Lists> {
     let (terms, data, l) = (&job.terms, job.data, job.terms.labels);
     let width = terms.width();
     let (mut found, mut beam, mut memory) = (Search::new(*terms), Beam::default(), Memory::default());
@@ -146,13 +140,7 @@ unsafe fn run_kernel<S: Find>(
 
 /// Node scores of a token, added in the order of `Scorer::viterbi`.
 #[inline(always)]
-pub(crate) fn fill(
-    scorer: &Scorer,
-    data: &Dataset,
-    token: usize,
-    (first, last): (bool, bool),
-    row: &mut [Lane],
-) {
+pub(crate) fn fill(scorer: &Scorer, data: &Dataset, token: usize, (first, last): (bool, bool), row: &mut [Lane]) {
     for at in data.node.ptr[token]..data.node.ptr[token + 1] {
         let (begin, labels) = scorer.layout.node(data.node.ids[at]);
         let value = data.node.value(at);

@@ -45,7 +45,8 @@ impl Order {
         }
         let mut banned = vec![false; l * l];
         for &e in forbidden {
-            *banned.get_mut(e as usize).ok_or_else(|| Error::Value(format!("forbidden edge {e} does not exist")))? = true;
+            *banned.get_mut(e as usize).ok_or_else(|| Error::Value(format!("forbidden edge {e} does not exist")))? =
+                true;
         }
         let mut tuples: [Vec<u32>; 2] = Default::default();
         for (i, s) in data.sentences.windows(2).enumerate() {
@@ -115,8 +116,7 @@ impl Order {
     /// Weights as `Terms` with tuples lays them out, 0 for tuples without a feature.
     pub fn dense(&self, w: &[f64]) -> Vec<f32> {
         let l = self.graph.labels;
-        let terms =
-            Terms { labels: l, cell: self.graph.order, far: 1, endless: false, document: false, tuples: true };
+        let terms = Terms { labels: l, cell: self.graph.order, far: 1, endless: false, document: false, tuples: true };
         let mut out = vec![0.0; terms.len()];
         for (k, codes) in self.tuples.iter().enumerate() {
             for (i, &code) in codes.iter().enumerate() {
@@ -144,9 +144,17 @@ pub struct Objective {
 }
 
 impl Objective {
-    pub fn new(order: Arc<Order>, data: Arc<Dataset>, weights: Vec<f64>, support: Option<Support>) -> Result<Objective> {
+    pub fn new(
+        order: Arc<Order>,
+        data: Arc<Dataset>,
+        weights: Vec<f64>,
+        support: Option<Support>,
+    ) -> Result<Objective> {
         if !(weights.is_empty() || weights.len() == data.len()) || weights.iter().any(|w| !w.is_finite() || *w < 0.0) {
-            return Err(Error::Value(format!("sample_weight needs {} finite numbers >= 0, one a sentence", data.len())));
+            return Err(Error::Value(format!(
+                "sample_weight needs {} finite numbers >= 0, one a sentence",
+                data.len()
+            )));
         }
         let (layout, graph) = (&order.layout, &order.graph);
         if let Some(&a) = data.node.ids.iter().find(|&&a| a as usize >= layout.attributes) {
@@ -156,9 +164,8 @@ impl Objective {
         let mut gold = vec![0.0; layout.len() + order.len()];
         for (i, s) in data.sentences.windows(2).enumerate().filter(|(_, s)| s[0] < s[1]) {
             let (path, weight) = (&data.gold[s[0]..s[1]], weights.get(i).copied().unwrap_or(1.0));
-            let allowed = |x: &Support| {
-                path.iter().enumerate().all(|(t, &y)| x.sets[x.of[s[0] + t] as usize * l + y as usize])
-            };
+            let allowed =
+                |x: &Support| path.iter().enumerate().all(|(t, &y)| x.sets[x.of[s[0] + t] as usize * l + y as usize]);
             if !support.as_ref().is_none_or(allowed) {
                 return Err(outside(i));
             }
@@ -182,10 +189,9 @@ impl Objective {
                     }
                 }
             }
-            for (labels, at, y) in [
-                (&layout.starts, layout.start_at(), path[0]),
-                (&layout.ends, layout.end_at(), path[path.len() - 1]),
-            ] {
+            for (labels, at, y) in
+                [(&layout.starts, layout.start_at(), path[0]), (&layout.ends, layout.end_at(), path[path.len() - 1])]
+            {
                 if let Ok(j) = labels.binary_search(&y) {
                     gold[at + j] += weight;
                 }

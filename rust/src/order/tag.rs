@@ -16,9 +16,8 @@ const TASK: usize = 16;
 /// The graph and arc scores of dense weights: a state for every tuple that some weight other than 0 begins with.
 fn graph(scorer: &Scorer, terms: &Terms, rows: &[Lane]) -> (Graph, Vec<f64>) {
     let (l, order, width) = (terms.labels, terms.cell, terms.width());
-    let tuple = |n: usize, code: usize, y: usize| {
-        f64::from(rows[terms.tuple_row(n, code) * width + y / WIDTH].0[y % WIDTH])
-    };
+    let tuple =
+        |n: usize, code: usize, y: usize| f64::from(rows[terms.tuple_row(n, code) * width + y / WIDTH].0[y % WIDTH]);
     let used = |n: usize, code: usize| (0..l).any(|y| tuple(n, code, y) != 0.0);
     let mut longer: Vec<Vec<u32>> = vec![Vec::new(); order - 1];
     if order == 3 {

@@ -10,10 +10,10 @@ use crate::history::document::Words;
 use crate::history::learn::Learner;
 use crate::history::tag::{self, Decoder, Job};
 use crate::history::Terms;
+use crate::once::{self, Groups};
 use crate::online::cost::Cost;
 use crate::online::learn::Rule;
 use crate::online::Options;
-use crate::once::{self, Groups};
 use crate::simd::Lane;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -169,7 +169,9 @@ impl PyHistoryOnline {
         let rule = match kind {
             "perceptron" => Rule::Perceptron,
             "mira" => Rule::Mira { k, limit },
-            _ => return Err(Error::Value(format!("{kind:?} does not learn with history; use perceptron or mira")).into()),
+            _ => {
+                return Err(Error::Value(format!("{kind:?} does not learn with history; use perceptron or mira")).into())
+            }
         };
         let raised = Raised::default();
         let cost = match cost {
@@ -306,15 +308,13 @@ fn chunk_probabilities<'py>(
     if [begin.len(), end.len(), kind.len()] != [sentence.len(); 3] {
         return Err(Error::Value("sentence, begin, end and kind need the same length".into()).into());
     }
-    let chunks: Vec<Chunk> = (0..kind.len())
-        .map(|i| Chunk { sentence: sentence[i], begin: begin[i], end: end[i], kind: kind[i] })
-        .collect();
+    let chunks: Vec<Chunk> =
+        (0..kind.len()).map(|i| Chunk { sentence: sentence[i], begin: begin[i], end: end[i], kind: kind[i] }).collect();
     let entities = self::entities(Some(entities))?.unwrap_or_default();
     let data = &dataset.inner;
     let (support, pool) = (support(allowed, data.tokens(), scorer.inner.layout().labels)?, pool(n_jobs)?);
-    let found = py.detach(|| {
-        pool.install(|| confidence::chunks(&scorer.inner, data, support.as_ref(), &entities, &chunks))
-    })?;
+    let found =
+        py.detach(|| pool.install(|| confidence::chunks(&scorer.inner, data, support.as_ref(), &entities, &chunks)))?;
     Ok(PyArray1::from_vec(py, found))
 }
 
