@@ -160,7 +160,8 @@ impl Work {
         log_z
     }
 
-    /// Marginals into `p` [T, L]; expectations of arcs times `weight` added to `expected` [arcs] where it is not empty.
+    /// Marginals into `p` [T, L]; expectations of arcs, divided by M, times `weight` added to `expected` [arcs] where it
+    /// is not empty.
     fn backward(&mut self, graph: &Graph, moves: &Moves, weight: f64, p: &mut [f64], expected: &mut [f64]) {
         let (l, states) = (graph.labels, graph.states());
         let n = p.len() / l;
@@ -195,6 +196,7 @@ dispatch!(
 
 /// rows[stem(s), y] += from(s) M[s, y]; states without probability are passed over.
 #[inline(always)]
+#[allow(clippy::extra_unused_type_parameters)] // the compiler makes vectors of the loop; the type chooses which
 unsafe fn push_kernel<S: Simd>(graph: &Graph, m: &[f64], from: &[f64], rows: &mut [f64]) {
     let l = graph.labels;
     for (s, (&stem, &a)) in graph.stem.iter().zip(from).enumerate() {
@@ -207,9 +209,10 @@ unsafe fn push_kernel<S: Simd>(graph: &Graph, m: &[f64], from: &[f64], rows: &mu
     }
 }
 
-/// beta(s) = sum_y M[s, y] rows[stem(s), y]; expected[s, y] += weight alpha(s) M[s, y] rows[stem(s), y]. A state that no
-/// path reaches needs neither.
+/// beta(s) = sum_y M[s, y] rows[stem(s), y]; expected[s, y] += weight alpha(s) rows[stem(s), y], the factor M[s, y] left
+/// for the end. A state that no path reaches needs neither.
 #[inline(always)]
+#[allow(clippy::extra_unused_type_parameters)]
 unsafe fn pull_kernel<S: Simd>(
     graph: &Graph,
     m: &[f64],
@@ -239,8 +242,8 @@ unsafe fn pull_kernel<S: Simd>(
         beta[s] = sums.iter().sum::<f64>() + tail;
         if !expected.is_empty() {
             let a = a * weight;
-            for ((e, &w), &x) in expected[s * l..(s + 1) * l].iter_mut().zip(m).zip(row) {
-                *e += a * w * x;
+            for (e, &x) in expected[s * l..(s + 1) * l].iter_mut().zip(row) {
+                *e += a * x;
             }
         }
     }

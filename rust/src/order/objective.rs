@@ -134,6 +134,9 @@ fn outside(sentence: usize) -> Error {
     ))
 }
 
+/// Of some sentences: w_i log Z, expectations of first-order features, expectations of arcs.
+type Sums = (f64, Vec<f64>, Vec<f64>);
+
 /// What is minimised.
 pub struct Objective {
     order: Arc<Order>,
@@ -215,7 +218,7 @@ impl Objective {
         }
         let moves = Moves::new(&self.order.arc_scores(w));
         let n = self.data.len();
-        let parts: Vec<Result<(f64, Vec<f64>, Vec<f64>)>> = (0..PIECES)
+        let parts: Vec<Result<Sums>> = (0..PIECES)
             .into_par_iter()
             .with_max_len(1)
             .map(|i| self.piece(w, &moves, n * i / PIECES..n * (i + 1) / PIECES))
@@ -237,7 +240,7 @@ impl Objective {
     }
 
     /// Sum of w_i log Z over some sentences, expectations of their node features, expectations of arcs.
-    fn piece(&self, w: &[f64], moves: &Moves, range: std::ops::Range<usize>) -> Result<(f64, Vec<f64>, Vec<f64>)> {
+    fn piece(&self, w: &[f64], moves: &Moves, range: std::ops::Range<usize>) -> Result<Sums> {
         let (layout, graph, data) = (&self.order.layout, &self.order.graph, &self.data);
         let l = graph.labels;
         let edges = vec![0.0; l * l];
@@ -278,6 +281,7 @@ impl Objective {
                 }
             }
         }
+        arcs.iter_mut().zip(&moves.m).for_each(|(e, m)| *e *= m);
         Ok((sum, first, arcs))
     }
 
