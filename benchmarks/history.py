@@ -108,35 +108,38 @@ def constrained(context: Context, result: Result) -> None:
         train, _, test = ours.corpus(name)
         for label, make in (
             ("MIRA", tw.MIRA(features=features, epochs=10, n_jobs=1)),
-            ("CRF", tw.CRF(features=features, l2=0.1, max_iter=20 if context.quick else 60, n_jobs=1)),
+            ("CRF", tw.CRF(features=features, l2=0.1, max_iter=20 if context.quick else 100, n_jobs=1)),
         ):
             plain = make.fit(train).model_
             bound = make.set_params(constraints="auto").fit(train).model_
             sides = {"plain": decoded(plain, test), "bound": decoded(bound, test)}
             times = alternate(sides, 3 * context.rounds)
-            free, kept = plain.predict(test, n_jobs=1), bound.predict(test, n_jobs=1)
-            f1 = [100 * tw.evaluate(test, y).f1 for y in (free, kept)]
-            ill = [ill_formed(y, scheme) for y in (free, kept)]
+            # The same weights decoded under constraints, and weights learned under them.
+            held = plain.predict(test, constraints="auto", n_jobs=1)
+            found = [plain.predict(test, n_jobs=1), held, bound.predict(test, n_jobs=1)]
+            f1 = [100 * tw.evaluate(test, y).f1 for y in found]
+            ill = [ill_formed(y, scheme) for y in found]
             cost = ratio(times, "bound", "plain")
             cells = {
-                "ill-formed": f"{ill[0]} -> {ill[1]}",
-                "F1": f"{f1[0]:.2f} -> {f1[1]:.2f}",
+                "ill-formed": f"{ill[0]} -> {ill[1]} -> {ill[2]}",
+                "F1": f"{f1[0]:.2f} -> {f1[1]:.2f} -> {f1[2]:.2f}",
                 "time": f"{cost:.2f}x",
             }
-            holds = ill[1] == 0 and cost <= 1.3 and f1[1] >= f1[0] - 0.1
+            holds = max(ill[1:]) == 0 and cost <= 1.3 and min(f1[1:]) >= f1[0] - 0.1
             result.add(f"constraints, {name}, {label}", cells, "0, F1 kept, <= 1.3x", holds)
             result.raw[f"constraints {name} {label}"] = {"ill": ill, "f1": f1, "time": cost}
+    result.notes.append("constraints: without -> when decoding alone -> in training too.")
 
 
 def dictionary(context: Context, result: Result) -> None:
-    """Accuracy, tagging and training time with and without a tag dictionary, first order and m = p = 2."""
+    """Perceptron of three epochs with and without a tag dictionary, first order and m = p = 2."""
     for name in ("ewt-pos", "ptb-sample"):
         train, _, test = ours.corpus(name)
         for history in (None, (2, 2)):
             scores, models, took = {}, {}, {}
             for count in (None, 3):
-                tagger: Any = tw.MIRA(
-                    features="default", epochs=5, dictionary=count, history=history, n_jobs=1
+                tagger: Any = tw.Perceptron(
+                    features="default", epochs=3, dictionary=count, history=history, n_jobs=1
                 )
                 took[count] = trained(tagger, train)
                 scores[count] = 100 * tagger.evaluate(test).accuracy

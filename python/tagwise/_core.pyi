@@ -687,7 +687,7 @@ def chunk_probabilities(
 
 @final
 class Order:
-    """States and features of order 2 or 3 of a training set: the label tuples that its gold labels have."""
+    """States and features of order 2 or 3 of a training set; features are the tuples that its gold labels have."""
 
     def __new__(
         cls, dataset: Dataset, layout: Layout, order: int, forbidden: NDArray[np.uint32] | None = None
@@ -700,11 +700,8 @@ class Order:
     @property
     def n_arcs(self) -> int:
         """Number of arcs."""
-    @property
-    def unseen(self) -> NDArray[np.uint32]:
-        """Edges (label' * L + label) that no state has."""
     def dense(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Weights of the features beyond the first order as `Terms` with tuples has them, -inf where no arc leads."""
+        """Weights of the features beyond the first order as `Terms` with tuples has them."""
 
 @final
 class OrderObjective:

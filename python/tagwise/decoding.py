@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,17 +66,6 @@ def plan(model: Model, X: Any, data: _core.Dataset, allowed: Allowed | None, con
     elif constraints is not False:
         declared = Constraints.parse(constraints).resolved(model.labels, layout=scorer.layout)
         rules = declared.rules(model.labels)
-    if (
-        constraints is not None
-        and model.history is not None
-        and model.history.exact
-        and model.rules is not None
-    ):
-        # A chain of order 2 or 3 has no score for pairs that training did not show it.
-        seen = model.rules.pairs
-        rules = replace(
-            rules or Constraints().rules(model.labels), pairs=seen if rules is None else rules.pairs & seen
-        )
     if constraints is not None:
         forbidden = rules.forbidden if rules is not None else None
         base = _core.Scorer(scorer.layout, scorer.weights, forbidden, local=scorer.local)

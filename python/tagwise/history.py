@@ -90,6 +90,11 @@ class History:
         """Whether all features lie within a cell, so that sums over paths are exact: a chain of order m."""
         return self.tuples and self.p == 1 and not self.document
 
+    @property
+    def n_features(self) -> int:
+        """Number of weights; of label tuples only those that are not zero count, since only those exist."""
+        return int(np.count_nonzero(self.weights)) if self.tuples else len(self.weights)
+
     def terms(self, n_labels: int) -> _core.Terms:
         """The features for so many labels."""
         endless = self.p == math.inf

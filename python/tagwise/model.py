@@ -156,7 +156,7 @@ class Model:
     @property
     def n_features(self) -> int:
         """Number of features: (attribute, label) and (label, label) pairs with a weight of their own."""
-        return len(self.scorer.layout) + (0 if self.history is None else len(self.history.weights))
+        return len(self.scorer.layout) + (0 if self.history is None else self.history.n_features)
 
     @property
     def n_nonzero(self) -> int:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise import _core, dataset, partial
-from tagwise.constraints import Constraints
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import COMMON, FEATURES, STOPPING, Tagger, Task
 from tagwise.estimators.limits import LIMITS, Limits
@@ -155,17 +154,8 @@ class CRF(Tagger):
         if order is None:
             return super()._model(task, w)
         n = len(task.layout)
-        first = super()._model(task, w[:n])
-        # Pairs that no state has are forbidden, as they were in training.
-        names, L = task.labels, len(task.labels)
-        unseen = tuple((names[e // L], names[e % L]) for e in order.unseen.tolist())
-        declared = first.constraints or Constraints()
-        return replace(
-            first,
-            scorer=_core.Scorer(task.layout, w[:n].astype(np.float32), order.unseen),
-            constraints=replace(declared, forbidden=tuple(dict.fromkeys((*declared.forbidden, *unseen)))),
-            history=History(task.params["order"], 1, tuples=True).with_weights(order.dense(w[n:])),
-        )
+        past = History(task.params["order"], 1, tuples=True).with_weights(order.dense(w[n:]))
+        return replace(super()._model(task, w[:n]), history=past)
 
 
 def _cost_matrix(cost: Any, labels: Sequence[str], loss: str) -> NDArray[np.float64] | None:

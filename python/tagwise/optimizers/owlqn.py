@@ -10,7 +10,6 @@ import numpy as np
 from tagwise._core import History
 from tagwise.optimizers.base import Objective, Step, Vector
 
-
 #: Most that a first trial changes a weight by.
 LONGEST = 16.0
 

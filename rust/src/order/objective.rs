@@ -17,15 +17,20 @@ use std::sync::Arc;
 /// Pieces that run in parallel.
 const PIECES: usize = 8;
 
+/// No feature.
+const NONE: u32 = u32::MAX;
+
 /// The features of order 2 or 3 of a training set.
 pub struct Order {
     pub layout: Arc<Layout>,
     pub graph: Graph,
     pub tuples: [Vec<u32>; 2], // sorted codes of three and of four labels that have a feature
+    of_arc: Vec<[u32; 2]>,     // [arcs] features of three and of four labels of each arc, or NONE
+    forbidden: Vec<u32>,       // edges of score -infinity
 }
 
 impl Order {
-    /// `forbidden`: edges (label' * L + label) that no state may have.
+    /// `forbidden`: edges (label' * L + label) that no path may have.
     pub fn new(data: &Dataset, layout: Arc<Layout>, order: usize, forbidden: &[u32]) -> Result<Order> {
         let l = layout.labels;
         if !(2..=3).contains(&order) {
@@ -38,32 +43,51 @@ impl Order {
         if data.has_edge_attributes() {
             return Err(Error::Value("edge attributes do not go with order > 1; use a template without them".into()));
         }
-        let mut seen: [Vec<u32>; 3] = Default::default(); // tuples of 2, 3, 4 labels
+        let mut banned = vec![false; l * l];
+        for &e in forbidden {
+            *banned.get_mut(e as usize).ok_or_else(|| Error::Value(format!("forbidden edge {e} does not exist")))? =
+                true;
+        }
+        let mut tuples: [Vec<u32>; 2] = Default::default();
         for (i, s) in data.sentences.windows(2).enumerate() {
             let gold = &data.gold[s[0]..s[1]];
-            for (n, seen) in (2..=order + 1).zip(&mut seen) {
-                for w in gold.windows(n) {
-                    let code = w.iter().fold(0u32, |code, &y| code * l as u32 + u32::from(y));
-                    if n == 2 && forbidden.contains(&code) {
-                        return Err(Error::Training(format!(
-                            "sentence {i}: its gold labels are outside what the constraints allow; correct the sentence or relax the constraint"
-                        )));
-                    }
-                    seen.push(code);
+            if gold.windows(2).any(|y| banned[y[0] as usize * l + y[1] as usize]) {
+                return Err(outside(i));
+            }
+            for (n, seen) in (3..=order + 1).zip(&mut tuples) {
+                seen.extend(gold.windows(n).map(|w| w.iter().fold(0, |code, &y| code * l as u32 + u32::from(y))));
+                if seen.len() > 1 << 22 {
+                    seen.sort_unstable();
+                    seen.dedup();
                 }
             }
-            for seen in seen.iter_mut().filter(|v| v.len() > 1 << 22) {
-                seen.sort_unstable();
-                seen.dedup();
-            }
         }
-        for seen in &mut seen {
+        for seen in &mut tuples {
             seen.sort_unstable();
             seen.dedup();
         }
-        let [two, three, four] = seen;
-        let longer: Vec<Vec<u32>> = if order == 2 { vec![two] } else { vec![two, three.clone()] };
-        Ok(Order { graph: Graph::new(l, order, &longer), layout, tuples: [three, four] })
+        // A state for everything that a feature begins with.
+        let begins = |seen: &[u32]| {
+            let mut codes: Vec<u32> = seen.iter().map(|c| c / l as u32).collect();
+            codes.dedup();
+            codes
+        };
+        let longer: Vec<Vec<u32>> = tuples[..order - 1].iter().map(|seen| begins(seen)).collect();
+        let graph = Graph::new(l, order, &longer);
+        let place = |k: usize, code: u64| match tuples[k].binary_search(&(code as u32)) {
+            Ok(i) => (k * tuples[0].len() + i) as u32,
+            Err(_) => NONE,
+        };
+        let mut of_arc = Vec::with_capacity(graph.arcs());
+        for s in 0..graph.states() {
+            let (code, n) = (u64::from(graph.code[s]), graph.length(s));
+            for y in 0..l as u64 {
+                let three = if n >= 2 { place(0, (code * l as u64 + y) % (l as u64).pow(3)) } else { NONE };
+                let four = if n >= 3 { place(1, code * l as u64 + y) } else { NONE };
+                of_arc.push([three, four]);
+            }
+        }
+        Ok(Order { graph, layout, tuples, of_arc, forbidden: forbidden.to_vec() })
     }
 
     /// Number of features beyond the first order.
@@ -75,59 +99,43 @@ impl Order {
         self.len() == 0
     }
 
-    /// `f(feature)` for the tuples that end where a state of n labels takes another: numbers count from 0.
-    fn features(&self, code: u64, n: usize, mut f: impl FnMut(usize)) {
-        let l = self.graph.labels as u64;
-        for (k, offset) in [(3usize, 0), (4, self.tuples[0].len())] {
-            if n >= k {
-                if let Ok(i) = self.tuples[k - 3].binary_search(&((code % l.pow(k as u32)) as u32)) {
-                    f(offset + i);
-                }
-            }
-        }
-    }
-
     /// Arc scores of a weight vector: edge and tuples.
     pub fn arc_scores(&self, w: &[f64]) -> Vec<f64> {
-        let (l, edges) = (self.graph.labels, self.layout.edge_scores(w));
-        let mut out = vec![0.0; self.graph.arcs];
-        let base = self.layout.len();
-        self.graph.each_arc(|arc, s, to| {
-            let (y, z) = (self.graph.last[s] as usize, self.graph.last[to] as usize);
-            let code = u64::from(self.graph.code[s]) * l as u64 + z as u64;
-            let mut sum = edges[y * l + z];
-            self.features(code, self.graph.length(s) + 1, |i| sum += w[base + i]);
-            out[arc] = sum;
-        });
-        out
-    }
-
-    /// Weights as `Terms` with tuples lays them out, -infinity where no arc leads.
-    pub fn dense(&self, w: &[f64]) -> Vec<f32> {
-        let (l, order) = (self.graph.labels, self.graph.order);
-        let terms = Terms { labels: l, cell: order, far: 1, endless: false, document: false, tuples: true };
-        let mut out = vec![f32::NEG_INFINITY; terms.len()];
-        let weight = |k: usize, code: u32| match self.tuples[k].binary_search(&code) {
-            Ok(i) => w[k * self.tuples[0].len() + i] as f32,
-            Err(_) => 0.0,
+        let (l, base) = (self.graph.labels, self.layout.len());
+        let mut edges = self.layout.edge_scores(w);
+        for &e in &self.forbidden {
+            edges[e as usize] = f64::NEG_INFINITY;
+        }
+        let score = |(arc, features): (usize, &[u32; 2])| {
+            let more: f64 = features.iter().filter(|&&f| f != NONE).map(|&f| w[base + f as usize]).sum();
+            edges[self.graph.last[arc / l] as usize * l + arc % l] + more
         };
-        self.graph.each_arc(|_, s, to| {
-            let n = self.graph.length(s);
-            if n >= 2 {
-                let code = self.graph.code[s] * l as u32 + u32::from(self.graph.last[to]);
-                let at = terms.tuple_row(n, self.graph.code[s] as usize) * l + self.graph.last[to] as usize;
-                out[at] = weight(n - 2, code);
-            }
-        });
-        out
+        self.of_arc.iter().enumerate().map(score).collect()
     }
 
-    /// Edges that no state has.
-    pub fn unseen(&self) -> Vec<u32> {
-        let two = &self.graph.code[self.graph.level[1]..self.graph.level[2]];
-        (0..(self.graph.labels * self.graph.labels) as u32).filter(|e| two.binary_search(e).is_err()).collect()
+    /// Weights as `Terms` with tuples lays them out, 0 for tuples without a feature.
+    pub fn dense(&self, w: &[f64]) -> Vec<f32> {
+        let l = self.graph.labels;
+        let terms = Terms { labels: l, cell: self.graph.order, far: 1, endless: false, document: false, tuples: true };
+        let mut out = vec![0.0; terms.len()];
+        for (k, codes) in self.tuples.iter().enumerate() {
+            for (i, &code) in codes.iter().enumerate() {
+                let at = terms.tuple_row(k + 2, code as usize / l) * l + code as usize % l;
+                out[at] = w[k * self.tuples[0].len() + i] as f32;
+            }
+        }
+        out
     }
 }
+
+fn outside(sentence: usize) -> Error {
+    Error::Training(format!(
+        "sentence {sentence}: its gold labels are outside what the constraints allow; correct the sentence or relax the constraint"
+    ))
+}
+
+/// Of some sentences: w_i log Z, expectations of first-order features, expectations of arcs.
+type Sums = (f64, Vec<f64>, Vec<f64>);
 
 /// What is minimised.
 pub struct Objective {
@@ -159,15 +167,11 @@ impl Objective {
         let mut gold = vec![0.0; layout.len() + order.len()];
         for (i, s) in data.sentences.windows(2).enumerate().filter(|(_, s)| s[0] < s[1]) {
             let (path, weight) = (&data.gold[s[0]..s[1]], weights.get(i).copied().unwrap_or(1.0));
-            let outside = support.as_ref().is_some_and(|x| {
-                path.iter().enumerate().any(|(t, &y)| !x.sets[x.of[s[0] + t] as usize * l + y as usize])
-            });
-            if outside || graph.walk(path).is_none() {
-                return Err(Error::Training(format!(
-                    "sentence {i}: its gold labels are outside what the constraints allow; correct the sentence or relax the constraint"
-                )));
+            let allowed =
+                |x: &Support| path.iter().enumerate().all(|(t, &y)| x.sets[x.of[s[0] + t] as usize * l + y as usize]);
+            if !support.as_ref().is_none_or(allowed) {
+                return Err(outside(i));
             }
-            let mut code = 0u64;
             for (t, &y) in path.iter().enumerate() {
                 for (a, value) in data.node.row(s[0] + t) {
                     let (first, labels) = layout.node(a);
@@ -175,14 +179,17 @@ impl Objective {
                         gold[first + j] += weight * f64::from(value);
                     }
                 }
-                let whole = (l as u64).pow(4);
-                code = (code * l as u64 + u64::from(y)) % whole;
                 if t > 0 {
                     let edge = u32::from(path[t - 1]) * l as u32 + u32::from(y);
                     if let Ok(j) = layout.edges.binary_search(&edge) {
                         gold[layout.edge_at() + j] += weight;
                     }
-                    order.features(code, (t + 1).min(graph.order + 1), |j| gold[layout.len() + j] += weight);
+                }
+                for (k, codes) in order.tuples.iter().enumerate().filter(|(k, _)| t >= k + 2) {
+                    let code = path[t - k - 2..=t].iter().fold(0, |code, &y| code * l as u32 + u32::from(y));
+                    if let Ok(j) = codes.binary_search(&code) {
+                        gold[layout.len() + k * order.tuples[0].len() + j] += weight;
+                    }
                 }
             }
             for (labels, at, y) in
@@ -211,13 +218,13 @@ impl Objective {
         }
         let moves = Moves::new(&self.order.arc_scores(w));
         let n = self.data.len();
-        let parts: Vec<Result<(f64, Vec<f64>, Vec<f64>)>> = (0..PIECES)
+        let parts: Vec<Result<Sums>> = (0..PIECES)
             .into_par_iter()
             .with_max_len(1)
             .map(|i| self.piece(w, &moves, n * i / PIECES..n * (i + 1) / PIECES))
             .collect();
         let mut loss = 0.0;
-        let mut expected = vec![0.0; self.order.graph.arcs];
+        let mut expected = vec![0.0; self.order.graph.arcs()];
         for (g, x) in gradient.iter_mut().zip(&self.gold) {
             *g = -x;
         }
@@ -233,12 +240,12 @@ impl Objective {
     }
 
     /// Sum of w_i log Z over some sentences, expectations of their node features, expectations of arcs.
-    fn piece(&self, w: &[f64], moves: &Moves, range: std::ops::Range<usize>) -> Result<(f64, Vec<f64>, Vec<f64>)> {
+    fn piece(&self, w: &[f64], moves: &Moves, range: std::ops::Range<usize>) -> Result<Sums> {
         let (layout, graph, data) = (&self.order.layout, &self.order.graph, &self.data);
         let l = graph.labels;
         let edges = vec![0.0; l * l];
         let (mut node, mut edge, mut p, mut work) = (Vec::new(), Vec::new(), Vec::new(), Work::default());
-        let (mut sum, mut first, mut arcs) = (0.0, vec![0.0; layout.len()], vec![0.0; graph.arcs]);
+        let (mut sum, mut first, mut arcs) = (0.0, vec![0.0; layout.len()], vec![0.0; graph.arcs()]);
         for s in range {
             let (begin, end) = (data.sentences[s], data.sentences[s + 1]);
             let weight = self.weights.get(s).copied().unwrap_or(1.0);
@@ -274,23 +281,22 @@ impl Objective {
                 }
             }
         }
+        arcs.iter_mut().zip(&moves.m).for_each(|(e, m)| *e *= m);
         Ok((sum, first, arcs))
     }
 
     /// Expectations of arcs onto edges and tuples.
     fn spread(&self, expected: &[f64], gradient: &mut [f64]) {
-        let (order, graph, layout) = (&self.order, &self.order.graph, &self.order.layout);
-        let l = graph.labels;
-        graph.each_arc(|arc, s, to| {
-            let x = expected[arc];
-            if x != 0.0 {
-                let (y, z) = (u32::from(graph.last[s]), u32::from(graph.last[to]));
-                if let Ok(j) = layout.edges.binary_search(&(y * l as u32 + z)) {
-                    gradient[layout.edge_at() + j] += x;
-                }
-                let code = u64::from(graph.code[s]) * l as u64 + u64::from(z);
-                order.features(code, graph.length(s) + 1, |j| gradient[layout.len() + j] += x);
+        let (order, layout, l) = (&self.order, &self.order.layout, self.order.graph.labels);
+        let mut edges = vec![0.0; l * l];
+        for (arc, (&x, features)) in expected.iter().zip(&order.of_arc).enumerate() {
+            edges[order.graph.last[arc / l] as usize * l + arc % l] += x;
+            for &f in features.iter().filter(|&&f| f != NONE) {
+                gradient[layout.len() + f as usize] += x;
             }
-        });
+        }
+        for (g, &e) in gradient[layout.edge_at()..].iter_mut().zip(&layout.edges) {
+            *g += edges[e as usize];
+        }
     }
 }

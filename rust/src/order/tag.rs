@@ -13,28 +13,30 @@ use rayon::prelude::*;
 
 const TASK: usize = 16;
 
-/// The graph and arc scores of dense weights: states and arcs are those whose scores are not -infinity.
+/// The graph and arc scores of dense weights: a state for every tuple that some weight other than 0 begins with.
 fn graph(scorer: &Scorer, terms: &Terms, rows: &[Lane]) -> (Graph, Vec<f64>) {
     let (l, order, width) = (terms.labels, terms.cell, terms.width());
     let tuple =
         |n: usize, code: usize, y: usize| f64::from(rows[terms.tuple_row(n, code) * width + y / WIDTH].0[y % WIDTH]);
-    let two: Vec<u32> = (0..l * l).filter(|&e| scorer.edge_scores[e] > f64::NEG_INFINITY).map(|e| e as u32).collect();
-    let mut longer = vec![two];
+    let used = |n: usize, code: usize| (0..l).any(|y| tuple(n, code, y) != 0.0);
+    let mut longer: Vec<Vec<u32>> = vec![Vec::new(); order - 1];
     if order == 3 {
-        let three = longer[0].iter().flat_map(|&c| (0..l as u32).map(move |y| (c, y)));
-        let three = three.filter(|&(c, y)| tuple(2, c as usize, y as usize) > f64::NEG_INFINITY);
-        let three: Vec<u32> = three.map(|(c, y)| c * l as u32 + y).collect();
-        longer.push(three);
+        longer[1] = (0..l * l * l).filter(|&c| used(3, c)).map(|c| c as u32).collect();
     }
+    // The beginnings and the ends of longer states are states too.
+    let mut pairs: Vec<bool> = (0..l * l).map(|c| used(2, c)).collect();
+    for &c in longer.get(1).into_iter().flatten() {
+        pairs[c as usize / l] = true;
+        pairs[c as usize % (l * l)] = true;
+    }
+    longer[0] = (0..(l * l) as u32).filter(|&c| pairs[c as usize]).collect();
     let graph = Graph::new(l, order, &longer);
-    let mut arcs = vec![0.0; graph.arcs];
-    graph.each_arc(|arc, s, to| {
-        let (code, y) = (graph.code[s] as usize, graph.last[to] as usize);
-        arcs[arc] = scorer.edge_scores[graph.last[s] as usize * l + y];
-        for n in 2..=graph.length(s) {
-            arcs[arc] += tuple(n, code % l.pow(n as u32), y);
-        }
+    let arcs = (0..graph.arcs()).map(|arc| {
+        let (s, y) = (arc / l, arc % l);
+        let tuples = (2..=graph.length(s)).map(|n| tuple(n, graph.code[s] as usize % l.pow(n as u32), y));
+        scorer.edge_scores[graph.last[s] as usize * l + y] + tuples.sum::<f64>()
     });
+    let arcs = arcs.collect();
     (graph, arcs)
 }
 

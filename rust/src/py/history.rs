@@ -78,9 +78,9 @@ impl PyHistoryScorer {
     #[new]
     fn new(terms: &PyTerms, weights: PyReadonlyArray1<'_, f32>) -> PyResult<Self> {
         let weights = weights.as_array().to_vec();
-        if weights.len() != terms.inner.len() || weights.iter().any(|x| x.is_nan() || *x == f32::INFINITY) {
+        if weights.len() != terms.inner.len() || weights.iter().any(|x| !x.is_finite()) {
             let (want, got) = (terms.inner.len(), weights.len());
-            return Err(Error::ModelFile(format!("history needs {want} weights that are numbers, got {got}")).into());
+            return Err(Error::ModelFile(format!("history needs {want} finite weights, got {got}")).into());
         }
         Ok(PyHistoryScorer { rows: terms.inner.lanes(&weights), terms: terms.inner })
     }

@@ -46,16 +46,10 @@ impl PyOrder {
     /// Number of arcs.
     #[getter]
     fn n_arcs(&self) -> usize {
-        self.inner.graph.arcs
+        self.inner.graph.arcs()
     }
 
-    /// Edges (label' * L + label) that no state has.
-    #[getter]
-    fn unseen<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        PyArray1::from_vec(py, self.inner.unseen())
-    }
-
-    /// Weights of the features beyond the first order as `Terms` with tuples has them, -inf where no arc leads.
+    /// Weights of the features beyond the first order as `Terms` with tuples has them.
     fn dense<'py>(&self, py: Python<'py>, weights: PyReadonlyArray1<'_, f64>) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let w = weights.as_array().to_vec();
         if w.len() != self.inner.len() {
