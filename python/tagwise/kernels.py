@@ -2,7 +2,7 @@
 
     s_t(y) = sum_s beta_s(y) K(x_t, x_s)
 
-with K linear <x, x'>, polynomial (coef + <x, x'>)^degree, rbf exp(-gamma ||x - x'||^2), or a function of two blocks of
+with K linear <x, x'>, polynomial (coef + gamma <x, x'>)^degree, rbf exp(-gamma ||x - x'||^2), or a function of two blocks of
 tokens. Transitions, starts and ends keep a weight each.
 """
 
@@ -95,7 +95,7 @@ class Kernel:
         """What a model file keeps; a function is kept by its import path."""
         if self.function is not None:
             return {"name": "function", "function": path_of(self.function)}
-        numbers = {"linear": (), "poly": ("degree", "coef"), "rbf": ("gamma",)}[self.name]
+        numbers = {"linear": (), "poly": ("degree", "coef", "gamma"), "rbf": ("gamma",)}[self.name]
         return {"name": self.name, **{name: getattr(self, name) for name in numbers}}
 
     @staticmethod

@@ -62,7 +62,10 @@ impl Dual {
     pub fn new(data: Arc<Dataset>, layout: Arc<Layout>, kernel: Kernel, options: Options) -> Result<Dual> {
         let w = &options.sample_weight;
         if !(w.is_empty() || w.len() == data.len()) || w.iter().any(|x| !x.is_finite() || *x < 0.0) {
-            return Err(Error::Value(format!("sample_weight needs {} finite numbers >= 0, one a sentence", data.len())));
+            return Err(Error::Value(format!(
+                "sample_weight needs {} finite numbers >= 0, one a sentence",
+                data.len()
+            )));
         }
         if options.budget == Some(0) {
             return Err(Error::Value("a budget of 0 support tokens leaves no model; use 1 or more".into()));
@@ -213,8 +216,10 @@ impl Dual {
         };
         let least = self.support.iter().map(|&u| (matter(u), u)).min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         if let Some((_, u)) = least {
-            let by: Vec<(u16, f64)> =
-                (0..l).filter(|&y| beta[u as usize * l + y] != 0.0).map(|y| (y as u16, -beta[u as usize * l + y])).collect();
+            let by: Vec<(u16, f64)> = (0..l)
+                .filter(|&y| beta[u as usize * l + y] != 0.0)
+                .map(|y| (y as u16, -beta[u as usize * l + y]))
+                .collect();
             self.change(u, &by)?;
         }
         Ok(())

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 /// The distinct tokens of a dataset: attributes ascending, repeated ones added up.
 #[derive(Clone, Debug, Default)]
 pub struct Distinct {
-    pub rows: Csr,       // [U]
-    pub of: Vec<u32>,    // [tokens] the distinct token of each
+    pub rows: Csr,        // [U]
+    pub of: Vec<u32>,     // [tokens] the distinct token of each
     pub square: Vec<f64>, // [U] ||x||^2
 }
 
@@ -158,11 +158,11 @@ pub fn block(rows: &Csr, which: impl Iterator<Item = usize>) -> Csr {
 pub struct Rows {
     pub kernel: Kernel,
     index: Index,
-    room: usize,       // rows that fit
-    place: Vec<u32>,   // [U] slot of a token's row, u32::MAX where it is not kept
-    owner: Vec<u32>,   // [slots]
-    used: Vec<bool>,   // [slots]
-    values: Vec<f32>,  // [slots, U]
+    room: usize,      // rows that fit
+    place: Vec<u32>,  // [U] slot of a token's row, u32::MAX where it is not kept
+    owner: Vec<u32>,  // [slots]
+    used: Vec<bool>,  // [slots]
+    values: Vec<f32>, // [slots, U]
     hand: usize,
     pub computed: u64, // rows computed so far
 }
@@ -247,12 +247,10 @@ impl Rows {
 pub fn apply(kernel: &Kernel, square: f64, others: &[f64], out: &mut [f32]) {
     match *kernel {
         Kernel::Linear | Kernel::Function(_) => {}
-        Kernel::Poly { degree: 2, coef } => {
-            let c = coef as f32;
-            if f64::from(c) == coef {
-                out.iter_mut().for_each(|x| *x = (c + *x) * (c + *x));
-            } else {
-                out.iter_mut().for_each(|x| *x = kernel.of(f64::from(*x), 0.0, 0.0) as f32);
+        Kernel::Poly { degree: 2, coef, gamma } => {
+            for x in out {
+                let base = coef + gamma * f64::from(*x);
+                *x = (base * base) as f32;
             }
         }
         Kernel::Poly { .. } => out.iter_mut().for_each(|x| *x = kernel.of(f64::from(*x), 0.0, 0.0) as f32),

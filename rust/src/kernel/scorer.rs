@@ -23,8 +23,8 @@ const TASK: usize = 64;
 /// The support tokens of a model with their betas.
 #[derive(Clone, Debug, Default)]
 pub struct Tokens {
-    pub rows: Csr,           // [M] attributes of each, ascending
-    pub beta_ptr: Vec<u32>,  // [M + 1]
+    pub rows: Csr,          // [M] attributes of each, ascending
+    pub beta_ptr: Vec<u32>, // [M + 1]
     pub beta_label: Vec<u16>,
     pub beta: Vec<f64>,
 }
@@ -47,7 +47,7 @@ pub struct Scorer {
     attributes: usize,
     square: Vec<f64>, // [M]
     index: Index,
-    rest: Vec<f64>,                     // [L] sum of beta_s K at a product of 0, without the token's own factor
+    rest: Vec<f64>, // [L] sum of beta_s K at a product of 0, without the token's own factor
     expanded: Option<(Terms, Vec<f32>)>, // weights [terms, L], factors included
 }
 
@@ -55,7 +55,9 @@ impl Scorer {
     pub fn new(tokens: Tokens, frame: Frame, kernel: Kernel, attributes: usize, form: Form) -> Result<Scorer> {
         kernel.check()?;
         let (l, m) = (frame.labels, tokens.rows.rows());
-        let bad = |what: &str| Err(Error::ModelFile(format!("the support tokens are inconsistent: {what}; train and save again")));
+        let bad = |what: &str| {
+            Err(Error::ModelFile(format!("the support tokens are inconsistent: {what}; train and save again")))
+        };
         if tokens.beta_ptr.len() != m + 1
             || tokens.beta_ptr.first() != Some(&0)
             || tokens.beta_ptr.windows(2).any(|w| w[0] > w[1])
@@ -68,7 +70,8 @@ impl Scorer {
             return bad("labels or values of betas");
         }
         if tokens.rows.ids.iter().any(|&a| a as usize >= attributes)
-            || (0..m).any(|r| tokens.rows.ids[tokens.rows.ptr[r]..tokens.rows.ptr[r + 1]].windows(2).any(|w| w[0] >= w[1]))
+            || (0..m)
+                .any(|r| tokens.rows.ids[tokens.rows.ptr[r]..tokens.rows.ptr[r + 1]].windows(2).any(|w| w[0] >= w[1]))
         {
             return bad("attributes");
         }
@@ -212,7 +215,13 @@ impl Scorer {
         });
     }
 
-    fn by_function(&self, function: &super::Function, distinct: &Distinct, first: usize, out: &mut [f32]) -> Result<()> {
+    fn by_function(
+        &self,
+        function: &super::Function,
+        distinct: &Distinct,
+        first: usize,
+        out: &mut [f32],
+    ) -> Result<()> {
         let (l, m) = (self.frame.labels, self.tokens.rows.rows());
         let count = out.len() / l;
         let values = function(&block(&distinct.rows, first..first + count), &self.tokens.rows)?;

@@ -14,8 +14,8 @@ use crate::svm::space::{Space, Work};
 
 pub struct Support {
     pub table: Table,
-    edges: Vec<f64>,            // [L * L + 2 L] scratch, 0 between calls
-    near: Vec<f64>,             // [positions, positions] kernel values of a sentence
+    edges: Vec<f64>, // [L * L + 2 L] scratch, 0 between calls
+    near: Vec<f64>,  // [positions, positions] kernel values of a sentence
     by: Vec<(u16, f64)>,
     failed: Option<Error>,
 }

@@ -438,7 +438,8 @@ impl Set {
     fn keep(&mut self, gold: &[u16]) {
         let (k, n) = (self.alpha.len(), gold.len());
         let kept: Vec<usize> = (0..k).filter(|&j| self.idle[j] < STAY).collect();
-        self.gram = kept.iter().flat_map(|&i| kept.iter().map(move |&j| (i, j))).map(|(i, j)| self.gram[i * k + j]).collect();
+        self.gram =
+            kept.iter().flat_map(|&i| kept.iter().map(move |&j| (i, j))).map(|(i, j)| self.gram[i * k + j]).collect();
         self.paths = kept.iter().flat_map(|&j| self.paths[j * n..(j + 1) * n].iter().copied()).collect();
         self.alpha = kept.iter().map(|&j| self.alpha[j]).collect();
         self.bound = kept.iter().map(|&j| self.bound[j]).collect();
