@@ -2,8 +2,8 @@
 
     s_t(y) = sum_s beta_s(y) K(x_t, x_s)
 
-with K linear <x, x'>, polynomial (coef + gamma <x, x'>)^degree, rbf exp(-gamma ||x - x'||^2), or a function of two blocks of
-tokens. Transitions, starts and ends keep a weight each.
+with K linear <x, x'>, polynomial (coef + gamma <x, x'>)^degree, rbf exp(-gamma ||x - x'||^2), or a function of two
+blocks of tokens. Transitions, starts and ends keep a weight each.
 """
 
 from __future__ import annotations

@@ -68,8 +68,9 @@ pub struct Table {
 
 dispatch!(fn add_scaled(to: &mut [f64], row: &[f32], x: f64) = add_kernel);
 
-/// to += x * row: what training with kernel rows spends its time on.
+/// to += x * row: what training with kernel rows spends its time on. S is for `dispatch`: the compiler makes the vectors.
 #[inline(always)]
+#[allow(clippy::extra_unused_type_parameters)]
 unsafe fn add_kernel<S: Simd>(to: &mut [f64], row: &[f32], x: f64) {
     for (s, &k) in to.iter_mut().zip(row) {
         *s += x * f64::from(k);
