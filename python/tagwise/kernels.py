@@ -199,6 +199,11 @@ class KernelScorer:
         """Number of support tokens."""
         return len(self.native)
 
+    @property
+    def n_betas(self) -> int:
+        """Number of (support token, label) pairs whose beta is not 0."""
+        return len(self.native.arrays()["beta.value"])
+
     def viterbi(
         self, dataset: _core.Dataset, *, allowed: Support | None = None, n_jobs: int = 0
     ) -> NDArray[np.uint16]:

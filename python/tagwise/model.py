@@ -163,13 +163,20 @@ class Model:
 
     @property
     def n_features(self) -> int:
-        """Number of features: (attribute, label) and (label, label) pairs with a weight of their own."""
-        return len(self.scorer.layout)
+        """Number of features: (attribute, label) and (label, label) pairs with a weight of their own.
+
+        Of a kernel model: (support token, label) and (label, label) pairs.
+        """
+        return len(self.scorer.layout) + self._n_betas
 
     @property
     def n_nonzero(self) -> int:
         """Number of features whose weight is not zero."""
-        return int(np.count_nonzero(self.scorer.weights))
+        return int(np.count_nonzero(self.scorer.weights)) + self._n_betas
+
+    @property
+    def _n_betas(self) -> int:
+        return self.scorer.n_betas if isinstance(self.scorer, KernelScorer) else 0
 
     def explain(self, top: int = 20) -> Explanation:
         """The `top` strongest features of each label, by magnitude, and the strongest transitions."""
