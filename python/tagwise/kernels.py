@@ -2,8 +2,8 @@
 
     s_t(y) = sum_s beta_s(y) K(x_t, x_s)
 
-with K linear <x, x'>, polynomial (coef + <x, x'>)^degree, rbf exp(-gamma ||x - x'||^2), or a function of two blocks of
-tokens. Transitions, starts and ends keep a weight each.
+with K linear <x, x'>, polynomial (coef + gamma <x, x'>)^degree, rbf exp(-gamma ||x - x'||^2), or a function of two
+blocks of tokens. Transitions, starts and ends keep a weight each.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Kernel:
         """What a model file keeps; a function is kept by its import path."""
         if self.function is not None:
             return {"name": "function", "function": path_of(self.function)}
-        numbers = {"linear": (), "poly": ("degree", "coef"), "rbf": ("gamma",)}[self.name]
+        numbers = {"linear": (), "poly": ("degree", "coef", "gamma"), "rbf": ("gamma",)}[self.name]
         return {"name": self.name, **{name: getattr(self, name) for name in numbers}}
 
     @staticmethod
@@ -207,6 +207,11 @@ class KernelScorer:
     def n_support(self) -> int:
         """Number of support tokens."""
         return len(self.native)
+
+    @property
+    def n_betas(self) -> int:
+        """Number of (support token, label) pairs whose beta is not 0."""
+        return len(self.native.arrays()["beta.value"])
 
     def viterbi(
         self, dataset: _core.Dataset, *, allowed: Support | None = None, n_jobs: int = 0

@@ -155,14 +155,22 @@ class Model:
 
     @property
     def n_features(self) -> int:
-        """Number of features: (attribute, label) and (label, label) pairs with a weight of their own."""
-        return len(self.scorer.layout) + (0 if self.history is None else self.history.n_features)
+        """Number of features: (attribute, label) and (label, label) pairs with a weight of their own.
+
+        Of a kernel model: (support token, label) and (label, label) pairs.
+        """
+        more = 0 if self.history is None else self.history.n_features
+        return len(self.scorer.layout) + self._n_betas + more
 
     @property
     def n_nonzero(self) -> int:
         """Number of features whose weight is not zero."""
-        more = 0 if self.history is None else np.count_nonzero(self.history.weights)
-        return int(np.count_nonzero(self.scorer.weights) + more)
+        more = 0 if self.history is None else int(np.count_nonzero(self.history.weights))
+        return int(np.count_nonzero(self.scorer.weights)) + self._n_betas + more
+
+    @property
+    def _n_betas(self) -> int:
+        return self.scorer.n_betas if isinstance(self.scorer, KernelScorer) else 0
 
     def explain(self, top: int = 20) -> Explanation:
         """The `top` strongest features of each label, by magnitude, and the strongest transitions."""

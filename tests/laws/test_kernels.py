@@ -19,7 +19,7 @@ from .test_online import run as run_epochs
 from .test_svm import encode, run
 
 LINEAR, POLY, RBF = Kernel("linear"), Kernel("poly", 2, 1.0), Kernel("rbf", gamma=0.3)
-CUBIC = Kernel("poly", 3, 0.5)
+CUBIC, FLAT = Kernel("poly", 3, 0.5), Kernel("poly", 2, 1.0, 0.05)
 TWIN = {
     "linear": perceptron.linear,
     "poly": perceptron.polynomial(1.0, 2),
@@ -207,7 +207,7 @@ def test_svm_results_do_not_depend_on_threads_or_cache() -> None:
 def value(kernel: Kernel, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if kernel.name == "rbf":
         return perceptron.rbf(kernel.gamma)(a, b)
-    return a @ b.T if kernel.name == "linear" else (kernel.coef + a @ b.T) ** kernel.degree
+    return a @ b.T if kernel.name == "linear" else (kernel.coef + kernel.gamma * a @ b.T) ** kernel.degree
 
 
 def random_model(
@@ -221,7 +221,7 @@ def random_model(
     return w, KernelScorer(base, native, kernel)
 
 
-@pytest.mark.parametrize("kernel", [LINEAR, POLY, CUBIC, RBF], ids=lambda k: f"{k.name}{k.degree}")
+@pytest.mark.parametrize("kernel", [LINEAR, POLY, CUBIC, FLAT, RBF], ids=lambda k: f"{k.name}{k.degree}")
 @pytest.mark.parametrize("values", [False, True])
 @pytest.mark.parametrize("form", ["rows", "expanded"])
 def test_scores_are_sums_over_support_tokens(kernel: Kernel, values: bool, form: str) -> None:
@@ -349,7 +349,13 @@ def test_what_a_function_raises_comes_back() -> None:
 
 def test_kernels_that_make_no_sense_are_refused() -> None:
     k = Kernelled(random_sparse(1, n=4))
-    for bad in (Kernel("poly", 0), Kernel("poly", 2, -1.0), Kernel("rbf", gamma=0.0), Kernel("other")):
+    for bad in (
+        Kernel("poly", 0),
+        Kernel("poly", 2, -1.0),
+        Kernel("poly", gamma=0.0),
+        Kernel("rbf", gamma=0.0),
+        Kernel("other"),
+    ):
         with pytest.raises(ValueError, match="kernel"):
             k.perceptron(bad)
     full = _core.Layout.build(k.data, k.n, 5, all_pairs=True)

@@ -22,13 +22,13 @@ KERNEL = (
         Anything("linear, poly, rbf, module:function, or a function of two blocks of tokens"),
         "similarity of two tokens' attributes; transitions stay linear",
     ),
-    Param("degree", 2, Number(1, 64, integer=True), "poly: (coef + <x, x'>)^degree"),
-    Param("coef", 1.0, Number(0.0), "poly: (coef + <x, x'>)^degree"),
+    Param("degree", 2, Number(1, 64, integer=True), "poly: (coef + gamma <x, x'>)^degree"),
+    Param("coef", 1.0, Number(0.0), "poly: (coef + gamma <x, x'>)^degree"),
     Param(
         "gamma",
         None,
         Number(0.0, open_low=True, optional=True),
-        "rbf: exp(-gamma ||x - x'||^2); None is 1 over the mean of ||x||^2",
+        "factor of <x, x'> in poly, None is 1; of ||x - x'||^2 in rbf, None is 1 over the mean of ||x||^2",
     ),
     Param(
         "form",

@@ -10,7 +10,7 @@ from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.optimizers.base import Vector
 
 #: What an epoch adds to its entry of the history.
-REPORTED = ("dual", "gap", "slack", "violated", "paths", "decoded")
+REPORTED = ("dual", "gap", "slack", "violated", "paths", "decoded", "truncated")
 
 
 class Solver(Protocol):
@@ -60,8 +60,7 @@ def train(
             gap = relative_gap(state["primal"], state["dual"])
             reports.append({"gap": gap, **state})
             yield Epoch(solver.weights(), state["primal"], gap, len(reports))
-            # A primal that was cut short says nothing; one slack a path may do that.
-            if gap <= tol and not state["truncated"]:
+            if gap <= tol:
                 closed = True
                 return
 

@@ -1,7 +1,7 @@
 //! Kernels written out: the linear one as attributes, the polynomial of degree 2 as products of two of them.
 //!
 //! ```text
-//! (c + <x, x'>)^2 = c^2 + sum_a 2c x_a x'_a + sum_a (x_a^2)(x'_a^2) + sum_{a<b} 2 (x_a x_b)(x'_a x'_b)
+//! (c + g <x, x'>)^2 = c^2 + sum_a 2cg x_a x'_a + sum_a g^2 (x_a^2)(x'_a^2) + sum_{a<b} 2g^2 (x_a x_b)(x'_a x'_b)
 //! ```
 //!
 //! A *term* is one of these products; its share of K is m * f(x) * f(x') with the factor m above. With weights
@@ -95,26 +95,26 @@ pub fn count(kernel: &Kernel, n: usize) -> usize {
 #[inline(always)]
 pub fn terms(kernel: &Kernel, row: &[(u32, f32)], mut each: impl FnMut(u32, u32, f64, f64)) {
     match *kernel {
-        Kernel::Poly { degree: 2, coef } => {
+        Kernel::Poly { degree: 2, coef, gamma } => {
             if coef != 0.0 {
                 each(SINGLE, SINGLE - 1, 1.0, coef * coef);
                 for &(a, v) in row {
-                    each(a, SINGLE, f64::from(v), 2.0 * coef);
+                    each(a, SINGLE, f64::from(v), 2.0 * coef * gamma);
                 }
             }
             for (i, &(a, v)) in row.iter().enumerate() {
-                each(a, a, f64::from(v) * f64::from(v), 1.0);
+                each(a, a, f64::from(v) * f64::from(v), gamma * gamma);
                 for &(b, u) in &row[i + 1..] {
-                    each(a, b, f64::from(v) * f64::from(u), 2.0);
+                    each(a, b, f64::from(v) * f64::from(u), 2.0 * gamma * gamma);
                 }
             }
         }
-        Kernel::Poly { coef, .. } => {
+        Kernel::Poly { coef, gamma, .. } => {
             if coef != 0.0 {
                 each(SINGLE, SINGLE - 1, 1.0, coef);
             }
             for &(a, v) in row {
-                each(a, SINGLE, f64::from(v), 1.0);
+                each(a, SINGLE, f64::from(v), gamma);
             }
         }
         _ => {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! s_t(y) = sum_s beta_s(y) K(x_t, x_s)         linear  <x, x'>
-//!                                              poly    (coef + <x, x'>)^degree
+//!                                              poly    (coef + gamma <x, x'>)^degree
 //!                                              rbf     exp(-gamma ||x - x'||^2)
 //! ```
 //!
@@ -29,7 +29,7 @@ pub type Function = Arc<dyn Fn(&Csr, &Csr) -> Result<Vec<f64>> + Send + Sync>;
 #[derive(Clone)]
 pub enum Kernel {
     Linear,
-    Poly { degree: u32, coef: f64 },
+    Poly { degree: u32, coef: f64, gamma: f64 },
     Rbf { gamma: f64 },
     Function(Function),
 }
@@ -40,7 +40,7 @@ impl Kernel {
     pub fn of(&self, dot: f64, square: f64, other: f64) -> f64 {
         match *self {
             Kernel::Linear => dot,
-            Kernel::Poly { degree, coef } => (coef + dot).powi(degree as i32),
+            Kernel::Poly { degree, coef, gamma } => (coef + gamma * dot).powi(degree as i32),
             Kernel::Rbf { gamma } => (-gamma * (square + other - 2.0 * dot).max(0.0)).exp(),
             Kernel::Function(_) => 0.0,
         }
@@ -49,9 +49,12 @@ impl Kernel {
     pub fn check(&self) -> Result<()> {
         let bad = |m: String| Err(Error::Value(m));
         match *self {
-            Kernel::Poly { degree, coef } if degree == 0 || degree > 64 || !coef.is_finite() || coef < 0.0 => bad(format!(
+            Kernel::Poly { degree, coef, .. } if degree == 0 || degree > 64 || !coef.is_finite() || coef < 0.0 => bad(format!(
                 "a polynomial kernel needs a degree from 1 to 64 and a finite coef >= 0, got degree {degree} and coef {coef}"
             )),
+            Kernel::Poly { gamma, .. } if !(gamma > 0.0 && gamma.is_finite()) => {
+                bad(format!("a polynomial kernel needs a finite gamma > 0, got {gamma}"))
+            }
             Kernel::Rbf { gamma } if !(gamma > 0.0 && gamma.is_finite()) => {
                 bad(format!("an rbf kernel needs a finite gamma > 0, got {gamma}"))
             }

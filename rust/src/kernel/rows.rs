@@ -247,12 +247,10 @@ impl Rows {
 pub fn apply(kernel: &Kernel, square: f64, others: &[f64], out: &mut [f32]) {
     match *kernel {
         Kernel::Linear | Kernel::Function(_) => {}
-        Kernel::Poly { degree: 2, coef } => {
-            let c = coef as f32;
-            if f64::from(c) == coef {
-                out.iter_mut().for_each(|x| *x = (c + *x) * (c + *x));
-            } else {
-                out.iter_mut().for_each(|x| *x = kernel.of(f64::from(*x), 0.0, 0.0) as f32);
+        Kernel::Poly { degree: 2, coef, gamma } => {
+            for x in out {
+                let base = coef + gamma * f64::from(*x);
+                *x = (base * base) as f32;
             }
         }
         Kernel::Poly { .. } => out.iter_mut().for_each(|x| *x = kernel.of(f64::from(*x), 0.0, 0.0) as f32),

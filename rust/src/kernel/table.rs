@@ -9,8 +9,9 @@ use super::rows::{Distinct, Rows};
 use super::Kernel;
 use crate::chart::{Chart, Steps};
 use crate::dataset::Dataset;
+use crate::dispatch;
 use crate::error::{Error, Result};
-use crate::simd::{Lane, WIDTH};
+use crate::simd::{Lane, Simd, WIDTH};
 use crate::weights::Layout;
 use std::sync::Arc;
 
@@ -63,6 +64,17 @@ pub struct Table {
     edge_exists: Vec<bool>, // [L, L]
     start_exists: Vec<bool>,
     end_exists: Vec<bool>,
+}
+
+dispatch!(fn add_scaled(to: &mut [f64], row: &[f32], x: f64) = add_kernel);
+
+/// to += x * row: what training with kernel rows spends its time on. S is for `dispatch`: the compiler makes the vectors.
+#[inline(always)]
+#[allow(clippy::extra_unused_type_parameters)]
+unsafe fn add_kernel<S: Simd>(to: &mut [f64], row: &[f32], x: f64) {
+    for (s, &k) in to.iter_mut().zip(row) {
+        *s += x * f64::from(k);
+    }
 }
 
 /// Whether to write the kernel out, by the work of an epoch in which one token in ten changes.
@@ -148,9 +160,7 @@ impl Table {
             Scores::Rows { rows, score } => {
                 let row = rows.row(&self.distinct, u)?;
                 for &(y, x) in by.iter().filter(|c| c.1 != 0.0) {
-                    for (s, &k) in score[y as usize * n..(y as usize + 1) * n].iter_mut().zip(row) {
-                        *s += x * f64::from(k);
-                    }
+                    add_scaled(&mut score[y as usize * n..(y as usize + 1) * n], row, x);
                 }
             }
             Scores::Expanded { terms, weight } => {

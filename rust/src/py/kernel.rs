@@ -48,7 +48,7 @@ fn kernel(spec: Spec, slot: &Raised) -> PyResult<Kernel> {
     let Spec(name, degree, coef, gamma, function) = spec;
     Ok(match (name.as_str(), function) {
         ("linear", _) => Kernel::Linear,
-        ("poly", _) => Kernel::Poly { degree, coef },
+        ("poly", _) => Kernel::Poly { degree, coef, gamma },
         ("rbf", _) => Kernel::Rbf { gamma },
         ("function", Some(function)) => {
             let slot = slot.clone();

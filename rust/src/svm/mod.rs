@@ -75,7 +75,9 @@ pub struct State {
     pub paths: usize,    // in all working sets, with alpha > 0
     pub active: usize,   // sentences with a path of alpha > 0
     pub decoded: usize,  // sentences the decoding pass visited
-    pub truncated: bool, // one slack a path: more paths violate than were looked at, so that the primal is too small
+    /// One slack a path: some sentence has more violating paths than `most`. The primal is then that of the problem in
+    /// which the `most` + 1 worst count, which no working set of `most` paths exceeds: still above the dual.
+    pub truncated: bool,
 }
 
 /// Wrong paths of a sentence under some weights.
@@ -461,7 +463,7 @@ fn check(options: &Options, n: usize) -> Result<()> {
     if !(options.c > 0.0 && options.c.is_finite()) {
         return value(format!("C must be a finite number > 0, got {}", options.c));
     }
-    if !(options.tolerance >= 0.0) {
+    if options.tolerance.is_nan() || options.tolerance < 0.0 {
         return value(format!("the tolerance must be a number >= 0, got {}", options.tolerance));
     }
     if options.most == 0 {
