@@ -199,6 +199,10 @@ impl Boosting {
             }
         }
         self.state.sharpen()?;
+        // Far below the old shift the loss is known only now.
+        let log_loss = self.state.log_loss();
+        let far = |step: &&mut Step| parts > 1.0 || !step.log_loss.is_finite();
+        steps[first..].iter_mut().filter(far).for_each(|step| step.log_loss = log_loss);
         self.rounds += 1;
         Ok(true)
     }
@@ -226,11 +230,7 @@ impl Boosting {
         }
         state.refresh(&self.sentences, &[], &mut self.losses)?;
         self.scale = scale;
-        let log_loss = state.log_loss();
-        for step in taken {
-            step.step *= scale;
-            step.log_loss = log_loss;
-        }
+        taken.iter_mut().for_each(|step| step.step *= scale);
         Ok(())
     }
 

@@ -362,6 +362,9 @@ impl State {
                 }
             }
         }
+        if !(self.n >= FALL * self.built) {
+            self.n = self.d.iter().sum(); // what the difference of two large numbers left is noise
+        }
         Ok(())
     }
 
@@ -386,7 +389,7 @@ impl State {
 
     /// Keep the sums sharp: build them anew when N has fallen far, and take another shift when it has fallen very far.
     pub fn sharpen(&mut self) -> Result<()> {
-        if self.shift > 0.0 && self.n.ln() < -100.0 {
+        if self.shift > 0.0 && !(self.n.ln() > -100.0) {
             self.pass()?;
         } else if self.n < FALL * self.built {
             self.build();
