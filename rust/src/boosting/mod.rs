@@ -152,7 +152,8 @@ impl Boosting {
     /// One round; false where no feature gains.
     fn round(&mut self, steps: &mut Vec<Step>) -> Result<bool> {
         let Boosting { state, selector, options, .. } = self;
-        if !(state.n > 0.0) {
+        // Below this the moments of transitions, differences of counts, have no digits left: all is learnt.
+        if !(state.n > 1e-12 * state.weight.iter().sum::<f64>() * (-state.shift).exp()) {
             return Ok(false);
         }
         let overlap = options.overlap && options.features_per_round > 1;
