@@ -75,7 +75,11 @@ def inspect(model: str, top: int, only: tuple[str, ...], as_json: bool, plot: st
     explanation = tagger.explain(top=top)
     labels = {label: explanation.labels[label] for label in (only or explanation.labels)}
     if as_json:
-        out: dict[str, Any] = {"meta": tagger.model_.meta, "labels": labels, "transitions": explanation.transitions}
+        out: dict[str, Any] = {
+            "meta": tagger.model_.meta,
+            "labels": labels,
+            "transitions": explanation.transitions,
+        }
         if rounds:
             out["rounds"] = [found._asdict() for found in rounds]
         click.echo(json.dumps(out, ensure_ascii=False, indent=2, default=str))
