@@ -23,6 +23,7 @@ BENCHMARKS = {
     "losses": "cost of a pass of each loss, optimisers to a gap, accuracy of the four losses",
     "history": "history (m, p), documents, constraints, tag dictionaries: accuracy and time",
     "svm": "Hidden Markov SVM and kernels: 300 sentences, conll2002-es, a dual perceptron",
+    "boosting": "boosting: scores with few features, curves, bounds, the cost of a round",
     "determinism": "model files for 1, 2 and 4 threads",
     "online_speed": "epochs of the online learners against CRFsuite's ap and pa",
     "online": "the online paper's tables and figures: learners, k, costs, epochs, shards",

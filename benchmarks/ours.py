@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 import tagwise as tw
 from tagwise import _core
 from tagwise.dataset import collect_labels, encode_labels
+from tagwise.estimators.base import dev_scorer
 
 from .workloads import Attributes, data_folder, workload
 
@@ -86,3 +88,41 @@ def token_corpus(name: str) -> tuple[list[list[str]], list[list[str]], list[list
     tokens = test.tokens
     times = -(-100_000 // sum(map(len, tokens)))
     return train.tokens, train.labels, tokens * times
+
+
+def boosting(n_jobs: int | None = 1, **parameters: Any) -> Any:
+    """A boosted tagger."""
+    return tw.Boosting(n_jobs=n_jobs, **parameters)
+
+
+def scorer(tagger: Any, task: Any, part: Any) -> Any:
+    """The score of a weight vector on a corpus."""
+    return dev_scorer(lambda w: tagger._model(task, w), task, part, part.labels)
+
+
+def _pieces(features: str, train: Any, max_length: int) -> tuple[Any, Any, Any, Any]:
+    tagger = tw.Boosting(features=features, n_jobs=1)
+    task = tagger._task(train, train.labels, tagger.checked())
+    data, piece_of = task.data.cut(max_length)
+    new = piece_of[1:] != piece_of[:-1]
+    return data, task.layout, np.concatenate([[True], new]), np.concatenate([new, [True]])
+
+
+def booster(features: str, train: Any, max_length: int, **options: Any) -> Any:
+    """Boosting in the core: one thread, pieces of at most `max_length` tokens."""
+    data, layout, first, last = _pieces(features, train, max_length)
+    return _core.Boosting(
+        data, layout, first=first, last=last, smoothing=1.0 / len(data), max_step=5.0, n_jobs=1, **options
+    )
+
+
+def engine_pass(features: str, train: Any, max_length: int, times: int) -> list[float]:
+    """CPU seconds of one evaluation of the exponential loss and its gradient on the same pieces, one thread."""
+    data, layout, _, _ = _pieces(features, train, max_length)
+    objective = _core.Objective(data, layout, loss="exp")
+    w, gradient, spent = np.zeros(len(layout)), np.zeros(len(layout)), []
+    for _ in range(times + 1):
+        begin = time.process_time()
+        objective.evaluate(w, gradient, 1)
+        spent.append(time.process_time() - begin)
+    return spent[1:]

@@ -751,6 +751,7 @@ class Boosting:
         max_step: float = 10.0,
         candidates: float = 1.0,
         features_per_round: int = 1,
+        overlap: bool = False,
         seed: int = 0,
         n_jobs: int = 0,
         sample_weight: NDArray[np.float64] | None = None,

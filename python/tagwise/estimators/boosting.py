@@ -15,7 +15,7 @@ from tagwise.estimators.base import COMMON, FEATURES, Tagger, Task
 from tagwise.learners import boosting
 from tagwise.learners.loop import Result
 from tagwise.model import Model
-from tagwise.params import Choice, Number, Param
+from tagwise.params import Choice, Flag, Number, Param
 from tagwise.prune import prune
 
 
@@ -60,7 +60,13 @@ class Boosting(Tagger):
             "features_per_round",
             1,
             Number(1, integer=True),
-            "most features of a round; they share no sentence",
+            "most features of a round",
+        ),
+        Param(
+            "overlap",
+            False,
+            Flag(),
+            "the features of a round may share sentences; their steps are damped until the loss falls enough",
         ),
         Param(
             "candidates",
@@ -136,6 +142,7 @@ class Boosting(Tagger):
             max_step=params["max_step"],
             candidates=params["candidates"],
             features_per_round=params["features_per_round"],
+            overlap=params["overlap"],
             seed=params["seed"],
             n_jobs=task.n_jobs,
             sample_weight=sample_weight,

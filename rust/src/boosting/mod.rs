@@ -51,8 +51,10 @@ pub struct Options {
     pub line_search: bool,
     pub limits: Limits,
     pub draw: Draw,
-    /// Most features of a round; they share no sentence.
+    /// Most features of a round.
     pub features_per_round: usize,
+    /// Whether the features of a round may share sentences; else each sentence sees one of them.
+    pub overlap: bool,
     pub sample_weight: Vec<f64>, // [N], or empty for all 1
     pub boundaries: Boundaries,
     /// Weights to begin with: [features], or empty for 0.
@@ -80,6 +82,7 @@ pub struct Boosting {
     selector: Selector,
     options: Options,
     rounds: u64,
+    scale: f64, // of the last round's steps, where features overlap
     chosen: Vec<Chosen>,
     sentences: Vec<u32>,
     ends: Vec<usize>,
@@ -114,6 +117,7 @@ impl Boosting {
             selector,
             options,
             rounds: 0,
+            scale: 1.0,
             chosen: Vec::new(),
             sentences: Vec::new(),
             ends: Vec::new(),
@@ -148,18 +152,20 @@ impl Boosting {
     /// One round; false where no feature gains.
     fn round(&mut self, steps: &mut Vec<Step>) -> Result<bool> {
         let Boosting { state, selector, options, .. } = self;
-        if !(state.n > 0.0) {
+        // Below this the moments of transitions, differences of counts, have no digits left: all is learnt.
+        if !(state.n > 1e-12 * state.weight.iter().sum::<f64>() * (-state.shift).exp()) {
             return Ok(false);
         }
-        selector.choose(state, self.rounds, options.features_per_round, &mut self.chosen);
+        let overlap = options.overlap && options.features_per_round > 1;
+        selector.choose(state, self.rounds, options.features_per_round, overlap, &mut self.chosen);
         if self.chosen.is_empty() {
             return Ok(false);
         }
         self.sentences.clear();
         self.ends.clear();
         self.losses.clear();
-        let before = state.n;
-        let first = steps.len();
+        let (before, first) = (state.n, steps.len());
+        let parts = if overlap { self.chosen.len() as f64 } else { 1.0 };
         for chosen in &self.chosen {
             let begin = self.sentences.len();
             state.sentences_of(chosen.feature, &mut self.sentences);
@@ -173,22 +179,60 @@ impl Boosting {
                 round: self.rounds,
                 feature: chosen.feature as u32,
                 step,
-                bound: 1.0 - gain / before,
+                bound: 1.0 - gain / before / parts,
                 log_loss: 0.0,
                 slope: state.slope(chosen.feature).abs() / before,
                 sentences: touched.len() as u32,
             });
         }
-        for step in &steps[first..] {
-            state.shift_weight(step.feature as usize, step.step);
+        let taken = &mut steps[first..];
+        if parts > 1.0 {
+            self.sentences.sort_unstable();
+            self.sentences.dedup();
+            self.damp(taken)?;
+        } else {
+            for step in taken.iter() {
+                state.shift_weight(step.feature as usize, step.step);
+            }
+            state.refresh(&self.sentences, &self.ends, &mut self.losses)?;
+            for (step, &log_loss) in taken.iter_mut().zip(&self.losses) {
+                step.log_loss = log_loss;
+            }
         }
-        state.refresh(&self.sentences, &self.ends, &mut self.losses)?;
-        for (step, &log_loss) in steps[first..].iter_mut().zip(&self.losses) {
-            step.log_loss = log_loss;
-        }
-        state.sharpen()?;
+        self.state.sharpen()?;
+        // Far below the old shift the loss is known only now.
+        let log_loss = self.state.log_loss();
+        let far = |step: &&mut Step| parts > 1.0 || !step.log_loss.is_finite();
+        steps[first..].iter_mut().filter(far).for_each(|step| step.log_loss = log_loss);
         self.rounds += 1;
         Ok(true)
+    }
+
+    /// Steps of q features that share sentences, times one scale. N is convex: N(w + sum_k s_k / q) <= the mean of
+    /// N(w + s_k) over k, so that a scale of 1/q gains at least the mean of the gains. A larger one is tried first, half as
+    /// large again as the last round's, and halved until it gains as much; 1/q always does.
+    fn damp(&mut self, taken: &mut [Step]) -> Result<()> {
+        let state = &mut self.state;
+        let least = 1.0 / taken.len() as f64;
+        let promised: f64 = taken.iter().map(|s| 1.0 - s.bound).sum::<f64>() * state.n;
+        let known: f64 = self.sentences.iter().map(|&s| state.d[s as usize]).sum();
+        let mut scale = (1.5 * self.scale).clamp(least, 1.0);
+        let mut at = 0.0;
+        loop {
+            for step in taken.iter() {
+                state.shift_weight(step.feature as usize, step.step * (scale - at));
+            }
+            at = scale;
+            // The sums are moved once the scale is found: no rounding of a loss that shot up is left in them.
+            if scale <= least || state.loss_of(&self.sentences) <= known - promised {
+                break;
+            }
+            scale = (0.5 * scale).max(least);
+        }
+        state.refresh(&self.sentences, &[], &mut self.losses)?;
+        self.scale = scale;
+        taken.iter_mut().for_each(|step| step.step *= scale);
+        Ok(())
     }
 
     /// Compute all sentences and all sums again: what a round costs without the inverted index.

@@ -61,6 +61,7 @@ pub struct Selector {
     best: Vec<f64>,     // [blocks] the largest of them
     floor: f64,
     exact: Option<Exact>,
+    overlap: bool,
     used: Vec<u64>, // [N] round in which a sentence was last touched
     list: Vec<(f64, usize)>,
     sentences: Vec<u32>,
@@ -79,6 +80,7 @@ impl Selector {
             best: vec![0.0; state.changed.len()],
             floor: f64::INFINITY,
             exact: (bound == Bound::Exact).then(|| Exact::new(state.layout.len())),
+            overlap: false,
             used: vec![0; state.len()],
             list: Vec::new(),
             sentences: Vec::new(),
@@ -198,10 +200,11 @@ impl Selector {
         Some(Self::evaluate(state, self.bound, self.limits, k))
     }
 
-    /// Up to `most` features that share no sentence, by gain. What each removes from N it removes from its own sentences,
-    /// so that the gains add up.
-    pub fn choose(&mut self, state: &State, round: u64, most: usize, chosen: &mut Vec<Chosen>) {
+    /// Up to `most` features by gain. Unless they may `overlap` they share no sentence: what each removes from N it removes
+    /// from its own sentences, so that the gains add up.
+    pub fn choose(&mut self, state: &State, round: u64, most: usize, overlap: bool, chosen: &mut Vec<Chosen>) {
         chosen.clear();
+        self.overlap = overlap;
         if let Some(mut exact) = self.exact.take() {
             exact.update(state, self.limits);
             for k in 0..self.estimate.len() {
@@ -261,6 +264,11 @@ impl Selector {
 
     /// Choose a feature if none of its sentences is taken; answers whether there is room for more.
     fn take(&mut self, state: &State, round: u64, candidate: Chosen, most: usize, chosen: &mut Vec<Chosen>) -> bool {
+        let least = chosen.first().map_or(0.0, |c| SHARE * c.gain.gain);
+        if self.overlap {
+            chosen.push(candidate);
+            return chosen.len() < most && candidate.gain.gain >= least;
+        }
         self.sentences.clear();
         state.sentences_of(candidate.feature, &mut self.sentences);
         let stamp = round + 1;

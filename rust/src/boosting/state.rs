@@ -4,7 +4,7 @@
 use super::bound::Range;
 use super::chain::{self, Edges, Work};
 use super::index::{self, Boundaries, Cells, Index, Kind};
-use super::pass::{Job, Sums};
+use super::pass::{masses, Job, Sums};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::shared::Shared;
@@ -362,12 +362,34 @@ impl State {
                 }
             }
         }
+        if !(self.n >= FALL * self.built) {
+            self.n = self.d.iter().sum(); // what the difference of two large numbers left is noise
+        }
         Ok(())
+    }
+
+    /// Loss of the listed sentences at the scores as they are, without touching any sum.
+    pub fn loss_of(&self, sentences: &[u32]) -> f64 {
+        let width = self.edges.padded;
+        let one = |(work, p): &mut (Work, Vec<f64>), s: usize| {
+            let (begin, end) = (self.data.sentences[s], self.data.sentences[s + 1]);
+            let rows = begin * width..end * width;
+            p.resize(p.len().max(rows.len()), 0.0);
+            let (node, psi, gold) = (&self.node[rows.clone()], &self.psi[rows], &self.data.gold[begin..end]);
+            let l = chain::marginals(node, psi, gold, &self.edges, work, p, &mut []);
+            masses(self.weight[s], l, self.shift).1
+        };
+        // Sums of fixed parts, in order: the same for any number of threads.
+        let parts: Vec<f64> = sentences
+            .par_chunks(64)
+            .map_init(Default::default, |scratch, part| part.iter().map(|&s| one(scratch, s as usize)).sum())
+            .collect();
+        parts.iter().sum()
     }
 
     /// Keep the sums sharp: build them anew when N has fallen far, and take another shift when it has fallen very far.
     pub fn sharpen(&mut self) -> Result<()> {
-        if self.shift > 0.0 && self.n.ln() < -100.0 {
+        if self.shift > 0.0 && !(self.n.ln() > -100.0) {
             self.pass()?;
         } else if self.n < FALL * self.built {
             self.build();

@@ -25,7 +25,7 @@ impl PyBoosting {
     #[new]
     #[pyo3(signature = (
         dataset, layout, *, bound = "loose", line_search = false, smoothing = 0.0, max_step = 10.0, candidates = 1.0,
-        features_per_round = 1, seed = 0, n_jobs = 0, sample_weight = None, first = None, last = None, start = None,
+        features_per_round = 1, overlap = false, seed = 0, n_jobs = 0, sample_weight = None, first = None, last = None, start = None,
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -38,6 +38,7 @@ impl PyBoosting {
         max_step: f64,
         candidates: f64,
         features_per_round: usize,
+        overlap: bool,
         seed: u64,
         n_jobs: usize,
         sample_weight: Option<PyReadonlyArray1<'_, f64>>,
@@ -55,6 +56,7 @@ impl PyBoosting {
             limits: Limits { smoothing, cap: max_step },
             draw: Draw { fraction: candidates, seed },
             features_per_round,
+            overlap,
             sample_weight: sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default(),
             boundaries: Boundaries { first: flags(first), last: flags(last) },
             start: start.map(|w| w.as_array().to_vec()).unwrap_or_default(),
