@@ -106,7 +106,9 @@ impl Product {
     }
 }
 
+/// `S` only says which instructions the compiler may use.
 #[inline(always)]
+#[allow(clippy::extra_unused_type_parameters)]
 unsafe fn kernel<S: Simd>(
     psi: &[f64],
     gold: &[u16],

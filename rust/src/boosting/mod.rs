@@ -153,7 +153,8 @@ impl Boosting {
     fn round(&mut self, steps: &mut Vec<Step>) -> Result<bool> {
         let Boosting { state, selector, options, .. } = self;
         // Below this the moments of transitions, differences of counts, have no digits left: all is learnt.
-        if !(state.n > 1e-12 * state.weight.iter().sum::<f64>() * (-state.shift).exp()) {
+        let least = 1e-12 * state.weight.iter().sum::<f64>() * (-state.shift).exp();
+        if state.n.is_nan() || state.n <= least {
             return Ok(false);
         }
         let overlap = options.overlap && options.features_per_round > 1;

@@ -115,6 +115,10 @@ impl State {
         self.l.len()
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.l.is_empty()
+    }
+
     /// log N: the logarithm of the exponential loss.
     pub fn log_loss(&self) -> f64 {
         self.n.ln() + self.shift
@@ -310,7 +314,6 @@ impl State {
                     unsafe { job.run(i, s as usize, &mut self.work) };
                 }
             }
-            drop(job);
             let (m, mass) = (Shared::new(&mut self.m), Shared::new(&mut self.mass));
             let sums = Sums {
                 data: &self.data,
@@ -362,7 +365,7 @@ impl State {
                 }
             }
         }
-        if !(self.n >= FALL * self.built) {
+        if self.n.is_nan() || self.n < FALL * self.built {
             self.n = self.d.iter().sum(); // what the difference of two large numbers left is noise
         }
         Ok(())
@@ -389,7 +392,7 @@ impl State {
 
     /// Keep the sums sharp: build them anew when N has fallen far, and take another shift when it has fallen very far.
     pub fn sharpen(&mut self) -> Result<()> {
-        if self.shift > 0.0 && !(self.n.ln() > -100.0) {
+        if self.shift > 0.0 && (self.n.is_nan() || self.n < 1e-44) {
             self.pass()?;
         } else if self.n < FALL * self.built {
             self.build();
