@@ -37,6 +37,7 @@ class HMM(Tagger):
     """
 
     name = "hmm"
+    probabilistic = True
     PARAMS = (
         Param("features", "S1", FEATURES.domain, FEATURES.help + "; one rule, unless overlapping"),
         Param("smoothing", "witten_bell", Choice(("witten_bell", "additive")), "smoothing of all counts"),
@@ -112,6 +113,7 @@ class MEMM(Tagger):
     """
 
     name = "memm"
+    probabilistic = True
     PARAMS = (
         FEATURES,
         Param("l1", 0.0, Number(0.0), "strength of ||w||_1, added to the sum over tokens"),
