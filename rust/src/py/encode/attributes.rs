@@ -8,8 +8,10 @@ use super::tokens::{each, kind};
 use super::{corpus_error, utf8, PyDataset, PyVocab};
 use crate::dataset::{Csr, Dataset};
 use crate::vocab::{Key, Vocab};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString, PyTuple};
+use pyo3::Borrowed;
 
 /// Dicts within dicts: far beyond use, well before the stack ends.
 const DEEPEST: usize = 64;
@@ -34,16 +36,16 @@ impl std::fmt::Display for Place<'_> {
     }
 }
 
-struct Encoder<'a, 'py> {
+struct Encoder<'a> {
     ids: Ids<'a>,
     rows: Csr,
-    strings: Vec<Bound<'py, PyString>>, // attributes of one token, their keys and their ids
+    strings: Vec<*mut ffi::PyObject>, // attributes of one token, borrowed from its list; their keys and their ids
     keys: Vec<Key>,
     found: Vec<u32>,
     prefix: String, // names around the attribute: "outer:inner:"
 }
 
-impl<'py> Encoder<'_, 'py> {
+impl Encoder<'_> {
     #[inline]
     fn push(&mut self, text: &str, value: f32) -> PyResult<()> {
         if value == 0.0 {
@@ -58,11 +60,13 @@ impl<'py> Encoder<'_, 'py> {
     }
 
     /// The strings gathered from a token's list: all are hashed before any is looked up, so that the latencies of the
-    /// strings and of the table overlap.
-    fn push_strings(&mut self, place: Place<'_>) -> PyResult<()> {
+    /// strings and of the table overlap. Their references are the list's: counting them would write to every string.
+    fn push_strings(&mut self, py: Python<'_>, place: Place<'_>) -> PyResult<()> {
         self.keys.clear();
-        for text in &self.strings {
-            let text = utf8(text, || place.to_string())?;
+        for &text in &self.strings {
+            // SAFETY: `token` put strings here, and no Python code has run since that could change their list.
+            let text = unsafe { Borrowed::from_ptr(py, text).cast_unchecked::<PyString>() };
+            let text = utf8(&text, || place.to_string())?;
             self.keys.push(match self.ids {
                 Ids::Locked(_) => Key { key: Key::lookup(text), check: 0 },
                 Ids::Growing(_) => Key::of_text(text),
@@ -75,8 +79,10 @@ impl<'py> Encoder<'_, 'py> {
             }
             Ids::Growing(vocab) => {
                 vocab.warm(&self.keys);
-                for (text, &key) in self.strings.iter().zip(&self.keys) {
-                    let text = utf8(text, || place.to_string())?;
+                for (&text, &key) in self.strings.iter().zip(&self.keys) {
+                    // SAFETY: as above.
+                    let text = unsafe { Borrowed::from_ptr(py, text).cast_unchecked::<PyString>() };
+                    let text = utf8(&text, || place.to_string())?;
                     let id = vocab.intern(key, |b| b.extend_from_slice(text.as_bytes()))?;
                     self.rows.push(id, 1.0);
                 }
@@ -97,18 +103,26 @@ impl<'py> Encoder<'_, 'py> {
         pushed
     }
 
-    fn token(&mut self, token: &Bound<'py, PyAny>, place: Place<'_>) -> PyResult<()> {
+    fn token(&mut self, token: &Bound<'_, PyAny>, place: Place<'_>) -> PyResult<()> {
         if let Ok(list) = token.cast::<PyList>() {
-            for attribute in list.iter() {
-                match attribute.cast_into::<PyString>() {
-                    Ok(text) => self.strings.push(text),
-                    Err(other) => {
-                        self.push_strings(place)?;
-                        self.item(&other.into_inner(), place)?;
-                    }
+            let py = token.py();
+            self.strings.clear();
+            for i in 0..list.len() {
+                // SAFETY: a borrowed reference, NULL with an exception where the list has become shorter.
+                let item = unsafe { ffi::PyList_GetItem(list.as_ptr(), i as ffi::Py_ssize_t) };
+                if item.is_null() {
+                    return Err(PyErr::fetch(py));
+                }
+                // SAFETY: `item` is not NULL.
+                if unsafe { ffi::PyUnicode_Check(item) } != 0 {
+                    self.strings.push(item);
+                } else {
+                    let other = unsafe { Bound::from_borrowed_ptr(py, item) };
+                    self.push_strings(py, place)?;
+                    self.item(&other, place)?;
                 }
             }
-            return self.push_strings(place);
+            return self.push_strings(py, place);
         }
         match token.cast::<PyDict>() {
             Ok(dict) => self.dict(dict, place, 0),
