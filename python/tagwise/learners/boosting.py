@@ -41,7 +41,7 @@ class Block:
     w: Vector
     value: float
     gradient_norm: float
-    evaluations: int  # sentences computed so far
+    evaluations: int  # passes over the training set that the sentences computed so far amount to
 
 
 class Ensemble:
@@ -58,6 +58,7 @@ class Ensemble:
         """The starting point, then a state after every `every` rounds; an interrupted block is a state too."""
         yield Block(self.booster.weights(), max(self.start, LEAST), 0.0, 0)
         done, sentences, more = 0, 0, True
+        n = max(len(self.booster.losses()), 1)
         while done < rounds and more:
             interrupted = None
             wanted, slope = min(done + every, rounds), 0.0
@@ -73,7 +74,7 @@ class Ensemble:
             self.ends.append(sum(len(part["feature"]) for part in self.parts))
             if self.ends[-1] == self.ends[-2] and interrupted is None:
                 return
-            yield Block(self.booster.weights(), max(self.booster.log_loss, LEAST), slope, sentences)
+            yield Block(self.booster.weights(), max(self.booster.log_loss, LEAST), slope, -(-sentences // n))
             if interrupted is not None:
                 raise interrupted
 
