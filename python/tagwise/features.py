@@ -10,7 +10,6 @@ Templates (`docs/templates.md`) run natively over whole corpora; a function is c
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,6 +19,7 @@ from typing import Any, Literal
 
 from tagwise._core import Dataset, Template, Vocabulary, encode_attributes, encode_tokens
 from tagwise.errors import CorpusError, ParameterError, TemplateError
+from tagwise.importing import function_at, path_of
 from tagwise.sets import DEFAULT_COLUMN, SETS, template_text
 
 __all__ = [
@@ -243,7 +243,10 @@ class Recipe:
                 data["lists"] = [list(texts) for texts in self.lists]
             return data
         if self.kind == "function":
-            return {"kind": "function", "function": _path_of(self.function, self.name)}
+            return {
+                "kind": "function",
+                "function": path_of(self.function, f"the feature function {self.name}"),
+            }
         return {"kind": "attributes"}
 
     @staticmethod
@@ -257,7 +260,9 @@ class Recipe:
             learned = None if lists is None else tuple(map(tuple, lists))
             return Recipe("template", name, text, columns, data["token_column"], None, compiled, learned)
         if kind == "function":
-            return Recipe("function", data["function"], function=_function_at(data["function"]))
+            return Recipe(
+                "function", data["function"], function=function_at(data["function"], "the feature function")
+            )
         if kind == "attributes":
             return Recipe("attributes", "attributes")
         raise ParameterError(
@@ -268,37 +273,6 @@ class Recipe:
         if self.kind == "function":
             return (Recipe, (self.kind, self.name, "", (), self.token_column, self.function))
         return (Recipe.from_json, (self.to_json(),))
-
-
-def _path_of(function: Function | None, name: str) -> str:
-    module = getattr(function, "__module__", None)
-    qualname = getattr(function, "__qualname__", None)
-    path = f"{module}:{qualname}"
-    try:
-        found = module not in (None, "__main__") and _function_at(path) is function
-    except ParameterError:
-        found = False
-    if not found:
-        raise ParameterError(
-            f"the feature function {name} cannot be imported as {path!r}, so a model cannot name it; "
-            "define it at the top level of a module that is importable where the model is loaded"
-        )
-    return path
-
-
-def _function_at(path: str) -> Function:
-    module, _, qualname = path.partition(":")
-    try:
-        found: Any = importlib.import_module(module)
-        for part in qualname.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ParameterError(
-            f"the feature function {path!r} cannot be imported ({error}); put its module on the Python path"
-        ) from error
-    if not callable(found):
-        raise ParameterError(f"{path!r} is not a function; the module has changed since the model was saved")
-    return found  # type: ignore[no-any-return]
 
 
 def resolve(spec: Any, columns: Sequence[str] | None = (DEFAULT_COLUMN,)) -> Recipe:

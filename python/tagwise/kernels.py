@@ -8,7 +8,6 @@ blocks of tokens. Transitions, starts and ends keep a weight each.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,7 +17,10 @@ from numpy.typing import NDArray
 
 from tagwise import _core
 from tagwise.errors import ModelFileError, ParameterError
+from tagwise.importing import function_at, path_of
 
+#: What messages call it.
+KERNEL = "the kernel function"
 NAMES = ("linear", "poly", "rbf")
 ARRAYS = ("support.ptr", "support.ids", "support.values", "beta.ptr", "beta.label", "beta.value")
 
@@ -94,7 +96,7 @@ class Kernel:
     def to_json(self) -> dict[str, Any]:
         """What a model file keeps; a function is kept by its import path."""
         if self.function is not None:
-            return {"name": "function", "function": path_of(self.function)}
+            return {"name": "function", "function": path_of(self.function, KERNEL)}
         numbers = {"linear": (), "poly": ("degree", "coef", "gamma"), "rbf": ("gamma",)}[self.name]
         return {"name": self.name, **{name: getattr(self, name) for name in numbers}}
 
@@ -102,7 +104,7 @@ class Kernel:
     def from_json(data: Mapping[str, Any]) -> Kernel:
         """Kernel from what `to_json` made; a function is imported."""
         if data.get("name") == "function":
-            return Kernel("function", function=function_at(data["function"]))
+            return Kernel("function", function=function_at(data["function"], KERNEL))
         if data.get("name") not in NAMES:
             raise ModelFileError(
                 f"unknown kernel {data.get('name')!r}; the model is from a newer tagwise, or damaged"
@@ -117,42 +119,10 @@ def kernel_of(given: Any, degree: int, coef: float, gamma: float) -> Kernel:
     if given in NAMES:
         return Kernel(given, degree, coef, gamma)
     if isinstance(given, str) and ":" in given:
-        return Kernel("function", function=function_at(given))
+        return Kernel("function", function=function_at(given, KERNEL))
     raise ParameterError(
         f"kernel={given!r}: expected one of {', '.join(NAMES)}, module:function, or a function of two blocks"
     )
-
-
-def path_of(function: Any) -> str:
-    """The import path of a function, or a ParameterError where it has none."""
-    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
-    path = f"{module}:{name}"
-    try:
-        found = module not in (None, "__main__") and function_at(path) is function
-    except ParameterError:
-        found = False
-    if not found:
-        raise ParameterError(
-            f"the kernel function cannot be imported as {path!r}, so a model file cannot name it; define it at the "
-            "top level of a module that is importable where the model is loaded"
-        )
-    return path
-
-
-def function_at(path: str) -> Function:
-    """The function of an import path."""
-    module, _, name = path.partition(":")
-    try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ParameterError(
-            f"the kernel function {path!r} cannot be imported ({error}); put its module on the Python path"
-        ) from error
-    if not callable(found):
-        raise ParameterError(f"{path!r} is not a function; the module has changed since the model was saved")
-    return found  # type: ignore[no-any-return]
 
 
 class KernelScorer:

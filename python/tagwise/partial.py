@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tagwise import reshape
 from tagwise._core import NO_LABEL, Dataset, Layout
 from tagwise.dataset import MAX_LABELS
 from tagwise.errors import CorpusError
@@ -128,12 +129,8 @@ def layout_of(
         first, target = np.nonzero(rows[row])
         return np.unique(attribute[first] * width + target)
 
-    def arrays(codes: Any, width: int) -> tuple[NDArray[np.uint64], Any]:
-        counts = np.bincount(codes // width, minlength=n_attributes)
-        return np.concatenate([[0], np.cumsum(counts)]).astype(np.uint64), codes % width
-
     ptr, ids, _ = data.node()
-    node_ptr, node_label = arrays(observed(ptr, ids, shown, of.astype(np.int64)), n_labels)
+    node = observed(ptr, ids, shown, of.astype(np.int64))
     follows = np.ones(data.n_tokens, dtype=np.bool_)
     follows[offsets[:-1][offsets[:-1] < data.n_tokens]] = False
     here = np.flatnonzero(follows)
@@ -145,25 +142,12 @@ def layout_of(
     starts = shown[of[full]].any(axis=0) if start_end else np.zeros(n_labels, dtype=np.bool_)
     last = offsets[1:][np.diff(offsets) > 0] - 1
     ends = shown[of[last]].any(axis=0) if start_end else np.zeros(n_labels, dtype=np.bool_)
-    pair_ptr, pair = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.uint32)
+    pair = np.zeros(0, dtype=np.int64)
     if data.n_edge_attributes:
         ptr, ids, _ = data.edge()
         of_step = np.full(data.n_tokens, len(steps))
         of_step[here] = step_of
         nothing = np.zeros((1, n_labels * n_labels), dtype=np.bool_)
-        pair_ptr, pair = arrays(
-            observed(ptr, ids, np.concatenate([pairs, nothing]), of_step), n_labels * n_labels
-        )
-    return Layout.from_arrays(
-        n_attributes,
-        n_labels,
-        {
-            "node_ptr": node_ptr,
-            "node_label": node_label.astype(np.uint16),
-            "edges": np.flatnonzero(pairs.any(axis=0)).astype(np.uint32),
-            "starts": np.flatnonzero(starts).astype(np.uint16),
-            "ends": np.flatnonzero(ends).astype(np.uint16),
-            "pair_ptr": pair_ptr,
-            "pair": pair.astype(np.uint32),
-        },
-    )
+        pair = observed(ptr, ids, np.concatenate([pairs, nothing]), of_step)
+    codes = [node, *(np.flatnonzero(mark) for mark in (pairs.any(axis=0), starts, ends)), pair]
+    return reshape.layout_of(n_attributes, n_labels, codes, pairs=data.n_edge_attributes > 0)

@@ -13,7 +13,7 @@ from typing import Any
 from tagwise.compare.cache import Cache, Names
 from tagwise.compare.plan import Cell, Data, draw, held_out
 from tagwise.corpus import Corpus
-from tagwise.errors import TagwiseError
+from tagwise.kernels import KernelScorer
 from tagwise.metrics import Report, count_by_sentence, evaluate
 
 #: Sentences with errors that a result keeps, and features of each label.
@@ -184,14 +184,12 @@ def detail(tagger: Any, test: Corpus, predicted: list[list[str]], report: Report
         "confusion": [[g, p, n] for (g, p), n in sorted(report.confusion.items(), key=lambda e: -e[1])],
         "errors": errors(test, predicted),
     }
-    try:
+    scorer = tagger.model_.scorer
+    if not isinstance(scorer, KernelScorer):  # which keeps no weights by feature
         out["strongest"] = tagger.explain(KEPT_FEATURES).labels
-        scores = tagger.model_.scorer.edge_scores
         out["transitions"] = [
-            [round(float(x), 4) if abs(x) < 1e30 else None for x in line] for line in scores
+            [round(float(x), 4) if abs(x) < 1e30 else None for x in line] for line in scorer.edge_scores
         ]
-    except (TagwiseError, AttributeError, NotImplementedError, TypeError):
-        pass  # a learner that keeps no weights by feature, such as one with a kernel
     return out
 
 

@@ -9,7 +9,9 @@ import numpy as np
 from tagwise import _core
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import Tagger, Task
-from tagwise.kernels import Kernel, KernelScorer, kernel_of, path_of
+from tagwise.importing import path_of
+from tagwise.kernels import KERNEL as KERNEL_FUNCTION
+from tagwise.kernels import Kernel, KernelScorer, kernel_of
 from tagwise.learners.loop import Result
 from tagwise.model import Model
 from tagwise.optimizers.base import Vector
@@ -88,7 +90,7 @@ class Kernelised(Tagger):
         given = task.params["kernel"]
         if callable(given):
             try:
-                meta["params"]["kernel"] = path_of(given)
+                meta["params"]["kernel"] = path_of(given, KERNEL_FUNCTION)
             except ParameterError:
                 meta["params"]["kernel"] = "function"  # the model cannot be saved; it can be used
         return meta
