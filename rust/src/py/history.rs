@@ -3,7 +3,7 @@
 use super::encode::PyDataset;
 use super::engine::{pool, support, PyLayout, PyScorer, PySupport};
 use super::kbest::Lists;
-use super::online::{cost, entities, PyEntities, Raised};
+use super::online::{answer, cost, entities, PyEntities, Raised};
 use crate::confidence::{self, Chunk};
 use crate::error::Error;
 use crate::history::document::Words;
@@ -206,22 +206,7 @@ impl PyHistoryOnline {
     fn epoch<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let inner = &mut self.inner;
         let tally = py.detach(|| inner.epoch());
-        let raised = match self.raised.lock() {
-            Ok(mut slot) => slot.take(),
-            Err(poisoned) => poisoned.into_inner().take(),
-        };
-        if let Some(error) = raised {
-            return Err(error);
-        }
-        let tally = tally?;
-        let out = PyDict::new(py);
-        out.set_item("sentences", tally.sentences)?;
-        out.set_item("tokens", tally.tokens)?;
-        out.set_item("updates", tally.updates)?;
-        out.set_item("wrong_sentences", tally.wrong_sentences)?;
-        out.set_item("wrong_tokens", tally.wrong_tokens)?;
-        out.set_item("loss", tally.loss)?;
-        Ok(out)
+        answer(py, tally, &self.raised)
     }
 
     /// The weights now, or their average over all steps: one a feature, those of the terms last.

@@ -3,6 +3,7 @@
 use super::encode::PyDataset;
 use super::engine::{pool, support, PyLayout, PyScorer, PySupport};
 use super::kbest::Lists;
+use super::online::{answer, raised, Raised};
 use super::svm::{shared, standing};
 use crate::dataset::Csr;
 use crate::error::Error;
@@ -17,21 +18,11 @@ use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayon::ThreadPool;
-use std::sync::{Arc, Mutex};
-
-/// What a Python kernel raised, until the call is back in Python.
-type Raised = Arc<Mutex<Option<PyErr>>>;
+use std::sync::Arc;
 
 /// A kernel as Python gives it: name, degree, coef, gamma, and the function where the name is "function".
 #[derive(FromPyObject)]
 struct Spec(String, u32, f64, f64, Option<Py<PyAny>>);
-
-fn raised(slot: &Raised) -> Option<PyErr> {
-    match slot.lock() {
-        Ok(mut slot) => slot.take(),
-        Err(poisoned) => poisoned.into_inner().take(),
-    }
-}
 
 /// A block of rows as (ptr, ids, values).
 type PyBlock<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
@@ -148,18 +139,7 @@ impl PyKernelPerceptron {
         let order = order.map(|o| o.as_array().to_vec());
         let inner = &mut self.inner;
         let tally = py.detach(|| inner.epoch(order));
-        if let Some(error) = raised(&self.raised) {
-            return Err(error);
-        }
-        let tally = tally?;
-        let out = PyDict::new(py);
-        out.set_item("sentences", tally.sentences)?;
-        out.set_item("tokens", tally.tokens)?;
-        out.set_item("updates", tally.updates)?;
-        out.set_item("wrong_sentences", tally.wrong_sentences)?;
-        out.set_item("wrong_tokens", tally.wrong_tokens)?;
-        out.set_item("loss", tally.loss)?;
-        Ok(out)
+        answer(py, tally, &self.raised)
     }
 
     /// Weights of the layout's features, then beta [distinct tokens, L]: those now, or their average over all steps.

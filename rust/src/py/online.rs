@@ -2,9 +2,10 @@
 
 use super::encode::PyDataset;
 use super::engine::{pool, support, PyLayout, PySupport};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::online::cost::{Cost, Entities, Judge, OUTSIDE};
 use crate::online::learn::Rule;
+use crate::online::learn::Tally;
 use crate::online::{program, Online, Options, State};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -21,6 +22,29 @@ pub(super) type PyEntities<'py> = (PyReadonlyArray1<'py, u16>, PyReadonlyArray2<
 pub(super) fn entities(given: Option<PyEntities<'_>>) -> PyResult<Option<Entities>> {
     let Some((kind, boundary)) = given else { return Ok(None) };
     Ok(Some(Entities::new(kind.as_array().to_vec(), boundary.as_array().iter().copied().collect())?))
+}
+
+/// What Python code raised meanwhile, if anything.
+pub(super) fn raised(slot: &Raised) -> Option<PyErr> {
+    match slot.lock() {
+        Ok(mut slot) => slot.take(),
+        Err(poisoned) => poisoned.into_inner().take(),
+    }
+}
+
+/// The sums of an epoch, or what went wrong in it: Python's own exception first.
+pub(super) fn answer<'py>(py: Python<'py>, tally: Result<Tally>, slot: &Raised) -> PyResult<Bound<'py, PyDict>> {
+    if let Some(error) = raised(slot) {
+        return Err(error);
+    }
+    let (tally, out) = (tally?, PyDict::new(py));
+    out.set_item("sentences", tally.sentences)?;
+    out.set_item("tokens", tally.tokens)?;
+    out.set_item("updates", tally.updates)?;
+    out.set_item("wrong_sentences", tally.wrong_sentences)?;
+    out.set_item("wrong_tokens", tally.wrong_tokens)?;
+    out.set_item("loss", tally.loss)?;
+    Ok(out)
 }
 
 /// A cost by its name and numbers, or a function of (gold, guess), lists of label ids.
@@ -68,15 +92,6 @@ pub struct PyOnline {
     inner: Online,
     pool: Arc<ThreadPool>,
     raised: Raised,
-}
-
-impl PyOnline {
-    fn raised(&self) -> Option<PyErr> {
-        match self.raised.lock() {
-            Ok(mut slot) => slot.take(),
-            Err(poisoned) => poisoned.into_inner().take(),
-        }
-    }
 }
 
 #[pymethods]
@@ -161,18 +176,7 @@ impl PyOnline {
         let order = order.map(|o| o.as_array().to_vec());
         let (inner, pool) = (&mut self.inner, self.pool.clone());
         let tally = py.detach(|| pool.install(|| inner.epoch(order)));
-        if let Some(error) = self.raised() {
-            return Err(error);
-        }
-        let tally = tally?;
-        let out = PyDict::new(py);
-        out.set_item("sentences", tally.sentences)?;
-        out.set_item("tokens", tally.tokens)?;
-        out.set_item("updates", tally.updates)?;
-        out.set_item("wrong_sentences", tally.wrong_sentences)?;
-        out.set_item("wrong_tokens", tally.wrong_tokens)?;
-        out.set_item("loss", tally.loss)?;
-        Ok(out)
+        answer(py, tally, &self.raised)
     }
 
     /// The weights now, or their average over all steps: one a feature.
