@@ -8,6 +8,7 @@
 //! moved by differences; `select` finds the feature; `bound` has the formulas; `search` refines a step; `exact` is Z itself.
 
 pub mod bound;
+pub mod cells;
 pub mod chain;
 pub mod exact;
 pub mod index;

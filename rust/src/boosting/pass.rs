@@ -1,10 +1,13 @@
 //! Parts of a pass over sentences that threads share: the recursions of one sentence, and where its differences go.
 
-use super::chain::{self, Edges, Work};
-use super::index::{Boundaries, Cells, Index};
+use super::cells::{Cells, NONE};
+use super::chain::{self, Edges, Work, BLOCK};
+use super::index::{Boundaries, Index};
 use super::state::FEATURES;
 use crate::dataset::Dataset;
+use crate::dispatch;
 use crate::shared::Shared;
+use crate::simd::Simd;
 use crate::weights::Layout;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,6 +16,7 @@ pub struct Job<'a> {
     pub data: &'a Dataset,
     pub layout: &'a Layout,
     pub edges: &'a Edges,
+    pub edge_at: &'a [u32], // place of each edge feature in a matrix [L, P]
     pub node: &'a [f64],
     pub psi: &'a [f64],
     pub weight: &'a [f64],
@@ -55,9 +59,8 @@ impl Job<'_> {
         }
         let n_edges = self.layout.edges.len();
         let (old, new) = (self.pairs.slice(s * n_edges, n_edges), self.new_edges.slice(i * n_edges, n_edges));
-        for ((&edge, old), out) in self.layout.edges.iter().zip(old).zip(new) {
-            let (from, to) = (edge as usize / l, edge as usize % l);
-            let x = e * pairs[from * width + to];
+        for ((&at, old), out) in self.edge_at.iter().zip(old).zip(new) {
+            let x = e * pairs[at as usize];
             *out = x - *old;
             *old = x;
         }
@@ -79,83 +82,145 @@ pub struct Sums<'a> {
     pub changed: &'a [AtomicBool],
 }
 
-impl Sums<'_> {
+/// Scratch of one thread.
+#[derive(Default)]
+pub struct Rows {
+    wrong: Vec<f64>,  // [T, P] differences of the labels that are not gold, 0 for the gold one
+    mass: Vec<f64>,   // [T, P] difference of d, 0 for the gold label
+    sum: Vec<f64>,    // [P] the same over the places of an entry
+    masses: Vec<f64>, // [P]
+}
+
+dispatch!(
     /// Add a sentence's differences to the cells of part `part` of the attributes; part 0 has the chain's. Every cell
-    /// belongs to one part and is added to in the order of sentences: the sums do not depend on the number of parts.
-    ///
-    /// # Safety
-    /// No other thread works on the same part.
-    pub unsafe fn add(&self, s: usize, nodes: &[f64], pairs: &[f64], d: f64, part: usize, parts: usize) {
-        let (width, tight) = (self.width, self.cells.is_tight());
-        let base = self.data.sentences[s];
-        let mut total = [0.0; 256];
-        for entry in self.index.entry_ptr[s]..self.index.entry_ptr[s + 1] {
-            let attribute = self.index.attribute[entry];
-            if parts > 1 && attribute as usize % parts != part {
-                continue;
-            }
-            let first = self.node_ptr[attribute as usize] as usize;
-            let labels = &self.node_label[first..self.node_ptr[attribute as usize + 1] as usize];
-            if labels.is_empty() {
-                continue;
-            }
-            let places = self.index.occurrence_ptr[entry]..self.index.occurrence_ptr[entry + 1];
-            let row = |t: usize| &nodes[(t - base) * width..(t - base + 1) * width];
-            let one = row(self.index.token[places.start] as usize);
-            let binary = self.index.value.is_empty();
-            let sum: &[f64] = if places.len() == 1 && binary {
-                one
-            } else if width <= total.len() {
-                let sum = &mut total[..width];
-                sum.fill(0.0);
-                for (t, v) in self.index.places(entry) {
-                    for (x, r) in sum.iter_mut().zip(row(t)) {
-                        *x += v * r;
-                    }
-                }
-                sum
-            } else {
-                &[]
-            };
-            let last = first + labels.len() - 1;
-            for block in first / FEATURES..=last / FEATURES {
-                self.changed[block].store(true, Ordering::Relaxed);
-            }
-            let of = |y: u16| {
-                if sum.is_empty() {
-                    self.index.places(entry).map(|(t, v)| v * row(t)[y as usize]).sum()
-                } else {
-                    sum[y as usize]
-                }
-            };
-            if tight {
-                let at = self.cells.entry_at[entry] as usize;
-                for (&cell, &y) in self.cells.of_entry[at..at + labels.len()].iter().zip(labels) {
-                    self.m.slice(cell as usize, 1)[0] += of(y);
-                    self.mass.slice(cell as usize, 1)[0] += d;
-                }
-            } else {
-                for (m, &y) in self.m.slice(first, labels.len()).iter_mut().zip(labels) {
-                    *m += of(y);
-                }
-            }
-        }
-        if part == 0 && !nodes.is_empty() {
-            self.add_chain(s, nodes, pairs, d, tight);
+    /// belongs to one part and is added to in the order of sentences: the sums do not depend on the number of parts. No
+    /// other thread may work on the same part.
+    pub fn add(
+        sums: &Sums<'_>,
+        s: usize,
+        nodes: &[f64],
+        pairs: &[f64],
+        d: f64,
+        part: usize,
+        parts: usize,
+        rows: &mut Rows,
+    ) = add_kernel
+);
+
+#[inline(always)]
+fn plus(to: &mut [f64], by: &[f64]) {
+    for (to, by) in to.chunks_exact_mut(BLOCK).zip(by.chunks_exact(BLOCK)) {
+        for j in 0..BLOCK {
+            to[j] += by[j];
         }
     }
+}
 
+/// `S` only says which instructions the compiler may use.
+#[inline(always)]
+unsafe fn add_kernel<S: Simd>(
+    sums: &Sums<'_>,
+    s: usize,
+    nodes: &[f64],
+    pairs: &[f64],
+    d: f64,
+    part: usize,
+    parts: usize,
+    rows: &mut Rows,
+) {
+    let (width, tight, index) = (sums.width, sums.cells.is_tight(), sums.index);
+    let base = sums.data.sentences[s];
+    let binary = index.value.is_empty();
+    rows.sum.resize(width, 0.0);
+    rows.masses.resize(width, 0.0);
+    if tight {
+        rows.wrong.clear();
+        rows.wrong.extend_from_slice(nodes);
+        rows.mass.clear();
+        rows.mass.resize(nodes.len(), d);
+        for (t, &y) in sums.data.gold[base..base + nodes.len() / width].iter().enumerate() {
+            rows.wrong[t * width + y as usize] = 0.0;
+            rows.mass[t * width + y as usize] = 0.0;
+        }
+    }
+    for entry in index.entry_ptr[s]..index.entry_ptr[s + 1] {
+        let attribute = index.attribute[entry] as usize;
+        if parts > 1 && attribute % parts != part {
+            continue;
+        }
+        let first = sums.node_ptr[attribute] as usize;
+        let labels = &sums.node_label[first..sums.node_ptr[attribute + 1] as usize];
+        if labels.is_empty() {
+            continue;
+        }
+        let last = first + labels.len() - 1;
+        for block in first / FEATURES..=last / FEATURES {
+            sums.changed[block].store(true, Ordering::Relaxed);
+        }
+        let places = index.occurrence_ptr[entry]..index.occurrence_ptr[entry + 1];
+        let (m, mass): (&[f64], &[f64]) = if places.len() == 1 && binary {
+            let row = (index.token[places.start] as usize - base) * width;
+            if tight {
+                let (y, cell) = sums.cells.gold[places.start];
+                if cell != NONE {
+                    sums.m.add(cell as usize, nodes[row + y as usize]);
+                    sums.mass.add(cell as usize, d);
+                }
+                (&rows.wrong[row..row + width], &rows.mass[row..row + width])
+            } else {
+                (&nodes[row..row + width], &[])
+            }
+        } else {
+            rows.sum.fill(0.0);
+            for (t, v) in index.places(entry) {
+                for (x, r) in rows.sum.iter_mut().zip(&nodes[(t - base) * width..(t - base + 1) * width]) {
+                    *x += v * r;
+                }
+            }
+            if tight {
+                rows.masses.fill(d);
+                for &(y, cell) in sums.cells.gold[places].iter().take_while(|x| x.1 != NONE) {
+                    sums.m.add(cell as usize, std::mem::take(&mut rows.sum[y as usize]));
+                    sums.mass.add(cell as usize, std::mem::take(&mut rows.masses[y as usize]));
+                }
+            }
+            (&rows.sum, &rows.masses)
+        };
+        let row = sums.cells.row[entry] as usize;
+        if sums.cells.dense[attribute] {
+            plus(sums.m.slice(row, width), m);
+            plus(sums.mass.slice(row, width), mass);
+            continue;
+        }
+        for (to, &y) in sums.m.slice(row, labels.len()).iter_mut().zip(labels) {
+            *to += m[y as usize];
+        }
+        if tight {
+            for (to, &y) in sums.mass.slice(row, labels.len()).iter_mut().zip(labels) {
+                *to += mass[y as usize];
+            }
+        }
+    }
+    if part == 0 && !nodes.is_empty() {
+        sums.add_chain(s, nodes, pairs, d, tight);
+    }
+}
+
+impl Sums<'_> {
+    /// Those of edges, starts and ends.
+    ///
     /// # Safety
-    /// As above, for part 0.
+    /// No other thread works on part 0.
+    #[inline(always)]
     unsafe fn add_chain(&self, s: usize, nodes: &[f64], pairs: &[f64], d: f64, tight: bool) {
         let layout = self.layout;
         let add = |i: usize, x: f64| {
             if tight {
                 let cell = self.cells.of_chain[s * self.cells.chain + i] as usize;
-                self.m.slice(cell, 1)[0] += x;
-                self.mass.slice(cell, 1)[0] += d;
+                self.m.add(cell, x);
+                self.mass.add(cell, d);
             } else {
-                self.m.slice(layout.n_node() + i, 1)[0] += x;
+                self.m.add(layout.n_node() + i, x);
             }
         };
         for (i, &x) in pairs.iter().enumerate() {

@@ -2,9 +2,10 @@
 //! moment. After a step only the sentences where the feature can fire are computed again.
 
 use super::bound::Range;
+use super::cells::Cells;
 use super::chain::{self, Edges, Work};
-use super::index::{self, Boundaries, Cells, Index, Kind};
-use super::pass::{masses, Job, Sums};
+use super::index::{self, Boundaries, Index, Kind};
+use super::pass::{self, masses, Job, Rows, Sums};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::shared::Shared;
@@ -34,6 +35,7 @@ pub struct State {
     pub weight: Vec<f64>, // [N] w_i
     pub w: Vec<f64>,      // [K]
     pub edges: Edges,
+    edge_at: Vec<u32>,      // [edge features] place in a matrix [L, P]
     pub node: Vec<f64>,     // [tokens, P] node scores, start and end included
     pub psi: Vec<f64>,      // [tokens, P] exp(score - top)
     pub tops: Vec<f64>,     // [tokens]
@@ -50,6 +52,7 @@ pub struct State {
     built: f64,                   // N when the sums were built
     arena: Arena,
     work: Work,
+    rows: Rows,
 }
 
 /// What a batch of sentences hands from the recursions to the sums.
@@ -79,6 +82,8 @@ impl State {
             Cells::loose(&data, &layout, &index, &boundaries)
         };
         let edges = Edges::new(layout.labels, layout.edge_scores(&w));
+        let place = |&e: &u32| (e as usize / layout.labels * edges.padded + e as usize % layout.labels) as u32;
+        let edge_at = layout.edges.iter().map(place).collect();
         let (rows, n) = (data.tokens() * edges.padded, data.len());
         let mut state = State {
             node: vec![0.0; rows],
@@ -97,6 +102,8 @@ impl State {
             built: 0.0,
             arena: Arena::default(),
             work: Work::default(),
+            rows: Rows::default(),
+            edge_at,
             data,
             layout,
             index,
@@ -196,10 +203,11 @@ impl State {
         };
         let parts = rayon::current_num_threads();
         (0..parts).into_par_iter().for_each(|part| {
+            let mut rows = Rows::default();
             for s in 0..self.d.len() {
                 let nodes = &self.residual[self.data.sentences[s] * width..self.data.sentences[s + 1] * width];
-                // SAFETY: each part touches its own attributes' features.
-                unsafe { sums.add(s, nodes, &self.pairs[s * n_edges..(s + 1) * n_edges], self.d[s], part, parts) };
+                let pairs = &self.pairs[s * n_edges..(s + 1) * n_edges];
+                pass::add(&sums, s, nodes, pairs, self.d[s], part, parts, &mut rows); // parts share no feature
             }
         });
     }
@@ -291,6 +299,7 @@ impl State {
                 data: &self.data,
                 layout: &self.layout,
                 edges: &self.edges,
+                edge_at: &self.edge_at,
                 node: &self.node,
                 psi: &self.psi,
                 weight: &self.weight,
@@ -329,21 +338,20 @@ impl State {
                 changed: &self.changed,
             };
             let d = &self.d;
-            let add = |part: usize, parts: usize| {
+            let add = |part: usize, parts: usize, rows: &mut Rows| {
                 for (i, &s) in batch.iter().enumerate() {
                     let s = s as usize;
                     let length = self.data.sentences[s + 1] - self.data.sentences[s];
                     let nodes = &arena.nodes[arena.at[i] * width..(arena.at[i] + length) * width];
                     let pairs = &arena.edges[i * n_edges..(i + 1) * n_edges];
-                    // SAFETY: each part touches its own attributes' features.
-                    unsafe { sums.add(s, nodes, pairs, arena.fresh[i][2] - d[s], part, parts) };
+                    pass::add(&sums, s, nodes, pairs, arena.fresh[i][2] - d[s], part, parts, rows); // parts share no feature
                 }
             };
             if many {
                 let parts = rayon::current_num_threads();
-                (0..parts).into_par_iter().for_each(|part| add(part, parts));
+                (0..parts).into_par_iter().for_each(|part| add(part, parts, &mut Rows::default()));
             } else {
-                add(0, 1);
+                add(0, 1, &mut self.rows);
             }
             for (i, &s) in batch.iter().enumerate() {
                 let [l, e, d] = self.arena.fresh[i];
