@@ -179,7 +179,8 @@ impl Cells {
     }
 }
 
-/// Ranges of one entry with its gold labels: what `Index::range` gives, in one pass over its places.
+/// Range of u for an entry's attribute with a label: the sum of its negative and of its positive values, less its value on
+/// the gold label.
 struct Ranges {
     negative: f64,
     positive: f64,

@@ -109,18 +109,6 @@ impl Index {
             (self.token[at] as usize, value)
         })
     }
-
-    /// Range of u for an entry's attribute with a label: the sum of its negative and of its positive values, less its value
-    /// on the gold label.
-    pub fn range(&self, gold: &[u16], entry: usize, label: usize) -> Range {
-        let (mut negative, mut positive, mut right) = (0.0, 0.0, 0.0);
-        for (t, v) in self.places(entry) {
-            negative += v.min(0.0);
-            positive += v.max(0.0);
-            right += if gold[t] as usize == label { v } else { 0.0 };
-        }
-        Range { a: (right - negative).max(0.0), b: (positive - right).max(0.0) }
-    }
 }
 
 /// What feature `k` looks at.

@@ -207,7 +207,8 @@ impl State {
             for s in 0..self.d.len() {
                 let nodes = &self.residual[self.data.sentences[s] * width..self.data.sentences[s + 1] * width];
                 let pairs = &self.pairs[s * n_edges..(s + 1) * n_edges];
-                pass::add(&sums, s, nodes, pairs, self.d[s], part, parts, &mut rows); // parts share no feature
+                // Parts share no feature.
+                pass::add(&sums, s, nodes, pairs, self.d[s], part, parts, &mut rows);
             }
         });
     }
@@ -344,7 +345,8 @@ impl State {
                     let length = self.data.sentences[s + 1] - self.data.sentences[s];
                     let nodes = &arena.nodes[arena.at[i] * width..(arena.at[i] + length) * width];
                     let pairs = &arena.edges[i * n_edges..(i + 1) * n_edges];
-                    pass::add(&sums, s, nodes, pairs, arena.fresh[i][2] - d[s], part, parts, rows); // parts share no feature
+                    // Parts share no feature.
+                    pass::add(&sums, s, nodes, pairs, arena.fresh[i][2] - d[s], part, parts, rows);
                 }
             };
             if many {
