@@ -42,7 +42,7 @@ def curve(tagger: Any, train: Any, dev: Any, test: Any, limit: float) -> list[di
     def note(weights: Any) -> float:
         nonlocal spent, begin
         spent += time.process_time() - begin
-        found = {name: 100 * score(weights) for name, score in scores.items()}
+        found: dict[str, float] = {name: 100 * score(weights) for name, score in scores.items()}
         points.append({"cpu": spent, "nonzero": int(np.count_nonzero(weights)), **found})
         begin = time.process_time()
         return found["dev"]
