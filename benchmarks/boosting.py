@@ -118,7 +118,7 @@ def race(context: Context, result: Result) -> None:
             target = booster.log_loss - (2.0 if context.quick else 4.0)
         begin, rounds, chosen = time.process_time(), 0, 0
         while booster.log_loss > target and rounds < 50_000:
-            done = booster.run(20)
+            done = booster.run(1)
             rounds, chosen = booster.rounds, chosen + len(done["feature"])
             if not done["more"]:
                 break
