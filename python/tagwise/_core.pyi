@@ -167,6 +167,7 @@ def encode_attributes(
     vocab: Vocabulary,
     sentences: Iterable[Iterable[Iterable[Any] | Mapping[str, Any]]],
     edge: Iterable[Iterable[Iterable[Any] | Mapping[str, Any]]] | None = None,
+    n_jobs: int = 1,
 ) -> Dataset:
     """Dataset of attribute lists or feature dicts; `edge` holds edge attributes in the same form."""
 

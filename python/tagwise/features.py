@@ -150,17 +150,17 @@ class Recipe:
         """
         if not isinstance(X, Sequence):
             X = list(X)
+        jobs = os.cpu_count() or 1 if n_jobs is None else max(1, n_jobs)
         if self.kind == "template":
-            jobs = os.cpu_count() or 1 if n_jobs is None else max(1, n_jobs)
             return encode_tokens(self.template, vocab, self._columns(X), jobs)
         if self.kind == "function":
-            return encode_attributes(vocab, self._call(X))
+            return encode_attributes(vocab, self._call(X), n_jobs=jobs)
         if kind_of(X) in ("tokens", "columns"):
             raise CorpusError(
                 "X holds tokens, but these features are attributes as given (lists or dicts a token); "
                 "make them the same way here"
             )
-        return encode_attributes(vocab, X)
+        return encode_attributes(vocab, X, n_jobs=jobs)
 
     def render(self, sentence: Any) -> list[list[str]]:
         """Attribute texts of each token of one sentence, for people to read.
