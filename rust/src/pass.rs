@@ -83,7 +83,6 @@ unsafe fn chunk_kernel<S: Simd>(
 ) -> Sums {
     let (s, l) = (&pass.setting, pass.setting.layout.labels);
     let mut sums = Sums::new(l, s.layout.pair.len());
-    scratch.tile.reserve(pass.nodes.width);
     scratch.flagged.clear();
     scratch.hot.clear();
     scratch.fields.resize_with(GROUP.min(batches.len()).max(scratch.fields.len()), Field::default);

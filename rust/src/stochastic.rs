@@ -72,7 +72,6 @@ impl Stochastic {
         }
         let row_pace = nodes.set_pace(|n| pace(f64::from(n)) as f32);
         let mut scratch = Scratch::default();
-        scratch.tile.reserve(nodes.width);
         scratch.fields.resize_with(1, Default::default);
         Ok(Stochastic {
             rows: vec![Lane::ZERO; nodes.n_lanes()],
