@@ -11,9 +11,11 @@
 //! Rows are folded (see `fold`): a row that always comes with another is added to it once an evaluation.
 //! Start and end features are two more rows, present at the first and the last token.
 
+use crate::bundle::Bundles;
 use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::{Error, Result};
 use crate::fold::Fold;
+use crate::pass::Field;
 use crate::plan::{Batch, Plan};
 use crate::shared::Shared;
 use crate::simd::{Lane, Simd, WIDTH};
@@ -59,6 +61,7 @@ pub struct Nodes {
     row_ptr: Vec<u32>,    // [slots * classes + 1] rows of each token in that order: those of one lane, then of two, ...
     rows: Vec<u32>,       // first lane of each row
     row_values: Vec<f32>, // empty while all are 1
+    bundles: Bundles,     // the same, row by row
     row_steps: Vec<f32>,  // what residuals are multiplied by on their way to a row; empty while all are 1
     rare_ptr: Vec<usize>, // [batches + 1]
     rare: Vec<Rare>,
@@ -87,8 +90,9 @@ pub struct Masks {
 const NOWHERE: u32 = u32::MAX;
 
 impl Nodes {
-    /// `fold`: whether rows that always come together are folded; what changes single rows needs them apart.
-    pub fn new(data: &Dataset, layout: &Layout, plan: &Plan, fold: bool) -> Result<Nodes> {
+    /// `group`: batches that go through the phases together. `fold`: whether rows that always come together are folded;
+    /// what changes single rows needs them apart.
+    pub fn new(data: &Dataset, layout: &Layout, plan: &Plan, group: usize, fold: bool) -> Result<Nodes> {
         if layout.len() >= u32::MAX as usize {
             return Err(Error::Value("more than 4 billion features; raise min_count or use fewer templates".into()));
         }
@@ -122,6 +126,7 @@ impl Nodes {
             row_ptr: Vec::new(),
             rows: Vec::new(),
             row_values: Vec::new(),
+            bundles: Bundles::default(),
             row_steps: Vec::new(),
             rare_ptr: vec![0],
             rare: Vec::new(),
@@ -207,7 +212,17 @@ impl Nodes {
             out.fold.level();
         }
         out.sort_by_length(&row_ptr, plan);
-        out.row_steps.clone_from(&out.row_values);
+        out.bundles = Bundles::new(plan, group, width, out.classes(), out.n_lanes(), |batch, entry| {
+            for slot in batch.slot..batch.slot + batch.tokens() {
+                for class in 0..out.classes() {
+                    let at = slot * out.classes() + class;
+                    for &row in &out.rows[out.row_ptr[at] as usize..out.row_ptr[at + 1] as usize] {
+                        entry(class, row, out.order[slot]);
+                    }
+                }
+            }
+        });
+        out.row_steps = out.bundles.reorder(&out.row_values);
         Ok(out)
     }
 
@@ -303,10 +318,7 @@ impl Nodes {
             count[first as usize] += 1;
         }
         let of = |first: u32| pace(count[first as usize]);
-        self.row_steps = self.rows.iter().map(|&first| of(first)).collect();
-        for (step, value) in self.row_steps.iter_mut().zip(&self.row_values) {
-            *step *= value;
-        }
+        self.row_steps = self.bundles.steps(&self.row_steps, of);
         self.row_at.windows(2).flat_map(|at| (at[0]..at[1]).map(|_| of(at[0])).collect::<Vec<_>>()).collect()
     }
 
@@ -528,18 +540,37 @@ impl Nodes {
         }
     }
 
-    /// The transpose of `fill`: residuals of a batch before the gold labels are subtracted ([T, L], and slack for a
-    /// whole tile) minus `subtract` (one for all positions, or one each) at the gold labels, into the gradient rows and
-    /// `rare`, the chunk's copies.
+    /// The transpose of `fill` for a group of batches: residuals before the gold labels are subtracted ([T, L], and
+    /// slack for a whole tile) minus what is to be subtracted at the gold labels, into the gradient rows and `rare`, the
+    /// chunk's copies.
     #[inline(always)]
     pub unsafe fn spread<S: Simd>(
+        &self,
+        group: &[Batch],
+        fields: &mut [Field],
+        gradient: &mut [Lane],
+        rare: &mut [f32],
+        tile: &mut Tile,
+    ) {
+        let positions: usize = group.iter().map(|batch| batch.positions()).sum();
+        tile.reserve(positions * self.width);
+        let mut base = 0;
+        for (batch, field) in group.iter().zip(fields) {
+            self.spread_rare::<S>(batch, &mut field.nodes, &field.subtract, rare, &mut tile.0[base..]);
+            base += batch.positions() * self.width;
+        }
+        self.bundles.add::<S>(&group[0], tile.0.as_ptr().cast(), &self.row_steps, gradient);
+    }
+
+    /// Residuals of a batch to its rare features, and to its tiles. `subtract`: one for all positions, or one each.
+    #[inline(always)]
+    unsafe fn spread_rare<S: Simd>(
         &self,
         batch: &Batch,
         residual: &mut [Lane],
         subtract: &[Lane],
-        gradient: &mut [Lane],
         rare: &mut [f32],
-        tile: &mut Tile,
+        tile: &mut [[Lane; WIDTH]],
     ) {
         let values = residual.as_mut_ptr().cast::<f32>();
         let mut slot = batch.slot;
@@ -563,75 +594,10 @@ impl Nodes {
                 *rare.get_unchecked_mut(f.copy as usize) += *values.add(f.place as usize) * value;
             }
         }
-        tile.reserve(batch.positions() * self.width);
         for t in 0..batch.positions() {
             for v in 0..self.width {
                 let from: &[Lane; WIDTH] = &*residual[t * self.labels + v * WIDTH..][..WIDTH].as_ptr().cast();
-                S::transpose(from, &mut tile.0[t * self.width + v]);
-            }
-        }
-        let tiles = tile.0.as_ptr().cast::<Lane>();
-        let slots = batch.slot..batch.slot + batch.tokens();
-        for (slot, &place) in slots.clone().zip(self.order.get_unchecked(slots)) {
-            self.spread_slot::<S>(slot, tiles.add(place as usize), gradient);
-        }
-    }
-
-    /// One token of `spread`: its residuals lie at `place`.
-    #[inline(always)]
-    unsafe fn spread_slot<S: Simd>(&self, slot: usize, place: *const Lane, gradient: &mut [Lane]) {
-        let mut residual = [S::splat(0.0); 4];
-        for v in 0..self.width.min(4) {
-            residual[v] = S::load(&*place.add(v * WIDTH));
-        }
-        match self.width {
-            1 => self.spread_classes::<S, 1>(slot, &residual, gradient),
-            2 => self.spread_classes::<S, 2>(slot, &residual, gradient),
-            3 => self.spread_classes::<S, 3>(slot, &residual, gradient),
-            4 => self.spread_classes::<S, 4>(slot, &residual, gradient),
-            width => {
-                for v in 0..width {
-                    let residual = [S::load(&*place.add(v * WIDTH)); 4];
-                    let range = self.row_ptr[slot]..self.row_ptr[slot + 1];
-                    self.spread_class::<S, 1, 1>(range, &residual, &mut gradient[v..]);
-                }
-            }
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn spread_classes<S: Simd, const W: usize>(&self, slot: usize, residual: &[S::F; 4], gradient: &mut [Lane]) {
-        let ptr = &self.row_ptr[slot * W..slot * W + W + 1];
-        self.spread_class::<S, W, 1>(ptr[0]..ptr[1], residual, gradient);
-        if W > 1 {
-            self.spread_class::<S, W, 2>(ptr[1]..ptr[2 % (W + 1)], residual, gradient);
-        }
-        if W > 2 {
-            self.spread_class::<S, W, 3>(ptr[2 % (W + 1)]..ptr[3 % (W + 1)], residual, gradient);
-        }
-        if W > 3 {
-            self.spread_class::<S, W, 4>(ptr[3 % (W + 1)]..ptr[W], residual, gradient);
-        }
-    }
-
-    /// Add a residual of W lanes to rows of N lanes.
-    #[inline(always)]
-    unsafe fn spread_class<S: Simd, const W: usize, const N: usize>(
-        &self,
-        range: Range<u32>,
-        residual: &[S::F; 4],
-        gradient: &mut [Lane],
-    ) {
-        let range = range.start as usize..range.end as usize;
-        let values = self.row_steps.get(range.clone());
-        for (i, &first) in self.rows.get_unchecked(range).iter().enumerate() {
-            let row = gradient.as_mut_ptr().add(first as usize);
-            for j in 0..N.min(W) {
-                let mut x = residual[j];
-                if let Some(values) = values {
-                    x = S::mul(S::splat(values[i]), x);
-                }
-                S::store(S::add(S::load(&*row.add(j)), x), &mut *row.add(j));
+                S::transpose(from, &mut tile[t * self.width + v]);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Native core of tagwise. Data moves one way: vocab -> dataset -> weights -> lattice -> chain -> objective / predict;
 //! `py` alone knows Python.
 pub mod boosting;
+mod bundle;
 pub mod chain;
 pub mod chart;
 pub mod confidence;

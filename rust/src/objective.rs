@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::exact::Setting;
 use crate::lattice::{Nodes, Support};
 use crate::loss::{Loss, LARGE};
-use crate::pass::{run_chunk, Pass, Scratch, Sums};
+use crate::pass::{run_chunk, Pass, Scratch, Sums, GROUP};
 use crate::plan::Plan;
 use crate::shared::Shared;
 use crate::simd::{FlushToZero, Lane, WIDTH};
@@ -68,7 +68,7 @@ impl Objective {
         }
         check(&data, l, &terms)?;
         let plan = Plan::new(&data.sentences);
-        let mut nodes = Nodes::new(&data, &layout, &plan, true)?;
+        let mut nodes = Nodes::new(&data, &layout, &plan, GROUP, true)?;
         if let Some(support) = &terms.support {
             nodes.support = nodes.masks(&data, &plan, support);
         }

@@ -66,7 +66,7 @@ impl Stochastic {
         }
         check(&data, layout.labels, &terms)?;
         let plan = Plan::in_chunks(&data.sentences, 1);
-        let mut nodes = Nodes::new(&data, &layout, &plan, false)?;
+        let mut nodes = Nodes::new(&data, &layout, &plan, 1, false)?;
         if let Some(support) = &terms.support {
             nodes.support = nodes.masks(&data, &plan, support);
         }
@@ -210,7 +210,7 @@ unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l
         let field = &mut fields[0];
         multiply::<S>(&mut field.nodes[..n], step as f32);
         multiply::<S>(&mut field.subtract, step as f32);
-        this.nodes.spread::<S>(batch, &mut field.nodes, &field.subtract, &mut this.rows, &mut this.rare, tile);
+        this.nodes.spread::<S>(std::slice::from_ref(batch), fields, &mut this.rows, &mut this.rare, tile);
         for (&e, x) in this.layout.edges.iter().zip(&mut this.edges) {
             *x += step * pace * this.sums.edges[e as usize];
         }
