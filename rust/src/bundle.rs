@@ -6,8 +6,11 @@
 //! the processor expects it to.
 
 use crate::plan::{Batch, Plan};
-use crate::simd::{Lane, Simd, WIDTH};
+use crate::simd::{prefetch, Lane, Simd, WIDTH};
 use std::ops::Range;
+
+/// Rows that are asked for before they are needed.
+const AHEAD: usize = 12;
 
 /// A row and the number of a group's tokens that have it.
 #[derive(Clone, Copy, Debug)]
@@ -141,7 +144,11 @@ impl Bundles {
         steps: &[f32],
         gradient: *mut Lane,
     ) {
-        for head in self.heads.get_unchecked(heads) {
+        for (i, head) in self.heads.get_unchecked(heads.clone()).iter().enumerate() {
+            if let Some(later) = self.heads.get(heads.start + i + AHEAD) {
+                let row = gradient.wrapping_add(later.row as usize);
+                (0..N).for_each(|j| prefetch(row.wrapping_add(j)));
+            }
             let range = *at..*at + head.tokens as usize;
             *at = range.end;
             let places = self.places.get_unchecked(range.clone());
