@@ -162,6 +162,9 @@ impl Scorer {
     }
 }
 
+/// How many tokens ahead weights are asked for.
+const NEXT: usize = 2;
+
 dispatch!(fn run_batches(job: &Job<'_>, batches: &[Batch]) -> Option<u32> = batches_kernel);
 
 /// Runs the batches; answers the first sentence that has no finite result.
@@ -187,10 +190,16 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
         }
         work.reserve(&shape);
         for t in 0..shape.positions() {
-            for lane in 0..batch.active(t) {
+            let active = batch.active(t);
+            for lane in 0..active {
                 let token = begin(lane) + t;
                 match job.table {
-                    Some(table) => table.score::<S>(data, token, lane, &mut tile),
+                    Some(table) => {
+                        if lane + NEXT < active {
+                            table.prefetch(data, begin(lane + NEXT) + t);
+                        }
+                        table.score::<S>(data, token, lane, &mut tile)
+                    }
                     None => scorer.score_token(data, token, lane, &mut tile),
                 }
                 if t == 0 {
