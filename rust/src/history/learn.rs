@@ -215,7 +215,7 @@ unsafe fn step_kernel<S: Find>(learner: &mut Learner, sentence: u32, tally: &mut
     scratch.node.resize((n * width).max(scratch.node.len()), Lane::ZERO);
     for t in 0..n {
         let row = &mut scratch.node[t * width..(t + 1) * width];
-        tokens.fill::<S>(bank.lanes(), begin + t, row);
+        tokens.fill::<S>(bank.lanes(), begin, t, row);
         if let Some(words) = words {
             scratch.memory.score::<S>(&terms, &far.rows, words, begin + t, row);
         }
