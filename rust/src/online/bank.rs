@@ -1,6 +1,6 @@
 //! The weights of an online learner, cell by cell, and the scores that a sentence has under them.
 
-use super::cells::Tokens;
+use super::cells::{prefetch, Tokens};
 use crate::chart::{Chart, Find, Steps};
 use crate::simd::{Lane, WIDTH};
 
@@ -59,6 +59,12 @@ impl Bank {
     /// All weights, cell by cell.
     pub fn lanes_mut(&mut self) -> &mut [Lane] {
         &mut self.w
+    }
+
+    /// Ask for what `add` will need of a cell.
+    #[inline(always)]
+    pub fn touch(&self, cell: u32) {
+        prefetch(self.u.as_ptr().wrapping_add(cell as usize));
     }
 
     /// w += amount at a cell. u takes what float32 really added, so that the average is that of the real weights.

@@ -19,12 +19,42 @@ const MANY: usize = 8;
 
 /// A token's rows come in groups of this many, filled up with row 0, whose weights stay 0: few lengths, which the
 /// machine's branch prediction learns.
-const GROUP: usize = 8;
+const GROUP: usize = 4;
 
 #[derive(Clone, Copy, Debug)]
 struct Rare {
     cell: u32,
     at: u32, // place among the node scores of the sentence: t * 16 * width + label
+}
+
+/// Numbers of rows, in two bytes each where they fit: reading them is most of what an epoch reads from far memory.
+enum Rows {
+    Short(Vec<u16>),
+    Long(Vec<u32>),
+}
+
+impl Rows {
+    fn new(all: Vec<u32>, most: usize) -> Rows {
+        match most <= 1 << 16 {
+            true => Rows::Short(all.iter().map(|&r| r as u16).collect()),
+            false => Rows::Long(all),
+        }
+    }
+
+    #[inline(always)]
+    fn get(&self, at: usize) -> usize {
+        match self {
+            Rows::Short(rows) => rows[at] as usize,
+            Rows::Long(rows) => rows[at] as usize,
+        }
+    }
+
+    fn ahead(&self, which: std::ops::Range<usize>) -> Ahead {
+        match self {
+            Rows::Short(rows) => Ahead::of(&rows[which]),
+            Rows::Long(rows) => Ahead::of(&rows[which]),
+        }
+    }
 }
 
 /// Where a token's lists begin.
@@ -36,7 +66,7 @@ struct At {
 
 /// Ask for the cache line of an address.
 #[inline(always)]
-fn prefetch<T>(at: *const T) {
+pub(super) fn prefetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a hint; any address will do, and every x86-64 has it.
     unsafe {
@@ -58,14 +88,11 @@ impl Ahead {
         Ahead { at: range.start.cast(), end: range.end.cast() }
     }
 
+    /// One line; the end again where there is no other.
     #[inline(always)]
-    fn ask(&mut self, lines: usize) {
-        let mut left = lines;
-        while left > 0 && self.at < self.end {
-            prefetch(self.at);
-            self.at = self.at.wrapping_add(64);
-            left -= 1;
-        }
+    fn ask(&mut self) {
+        prefetch(self.at);
+        self.at = self.at.wrapping_add(64).min(self.end);
     }
 }
 
@@ -78,16 +105,18 @@ impl Walk {
     /// Ask for some more: about a token's worth.
     #[inline(always)]
     pub fn step(&mut self) {
-        self.lists[0].ask(2);
-        self.lists[1].ask(1);
-        self.lists[2].ask(1);
+        for list in &mut self.lists {
+            list.ask();
+        }
     }
 
     /// Ask for the rest.
     #[inline(always)]
     pub fn finish(&mut self) {
         for list in &mut self.lists {
-            list.ask(usize::MAX);
+            while list.at < list.end {
+                list.ask();
+            }
         }
     }
 }
@@ -99,19 +128,19 @@ pub struct Tokens {
     pub width: usize, // lanes of a row
     at: Vec<At>,      // [tokens + 1]
     spans: Vec<At>,   // [sentences + 1] those of the first tokens
-    rows: Vec<u32>,   // first lane of each row, in whole groups
+    rows: Rows,       // in whole groups
     row_values: Vec<f32>,
     rare: Vec<Rare>,
     rare_values: Vec<f32>,
-    pair_ptr: Vec<usize>,   // [tokens + 1], empty without edge attributes
+    pair_ptr: Vec<usize>,              // [tokens + 1], empty without edge attributes
     pub(super) pairs: Vec<(u32, u32)>, // (cell, label' * L + label)
     pub(super) pair_values: Vec<f32>,
-    exists: Vec<u16>,   // [lanes of rows] bit y: the cell has a feature
-    cell_of: Vec<u32>,  // [features]
-    pub(super) edges: [u32; 2], // first cell of the edge rows, and the one behind their last
-    cells: usize,       // a multiple of 16
-    masks: Vec<Lane>,   // [sets, width]
-    mask_of: Vec<u32>,  // [tokens], empty without support
+    exists: Vec<u16>,              // [lanes of rows] bit y: the cell has a feature
+    cell_of: Vec<u32>,             // [features]
+    pub(super) edges: [u32; 2],    // first cell of the edge rows, and the one behind their last
+    cells: usize,                  // a multiple of 16
+    masks: Vec<Lane>,              // [sets, width]
+    mask_of: Vec<u32>,             // [tokens], empty without support
     pub(super) allowed: Vec<bool>, // [L, L] edges that are not forbidden
 }
 
@@ -157,7 +186,7 @@ impl Tokens {
                 exists[lane + y as usize / WIDTH] |= 1 << (y as usize % WIDTH);
                 cell_of[features + i] = (lane * WIDTH + y as usize) as u32;
             }
-            lane as u32
+            (lane / width) as u32
         };
         // Rows: one of no feature, frequent attributes, then start and end, then the edges.
         row(0, &[], &mut cell_of);
@@ -178,9 +207,9 @@ impl Tokens {
                 Some((e as usize % l) as u16)
             })
             .collect();
-            let lane = row(layout.edge_at() + begin, &labels, &mut cell_of);
+            let number = row(layout.edge_at() + begin, &labels, &mut cell_of);
             if from == 0 {
-                edges[0] = lane * WIDTH as u32;
+                edges[0] = number * (width * WIDTH) as u32;
             }
         }
         edges[1] = edges[0] + (l * width * WIDTH) as u32;
@@ -202,7 +231,7 @@ impl Tokens {
             width,
             at: Vec::with_capacity(data.tokens() + 1),
             spans: Vec::with_capacity(data.len() + 1),
-            rows: Vec::new(),
+            rows: Rows::Long(Vec::new()),
             row_values: Vec::new(),
             rare: Vec::new(),
             rare_values: Vec::new(),
@@ -218,6 +247,7 @@ impl Tokens {
             allowed,
             data: data.clone(),
         };
+        let mut rows: Vec<u32> = Vec::new();
         out.at.push(At::default());
         if data.has_edge_attributes() {
             out.pair_ptr.push(0);
@@ -226,36 +256,37 @@ impl Tokens {
             if (s[1] - s[0]).saturating_mul(width * WIDTH) > u32::MAX as usize {
                 return Err(Error::Value("a sentence has more than 4 billion scores; cut it".into()));
             }
-            out.spans.push(At { row: out.rows.len(), rare: out.rare.len() });
+            out.spans.push(At { row: rows.len(), rare: out.rare.len() });
             for t in s[0]..s[1] {
-                out.push_token(layout, &row_of, s[0], t);
+                out.push_token(layout, &row_of, s[0], t, &mut rows);
                 for (row, here) in [(start, t == s[0]), (end, t + 1 == s[1])] {
                     if here {
-                        out.rows.push(row);
+                        rows.push(row);
                         if !data.node.values.is_empty() {
                             out.row_values.push(1.0);
                         }
                     }
                 }
-                let whole = out.rows.len().next_multiple_of(GROUP);
-                out.rows.resize(whole, 0);
+                let whole = rows.len().next_multiple_of(GROUP);
+                rows.resize(whole, 0);
                 if !data.node.values.is_empty() {
                     out.row_values.resize(whole, 0.0);
                 }
-                out.at.push(At { row: out.rows.len(), rare: out.rare.len() });
+                out.at.push(At { row: rows.len(), rare: out.rare.len() });
             }
         }
-        out.spans.push(At { row: out.rows.len(), rare: out.rare.len() });
+        out.spans.push(At { row: rows.len(), rare: out.rare.len() });
+        out.rows = Rows::new(rows, n_rows);
         Ok(out)
     }
 
-    fn push_token(&mut self, layout: &Layout, row_of: &[u32], begin: usize, token: usize) {
+    fn push_token(&mut self, layout: &Layout, row_of: &[u32], begin: usize, token: usize, rows: &mut Vec<u32>) {
         let data = self.data.clone();
         let here = ((token - begin) * self.width * WIDTH) as u32;
         let valued = !data.node.values.is_empty();
         for (a, value) in data.node.row(token) {
             if row_of[a as usize] != u32::MAX {
-                self.rows.push(row_of[a as usize]);
+                rows.push(row_of[a as usize]);
                 if valued {
                     self.row_values.push(value);
                 }
@@ -306,9 +337,7 @@ impl Tokens {
     fn clear(&self, token: usize, out: &mut [Lane]) {
         match self.mask_of.get(token) {
             None => out.fill(Lane::ZERO),
-            Some(&set) => {
-                out.copy_from_slice(&self.masks[set as usize * self.width..(set as usize + 1) * self.width])
-            }
+            Some(&set) => out.copy_from_slice(&self.masks[set as usize * self.width..(set as usize + 1) * self.width]),
         }
     }
 
@@ -348,15 +377,29 @@ impl Tokens {
     #[inline(always)]
     pub(crate) unsafe fn add_rows<S: Simd>(&self, weights: &[Lane], token: usize, out: &mut [Lane]) {
         let (here, next) = (self.at.get_unchecked(token), self.at.get_unchecked(token + 1));
-        let ids = self.rows.get_unchecked(here.row..next.row);
-        let values = if self.row_values.is_empty() { &[][..] } else { &self.row_values[here.row..next.row] };
+        let which = here.row..next.row;
+        let values = if self.row_values.is_empty() { &[][..] } else { &self.row_values[which.clone()] };
+        match &self.rows {
+            Rows::Short(rows) => self.add_all::<S, u16>(weights, rows.get_unchecked(which), values, out),
+            Rows::Long(rows) => self.add_all::<S, u32>(weights, rows.get_unchecked(which), values, out),
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add_all<S: Simd, I: Copy + Into<u32>>(
+        &self,
+        weights: &[Lane],
+        ids: &[I],
+        values: &[f32],
+        out: &mut [Lane],
+    ) {
         let mut v = 0;
         while v < self.width {
             match self.width - v {
-                1 => self.add_some::<S, 1, 4>(weights, ids, values, v, out),
-                2 => self.add_some::<S, 2, 2>(weights, ids, values, v, out),
-                3 => self.add_some::<S, 3, 2>(weights, ids, values, v, out),
-                _ => self.add_some::<S, 4, 2>(weights, ids, values, v, out),
+                1 => self.add_some::<S, I, 1, 4>(weights, ids, values, v, out),
+                2 => self.add_some::<S, I, 2, 2>(weights, ids, values, v, out),
+                3 => self.add_some::<S, I, 3, 2>(weights, ids, values, v, out),
+                _ => self.add_some::<S, I, 4, 2>(weights, ids, values, v, out),
             }
             v += 4;
         }
@@ -364,20 +407,23 @@ impl Tokens {
 
     /// N lanes of labels from lane v on, in U sums that do not wait for each other.
     #[inline(always)]
-    unsafe fn add_some<S: Simd, const N: usize, const U: usize>(
+    unsafe fn add_some<S: Simd, I: Copy + Into<u32>, const N: usize, const U: usize>(
         &self,
         weights: &[Lane],
-        ids: &[u32],
+        ids: &[I],
         values: &[f32],
         v: usize,
         out: &mut [Lane],
     ) {
         let mut sums = [[S::splat(0.0); N]; U];
+        // All lanes at once is the common case, and then the width is a constant.
+        let width = if v == 0 && N < 4 { N } else { self.width };
         let weights = weights.as_ptr().add(v);
+        let row = |id: I| weights.add(id.into() as usize * width);
         if values.is_empty() {
             for group in ids.chunks_exact(GROUP) {
                 for (i, &id) in group.iter().enumerate() {
-                    let row = weights.add(id as usize);
+                    let row = row(id);
                     for (j, s) in sums[i % U].iter_mut().enumerate() {
                         *s = S::add(*s, S::load(&*row.add(j)));
                     }
@@ -386,7 +432,7 @@ impl Tokens {
         } else {
             for (&id, &value) in ids.iter().zip(values) {
                 // A product, then a sum: the same bits with and without fused instructions.
-                let (row, x) = (weights.add(id as usize), S::splat(value));
+                let (row, x) = (row(id), S::splat(value));
                 for (j, s) in sums[0].iter_mut().enumerate() {
                     *s = S::add(*s, S::mul(x, S::load(&*row.add(j))));
                 }
@@ -405,7 +451,8 @@ impl Tokens {
         let begin = self.range(sentence).0;
         for (t, (&y, &z)) in gold.iter().zip(guess).enumerate() {
             if y != z {
-                self.token_features(begin, t, [y, z], &mut add);
+                self.label_features(begin, t, y, &mut add);
+                self.label_features(begin, t, z, |cell, x| add(cell, -x));
             }
             if t > 0 && (y != z || gold[t - 1] != guess[t - 1]) {
                 self.edge_features(begin + t, [gold[t - 1], y], 1.0, &mut add);
@@ -414,33 +461,38 @@ impl Tokens {
         }
     }
 
+    /// `add(cell, amount)` for every node feature of a label at position t of the sentence that begins at a token.
     #[inline(always)]
-    fn token_features(&self, begin: usize, t: usize, [gold, guess]: [u16; 2], add: &mut impl FnMut(u32, f32)) {
+    pub(super) fn label_features(&self, begin: usize, t: usize, label: u16, mut add: impl FnMut(u32, f32)) {
         let (here, next) = (self.at[begin + t], self.at[begin + t + 1]);
-        for at in here.row..next.row {
-            let value = if self.row_values.is_empty() { 1.0 } else { self.row_values[at] };
-            for (y, amount) in [(gold as usize, value), (guess as usize, -value)] {
-                let lane = self.rows[at] as usize + y / WIDTH;
-                if self.exists[lane] >> (y % WIDTH) & 1 == 1 {
-                    add((lane * WIDTH + y % WIDTH) as u32, amount);
-                }
+        let (lane, bit) = (label as usize / WIDTH, label as usize % WIDTH);
+        // First those that exist, without a branch that nobody can predict.
+        let mut found = [(0, 0.0); 32];
+        let mut from = here.row;
+        while from < next.row {
+            let to = next.row.min(from + found.len());
+            let mut n = 0;
+            for at in from..to {
+                let lane = self.rows.get(at) * self.width + lane;
+                let value = if self.row_values.is_empty() { 1.0 } else { self.row_values[at] };
+                found[n] = ((lane * WIDTH + bit) as u32, value);
+                n += (self.exists[lane] >> bit & 1) as usize;
             }
+            for &(cell, value) in &found[..n] {
+                add(cell, value);
+            }
+            from = to;
         }
-        let base = t * self.width * WIDTH;
-        let (gold, guess) = ((base + gold as usize) as u32, (base + guess as usize) as u32);
+        let place = (t * self.width * WIDTH + label as usize) as u32;
         for at in here.rare..next.rare {
-            let f = self.rare[at];
-            let value = if self.rare_values.is_empty() { 1.0 } else { self.rare_values[at] };
-            if f.at == gold {
-                add(f.cell, value);
-            } else if f.at == guess {
-                add(f.cell, -value);
+            if self.rare[at].at == place {
+                add(self.rare[at].cell, if self.rare_values.is_empty() { 1.0 } else { self.rare_values[at] });
             }
         }
     }
 
     #[inline(always)]
-    fn edge_features(&self, token: usize, pair: [u16; 2], amount: f32, add: &mut impl FnMut(u32, f32)) {
+    pub(super) fn edge_features(&self, token: usize, pair: [u16; 2], amount: f32, add: &mut impl FnMut(u32, f32)) {
         let (from, to) = (pair[0] as usize, pair[1] as usize);
         let lane = self.edges[0] as usize / WIDTH + from * self.width + to / WIDTH;
         if self.exists[lane] >> (to % WIDTH) & 1 == 1 {
@@ -468,7 +520,7 @@ impl Tokens {
         let (first, last) = (self.spans[sentence as usize], self.spans[sentence as usize + 1]);
         Walk {
             lists: [
-                Ahead::of(&self.rows[first.row..last.row]),
+                self.rows.ahead(first.row..last.row),
                 Ahead::of(&self.rare[first.rare..last.rare]),
                 Ahead::of(&self.at[begin..=end]),
             ],
