@@ -215,7 +215,7 @@ unsafe fn step_kernel<S: Find>(learner: &mut Learner, sentence: u32, tally: &mut
     scratch.node.resize((n * width).max(scratch.node.len()), Lane::ZERO);
     for t in 0..n {
         let row = &mut scratch.node[t * width..(t + 1) * width];
-        tokens.fill::<S>(bank.lanes(), begin + t, row);
+        tokens.fill::<S>(bank.lanes(), begin, t, row);
         if let Some(words) = words {
             scratch.memory.score::<S>(&terms, &far.rows, words, begin + t, row);
         }
@@ -261,7 +261,7 @@ unsafe fn step_kernel<S: Find>(learner: &mut Learner, sentence: u32, tally: &mut
         tally.loss += f64::from(weight) * if perceptron { scratch.lack[0] } else { worst };
         let (d, k) = (&mut scratch.differences, scratch.kept.len());
         let base = tokens.cells();
-        d.begin(base + far.rows.len() * WIDTH);
+        d.begin();
         for (i, &j) in scratch.kept.iter().enumerate() {
             let path = &scratch.paths[j * n..(j + 1) * n];
             tokens.difference(sentence, gold, path, |cell, x| d.add(cell, x, i, k));
@@ -278,7 +278,7 @@ unsafe fn step_kernel<S: Find>(learner: &mut Learner, sentence: u32, tally: &mut
             program::solve(&scratch.gram, &scratch.lack, limit, &mut scratch.tau);
         }
         let mut changed = false;
-        for (&cell, row) in d.cells.iter().zip(d.amounts.chunks_exact(k)) {
+        for (&cell, row) in d.cells().iter().zip(d.amounts.chunks_exact(k)) {
             let step: f64 = row.iter().zip(&scratch.tau).map(|(&x, t)| f64::from(x) * t).sum::<f64>();
             let step = (step * f64::from(weight)) as f32;
             if step != 0.0 {

@@ -1,12 +1,14 @@
 //! Online learners: whole epochs over a training set, one sentence at a time.
 //!
-//! `cells` holds tokens and weights, `learn` one step of each learner, `cost` what a wrong path costs, `program` the
+//! `cells` holds the tokens, `bank` the weights, `learn` one step of each learner, `shared` the differences of several paths, `cost` what a wrong path costs, `program` the
 //! small quadratic program of k-best MIRA, `shuffle` the order of sentences.
 
+pub mod bank;
 pub mod cells;
 pub mod cost;
 pub mod learn;
 pub mod program;
+mod shared;
 pub mod shuffle;
 
 use crate::dataset::Dataset;
