@@ -1,8 +1,8 @@
 //! The weights of an online learner, cell by cell, and the scores that a sentence has under them.
 
-use super::cells::{prefetch, Tokens};
+use super::cells::Tokens;
 use crate::chart::{Chart, Find, Steps};
-use crate::simd::{Lane, WIDTH};
+use crate::simd::{prefetch, Lane, WIDTH};
 
 /// The weights, and what their average is made from: w_avg = w - u / steps (Daume 2006, figure 2.3), where u collects
 /// every change times the number of steps before it. A change costs two additions, the average nothing until asked for.

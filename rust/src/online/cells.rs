@@ -8,7 +8,7 @@ pub use super::bank::Bank;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::lattice::{mask_rows, Support};
-use crate::simd::{Lane, Simd, WIDTH};
+use crate::simd::{prefetch, Lane, Simd, WIDTH};
 use crate::weights::Layout;
 use std::sync::Arc;
 
@@ -62,18 +62,6 @@ impl Rows {
 struct At {
     row: usize,
     rare: usize,
-}
-
-/// Ask for the cache line of an address.
-#[inline(always)]
-pub(super) fn prefetch<T>(at: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint; any address will do, and every x86-64 has it.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
 }
 
 /// A slice whose cache lines are asked for a few at a time.
