@@ -143,6 +143,7 @@ def _chunks(
         np.array([number[chunk[0]] for _, chunk in flat], dtype=np.uint16),
         (kinds, table),
         allowed=plan.support,
+        once=plan.once,
         n_jobs=n_jobs,
     )
     ends = np.cumsum([len(found) for found in chunks]).tolist()

@@ -19,6 +19,7 @@ pub mod lattice;
 pub mod lists;
 pub mod loss;
 pub mod objective;
+pub mod narrow;
 pub mod once;
 pub mod online;
 pub mod order;

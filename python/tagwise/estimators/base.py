@@ -16,7 +16,7 @@ from tagwise.confidence import Confidence, chunk_probabilities, confidences, seq
 from tagwise.decoding import Allowed
 from tagwise.errors import CorpusError, NotFittedError, ParameterError
 from tagwise.estimators.limits import Limits, lawful_gold, limits_of
-from tagwise.features import Recipe, recipe_for
+from tagwise.features import Recipe, file_columns, recipe_for
 from tagwise.history import Memory
 from tagwise.learners.loop import Callback, Iteration, Result, Stopping, logger
 from tagwise.metrics import Report, evaluate
@@ -264,7 +264,7 @@ class Tagger:
         scores = [entry["dev_score"] for entry in result.history if entry["dev_score"] is not None]
         if scores:
             metrics["dev_score"] = max(scores)
-        return {"learner": self.name, "params": kept, "metrics": metrics}
+        return {"learner": self.name, "params": kept, "metrics": metrics, **file_columns(task.recipe, task.X)}
 
     # --- prediction -------------------------------------------------------------------------------------
 
