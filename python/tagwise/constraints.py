@@ -96,7 +96,8 @@ class Constraints:
             )
         except (TypeError, ValueError):
             raise ParameterError(
-                f"constraints={value!r}: forbidden is a list of pairs, required a mapping of label -> labels"
+                f"constraints={value!r}: forbidden is a list of pairs, required a mapping of label -> labels, "
+                "once a list of labels"
             ) from None
 
     def resolved(
@@ -131,6 +132,8 @@ class Constraints:
                 start[place(after)] = False
             elif before is not None:
                 end[place(before)] = False
+            else:
+                raise ParameterError("constraints: forbidden has a pair of two None; name a label on one side")
         for before, following in self.required:
             row = np.zeros(n, dtype=np.bool_)
             row[[place(after) for after in following if after is not None]] = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +33,8 @@ BEAM = 8
 #: Lists that are searched for a path whose labels occur once, where the search itself cannot see to it.
 ONCE_LISTS = (16, 128, 1024)
 
-#: Allowed labels of every token of every sentence: a collection of labels, or None for all of them.
-Allowed = Sequence[Sequence[Any]]
+#: Allowed labels of every token of every sentence: a collection of labels, or None for all of them; None for a sentence too.
+Allowed = Sequence[Sequence[Any] | None]
 Lists = tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.uint16]]
 
 
@@ -104,6 +104,10 @@ def best(
         raise ParameterError(f"decoder={decoder!r}: expected one of {', '.join(DECODERS)}")
     if beam is not None and decoder != "beam":
         raise ParameterError(f"beam={beam} goes with decoder='beam'")
+    if beam is not None and (not isinstance(beam, (int, np.integer)) or beam < 1):
+        raise ParameterError(f"beam={beam!r}: expected 1 or more paths to keep")
+    if decoder == "beam" and model.scorer.local:
+        raise ParameterError("a model of local classifiers (MEMM) is searched by Viterbi; leave the beam out")
     found = plan(model, X, data, allowed, constraints)
     once = found.once
     if decoder == "pointwise":
@@ -239,12 +243,23 @@ def allowed_support(
             f"allowed has {len(allowed)} sentences, X has {len(lengths)}; give one entry a sentence"
         )
     for s, (sentence, length) in enumerate(zip(allowed, lengths)):
+        if sentence is None:
+            of += [0] * length
+            continue
+        if isinstance(sentence, str) or not isinstance(sentence, Sequence):
+            raise CorpusError(
+                f"sentence {s}: allowed is {sentence!r}; give a list with the labels of each token, or None for any"
+            )
         if len(sentence) != length:
             raise CorpusError(f"sentence {s} has {length} tokens, allowed has {len(sentence)} entries for it")
         for t, names in enumerate(sentence):
             if names is None:
                 of.append(0)
                 continue
+            if not isinstance(names, (str, Iterable)):
+                raise CorpusError(
+                    f"sentence {s}, token {t}: allowed is {names!r}; give a label, a collection of labels, or None for any"
+                )
             names = [names] if isinstance(names, str) else list(names)
             unknown = [name for name in names if name not in index]
             if unknown or not names:

@@ -126,7 +126,10 @@ impl Exact {
     ) -> Option<(f64, f64)> {
         let l = setting.layout.labels;
         let factors = setting.factors?;
-        let odd = setting.partial.is_some() || setting.once.is_some() || !setting.cost.is_empty() || setting.data.has_edge_attributes();
+        let odd = setting.partial.is_some()
+            || setting.once.is_some()
+            || !setting.cost.is_empty()
+            || setting.data.has_edge_attributes();
         if odd || setting.loss.is_pointwise() {
             return None;
         }

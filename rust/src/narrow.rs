@@ -8,6 +8,10 @@
 //! side with all labels. The same floats are added in the same order as in `chain`, so both give the same path.
 
 use crate::lattice::Support;
+use crate::simd::WIDTH;
+
+/// With more labels than this a token's cells are filled side by side.
+const MANY: usize = 8;
 
 /// The labels of each set, one after the other.
 pub struct Lists {
@@ -32,9 +36,10 @@ impl Lists {
         &self.labels[begin..self.ends[set as usize] as usize]
     }
 
-    /// Pairs of labels that the steps of a sentence have.
-    pub fn pairs(&self, sets: &[u32]) -> usize {
-        sets.windows(2).map(|s| self.of(s[0]).len() * self.of(s[1]).len()).sum()
+    /// Pairs of labels that the steps of a sentence look at, sixteen side by side where a token may take many.
+    pub fn pairs(&self, sets: &[u32], labels: usize) -> usize {
+        let to = |n: usize| if n > MANY { labels.div_ceil(WIDTH) } else { n };
+        sets.windows(2).map(|s| self.of(s[0]).len() * to(self.of(s[1]).len())).sum()
     }
 }
 
@@ -45,6 +50,8 @@ pub struct Narrow {
     next: Vec<f32>,
     back: Vec<u16>, // [cells of all tokens] place in the list of the token before
     ends: Vec<u32>, // [T] where each token's cells end
+    best: Vec<f32>, // [L] of all labels of a token that may take many
+    from: Vec<u32>, // [L]
 }
 
 impl Narrow {
@@ -67,6 +74,28 @@ impl Narrow {
             let here = lists.of(set);
             self.next.clear();
             node(t, here, &mut self.next);
+            if t > 0 && here.len() > MANY {
+                self.best.clear();
+                self.best.resize(labels, f32::NEG_INFINITY);
+                self.from.clear();
+                self.from.resize(labels, 0);
+                for (i, (&a, &d)) in before.iter().zip(&self.delta).enumerate() {
+                    let row = &edge[a as usize * labels..(a as usize + 1) * labels];
+                    for ((best, from), &x) in self.best.iter_mut().zip(self.from.iter_mut()).zip(row) {
+                        let v = d + x;
+                        *from = if v > *best { i as u32 } else { *from };
+                        *best = if v > *best { v } else { *best };
+                    }
+                }
+                for (&y, s) in here.iter().zip(self.next.iter_mut()) {
+                    *s = self.best[y as usize] + *s;
+                    self.back.push(self.from[y as usize] as u16);
+                }
+                self.ends.push(self.back.len() as u32);
+                std::mem::swap(&mut self.delta, &mut self.next);
+                before = here;
+                continue;
+            }
             for (&y, s) in here.iter().zip(self.next.iter_mut()) {
                 let mut from = 0;
                 if t > 0 {

@@ -195,13 +195,16 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
         }
         if let (Output::Paths(paths), Some(lists), Some((support, _))) = (&job.output, &job.lists, &job.support) {
             let sets = |s: u32| &support.of[data.sentences[s as usize]..data.sentences[s as usize + 1]];
-            let pairs: usize = batch.sentences.iter().map(|&s| lists.pairs(sets(s))).sum();
+            let pairs: usize = batch.sentences.iter().map(|&s| lists.pairs(sets(s), l)).sum();
             if NARROW * pairs < shape.positions() * l * l {
                 for (lane, &s) in batch.sentences.iter().enumerate() {
                     let (begin, last) = (begin(lane), (batch.lengths[lane] as usize).saturating_sub(1));
                     let node = |t: usize, labels: &[u16], out: &mut Vec<f32>| {
                         match job.table {
-                            Some(table) => table.score::<S>(data, begin + t, 0, &mut tile),
+                            Some(table) => {
+                                let lanes = labels.iter().fold(0, |bits, &y| bits | 1 << (y as usize / WIDTH % 32));
+                                table.score_some::<S>(data, begin + t, 0, lanes, &mut tile);
+                            }
                             None => scorer.score_token(data, begin + t, 0, &mut tile),
                         }
                         for &y in labels {

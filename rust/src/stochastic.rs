@@ -60,7 +60,8 @@ impl Stochastic {
         }
         if terms.partial.is_some() || !terms.cost.is_empty() || terms.once.is_some() {
             return Err(Error::Value(
-                "stochastic descent can do neither partial labels nor costs nor labels that occur once; take lbfgs".into(),
+                "stochastic descent can do neither partial labels nor costs nor labels that occur once; take lbfgs"
+                    .into(),
             ));
         }
         if terms.weights.is_empty() {

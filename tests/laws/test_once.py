@@ -154,7 +154,7 @@ def test_the_perceptron_with_edge_attributes(p: Problem, seed: int) -> None:
 
 def test_batch_epochs_decode_lawful_paths() -> None:
     groups = groups_of(4)
-    c = lawful_corpus(3, 4, groups, n=30, longest=5)
+    c = lawful_corpus(1, 4, groups, n=30, longest=5)
     plain, bound = (
         _core.Online(c.data, c.layout, "perceptron", batch=True, once=g) for g in (None, groups)
     )

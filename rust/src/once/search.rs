@@ -146,7 +146,8 @@ impl Search {
             }
             self.ways.push((*e, path));
         }
-        self.ways.sort_by(|(a, p), (b, q)| b.score.total_cmp(&a.score).then_with(|| p.iter().rev().cmp(q.iter().rev())));
+        self.ways
+            .sort_by(|(a, p), (b, q)| b.score.total_cmp(&a.score).then_with(|| p.iter().rev().cmp(q.iter().rev())));
         for (e, path) in self.ways.iter().take(k) {
             self.scores.push(e.score);
             self.paths.extend_from_slice(path);

@@ -43,7 +43,7 @@ pub struct Task {
     pub entities: Entities,
     pub augment: Vec<Lane>, // [L, width] cost of each label for each gold label, added in decoding; empty: plain decoding
     pub sample_weight: Vec<f32>, // [N], or empty for all 1
-    pub once: Option<Groups>,    // what every guess keeps to
+    pub once: Option<Groups>, // what every guess keeps to
 }
 
 /// Sums over the steps of an epoch.

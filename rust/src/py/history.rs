@@ -260,9 +260,7 @@ fn chunk_probabilities<'py>(
     let (support, pool) = (support(allowed, data.tokens(), scorer.inner.layout().labels)?, pool(n_jobs)?);
     let once = once.map(groups);
     let found = py.detach(|| {
-        pool.install(|| {
-            confidence::chunks(&scorer.inner, data, support.as_ref(), &entities, &chunks, once.as_ref())
-        })
+        pool.install(|| confidence::chunks(&scorer.inner, data, support.as_ref(), &entities, &chunks, once.as_ref()))
     })?;
     Ok(PyArray1::from_vec(py, found))
 }

@@ -45,8 +45,7 @@ fn once_marginals<'py>(
     let (data, groups) = (&dataset.inner, groups(once));
     let l = scorer.inner.layout().labels;
     let (support, pool) = (support(allowed, data.tokens(), l)?, pool(n_jobs)?);
-    let (p, log_z) =
-        py.detach(|| pool.install(|| once::marginals(&scorer.inner, data, support.as_ref(), &groups)))?;
+    let (p, log_z) = py.detach(|| pool.install(|| once::marginals(&scorer.inner, data, support.as_ref(), &groups)))?;
     Ok((PyArray1::from_vec(py, p).reshape([data.tokens(), l])?, PyArray1::from_vec(py, log_z)))
 }
 
