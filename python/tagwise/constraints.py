@@ -133,7 +133,9 @@ class Constraints:
             elif before is not None:
                 end[place(before)] = False
             else:
-                raise ParameterError("constraints: forbidden has a pair of two None; name a label on one side")
+                raise ParameterError(
+                    "constraints: forbidden has a pair of two None; name a label on one side"
+                )
         for before, following in self.required:
             row = np.zeros(n, dtype=np.bool_)
             row[[place(after) for after in following if after is not None]] = True

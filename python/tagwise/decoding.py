@@ -33,7 +33,7 @@ BEAM = 8
 #: Lists that are searched for a path whose labels occur once, where the search itself cannot see to it.
 ONCE_LISTS = (16, 128, 1024)
 
-#: Allowed labels of every token of every sentence: a collection of labels, or None for all of them; None for a sentence too.
+#: Allowed labels of every token of every sentence: a collection of labels; None for any, of a token or a sentence.
 Allowed = Sequence[Sequence[Any] | None]
 Lists = tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.uint16]]
 
@@ -155,9 +155,7 @@ def kbest(
                 "lists of paths whose labels occur once need a model without history, and of first order; "
                 "use predict, or constraints=False"
             )
-        lists = _core.once_kbest(
-            found.explicit, data, found.once, k, allowed=found.support, n_jobs=n_jobs
-        )
+        lists = _core.once_kbest(found.explicit, data, found.once, k, allowed=found.support, n_jobs=n_jobs)
         return lists, found
     if model.history is None:
         return found.scorer.kbest(data, k, allowed=found.support, n_jobs=n_jobs), found
@@ -175,9 +173,7 @@ def marginals(
                 "probabilities of paths whose labels occur once need a chain of first order; use order=1, "
                 "or constraints=False"
             )
-        return _core.once_marginals(
-            found.explicit, data, found.once, allowed=found.support, n_jobs=n_jobs
-        )
+        return _core.once_marginals(found.explicit, data, found.once, allowed=found.support, n_jobs=n_jobs)
     if past is not None and past.exact:
         native = past.native(len(model.labels))
         return _core.order_marginals(found.explicit, native, data, allowed=found.support, n_jobs=n_jobs)
@@ -258,7 +254,7 @@ def allowed_support(
                 continue
             if not isinstance(names, (str, Iterable)):
                 raise CorpusError(
-                    f"sentence {s}, token {t}: allowed is {names!r}; give a label, a collection of labels, or None for any"
+                    f"sentence {s}, token {t}: allowed is {names!r}; give a label, several labels, or None for any"
                 )
             names = [names] if isinstance(names, str) else list(names)
             unknown = [name for name in names if name not in index]

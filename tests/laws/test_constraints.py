@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import tagwise as tw
 from tagwise import _core, schemes
 from tagwise.constraints import (
-    NO_GROUP,
     Constraints,
     Dictionary,
     boundary_support,
@@ -22,8 +21,6 @@ from tagwise.constraints import (
     scheme_of,
     with_dictionary,
 )
-
-from .test_engine import constraints, random_corpus
 
 CHUNKS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
 

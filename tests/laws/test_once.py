@@ -57,8 +57,7 @@ def lawful_corpus(seed: int, labels: int, groups: Groups, **shape: Any) -> Corpu
 def limited(c: Corpus, w: np.ndarray, sets: np.ndarray, forbidden: np.ndarray) -> list[chain.Scores]:
     bounds = pairwise(c.data.offsets.astype(int))
     return [
-        scores(s.node, s.edge, s.start, s.end, sets[a:b], forbidden)
-        for s, (a, b) in zip(c.scores(w), bounds)
+        scores(s.node, s.edge, s.start, s.end, sets[a:b], forbidden) for s, (a, b) in zip(c.scores(w), bounds)
     ]
 
 
@@ -155,9 +154,7 @@ def test_the_perceptron_with_edge_attributes(p: Problem, seed: int) -> None:
 def test_batch_epochs_decode_lawful_paths() -> None:
     groups = groups_of(4)
     c = lawful_corpus(1, 4, groups, n=30, longest=5)
-    plain, bound = (
-        _core.Online(c.data, c.layout, "perceptron", batch=True, once=g) for g in (None, groups)
-    )
+    plain, bound = (_core.Online(c.data, c.layout, "perceptron", batch=True, once=g) for g in (None, groups))
     w = np.zeros(len(c.layout))
     for _ in range(3):
         paths = [once.kbest(s, 1, *groups)[0][1] for s in c.scores(w)]
@@ -203,7 +200,9 @@ def test_lists_are_the_best_of_the_lawful_paths(labels: int, k: int, edge_attrib
             np.testing.assert_array_equal(a, b)
         counts, values, flat = found
         at = score_at = 0
-        for i, s in enumerate(limited(c, w.astype(float), sets, forbidden) if bound else c.scores(w.astype(float))):
+        for i, s in enumerate(
+            limited(c, w.astype(float), sets, forbidden) if bound else c.scores(w.astype(float))
+        ):
             want = once.kbest(s, k, *groups)
             n, length = int(counts[i]), len(c.gold[i])
             ours = flat[at : at + n * length].reshape(n, length)
@@ -253,7 +252,9 @@ def addresses(n: int = 60, seed: int = 0) -> tuple[list[list[str]], list[list[st
         fields = [["NUM"], ["STREET"] * int(rng.integers(1, 3)), ["TOWN"] * int(rng.integers(1, 3))]
         labels = [z for i in rng.permutation(3) for z in fields[i]]
         labels = [*labels, *["O"] * int(rng.integers(0, 3))]
-        X.append([f"{z[:1]}{rng.integers(3)}" if rng.random() < 0.5 else f"x{rng.integers(3)}" for z in labels])
+        X.append(
+            [f"{z[:1]}{rng.integers(3)}" if rng.random() < 0.5 else f"x{rng.integers(3)}" for z in labels]
+        )
         y.append(labels)
     return X, y
 
@@ -356,7 +357,7 @@ def test_what_has_no_sum_is_refused_with_a_remedy(params: dict[str, Any], what: 
 def test_too_many_labels_are_refused_with_a_remedy() -> None:
     names = [f"L{i}" for i in range(14)]
     X, y = [[f"w{i}" for i in range(14)]], [names]
-    with pytest.raises(ValueError, match="14 labels may occur once.*12.*predict"):
+    with pytest.raises(ValueError, match=r"14 labels may occur once.*12.*predict"):
         tw.CRF(features="S1", max_iter=2, constraints={"once": names}).fit(X, y)
     tagger = tw.CRF(features="S1", max_iter=20).fit(X, y)
     assert tagger.predict(X, constraints={"once": names}) == y

@@ -126,8 +126,9 @@ class Problem:
             return _core.OrderObjective(
                 self.order, self.data, sample_weight=self.sample_weight, allowed=self.allowed
             )
-        special = {"partial": self.partial, "cost": self.cost, "once": self.once}
-        return _core.Objective(self.data, self.layout, **self._shared(), **special)
+        return _core.Objective(
+            self.data, self.layout, **self._shared(), partial=self.partial, cost=self.cost, once=self.once
+        )
 
     def descent(self) -> _core.Stochastic:
         """Stochastic descent."""

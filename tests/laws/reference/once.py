@@ -39,9 +39,7 @@ def distribution(s: Scores, group: np.ndarray, begins: np.ndarray) -> tuple[floa
     return log_z, {y: float(np.exp(x - log_z)) for y, x in zip(paths, h)}
 
 
-def log_loss(
-    s: Scores, gold: Sequence[int], group: np.ndarray, begins: np.ndarray
-) -> tuple[float, Scores]:
+def log_loss(s: Scores, gold: Sequence[int], group: np.ndarray, begins: np.ndarray) -> tuple[float, Scores]:
     """log Z - H(x,y) with Z over the lawful paths, and its gradient in the scores."""
     full = s._replace(edge=edges(s))
     log_z, p = distribution(s, group, begins)
