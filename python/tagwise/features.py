@@ -28,6 +28,7 @@ __all__ = [
     "Kind",
     "Recipe",
     "columns_of",
+    "file_columns",
     "kind_of",
     "recipe_for",
     "resolve",
@@ -80,6 +81,18 @@ def columns_of(X: Any) -> tuple[str, ...]:
             return tuple(c for c in fields if c != label)
         break
     return (DEFAULT_COLUMN,)
+
+
+def file_columns(recipe: Recipe, X: Any) -> dict[str, Any]:
+    """Columns of training and the label's name, so that files can be read as X was; nothing for bare attributes."""
+    if recipe.kind == "attributes":
+        return {}
+    columns, label = getattr(X, "columns", None), getattr(X, "label", None)
+    if columns is not None and label is not None:
+        return {"columns": list(columns), "label": label}
+    names = columns_of(X)
+    label = "label" if "label" not in names else "gold"
+    return {"columns": [*names, label], "label": label}
 
 
 def _fields(sentence: Any) -> Mapping[str, Sequence[str]] | None:

@@ -202,6 +202,11 @@ impl Chart {
         self.node[t * self.width + y / WIDTH].0[y % WIDTH]
     }
 
+    /// Whether edge scores have one block a position.
+    pub fn varies(&self) -> bool {
+        self.varying
+    }
+
     #[inline(always)]
     fn block(&self, t: usize) -> usize {
         if self.varying {

@@ -19,6 +19,7 @@ pub mod kernel;
 pub mod lattice;
 pub mod lists;
 pub mod loss;
+pub mod narrow;
 pub mod objective;
 pub mod once;
 pub mod online;

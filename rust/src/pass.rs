@@ -89,7 +89,7 @@ unsafe fn chunk_kernel<S: Simd>(
     let copies = pass.nodes.copies(c);
     let rare = pass.rare_gradient.slice(copies.start, copies.len());
     rare.fill(0.0);
-    let scaled = pass.edges.scaled && !s.data.has_edge_attributes();
+    let scaled = pass.edges.scaled && !s.data.has_edge_attributes() && s.once.is_none();
     let mut done = 0;
     for group in batches.chunks(GROUP) {
         for (i, batch) in group.iter().enumerate() {

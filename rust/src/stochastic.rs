@@ -58,8 +58,11 @@ impl Stochastic {
         if data.has_edge_attributes() {
             return Err(Error::Value("stochastic descent cannot do edge attributes; take lbfgs".into()));
         }
-        if terms.partial.is_some() || !terms.cost.is_empty() {
-            return Err(Error::Value("stochastic descent can do neither partial labels nor costs; take lbfgs".into()));
+        if terms.partial.is_some() || !terms.cost.is_empty() || terms.once.is_some() {
+            return Err(Error::Value(
+                "stochastic descent can do neither partial labels nor costs nor labels that occur once; take lbfgs"
+                    .into(),
+            ));
         }
         if terms.weights.is_empty() {
             terms.weights = vec![1.0; data.len()];
@@ -184,6 +187,7 @@ unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l
                 support: this.terms.support.as_ref(),
                 partial: None,
                 cost: &[],
+                once: None,
                 loss: this.terms.loss,
                 shift: 0.0,
             },

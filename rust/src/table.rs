@@ -135,6 +135,48 @@ impl Table {
         }
     }
 
+    /// The same for the lanes of labels in the set of bits `wanted` alone: with few labels a token most of a row need not
+    /// be fetched. The other lanes of the tile are left as they are. The same floats are added in the same order.
+    #[inline(always)]
+    pub unsafe fn score_some<S: Simd>(&self, data: &Dataset, token: usize, lane: usize, wanted: u32, tile: &mut Tile) {
+        if self.width > 4 {
+            return self.score_wide::<S>(data, token, lane, tile);
+        }
+        let (first, end) = (data.node.ptr[token], data.node.ptr[token + 1]);
+        let mut begin = first;
+        loop {
+            let stop = end.min(begin + LISTS);
+            for j in (0..self.width).filter(|j| wanted >> j & 1 != 0) {
+                let mut sum = S::splat(0.0);
+                for at in begin..stop {
+                    let entry = self.entries[data.node.ids[at] as usize];
+                    if j < entry.lanes as usize {
+                        let row = &*self.rows.as_ptr().add(entry.first as usize + j);
+                        sum = S::add(sum, S::mul(S::splat(data.node.value(at)), S::load(row)));
+                    }
+                }
+                let place = &mut tile.0[j][lane];
+                S::store(if begin == first { sum } else { S::add(S::load(place), sum) }, place);
+            }
+            for at in begin..stop {
+                let entry = self.entries[data.node.ids[at] as usize];
+                if entry.pairs == 0 {
+                    continue;
+                }
+                let value = data.node.value(at);
+                for pair in &self.pairs[entry.first as usize..entry.first as usize + entry.pairs as usize] {
+                    if wanted >> (pair.label as usize / WIDTH) & 1 != 0 {
+                        tile.0[pair.label as usize / WIDTH][lane].0[pair.label as usize % WIDTH] += pair.weight * value;
+                    }
+                }
+            }
+            if stop == end {
+                break;
+            }
+            begin = stop;
+        }
+    }
+
     #[inline(always)]
     unsafe fn score_wide<S: Simd>(&self, data: &Dataset, token: usize, lane: usize, tile: &mut Tile) {
         tile.0.iter_mut().for_each(|part| part[lane] = Lane::ZERO);

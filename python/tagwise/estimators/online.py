@@ -89,6 +89,7 @@ class OnlineTagger(Tagger):
             "sample_weight": None if task.sample_weight is None else task.sample_weight.astype(np.float32),
             "forbidden": limits.forbidden,
             "allowed": limits.support,
+            "once": limits.once,
             **self._online(task),
         }
         history = History.of(params)

@@ -7,6 +7,7 @@ use super::shared::{Index, Shared};
 use crate::chart::{Chart, Find, Steps};
 use crate::dispatch;
 use crate::error::{Error, Result};
+use crate::once::{search::Search, too_many, Groups};
 use crate::simd::Lane;
 
 /// What to do with a wrong guess y^; d = S(y) - S(y^), loss = cost - w.d.
@@ -43,6 +44,7 @@ pub struct Task {
     pub entities: Entities,
     pub augment: Vec<Lane>, // [L, width] cost of each label for each gold label, added in decoding; empty: plain decoding
     pub sample_weight: Vec<f32>, // [N], or empty for all 1
+    pub once: Option<Groups>, // what every guess keeps to
 }
 
 /// Sums over the steps of an epoch.
@@ -130,6 +132,7 @@ pub struct Worker {
     gram: Vec<f64>,
     lack: Vec<f64>, // cost - w.d of each
     tau: Vec<f64>,
+    search: Search, // where labels may occur once
 }
 
 impl Worker {
@@ -147,6 +150,7 @@ impl Worker {
             gram: Vec::new(),
             lack: Vec::new(),
             tau: Vec::new(),
+            search: Search::default(),
         }
     }
 }
@@ -155,6 +159,30 @@ pub(crate) fn not_finite(sentence: u32) -> Error {
     Error::Training(format!(
         "sentence {sentence}: its score is not finite at the current weights; scale real-valued attributes down"
     ))
+}
+
+/// Whether all paths of a list keep each group to one span.
+fn lawful(groups: &Groups, paths: &[u16], length: usize) -> bool {
+    length == 0 || paths.chunks_exact(length).all(|path| groups.lawful(path))
+}
+
+/// The best path, or the best lawful one in its place.
+fn keep_to(
+    groups: &Groups,
+    chart: &Chart,
+    steps: &Steps,
+    search: &mut Search,
+    sentence: u32,
+    path: &mut [u16],
+) -> Result<()> {
+    if !groups.lawful(path) {
+        search.of_chart(chart, steps, groups, 1).map_err(|n| too_many(sentence as usize, n))?;
+        match search.paths.len() == path.len() {
+            true => path.copy_from_slice(&search.paths),
+            false => return Err(not_finite(sentence)),
+        }
+    }
+    Ok(())
 }
 
 dispatch!(
@@ -178,10 +206,19 @@ unsafe fn learn_kernel<S: Find>(task: &Task, bank: &mut Bank, worker: &mut Worke
             if !score.is_finite() {
                 return Err(not_finite(sentence));
             }
+            if let Some(groups) = &task.once {
+                keep_to(groups, &worker.chart, steps, &mut worker.search, sentence, &mut worker.path)?;
+            }
         } else {
             worker.chart.best_paths::<S>(steps, k, &mut worker.scores, &mut worker.paths);
             if !worker.scores.first().is_some_and(|x| x.is_finite()) {
                 return Err(not_finite(sentence));
+            }
+            if let Some(groups) = task.once.as_ref().filter(|g| !lawful(g, &worker.paths, gold.len())) {
+                worker.search.of_chart(&worker.chart, steps, groups, k).map_err(|n| too_many(sentence as usize, n))?;
+                worker.scores.clear();
+                worker.scores.extend(worker.search.scores.iter().map(|&x| x as f32));
+                std::mem::swap(&mut worker.paths, &mut worker.search.paths);
             }
             worker.path.clear();
             worker.path.extend_from_slice(&worker.paths[..gold.len()]);
@@ -332,6 +369,9 @@ unsafe fn decode_kernel<S: Find>(
         let guess = &mut guesses[begin..];
         if !worker.chart.best_path::<S>(steps, guess).is_finite() {
             return Err(not_finite(sentence));
+        }
+        if let Some(groups) = &task.once {
+            keep_to(groups, &worker.chart, steps, &mut worker.search, sentence, guess)?;
         }
         let wrong = gold.iter().zip(&*guess).filter(|(a, b)| a != b).count();
         tally.sentences += 1;
