@@ -152,7 +152,11 @@ def test_refusals() -> None:
         (tw.HMSVM(features="S2"), {"warm_start": fitted}, "start"),
         (tw.HMSVM(features="S2", kernel="rbf"), {"warm_start": fitted}, "start"),
         (tw.Perceptron(features="S2", kernel="poly"), {"warm_start": fitted}, "start"),
-        (tw.CRF(features="S2"), {"warm_start": tw.HMSVM(features="S2", kernel="poly").fit(X, Y)}, "support tokens"),
+        (
+            tw.CRF(features="S2"),
+            {"warm_start": tw.HMSVM(features="S2", kernel="poly").fit(X, Y)},
+            "support tokens",
+        ),
         (tw.Perceptron(features="S2", kernel="poly", history=(1, 2)), {}, "history"),
         (tw.Perceptron(kernel="poly", mode="batch"), {}, "sentence by sentence"),
         (tw.Perceptron(kernel="poly", shards=2), {}, "sentence by sentence"),

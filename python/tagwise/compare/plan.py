@@ -97,7 +97,9 @@ def plan(
         key = (corpus, size, learner.name, settled, seed)
         cells.setdefault(
             key,
-            Cell(corpus, learner, settled, size, seed, dict(params or {}), wanted, tune_size, folds, dev, track),
+            Cell(
+                corpus, learner, settled, size, seed, dict(params or {}), wanted, tune_size, folds, dev, track
+            ),
         )
     return list(cells.values())
 
