@@ -263,9 +263,9 @@ def test_gold_outside_the_constraints_is_refused() -> None:
     for learner in (k.svm, k.perceptron):
         for bad in ({"forbidden": edge}, {"allowed": sets}):
             with pytest.raises(TrainingError, match="gold labels are outside"):
-                learner(POLY, **bad)  # type: ignore[operator]
+                learner(POLY, **bad)
         with pytest.raises(ValueError, match="outside the 2 by 2"):
-            learner(POLY, forbidden=none)  # type: ignore[operator]
+            learner(POLY, forbidden=none)
 
 
 @pytest.mark.parametrize("margin", [False, True])
