@@ -62,7 +62,7 @@ class Preset:
             dev=self.dev,
             track=self.track,
         )
-        return sorted([cell for cell in cells if self.pairs.get(cell.corpus, cell.features) == cell.features], key=lambda c: (c.learner.name in ("boosting","crf-exp","crf-pointwise-log"), c.seed))
+        return [cell for cell in cells if self.pairs.get(cell.corpus, cell.features) == cell.features]
 
     def caption(self) -> str:
         """What was left out to be quick, and what was chosen how, in words."""
