@@ -300,7 +300,9 @@ class Perceptron(Kernelised, OnlineTagger):
         if params["mode"] == "batch" or params["shards"] > 1:
             raise ParameterError("a kernel perceptron learns sentence by sentence: leave mode and shards out")
         if History.of(params) is not None:
-            raise ParameterError("a kernel perceptron takes no history; leave it out, or leave the kernel out")
+            raise ParameterError(
+                "a kernel perceptron takes no history; leave it out, or leave the kernel out"
+            )
         self._refuse_start(task)
         limits = task.limits or Limits()
         learner = _core.KernelPerceptron(
