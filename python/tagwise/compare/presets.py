@@ -229,7 +229,7 @@ SMALL = Preset(
     ),
     note="Differs from the paper: which 300 sentences (ours: the first, and five random draws; means over all six), "
     "which test sentences (its text does not say; ours: 1,000 others of the training part), the exact features; l2 and "
-    "C chosen by cross-validation on the 300.",
+    "C chosen by cross-validation on the 300, two of five parts held out; the kernel stops at a gap of 3e-2.",
 )
 
 
