@@ -483,6 +483,8 @@ class KernelPerceptron:
         sample_weight: NDArray[np.float32] | None = None,
         form: str = "auto",
         cache_bytes: int = ...,
+        forbidden: NDArray[np.uint32] | None = None,
+        allowed: _Support | None = None,
     ) -> KernelPerceptron: ...
     def epoch(self, order: NDArray[np.uint32] | None = None) -> dict[str, Any]:
         """One pass over the training set, or over the sentences of `order`; sums over its steps."""
@@ -519,6 +521,8 @@ class KernelSvm:
         sample_weight: NDArray[np.float64] | None = None,
         form: str = "auto",
         cache_bytes: int = ...,
+        forbidden: NDArray[np.uint32] | None = None,
+        allowed: _Support | None = None,
     ) -> KernelSvm: ...
     def epoch(self) -> dict[str, Any]:
         """One epoch: decoding, working sets, duality gap. Where training stands after it."""

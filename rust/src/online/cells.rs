@@ -543,7 +543,7 @@ impl Tokens {
 }
 
 /// The gold labels of every sentence must be possible.
-fn check_gold(data: &Dataset, l: usize, allowed: &[bool], support: Option<&Support>) -> Result<()> {
+pub(crate) fn check_gold(data: &Dataset, l: usize, allowed: &[bool], support: Option<&Support>) -> Result<()> {
     for (i, s) in data.sentences.windows(2).enumerate() {
         let gold = &data.gold[s[0]..s[1]];
         let outside =
