@@ -88,7 +88,7 @@ impl Narrow {
                     }
                 }
                 for (&y, s) in here.iter().zip(self.next.iter_mut()) {
-                    *s = self.best[y as usize] + *s;
+                    *s += self.best[y as usize];
                     self.back.push(self.from[y as usize] as u16);
                 }
                 self.ends.push(self.back.len() as u32);
@@ -106,7 +106,7 @@ impl Narrow {
                             (best, from) = (v, i);
                         }
                     }
-                    *s = best + *s;
+                    *s += best;
                 }
                 self.back.push(from as u16);
             }

@@ -8,6 +8,9 @@ use crate::once;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
+/// Marginals [tokens, L] and log Z [N].
+type Marginals<'py> = (Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<f64>>);
+
 /// The k best paths of each sentence in which every group of labels begins at most one span: how many of each [N], their
 /// scores, their labels one after the other.
 #[pyfunction]
@@ -41,7 +44,7 @@ fn once_marginals<'py>(
     once: PyGroups<'_>,
     allowed: Option<PySupport<'_>>,
     n_jobs: usize,
-) -> PyResult<(Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<f64>>)> {
+) -> PyResult<Marginals<'py>> {
     let (data, groups) = (&dataset.inner, groups(once));
     let l = scorer.inner.layout().labels;
     let (support, pool) = (support(allowed, data.tokens(), l)?, pool(n_jobs)?);
