@@ -49,17 +49,19 @@ def from_attributes(context: Context, result: Result) -> None:
 
 
 def marginals(context: Context, result: Result) -> None:
-    """predict_marginals(X) as arrays against sklearn-crfsuite's, one thread."""
+    """predict_marginals(X) as arrays against sklearn-crfsuite's, which has one thread; ours with one and with two."""
     for name in context.workloads:
         X, _ = workload(name, "test")
         X = X[:200] if context.quick else X
         theirs = peer.sklearn_model(peer.model(name, ITERATIONS))
-        tagger = ours.trained(name, ITERATIONS, n_jobs=1)
-        sides = {
-            "sklearn-crfsuite": lambda X=X, theirs=theirs: theirs.predict_marginals(X),
-            "ours": lambda X=X, tagger=tagger: tagger.predict_marginals(X),
-        }
-        against(result, f"marginals, {name}, 1 thread", sum(map(len, X)), sides, context.rounds, 20)
+        for n_jobs in (1, 2):
+            tagger = ours.trained(name, ITERATIONS, n_jobs=n_jobs)
+            sides = {
+                "sklearn-crfsuite": lambda X=X, theirs=theirs: theirs.predict_marginals(X),
+                "ours": lambda X=X, tagger=tagger: tagger.predict_marginals(X),
+            }
+            row = f"marginals, {name}, {n_jobs} thread{'s'[: n_jobs - 1]}"
+            against(result, row, sum(map(len, X)), sides, context.rounds, 20)
 
 
 def from_tokens(context: Context, result: Result) -> None:

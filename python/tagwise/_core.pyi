@@ -45,7 +45,8 @@ __all__ = [
     "encode_tokens",
     "feasible",
     "name_paths",
-    "once_viterbi",
+    "once_kbest",
+    "once_marginals",
     "order_marginals",
     "prune",
     "sequence_cost",
@@ -167,6 +168,7 @@ def encode_attributes(
     vocab: Vocabulary,
     sentences: Iterable[Iterable[Iterable[Any] | Mapping[str, Any]]],
     edge: Iterable[Iterable[Iterable[Any] | Mapping[str, Any]]] | None = None,
+    n_jobs: int = 1,
 ) -> Dataset:
     """Dataset of attribute lists or feature dicts; `edge` holds edge attributes in the same form."""
 
@@ -177,6 +179,8 @@ MODEL_FORMAT: int
 SIMD: str
 
 _Support: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.uint32]]
+# Labels that may occur once: group [L], 2^32 - 1 for none; begins [L + 1, L], whether a span begins between two labels.
+_Groups: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.bool_]]
 
 @final
 class Layout:
@@ -219,6 +223,7 @@ class Objective:
         allowed: _Support | None = None,
         partial: _Support | None = None,
         cost: NDArray[np.float64] | None = None,
+        once: _Groups | None = None,
     ) -> Objective: ...
     def evaluate(self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0) -> float:
         """Loss at `w`; the gradient is written to `gradient`. Both have one entry a feature."""
@@ -411,6 +416,7 @@ class Online:
         sample_weight: NDArray[np.float32] | None = None,
         forbidden: NDArray[np.uint32] | None = None,
         allowed: _Support | None = None,
+        once: _Groups | None = None,
     ) -> Online: ...
     def epoch(self, order: NDArray[np.uint32] | None = None) -> dict[str, Any]:
         """One pass over the training set, or over the sentences of `order`; sums over its steps."""
@@ -477,6 +483,8 @@ class KernelPerceptron:
         sample_weight: NDArray[np.float32] | None = None,
         form: str = "auto",
         cache_bytes: int = ...,
+        forbidden: NDArray[np.uint32] | None = None,
+        allowed: _Support | None = None,
     ) -> KernelPerceptron: ...
     def epoch(self, order: NDArray[np.uint32] | None = None) -> dict[str, Any]:
         """One pass over the training set, or over the sentences of `order`; sums over its steps."""
@@ -513,6 +521,8 @@ class KernelSvm:
         sample_weight: NDArray[np.float64] | None = None,
         form: str = "auto",
         cache_bytes: int = ...,
+        forbidden: NDArray[np.uint32] | None = None,
+        allowed: _Support | None = None,
     ) -> KernelSvm: ...
     def epoch(self) -> dict[str, Any]:
         """One epoch: decoding, working sets, duality gap. Where training stands after it."""
@@ -638,6 +648,7 @@ class HistoryOnline:
         sample_weight: NDArray[np.float32] | None = None,
         forbidden: NDArray[np.uint32] | None = None,
         allowed: _Support | None = None,
+        once: _Groups | None = None,
     ) -> HistoryOnline: ...
     def epoch(self) -> dict[str, Any]:
         """One pass over the training set; sums over its steps."""
@@ -649,19 +660,23 @@ class HistoryOnline:
     def restore(self, weights: NDArray[np.float64]) -> None:
         """Begin from weights as `weights` gives them."""
 
-def once_viterbi(
+def once_kbest(
     scorer: Scorer,
     dataset: Dataset,
-    group: NDArray[np.uint32],
-    begins: NDArray[np.bool_],
+    once: _Groups,
+    k: int = 1,
     *,
     allowed: _Support | None = None,
     n_jobs: int = 0,
-) -> NDArray[np.uint16]:
-    """Best path of each sentence in which every group of labels begins at most one span: [tokens].
+) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.uint16]]:
+    """The k best paths of each sentence in which every group of labels begins at most one span: how many of each [N],
+    their scores, their labels one after the other."""
 
-    group [L]: number of each label's group, or 2^32 - 1; begins [L + 1, L]: whether a span begins between two labels.
-    """
+def once_marginals(
+    scorer: Scorer, dataset: Dataset, once: _Groups, *, allowed: _Support | None = None, n_jobs: int = 0
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Marginals over the paths in which every group begins at most one span, [tokens, L], and log Z of each sentence,
+    [N]."""
 
 def feasible(
     offsets: NDArray[np.uint64], sets: NDArray[np.bool_], of: NDArray[np.uint32], pairs: NDArray[np.bool_]
@@ -678,6 +693,7 @@ def chunk_probabilities(
     entities: tuple[NDArray[np.uint16], NDArray[np.uint8]],
     *,
     allowed: _Support | None = None,
+    once: _Groups | None = None,
     n_jobs: int = 0,
 ) -> NDArray[np.float64]:
     """Probability of each chunk: its sentence, first token, token behind its last, and type, each [chunks].

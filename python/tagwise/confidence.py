@@ -127,7 +127,15 @@ def _chunks(
     kinds, table = entity_table(model.labels)
     number = {schemes.split_label(y)[1]: int(k) for y, k in zip(model.labels, kinds) if y != "O"}
     flat = [(s, chunk) for s, found in enumerate(chunks) for chunk in found]
+    lengths = np.diff(data.offsets.astype(np.int64)).tolist()
     for s, chunk in flat:
+        if isinstance(chunk, str) or not isinstance(chunk, Sequence) or len(chunk) != 3:
+            raise CorpusError(f"sentence {s}: a chunk is (type, begin, end), got {chunk!r}")
+        if not 0 <= chunk[1] < chunk[2] <= lengths[s]:
+            raise CorpusError(
+                f"sentence {s}: a chunk from {chunk[1]} to {chunk[2]} is not inside its {lengths[s]} tokens; "
+                "begin counts from 0, end is the token behind the last"
+            )
         if chunk[0] not in number:
             raise CorpusError(
                 f"sentence {s}: the model has no chunks of type {chunk[0]!r}; it has: {' '.join(map(str, number))}"
@@ -143,6 +151,7 @@ def _chunks(
         np.array([number[chunk[0]] for _, chunk in flat], dtype=np.uint16),
         (kinds, table),
         allowed=plan.support,
+        once=plan.once,
         n_jobs=n_jobs,
     )
     ends = np.cumsum([len(found) for found in chunks]).tolist()

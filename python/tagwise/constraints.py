@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ Bools = NDArray[np.bool_]
 #: Sets of labels [sets, L] and the set of each token [tokens], as the core takes them.
 Support = tuple[Bools, NDArray[np.uint32]]
 Pair = tuple[str | None, str | None]
+#: Group of each label [L] and where spans begin [L + 1, L].
+Groups = tuple[NDArray[np.uint32], Bools]
 
 _KEYS = ("scheme", "forbidden", "required", "once")
 
@@ -42,9 +45,9 @@ class Rules:
         return np.flatnonzero(~self.pairs.ravel()).astype(np.uint32)
 
     @property
-    def once(self) -> bool:
-        """Whether some label may form one span only."""
-        return bool((self.group != NO_GROUP).any())
+    def once(self) -> Groups | None:
+        """Labels that may form one span only, as the core takes them; None where there are none."""
+        return (self.group, self.begins) if (self.group != NO_GROUP).any() else None
 
 
 NO_GROUP = np.iinfo(np.uint32).max
@@ -57,7 +60,7 @@ class Constraints:
     scheme: IOB1, IOB2, IOE1, IOE2, IOBES or BILOU, whose validity holds; "auto" for the one that training data are in.
     forbidden: pairs (label, next label); None in their place is the start or the end of a sentence.
     required: label -> the labels that alone may follow it.
-    once: labels, or types of chunks, that form at most one contiguous span in a sentence (when decoding).
+    once: labels, or types of chunks, that form at most one contiguous span in a sentence.
     """
 
     scheme: str | None = None
@@ -93,7 +96,8 @@ class Constraints:
             )
         except (TypeError, ValueError):
             raise ParameterError(
-                f"constraints={value!r}: forbidden is a list of pairs, required a mapping of label -> labels"
+                f"constraints={value!r}: forbidden is a list of pairs, required a mapping of label -> labels, "
+                "once a list of labels"
             ) from None
 
     def resolved(
@@ -128,6 +132,10 @@ class Constraints:
                 start[place(after)] = False
             elif before is not None:
                 end[place(before)] = False
+            else:
+                raise ParameterError(
+                    "constraints: forbidden has a pair of two None; name a label on one side"
+                )
         for before, following in self.required:
             row = np.zeros(n, dtype=np.bool_)
             row[[place(after) for after in following if after is not None]] = True
@@ -259,8 +267,7 @@ class Dictionary:
 
     def support(self, words: Iterable[Sequence[str]]) -> Support:
         """The sets and the set of each token."""
-        get = self.of.get
-        flat = (get(word, 0) for sentence in words for word in sentence)
+        flat = map(self.of.get, chain.from_iterable(words), repeat(0))
         return self.sets, np.fromiter(flat, dtype=np.uint32)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -341,6 +348,7 @@ __all__ = [
     "Constraints",
     "Dictionary",
     "Domain",
+    "Groups",
     "Rules",
     "Support",
     "boundary_support",

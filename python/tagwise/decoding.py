@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from tagwise import history as lookback
 from tagwise.constraints import (
     NO_GROUP,
     Constraints,
+    Groups,
     Rules,
     Support,
     boundary_support,
@@ -32,8 +33,8 @@ BEAM = 8
 #: Lists that are searched for a path whose labels occur once, where the search itself cannot see to it.
 ONCE_LISTS = (16, 128, 1024)
 
-#: Allowed labels of every token of every sentence: a collection of labels, or None for all of them.
-Allowed = Sequence[Sequence[Any]]
+#: Allowed labels of every token of every sentence: a collection of labels; None for any, of a token or a sentence.
+Allowed = Sequence[Sequence[Any] | None]
 Lists = tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.uint16]]
 
 
@@ -44,6 +45,11 @@ class Plan:
     scorer: _core.Scorer | KernelScorer
     rules: Rules | None
     support: Support | None
+
+    @property
+    def once(self) -> Groups | None:
+        """Labels that occur once."""
+        return None if self.rules is None else self.rules.once
 
     @property
     def explicit(self) -> _core.Scorer:
@@ -98,8 +104,12 @@ def best(
         raise ParameterError(f"decoder={decoder!r}: expected one of {', '.join(DECODERS)}")
     if beam is not None and decoder != "beam":
         raise ParameterError(f"beam={beam} goes with decoder='beam'")
+    if beam is not None and (not isinstance(beam, (int, np.integer)) or beam < 1):
+        raise ParameterError(f"beam={beam!r}: expected 1 or more paths to keep")
+    if decoder == "beam" and model.scorer.local:
+        raise ParameterError("a model of local classifiers (MEMM) is searched by Viterbi; leave the beam out")
     found = plan(model, X, data, allowed, constraints)
-    once = found.rules if found.rules is not None and found.rules.once else None
+    once = found.once
     if decoder == "pointwise":
         if once is not None:
             raise ParameterError("labels that occur once need a path; use decoder='viterbi'")
@@ -108,9 +118,7 @@ def best(
         return path
     if model.history is None and decoder == "viterbi":
         if once is not None:
-            return _core.once_viterbi(
-                found.explicit, data, once.group, once.begins, allowed=found.support, n_jobs=n_jobs
-            )
+            return _core.once_kbest(found.explicit, data, once, allowed=found.support, n_jobs=n_jobs)[2]
         return found.scorer.viterbi(data, allowed=found.support, n_jobs=n_jobs)
     width = None if decoder == "viterbi" else BEAM if beam is None else beam
     if once is None:
@@ -119,7 +127,7 @@ def best(
         raise ParameterError("labels that occur once do not go with document features; leave one of them out")
     for k in ONCE_LISTS:
         lists = _search(model, found, X, data, k, None if width is None else max(width, k), None, n_jobs)
-        lawful = _first_lawful(lists, data, once)
+        lawful = _first_lawful(lists, data, *once)
         if lawful is not None:
             return lawful
     raise ParameterError(
@@ -141,10 +149,14 @@ def kbest(
 ) -> tuple[Lists, Plan]:
     """The k best paths of each sentence, and what they were found under."""
     found = plan(model, X, data, allowed, constraints)
-    if found.rules is not None and found.rules.once:
-        raise ParameterError(
-            "labels that occur once give one path; use predict, or lists with constraints=False"
-        )
+    if found.once is not None:
+        if model.history is not None:
+            raise ParameterError(
+                "lists of paths whose labels occur once need a model without history, and of first order; "
+                "use predict, or constraints=False"
+            )
+        lists = _core.once_kbest(found.explicit, data, found.once, k, allowed=found.support, n_jobs=n_jobs)
+        return lists, found
     if model.history is None:
         return found.scorer.kbest(data, k, allowed=found.support, n_jobs=n_jobs), found
     return _search(model, found, X, data, k, None, memory, n_jobs), found
@@ -155,6 +167,13 @@ def marginals(
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """p(y_t | x) of every token and log Z of every sentence."""
     past = model.history
+    if found.once is not None:
+        if past is not None:
+            raise ParameterError(
+                "probabilities of paths whose labels occur once need a chain of first order; use order=1, "
+                "or constraints=False"
+            )
+        return _core.once_marginals(found.explicit, data, found.once, allowed=found.support, n_jobs=n_jobs)
     if past is not None and past.exact:
         native = past.native(len(model.labels))
         return _core.order_marginals(found.explicit, native, data, allowed=found.support, n_jobs=n_jobs)
@@ -183,16 +202,18 @@ def _search(
     )
 
 
-def _first_lawful(lists: Lists, data: _core.Dataset, rules: Rules) -> NDArray[np.uint16] | None:
+def _first_lawful(
+    lists: Lists, data: _core.Dataset, group: NDArray[np.uint32], begins: NDArray[np.bool_]
+) -> NDArray[np.uint16] | None:
     """The best path of each sentence in which every group begins one span at most; None where a list has none."""
     counts, _, labels = lists
     lengths = np.diff(data.offsets.astype(np.int64)).tolist()
-    chosen, at, n = [], 0, len(rules.group)
+    chosen, at, n = [], 0, len(group)
     for count, length in zip(counts.tolist(), lengths):
         paths = labels[at : at + count * length].reshape(count, length)
         at += count * length
         before = np.concatenate([np.full((count, 1), n), paths[:, :-1]], axis=1) if length else paths
-        begun = np.where(rules.begins[before, paths], rules.group[paths], NO_GROUP) if length else paths
+        begun = np.where(begins[before, paths], group[paths], NO_GROUP) if length else paths
         for path, groups in zip(paths, begun):
             real = groups[groups != NO_GROUP]
             if len(np.unique(real)) == len(real):
@@ -218,12 +239,23 @@ def allowed_support(
             f"allowed has {len(allowed)} sentences, X has {len(lengths)}; give one entry a sentence"
         )
     for s, (sentence, length) in enumerate(zip(allowed, lengths)):
+        if sentence is None:
+            of += [0] * length
+            continue
+        if isinstance(sentence, str) or not isinstance(sentence, Sequence):
+            raise CorpusError(
+                f"sentence {s}: allowed is {sentence!r}; give a list with the labels of each token, or None for any"
+            )
         if len(sentence) != length:
             raise CorpusError(f"sentence {s} has {length} tokens, allowed has {len(sentence)} entries for it")
         for t, names in enumerate(sentence):
             if names is None:
                 of.append(0)
                 continue
+            if not isinstance(names, (str, Iterable)):
+                raise CorpusError(
+                    f"sentence {s}, token {t}: allowed is {names!r}; give a label, several labels, or None for any"
+                )
             names = [names] if isinstance(names, str) else list(names)
             unknown = [name for name in names if name not in index]
             if unknown or not names:

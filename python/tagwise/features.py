@@ -28,6 +28,7 @@ __all__ = [
     "Kind",
     "Recipe",
     "columns_of",
+    "file_columns",
     "kind_of",
     "recipe_for",
     "resolve",
@@ -80,6 +81,18 @@ def columns_of(X: Any) -> tuple[str, ...]:
             return tuple(c for c in fields if c != label)
         break
     return (DEFAULT_COLUMN,)
+
+
+def file_columns(recipe: Recipe, X: Any) -> dict[str, Any]:
+    """Columns of training and the label's name, so that files can be read as X was; nothing for bare attributes."""
+    if recipe.kind == "attributes":
+        return {}
+    columns, label = getattr(X, "columns", None), getattr(X, "label", None)
+    if columns is not None and label is not None:
+        return {"columns": list(columns), "label": label}
+    names = columns_of(X)
+    label = "label" if "label" not in names else "gold"
+    return {"columns": [*names, label], "label": label}
 
 
 def _fields(sentence: Any) -> Mapping[str, Sequence[str]] | None:
@@ -150,17 +163,17 @@ class Recipe:
         """
         if not isinstance(X, Sequence):
             X = list(X)
+        jobs = os.cpu_count() or 1 if n_jobs is None else max(1, n_jobs)
         if self.kind == "template":
-            jobs = os.cpu_count() or 1 if n_jobs is None else max(1, n_jobs)
             return encode_tokens(self.template, vocab, self._columns(X), jobs)
         if self.kind == "function":
-            return encode_attributes(vocab, self._call(X))
+            return encode_attributes(vocab, self._call(X), n_jobs=jobs)
         if kind_of(X) in ("tokens", "columns"):
             raise CorpusError(
                 "X holds tokens, but these features are attributes as given (lists or dicts a token); "
                 "make them the same way here"
             )
-        return encode_attributes(vocab, X)
+        return encode_attributes(vocab, X, n_jobs=jobs)
 
     def render(self, sentence: Any) -> list[list[str]]:
         """Attribute texts of each token of one sentence, for people to read.

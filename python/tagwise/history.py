@@ -133,8 +133,10 @@ def tokens_of(X: Any, what: str) -> list[Any]:
     """The tokens of each sentence, for what needs words and not attributes."""
     out = []
     for s, sentence in enumerate(X):
-        fields = sentence if isinstance(sentence, Mapping) else getattr(sentence, "fields", None)
-        words = next(iter(fields.values()), []) if fields is not None else sentence
+        words = sentence
+        if not isinstance(sentence, list):
+            fields = getattr(sentence, "fields", sentence)
+            words = next(iter(fields.values()), []) if isinstance(fields, (dict, Mapping)) else sentence
         if len(words) and not isinstance(words[0], str):
             raise CorpusError(
                 f"sentence {s} holds attributes, but {what} needs its words; pass lists of tokens or a Corpus"

@@ -138,10 +138,14 @@ class KernelScorer:
 
     @staticmethod
     def of_training(
-        layout: _core.Layout, w: NDArray[np.float64], kernel: Kernel, data: _core.Dataset
+        layout: _core.Layout,
+        w: NDArray[np.float64],
+        kernel: Kernel,
+        data: _core.Dataset,
+        forbidden: NDArray[np.uint32] | None = None,
     ) -> KernelScorer:
         """From what a kernel learner calls its weights: those of the layout, then beta of each distinct token."""
-        base = _core.Scorer(layout, w[: len(layout)].astype(np.float32))
+        base = _core.Scorer(layout, w[: len(layout)].astype(np.float32), forbidden)
         spec = kernel.spec(layout.n_attributes)
         return KernelScorer(base, _core.KernelScorer.of_training(base, spec, data, w[len(layout) :]), kernel)
 

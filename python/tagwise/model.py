@@ -325,6 +325,10 @@ def transfer(
     old: Model, vocabulary: _core.Vocabulary, layout: _core.Layout, labels: Sequence[str]
 ) -> NDArray[np.float64]:
     """The old model's weights at the places of a new layout; features that it lacks get 0. For warm starts."""
+    if isinstance(old.scorer, KernelScorer):
+        raise ParameterError(
+            "warm_start: a kernel model has support tokens in place of weights; start from a model without a kernel"
+        )
     out = np.zeros(len(layout))
     before, after = old.scorer.layout.arrays(), layout.arrays()
     w = old.scorer.weights.astype(np.float64)

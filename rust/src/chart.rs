@@ -11,12 +11,10 @@
 //!
 //! Ties go as in `kbest`, whose algorithm the lists here follow too, with one vector maximum in place of a heap.
 
-use crate::simd::{Baseline, Lane, Simd, WIDTH};
+mod lists;
 
-/// No entry known yet.
-const NONE: u32 = u32::MAX;
-/// The list of a cell ends here.
-const END: u32 = u32::MAX - 1;
+use crate::simd::{Baseline, Lane, Simd, WIDTH};
+use lists::Lists;
 
 /// Looking into a lane.
 pub(crate) trait Find: Simd {
@@ -146,15 +144,22 @@ impl Steps {
     }
 }
 
-/// One path of a cell's list.
-#[derive(Clone, Copy)]
-struct Entry {
-    score: f32,
-    cell: u32, // t * L + label; T * L gathers the ends
-    open: u32, // place of the cell's candidates
-    prev: u32, // entry of label `from` at t-1; NONE for its first while nobody needed it
-    next: u32, // the entry after this one in the cell's list: NONE, END, or its number
-    from: u16,
+/// Largest of a row of lanes and the first label that has it.
+#[inline(always)]
+unsafe fn top<S: Find>(row: &[Lane]) -> (f32, usize) {
+    let mut max = S::load(&row[0]);
+    for lane in &row[1..] {
+        max = S::max(max, S::load(lane));
+    }
+    let x = S::largest(max);
+    let value = S::splat(x);
+    for (v, lane) in row.iter().enumerate() {
+        let mask = S::equal(S::load(lane), value);
+        if mask != 0 {
+            return (x, v * WIDTH + mask.trailing_zeros() as usize);
+        }
+    }
+    (x, 0)
 }
 
 /// Scratch for one sentence at a time; grows to the longest seen.
@@ -168,11 +173,7 @@ pub struct Chart {
     delta: Vec<Lane>,    // [T, width]
     pad: Vec<Lane>,      // [width] 0, -infinity behind the last label
     varying: bool,       // one block of edge scores a position
-    first: Vec<u32>,     // [T * L + 1] first entry of each cell
-    entries: Vec<Entry>,
-    candidates: Vec<Lane>, // [opened, width] next path of each predecessor, the node score not yet added
-    candidate: Vec<u32>,   // [opened, width * 16] its entry at the predecessor; NONE for its first
-    stack: Vec<u32>,
+    lists: Lists,
 }
 
 impl Chart {
@@ -199,6 +200,11 @@ impl Chart {
     #[inline]
     pub fn node(&self, t: usize, y: usize) -> f32 {
         self.node[t * self.width + y / WIDTH].0[y % WIDTH]
+    }
+
+    /// Whether edge scores have one block a position.
+    pub fn varies(&self) -> bool {
+        self.varying
     }
 
     #[inline(always)]
@@ -298,24 +304,6 @@ impl Chart {
         }
     }
 
-    /// Largest of a row of lanes and the first label that has it.
-    #[inline(always)]
-    unsafe fn top<S: Find>(&self, row: &[Lane]) -> (f32, usize) {
-        let mut max = S::load(&row[0]);
-        for lane in &row[1..] {
-            max = S::max(max, S::load(lane));
-        }
-        let x = S::largest(max);
-        let value = S::splat(x);
-        for (v, lane) in row.iter().enumerate() {
-            let mask = S::equal(S::load(lane), value);
-            if mask != 0 {
-                return (x, v * WIDTH + mask.trailing_zeros() as usize);
-            }
-        }
-        (x, 0)
-    }
-
     /// The label before y at t >= 1 on the best path there.
     #[inline(always)]
     unsafe fn before<S: Find>(&self, steps: &Steps, t: usize, y: usize) -> usize {
@@ -339,154 +327,13 @@ impl Chart {
         if n == 0 {
             return 0.0;
         }
-        let (score, mut y) = self.top::<S>(&self.delta[(n - 1) * self.width..n * self.width]);
+        let (score, mut y) = top::<S>(&self.delta[(n - 1) * self.width..n * self.width]);
         path[n - 1] = y as u16;
         for t in (1..n).rev() {
             y = self.before::<S>(steps, t, y);
             path[t - 1] = y as u16;
         }
         score
-    }
-
-    /// The k best paths, once every position is advanced: their scores, and their labels one after the other.
-    #[inline(always)]
-    pub(crate) unsafe fn best_paths<S: Find>(
-        &mut self,
-        steps: &Steps,
-        k: usize,
-        scores: &mut Vec<f32>,
-        paths: &mut Vec<u16>,
-    ) {
-        let (n, l) = (self.positions, self.labels);
-        scores.clear();
-        paths.clear();
-        self.entries.clear();
-        self.candidates.clear();
-        self.candidate.clear();
-        self.first.clear();
-        self.first.resize(n * l + 1, NONE);
-        if k == 0 {
-            return;
-        }
-        if n == 0 {
-            scores.push(0.0);
-            return;
-        }
-        let mut at = self.open::<S>(steps, n * l);
-        for found in 0..k {
-            if found > 0 {
-                at = self.after::<S>(steps, at);
-            }
-            if at == END || self.entries[at as usize].score == f32::NEG_INFINITY {
-                return;
-            }
-            scores.push(self.entries[at as usize].score);
-            let begin = paths.len();
-            paths.resize(begin + n, 0);
-            let (mut t, mut y, mut entry) = (n, 0, at);
-            while t > 0 {
-                if entry != NONE {
-                    let e = &self.entries[entry as usize];
-                    (y, entry) = (e.from as usize, e.prev);
-                } else {
-                    y = self.before::<S>(steps, t, y);
-                }
-                t -= 1;
-                paths[begin + t] = y as u16;
-            }
-        }
-    }
-
-    /// The first entry of a cell; its candidates are the other ways into the cell.
-    #[inline(always)]
-    unsafe fn open<S: Find>(&mut self, steps: &Steps, cell: usize) -> u32 {
-        let (l, width) = (self.labels, self.width);
-        if self.first[cell] != NONE {
-            return self.first[cell];
-        }
-        let (t, y) = (cell / l, cell % l);
-        let open = self.candidates.len() / width;
-        let begin = open * width;
-        self.candidates.resize(begin + width, Lane([f32::NEG_INFINITY; WIDTH]));
-        self.candidate.resize((begin + width) * WIDTH, NONE);
-        let (score, from) = if t == self.positions {
-            self.candidates[begin..].copy_from_slice(&self.delta[(t - 1) * width..t * width]);
-            self.top::<S>(&self.candidates[begin..])
-        } else if t == 0 {
-            (self.node(0, y), 0)
-        } else {
-            let column = (self.block(t) * l + y) * width;
-            for v in 0..width {
-                let delta = S::load(&self.delta[(t - 1) * width + v]);
-                S::store(S::add(delta, S::load(&steps.columns[column + v])), &mut self.candidates[begin + v]);
-            }
-            (self.delta[t * width + y / WIDTH].0[y % WIDTH], self.before::<S>(steps, t, y))
-        };
-        self.candidates[begin + from / WIDTH].0[from % WIDTH] = f32::NEG_INFINITY;
-        self.first[cell] = self.entries.len() as u32;
-        self.entries.push(Entry {
-            score,
-            cell: cell as u32,
-            open: open as u32,
-            prev: NONE,
-            next: NONE,
-            from: from as u16,
-        });
-        self.first[cell]
-    }
-
-    /// The entry after `entry` in its cell's list, or END: down the chain of predecessors whose own next is not known,
-    /// then up again.
-    #[inline(always)]
-    unsafe fn after<S: Find>(&mut self, steps: &Steps, entry: u32) -> u32 {
-        let (l, width) = (self.labels, self.width);
-        let mut top = entry;
-        while self.entries[top as usize].next == NONE {
-            let e = self.entries[top as usize];
-            if (e.cell as usize) < l {
-                self.entries[top as usize].next = END;
-                break;
-            }
-            self.stack.push(top);
-            if e.prev == NONE {
-                let below = self.open::<S>(steps, (e.cell as usize / l - 1) * l + e.from as usize);
-                self.entries[top as usize].prev = below;
-                top = below;
-            } else {
-                top = e.prev;
-            }
-        }
-        while let Some(at) = self.stack.pop() {
-            let e = self.entries[at as usize];
-            let (cell, from, begin) = (e.cell as usize, e.from as usize, e.open as usize * width);
-            let (t, y) = (cell / l, cell % l);
-            let end = t == self.positions;
-            let below = self.entries[e.prev as usize].next;
-            let mut next = Entry { score: f32::NEG_INFINITY, prev: below, next: NONE, ..e };
-            if below != END {
-                let step = if end { 0.0 } else { steps.get(self.block(t), from, y) };
-                next.score = self.entries[below as usize].score + step;
-            }
-            // The others against the successor of the last path, which is not among the candidates yet.
-            let (score, other) = self.top::<S>(&self.candidates[begin..begin + width]);
-            if score > next.score || (score == next.score && other < from) {
-                self.candidates[begin + from / WIDTH].0[from % WIDTH] = next.score;
-                self.candidate[begin * WIDTH + from] = below;
-                (next.score, next.from) = (score, other as u16);
-                next.prev = self.candidate[begin * WIDTH + other];
-                self.candidates[begin + other / WIDTH].0[other % WIDTH] = f32::NEG_INFINITY;
-            }
-            if next.score == f32::NEG_INFINITY {
-                self.entries[at as usize].next = END;
-                continue;
-            }
-            if !end {
-                next.score += self.node(t, y);
-            }
-            self.entries[at as usize].next = self.entries.len() as u32;
-            self.entries.push(next);
-        }
-        self.entries[entry as usize].next
     }
 }
 

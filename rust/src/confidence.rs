@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::exact::score_sentence;
 use crate::general::{log_sum_exp, Scores, Trellis};
 use crate::lattice::Support;
+use crate::once::{self, sum::Sum, Groups};
 use crate::online::cost::Entities;
 use crate::predict::Scorer;
 use rayon::prelude::*;
@@ -25,15 +26,20 @@ pub struct Chunk {
     pub kind: u16,
 }
 
-/// The probability of each chunk.
+/// The probability of each chunk; `once`: over the paths that keep labels to one span.
 pub fn chunks(
     scorer: &Scorer,
     data: &Dataset,
     support: Option<&Support>,
     entities: &Entities,
     chunks: &[Chunk],
+    once: Option<&Groups>,
 ) -> Result<Vec<f64>> {
     let l = scorer.layout.labels;
+    if let Some(groups) = once {
+        groups.check(l)?;
+        groups.check_sum()?;
+    }
     if entities.kind.len() != l {
         return Err(Error::Value(format!("a table of {} labels for a model of {l}", entities.kind.len())));
     }
@@ -60,14 +66,20 @@ pub fn chunks(
     let found: Vec<Vec<f64>> = groups
         .par_iter()
         .map_init(
-            || (Vec::new(), Vec::new(), Trellis::default()),
-            |(node, edge, trellis), group| {
+            || (Vec::new(), Vec::new(), Trellis::default(), once.map(Sum::new)),
+            |(node, edge, trellis, sum), group| {
                 let s = chunks[group[0] as usize].sentence;
                 score_sentence(data, &scorer.layout, &weights, &scorer.edge_scores, s, node, edge);
                 if let Some(support) = support {
                     support.forbid(data.sentences[s as usize], l, node);
                 }
                 let scores = Scores { labels: l, node, edge };
+                if let (Some(groups), Some(sum)) = (once, sum) {
+                    sum.forward(&scores, groups);
+                    sum.backward(&scores);
+                    let of = |&i: &u32| once::chunks::one(&scores, sum, entities, chunks[i as usize]);
+                    return group.iter().map(of).collect();
+                }
                 trellis.forward(&scores);
                 trellis.backward(&scores);
                 group.iter().map(|&i| one(&scores, trellis, entities, chunks[i as usize])).collect()

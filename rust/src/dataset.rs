@@ -41,6 +41,27 @@ impl Csr {
         }
     }
 
+    /// Append attributes of value 1, dropping NONE.
+    #[inline]
+    pub fn push_ones(&mut self, ids: &[u32]) {
+        let before = self.ids.len();
+        self.ids.extend(ids.iter().filter(|&&id| id != NONE));
+        if !self.values.is_empty() {
+            self.values.resize(self.values.len() + self.ids.len() - before, 1.0);
+        }
+    }
+
+    /// Append the rows of another, all of value 1.
+    pub fn append_ones(&mut self, other: &Csr) {
+        debug_assert!(other.values.is_empty());
+        let before = self.ids.len();
+        self.ids.extend_from_slice(&other.ids);
+        self.ptr.extend(other.ptr[1..].iter().map(|&end| before + end));
+        if !self.values.is_empty() {
+            self.values.resize(self.ids.len(), 1.0);
+        }
+    }
+
     pub fn end_row(&mut self) {
         self.ptr.push(self.ids.len());
     }

@@ -4,6 +4,8 @@ use crate::dataset::Dataset;
 use crate::general::{Scores, Trellis};
 use crate::lattice::Support;
 use crate::loss::Loss;
+use crate::once::sum::Sum;
+use crate::once::Groups;
 use crate::plan::Batch;
 use crate::simd::Lane;
 use crate::weights::Layout;
@@ -19,6 +21,7 @@ pub struct Setting<'a> {
     pub support: Option<&'a Support>,
     pub partial: Option<&'a Support>,
     pub cost: &'a [f64], // [L, L] or empty
+    pub once: Option<&'a Groups>,
     pub loss: Loss,
     pub shift: f64,
 }
@@ -35,6 +38,7 @@ pub struct Exact {
     node: Vec<f64>,
     edge: Vec<f64>,
     trellis: Trellis,
+    sum: Option<Sum>, // in place of the trellis, where labels may occur once
     wide: Wide,
     residual: Vec<f64>, // [T, L]
     pairs: Vec<f64>,    // [T, L, L] weighted pair residuals; block 0 unused
@@ -87,12 +91,20 @@ impl Exact {
                 self.pointwise(gold, l, weight, setting.loss)
             } else {
                 let scores = Scores { labels: l, node: &self.node, edge: &self.edge };
-                let minus_log_p = self.trellis.forward(&scores) - h;
+                let log_z = match setting.once {
+                    Some(groups) => self.sum.get_or_insert_with(|| Sum::new(groups)).forward(&scores, groups),
+                    None => self.trellis.forward(&scores),
+                };
+                let minus_log_p = log_z - h;
                 let (value, factor) = setting.loss.sequential(weight, minus_log_p, setting.shift);
                 if !factor.is_finite() {
                     return None;
                 }
-                self.expect(factor);
+                if setting.once.is_some() {
+                    self.expect_lawful(factor);
+                } else {
+                    self.expect(factor);
+                }
                 self.subtract_gold(gold, l, factor);
                 (value, minus_log_p)
             }
@@ -114,7 +126,10 @@ impl Exact {
     ) -> Option<(f64, f64)> {
         let l = setting.layout.labels;
         let factors = setting.factors?;
-        let odd = setting.partial.is_some() || !setting.cost.is_empty() || setting.data.has_edge_attributes();
+        let odd = setting.partial.is_some()
+            || setting.once.is_some()
+            || !setting.cost.is_empty()
+            || setting.data.has_edge_attributes();
         if odd || setting.loss.is_pointwise() {
             return None;
         }
@@ -162,6 +177,18 @@ impl Exact {
             self.trellis.add_pairs(&scores, t, factor, &mut self.pairs[t * l * l..(t + 1) * l * l]);
         }
         log_z
+    }
+
+    /// The same over the lawful paths, whose forward sums are done.
+    fn expect_lawful(&mut self, factor: f64) {
+        let l = self.labels();
+        let scores = Scores { labels: l, node: &self.node, edge: &self.edge };
+        let Some(sum) = &mut self.sum else { return };
+        sum.backward(&scores);
+        sum.add_nodes(factor, &mut self.residual);
+        for t in 1..scores.positions() {
+            sum.add_pairs(&scores, t, factor, &mut self.pairs[t * l * l..(t + 1) * l * l]);
+        }
     }
 
     fn labels(&self) -> usize {

@@ -11,9 +11,11 @@
 //! Rows are folded (see `fold`): a row that always comes with another is added to it once an evaluation.
 //! Start and end features are two more rows, present at the first and the last token.
 
+use crate::bundle::Bundles;
 use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::{Error, Result};
 use crate::fold::Fold;
+use crate::pass::Field;
 use crate::plan::{Batch, Plan};
 use crate::shared::Shared;
 use crate::simd::{Lane, Simd, WIDTH};
@@ -55,9 +57,11 @@ impl Support {
 pub struct Nodes {
     pub labels: usize,
     pub width: usize,     // lanes of the longest row: L / 16 rounded up
-    row_ptr: Vec<u32>,    // [slots * classes + 1] a slot's rows of one lane, then those of two, ...
+    order: Vec<u32>,      // [slots] first lane among a batch's tiles of the token that comes next, batch by batch
+    row_ptr: Vec<u32>,    // [slots * classes + 1] rows of each token in that order: those of one lane, then of two, ...
     rows: Vec<u32>,       // first lane of each row
     row_values: Vec<f32>, // empty while all are 1
+    bundles: Bundles,     // the same, row by row
     row_steps: Vec<f32>,  // what residuals are multiplied by on their way to a row; empty while all are 1
     rare_ptr: Vec<usize>, // [batches + 1]
     rare: Vec<Rare>,
@@ -86,8 +90,9 @@ pub struct Masks {
 const NOWHERE: u32 = u32::MAX;
 
 impl Nodes {
-    /// `fold`: whether rows that always come together are folded; what changes single rows needs them apart.
-    pub fn new(data: &Dataset, layout: &Layout, plan: &Plan, fold: bool) -> Result<Nodes> {
+    /// `group`: batches that go through the phases together. `fold`: whether rows that always come together are folded;
+    /// what changes single rows needs them apart.
+    pub fn new(data: &Dataset, layout: &Layout, plan: &Plan, group: usize, fold: bool) -> Result<Nodes> {
         if layout.len() >= u32::MAX as usize {
             return Err(Error::Value("more than 4 billion features; raise min_count or use fewer templates".into()));
         }
@@ -117,9 +122,11 @@ impl Nodes {
         let mut out = Nodes {
             labels,
             width,
+            order: Vec::new(),
             row_ptr: Vec::new(),
             rows: Vec::new(),
             row_values: Vec::new(),
+            bundles: Bundles::default(),
             row_steps: Vec::new(),
             rare_ptr: vec![0],
             rare: Vec::new(),
@@ -204,8 +211,18 @@ impl Nodes {
             out.row_features.resize(out.fold.n_rows() + 1, out.row_index.len() as u64);
             out.fold.level();
         }
-        out.sort_by_length(&row_ptr);
-        out.row_steps.clone_from(&out.row_values);
+        out.sort_by_length(&row_ptr, plan);
+        out.bundles = Bundles::new(plan, group, width, out.classes(), out.n_lanes(), |batch, entry| {
+            for slot in batch.slot..batch.slot + batch.tokens() {
+                for class in 0..out.classes() {
+                    let at = slot * out.classes() + class;
+                    for &row in &out.rows[out.row_ptr[at] as usize..out.row_ptr[at + 1] as usize] {
+                        entry(class, row, out.order[slot]);
+                    }
+                }
+            }
+        });
+        out.row_steps = out.bundles.reorder(&out.row_values);
         Ok(out)
     }
 
@@ -218,8 +235,10 @@ impl Nodes {
         }
     }
 
-    /// Give every row as many lanes as it needs, a carrier as many as what it carries, and sort each slot's rows by that.
-    fn sort_by_length(&mut self, row_ptr: &[usize]) {
+    /// Give every row as many lanes as it needs, a carrier as many as what it carries, and sort each token's rows by that.
+    /// The tokens of a batch come in the order of how many rows of each length they have: the loops over rows then take
+    /// the same number of turns many times over, and a processor that guesses when they end guesses right.
+    fn sort_by_length(&mut self, row_ptr: &[usize], plan: &Plan) {
         let classes = self.classes();
         let mut lanes: Vec<usize> = (0..self.n_rows())
             .map(|r| {
@@ -240,30 +259,37 @@ impl Nodes {
             self.row_at.push(self.row_at[self.row_at.len() - 1] + n as u32);
         }
         let class = |r: u32| if classes == 1 { 0 } else { lanes[r as usize] - 1 };
-        let mut ptr = Vec::with_capacity((row_ptr.len() - 1) * classes + 1);
-        ptr.push(0);
-        let (mut ids, mut values) = (Vec::new(), Vec::new());
-        for at in row_ptr.windows(2) {
-            let range = at[0]..at[1];
-            let mut write = range.start;
-            ids.clear();
-            ids.extend_from_slice(&self.rows[range.clone()]);
-            values.clear();
-            if !self.row_values.is_empty() {
-                values.extend_from_slice(&self.row_values[range]);
-            }
-            for c in 0..classes {
-                for (i, &r) in ids.iter().enumerate().filter(|&(_, &r)| class(r) == c) {
-                    self.rows[write] = self.row_at[r as usize];
-                    if let Some(&value) = values.get(i) {
-                        self.row_values[write] = value;
-                    }
-                    write += 1;
+        let (rows, values) = (std::mem::take(&mut self.rows), std::mem::take(&mut self.row_values));
+        self.rows.reserve_exact(rows.len());
+        self.row_values.reserve_exact(values.len());
+        self.order.reserve_exact(plan.slots);
+        self.row_ptr.reserve_exact(plan.slots * classes + 1);
+        self.row_ptr.push(0);
+        let mut tokens: Vec<([u32; 4], u32, usize)> = Vec::new(); // rows of each length, place, slot
+        for batch in &plan.batches {
+            let mut slot = batch.slot;
+            tokens.clear();
+            for t in 0..batch.positions() {
+                for lane in 0..batch.active(t) {
+                    let mut count = [0; 4];
+                    rows[row_ptr[slot]..row_ptr[slot + 1]].iter().for_each(|&r| count[class(r)] += 1);
+                    tokens.push((count, (t * self.width * WIDTH + lane) as u32, slot));
+                    slot += 1;
                 }
-                ptr.push(write as u32);
+            }
+            tokens.sort_unstable();
+            for &(_, place, slot) in &tokens {
+                self.order.push(place);
+                let range = row_ptr[slot]..row_ptr[slot + 1];
+                for c in 0..classes {
+                    for at in range.clone().filter(|&at| class(rows[at]) == c) {
+                        self.rows.push(self.row_at[rows[at] as usize]);
+                        self.row_values.extend(values.get(at));
+                    }
+                    self.row_ptr.push(self.rows.len() as u32);
+                }
             }
         }
-        self.row_ptr = ptr;
         let mut count = vec![0u32; self.n_lanes() + 1];
         for &first in &self.rows {
             count[first as usize] += 1;
@@ -292,10 +318,7 @@ impl Nodes {
             count[first as usize] += 1;
         }
         let of = |first: u32| pace(count[first as usize]);
-        self.row_steps = self.rows.iter().map(|&first| of(first)).collect();
-        for (step, value) in self.row_steps.iter_mut().zip(&self.row_values) {
-            *step *= value;
-        }
+        self.row_steps = self.bundles.steps(&self.row_steps, of);
         self.row_at.windows(2).flat_map(|at| (at[0]..at[1]).map(|_| of(at[0])).collect::<Vec<_>>()).collect()
     }
 
@@ -396,24 +419,19 @@ impl Nodes {
         gold: &mut [f64; WIDTH],
         tile: &mut Tile,
     ) {
-        let mut slot = batch.slot;
+        let slots = batch.slot..batch.slot + batch.tokens();
+        let tiles = tile.reserve(batch.positions() * self.width);
+        for (slot, &place) in slots.clone().zip(self.order.get_unchecked(slots.clone())) {
+            self.sum_rows::<S>(slot, rows, tiles.add(place as usize));
+        }
+        if !masks.of.is_empty() || !self.costs.is_empty() {
+            self.add_terms::<S>(batch, masks, tiles);
+        }
         for t in 0..batch.positions() {
-            let active = batch.active(t);
-            for lane in 0..active {
-                self.sum_rows::<S>(slot + lane, rows, lane, tile);
-                if let Some(&set) = masks.of.get(slot + lane) {
-                    self.add_row::<S>(&masks.rows, set as usize, lane, tile);
-                }
-                if !self.costs.is_empty() && self.gold[slot + lane] != NOWHERE {
-                    let y = self.gold[slot + lane] as usize / WIDTH - t * self.labels;
-                    self.add_row::<S>(&self.costs, y, lane, tile);
-                }
-            }
             for v in 0..self.width {
                 let out: &mut [Lane; WIDTH] = &mut *psi[t * self.labels + v * WIDTH..][..WIDTH].as_mut_ptr().cast();
-                S::transpose(&tile.0[v], out);
+                S::transpose(&tile.0[t * self.width + v], out);
             }
-            slot += active;
         }
         let scores = psi.as_mut_ptr().cast::<f32>();
         let rare = &rare[self.copies(batch.chunk)];
@@ -428,42 +446,60 @@ impl Nodes {
             }
         }
         *gold = [0.0; WIDTH];
-        for &place in self.gold.get_unchecked(batch.slot..slot) {
+        for &place in self.gold.get_unchecked(slots) {
             if place != NOWHERE {
                 gold[place as usize % WIDTH] += f64::from(*scores.add(place as usize));
             }
         }
     }
 
-    /// Add row `row` of `rows` ([.., width]) to lane `lane` of the tile.
-    #[inline(always)]
-    unsafe fn add_row<S: Simd>(&self, rows: &[Lane], row: usize, lane: usize, tile: &mut Tile) {
-        for (v, part) in tile.0.iter_mut().enumerate() {
-            let x = S::load(&rows[row * self.width + v]);
-            S::store(S::add(S::load(&part[lane]), x), &mut part[lane]);
+    /// Masks and costs of a batch's tokens onto its tiles.
+    unsafe fn add_terms<S: Simd>(&self, batch: &Batch, masks: &Masks, tiles: *mut Lane) {
+        let mut slot = batch.slot;
+        for t in 0..batch.positions() {
+            for lane in 0..batch.active(t) {
+                let place = tiles.add(t * self.width * WIDTH + lane);
+                if let Some(&set) = masks.of.get(slot) {
+                    self.add_row::<S>(&masks.rows, set as usize, place);
+                }
+                if !self.costs.is_empty() && self.gold[slot] != NOWHERE {
+                    let y = self.gold[slot] as usize / WIDTH - t * self.labels;
+                    self.add_row::<S>(&self.costs, y, place);
+                }
+                slot += 1;
+            }
         }
     }
 
-    /// Sum of a slot's rows into lane `lane` of the tile.
+    /// Add row `row` of `rows` ([.., width]) to the token at `place`.
     #[inline(always)]
-    unsafe fn sum_rows<S: Simd>(&self, slot: usize, rows: &[Lane], lane: usize, tile: &mut Tile) {
+    unsafe fn add_row<S: Simd>(&self, rows: &[Lane], row: usize, place: *mut Lane) {
+        for v in 0..self.width {
+            let (x, to) = (S::load(&rows[row * self.width + v]), &mut *place.add(v * WIDTH));
+            S::store(S::add(S::load(to), x), to);
+        }
+    }
+
+    /// Sum of a token's rows to its place.
+    #[inline(always)]
+    unsafe fn sum_rows<S: Simd>(&self, slot: usize, rows: &[Lane], place: *mut Lane) {
         match self.width {
-            1 => self.sum_classes::<S, 1>(slot, rows, lane, tile),
-            2 => self.sum_classes::<S, 2>(slot, rows, lane, tile),
-            3 => self.sum_classes::<S, 3>(slot, rows, lane, tile),
-            4 => self.sum_classes::<S, 4>(slot, rows, lane, tile),
+            1 => self.sum_classes::<S, 1>(slot, rows, place),
+            2 => self.sum_classes::<S, 2>(slot, rows, place),
+            3 => self.sum_classes::<S, 3>(slot, rows, place),
+            4 => self.sum_classes::<S, 4>(slot, rows, place),
             width => {
                 for v in 0..width {
                     let mut sum = [S::splat(0.0)];
                     self.add_class::<S, 1, 1>(self.row_ptr[slot]..self.row_ptr[slot + 1], &rows[v..], &mut sum);
-                    S::store(sum[0], &mut tile.0[v][lane]);
+                    S::store(sum[0], &mut *place.add(v * WIDTH));
                 }
             }
         }
     }
 
     #[inline(always)]
-    unsafe fn sum_classes<S: Simd, const W: usize>(&self, slot: usize, rows: &[Lane], lane: usize, tile: &mut Tile) {
+    unsafe fn sum_classes<S: Simd, const W: usize>(&self, slot: usize, rows: &[Lane], place: *mut Lane) {
         let mut sum = [S::splat(0.0); W];
         let ptr = &self.row_ptr[slot * W..slot * W + W + 1];
         self.add_class::<S, W, 1>(ptr[0]..ptr[1], rows, &mut sum);
@@ -476,8 +512,8 @@ impl Nodes {
         if W > 3 {
             self.add_class::<S, W, 4>(ptr[3 % (W + 1)]..ptr[W], rows, &mut sum);
         }
-        for (part, s) in tile.0.iter_mut().zip(sum) {
-            S::store(s, &mut part[lane]);
+        for (v, s) in sum.into_iter().enumerate() {
+            S::store(s, &mut *place.add(v * WIDTH));
         }
     }
 
@@ -504,18 +540,37 @@ impl Nodes {
         }
     }
 
-    /// The transpose of `fill`: residuals of a batch before the gold labels are subtracted ([T, L], and slack for a
-    /// whole tile) minus `subtract` (one for all positions, or one each) at the gold labels, into the gradient rows and
-    /// `rare`, the chunk's copies.
+    /// The transpose of `fill` for a group of batches: residuals before the gold labels are subtracted ([T, L], and
+    /// slack for a whole tile) minus what is to be subtracted at the gold labels, into the gradient rows and `rare`, the
+    /// chunk's copies.
     #[inline(always)]
     pub unsafe fn spread<S: Simd>(
+        &self,
+        group: &[Batch],
+        fields: &mut [Field],
+        gradient: &mut [Lane],
+        rare: &mut [f32],
+        tile: &mut Tile,
+    ) {
+        let positions: usize = group.iter().map(|batch| batch.positions()).sum();
+        tile.reserve(positions * self.width);
+        let mut base = 0;
+        for (batch, field) in group.iter().zip(fields) {
+            self.spread_rare::<S>(batch, &mut field.nodes, &field.subtract, rare, &mut tile.0[base..]);
+            base += batch.positions() * self.width;
+        }
+        self.bundles.add::<S>(&group[0], tile.0.as_ptr().cast(), &self.row_steps, gradient);
+    }
+
+    /// Residuals of a batch to its rare features, and to its tiles. `subtract`: one for all positions, or one each.
+    #[inline(always)]
+    unsafe fn spread_rare<S: Simd>(
         &self,
         batch: &Batch,
         residual: &mut [Lane],
         subtract: &[Lane],
-        gradient: &mut [Lane],
         rare: &mut [f32],
-        tile: &mut Tile,
+        tile: &mut [[Lane; WIDTH]],
     ) {
         let values = residual.as_mut_ptr().cast::<f32>();
         let mut slot = batch.slot;
@@ -539,74 +594,10 @@ impl Nodes {
                 *rare.get_unchecked_mut(f.copy as usize) += *values.add(f.place as usize) * value;
             }
         }
-        slot = batch.slot;
         for t in 0..batch.positions() {
             for v in 0..self.width {
                 let from: &[Lane; WIDTH] = &*residual[t * self.labels + v * WIDTH..][..WIDTH].as_ptr().cast();
-                S::transpose(from, &mut tile.0[v]);
-            }
-            for lane in 0..batch.active(t) {
-                self.spread_slot::<S>(slot, lane, gradient, tile);
-                slot += 1;
-            }
-        }
-    }
-
-    /// One token of `spread`: its residuals lie in lane `lane` of the tile.
-    #[inline(always)]
-    unsafe fn spread_slot<S: Simd>(&self, slot: usize, lane: usize, gradient: &mut [Lane], tile: &Tile) {
-        let mut residual = [S::splat(0.0); 4];
-        for v in 0..self.width.min(4) {
-            residual[v] = S::load(&tile.0[v][lane]);
-        }
-        match self.width {
-            1 => self.spread_classes::<S, 1>(slot, &residual, gradient),
-            2 => self.spread_classes::<S, 2>(slot, &residual, gradient),
-            3 => self.spread_classes::<S, 3>(slot, &residual, gradient),
-            4 => self.spread_classes::<S, 4>(slot, &residual, gradient),
-            width => {
-                for v in 0..width {
-                    let residual = [S::load(&tile.0[v][lane]); 4];
-                    let range = self.row_ptr[slot]..self.row_ptr[slot + 1];
-                    self.spread_class::<S, 1, 1>(range, &residual, &mut gradient[v..]);
-                }
-            }
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn spread_classes<S: Simd, const W: usize>(&self, slot: usize, residual: &[S::F; 4], gradient: &mut [Lane]) {
-        let ptr = &self.row_ptr[slot * W..slot * W + W + 1];
-        self.spread_class::<S, W, 1>(ptr[0]..ptr[1], residual, gradient);
-        if W > 1 {
-            self.spread_class::<S, W, 2>(ptr[1]..ptr[2 % (W + 1)], residual, gradient);
-        }
-        if W > 2 {
-            self.spread_class::<S, W, 3>(ptr[2 % (W + 1)]..ptr[3 % (W + 1)], residual, gradient);
-        }
-        if W > 3 {
-            self.spread_class::<S, W, 4>(ptr[3 % (W + 1)]..ptr[W], residual, gradient);
-        }
-    }
-
-    /// Add a residual of W lanes to rows of N lanes.
-    #[inline(always)]
-    unsafe fn spread_class<S: Simd, const W: usize, const N: usize>(
-        &self,
-        range: Range<u32>,
-        residual: &[S::F; 4],
-        gradient: &mut [Lane],
-    ) {
-        let range = range.start as usize..range.end as usize;
-        let values = self.row_steps.get(range.clone());
-        for (i, &first) in self.rows.get_unchecked(range).iter().enumerate() {
-            let row = gradient.as_mut_ptr().add(first as usize);
-            for j in 0..N.min(W) {
-                let mut x = residual[j];
-                if let Some(values) = values {
-                    x = S::mul(S::splat(values[i]), x);
-                }
-                S::store(S::add(S::load(&*row.add(j)), x), &mut *row.add(j));
+                S::transpose(from, &mut tile[t * self.width + v]);
             }
         }
     }
@@ -680,7 +671,7 @@ pub fn mask_rows(sets: &[bool], labels: usize, width: usize) -> Vec<Lane> {
     masks
 }
 
-/// Scratch for one position: [width][lane] rows of sixteen labels.
+/// Scratch of tiles, [lane] rows of sixteen labels each: `width` of them for a position.
 #[derive(Default)]
 pub struct Tile(pub Vec<[Lane; WIDTH]>);
 
@@ -689,7 +680,11 @@ impl Tile {
         Tile(vec![[Lane::ZERO; WIDTH]; width])
     }
 
-    pub fn reserve(&mut self, width: usize) {
-        self.0.resize(width, [Lane::ZERO; WIDTH]);
+    /// At least `n` tiles; where the first one begins.
+    pub fn reserve(&mut self, n: usize) -> *mut Lane {
+        if self.0.len() < n {
+            self.0.resize(n, [Lane::ZERO; WIDTH]);
+        }
+        self.0.as_mut_ptr().cast()
     }
 }

@@ -1,6 +1,7 @@
 //! Native core of tagwise. Data moves one way: vocab -> dataset -> weights -> lattice -> chain -> objective / predict;
 //! `py` alone knows Python.
 pub mod boosting;
+mod bundle;
 pub mod chain;
 pub mod chart;
 pub mod confidence;
@@ -18,6 +19,7 @@ pub mod kernel;
 pub mod lattice;
 pub mod lists;
 pub mod loss;
+pub mod narrow;
 pub mod objective;
 pub mod once;
 pub mod online;

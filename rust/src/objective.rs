@@ -6,7 +6,8 @@ use crate::error::{Error, Result};
 use crate::exact::Setting;
 use crate::lattice::{Nodes, Support};
 use crate::loss::{Loss, LARGE};
-use crate::pass::{run_chunk, Pass, Scratch, Sums};
+use crate::once::Groups;
+use crate::pass::{run_chunk, Pass, Scratch, Sums, GROUP};
 use crate::plan::Plan;
 use crate::shared::Shared;
 use crate::simd::{FlushToZero, Lane, WIDTH};
@@ -29,6 +30,8 @@ pub struct Terms {
     pub partial: Option<Support>,
     /// [L, L] cost of label y where y' is right, added to the scores inside log Z (softmax-margin); empty without.
     pub cost: Vec<f64>,
+    /// Labels that form one contiguous span at most (sequential losses): Z is over the paths that keep to it.
+    pub once: Option<Groups>,
 }
 
 /// A training set made ready for evaluation. Built once, evaluated at many weight vectors.
@@ -68,7 +71,7 @@ impl Objective {
         }
         check(&data, l, &terms)?;
         let plan = Plan::new(&data.sentences);
-        let mut nodes = Nodes::new(&data, &layout, &plan, true)?;
+        let mut nodes = Nodes::new(&data, &layout, &plan, GROUP, true)?;
         if let Some(support) = &terms.support {
             nodes.support = nodes.masks(&data, &plan, support);
         }
@@ -148,6 +151,7 @@ impl Objective {
                 support: self.terms.support.as_ref(),
                 partial: self.terms.partial.as_ref(),
                 cost: &self.terms.cost,
+                once: self.terms.once.as_ref(),
                 loss: self.terms.loss,
                 shift,
             },
@@ -205,6 +209,17 @@ pub fn check(data: &Dataset, l: usize, terms: &Terms) -> Result<()> {
     }
     if terms.partial.is_some() && (terms.loss != Loss::Log || !terms.cost.is_empty()) {
         return Err(Error::Value("partial labels need the log loss without costs".into()));
+    }
+    if let Some(groups) = &terms.once {
+        if terms.loss.is_pointwise() || terms.partial.is_some() {
+            return Err(Error::Value(
+                "labels that may occur once go with the losses log and exp, and not with partial labels; take one of \
+                 these, or leave the rule to decoding (constraints= of predict)"
+                    .into(),
+            ));
+        }
+        groups.check_sum()?;
+        groups.check_gold(data, l)?;
     }
     if terms.partial.is_some() {
         return Ok(());

@@ -15,7 +15,7 @@ use crate::simd::{Lane, Simd, WIDTH};
 /// Batches between two sums of the pair expectations over lanes: float32 sums stay short, and the sum stays cheap.
 const DRAIN_EVERY: usize = 8;
 /// Batches that go through the phases together.
-const GROUP: usize = 8;
+pub const GROUP: usize = 8;
 /// A gold marginal under this is left to double precision.
 pub const SMALL: f32 = 1e-12;
 
@@ -83,14 +83,13 @@ unsafe fn chunk_kernel<S: Simd>(
 ) -> Sums {
     let (s, l) = (&pass.setting, pass.setting.layout.labels);
     let mut sums = Sums::new(l, s.layout.pair.len());
-    scratch.tile.reserve(pass.nodes.width);
     scratch.flagged.clear();
     scratch.hot.clear();
     scratch.fields.resize_with(GROUP.min(batches.len()).max(scratch.fields.len()), Field::default);
     let copies = pass.nodes.copies(c);
     let rare = pass.rare_gradient.slice(copies.start, copies.len());
     rare.fill(0.0);
-    let scaled = pass.edges.scaled && !s.data.has_edge_attributes();
+    let scaled = pass.edges.scaled && !s.data.has_edge_attributes() && s.once.is_none();
     let mut done = 0;
     for group in batches.chunks(GROUP) {
         for (i, batch) in group.iter().enumerate() {
@@ -110,9 +109,7 @@ unsafe fn chunk_kernel<S: Simd>(
         }
         leave_to_exact(pass, group, scratch, &mut sums);
         let Scratch { fields, tile, .. } = scratch;
-        for (field, batch) in fields.iter_mut().zip(group) {
-            pass.nodes.spread::<S>(batch, &mut field.nodes, &field.subtract, gradient, rare, tile);
-        }
+        pass.nodes.spread::<S>(group, fields, gradient, rare, tile);
         done += group.len();
         if done >= DRAIN_EVERY {
             done = 0;

@@ -23,6 +23,11 @@ impl Batch {
         self.lengths[0] as usize
     }
 
+    /// Tokens of all its sentences.
+    pub fn tokens(&self) -> usize {
+        self.lengths.iter().map(|&n| n as usize).sum()
+    }
+
     /// Lanes with a token at position t.
     #[inline]
     pub fn active(&self, t: usize) -> usize {

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::exact::score_sentence;
 use crate::general::{self, Scores, Trellis};
 use crate::lattice::{mask_rows, Support, Tile};
+use crate::narrow::{Lists, Narrow};
 use crate::plan::{Batch, Plan};
 use crate::shared::Shared;
 use crate::simd::{FlushToZero, Lane, Simd, WIDTH};
@@ -20,6 +21,9 @@ use std::sync::{Arc, OnceLock};
 const TASK: usize = 4;
 /// Tokens from which on the weights are packed first: it takes as long as some thousand tokens, and stays.
 const WORTH_A_TABLE: usize = 4000;
+
+/// A pair of allowed labels by itself takes as long as so many pairs of sixteen sentences side by side.
+const NARROW: usize = 2;
 
 /// Features and their weights, ready to score.
 pub struct Scorer {
@@ -44,6 +48,7 @@ struct Job<'a> {
     table: Option<&'a Table>,
     data: &'a Dataset,
     support: Option<(&'a Support, Vec<Lane>)>,
+    lists: Option<Lists>, // labels of the support's sets, where paths are asked for
     output: Output<'a>,
 }
 
@@ -119,11 +124,13 @@ impl Scorer {
         }
         let width = self.layout.labels.div_ceil(WIDTH);
         let support = support.map(|s| (s, mask_rows(&s.sets, self.layout.labels, width)));
+        let paths = matches!(output, Output::Paths(_));
+        let lists = support.as_ref().filter(|_| paths).map(|(s, _)| Lists::new(s, self.layout.labels));
         if data.tokens() >= WORTH_A_TABLE {
             self.table.get_or_init(|| Table::new(&self.layout, &self.weights));
         }
         let table = self.table.get().and_then(Option::as_ref);
-        let job = Job { scorer: self, table, data, support, output };
+        let job = Job { scorer: self, table, data, support, lists, output };
         let plan = Plan::new(&data.sentences);
         let tasks = plan.batches.par_chunks(TASK);
         let failed: Option<u32> = tasks
@@ -162,6 +169,9 @@ impl Scorer {
     }
 }
 
+/// How many tokens ahead weights are asked for.
+const NEXT: usize = 2;
+
 dispatch!(fn run_batches(job: &Job<'_>, batches: &[Batch]) -> Option<u32> = batches_kernel);
 
 /// Runs the batches; answers the first sentence that has no finite result.
@@ -173,6 +183,7 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
     let mut work = Work::default();
     let mut tile = Tile::new(width);
     let mut exact = Exact::default();
+    let mut narrow = Narrow::default();
     let mut failed = None;
     let ones = Lane([1.0; WIDTH]);
     for batch in batches {
@@ -185,12 +196,52 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
             }
             continue;
         }
+        if let (Output::Paths(paths), Some(lists), Some((support, _))) = (&job.output, &job.lists, &job.support) {
+            let sets = |s: u32| &support.of[data.sentences[s as usize]..data.sentences[s as usize + 1]];
+            let pairs: usize = batch.sentences.iter().map(|&s| lists.pairs(sets(s), l)).sum();
+            if NARROW * pairs < shape.positions() * l * l {
+                for (lane, &s) in batch.sentences.iter().enumerate() {
+                    let (begin, last) = (begin(lane), (batch.lengths[lane] as usize).saturating_sub(1));
+                    let node = |t: usize, labels: &[u16], out: &mut Vec<f32>| {
+                        match job.table {
+                            Some(table) => {
+                                let lanes = labels.iter().fold(0, |bits, &y| bits | 1 << (y as usize / WIDTH % 32));
+                                table.score_some::<S>(data, begin + t, 0, lanes, &mut tile);
+                            }
+                            None => scorer.score_token(data, begin + t, 0, &mut tile),
+                        }
+                        for &y in labels {
+                            let y = y as usize;
+                            let mut x = tile.0[y / WIDTH][0].0[y % WIDTH];
+                            if t == 0 {
+                                x += scorer.start[y];
+                            }
+                            if t == last {
+                                x += scorer.end[y];
+                            }
+                            out.push(x);
+                        }
+                    };
+                    let emit = |t: usize, y: u16| paths.set(begin + t, y);
+                    if !narrow.run(lists, sets(s), l, &scorer.edges.score, node, emit).is_finite() {
+                        failed = failed.or(exact.run(job, s));
+                    }
+                }
+                continue;
+            }
+        }
         work.reserve(&shape);
         for t in 0..shape.positions() {
-            for lane in 0..batch.active(t) {
+            let active = batch.active(t);
+            for lane in 0..active {
                 let token = begin(lane) + t;
                 match job.table {
-                    Some(table) => table.score::<S>(data, token, lane, &mut tile),
+                    Some(table) => {
+                        if lane + NEXT < active {
+                            table.prefetch(data, begin(lane + NEXT) + t);
+                        }
+                        table.score::<S>(data, token, lane, &mut tile)
+                    }
                     None => scorer.score_token(data, token, lane, &mut tile),
                 }
                 if t == 0 {

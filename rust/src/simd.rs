@@ -10,6 +10,18 @@ pub const WIDTH: usize = 16;
 #[repr(C, align(64))]
 pub struct Lane(pub [f32; WIDTH]);
 
+/// Ask for the cache line of an address.
+#[inline(always)]
+pub fn prefetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint; any address will do, and every x86-64 has it.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
 impl Lane {
     pub const ZERO: Lane = Lane([0.0; WIDTH]);
 }

@@ -58,21 +58,23 @@ impl Stochastic {
         if data.has_edge_attributes() {
             return Err(Error::Value("stochastic descent cannot do edge attributes; take lbfgs".into()));
         }
-        if terms.partial.is_some() || !terms.cost.is_empty() {
-            return Err(Error::Value("stochastic descent can do neither partial labels nor costs; take lbfgs".into()));
+        if terms.partial.is_some() || !terms.cost.is_empty() || terms.once.is_some() {
+            return Err(Error::Value(
+                "stochastic descent can do neither partial labels nor costs nor labels that occur once; take lbfgs"
+                    .into(),
+            ));
         }
         if terms.weights.is_empty() {
             terms.weights = vec![1.0; data.len()];
         }
         check(&data, layout.labels, &terms)?;
         let plan = Plan::in_chunks(&data.sentences, 1);
-        let mut nodes = Nodes::new(&data, &layout, &plan, false)?;
+        let mut nodes = Nodes::new(&data, &layout, &plan, 1, false)?;
         if let Some(support) = &terms.support {
             nodes.support = nodes.masks(&data, &plan, support);
         }
         let row_pace = nodes.set_pace(|n| pace(f64::from(n)) as f32);
         let mut scratch = Scratch::default();
-        scratch.tile.reserve(nodes.width);
         scratch.fields.resize_with(1, Default::default);
         Ok(Stochastic {
             rows: vec![Lane::ZERO; nodes.n_lanes()],
@@ -185,6 +187,7 @@ unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l
                 support: this.terms.support.as_ref(),
                 partial: None,
                 cost: &[],
+                once: None,
                 loss: this.terms.loss,
                 shift: 0.0,
             },
@@ -211,7 +214,7 @@ unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l
         let field = &mut fields[0];
         multiply::<S>(&mut field.nodes[..n], step as f32);
         multiply::<S>(&mut field.subtract, step as f32);
-        this.nodes.spread::<S>(batch, &mut field.nodes, &field.subtract, &mut this.rows, &mut this.rare, tile);
+        this.nodes.spread::<S>(std::slice::from_ref(batch), fields, &mut this.rows, &mut this.rare, tile);
         for (&e, x) in this.layout.edges.iter().zip(&mut this.edges) {
             *x += step * pace * this.sums.edges[e as usize];
         }

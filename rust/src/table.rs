@@ -5,7 +5,7 @@
 
 use crate::dataset::Dataset;
 use crate::lattice::Tile;
-use crate::simd::{Lane, Simd, WIDTH};
+use crate::simd::{prefetch, Lane, Simd, WIDTH};
 use crate::weights::Layout;
 
 /// Where an attribute's weights are: `lanes` lanes of `rows`, or `pairs` pairs of `pairs`, from `first` on.
@@ -59,20 +59,43 @@ impl Table {
         Some(out)
     }
 
+    /// Ask for what `score` will read of a token that comes soon.
+    #[inline(always)]
+    pub fn prefetch(&self, data: &Dataset, token: usize) {
+        for &id in &data.node.ids[data.node.ptr[token]..data.node.ptr[token + 1]] {
+            let entry = &self.entries[id as usize];
+            let (row, pair) = (self.rows.as_ptr(), self.pairs.as_ptr());
+            let (row, pair) = (row.wrapping_add(entry.first as usize), pair.wrapping_add(entry.first as usize));
+            prefetch(if entry.lanes > 0 { row.cast::<u8>() } else { pair.cast::<u8>() });
+            prefetch(row.wrapping_add((entry.lanes as usize).saturating_sub(1)));
+        }
+    }
+
     /// Scores of one token's labels into lane `lane` of the tile.
     #[inline(always)]
     pub unsafe fn score<S: Simd>(&self, data: &Dataset, token: usize, lane: usize, tile: &mut Tile) {
-        match self.width {
-            1 => self.score_in::<S, 1>(data, token, lane, tile),
-            2 => self.score_in::<S, 2>(data, token, lane, tile),
-            3 => self.score_in::<S, 3>(data, token, lane, tile),
-            4 => self.score_in::<S, 4>(data, token, lane, tile),
+        match (self.width, data.node.values.is_empty()) {
+            (1, true) => self.score_in::<S, 1, true>(data, token, lane, tile),
+            (2, true) => self.score_in::<S, 2, true>(data, token, lane, tile),
+            (3, true) => self.score_in::<S, 3, true>(data, token, lane, tile),
+            (4, true) => self.score_in::<S, 4, true>(data, token, lane, tile),
+            (1, false) => self.score_in::<S, 1, false>(data, token, lane, tile),
+            (2, false) => self.score_in::<S, 2, false>(data, token, lane, tile),
+            (3, false) => self.score_in::<S, 3, false>(data, token, lane, tile),
+            (4, false) => self.score_in::<S, 4, false>(data, token, lane, tile),
             _ => self.score_wide::<S>(data, token, lane, tile),
         }
     }
 
+    /// `ONES`: whether all values are 1.
     #[inline(always)]
-    unsafe fn score_in<S: Simd, const W: usize>(&self, data: &Dataset, token: usize, lane: usize, tile: &mut Tile) {
+    unsafe fn score_in<S: Simd, const W: usize, const ONES: bool>(
+        &self,
+        data: &Dataset,
+        token: usize,
+        lane: usize,
+        tile: &mut Tile,
+    ) {
         // No branch an attribute: lanes that a row lacks are read from a row of zeros, lists are remembered and come last.
         let mut sum = [S::splat(0.0); W];
         let mut lists = [0u8; LISTS];
@@ -84,10 +107,11 @@ impl Table {
             for at in begin..stop {
                 let entry = self.entries[data.node.ids[at] as usize];
                 let row = self.rows.as_ptr().add(entry.first as usize);
-                let value = S::splat(data.node.value(at));
+                let value = S::splat(if ONES { 1.0 } else { data.node.value(at) });
                 for j in 0..W {
                     let lane = if j < entry.lanes as usize { row.add(j) } else { &Lane::ZERO as *const Lane };
-                    sum[j] = S::add(sum[j], S::mul(value, S::load(&*lane)));
+                    let x = S::load(&*lane);
+                    sum[j] = S::add(sum[j], if ONES { x } else { S::mul(value, x) });
                 }
                 lists[n] = (at - begin) as u8;
                 n += usize::from(entry.pairs > 0);
@@ -108,6 +132,48 @@ impl Table {
                 break;
             }
             (begin, n, sum) = (stop, 0, [S::splat(0.0); W]);
+        }
+    }
+
+    /// The same for the lanes of labels in the set of bits `wanted` alone: with few labels a token most of a row need not
+    /// be fetched. The other lanes of the tile are left as they are. The same floats are added in the same order.
+    #[inline(always)]
+    pub unsafe fn score_some<S: Simd>(&self, data: &Dataset, token: usize, lane: usize, wanted: u32, tile: &mut Tile) {
+        if self.width > 4 {
+            return self.score_wide::<S>(data, token, lane, tile);
+        }
+        let (first, end) = (data.node.ptr[token], data.node.ptr[token + 1]);
+        let mut begin = first;
+        loop {
+            let stop = end.min(begin + LISTS);
+            for j in (0..self.width).filter(|j| wanted >> j & 1 != 0) {
+                let mut sum = S::splat(0.0);
+                for at in begin..stop {
+                    let entry = self.entries[data.node.ids[at] as usize];
+                    if j < entry.lanes as usize {
+                        let row = &*self.rows.as_ptr().add(entry.first as usize + j);
+                        sum = S::add(sum, S::mul(S::splat(data.node.value(at)), S::load(row)));
+                    }
+                }
+                let place = &mut tile.0[j][lane];
+                S::store(if begin == first { sum } else { S::add(S::load(place), sum) }, place);
+            }
+            for at in begin..stop {
+                let entry = self.entries[data.node.ids[at] as usize];
+                if entry.pairs == 0 {
+                    continue;
+                }
+                let value = data.node.value(at);
+                for pair in &self.pairs[entry.first as usize..entry.first as usize + entry.pairs as usize] {
+                    if wanted >> (pair.label as usize / WIDTH) & 1 != 0 {
+                        tile.0[pair.label as usize / WIDTH][lane].0[pair.label as usize % WIDTH] += pair.weight * value;
+                    }
+                }
+            }
+            if stop == end {
+                break;
+            }
+            begin = stop;
         }
     }
 

@@ -7,6 +7,7 @@
 
 use crate::container::Buf;
 use crate::error::{Error, Result};
+use crate::simd::prefetch;
 use rapidhash::v3::{rapidhash_v3_seeded, RapidSecrets};
 
 /// The identity of an attribute while a vocabulary grows: `key` is stored, `check` only compared.
@@ -178,12 +179,17 @@ impl Vocab {
         }
     }
 
-    /// Ids of many keys; 0 stands for no key. The first slots are read for all before any is looked into, so that the
-    /// memory's latencies overlap.
+    /// Ids of many keys; 0 stands for no key. In strides: every slot is asked for before any is read, and every key that
+    /// a slot names before any is compared, so that the memory's latencies overlap.
     pub fn get_many(&self, keys: &[Key], ids: &mut Vec<u32>) {
+        self.warm(keys);
         let mask = self.table.len().wrapping_sub(1);
         ids.clear();
-        ids.extend(keys.iter().map(|key| self.table.get(key.key as usize & mask).copied().unwrap_or(NONE)));
+        ids.extend(keys.iter().map(|key| {
+            let id = self.table.get(key.key as usize & mask).copied().unwrap_or(NONE);
+            prefetch(self.keys.as_ptr().wrapping_add(id as usize));
+            id
+        }));
         for (id, &Key { key, .. }) in ids.iter_mut().zip(keys) {
             if key == 0 {
                 *id = NONE;
@@ -193,11 +199,10 @@ impl Vocab {
         }
     }
 
-    /// Bring the slots of these keys into the cache before they are interned one by one.
+    /// Ask for the slots of these keys before they are looked up or interned.
     pub fn warm(&self, keys: &[Key]) {
         let mask = self.table.len().wrapping_sub(1);
-        let slots = keys.iter().map(|key| self.table.get(key.key as usize & mask).copied().unwrap_or(NONE));
-        std::hint::black_box(slots.fold(0, |a, b| a ^ b));
+        keys.iter().for_each(|key| prefetch(self.table.as_ptr().wrapping_add(key.key as usize & mask)));
     }
 
     /// Text of an attribute as it was first seen.

@@ -127,6 +127,34 @@ def test_nbest_of_an_online_model_has_scores_alone(
     assert [line for _, line in shown] == [f"I/{a} love/{b}" for (a, b), _ in found]
 
 
+def test_nbest_repeats_a_conllu_sentence_with_each_labelling(
+    run: Run, small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path
+) -> None:
+    tagger = tw.Perceptron(features="S2", epochs=3).fit(small[0])
+    tagger.save(tmp_path / "m")
+    words, places = ["I", "love", "London"], [1, 3, 4]
+    rest = ["_"] * 4
+    lines = [
+        "# sent_id = a",
+        "1\tI\tI\tX\tP",
+        "2-3\tlovely\t_\t_\t_",
+        "2\tlove\tL\tX\tV",
+        "3\tLondon\tL\tX\tN",
+    ]
+    given = [line if line.startswith("#") else "\t".join([line, "_", *rest]) for line in lines]
+    result = run("tag", tmp_path / "m", "--nbest", "3", "--format", "conllu", text="\n".join(given) + "\n\n")
+    assert result.exit_code == 0, result.stderr
+    found = tagger.predict_kbest([words], 3)[0]
+    assert len({tuple(labels) for labels, _ in found}) == 3
+    for block, (labels, score) in zip(result.stdout.strip("\n").split("\n\n"), found, strict=True):
+        comment, shown, *rows = block.split("\n")
+        assert (comment, shown) == (given[0], f"# score = {score:.6f}")
+        want = [line.split("\t") for line in given]
+        for place, label in zip(places, labels):
+            want[place][3] = label
+        assert [row.split("\t") for row in rows] == want[1:]
+
+
 def test_gz_in_and_out(run: Run, model: Path, test_file: Path, tmp_path: Path) -> None:
     packed, out = tmp_path / "in.txt.gz", tmp_path / "out.txt.gz"
     packed.write_bytes(gzip.compress(test_file.read_bytes()))

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import tagwise as tw
 from tagwise import _core, schemes
 from tagwise.constraints import (
-    NO_GROUP,
     Constraints,
     Dictionary,
     boundary_support,
@@ -22,9 +21,6 @@ from tagwise.constraints import (
     scheme_of,
     with_dictionary,
 )
-
-from .reference import chain
-from .test_engine import constraints, random_corpus
 
 CHUNKS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
 
@@ -98,59 +94,6 @@ def test_feasible_by_enumeration(seed: int) -> None:
 
 
 # -- labels that occur once -------------------------------------------------------------------------------
-
-
-def begun(path: tuple[int, ...], group: np.ndarray, begins: np.ndarray) -> list[int]:
-    """Groups of the spans that a path begins."""
-    out = []
-    for before, y in zip((len(group), *path), path):
-        if group[y] != NO_GROUP and begins[before, y]:
-            out.append(int(group[y]))
-    return out
-
-
-@pytest.mark.parametrize("labels", [2, 3, 4])
-@pytest.mark.parametrize("seed", range(4))
-def test_once_is_the_best_of_the_lawful_paths(labels: int, seed: int) -> None:
-    c = random_corpus(seed, labels, n=25, longest=6)
-    rng = np.random.default_rng(seed)
-    w = rng.integers(-2, 3, len(c.layout)).astype(np.float32)
-    group = np.full(labels, NO_GROUP, dtype=np.uint32)
-    group[: labels - 1] = np.arange(labels - 1)
-    begins = np.vstack([~np.eye(labels, dtype=bool), np.ones((1, labels), dtype=bool)])
-    if labels == 4:  # two labels of one group: the second goes on where the first began
-        group[:2] = 0
-        begins[0, 1] = False
-    sets, of, _ = constraints(c, seed)
-    scorer = _core.Scorer(c.layout, w)
-    offsets = c.data.offsets.astype(int)
-    for allowed in (None, (sets, of)):
-        try:
-            found = _core.once_viterbi(scorer, c.data, group, begins, allowed=allowed)
-        except ValueError:
-            assert allowed is not None  # the support may leave no lawful path
-            continue
-        for s, (a, b) in zip(c.scores(w.astype(float)), pairwise(offsets)):
-            ways = [
-                path
-                for path in product(range(labels), repeat=int(b - a))
-                if len(set(begun(path, group, begins))) == len(begun(path, group, begins))
-                and (allowed is None or all(sets[of[a + t], y] for t, y in enumerate(path)))
-            ]
-            ours = tuple(found[a:b].tolist())
-            assert ours in ways
-            assert chain.score(s, ours) == max(chain.score(s, path) for path in ways)
-
-
-def test_once_costs_nothing_where_nothing_repeats() -> None:
-    c = random_corpus(5, 5, n=40)
-    w = np.random.default_rng(1).standard_normal(len(c.layout)).astype(np.float32)
-    scorer = _core.Scorer(c.layout, w)
-    none = np.full(5, NO_GROUP, dtype=np.uint32)
-    begins = np.ones((6, 5), dtype=bool)
-    one = _core.once_viterbi(scorer, c.data, none, begins, n_jobs=1)
-    np.testing.assert_array_equal(one, scorer.viterbi(c.data))
-    np.testing.assert_array_equal(one, _core.once_viterbi(scorer, c.data, none, begins, n_jobs=3))
 
 
 @pytest.mark.parametrize("params", [{}, {"history": (1, 2)}])

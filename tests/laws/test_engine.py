@@ -299,3 +299,35 @@ def test_gold_outside_the_support_is_reported() -> None:
     every = np.arange(9, dtype=np.uint32)
     with pytest.raises(TrainingError, match="sentence"):
         _core.Objective(c.data, c.layout, forbidden=every)
+
+
+@pytest.mark.parametrize("labels", [2, 9, 17, 45])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
+def test_few_allowed_labels_a_token(labels: int, share: float) -> None:
+    """Where most tokens may take few labels only their cells are looked at: the same paths, ties included."""
+    c = random_corpus(labels, labels, n=60, longest=12)
+    rng = np.random.default_rng(labels)
+    n = c.data.n_tokens
+    sets = rng.random((n, labels)) < share
+    sets[np.arange(n), rng.integers(0, labels, n)] = True
+    sets[rng.random(n) < 0.1] = True  # unknown words
+    offsets = c.data.offsets.astype(int)
+    of = np.arange(n, dtype=np.uint32)
+    for forbidden in (np.zeros((labels, labels), dtype=bool), rng.random((labels, labels)) < 0.05):
+        edges = np.flatnonzero(forbidden.ravel()).astype(np.uint32)
+        for w in (rng.integers(-2, 3, len(c.layout)), rng.standard_normal(len(c.layout))):
+            w = w.astype(np.float32)
+            whole = [
+                scores(s.node, s.edge, s.start, s.end, sets[offsets[i] : offsets[i + 1]], forbidden)
+                for i, s in enumerate(c.scores(w.astype(float)))
+            ]
+            some = [i for i, s in enumerate(whole) if np.isfinite(chain.log_partition(s))]
+            scorer = _core.Scorer(c.layout, w, edges)
+            if len(some) < len(whole):
+                with pytest.raises(ValueError, match="no label sequence is allowed"):
+                    scorer.viterbi(c.data, allowed=(sets, of))
+                continue
+            for n_jobs in (1, 3):
+                found = scorer.viterbi(c.data, allowed=(sets, of), n_jobs=n_jobs)
+                paths = np.split(found, offsets[1:-1])
+                assert [tuple(p) for p in paths] == [chain.viterbi(s) for s in whole]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tagwise import _core
+from tagwise.errors import TrainingError
 from tagwise.kernels import Block, Kernel, KernelScorer
 
 from .reference import chain, model, perceptron, svm
@@ -74,6 +75,31 @@ def random_sparse(seed: int, n: int = 40, values: bool = False) -> Problem:
         rng = np.random.default_rng(seed)
         p = Problem(p.shape, [x * rng.normal(1.0, 0.5, x.shape).round(2) for x in p.X], p.y)
     return p
+
+
+class Rules:
+    """Random constraints that every gold path keeps."""
+
+    def __init__(self, p: Problem, seed: int) -> None:
+        rng, L = np.random.default_rng(seed), p.shape.labels
+        gold = [label for path in p.y for label in path]
+        self.offsets = np.cumsum([0, *map(len, p.y)])
+        self.pairs = rng.random((L, L)) < 0.6
+        for path in p.y:
+            self.pairs[path[:-1], path[1:]] = True
+        self.sets = rng.random((len(gold), L)) < 0.7
+        self.sets[np.arange(len(gold)), gold] = True
+
+    def native(self) -> dict[str, Any]:
+        forbidden = np.flatnonzero(~self.pairs.ravel()).astype(np.uint32)
+        return {
+            "forbidden": forbidden,
+            "allowed": (self.sets, np.arange(len(self.sets), dtype=np.uint32)),
+        }
+
+    def lawful(self, i: int, path: chain.Path) -> bool:
+        at = self.offsets[i] + np.arange(len(path))
+        return bool(self.sets[at, list(path)].all() and self.pairs[list(path[:-1]), list(path[1:])].all())
 
 
 # -- the dual perceptron ----------------------------------------------------------------------------------
@@ -177,6 +203,69 @@ def test_the_kernel_svm_meets_the_quadratic_program(kernel: Kernel, slack: str, 
         state = run(Kernelled(p).svm(kernel, c=0.6, slack=slack, tolerance=1e-6, form=form), 1e-5)
         assert state["dual"] == pytest.approx(best, abs=1e-4)
         assert state["primal"] == pytest.approx(best, abs=1e-4)
+
+
+@pytest.mark.parametrize("kernel", [LINEAR, POLY, RBF], ids=lambda k: k.name)
+@pytest.mark.parametrize("slack", ["instance", "sequence"])
+@settings(max_examples=8)
+@given(
+    p=problems(max_sentences=2, max_tokens=3, max_labels=3, max_attributes=3), seed=st.integers(0, 1 << 16)
+)
+def test_constraints_leave_the_program_of_the_lawful_paths(
+    kernel: Kernel, slack: str, p: Problem, seed: int
+) -> None:
+    """Forbidden transitions and allowed labels: the optimum over the paths that keep them, and no other alphas."""
+    limits = Rules(p, seed)
+    G, pairs = svm.gram(p.X, p.y, p.shape.labels, TWIN[kernel.name])
+    keep = np.array([limits.lawful(i, path) for i, path in pairs], dtype=bool)
+    best = 0.0
+    if keep.any():
+        G, sentence = G[np.ix_(keep, keep)], np.array([i for i, _ in pairs])[keep]
+        alpha = svm._dual(G / 4, np.ones(len(sentence)), sentence, 0.6, slack)
+        best = float(alpha.sum() - alpha @ G @ alpha / 8)
+    k = Kernelled(p)
+    common: dict[str, Any] = {"c": 0.6, "slack": slack, "tolerance": 1e-6, **limits.native()}
+    solvers: list[Any] = [
+        k.svm(kernel, form=form, **common) for form in (("rows",) if kernel is RBF else ("rows", "expanded"))
+    ]
+    if kernel is LINEAR:
+        layout = _core.Layout.build(k.data, k.n, k.labels, all_pairs=True)
+        solvers.append(_core.Svm(k.data, layout, **common))
+    for solver in solvers:
+        state = run(solver, 1e-5)
+        assert state["dual"] == pytest.approx(best, abs=1e-4)
+        assert state["primal"] == pytest.approx(best, abs=1e-4)
+    if kernel is LINEAR:
+        for i, path, _ in solvers[-1].alphas():
+            assert limits.lawful(i, tuple(path.tolist()))
+
+
+@pytest.mark.parametrize("labels", [3, 9])
+def test_the_dual_perceptron_keeps_constraints_as_the_primal_does(labels: int) -> None:
+    p = corpus(labels, labels)
+    k, limits = Kernelled(p), Rules(p, 1)
+    layout = _core.Layout.build(k.data, k.n, labels, all_pairs=True)
+    free = k.perceptron(LINEAR, seed=3)
+    for form in ("rows", "expanded"):
+        dual = k.perceptron(LINEAR, form=form, seed=3, **limits.native())
+        primal = _core.Online(k.data, layout, "perceptron", seed=3, **limits.native())
+        for _ in range(3):
+            a, b = primal.epoch(), dual.epoch()
+            assert (a["updates"], a["wrong_tokens"]) == (b["updates"], b["wrong_tokens"])
+    free.epoch()
+    assert free.weights(False).tolist() != dual.weights(False).tolist()  # else the rules did nothing
+
+
+def test_gold_outside_the_constraints_is_refused() -> None:
+    k = Kernelled(Problem(model.Shape(1, 2), [np.ones((2, 1))], [(1, 0)]))
+    edge, none = np.array([2], dtype=np.uint32), np.array([9], dtype=np.uint32)
+    sets = (np.array([[True, False]]), np.zeros(2, dtype=np.uint32))
+    for learner in (k.svm, k.perceptron):
+        for bad in ({"forbidden": edge}, {"allowed": sets}):
+            with pytest.raises(TrainingError, match="gold labels are outside"):
+                learner(POLY, **bad)
+        with pytest.raises(ValueError, match="outside the 2 by 2"):
+            learner(POLY, forbidden=none)
 
 
 @pytest.mark.parametrize("margin", [False, True])

@@ -73,6 +73,29 @@ def test_a_locked_vocabulary_drops_the_unknown(X: list[list[list[str]]], Y: list
     assert vocab.locked
 
 
+@given(st.lists(st.lists(st.lists(NAMES, max_size=4) | DICTS, max_size=4), max_size=4), st.data())
+def test_threads_do_not_change_what_is_read(X: list[Any], data: Any) -> None:
+    vocab = Vocabulary()
+    encode_attributes(vocab, X)
+    vocab.lock()
+    plain = [[["a", "b", "unseen"], ["é"], []], [], [["日"] * 3]] * 100  # enough for a second thread
+    at = data.draw(st.integers(0, len(plain)))
+    for mixed in (plain[:at] + X + plain[at:], tuple(plain + X), [*plain, [["a", ("b", 2.0)]], *plain]):
+        alone, together = (encode_attributes(vocab, mixed, n_jobs=n) for n in (1, 3))
+        assert rows(vocab, alone) == rows(vocab, together)
+        assert alone.offsets.tolist() == together.offsets.tolist()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_lone_surrogate_is_found_among_many_sentences(n_jobs: int) -> None:
+    vocab = Vocabulary()
+    X = [[["a"], ["b"]]] * 200
+    encode_attributes(vocab, X)
+    vocab.lock()
+    with pytest.raises(CorpusError, match="sentence 150, token 1"):
+        encode_attributes(vocab, [*X[:150], [["a"], ["\ud800"]], *X], n_jobs=n_jobs)
+
+
 @given(LISTS, st.integers(1, 4))
 def test_min_count(X: list[list[list[str]]], least: int) -> None:
     counts = Counter(a for s in X for token in s for a in token)

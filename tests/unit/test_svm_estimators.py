@@ -107,6 +107,42 @@ def test_gamma_follows_the_attributes() -> None:
     assert tagger.model_.scorer.kernel.gamma == pytest.approx(3 / 8)
 
 
+BIO = [["O", "B-x", "I-x"], ["B-x", "O"], ["B-x", "I-x", "O"]]
+
+
+@pytest.mark.parametrize(
+    "tagger",
+    [
+        tw.HMSVM(features="S1", constraints="bio"),
+        tw.HMSVM(features="S1", constraints="bio", kernel="poly", rescale="margin"),
+        tw.HMSVM(features="S1", constraints="bio", kernel="rbf", slack="sequence"),
+        tw.Perceptron(features="S1", constraints="bio", kernel="poly"),
+    ],
+    ids=repr,
+)
+def test_constraints_hold_in_training_prediction_and_files(tagger: tw.Tagger, tmp_path: Path) -> None:
+    words = [["in", "New", "York"], ["Rome", "is"], ["New", "York", "is"]]
+    tagger.fit(words, BIO)
+    assert tagger.predict(words) == BIO
+    tagger.save(tmp_path / "model")
+    for model in (tagger, tw.load(tmp_path / "model"), pickle.loads(pickle.dumps(tagger))):
+        # York was I-x throughout; here nothing may be inside
+        for sentence in (["York", "York"], ["is", "York"]):
+            for path, _ in model.predict_kbest([sentence], k=9)[0]:
+                assert path[0] != "I-x"
+                assert path != ["O", "I-x"]
+        free = model.predict_kbest([["York", "York"]], k=9, constraints=False)[0]
+        assert len(free) == 9
+
+
+def test_a_tag_dictionary_goes_with_a_kernel(tmp_path: Path) -> None:
+    tagger = tw.HMSVM(features="S2", kernel="poly", dictionary=5).fit(X, Y)
+    tagger.save(tmp_path / "model")
+    for model in (tagger, tw.load(tmp_path / "model")):
+        best = model.predict_kbest([["the", "the"]], k=9)[0]
+        assert [path for path, _ in best] == [["DET", "DET"]]
+
+
 def test_refusals() -> None:
     fitted = tw.CRF(features="S2", max_iter=3).fit(X, Y)
     cases: list[tuple[tw.Tagger, dict[str, Any], str]] = [
@@ -114,6 +150,14 @@ def test_refusals() -> None:
         (tw.HMSVM(rescale="slack"), {}, "rescale"),
         (tw.HMSVM(C=0), {}, "C="),
         (tw.HMSVM(features="S2"), {"warm_start": fitted}, "start"),
+        (tw.HMSVM(features="S2", kernel="rbf"), {"warm_start": fitted}, "start"),
+        (tw.Perceptron(features="S2", kernel="poly"), {"warm_start": fitted}, "start"),
+        (
+            tw.CRF(features="S2"),
+            {"warm_start": tw.HMSVM(features="S2", kernel="poly").fit(X, Y)},
+            "support tokens",
+        ),
+        (tw.Perceptron(features="S2", kernel="poly", history=(1, 2)), {}, "history"),
         (tw.Perceptron(kernel="poly", mode="batch"), {}, "sentence by sentence"),
         (tw.Perceptron(kernel="poly", shards=2), {}, "sentence by sentence"),
         (tw.Perceptron(kernel="poly", degree=0), {}, "degree"),

@@ -284,7 +284,7 @@ def compare(
         return
     own = files_as_corpus(train, test, dev_file, columns)
     if names or own:
-        chosen = replace(chosen, corpora=names, limits={})
+        chosen = replace(chosen, corpora=names, limits={}, held=None)
     if sizes:
         chosen = replace(chosen, limits={}, sizes=sizes)
     chosen = replace(chosen, learners=learners or chosen.learners)
@@ -304,7 +304,7 @@ def compare(
     base = chosen.against if against is None else parse(against).name
     if against is None and base not in {learner.name for learner in wanted}:
         base = None
-    data = {**resolve_corpora(chosen.corpora, chosen.limits), **resolve_corpora(own)}
+    data = {**resolve_corpora(chosen.corpora, chosen.limits, chosen.held), **resolve_corpora(own)}
     cells = chosen.cells(list(data), losses)
 
     comparison = Comparison(

@@ -48,9 +48,11 @@ def names_of(columns: str | None, label: str | None) -> tuple[list[str] | None, 
 
 def model_columns(tagger: Any) -> tuple[list[str] | None, str | None]:
     """The columns a model was trained on, and its label's name; None where it was not trained on columns."""
-    meta = tagger.model_.meta
-    columns = meta.get("columns")
-    return (list(columns) if columns else None), meta.get("label")
+    model = tagger.model_
+    columns, label = model.meta.get("columns"), model.meta.get("label")
+    if not columns and model.recipe.kind == "template":  # a file that says nothing: what its features look at
+        return [*model.recipe.columns, "label"], "label"
+    return (list(columns) if columns else None), label
 
 
 def input_of(name: str) -> str | IO[bytes]:

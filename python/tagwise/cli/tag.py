@@ -143,6 +143,11 @@ def named(
 
 def check_wishes(tagger: Any, model: str, marginals: bool, nbest: int) -> None:
     """Refuse what the model cannot give before any input is read."""
+    if tagger.model_.recipe.kind == "attributes":
+        raise TagwiseError(
+            f"{model}: this model was trained on attributes that were given as they are; files hold tokens. "
+            "Use it from Python: tagwise.load(...).predict(X) with X made as for training."
+        )
     if nbest > 1 and marginals:
         raise click.UsageError("--marginals and --nbest exclude each other: take one of them")
     if nbest > 1 and not hasattr(tagger, "predict_kbest"):

@@ -57,12 +57,6 @@ def parse_path(learner: Any, text: str) -> tuple[str, list[float]]:
     return name, values
 
 
-def save(tagger: Any, data: Any, output: str, prune: bool) -> None:
-    """Write the model with the names of the corpus's columns."""
-    tagger.model_ = tagger.model_.with_meta(columns=list(data.columns), label=data.label)
-    tagger.save(output, prune=prune)
-
-
 def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     """Print every learner's parameters as they are declared, and end."""
     if not wanted:
@@ -182,14 +176,14 @@ def train(
         if not quiet:
             console.print(found)
         tagger = found.best.tagger
-        save(tagger, data, output, prune)
+        tagger.save(output, prune=prune)
         if not quiet:
             say(summary(tagger, len(data), data.n_tokens, output, time.perf_counter() - begin))
         return
     interrupt = Interrupt()
     with interrupt.armed(), TrainingProgress(console, learner, quiet=quiet) as progress:
         tagger.fit(data, dev=dev_data, callbacks=[progress, interrupt], **options)
-    save(tagger, data, output, prune)
+    tagger.save(output, prune=prune)
     if interrupt.asked:
         say(
             f"stopped after iteration {len(tagger.history_)}; "

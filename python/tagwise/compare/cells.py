@@ -83,7 +83,7 @@ def choose(
     """The values of `cell.tune` that score best on held-out sentences of the training set; each trial is kept."""
     if not cell.tune:
         return {}
-    fitted, scored = held_out(train, cell.tune_size)
+    parts = [held_out(train, cell.tune_size, fold) for fold in range(cell.folds)]
     best: dict[str, Any] = {}
     best_score = -1.0
     for values in itertools.product(*cell.tune.values()):
@@ -92,7 +92,8 @@ def choose(
 
         def run(trial: dict[str, Any] = trial) -> dict[str, Any]:
             tagger = cell.learner.make(**{**cell.settings(), **trial, **threads(cell, n_jobs)})
-            return {"score": whole(tagger.fit(fitted)).score(scored)}
+            scores = [whole(tagger.fit(fitted)).score(scored) for fitted, scored in parts]
+            return {"score": sum(scores) / len(scores)}
 
         score = float(cache.once(names.key(cell, trial=trial), run)["score"])
         if score > best_score:

@@ -39,6 +39,7 @@ class Cell:
     params: Mapping[str, Any] = field(default_factory=dict)  # for every learner that has them
     tune: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # chosen on a held-out part of train
     tune_size: int | None = None  # sentences that the choice looks at
+    folds: int = 1  # parts of them that are held out in turn, of HELD_OUT
     dev: bool = False  # score the dev part as well
     track: bool = False  # score the dev part after every iteration; the best iterate is kept
 
@@ -76,12 +77,14 @@ def plan(
     params: Mapping[str, Any] | None = None,
     tune: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
     tune_size: int | None = None,
+    folds: int = 1,
     dev: bool = False,
     track: bool = False,
 ) -> list[Cell]:
     """The cells of a comparison, in the order they are run and shown.
 
     A learner whose name settles its features, as a hidden Markov model's does, stands once for each corpus and size.
+    `tune` goes by the name of a learner, or by its estimator.
     """
     expanded = [one for spec in learners for one in with_losses(parse(spec), losses)]
     cells: dict[tuple[Any, ...], Cell] = {}
@@ -89,11 +92,14 @@ def plan(
         corpora, sizes or (None,), expanded, features, range(seeds)
     ):
         settled = str(learner.params.get("features", feature))
-        wanted = learner.accepted((tune or {}).get(learner.kind, {}))
+        values = (tune or {}).get(learner.name, (tune or {}).get(learner.kind, {}))
+        wanted = learner.accepted(values)
         key = (corpus, size, learner.name, settled, seed)
         cells.setdefault(
             key,
-            Cell(corpus, learner, settled, size, seed, dict(params or {}), wanted, tune_size, dev, track),
+            Cell(
+                corpus, learner, settled, size, seed, dict(params or {}), wanted, tune_size, folds, dev, track
+            ),
         )
     return list(cells.values())
 
@@ -115,16 +121,21 @@ def pick(corpus: Corpus, chosen: Sequence[int]) -> Corpus:
     )
 
 
-def held_out(train: Corpus, size: int | None) -> tuple[Corpus, Corpus]:
-    """A training set cut in two, for the choice of parameters: every fifth sentence is scored."""
+def held_out(train: Corpus, size: int | None, fold: int = 0) -> tuple[Corpus, Corpus]:
+    """A training set cut in two, for the choice of parameters: every fifth sentence is scored, others in each fold."""
     part = train if size is None else train[:size]
-    scored = range(HELD_OUT - 1, len(part), HELD_OUT)
-    kept = [i for i in range(len(part)) if i % HELD_OUT != HELD_OUT - 1]
-    return pick(part, kept), pick(part, list(scored))
+    first = HELD_OUT - 1 - fold
+    kept = [i for i in range(len(part)) if i % HELD_OUT != first]
+    return pick(part, kept), pick(part, list(range(first, len(part), HELD_OUT)))
 
 
-def resolve_corpora(spec: Any, limits: Mapping[str, int] | None = None) -> dict[str, Data]:
-    """Parts by name, from known names, a tuple of corpora (train, test or train, dev, test), or a mapping of either."""
+def resolve_corpora(
+    spec: Any, limits: Mapping[str, int] | None = None, held: int | None = None
+) -> dict[str, Data]:
+    """Parts by name, from known names, a tuple of corpora (train, test or train, dev, test), or a mapping of either.
+
+    `held`: so many sentences at the end of the training part are tested in place of the test part.
+    """
     if isinstance(spec, str):
         spec = {spec: spec}
     elif isinstance(spec, tuple) and len(spec) in (2, 3) and isinstance(spec[0], Corpus):
@@ -134,8 +145,9 @@ def resolve_corpora(spec: Any, limits: Mapping[str, int] | None = None) -> dict[
     out = {}
     for name, data in spec.items():
         parts = load_corpus(data) if isinstance(data, str) else data
-        train = draw(parts[0], (limits or {}).get(name), 0)
-        out[name] = Data(train, parts[-1], parts[1] if len(parts) == 3 else None)
+        train, test = (parts[0], parts[-1]) if held is None else (parts[0][:-held], parts[0][-held:])
+        train = draw(train, (limits or {}).get(name), 0)
+        out[name] = Data(train, test, parts[1] if len(parts) == 3 else None)
     return out
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -14,9 +15,9 @@ from numpy.typing import NDArray
 from tagwise import _core, dataset, decoding, partial
 from tagwise.confidence import Confidence, chunk_probabilities, confidences, sequence_probabilities
 from tagwise.decoding import Allowed
-from tagwise.errors import CorpusError, NotFittedError, ParameterError
+from tagwise.errors import CorpusError, NotFittedError, ParameterError, TrainingError
 from tagwise.estimators.limits import Limits, lawful_gold, limits_of
-from tagwise.features import Recipe, recipe_for
+from tagwise.features import Recipe, file_columns, recipe_for
 from tagwise.history import Memory
 from tagwise.learners.loop import Callback, Iteration, Result, Stopping, logger
 from tagwise.metrics import Report, evaluate
@@ -192,7 +193,10 @@ class Tagger:
         if dev is not None:
             task.dev_score = dev_scorer(lambda w: self._model(task, w), task, dev, labels_of(dev, dev_y))
         task.callbacks = [*callbacks, _log] if params["verbose"] else list(callbacks)
-        return self._keep(task, self._train(task))
+        try:
+            return self._keep(task, self._train(task))
+        except TrainingError as error:
+            raise TrainingError(_with_line(str(error), X, params)) from error
 
     def _keep(self, task: Task, result: Result) -> Tagger:
         """Be fitted with what training left."""
@@ -264,7 +268,7 @@ class Tagger:
         scores = [entry["dev_score"] for entry in result.history if entry["dev_score"] is not None]
         if scores:
             metrics["dev_score"] = max(scores)
-        return {"learner": self.name, "params": kept, "metrics": metrics}
+        return {"learner": self.name, "params": kept, "metrics": metrics, **file_columns(task.recipe, task.X)}
 
     # --- prediction -------------------------------------------------------------------------------------
 
@@ -412,6 +416,15 @@ class Tagger:
         """
         model = self._fitted()
         (prune_model(model)[0] if prune else model).save(path)
+
+
+def _with_line(message: str, X: Any, params: dict[str, Any]) -> str:
+    """A message about a sentence with the line of the file that it begins at, where that is known."""
+    found = re.match(r"sentence (\d+)(?=:)", message)
+    if found is None or params.get("max_length") is not None:  # pieces have numbers of their own
+        return message
+    line = getattr(X[int(found[1])], "line", None)
+    return f"{found[0]} (line {line}){message[found.end() :]}" if line else message
 
 
 def labels_of(X: Any, y: Sequence[Sequence[str]] | None) -> Sequence[Sequence[str]]:

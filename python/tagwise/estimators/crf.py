@@ -119,6 +119,8 @@ class CRF(Tagger):
             sample_weight = weight if sample_weight is None else sample_weight * weight
         limits = task.limits or Limits()
         start = task.start
+        if limits.once is not None:
+            _check_once(params)
         if params["order"] > 1:
             if params["loss"] != "log" or params["cost"] is not None:
                 raise ParameterError(f"order={params['order']} goes with loss='log' and no cost")
@@ -131,6 +133,7 @@ class CRF(Tagger):
             sample_weight,
             forbidden=limits.forbidden,
             allowed=limits.support,
+            once=limits.once,
             partial=task.partial,
             cost=_cost_matrix(params["cost"], task.labels, params["loss"]),
             order=task.order,
@@ -156,6 +159,17 @@ class CRF(Tagger):
         n = len(task.layout)
         past = History(task.params["order"], 1, tuples=True).with_weights(order.dense(w[n:]))
         return replace(super()._model(task, w[:n]), history=past)
+
+
+def _check_once(params: dict[str, Any]) -> None:
+    """Refuse what cannot be trained with labels that occur once."""
+    odd = {"order": (1,), "loss": ("log", "exp"), "optimizer": ("auto", "lbfgs", "owlqn", "cg")}
+    for name, usual in odd.items():
+        if params[name] not in usual:
+            raise ParameterError(
+                f"labels that occur once are trained with {name}={' or '.join(map(str, usual))}; "
+                f"{name}={params[name]!r} was given. Leave the rule to decoding then: predict(X, constraints=...)"
+            )
 
 
 def _cost_matrix(cost: Any, labels: Sequence[str], loss: str) -> NDArray[np.float64] | None:

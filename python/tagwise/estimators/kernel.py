@@ -9,6 +9,7 @@ import numpy as np
 from tagwise import _core
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import Tagger, Task
+from tagwise.estimators.limits import Limits
 from tagwise.importing import path_of
 from tagwise.kernels import KERNEL as KERNEL_FUNCTION
 from tagwise.kernels import Kernel, KernelScorer, kernel_of
@@ -82,8 +83,16 @@ class Kernelised(Tagger):
         kernel = self._kernel(task.params, task.data)
         if kernel is None:
             return super()._model(task, w)
-        scorer = KernelScorer.of_training(task.layout, w, kernel, task.data)
-        return Model(tuple(task.labels), task.recipe, task.vocabulary, scorer)
+        limits = task.limits or Limits()
+        scorer = KernelScorer.of_training(task.layout, w, kernel, task.data, limits.forbidden)
+        return Model(
+            tuple(task.labels),
+            task.recipe,
+            task.vocabulary,
+            scorer,
+            constraints=limits.constraints,
+            dictionary=limits.dictionary,
+        )
 
     def _meta(self, task: Task, result: Result) -> dict[str, Any]:
         meta = super()._meta(task, result)

@@ -14,6 +14,7 @@ from tagwise.constraints import (
     Constraints,
     Dictionary,
     Domain,
+    Groups,
     Support,
     boundary_support,
     intersect,
@@ -47,12 +48,13 @@ LIMITS = (
 
 @dataclass(frozen=True)
 class Limits:
-    """What a model keeps (constraints, dictionary) and what training is told (forbidden, support)."""
+    """What a model keeps (constraints, dictionary) and what training is told (forbidden, support, once)."""
 
     constraints: Constraints | None = None
     dictionary: Dictionary | None = None
     forbidden: NDArray[np.uint32] | None = None
     support: Support | None = None
+    once: Groups | None = None
 
 
 def lawful_gold(params: dict[str, Any], X: Any, gold: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
@@ -104,12 +106,12 @@ def limits_of(
     """The limits of the parameters; None where there are none."""
     if params.get("constraints") is None and params.get("dictionary") is None:
         return None
-    constraints = forbidden = support = dictionary = None
+    constraints = forbidden = support = dictionary = once = None
     if params["constraints"] is not None:
         constraints = Constraints.parse(params["constraints"]).resolved(labels, gold)
         rules = constraints.rules(labels)
         forbidden = rules.forbidden if not rules.pairs.all() else None
-        support = boundary_support(rules, data.offsets)
+        support, once = boundary_support(rules, data.offsets), rules.once
     if params["dictionary"] is not None:
         words = tokens_of(X, "a tag dictionary")
         dictionary = Dictionary.build(
@@ -119,4 +121,4 @@ def limits_of(
         # A rare label of a word is gold somewhere: there the dictionary does not speak.
         of = np.where(sets[of, data.gold], of, 0).astype(np.uint32)
         support = intersect((sets, of), support)
-    return Limits(constraints, dictionary, forbidden, support)
+    return Limits(constraints, dictionary, forbidden, support, once)

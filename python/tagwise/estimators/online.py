@@ -89,6 +89,7 @@ class OnlineTagger(Tagger):
             "sample_weight": None if task.sample_weight is None else task.sample_weight.astype(np.float32),
             "forbidden": limits.forbidden,
             "allowed": limits.support,
+            "once": limits.once,
             **self._online(task),
         }
         history = History.of(params)
@@ -299,11 +300,12 @@ class Perceptron(Kernelised, OnlineTagger):
             return super()._train(task)
         if params["mode"] == "batch" or params["shards"] > 1:
             raise ParameterError("a kernel perceptron learns sentence by sentence: leave mode and shards out")
-        if task.limits is not None or History.of(params) is not None:
+        if History.of(params) is not None:
             raise ParameterError(
-                "a kernel perceptron takes no constraints, dictionary or history; leave them out"
+                "a kernel perceptron takes no history; leave it out, or leave the kernel out"
             )
         self._refuse_start(task)
+        limits = task.limits or Limits()
         learner = _core.KernelPerceptron(
             task.data,
             task.layout,
@@ -315,6 +317,8 @@ class Perceptron(Kernelised, OnlineTagger):
             sample_weight=None if task.sample_weight is None else task.sample_weight.astype(np.float32),
             form=params["form"],
             cache_bytes=params["cache_mb"] << 20,
+            forbidden=limits.forbidden,
+            allowed=limits.support,
         )
         return online.train(
             learner,

@@ -7,6 +7,7 @@ from typing import Any
 from tagwise import _core
 from tagwise.estimators.base import COMMON, FEATURES, Tagger, Task
 from tagwise.estimators.kernel import KERNEL, Kernelised
+from tagwise.estimators.limits import LIMITS, Limits
 from tagwise.learners import svm
 from tagwise.learners.loop import Result
 from tagwise.params import Choice, Flag, Number, Param
@@ -53,6 +54,7 @@ class HMSVM(Kernelised, Tagger):
             "with a dev set: epochs without a better dev score; 0 never stops",
         ),
         Param("shuffle", True, Flag(), "another order of sentences in every epoch, from `seed`"),
+        *LIMITS,
         *(p for p in COMMON if p.name != "all_pairs"),
         Param("all_pairs", True, Flag(), "also create features that never occur with the gold labels"),
     )
@@ -62,6 +64,7 @@ class HMSVM(Kernelised, Tagger):
     def _train(self, task: Task) -> Result:
         params, kernel = task.params, self._kernel(task.params, task.data)
         self._refuse_start(task)
+        limits = task.limits or Limits()
         common: dict[str, Any] = {
             "c": params["C"],
             "slack": params["slack"],
@@ -72,6 +75,8 @@ class HMSVM(Kernelised, Tagger):
             "seed": params["seed"],
             "n_jobs": task.n_jobs,
             "sample_weight": task.sample_weight,
+            "forbidden": limits.forbidden,
+            "allowed": limits.support,
         }
         solver: svm.Solver
         if kernel is None:

@@ -113,6 +113,7 @@ class Problem:
     allowed: tuple[NDArray[np.bool_], NDArray[np.uint32]] | None = None
     partial: tuple[NDArray[np.bool_], NDArray[np.uint32]] | None = None
     cost: NDArray[np.float64] | None = None
+    once: tuple[NDArray[np.uint32], NDArray[np.bool_]] | None = None  # labels that form one span at most
     order: _core.Order | None = None  # of a chain of order 2 or 3
 
     def _shared(self) -> dict[str, Any]:
@@ -125,7 +126,9 @@ class Problem:
             return _core.OrderObjective(
                 self.order, self.data, sample_weight=self.sample_weight, allowed=self.allowed
             )
-        return _core.Objective(self.data, self.layout, **self._shared(), partial=self.partial, cost=self.cost)
+        return _core.Objective(
+            self.data, self.layout, **self._shared(), partial=self.partial, cost=self.cost, once=self.once
+        )
 
     def descent(self) -> _core.Stochastic:
         """Stochastic descent."""
@@ -139,7 +142,7 @@ class Problem:
     def warms_up(self) -> bool:
         """Whether stochastic epochs are possible and pay: the exponential losses need their own start."""
         plain = self.cost is None and self.partial is None and self.order is None
-        plain = plain and not self.data.n_edge_attributes
+        plain = plain and self.once is None and not self.data.n_edge_attributes
         return plain and self.loss in ("log", "pointwise_log") and len(self.data) >= WORTH_WARMING
 
 

@@ -11,6 +11,7 @@ use crate::chart::Find;
 use crate::dataset::Dataset;
 use crate::dispatch;
 use crate::error::{Error, Result};
+use crate::once::Groups;
 use crate::online::cells::{Bank, Tokens};
 use crate::online::cost::{Cost, Entities, Judge};
 use crate::online::learn::{not_finite, Differences, Rule, Tally};
@@ -19,6 +20,9 @@ use crate::online::{check, program, Options};
 use crate::simd::{Lane, WIDTH};
 use crate::weights::Layout;
 use std::sync::Arc;
+
+/// Lists that are searched for lawful paths, where labels may occur once.
+const ONCE_LISTS: [usize; 3] = [16, 128, 1024];
 
 /// Weights of the terms and what their average is made from, as in `Bank`.
 struct Far {
@@ -61,6 +65,7 @@ pub struct Learner {
     entities: Entities,
     augment: Vec<Lane>, // [L, width] cost of each label for each gold label, or empty
     sample_weight: Vec<f32>,
+    once: Option<Groups>,
     shuffle: bool,
     seed: u64,
     epochs: u64,
@@ -95,6 +100,11 @@ impl Learner {
             return Err(Error::Value("words and documents are needed for document features, and only for them".into()));
         }
         terms.check_lists(options.rule.k())?;
+        if options.once.is_some() && terms.document {
+            return Err(Error::Value(
+                "labels that occur once do not go with document features; leave one of them out".into(),
+            ));
+        }
         let tokens = Tokens::new(data, layout, &options.forbidden, options.support.as_ref())?;
         let width = tokens.width;
         let entities = options.entities.unwrap_or_default();
@@ -125,6 +135,7 @@ impl Learner {
             entities,
             augment,
             sample_weight: options.sample_weight,
+            once: options.once,
             shuffle: options.shuffle,
             seed: options.seed,
             epochs: 0,
@@ -215,7 +226,7 @@ unsafe fn step_kernel<S: Find>(learner: &mut Learner, sentence: u32, tally: &mut
     scratch.node.resize((n * width).max(scratch.node.len()), Lane::ZERO);
     for t in 0..n {
         let row = &mut scratch.node[t * width..(t + 1) * width];
-        tokens.fill::<S>(bank.lanes(), begin + t, row);
+        tokens.fill::<S>(bank.lanes(), begin, t, row);
         if let Some(words) = words {
             scratch.memory.score::<S>(&terms, &far.rows, words, begin + t, row);
         }
@@ -231,6 +242,13 @@ unsafe fn step_kernel<S: Find>(learner: &mut Learner, sentence: u32, tally: &mut
     search.run::<S>(&x, learner.rule.k(), &mut scratch.scores, &mut scratch.paths);
     if !scratch.scores.first().is_some_and(|x| x.is_finite()) {
         return Err(not_finite(sentence));
+    }
+    if let Some(groups) = &learner.once {
+        let lists = ONCE_LISTS.into_iter().filter(|&more| terms.check_lists(more).is_ok());
+        let (scores, paths) = (&mut scratch.scores, &mut scratch.paths);
+        lawful_first(groups, learner.rule.k(), n, lists, scores, paths, |more, scores, paths| {
+            search::search(search, &x, more, scores, paths);
+        });
     }
     let wrong = gold.iter().zip(&scratch.paths).filter(|(a, b)| a != b).count();
     tally.sentences += 1;
@@ -261,7 +279,7 @@ unsafe fn step_kernel<S: Find>(learner: &mut Learner, sentence: u32, tally: &mut
         tally.loss += f64::from(weight) * if perceptron { scratch.lack[0] } else { worst };
         let (d, k) = (&mut scratch.differences, scratch.kept.len());
         let base = tokens.cells();
-        d.begin(base + far.rows.len() * WIDTH);
+        d.begin();
         for (i, &j) in scratch.kept.iter().enumerate() {
             let path = &scratch.paths[j * n..(j + 1) * n];
             tokens.difference(sentence, gold, path, |cell, x| d.add(cell, x, i, k));
@@ -278,7 +296,7 @@ unsafe fn step_kernel<S: Find>(learner: &mut Learner, sentence: u32, tally: &mut
             program::solve(&scratch.gram, &scratch.lack, limit, &mut scratch.tau);
         }
         let mut changed = false;
-        for (&cell, row) in d.cells.iter().zip(d.amounts.chunks_exact(k)) {
+        for (&cell, row) in d.cells().iter().zip(d.amounts.chunks_exact(k)) {
             let step: f64 = row.iter().zip(&scratch.tau).map(|(&x, t)| f64::from(x) * t).sum::<f64>();
             let step = (step * f64::from(weight)) as f32;
             if step != 0.0 {
@@ -296,6 +314,42 @@ unsafe fn step_kernel<S: Find>(learner: &mut Learner, sentence: u32, tally: &mut
     }
     bank.clock += 1.0;
     Ok(())
+}
+
+/// The k best lawful paths of ever longer lists in place of the k best. A cell's list is of its own best paths, so this is
+/// as exact as lists are. Where the longest has none that is lawful the plain k best stay: a step against them is better
+/// than none.
+fn lawful_first(
+    groups: &Groups,
+    k: usize,
+    n: usize,
+    lists: impl Iterator<Item = usize>,
+    scores: &mut Vec<f32>,
+    paths: &mut Vec<u16>,
+    mut search: impl FnMut(usize, &mut Vec<f32>, &mut Vec<u16>),
+) {
+    if n == 0 || paths.chunks_exact(n).all(|path| groups.lawful(path)) {
+        return;
+    }
+    let plain = (scores.clone(), paths.clone());
+    for more in lists.filter(|&more| more > k) {
+        search(more, scores, paths);
+        let whole = scores.len() < more; // there are no other paths
+        let mut kept = 0;
+        for j in 0..scores.len() {
+            if kept < k && groups.lawful(&paths[j * n..(j + 1) * n]) {
+                paths.copy_within(j * n..(j + 1) * n, kept * n);
+                scores[kept] = scores[j];
+                kept += 1;
+            }
+        }
+        if kept == k || (kept > 0 && (whole || more == ONCE_LISTS[ONCE_LISTS.len() - 1])) {
+            scores.truncate(kept);
+            paths.truncate(kept * n);
+            return;
+        }
+    }
+    (*scores, *paths) = plain;
 }
 
 /// `add(number, amount)` for every feature of the terms in S(gold) - S(guess); numbers count the rows of lanes through.

@@ -6,7 +6,7 @@
 //! Budget: when more than that many tokens support the model, the one whose removal moves ||w|| least goes, that with
 //! the smallest sum_y beta(y)^2 K(x, x) (after Crammer, Kandola & Singer 2003). The average is cut to the budget alike.
 
-use super::table::{Form, Table, Weights};
+use super::table::{Form, Limits, Table, Weights};
 use super::Kernel;
 use crate::chart::{Chart, Find};
 use crate::dataset::Dataset;
@@ -25,6 +25,7 @@ pub struct Options {
     pub seed: u64,
     pub budget: Option<usize>,
     pub sample_weight: Vec<f32>, // [N], or empty for all 1
+    pub limits: Limits,
     pub form: Form,
     pub bytes: usize,
 }
@@ -59,7 +60,7 @@ unsafe fn decode_kernel<S: Find>(dual: &mut Dual, sentence: u32) -> f32 {
 }
 
 impl Dual {
-    pub fn new(data: Arc<Dataset>, layout: Arc<Layout>, kernel: Kernel, options: Options) -> Result<Dual> {
+    pub fn new(data: Arc<Dataset>, layout: Arc<Layout>, kernel: Kernel, mut options: Options) -> Result<Dual> {
         let w = &options.sample_weight;
         if !(w.is_empty() || w.len() == data.len()) || w.iter().any(|x| !x.is_finite() || *x < 0.0) {
             return Err(Error::Value(format!(
@@ -71,7 +72,8 @@ impl Dual {
             return Err(Error::Value("a budget of 0 support tokens leaves no model; use 1 or more".into()));
         }
         let l = layout.labels;
-        let mut table = Table::new(data, layout, kernel, options.form, options.bytes)?;
+        let limits = std::mem::take(&mut options.limits);
+        let mut table = Table::new(data, layout, kernel, limits, options.form, options.bytes)?;
         let n = table.distinct.len();
         let own = match options.budget {
             None => Vec::new(),

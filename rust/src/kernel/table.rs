@@ -11,6 +11,8 @@ use crate::chart::{Chart, Steps};
 use crate::dataset::Dataset;
 use crate::dispatch;
 use crate::error::{Error, Result};
+use crate::lattice::Support;
+use crate::online::cells::check_gold;
 use crate::simd::{Lane, Simd, WIDTH};
 use crate::weights::Layout;
 use std::sync::Arc;
@@ -47,6 +49,13 @@ impl Weights {
     }
 }
 
+/// What paths of the training sentences may be.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    pub forbidden: Vec<u32>, // edges (label' * L + label) that score -infinity
+    pub support: Option<Support>,
+}
+
 enum Scores {
     Rows { rows: Box<Rows>, score: Vec<f64> },      // [L, U]
     Expanded { terms: Expanded, weight: Vec<f64> }, // [terms, L]
@@ -61,7 +70,9 @@ pub struct Table {
     pub weights: Weights,
     pub steps: Steps,
     scores: Scores,
-    edge_exists: Vec<bool>, // [L, L]
+    support: Option<Support>,
+    edge_allowed: Vec<bool>, // [L, L]
+    edge_exists: Vec<bool>,  // [L, L]
     start_exists: Vec<bool>,
     end_exists: Vec<bool>,
 }
@@ -89,7 +100,14 @@ fn cheaper(kernel: &Kernel, data: &Dataset, distinct: &Distinct, l: usize, bytes
 
 impl Table {
     /// `bytes`: what kernel rows, or written-out terms under `Auto`, may take.
-    pub fn new(data: Arc<Dataset>, layout: Arc<Layout>, kernel: Kernel, form: Form, bytes: usize) -> Result<Table> {
+    pub fn new(
+        data: Arc<Dataset>,
+        layout: Arc<Layout>,
+        kernel: Kernel,
+        limits: Limits,
+        form: Form,
+        bytes: usize,
+    ) -> Result<Table> {
         kernel.check()?;
         let l = layout.labels;
         if data.gold.len() != data.tokens() || data.gold.iter().any(|&y| y as usize >= l) {
@@ -106,6 +124,13 @@ impl Table {
         if let Some(&a) = data.node.ids.iter().find(|&&a| a as usize >= layout.attributes) {
             return Err(Error::Value(format!("attribute {a} has no place in the layout; build it from this dataset")));
         }
+        let (mut edge_allowed, mut steps) = (vec![true; l * l], Steps::new(l));
+        for &e in &limits.forbidden {
+            let outside = || Error::Value(format!("forbidden edge {e} is outside the {l} by {l} label pairs"));
+            *edge_allowed.get_mut(e as usize).ok_or_else(outside)? = false;
+            steps.set(0, e as usize / l, e as usize % l, f32::NEG_INFINITY);
+        }
+        check_gold(&data, l, &edge_allowed, limits.support.as_ref())?;
         let distinct = Distinct::new(&data.node);
         let expanded = match form {
             Form::Rows => false,
@@ -134,12 +159,14 @@ impl Table {
             start_exists: boundary(&layout.starts),
             end_exists: boundary(&layout.ends),
             weights: Weights::new(distinct.len(), l),
-            steps: Steps::new(l),
+            steps,
             data,
             layout,
             distinct,
             kernel,
             scores,
+            support: limits.support,
+            edge_allowed,
             edge_exists,
         })
     }
@@ -184,6 +211,8 @@ impl Table {
         let at = from as usize * self.layout.labels + to as usize;
         if self.edge_exists[at] {
             self.weights.edge[at] += x;
+        }
+        if self.edge_exists[at] && self.edge_allowed[at] {
             self.steps.set(0, from as usize, to as usize, self.weights.edge[at] as f32);
         }
         self.edge_exists[at]
@@ -223,18 +252,20 @@ impl Table {
         }
     }
 
-    /// Node scores of position t of a sentence into the chart; `cost` [L, width] or empty is added by gold label.
+    /// Node scores of position t of a sentence into the chart, -infinity where a label is not allowed; `cost` [L, width] or empty is added by gold label.
     pub fn fill(&self, chart: &mut Chart, sentence: u32, t: usize, cost: &[Lane], scratch: &mut Vec<f64>) {
         let (begin, end) = self.range(sentence);
         let (l, token, width) = (self.layout.labels, begin + t, chart.width);
         scratch.resize(l, 0.0);
         self.score(self.distinct.of[token], scratch);
         let row = &mut chart.node[t * width..(t + 1) * width];
+        let set = self.support.as_ref().map(|s| &s.sets[s.of[token] as usize * l..][..l]);
         for (y, &score) in scratch.iter().enumerate() {
             let mut x = score;
             x += if t == 0 { self.weights.start[y] } else { 0.0 };
             x += if token + 1 == end { self.weights.end[y] } else { 0.0 };
-            row[y / WIDTH].0[y % WIDTH] = x as f32;
+            let allowed = set.is_none_or(|set| set[y]);
+            row[y / WIDTH].0[y % WIDTH] = if allowed { x as f32 } else { f32::NEG_INFINITY };
         }
         if !cost.is_empty() {
             let gold = self.data.gold[token] as usize;

@@ -4,11 +4,11 @@
 //! scoring adds vectors; the others have a cell a feature, listed behind each token with its label. The edge weights
 //! are rows too, and so are start and end. Cells without a feature stay 0.
 
-use crate::chart::{Chart, Find, Steps};
+pub use super::bank::Bank;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::lattice::{mask_rows, Support};
-use crate::simd::{Lane, Simd, WIDTH};
+use crate::simd::{prefetch, Lane, Simd, WIDTH};
 use crate::weights::Layout;
 use std::sync::Arc;
 
@@ -17,10 +17,44 @@ const FREQUENT: u32 = 16;
 /// ... and so does one with this many features: a list of so many would be slower.
 const MANY: usize = 8;
 
+/// A token's rows come in groups of this many, filled up with row 0, whose weights stay 0: few lengths, which the
+/// machine's branch prediction learns.
+const GROUP: usize = 4;
+
 #[derive(Clone, Copy, Debug)]
 struct Rare {
     cell: u32,
-    label: u16,
+    at: u32, // place among the node scores of the sentence: t * 16 * width + label
+}
+
+/// Numbers of rows, in two bytes each where they fit: reading them is most of what an epoch reads from far memory.
+enum Rows {
+    Short(Vec<u16>),
+    Long(Vec<u32>),
+}
+
+impl Rows {
+    fn new(all: Vec<u32>, most: usize) -> Rows {
+        match most <= 1 << 16 {
+            true => Rows::Short(all.iter().map(|&r| r as u16).collect()),
+            false => Rows::Long(all),
+        }
+    }
+
+    #[inline(always)]
+    fn get(&self, at: usize) -> usize {
+        match self {
+            Rows::Short(rows) => rows[at] as usize,
+            Rows::Long(rows) => rows[at] as usize,
+        }
+    }
+
+    fn ahead(&self, which: std::ops::Range<usize>) -> Ahead {
+        match self {
+            Rows::Short(rows) => Ahead::of(&rows[which]),
+            Rows::Long(rows) => Ahead::of(&rows[which]),
+        }
+    }
 }
 
 /// Where a token's lists begin.
@@ -30,24 +64,48 @@ struct At {
     rare: usize,
 }
 
-/// Ask for the cache line of an address.
-#[inline(always)]
-fn prefetch<T>(at: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint; any address will do, and every x86-64 has it.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
+/// A slice whose cache lines are asked for a few at a time.
+struct Ahead {
+    at: *const u8,
+    end: *const u8,
 }
 
-/// Ask for all lines of a slice.
-#[inline(always)]
-fn prefetch_all<T>(slice: &[T]) {
-    let bytes = std::mem::size_of_val(slice);
-    for line in 0..bytes.div_ceil(64) {
-        prefetch(slice.as_ptr().cast::<u8>().wrapping_add(64 * line));
+impl Ahead {
+    fn of<T>(slice: &[T]) -> Ahead {
+        let range = slice.as_ptr_range();
+        Ahead { at: range.start.cast(), end: range.end.cast() }
+    }
+
+    /// One line; the end again where there is no other.
+    #[inline(always)]
+    fn ask(&mut self) {
+        prefetch(self.at);
+        self.at = self.at.wrapping_add(64).min(self.end);
+    }
+}
+
+/// The lists of a sentence to come: sentences come in any order, so that the machine cannot know which is next.
+pub(crate) struct Walk {
+    lists: [Ahead; 3],
+}
+
+impl Walk {
+    /// Ask for some more: about a token's worth.
+    #[inline(always)]
+    pub fn step(&mut self) {
+        for list in &mut self.lists {
+            list.ask();
+        }
+    }
+
+    /// Ask for the rest.
+    #[inline(always)]
+    pub fn finish(&mut self) {
+        for list in &mut self.lists {
+            while list.at < list.end {
+                list.ask();
+            }
+        }
     }
 }
 
@@ -57,20 +115,21 @@ pub struct Tokens {
     pub labels: usize,
     pub width: usize, // lanes of a row
     at: Vec<At>,      // [tokens + 1]
-    rows: Vec<u32>,   // first lane of each row
+    spans: Vec<At>,   // [sentences + 1] those of the first tokens
+    rows: Rows,       // in whole groups
     row_values: Vec<f32>,
     rare: Vec<Rare>,
     rare_values: Vec<f32>,
-    pair_ptr: Vec<usize>,   // [tokens + 1], empty without edge attributes
-    pairs: Vec<(u32, u32)>, // (cell, label' * L + label)
-    pair_values: Vec<f32>,
-    exists: Vec<u16>,   // [lanes of rows] bit y: the cell has a feature
-    cell_of: Vec<u32>,  // [features]
-    edges: [u32; 2],    // first cell of the edge rows, and the one behind their last
-    cells: usize,       // a multiple of 16
-    masks: Vec<Lane>,   // [sets, width]
-    mask_of: Vec<u32>,  // [tokens], empty without support
-    allowed: Vec<bool>, // [L, L] edges that are not forbidden
+    pair_ptr: Vec<usize>,              // [tokens + 1], empty without edge attributes
+    pub(super) pairs: Vec<(u32, u32)>, // (cell, label' * L + label)
+    pub(super) pair_values: Vec<f32>,
+    exists: Vec<u16>,              // [lanes of rows] bit y: the cell has a feature
+    cell_of: Vec<u32>,             // [features]
+    pub(super) edges: [u32; 2],    // first cell of the edge rows, and the one behind their last
+    cells: usize,                  // a multiple of 16
+    masks: Vec<Lane>,              // [sets, width]
+    mask_of: Vec<u32>,             // [tokens], empty without support
+    pub(super) allowed: Vec<bool>, // [L, L] edges that are not forbidden
 }
 
 impl Tokens {
@@ -97,7 +156,10 @@ impl Tokens {
             count[a as usize] = count[a as usize].saturating_add(1);
         }
         let is_row = |a: usize| count[a] >= FREQUENT || layout.node(a as u32).1.len() >= MANY;
-        let n_rows = (0..layout.attributes).filter(|&a| is_row(a)).count() + 2 + l;
+        // The most frequent first: they stay in the nearest cache, on few pages.
+        let mut with_row: Vec<u32> = (0..layout.attributes as u32).filter(|&a| is_row(a as usize)).collect();
+        with_row.sort_by_key(|&a| std::cmp::Reverse(count[a as usize]));
+        let n_rows = with_row.len() + 3 + l;
         let n_rare = layout.n_node().saturating_add(layout.pair.len());
         if (n_rows * width * WIDTH).saturating_add(n_rare) >= u32::MAX as usize - WIDTH {
             return Err(Error::Value("more than 4 billion weights; raise min_count or use fewer templates".into()));
@@ -112,13 +174,14 @@ impl Tokens {
                 exists[lane + y as usize / WIDTH] |= 1 << (y as usize % WIDTH);
                 cell_of[features + i] = (lane * WIDTH + y as usize) as u32;
             }
-            lane as u32
+            (lane / width) as u32
         };
-        // Rows: frequent attributes in order of their ids, then start and end, then the edges.
+        // Rows: one of no feature, frequent attributes, then start and end, then the edges.
+        row(0, &[], &mut cell_of);
         let mut row_of = vec![u32::MAX; layout.attributes];
-        for a in (0..layout.attributes).filter(|&a| is_row(a)) {
-            let (first, labels) = layout.node(a as u32);
-            row_of[a] = row(first, labels, &mut cell_of);
+        for &a in &with_row {
+            let (first, labels) = layout.node(a);
+            row_of[a as usize] = row(first, labels, &mut cell_of);
         }
         let start = row(layout.start_at(), &layout.starts, &mut cell_of);
         let end = row(layout.end_at(), &layout.ends, &mut cell_of);
@@ -132,9 +195,9 @@ impl Tokens {
                 Some((e as usize % l) as u16)
             })
             .collect();
-            let lane = row(layout.edge_at() + begin, &labels, &mut cell_of);
+            let number = row(layout.edge_at() + begin, &labels, &mut cell_of);
             if from == 0 {
-                edges[0] = lane * WIDTH as u32;
+                edges[0] = number * (width * WIDTH) as u32;
             }
         }
         edges[1] = edges[0] + (l * width * WIDTH) as u32;
@@ -155,7 +218,8 @@ impl Tokens {
             labels: l,
             width,
             at: Vec::with_capacity(data.tokens() + 1),
-            rows: Vec::new(),
+            spans: Vec::with_capacity(data.len() + 1),
+            rows: Rows::Long(Vec::new()),
             row_values: Vec::new(),
             rare: Vec::new(),
             rare_values: Vec::new(),
@@ -171,33 +235,46 @@ impl Tokens {
             allowed,
             data: data.clone(),
         };
+        let mut rows: Vec<u32> = Vec::new();
         out.at.push(At::default());
         if data.has_edge_attributes() {
             out.pair_ptr.push(0);
         }
         for s in data.sentences.windows(2) {
+            if (s[1] - s[0]).saturating_mul(width * WIDTH) > u32::MAX as usize {
+                return Err(Error::Value("a sentence has more than 4 billion scores; cut it".into()));
+            }
+            out.spans.push(At { row: rows.len(), rare: out.rare.len() });
             for t in s[0]..s[1] {
-                out.push_token(layout, &row_of, t);
+                out.push_token(layout, &row_of, s[0], t, &mut rows);
                 for (row, here) in [(start, t == s[0]), (end, t + 1 == s[1])] {
                     if here {
-                        out.rows.push(row);
+                        rows.push(row);
                         if !data.node.values.is_empty() {
                             out.row_values.push(1.0);
                         }
                     }
                 }
-                out.at.push(At { row: out.rows.len(), rare: out.rare.len() });
+                let whole = rows.len().next_multiple_of(GROUP);
+                rows.resize(whole, 0);
+                if !data.node.values.is_empty() {
+                    out.row_values.resize(whole, 0.0);
+                }
+                out.at.push(At { row: rows.len(), rare: out.rare.len() });
             }
         }
+        out.spans.push(At { row: rows.len(), rare: out.rare.len() });
+        out.rows = Rows::new(rows, n_rows);
         Ok(out)
     }
 
-    fn push_token(&mut self, layout: &Layout, row_of: &[u32], token: usize) {
+    fn push_token(&mut self, layout: &Layout, row_of: &[u32], begin: usize, token: usize, rows: &mut Vec<u32>) {
         let data = self.data.clone();
+        let here = ((token - begin) * self.width * WIDTH) as u32;
         let valued = !data.node.values.is_empty();
         for (a, value) in data.node.row(token) {
             if row_of[a as usize] != u32::MAX {
-                self.rows.push(row_of[a as usize]);
+                rows.push(row_of[a as usize]);
                 if valued {
                     self.row_values.push(value);
                 }
@@ -205,7 +282,7 @@ impl Tokens {
             }
             let (first, labels) = layout.node(a);
             for (i, &label) in labels.iter().enumerate() {
-                self.rare.push(Rare { cell: self.cell_of[first + i], label });
+                self.rare.push(Rare { cell: self.cell_of[first + i], at: here + u32::from(label) });
                 if valued {
                     self.rare_values.push(value);
                 }
@@ -234,73 +311,116 @@ impl Tokens {
         &self.data.gold[begin..end]
     }
 
-    /// Node scores of a token into a row of the chart.
+    /// Node scores of position t of the sentence that begins at a token, into a row of the chart.
     #[inline(always)]
-    pub(crate) unsafe fn fill<S: Simd>(&self, weights: &[Lane], token: usize, out: &mut [Lane]) {
+    pub(crate) unsafe fn fill<S: Simd>(&self, weights: &[Lane], begin: usize, t: usize, out: &mut [Lane]) {
+        let (here, next) = (self.at[begin + t], self.at[begin + t + 1]);
+        self.clear(begin + t, out);
+        self.add_rare(weights, here.rare..next.rare, t * self.width * WIDTH, out);
+        self.add_rows::<S>(weights, begin + t, out);
+    }
+
+    /// What a token's scores begin with: 0, or -infinity for labels that it may not take.
+    #[inline(always)]
+    fn clear(&self, token: usize, out: &mut [Lane]) {
+        match self.mask_of.get(token) {
+            None => out.fill(Lane::ZERO),
+            Some(&set) => out.copy_from_slice(&self.masks[set as usize * self.width..(set as usize + 1) * self.width]),
+        }
+    }
+
+    /// The part of the single cells in the node scores of a whole sentence: one loop over all its tokens, because few of
+    /// them have the same number.
+    #[inline(always)]
+    pub(crate) unsafe fn begin_fill(&self, weights: &[Lane], sentence: u32, out: &mut [Lane]) {
+        let (begin, end) = self.range(sentence);
+        if self.mask_of.is_empty() {
+            out.fill(Lane::ZERO);
+        } else {
+            for (token, row) in (begin..end).zip(out.chunks_exact_mut(self.width)) {
+                self.clear(token, row);
+            }
+        }
+        let (first, last) = (self.spans[sentence as usize], self.spans[sentence as usize + 1]);
+        self.add_rare(weights, first.rare..last.rare, 0, out);
+    }
+
+    /// Add some of the single cells; `out` begins at place `base` of the sentence.
+    #[inline(always)]
+    unsafe fn add_rare(&self, weights: &[Lane], which: std::ops::Range<usize>, base: usize, out: &mut [Lane]) {
+        let (cells, scores) = (weights.as_ptr().cast::<f32>(), out.as_mut_ptr().cast::<f32>());
+        if self.rare_values.is_empty() {
+            for f in self.rare.get_unchecked(which) {
+                *scores.add(f.at as usize - base) += *cells.add(f.cell as usize);
+            }
+        } else {
+            for at in which {
+                let f = self.rare.get_unchecked(at);
+                *scores.add(f.at as usize - base) += *cells.add(f.cell as usize) * self.rare_values[at];
+            }
+        }
+    }
+
+    /// Add a token's rows.
+    #[inline(always)]
+    pub(crate) unsafe fn add_rows<S: Simd>(&self, weights: &[Lane], token: usize, out: &mut [Lane]) {
         let (here, next) = (self.at.get_unchecked(token), self.at.get_unchecked(token + 1));
-        let ids = self.rows.get_unchecked(here.row..next.row);
-        let values = if self.row_values.is_empty() { &[][..] } else { &self.row_values[here.row..next.row] };
+        let which = here.row..next.row;
+        let values = if self.row_values.is_empty() { &[][..] } else { &self.row_values[which.clone()] };
+        match &self.rows {
+            Rows::Short(rows) => self.add_all::<S, u16>(weights, rows.get_unchecked(which), values, out),
+            Rows::Long(rows) => self.add_all::<S, u32>(weights, rows.get_unchecked(which), values, out),
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add_all<S: Simd, I: Copy + Into<u32>>(
+        &self,
+        weights: &[Lane],
+        ids: &[I],
+        values: &[f32],
+        out: &mut [Lane],
+    ) {
         let mut v = 0;
         while v < self.width {
             match self.width - v {
-                1 => self.fill_some::<S, 1, 4>(weights, ids, values, token, v, out),
-                2 => self.fill_some::<S, 2, 2>(weights, ids, values, token, v, out),
-                3 => self.fill_some::<S, 3, 2>(weights, ids, values, token, v, out),
-                _ => self.fill_some::<S, 4, 2>(weights, ids, values, token, v, out),
+                1 => self.add_some::<S, I, 1, 4>(weights, ids, values, v, out),
+                2 => self.add_some::<S, I, 2, 2>(weights, ids, values, v, out),
+                3 => self.add_some::<S, I, 3, 2>(weights, ids, values, v, out),
+                _ => self.add_some::<S, I, 4, 2>(weights, ids, values, v, out),
             }
             v += 4;
-        }
-        let (cells, scores) = (weights.as_ptr().cast::<f32>(), out.as_mut_ptr().cast::<f32>());
-        if self.rare_values.is_empty() {
-            for f in self.rare.get_unchecked(here.rare..next.rare) {
-                *scores.add(f.label as usize) += *cells.add(f.cell as usize);
-            }
-        } else {
-            for at in here.rare..next.rare {
-                let f = self.rare.get_unchecked(at);
-                *scores.add(f.label as usize) += *cells.add(f.cell as usize) * self.rare_values[at];
-            }
         }
     }
 
     /// N lanes of labels from lane v on, in U sums that do not wait for each other.
     #[inline(always)]
-    unsafe fn fill_some<S: Simd, const N: usize, const U: usize>(
+    unsafe fn add_some<S: Simd, I: Copy + Into<u32>, const N: usize, const U: usize>(
         &self,
         weights: &[Lane],
-        ids: &[u32],
+        ids: &[I],
         values: &[f32],
-        token: usize,
         v: usize,
         out: &mut [Lane],
     ) {
         let mut sums = [[S::splat(0.0); N]; U];
-        if let Some(&set) = self.mask_of.get(token) {
-            for (j, s) in sums[0].iter_mut().enumerate() {
-                *s = S::load(&self.masks[set as usize * self.width + v + j]);
-            }
-        }
+        // All lanes at once is the common case, and then the width is a constant.
+        let width = if v == 0 && N < 4 { N } else { self.width };
         let weights = weights.as_ptr().add(v);
-        let add = |sum: &mut [S::F; N], id: u32| {
-            let row = weights.add(id as usize);
-            for (j, s) in sum.iter_mut().enumerate() {
-                *s = S::add(*s, S::load(&*row.add(j)));
-            }
-        };
+        let row = |id: I| weights.add(id.into() as usize * width);
         if values.is_empty() {
-            let groups = ids.chunks_exact(U);
-            for (sum, &id) in sums.iter_mut().zip(groups.remainder()) {
-                add(sum, id);
-            }
-            for group in groups {
-                for (sum, &id) in sums.iter_mut().zip(group) {
-                    add(sum, id);
+            for group in ids.chunks_exact(GROUP) {
+                for (i, &id) in group.iter().enumerate() {
+                    let row = row(id);
+                    for (j, s) in sums[i % U].iter_mut().enumerate() {
+                        *s = S::add(*s, S::load(&*row.add(j)));
+                    }
                 }
             }
         } else {
             for (&id, &value) in ids.iter().zip(values) {
                 // A product, then a sum: the same bits with and without fused instructions.
-                let (row, x) = (weights.add(id as usize), S::splat(value));
+                let (row, x) = (row(id), S::splat(value));
                 for (j, s) in sums[0].iter_mut().enumerate() {
                     *s = S::add(*s, S::mul(x, S::load(&*row.add(j))));
                 }
@@ -308,7 +428,8 @@ impl Tokens {
         }
         for j in 0..N {
             let sum = sums[1..].iter().fold(sums[0][j], |sum, more| S::add(sum, more[j]));
-            S::store(sum, &mut out[v + j]);
+            let place = out.get_unchecked_mut(v + j);
+            S::store(S::add(S::load(place), sum), place);
         }
     }
 
@@ -318,7 +439,8 @@ impl Tokens {
         let begin = self.range(sentence).0;
         for (t, (&y, &z)) in gold.iter().zip(guess).enumerate() {
             if y != z {
-                self.token_features(begin + t, y, z, &mut add);
+                self.label_features(begin, t, y, &mut add);
+                self.label_features(begin, t, z, |cell, x| add(cell, -x));
             }
             if t > 0 && (y != z || gold[t - 1] != guess[t - 1]) {
                 self.edge_features(begin + t, [gold[t - 1], y], 1.0, &mut add);
@@ -327,31 +449,38 @@ impl Tokens {
         }
     }
 
+    /// `add(cell, amount)` for every node feature of a label at position t of the sentence that begins at a token.
     #[inline(always)]
-    fn token_features(&self, token: usize, gold: u16, guess: u16, add: &mut impl FnMut(u32, f32)) {
-        let (here, next) = (self.at[token], self.at[token + 1]);
-        for at in here.row..next.row {
-            let value = if self.row_values.is_empty() { 1.0 } else { self.row_values[at] };
-            for (y, amount) in [(gold as usize, value), (guess as usize, -value)] {
-                let lane = self.rows[at] as usize + y / WIDTH;
-                if self.exists[lane] >> (y % WIDTH) & 1 == 1 {
-                    add((lane * WIDTH + y % WIDTH) as u32, amount);
-                }
+    pub(super) fn label_features(&self, begin: usize, t: usize, label: u16, mut add: impl FnMut(u32, f32)) {
+        let (here, next) = (self.at[begin + t], self.at[begin + t + 1]);
+        let (lane, bit) = (label as usize / WIDTH, label as usize % WIDTH);
+        // First those that exist, without a branch that nobody can predict.
+        let mut found = [(0, 0.0); 32];
+        let mut from = here.row;
+        while from < next.row {
+            let to = next.row.min(from + found.len());
+            let mut n = 0;
+            for at in from..to {
+                let lane = self.rows.get(at) * self.width + lane;
+                let value = if self.row_values.is_empty() { 1.0 } else { self.row_values[at] };
+                found[n] = ((lane * WIDTH + bit) as u32, value);
+                n += (self.exists[lane] >> bit & 1) as usize;
             }
+            for &(cell, value) in &found[..n] {
+                add(cell, value);
+            }
+            from = to;
         }
+        let place = (t * self.width * WIDTH + label as usize) as u32;
         for at in here.rare..next.rare {
-            let f = self.rare[at];
-            let value = if self.rare_values.is_empty() { 1.0 } else { self.rare_values[at] };
-            if f.label == gold {
-                add(f.cell, value);
-            } else if f.label == guess {
-                add(f.cell, -value);
+            if self.rare[at].at == place {
+                add(self.rare[at].cell, if self.rare_values.is_empty() { 1.0 } else { self.rare_values[at] });
             }
         }
     }
 
     #[inline(always)]
-    fn edge_features(&self, token: usize, pair: [u16; 2], amount: f32, add: &mut impl FnMut(u32, f32)) {
+    pub(super) fn edge_features(&self, token: usize, pair: [u16; 2], amount: f32, add: &mut impl FnMut(u32, f32)) {
         let (from, to) = (pair[0] as usize, pair[1] as usize);
         let lane = self.edges[0] as usize / WIDTH + from * self.width + to / WIDTH;
         if self.exists[lane] >> (to % WIDTH) & 1 == 1 {
@@ -365,21 +494,34 @@ impl Tokens {
         }
     }
 
-    fn pairs_of(&self, token: usize) -> std::ops::Range<usize> {
+    pub(super) fn pairs_of(&self, token: usize) -> std::ops::Range<usize> {
         match self.pair_ptr.is_empty() {
             true => 0..0,
             false => self.pair_ptr[token]..self.pair_ptr[token + 1],
         }
     }
 
-    /// Ask for the lists of a sentence: sentences come in any order, so that the machine cannot know which is next.
+    /// The lists of a sentence, to be asked for while another one is worked on.
     #[inline(always)]
-    pub fn prefetch_lists(&self, sentence: u32) {
+    pub(crate) fn walk(&self, sentence: u32) -> Walk {
         let (begin, end) = self.range(sentence);
-        let (first, last) = (self.at[begin], self.at[end]);
-        prefetch_all(&self.at[begin..=end]);
-        prefetch_all(&self.rows[first.row..last.row]);
-        prefetch_all(&self.rare[first.rare..last.rare]);
+        let (first, last) = (self.spans[sentence as usize], self.spans[sentence as usize + 1]);
+        Walk {
+            lists: [
+                self.rows.ahead(first.row..last.row),
+                Ahead::of(&self.rare[first.rare..last.rare]),
+                Ahead::of(&self.at[begin..=end]),
+            ],
+        }
+    }
+
+    /// Ask for the single cells of a sentence whose lists are here.
+    #[inline(always)]
+    pub(crate) fn prefetch_rare(&self, weights: &[Lane], sentence: u32) {
+        let (first, last) = (self.spans[sentence as usize], self.spans[sentence as usize + 1]);
+        for f in &self.rare[first.rare..last.rare] {
+            prefetch(weights.as_ptr().cast::<f32>().wrapping_add(f.cell as usize));
+        }
     }
 
     /// Number of cells.
@@ -401,7 +543,7 @@ impl Tokens {
 }
 
 /// The gold labels of every sentence must be possible.
-fn check_gold(data: &Dataset, l: usize, allowed: &[bool], support: Option<&Support>) -> Result<()> {
+pub(crate) fn check_gold(data: &Dataset, l: usize, allowed: &[bool], support: Option<&Support>) -> Result<()> {
     for (i, s) in data.sentences.windows(2).enumerate() {
         let gold = &data.gold[s[0]..s[1]];
         let outside =
@@ -413,173 +555,4 @@ fn check_gold(data: &Dataset, l: usize, allowed: &[bool], support: Option<&Suppo
         }
     }
     Ok(())
-}
-
-/// The weights, and what their average is made from: w_avg = w - u / steps (Daume 2006, figure 2.3), where u collects
-/// every change times the number of steps before it. A change costs two additions, the average nothing until asked for.
-#[derive(Clone)]
-pub struct Bank {
-    w: Vec<Lane>,           // [cells]
-    pub u: Vec<f64>,        // [cells], empty without averaging
-    pub variance: Vec<f64>, // [cells], empty except for AROW
-    pub clock: f64,         // steps so far
-    steps: Steps,           // edge scores as the chart reads them
-}
-
-impl Bank {
-    pub fn new(tokens: &Tokens, average: bool, variance: Option<f64>) -> Bank {
-        let mut bank = Bank {
-            w: vec![Lane::ZERO; tokens.cells / WIDTH],
-            u: vec![0.0; if average { tokens.cells } else { 0 }],
-            variance: variance.map(|v| vec![v; tokens.cells]).unwrap_or_default(),
-            clock: 0.0,
-            steps: Steps::new(tokens.labels),
-        };
-        bank.refresh(tokens);
-        bank
-    }
-
-    /// Bring the edge scores up to date with the weights.
-    pub fn refresh(&mut self, tokens: &Tokens) {
-        let l = tokens.labels;
-        for pair in 0..l * l {
-            let at = tokens.edges[0] as usize + pair / l * tokens.width * WIDTH + pair % l;
-            let score = if tokens.allowed[pair] { self.w(at) } else { f32::NEG_INFINITY };
-            self.steps.set(0, pair / l, pair % l, score);
-        }
-    }
-
-    #[inline(always)]
-    pub fn w(&self, cell: usize) -> f32 {
-        self.w[cell / WIDTH].0[cell % WIDTH]
-    }
-
-    pub fn set_w(&mut self, cell: usize, x: f32) {
-        self.w[cell / WIDTH].0[cell % WIDTH] = x;
-    }
-
-    pub(crate) fn lanes(&self) -> &[Lane] {
-        &self.w
-    }
-
-    /// Edge scores as the chart reads them.
-    pub(crate) fn edge_scores(&self) -> &Steps {
-        &self.steps
-    }
-
-    /// All weights, cell by cell.
-    pub fn lanes_mut(&mut self) -> &mut [Lane] {
-        &mut self.w
-    }
-
-    /// w += amount at a cell. u takes what float32 really added, so that the average is that of the real weights.
-    #[inline(always)]
-    pub fn add(&mut self, tokens: &Tokens, cell: u32, amount: f32) {
-        let at = cell as usize;
-        let w = &mut self.w[at / WIDTH].0[at % WIDTH];
-        let new = *w + amount;
-        if let Some(u) = self.u.get_mut(at) {
-            *u += self.clock * (f64::from(new) - f64::from(*w));
-        }
-        *w = new;
-        if cell >= tokens.edges[0] && cell < tokens.edges[1] {
-            let (row, to) = ((at - tokens.edges[0] as usize) / WIDTH / tokens.width, at % (tokens.width * WIDTH));
-            let to = to - tokens.edges[0] as usize % (tokens.width * WIDTH);
-            if tokens.allowed[row * tokens.labels + to] {
-                self.steps.set(0, row, to, new);
-            }
-        }
-    }
-
-    /// The edge scores of the sentence at hand: `varied`, as `run` left it, with edge attributes.
-    #[inline(always)]
-    pub fn steps<'a>(&'a self, tokens: &Tokens, varied: &'a Steps) -> &'a Steps {
-        if tokens.data.has_edge_attributes() {
-            varied
-        } else {
-            &self.steps
-        }
-    }
-
-    /// Fill and advance the chart for a sentence, `next` being the one after it; `cost` [L, width] is added to the node
-    /// scores of each gold label.
-    #[inline(always)]
-    pub(crate) unsafe fn run<S: Find>(
-        &self,
-        tokens: &Tokens,
-        chart: &mut Chart,
-        varied: &mut Steps,
-        sentence: u32,
-        next: u32,
-        cost: &[Lane],
-    ) {
-        let (begin, end) = tokens.range(sentence);
-        tokens.prefetch_lists(next);
-        let (n, width) = (end - begin, tokens.width);
-        let varying = tokens.data.has_edge_attributes();
-        chart.begin(n, varying);
-        if varying {
-            self.vary(tokens, varied, begin, n);
-        }
-        let steps = self.steps(tokens, varied);
-        for t in 0..=n {
-            // One token ahead: what single cells add to a row is in memory when the recursion loads the row.
-            if t < n {
-                tokens.fill::<S>(&self.w, begin + t, &mut chart.node[t * width..(t + 1) * width]);
-                if !cost.is_empty() {
-                    let y = tokens.data.gold[begin + t] as usize;
-                    for (node, c) in chart.node[t * width..].iter_mut().zip(&cost[y * width..(y + 1) * width]) {
-                        S::store(S::add(S::load(node), S::load(c)), node);
-                    }
-                }
-            }
-            if t > 0 {
-                chart.advance::<S>(steps, t - 1);
-            }
-        }
-    }
-
-    /// Node scores of some positions of a sentence, without the recursion; the rest of the chart is left as it is.
-    #[inline(always)]
-    pub(crate) unsafe fn refill<S: Find>(
-        &self,
-        tokens: &Tokens,
-        chart: &mut Chart,
-        varied: &mut Steps,
-        sentence: u32,
-        positions: &[u32],
-        cost: &[Lane],
-    ) {
-        let (begin, end) = tokens.range(sentence);
-        let width = tokens.width;
-        let varying = tokens.data.has_edge_attributes();
-        chart.begin(end - begin, varying);
-        if varying {
-            self.vary(tokens, varied, begin, end - begin);
-        }
-        for &t in positions {
-            let (t, token) = (t as usize, begin + t as usize);
-            tokens.fill::<S>(&self.w, token, &mut chart.node[t * width..(t + 1) * width]);
-            if !cost.is_empty() {
-                let y = tokens.data.gold[token] as usize;
-                for (node, c) in chart.node[t * width..].iter_mut().zip(&cost[y * width..(y + 1) * width]) {
-                    S::store(S::add(S::load(node), S::load(c)), node);
-                }
-            }
-        }
-    }
-
-    /// Edge scores position by position: A_t = A + sum of the edge attributes' weights.
-    fn vary(&self, tokens: &Tokens, varied: &mut Steps, begin: usize, n: usize) {
-        let l = tokens.labels;
-        varied.resize(n);
-        for t in 0..n {
-            varied.copy_block(t, &self.steps);
-            for at in tokens.pairs_of(begin + t) {
-                let (cell, pair) = (tokens.pairs[at].0 as usize, tokens.pairs[at].1 as usize);
-                let score = varied.get(t, pair / l, pair % l) + self.w(cell) * tokens.pair_values[at];
-                varied.set(t, pair / l, pair % l, score);
-            }
-        }
-    }
 }

@@ -3,9 +3,11 @@
 use super::cells::{Bank, Tokens};
 use super::cost::{Cost, Entities, Judge};
 use super::program;
+use super::shared::{Index, Shared};
 use crate::chart::{Chart, Find, Steps};
 use crate::dispatch;
 use crate::error::{Error, Result};
+use crate::once::{search::Search, too_many, Groups};
 use crate::simd::Lane;
 
 /// What to do with a wrong guess y^; d = S(y) - S(y^), loss = cost - w.d.
@@ -42,6 +44,7 @@ pub struct Task {
     pub entities: Entities,
     pub augment: Vec<Lane>, // [L, width] cost of each label for each gold label, added in decoding; empty: plain decoding
     pub sample_weight: Vec<f32>, // [N], or empty for all 1
+    pub once: Option<Groups>, // what every guess keeps to
 }
 
 /// Sums over the steps of an epoch.
@@ -66,55 +69,38 @@ impl Tally {
     }
 }
 
-/// Paths that are worked on side by side: a vector of float64 where the machine has them.
-const BLOCK: usize = 8;
-
 /// d_j = S(y) - S(y_j) for k paths, feature by feature.
 #[derive(Default)]
 pub(crate) struct Differences {
-    place: Vec<u32>,              // [cells] 1 + index into `cells`, 0 for a cell that does not occur
-    pub(crate) cells: Vec<u32>,   // [features]
+    index: Index,
     pub(crate) amounts: Vec<f32>, // [features, k]
 }
 
 impl Differences {
-    pub(crate) fn begin(&mut self, cells: usize) {
-        self.place.resize(cells, 0);
-        for &c in &self.cells {
-            self.place[c as usize] = 0;
-        }
-        self.cells.clear();
+    pub(crate) fn begin(&mut self) {
+        self.index.clear();
         self.amounts.clear();
+    }
+
+    /// Cells in the order of `amounts`.
+    pub(crate) fn cells(&self) -> &[u32] {
+        &self.index.cells
     }
 
     #[inline(always)]
     pub(crate) fn add(&mut self, cell: u32, amount: f32, j: usize, k: usize) {
-        let place = &mut self.place[cell as usize];
-        if *place == 0 {
-            self.cells.push(cell);
-            *place = self.cells.len() as u32;
-            self.amounts.resize(self.cells.len() * k, 0.0);
+        let number = self.index.of(cell);
+        if number * k == self.amounts.len() {
+            self.amounts.resize((number + 1) * k, 0.0);
         }
-        self.amounts[(*place as usize - 1) * k + j] += amount;
+        self.amounts[number * k + j] += amount;
     }
 
-    /// d_i.d_j, [k, k]; fastest where k is a multiple of `BLOCK`.
+    /// d_i.d_j, [k, k].
     #[inline(always)]
     pub(crate) fn gram(&self, k: usize, g: &mut Vec<f64>) {
         g.clear();
         g.resize(k * k, 0.0);
-        if k.is_multiple_of(BLOCK) {
-            for row in self.amounts.chunks_exact(k) {
-                for (i, &x) in row.iter().enumerate().filter(|(_, &x)| x != 0.0) {
-                    for (g, y) in g[i * k..(i + 1) * k].chunks_exact_mut(BLOCK).zip(row.chunks_exact(BLOCK)) {
-                        for c in 0..BLOCK {
-                            g[c] += f64::from(x * y[c]);
-                        }
-                    }
-                }
-            }
-            return;
-        }
         for row in self.amounts.chunks_exact(k) {
             for (i, &x) in row.iter().enumerate() {
                 if x != 0.0 {
@@ -137,6 +123,7 @@ pub struct Worker {
     chart: Chart,
     varied: Steps, // edge scores of the sentence at hand, with edge attributes
     differences: Differences,
+    shared: Shared,
     judge: Judge,
     path: Vec<u16>,
     paths: Vec<u16>, // [k, T]
@@ -145,6 +132,7 @@ pub struct Worker {
     gram: Vec<f64>,
     lack: Vec<f64>, // cost - w.d of each
     tau: Vec<f64>,
+    search: Search, // where labels may occur once
 }
 
 impl Worker {
@@ -153,6 +141,7 @@ impl Worker {
             chart: Chart::new(labels),
             varied: Steps::new(labels),
             differences: Differences::default(),
+            shared: Shared::default(),
             judge: Judge::default(),
             path: Vec::new(),
             paths: Vec::new(),
@@ -161,6 +150,7 @@ impl Worker {
             gram: Vec::new(),
             lack: Vec::new(),
             tau: Vec::new(),
+            search: Search::default(),
         }
     }
 }
@@ -169,6 +159,30 @@ pub(crate) fn not_finite(sentence: u32) -> Error {
     Error::Training(format!(
         "sentence {sentence}: its score is not finite at the current weights; scale real-valued attributes down"
     ))
+}
+
+/// Whether all paths of a list keep each group to one span.
+fn lawful(groups: &Groups, paths: &[u16], length: usize) -> bool {
+    length == 0 || paths.chunks_exact(length).all(|path| groups.lawful(path))
+}
+
+/// The best path, or the best lawful one in its place.
+fn keep_to(
+    groups: &Groups,
+    chart: &Chart,
+    steps: &Steps,
+    search: &mut Search,
+    sentence: u32,
+    path: &mut [u16],
+) -> Result<()> {
+    if !groups.lawful(path) {
+        search.of_chart(chart, steps, groups, 1).map_err(|n| too_many(sentence as usize, n))?;
+        match search.paths.len() == path.len() {
+            true => path.copy_from_slice(&search.paths),
+            false => return Err(not_finite(sentence)),
+        }
+    }
+    Ok(())
 }
 
 dispatch!(
@@ -192,10 +206,19 @@ unsafe fn learn_kernel<S: Find>(task: &Task, bank: &mut Bank, worker: &mut Worke
             if !score.is_finite() {
                 return Err(not_finite(sentence));
             }
+            if let Some(groups) = &task.once {
+                keep_to(groups, &worker.chart, steps, &mut worker.search, sentence, &mut worker.path)?;
+            }
         } else {
             worker.chart.best_paths::<S>(steps, k, &mut worker.scores, &mut worker.paths);
             if !worker.scores.first().is_some_and(|x| x.is_finite()) {
                 return Err(not_finite(sentence));
+            }
+            if let Some(groups) = task.once.as_ref().filter(|g| !lawful(g, &worker.paths, gold.len())) {
+                worker.search.of_chart(&worker.chart, steps, groups, k).map_err(|n| too_many(sentence as usize, n))?;
+                worker.scores.clear();
+                worker.scores.extend(worker.search.scores.iter().map(|&x| x as f32));
+                std::mem::swap(&mut worker.paths, &mut worker.search.paths);
             }
             worker.path.clear();
             worker.path.extend_from_slice(&worker.paths[..gold.len()]);
@@ -227,7 +250,7 @@ fn change(
     match task.rule {
         Rule::Perceptron => {
             let steps = bank.steps(tokens, &worker.varied);
-            *loss += f64::from(weight) * (worker.chart.score(steps, &worker.path) - worker.chart.score(steps, gold));
+            *loss -= f64::from(weight) * worker.chart.lead(steps, gold, &worker.path);
             tokens.difference(sentence, gold, &worker.path, |cell, x| bank.add(tokens, cell, weight * x));
             return Ok(weight != 0.0);
         }
@@ -237,20 +260,22 @@ fn change(
     // One constraint: closed forms.
     task.cost.begin(&task.entities, &mut worker.judge, gold);
     let steps = bank.steps(tokens, &worker.varied);
-    let right = worker.chart.score(steps, gold);
-    let lack = lack(task, steps, &worker.chart, &mut worker.judge, (gold, right), &worker.path)?;
+    let lack = lack(task, steps, &worker.chart, &mut worker.judge, gold, &worker.path)?;
     if lack <= 0.0 {
         return Ok(false);
     }
     *loss += f64::from(weight) * lack;
     let d = &mut worker.differences;
-    d.begin(tokens.cells());
-    tokens.difference(sentence, gold, &worker.path, |cell, x| d.add(cell, x, 0, 1));
+    d.begin();
+    tokens.difference(sentence, gold, &worker.path, |cell, x| {
+        bank.touch(cell);
+        d.add(cell, x, 0, 1);
+    });
     let square = |x: f32| f64::from(x) * f64::from(x);
     if let Rule::Arow { gamma } = task.rule {
-        let spread = d.cells.iter().zip(&d.amounts).map(|(&c, &x)| square(x) * bank.variance[c as usize]);
+        let spread = d.cells().iter().zip(&d.amounts).map(|(&c, &x)| square(x) * bank.variance[c as usize]);
         let alpha = lack / (gamma + spread.sum::<f64>()) * f64::from(weight);
-        for (&c, &x) in d.cells.iter().zip(&d.amounts).filter(|(_, &x)| x != 0.0) {
+        for (&c, &x) in d.cells().iter().zip(&d.amounts).filter(|(_, &x)| x != 0.0) {
             let v = bank.variance[c as usize];
             bank.add(tokens, c, (alpha * v * f64::from(x)) as f32);
             bank.variance[c as usize] = 1.0 / (1.0 / v + square(x) / gamma);
@@ -266,24 +291,16 @@ fn change(
         Rule::PassiveAggressive { second: false, c } | Rule::Mira { limit: Some(c), .. } => c.min(lack / norm),
         _ => lack / norm,
     } * f64::from(weight);
-    for (&c, &x) in d.cells.iter().zip(&d.amounts) {
+    for (&c, &x) in d.cells().iter().zip(&d.amounts) {
         bank.add(tokens, c, (tau * f64::from(x)) as f32);
     }
     Ok(tau > 0.0)
 }
 
-/// cost - w.d of a path, beside the gold path and its score. In augmented decoding the chart's node scores hold the cost
-/// already.
-fn lack(
-    task: &Task,
-    steps: &Steps,
-    chart: &Chart,
-    judge: &mut Judge,
-    (gold, right): (&[u16], f64),
-    path: &[u16],
-) -> Result<f64> {
+/// cost - w.d of a path. In augmented decoding the chart's node scores hold the cost already.
+fn lack(task: &Task, steps: &Steps, chart: &Chart, judge: &mut Judge, gold: &[u16], path: &[u16]) -> Result<f64> {
     let cost = if task.augment.is_empty() { task.cost.of(&task.entities, judge, gold, path)? } else { 0.0 };
-    Ok(cost + chart.score(steps, path) - right)
+    Ok(cost - chart.lead(steps, gold, path))
 }
 
 /// The step of k-best MIRA: onto the margins of all paths at once.
@@ -304,12 +321,11 @@ fn project(
     worker.lack.clear();
     let steps = bank.steps(tokens, &worker.varied);
     task.cost.begin(&task.entities, &mut worker.judge, gold);
-    let right = worker.chart.score(steps, gold);
     for j in 0..worker.scores.len() {
         if worker.paths[path(j)] != *gold {
             worker.kept.push(j);
             let guess = &worker.paths[path(j)];
-            worker.lack.push(lack(task, steps, &worker.chart, &mut worker.judge, (gold, right), guess)?);
+            worker.lack.push(lack(task, steps, &worker.chart, &mut worker.judge, gold, guess)?);
         }
     }
     let worst = worker.lack.iter().copied().fold(0.0, f64::max);
@@ -317,36 +333,15 @@ fn project(
         return Ok(false); // every margin holds
     }
     *loss += f64::from(weight) * worst;
-    let (d, k) = (&mut worker.differences, worker.kept.len());
-    let wide = k.next_multiple_of(BLOCK);
-    d.begin(tokens.cells());
-    for (i, &j) in worker.kept.iter().enumerate() {
-        tokens.difference(sentence, gold, &worker.paths[path(j)], |cell, x| d.add(cell, x, i, wide));
-    }
-    d.gram(wide, &mut worker.gram);
-    for i in 1..k {
-        worker.gram.copy_within(i * wide..i * wide + k, i * k);
-    }
-    worker.gram.truncate(k * k);
+    let d = &mut worker.shared;
+    d.read(tokens, sentence, &worker.paths, &worker.kept, |cell| bank.touch(cell));
+    d.gram(worker.kept.len(), &mut worker.gram);
     program::solve(&worker.gram, &worker.lack, limit, &mut worker.tau);
     for t in &mut worker.tau {
         *t *= f64::from(weight);
     }
-    let moved = worker.tau.iter().any(|&t| t > 0.0);
-    worker.tau.resize(wide, 0.0);
-    for (&cell, row) in d.cells.iter().zip(d.amounts.chunks_exact(wide)) {
-        let mut sums = [0.0; BLOCK];
-        for (x, t) in row.chunks_exact(BLOCK).zip(worker.tau.chunks_exact(BLOCK)) {
-            for c in 0..BLOCK {
-                sums[c] += f64::from(x[c]) * t[c];
-            }
-        }
-        let step: f64 = sums.iter().sum();
-        if step != 0.0 {
-            bank.add(tokens, cell, step as f32);
-        }
-    }
-    Ok(moved)
+    d.each(&worker.tau, |cell, step| bank.add(tokens, cell, step as f32));
+    Ok(worker.tau.iter().any(|&t| t > 0.0))
 }
 
 dispatch!(
@@ -375,6 +370,9 @@ unsafe fn decode_kernel<S: Find>(
         if !worker.chart.best_path::<S>(steps, guess).is_finite() {
             return Err(not_finite(sentence));
         }
+        if let Some(groups) = &task.once {
+            keep_to(groups, &worker.chart, steps, &mut worker.search, sentence, guess)?;
+        }
         let wrong = gold.iter().zip(&*guess).filter(|(a, b)| a != b).count();
         tally.sentences += 1;
         tally.tokens += gold.len();
@@ -383,7 +381,7 @@ unsafe fn decode_kernel<S: Find>(
             let weight = task.sample_weight.get(sentence as usize).copied().unwrap_or(1.0);
             tally.wrong_sentences += 1;
             tally.updates += usize::from(weight != 0.0);
-            tally.loss += f64::from(weight) * (worker.chart.score(steps, guess) - worker.chart.score(steps, gold));
+            tally.loss -= f64::from(weight) * worker.chart.lead(steps, gold, guess);
         }
     }
     Ok(tally)

@@ -1,17 +1,20 @@
 //! Online learners: whole epochs over a training set, one sentence at a time.
 //!
-//! `cells` holds tokens and weights, `learn` one step of each learner, `cost` what a wrong path costs, `program` the
+//! `cells` holds the tokens, `bank` the weights, `learn` one step of each learner, `shared` the differences of several paths, `cost` what a wrong path costs, `program` the
 //! small quadratic program of k-best MIRA, `shuffle` the order of sentences.
 
+pub mod bank;
 pub mod cells;
 pub mod cost;
 pub mod learn;
 pub mod program;
+mod shared;
 pub mod shuffle;
 
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::lattice::Support;
+use crate::once::Groups;
 use crate::simd::{Lane, WIDTH};
 use crate::weights::Layout;
 use cells::{Bank, Tokens};
@@ -44,6 +47,7 @@ pub struct Options {
     pub sample_weight: Vec<f32>, // [N], or empty for all 1
     pub forbidden: Vec<u32>,     // edges that score -infinity
     pub support: Option<Support>,
+    pub once: Option<Groups>, // labels that form one contiguous span at most
 }
 
 /// One part of the training set with weights of its own, between two mixings.
@@ -108,6 +112,7 @@ impl Online {
             entities,
             augment,
             sample_weight: options.sample_weight,
+            once: options.once,
         };
         Ok(Online {
             task,
@@ -334,6 +339,9 @@ pub(crate) fn check(data: &Dataset, layout: &Layout, options: &Options) -> Resul
         return value(
             "the numbers of a cost must be finite and not negative (alpha of precision_recall at most 1)".into(),
         );
+    }
+    if let Some(groups) = &options.once {
+        groups.check_gold(data, layout.labels)?;
     }
     let w = &options.sample_weight;
     if !(w.is_empty() || w.len() == data.len()) || w.iter().any(|x| !x.is_finite() || *x < 0.0) {

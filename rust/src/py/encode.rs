@@ -1,6 +1,7 @@
 //! From Python sentences to a dataset: the vocabulary, the dataset, and the ways in (`attributes`, `tokens`).
 
 mod attributes;
+mod strings;
 mod tokens;
 
 use crate::dataset::{Csr, Dataset, NO_LABEL};

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::lattice::Support;
 use crate::loss::Loss;
 use crate::objective::{Objective, Terms};
+use crate::once::Groups;
 use crate::online::shuffle::Generator;
 use crate::predict::Scorer;
 use crate::stochastic::Stochastic;
@@ -53,6 +54,13 @@ pub fn support(given: Option<PySupport<'_>>, tokens: usize, labels: usize) -> Py
         .into());
     }
     Ok(Some(support))
+}
+
+/// Labels that may occur once: `group` [L], 2^32 - 1 for none; `begins` [L + 1, L], whether a span begins between two.
+pub type PyGroups<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray2<'py, bool>);
+
+pub fn groups((group, begins): PyGroups<'_>) -> Groups {
+    Groups { of: group.as_array().to_vec(), begins: begins.as_array().iter().copied().collect() }
 }
 
 /// Which features exist and where each lies in the weight vector.
@@ -147,6 +155,7 @@ fn terms(
     allowed: Option<PySupport<'_>>,
     partial: Option<PySupport<'_>>,
     cost: Option<PyReadonlyArray2<'_, f64>>,
+    once: Option<PyGroups<'_>>,
 ) -> PyResult<Terms> {
     let known = Loss::named(loss).ok_or_else(|| {
         Error::Value(format!("no loss {loss:?}; there are log, exp, pointwise_log and pointwise_exp"))
@@ -158,6 +167,7 @@ fn terms(
         support: support(allowed, data.tokens(), layout.labels)?,
         partial: support(partial, data.tokens(), layout.labels)?,
         cost: cost.map(|c| c.as_array().iter().copied().collect()).unwrap_or_default(),
+        once: once.map(groups),
     };
     if terms.forbidden.iter().any(|&e| e as usize >= layout.labels * layout.labels) {
         return Err(Error::Value("a forbidden edge names a label that does not exist".into()).into());
@@ -186,7 +196,7 @@ impl PyStochastic {
         allowed: Option<PySupport<'_>>,
     ) -> PyResult<Self> {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
-        let terms = terms(&data, &layout, loss, sample_weight, forbidden, allowed, None, None)?;
+        let terms = terms(&data, &layout, loss, sample_weight, forbidden, allowed, None, None, None)?;
         let size = layout.len();
         Ok(PyStochastic { inner: py.detach(|| Stochastic::new(data, layout, terms))?, size })
     }
@@ -242,7 +252,7 @@ pub struct PyObjective {
 #[pymethods]
 impl PyObjective {
     #[new]
-    #[pyo3(signature = (dataset, layout, *, loss = "log", sample_weight = None, forbidden = None, allowed = None, partial = None, cost = None))]
+    #[pyo3(signature = (dataset, layout, *, loss = "log", sample_weight = None, forbidden = None, allowed = None, partial = None, cost = None, once = None))]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
@@ -253,9 +263,10 @@ impl PyObjective {
         allowed: Option<PySupport<'_>>,
         partial: Option<PySupport<'_>>,
         cost: Option<PyReadonlyArray2<'_, f64>>,
+        once: Option<PyGroups<'_>>,
     ) -> PyResult<Self> {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
-        let terms = terms(&data, &layout, loss, sample_weight, forbidden, allowed, partial, cost)?;
+        let terms = terms(&data, &layout, loss, sample_weight, forbidden, allowed, partial, cost, once)?;
         Ok(PyObjective { inner: py.detach(|| Objective::new(data, layout, terms))? })
     }
 

@@ -1,7 +1,7 @@
 //! History, documents and beams as Python objects.
 
 use super::encode::PyDataset;
-use super::engine::{pool, support, PyLayout, PyScorer, PySupport};
+use super::engine::{groups, pool, support, PyGroups, PyLayout, PyScorer, PySupport};
 use super::kbest::Lists;
 use super::online::{answer, cost, entities, PyEntities, Raised};
 use crate::confidence::{self, Chunk};
@@ -10,7 +10,6 @@ use crate::history::document::Words;
 use crate::history::learn::Learner;
 use crate::history::tag::{self, Decoder, Job};
 use crate::history::Terms;
-use crate::once::{self, Groups};
 use crate::online::cost::Cost;
 use crate::online::learn::Rule;
 use crate::online::Options;
@@ -141,7 +140,7 @@ impl PyHistoryOnline {
     #[pyo3(signature = (
         dataset, layout, terms, kind, *, words = None, average = true, batch = false, k = 1, limit = None, cost = None,
         cost_numbers = Vec::new(), entities = None, augment = false, shuffle = true, seed = 0, n_jobs = 1,
-        sample_weight = None, forbidden = None, allowed = None,
+        sample_weight = None, forbidden = None, allowed = None, once = None,
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -165,6 +164,7 @@ impl PyHistoryOnline {
         sample_weight: Option<PyReadonlyArray1<'_, f32>>,
         forbidden: Option<PyReadonlyArray1<'_, u32>>,
         allowed: Option<PySupport<'_>>,
+        once: Option<PyGroups<'_>>,
     ) -> PyResult<Self> {
         let rule = match kind {
             "perceptron" => Rule::Perceptron,
@@ -196,6 +196,7 @@ impl PyHistoryOnline {
             sample_weight: sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default(),
             forbidden: forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default(),
             support: support(allowed, data.tokens(), layout.labels)?,
+            once: once.map(groups),
         };
         let words = self::words(words, None, dataset, &terms)?;
         let inner = py.detach(|| Learner::new(data, &layout, terms, words, options))?;
@@ -228,53 +229,11 @@ impl PyHistoryOnline {
     }
 }
 
-/// Best path of each sentence in which every group of labels begins at most one span: [tokens].
-///
-/// `group` [L]: number of each label's group, or 2^32 - 1; `begins` [L + 1, L]: whether a span begins between two labels.
-#[pyfunction]
-#[pyo3(signature = (scorer, dataset, group, begins, *, allowed = None, n_jobs = 0))]
-fn once_viterbi<'py>(
-    py: Python<'py>,
-    scorer: &PyScorer,
-    dataset: &PyDataset,
-    group: PyReadonlyArray1<'_, u32>,
-    begins: PyReadonlyArray2<'_, bool>,
-    allowed: Option<PySupport<'_>>,
-    n_jobs: usize,
-) -> PyResult<Bound<'py, PyArray1<u16>>> {
-    let data = &dataset.inner;
-    let groups = Groups { of: group.as_array().to_vec(), begins: begins.as_array().iter().copied().collect() };
-    let (support, pool) = (support(allowed, data.tokens(), scorer.inner.layout().labels)?, pool(n_jobs)?);
-    let paths = py.detach(|| pool.install(|| once::viterbi(&scorer.inner, data, support.as_ref(), &groups)))?;
-    Ok(PyArray1::from_vec(py, paths))
-}
-
-/// Whether each sentence has a path inside the sets of its tokens and the pairs [L, L]: [N].
-#[pyfunction]
-fn feasible<'py>(
-    py: Python<'py>,
-    offsets: PyReadonlyArray1<'_, u64>,
-    sets: PyReadonlyArray2<'_, bool>,
-    of: PyReadonlyArray1<'_, u32>,
-    pairs: PyReadonlyArray2<'_, bool>,
-) -> PyResult<Bound<'py, PyArray1<bool>>> {
-    let (offsets, (n, l)) = (offsets.as_array().to_vec(), sets.as_array().dim());
-    let (sets, of): (Vec<bool>, Vec<u32>) = (sets.as_array().iter().copied().collect(), of.as_array().to_vec());
-    let tokens = offsets.last().map_or(0, |&t| t as usize);
-    let ordered = offsets.windows(2).all(|o| o[0] <= o[1]);
-    if pairs.as_array().dim() != (l, l) || of.len() != tokens || !ordered || of.iter().any(|&s| s as usize >= n) {
-        return Err(Error::Value("offsets, sets and pairs do not fit each other".into()).into());
-    }
-    let pairs: Vec<bool> = pairs.as_array().iter().copied().collect();
-    let found = py.detach(|| once::feasible(&offsets, &sets, &of, &pairs, l));
-    Ok(PyArray1::from_vec(py, found))
-}
-
 /// Probability of each chunk: its sentence, first token, token behind its last, and type, each [chunks].
 ///
 /// `entities`: the type of each label [L] and what lies between two labels [L + 1, L], as online learners take it.
 #[pyfunction]
-#[pyo3(signature = (scorer, dataset, sentence, begin, end, kind, entities, *, allowed = None, n_jobs = 0))]
+#[pyo3(signature = (scorer, dataset, sentence, begin, end, kind, entities, *, allowed = None, once = None, n_jobs = 0))]
 #[allow(clippy::too_many_arguments)]
 fn chunk_probabilities<'py>(
     py: Python<'py>,
@@ -286,6 +245,7 @@ fn chunk_probabilities<'py>(
     kind: PyReadonlyArray1<'_, u16>,
     entities: PyEntities<'_>,
     allowed: Option<PySupport<'_>>,
+    once: Option<PyGroups<'_>>,
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let (sentence, begin, end) = (sentence.as_array().to_vec(), begin.as_array().to_vec(), end.as_array().to_vec());
@@ -298,8 +258,10 @@ fn chunk_probabilities<'py>(
     let entities = self::entities(Some(entities))?.unwrap_or_default();
     let data = &dataset.inner;
     let (support, pool) = (support(allowed, data.tokens(), scorer.inner.layout().labels)?, pool(n_jobs)?);
-    let found =
-        py.detach(|| pool.install(|| confidence::chunks(&scorer.inner, data, support.as_ref(), &entities, &chunks)))?;
+    let once = once.map(groups);
+    let found = py.detach(|| {
+        pool.install(|| confidence::chunks(&scorer.inner, data, support.as_ref(), &entities, &chunks, once.as_ref()))
+    })?;
     Ok(PyArray1::from_vec(py, found))
 }
 
@@ -307,7 +269,5 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyTerms>()?;
     m.add_class::<PyHistoryScorer>()?;
     m.add_class::<PyHistoryOnline>()?;
-    m.add_function(wrap_pyfunction!(once_viterbi, m)?)?;
-    m.add_function(wrap_pyfunction!(chunk_probabilities, m)?)?;
-    m.add_function(wrap_pyfunction!(feasible, m)?)
+    m.add_function(wrap_pyfunction!(chunk_probabilities, m)?)
 }

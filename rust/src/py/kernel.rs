@@ -11,7 +11,7 @@ use crate::kernel::dual::{self, Dual};
 use crate::kernel::rows::Distinct;
 use crate::kernel::scorer::{Frame, Scorer, Tokens};
 use crate::kernel::space::Support;
-use crate::kernel::table::{Form, Table};
+use crate::kernel::table::{Form, Limits, Table};
 use crate::kernel::Kernel;
 use crate::svm::{Options, Solver};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
@@ -82,6 +82,18 @@ fn form(name: &str) -> PyResult<Form> {
     }
 }
 
+fn limits(
+    dataset: &PyDataset,
+    layout: &PyLayout,
+    forbidden: Option<PyReadonlyArray1<'_, u32>>,
+    allowed: Option<PySupport<'_>>,
+) -> PyResult<Limits> {
+    Ok(Limits {
+        forbidden: forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default(),
+        support: support(allowed, dataset.inner.tokens(), layout.inner.labels)?,
+    })
+}
+
 /// The dual perceptron and its training set.
 #[pyclass(name = "KernelPerceptron", module = "tagwise._core")]
 pub struct PyKernelPerceptron {
@@ -94,7 +106,7 @@ impl PyKernelPerceptron {
     #[new]
     #[pyo3(signature = (
         dataset, layout, kernel, *, average = true, budget = None, shuffle = true, seed = 0, sample_weight = None,
-        form = "auto", cache_bytes = 1 << 28,
+        form = "auto", cache_bytes = 1 << 28, forbidden = None, allowed = None,
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -109,6 +121,8 @@ impl PyKernelPerceptron {
         sample_weight: Option<PyReadonlyArray1<'_, f32>>,
         form: &str,
         cache_bytes: usize,
+        forbidden: Option<PyReadonlyArray1<'_, u32>>,
+        allowed: Option<PySupport<'_>>,
     ) -> PyResult<Self> {
         let slot = Raised::default();
         let kernel = self::kernel(kernel, &slot)?;
@@ -118,6 +132,7 @@ impl PyKernelPerceptron {
             seed,
             budget,
             sample_weight: sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default(),
+            limits: limits(dataset, layout, forbidden, allowed)?,
             form: self::form(form)?,
             bytes: cache_bytes,
         };
@@ -182,6 +197,7 @@ impl PyKernelSvm {
     #[pyo3(signature = (
         dataset, layout, kernel, *, c = 1.0, slack = "instance", rescale = false, tolerance = 1e-2, most = 50,
         shuffle = true, seed = 0, n_jobs = 0, sample_weight = None, form = "auto", cache_bytes = 1 << 28,
+        forbidden = None, allowed = None,
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -200,9 +216,12 @@ impl PyKernelSvm {
         sample_weight: Option<PyReadonlyArray1<'_, f64>>,
         form: &str,
         cache_bytes: usize,
+        forbidden: Option<PyReadonlyArray1<'_, u32>>,
+        allowed: Option<PySupport<'_>>,
     ) -> PyResult<Self> {
         let slot = Raised::default();
         let kernel = self::kernel(kernel, &slot)?;
+        let limits = limits(dataset, layout, forbidden, allowed)?;
         let (data, layout, form) = (dataset.inner.clone(), layout.inner.clone(), self::form(form)?);
         let options = Options {
             c,
@@ -217,7 +236,7 @@ impl PyKernelSvm {
         let labels = layout.labels;
         let pool = pool(n_jobs)?;
         let inner = py.detach(|| {
-            let table = Table::new(data, layout, kernel, form, cache_bytes)?;
+            let table = Table::new(data, layout, kernel, limits, form, cache_bytes)?;
             Solver::new(Support::new(table), labels, options)
         })?;
         Ok(PyKernelSvm { inner, pool, raised: slot })

@@ -12,6 +12,7 @@ pub mod history;
 pub mod kbest;
 pub mod kernel;
 pub mod lattice;
+pub mod once;
 pub mod online;
 pub mod order;
 pub mod svm;
@@ -51,6 +52,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     kernel::register(m)?;
     lattice::register(m)?;
     vector::register(m)?;
+    once::register(m)?;
     online::register(m)?;
     order::register(m)?;
     svm::register(m)?;

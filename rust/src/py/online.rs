@@ -1,7 +1,7 @@
 //! Online learners as a Python object: one call an epoch.
 
 use super::encode::PyDataset;
-use super::engine::{pool, support, PyLayout, PySupport};
+use super::engine::{groups, pool, support, PyGroups, PyLayout, PySupport};
 use crate::error::{Error, Result};
 use crate::online::cost::{Cost, Entities, Judge, OUTSIDE};
 use crate::online::learn::Rule;
@@ -100,7 +100,7 @@ impl PyOnline {
     #[pyo3(signature = (
         dataset, layout, kind, *, average = true, batch = false, k = 1, limit = None, variant = 1, gamma = 1.0,
         variance = 1.0, cost = None, cost_numbers = Vec::new(), entities = None, augment = false, shuffle = true,
-        seed = 0, n_jobs = 1, sample_weight = None, forbidden = None, allowed = None,
+        seed = 0, n_jobs = 1, sample_weight = None, forbidden = None, allowed = None, once = None,
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -125,6 +125,7 @@ impl PyOnline {
         sample_weight: Option<PyReadonlyArray1<'_, f32>>,
         forbidden: Option<PyReadonlyArray1<'_, u32>>,
         allowed: Option<PySupport<'_>>,
+        once: Option<PyGroups<'_>>,
     ) -> PyResult<Self> {
         let rule = match (kind, variant) {
             ("perceptron", _) => Rule::Perceptron,
@@ -161,6 +162,7 @@ impl PyOnline {
             sample_weight: sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default(),
             forbidden: forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default(),
             support: support(allowed, data.tokens(), layout.labels)?,
+            once: once.map(groups),
         };
         let inner = py.detach(|| Online::new(data, &layout, options))?;
         Ok(PyOnline { inner, pool, raised })

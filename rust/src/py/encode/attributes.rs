@@ -4,14 +4,13 @@
 //! and `{"name": bool}` give the attribute "name" that value, `{"name": "text"}` gives "name:text" the value 1, and a
 //! list, set or dict as value puts "name:" before each of its attributes.
 
+use super::strings::{leading, Lookup, Strings};
 use super::tokens::{each, kind};
 use super::{corpus_error, utf8, PyDataset, PyVocab};
 use crate::dataset::{Csr, Dataset};
 use crate::vocab::{Key, Vocab};
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString, PyTuple};
-use pyo3::Borrowed;
 
 /// Dicts within dicts: far beyond use, well before the stack ends.
 const DEEPEST: usize = 64;
@@ -39,9 +38,8 @@ impl std::fmt::Display for Place<'_> {
 struct Encoder<'a> {
     ids: Ids<'a>,
     rows: Csr,
-    strings: Vec<*mut ffi::PyObject>, // attributes of one token, borrowed from its list; their keys and their ids
-    keys: Vec<Key>,
-    found: Vec<u32>,
+    strings: Strings,
+    lookup: Lookup,
     prefix: String, // names around the attribute: "outer:inner:"
 }
 
@@ -59,41 +57,24 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// The strings gathered from a token's list: all are hashed before any is looked up, so that the latencies of the
-    /// strings and of the table overlap. Their references are the list's: counting them would write to every string.
-    fn push_strings(&mut self, py: Python<'_>, place: Place<'_>) -> PyResult<()> {
-        self.keys.clear();
-        for &text in &self.strings {
-            // SAFETY: `token` put strings here, and no Python code has run since that could change their list.
-            let text = unsafe { Borrowed::from_ptr(py, text).cast_unchecked::<PyString>() };
-            let text = utf8(&text, || place.to_string())?;
-            self.keys.push(match self.ids {
-                Ids::Locked(_) => Key { key: Key::lookup(text), check: 0 },
-                Ids::Growing(_) => Key::of_text(text),
-            });
+    /// A sentence of lists of strings; false, and nothing encoded, where it is anything else.
+    fn plain(&mut self, sentence: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Ok(sentence) = sentence.cast::<PyList>() else { return Ok(false) };
+        if !self.strings.collect(sentence) {
+            return Ok(false);
         }
         match &mut self.ids {
-            Ids::Locked(vocab) => {
-                vocab.get_many(&self.keys, &mut self.found);
-                self.found.iter().for_each(|&id| self.rows.push(id, 1.0));
-            }
-            Ids::Growing(vocab) => {
-                vocab.warm(&self.keys);
-                for (&text, &key) in self.strings.iter().zip(&self.keys) {
-                    // SAFETY: as above.
-                    let text = unsafe { Borrowed::from_ptr(py, text).cast_unchecked::<PyString>() };
-                    let text = utf8(&text, || place.to_string())?;
-                    let id = vocab.intern(key, |b| b.extend_from_slice(text.as_bytes()))?;
-                    self.rows.push(id, 1.0);
-                }
-            }
+            Ids::Locked(vocab) => self.lookup.known(vocab, &mut self.strings, &mut self.rows),
+            Ids::Growing(vocab) => self.lookup.grown(vocab, &mut self.strings, &mut self.rows)?,
         }
-        self.strings.clear();
-        Ok(())
+        Ok(true)
     }
 
     /// An attribute under the names around it.
     fn push_under(&mut self, text: &str, value: f32) -> PyResult<()> {
+        if self.prefix.is_empty() {
+            return self.push(text, value);
+        }
         let length = self.prefix.len();
         self.prefix.push_str(text);
         let whole = std::mem::take(&mut self.prefix);
@@ -104,26 +85,6 @@ impl Encoder<'_> {
     }
 
     fn token(&mut self, token: &Bound<'_, PyAny>, place: Place<'_>) -> PyResult<()> {
-        if let Ok(list) = token.cast::<PyList>() {
-            let py = token.py();
-            self.strings.clear();
-            for i in 0..list.len() {
-                // SAFETY: a borrowed reference, NULL with an exception where the list has become shorter.
-                let item = unsafe { ffi::PyList_GetItem(list.as_ptr(), i as ffi::Py_ssize_t) };
-                if item.is_null() {
-                    return Err(PyErr::fetch(py));
-                }
-                // SAFETY: `item` is not NULL.
-                if unsafe { ffi::PyUnicode_Check(item) } != 0 {
-                    self.strings.push(item);
-                } else {
-                    let other = unsafe { Bound::from_borrowed_ptr(py, item) };
-                    self.push_strings(py, place)?;
-                    self.item(&other, place)?;
-                }
-            }
-            return self.push_strings(py, place);
-        }
         match token.cast::<PyDict>() {
             Ok(dict) => self.dict(dict, place, 0),
             Err(_) => self.items(token, place),
@@ -240,19 +201,29 @@ fn number(value: &Bound<'_, PyAny>, name: &str, place: Place<'_>) -> PyResult<f3
     }
 }
 
-fn read(ids: Ids<'_>, name: &'static str, sentences: &Bound<'_, PyAny>) -> PyResult<(Csr, Vec<usize>)> {
+fn read(ids: Ids<'_>, name: &'static str, sentences: &Bound<'_, PyAny>, jobs: usize) -> PyResult<(Csr, Vec<usize>)> {
     let mut encoder = Encoder {
         ids,
         rows: Csr::default(),
-        strings: Vec::new(),
-        keys: Vec::new(),
-        found: Vec::new(),
+        strings: Strings::default(),
+        lookup: Lookup::default(),
         prefix: String::new(),
     };
     let mut bounds = vec![0];
+    if let (Ids::Locked(vocab), Ok(list)) = (&encoder.ids, sentences.cast::<PyList>()) {
+        leading(vocab, list, jobs, &mut encoder.rows, &mut bounds);
+    }
+    let done = bounds.len() - 1;
     let wrong = || format!("{name}: expected a list of sentences, found {}", kind(sentences));
     each(sentences, wrong, |s, sentence| {
+        if s < done {
+            return Ok(());
+        }
         let wrong = || format!("sentence {s} ({name}[{s}]): expected a list of tokens, found {}", kind(sentence));
+        if encoder.plain(sentence)? {
+            bounds.push(encoder.rows.rows());
+            return Ok(());
+        }
         each(sentence, wrong, |t, token| {
             encoder.token(token, Place { name, sentence: s, token: t })?;
             encoder.rows.end_row();
@@ -266,27 +237,28 @@ fn read(ids: Ids<'_>, name: &'static str, sentences: &Bound<'_, PyAny>) -> PyRes
 
 /// Dataset of attribute lists or feature dicts; `edge` holds edge attributes in the same form, token for token.
 #[pyfunction]
-#[pyo3(signature = (vocab, sentences, edge=None))]
+#[pyo3(signature = (vocab, sentences, edge=None, n_jobs=1))]
 pub(super) fn encode_attributes(
     vocab: &Bound<'_, PyVocab>,
     sentences: &Bound<'_, PyAny>,
     edge: Option<&Bound<'_, PyAny>>,
+    n_jobs: usize,
 ) -> PyResult<PyDataset> {
     let py = vocab.py();
     let mut inner = Dataset::default();
     let mut bounds = None;
     if vocab.try_borrow()?.inner.is_locked() {
         let vocab = vocab.try_borrow()?;
-        (inner.node, inner.sentences) = read(Ids::Locked(&vocab.inner), "X", sentences)?;
+        (inner.node, inner.sentences) = read(Ids::Locked(&vocab.inner), "X", sentences, n_jobs)?;
         if let Some(edge) = edge {
-            let (rows, found) = read(Ids::Locked(&vocab.inner), "edge", edge)?;
+            let (rows, found) = read(Ids::Locked(&vocab.inner), "edge", edge, n_jobs)?;
             (inner.edge, bounds) = (rows, Some(found));
         }
     } else {
         let mut vocab = vocab.try_borrow_mut()?;
-        (inner.node, inner.sentences) = read(Ids::Growing(&mut vocab.inner), "X", sentences)?;
+        (inner.node, inner.sentences) = read(Ids::Growing(&mut vocab.inner), "X", sentences, n_jobs)?;
         if let Some(edge) = edge {
-            let (rows, found) = read(Ids::Growing(&mut vocab.inner), "edge", edge)?;
+            let (rows, found) = read(Ids::Growing(&mut vocab.inner), "edge", edge, n_jobs)?;
             (inner.edge, bounds) = (rows, Some(found));
         }
     }

@@ -1,0 +1,80 @@
+//! Labels that occur once, and whether constraints leave a path, as Python functions.
+
+use super::encode::PyDataset;
+use super::engine::{groups, pool, support, PyGroups, PyScorer, PySupport};
+use super::kbest::Lists;
+use crate::error::Error;
+use crate::once;
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+
+/// Marginals [tokens, L] and log Z [N].
+type Marginals<'py> = (Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<f64>>);
+
+/// The k best paths of each sentence in which every group of labels begins at most one span: how many of each [N], their
+/// scores, their labels one after the other.
+#[pyfunction]
+#[pyo3(signature = (scorer, dataset, once, k = 1, *, allowed = None, n_jobs = 0))]
+fn once_kbest<'py>(
+    py: Python<'py>,
+    scorer: &PyScorer,
+    dataset: &PyDataset,
+    once: PyGroups<'_>,
+    k: usize,
+    allowed: Option<PySupport<'_>>,
+    n_jobs: usize,
+) -> PyResult<Lists<'py>> {
+    let (data, groups) = (&dataset.inner, groups(once));
+    let (support, pool) = (support(allowed, data.tokens(), scorer.inner.layout().labels)?, pool(n_jobs)?);
+    let found = py.detach(|| pool.install(|| once::kbest(&scorer.inner, data, support.as_ref(), &groups, k)))?;
+    Ok((
+        PyArray1::from_vec(py, found.counts),
+        PyArray1::from_vec(py, found.scores),
+        PyArray1::from_vec(py, found.labels),
+    ))
+}
+
+/// Marginals over the paths in which every group begins at most one span, [tokens, L], and log Z of each sentence, [N].
+#[pyfunction]
+#[pyo3(signature = (scorer, dataset, once, *, allowed = None, n_jobs = 0))]
+fn once_marginals<'py>(
+    py: Python<'py>,
+    scorer: &PyScorer,
+    dataset: &PyDataset,
+    once: PyGroups<'_>,
+    allowed: Option<PySupport<'_>>,
+    n_jobs: usize,
+) -> PyResult<Marginals<'py>> {
+    let (data, groups) = (&dataset.inner, groups(once));
+    let l = scorer.inner.layout().labels;
+    let (support, pool) = (support(allowed, data.tokens(), l)?, pool(n_jobs)?);
+    let (p, log_z) = py.detach(|| pool.install(|| once::marginals(&scorer.inner, data, support.as_ref(), &groups)))?;
+    Ok((PyArray1::from_vec(py, p).reshape([data.tokens(), l])?, PyArray1::from_vec(py, log_z)))
+}
+
+/// Whether each sentence has a path inside the sets of its tokens and the pairs [L, L]: [N].
+#[pyfunction]
+fn feasible<'py>(
+    py: Python<'py>,
+    offsets: PyReadonlyArray1<'_, u64>,
+    sets: PyReadonlyArray2<'_, bool>,
+    of: PyReadonlyArray1<'_, u32>,
+    pairs: PyReadonlyArray2<'_, bool>,
+) -> PyResult<Bound<'py, PyArray1<bool>>> {
+    let (offsets, (n, l)) = (offsets.as_array().to_vec(), sets.as_array().dim());
+    let (sets, of): (Vec<bool>, Vec<u32>) = (sets.as_array().iter().copied().collect(), of.as_array().to_vec());
+    let tokens = offsets.last().map_or(0, |&t| t as usize);
+    let ordered = offsets.windows(2).all(|o| o[0] <= o[1]);
+    if pairs.as_array().dim() != (l, l) || of.len() != tokens || !ordered || of.iter().any(|&s| s as usize >= n) {
+        return Err(Error::Value("offsets, sets and pairs do not fit each other".into()).into());
+    }
+    let pairs: Vec<bool> = pairs.as_array().iter().copied().collect();
+    let found = py.detach(|| once::feasible(&offsets, &sets, &of, &pairs, l));
+    Ok(PyArray1::from_vec(py, found))
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(once_kbest, m)?)?;
+    m.add_function(wrap_pyfunction!(once_marginals, m)?)?;
+    m.add_function(wrap_pyfunction!(feasible, m)?)
+}

@@ -1,0 +1,49 @@
+"""Chains some of whose labels may form one contiguous span only: every quantity over all lawful paths, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from . import enumeration
+from .chain import Path, Scores, counts, edges, like, score
+
+#: The group of a label that may occur as often as it likes.
+NONE = np.iinfo(np.uint32).max
+
+
+def begun(path: Sequence[int], group: np.ndarray, begins: np.ndarray) -> list[int]:
+    """Groups of the spans that a path begins; row L of `begins` is the start of the sentence."""
+    steps = zip((len(group), *path), path)
+    return [int(group[y]) for before, y in steps if group[y] != NONE and begins[before, y]]
+
+
+def lawful(path: Sequence[int], group: np.ndarray, begins: np.ndarray) -> bool:
+    """Whether each group begins at most one span."""
+    found = begun(path, group, begins)
+    return len(set(found)) == len(found)
+
+
+def kbest(s: Scores, k: int, group: np.ndarray, begins: np.ndarray) -> list[tuple[float, Path]]:
+    """Lawful paths by score, equal scores by the reversed path, cut at k."""
+    ranked = sorted((-score(s, y), y[::-1]) for y in enumeration.paths(s) if lawful(y, group, begins))
+    return [(-h, y[::-1]) for h, y in ranked[:k]]
+
+
+def distribution(s: Scores, group: np.ndarray, begins: np.ndarray) -> tuple[float, dict[Path, float]]:
+    """log Z over the lawful paths, and P(y|x) of each of them."""
+    paths = [y for y in enumeration.paths(s) if lawful(y, group, begins)]
+    h = np.array([score(s, y) for y in paths])
+    log_z = float(np.log(np.exp(h - h.max()).sum()) + h.max())
+    return log_z, {y: float(np.exp(x - log_z)) for y, x in zip(paths, h)}
+
+
+def log_loss(s: Scores, gold: Sequence[int], group: np.ndarray, begins: np.ndarray) -> tuple[float, Scores]:
+    """log Z - H(x,y) with Z over the lawful paths, and its gradient in the scores."""
+    full = s._replace(edge=edges(s))
+    log_z, p = distribution(s, group, begins)
+    total = Scores(*(-a for a in counts(full, gold)))
+    for y, q in p.items():
+        total = Scores(*(a + q * b for a, b in zip(total, counts(full, y))))
+    return log_z - score(s, gold), like(s, total)
