@@ -14,9 +14,9 @@ from .harness import OUT, Context, Result
 
 #: conll2002-es: F1 on testa that is asked for, and the parameters that were chosen on it.
 SPANISH: dict[str, tuple[float, dict[str, Any]]] = {
-    "S1": (48.0, {"rounds": 400, "features_per_round": 24}),
-    "S2": (66.0, {"rounds": 400, "features_per_round": 128}),
-    "S3": (71.0, {"rounds": 400, "features_per_round": 128}),
+    "S1": (48.0, {"rounds": 400, "features_per_round": 256}),
+    "S2": (66.0, {"rounds": 400, "features_per_round": 256}),
+    "S3": (71.0, {"rounds": 400, "features_per_round": 256}),
 }
 ENGLISH: dict[str, dict[str, Any]] = {
     "S1": {"rounds": 200, "features_per_round": 128},
@@ -24,8 +24,9 @@ ENGLISH: dict[str, dict[str, Any]] = {
 }
 SHARED: dict[str, Any] = {"bound": "tight", "overlap": True, "max_length": 5, "every": 20}
 #: CPU seconds after which a curve ends.
-LIMIT = 120.0
-#: Part of the features that a model may use, as the paper has it.
+LIMIT = 150.0
+#: Part of the features that a model may use, as the paper has it. Features there are an attribute and any label; those
+#: that occur in training, our candidates, are counted beside them.
 SHARE = 0.10
 
 
@@ -47,14 +48,19 @@ def curve(tagger: Any, train: Any, dev: Any, test: Any, limit: float) -> list[di
         begin = time.process_time()
         return found["dev"]
 
+    labels = task.layout.n_labels
+    pairs = labels * (task.layout.n_attributes + labels + 2)
+
     def stop(_: Any) -> bool:
-        return spent > limit or points[-1]["nonzero"] > SHARE * len(task.layout)
+        return spent > limit or points[-1]["nonzero"] > SHARE * pairs
 
     task.dev_score = note
     task.callbacks = (stop,)
     result = tagger._train(task)
     for point, entry in zip(points, result.history):
-        point.update(rounds=entry["rounds"], log_loss=entry["objective"], features=len(task.layout))
+        point.update(
+            rounds=entry["rounds"], log_loss=entry["objective"], features=len(task.layout), pairs=pairs
+        )
     return points
 
 
@@ -67,7 +73,7 @@ def scores(
     if context.quick:
         parameters.update(rounds=10, every=5)
     points = curve(ours.boosting(features=features, **parameters), train, dev, test, LIMIT)
-    few = [p for p in points if p["nonzero"] <= SHARE * p["features"]] or points[:1]
+    few = [p for p in points if p["nonzero"] <= SHARE * p["pairs"]] or points[:1]
     best = max(few, key=lambda p: p["dev"])
     result.raw[f"{name} {features}"] = {"parameters": parameters, "curve": points}
     result.add(
@@ -75,7 +81,8 @@ def scores(
         {
             "dev": f"{best['dev']:.2f}",
             "test": f"{best['test']:.2f}",
-            "features": f"{best['nonzero']:,} of {best['features']:,} ({best['nonzero'] / best['features']:.1%})",
+            "features": f"{best['nonzero']:,} of {best['pairs']:,} ({best['nonzero'] / best['pairs']:.1%})",
+            "of those seen": f"{best['nonzero'] / best['features']:.1%}",
             "rounds": f"{best['rounds']:,}",
             "CPU": f"{best['cpu']:.0f} s",
         },
