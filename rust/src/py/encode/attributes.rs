@@ -4,7 +4,7 @@
 //! and `{"name": bool}` give the attribute "name" that value, `{"name": "text"}` gives "name:text" the value 1, and a
 //! list, set or dict as value puts "name:" before each of its attributes.
 
-use super::strings::{leading, Lookup, Strings};
+use super::strings::{leading, Lookup, Objects, Strings};
 use super::tokens::{each, kind};
 use super::{corpus_error, utf8, PyDataset, PyVocab};
 use crate::dataset::{Csr, Dataset};
@@ -38,6 +38,7 @@ impl std::fmt::Display for Place<'_> {
 struct Encoder<'a> {
     ids: Ids<'a>,
     rows: Csr,
+    objects: Objects,
     strings: Strings,
     lookup: Lookup,
     prefix: String, // names around the attribute: "outer:inner:"
@@ -60,7 +61,7 @@ impl Encoder<'_> {
     /// A sentence of lists of strings; false, and nothing encoded, where it is anything else.
     fn plain(&mut self, sentence: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Ok(sentence) = sentence.cast::<PyList>() else { return Ok(false) };
-        if !self.strings.collect(sentence) {
+        if !self.strings.collect(sentence, &mut self.objects) {
             return Ok(false);
         }
         match &mut self.ids {
@@ -205,6 +206,7 @@ fn read(ids: Ids<'_>, name: &'static str, sentences: &Bound<'_, PyAny>, jobs: us
     let mut encoder = Encoder {
         ids,
         rows: Csr::default(),
+        objects: Objects::default(),
         strings: Strings::default(),
         lookup: Lookup::default(),
         prefix: String::new(),

@@ -45,12 +45,8 @@ impl Text {
 #[derive(Default)]
 pub(super) struct Strings {
     texts: Vec<Text>,
-    ends: Vec<usize>,                 // of each token's strings
-    objects: Vec<*mut ffi::PyObject>, // lists of a sentence, then its strings
+    ends: Vec<usize>, // of each token's strings
 }
-
-// SAFETY: `objects` is scratch of the collecting thread; what others read are the texts.
-unsafe impl Send for Strings {}
 
 impl Strings {
     fn clear(&mut self) {
@@ -59,53 +55,70 @@ impl Strings {
     }
 
     /// Append a sentence. False, and nothing appended, where it is anything but lists of valid strings.
-    pub(super) fn collect(&mut self, sentence: &Bound<'_, PyList>) -> bool {
-        let before = (self.texts.len(), self.ends.len());
-        let plain = self.try_collect(sentence);
-        if !plain {
-            self.texts.truncate(before.0);
-            self.ends.truncate(before.1);
-        }
-        plain
+    pub(super) fn collect(&mut self, sentence: &Bound<'_, PyList>, objects: &mut Objects) -> bool {
+        objects.list(sentence) && self.read(objects, &Objects::default())
     }
 
-    fn try_collect(&mut self, sentence: &Bound<'_, PyList>) -> bool {
-        let objects = &mut self.objects;
-        let tokens = sentence.len();
-        objects.clear();
+    /// Append the strings of a listed sentence, and ask for those of the next one on the way: while the processor works
+    /// on one string the memory looks for another.
+    fn read(&mut self, sentence: &Objects, next: &Objects) -> bool {
+        let before = self.texts.len();
+        let mut later = next.strings.iter();
+        for &text in &sentence.strings {
+            if let Some(&text) = later.next() {
+                prefetch(text);
+            }
+            // SAFETY: an object that its list holds; the GIL is held.
+            let (at, len) = unsafe {
+                let mut len = 0;
+                let known = ffi::PyUnicode_CheckExact(text) != 0;
+                (if known { ffi::PyUnicode_AsUTF8AndSize(text, &mut len) } else { std::ptr::null() }, len)
+            };
+            if at.is_null() {
+                // No string, or a lone surrogate; the slow way says where.
+                // SAFETY: the GIL is held.
+                unsafe { ffi::PyErr_Clear() };
+                self.texts.truncate(before);
+                return false;
+            }
+            self.texts.push(Text { at: at.cast(), len: len as usize });
+        }
+        later.for_each(|&text| prefetch(text));
+        self.ends.extend(sentence.ends.iter().map(|&end| before + end));
+        true
+    }
+}
+
+/// A sentence's lists and strings, borrowed from it.
+#[derive(Default)]
+pub(super) struct Objects {
+    lists: Vec<*mut ffi::PyObject>,
+    strings: Vec<*mut ffi::PyObject>,
+    ends: Vec<usize>,
+}
+
+impl Objects {
+    /// Find the objects of a sentence without looking into the strings. False where its tokens are no lists.
+    fn list(&mut self, sentence: &Bound<'_, PyList>) -> bool {
+        self.lists.clear();
+        self.strings.clear();
+        self.ends.clear();
         // SAFETY: items within the lists' lengths, borrowed while the GIL is held.
         unsafe {
-            for t in 0..tokens as ffi::Py_ssize_t {
+            for t in 0..sentence.len() as ffi::Py_ssize_t {
                 let token = ffi::PyList_GetItem(sentence.as_ptr(), t);
                 prefetch(token);
-                objects.push(token);
+                self.lists.push(token);
             }
-            for &token in &*objects {
+            for &token in &self.lists {
                 if ffi::PyList_CheckExact(token) == 0 {
                     return false;
                 }
                 (0..ffi::PyList_Size(token)).step_by(8).for_each(|i| prefetch(ffi::PyList_GetItem(token, i)));
             }
-            for t in 0..tokens {
-                let token = objects[t];
-                for i in 0..ffi::PyList_Size(token) {
-                    let text = ffi::PyList_GetItem(token, i);
-                    prefetch(text);
-                    objects.push(text);
-                }
-                self.ends.push(self.texts.len() + objects.len() - tokens);
-            }
-            for &text in &objects[tokens..] {
-                if ffi::PyUnicode_CheckExact(text) == 0 {
-                    return false;
-                }
-                let mut len = 0;
-                let at = ffi::PyUnicode_AsUTF8AndSize(text, &mut len);
-                if at.is_null() {
-                    ffi::PyErr_Clear(); // a lone surrogate; the slow way says where
-                    return false;
-                }
-                self.texts.push(Text { at: at.cast(), len: len as usize });
+            for &token in &self.lists {
+                self.strings.extend((0..ffi::PyList_Size(token)).map(|i| ffi::PyList_GetItem(token, i)));
+                self.ends.push(self.strings.len());
             }
         }
         true
@@ -155,8 +168,46 @@ impl Lookup {
     }
 }
 
-/// The leading sentences that are plain, with `jobs` threads: rows, and the end of each sentence behind `bounds`.
-/// This thread collects, the others look up.
+/// Lists the sentences of a corpus one ahead of the one that is read.
+struct Ahead<'a, 'py> {
+    sentences: &'a Bound<'py, PyList>,
+    at: usize,
+    now: Objects,
+    next: Option<Objects>, // None where the next sentence is not plain, or there is none
+}
+
+impl<'a, 'py> Ahead<'a, 'py> {
+    fn new(sentences: &'a Bound<'py, PyList>) -> Self {
+        let mut out = Ahead { sentences, at: 0, now: Objects::default(), next: None };
+        out.next = out.list(Objects::default());
+        out
+    }
+
+    fn list(&self, mut objects: Objects) -> Option<Objects> {
+        if self.at >= self.sentences.len() {
+            return None;
+        }
+        // SAFETY: an item within the list's length, borrowed while the GIL is held.
+        let sentence = unsafe {
+            let item = ffi::PyList_GetItem(self.sentences.as_ptr(), self.at as ffi::Py_ssize_t);
+            Borrowed::from_ptr(self.sentences.py(), item)
+        };
+        let plain = sentence.cast_exact::<PyList>().is_ok_and(|sentence| objects.list(&sentence));
+        plain.then_some(objects)
+    }
+
+    /// Read the next sentence; its number of tokens, None where it is not plain or there is none.
+    fn read(&mut self, strings: &mut Strings) -> Option<usize> {
+        let old = std::mem::replace(&mut self.now, self.next.take()?);
+        self.at += 1;
+        self.next = self.list(old);
+        let none = Objects::default();
+        strings.read(&self.now, self.next.as_ref().unwrap_or(&none)).then_some(self.now.ends.len())
+    }
+}
+
+/// The leading sentences that are plain: rows, and the end of each sentence behind `bounds`. With several `jobs` this
+/// thread collects and the others look up.
 pub(super) fn leading(
     vocab: &Vocab,
     sentences: &Bound<'_, PyList>,
@@ -164,10 +215,16 @@ pub(super) fn leading(
     rows: &mut Csr,
     bounds: &mut Vec<usize>,
 ) {
+    let mut ahead = Ahead::new(sentences);
+    let mut strings = Strings::default();
     if jobs < 2 || sentences.len() < FEW {
+        let mut lookup = Lookup::default();
+        while ahead.read(&mut strings).is_some() {
+            lookup.known(vocab, &mut strings, rows);
+            bounds.push(rows.rows());
+        }
         return;
     }
-    let py = sentences.py();
     let (give, take) = sync_channel::<(usize, Strings)>(2 * MOST);
     let take = Mutex::new(take);
     std::thread::scope(|scope| {
@@ -189,16 +246,9 @@ pub(super) fn leading(
             });
         }
         drop(put);
-        let (mut strings, mut batches, mut tokens) = (Strings::default(), 0, rows.rows());
-        for s in 0..sentences.len() {
-            // SAFETY: an item within the list's length, borrowed while the GIL is held.
-            let sentence =
-                unsafe { Borrowed::from_ptr(py, ffi::PyList_GetItem(sentences.as_ptr(), s as ffi::Py_ssize_t)) };
-            let Ok(sentence) = sentence.cast_exact::<PyList>() else { break };
-            if !strings.collect(&sentence) {
-                break;
-            }
-            tokens += sentence.len();
+        let (mut batches, mut tokens) = (0, rows.rows());
+        while let Some(n) = ahead.read(&mut strings) {
+            tokens += n;
             bounds.push(tokens);
             if strings.texts.len() >= BATCH {
                 let _ = give.send((batches, std::mem::take(&mut strings)));
