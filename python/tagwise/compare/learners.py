@@ -17,7 +17,6 @@ from tagwise.params import lookup
 #: Which estimator a short name stands for, and what it settles; usable where the learner declares such values.
 NAMES: dict[str, tuple[str, dict[str, Any]]] = {
     "crf-l1": ("crf", {"l1": 0.1, "l2": 0.0}),
-    # e^l of a long sentence drowns all others; in short pieces every token counts (Altun, Hofmann and Johnson 2002).
     "crf-exp": ("crf", {"loss": "exp"}),
     "crf-pointwise-log": ("crf", {"loss": "pointwise_log"}),
     "crf-pointwise-exp": ("crf", {"loss": "pointwise_exp"}),
