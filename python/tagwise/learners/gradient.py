@@ -130,20 +130,20 @@ class Problem:
             self.data, self.layout, **self._shared(), partial=self.partial, cost=self.cost, once=self.once
         )
 
-    def descent(self) -> _core.Stochastic:
-        """Stochastic descent."""
+    def descent(self, loss: str | None = None) -> _core.Stochastic:
+        """Stochastic descent, on another loss where one is named."""
         if self.cost is not None or self.partial is not None or self.order is not None:
             raise ParameterError(
                 "optimizer='sgd' can do neither cost nor partial labels nor order > 1; use lbfgs"
             )
-        return _core.Stochastic(self.data, self.layout, **self._shared())
+        return _core.Stochastic(self.data, self.layout, **{**self._shared(), "loss": loss or self.loss})
 
     @property
     def warms_up(self) -> bool:
-        """Whether stochastic epochs are possible and pay: the exponential losses need their own start."""
+        """Whether stochastic epochs are possible and pay."""
         plain = self.cost is None and self.partial is None and self.order is None
         plain = plain and self.once is None and not self.data.n_edge_attributes
-        return plain and self.loss in ("log", "pointwise_log") and len(self.data) >= WORTH_WARMING
+        return plain and len(self.data) >= WORTH_WARMING
 
 
 def train(
@@ -181,7 +181,9 @@ def train(
         # One thread warms up while another, if there may be one, gets the objective ready.
         ready = other.submit(problem.objective) if n_jobs != 1 else None
         if warm:
-            descent = stochastic.Descent(problem.descent(), start, l2, n, seed)
+            # On the log loss for all: the pointwise ones are not convex and their own steps lead into poor minima, the
+            # exponential ones begin beyond what steps can do.
+            descent = stochastic.Descent(problem.descent("log"), start, l2, n, seed)
             for _ in range(warm):
                 start = descent.epoch()
             del descent  # its copy of the training set
