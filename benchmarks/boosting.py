@@ -122,7 +122,7 @@ def race(context: Context, result: Result) -> None:
     for side, options in sides.items():
         booster = ours.booster("S3", part, max_length=5, **options)
         if target is None:
-            target = booster.log_loss - (2.0 if context.quick else 4.0)
+            target = booster.log_loss - (2.0 if context.quick else 8.0)
         begin, rounds, chosen = time.process_time(), 0, 0
         while booster.log_loss > target and rounds < 50_000:
             done = booster.run(1)
