@@ -307,6 +307,11 @@ def test_killed_and_run_again_nothing_is_lost_and_nothing_trained_twice(
     assert len(list(cache.rglob("*.json"))) == 3
 
 
+def heeds_ctrl_c() -> None:
+    """In the child: a background job of a shell is born deaf to SIGINT, and its children with it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_keeps_no_half_trained_cell(train_file: Path, test_file: Path, tmp_path: Path) -> None:
     """Ctrl-C reaches the whole process group; what was training then is trained again, what was done stays."""
     for jobs in (1, 0):
@@ -319,6 +324,7 @@ def test_ctrl_c_keeps_no_half_trained_cell(train_file: Path, test_file: Path, tm
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            preexec_fn=heeds_ctrl_c,
         )
         limit = time.monotonic() + 100
         while not list(cache.rglob("*.json")):
