@@ -28,11 +28,11 @@ pub struct Bundles {
     head_ptr: Vec<usize>,  // [groups * classes + 1]
     places: Vec<u32>,      // first lane among the group's tiles of each head's tokens
     place_ptr: Vec<usize>, // [groups + 1]
-    at: Vec<u32>,          // of each place, the entry that it came from
 }
 
 impl Bundles {
-    /// `tokens(batch)`: entries of a batch as (class, first lane of the row, place within the batch).
+    /// `entries(batch)`: those of a batch as (class, first lane of the row, place within the batch). `values`: of all entries
+    /// in this order, empty for 1; they come back in the order in which `add` takes them.
     pub fn new(
         plan: &Plan,
         group: usize,
@@ -40,7 +40,9 @@ impl Bundles {
         classes: usize,
         lanes: usize,
         entries: impl Fn(&Batch, &mut dyn FnMut(usize, u32, u32)),
-    ) -> Bundles {
+        values: &[f32],
+    ) -> (Bundles, Vec<f32>) {
+        let mut steps = vec![0.0; values.len()];
         let mut out = Bundles { width, head_ptr: vec![0], place_ptr: vec![0], ..Bundles::default() };
         out.group_of = vec![u32::MAX; plan.batches.len()];
         // Of each row of the group: its class, its tokens, then where the next of them goes.
@@ -76,27 +78,18 @@ impl Bundles {
                     rows.clear();
                 }
                 out.places.resize(to as usize, 0);
-                let first = out.at.len() as u32;
-                out.at.resize(to as usize, 0);
                 for (i, &(row, place)) in found.iter().enumerate() {
                     let to = next[row as usize] as usize;
                     out.places[to] = place;
-                    out.at[to] = first + i as u32;
+                    if let Some(&value) = values.get(begin + i) {
+                        steps[to] = value;
+                    }
                     next[row as usize] += 1;
                 }
                 out.place_ptr.push(out.places.len());
             }
         }
-        out
-    }
-
-    /// Values of the entries, in the order that `add` takes them. The order is forgotten then.
-    pub fn reorder(&mut self, values: &[f32]) -> Vec<f32> {
-        let at = std::mem::take(&mut self.at);
-        if values.is_empty() {
-            return Vec::new();
-        }
-        at.iter().map(|&i| values[i as usize]).collect()
+        (out, steps)
     }
 
     /// Steps by a number a row, times those there are.

@@ -91,24 +91,21 @@ impl Narrow {
                     *s += self.best[y as usize];
                     self.back.push(self.from[y as usize] as u16);
                 }
-                self.ends.push(self.back.len() as u32);
-                std::mem::swap(&mut self.delta, &mut self.next);
-                before = here;
-                continue;
-            }
-            for (&y, s) in here.iter().zip(self.next.iter_mut()) {
-                let mut from = 0;
-                if t > 0 {
-                    let mut best = f32::NEG_INFINITY;
-                    for (i, (&a, &d)) in before.iter().zip(&self.delta).enumerate() {
-                        let v = d + edge[a as usize * labels + y as usize];
-                        if v > best {
-                            (best, from) = (v, i);
+            } else {
+                for (&y, s) in here.iter().zip(self.next.iter_mut()) {
+                    let mut from = 0;
+                    if t > 0 {
+                        let mut best = f32::NEG_INFINITY;
+                        for (i, (&a, &d)) in before.iter().zip(&self.delta).enumerate() {
+                            let v = d + edge[a as usize * labels + y as usize];
+                            if v > best {
+                                (best, from) = (v, i);
+                            }
                         }
+                        *s += best;
                     }
-                    *s += best;
+                    self.back.push(from as u16);
                 }
-                self.back.push(from as u16);
             }
             self.ends.push(self.back.len() as u32);
             std::mem::swap(&mut self.delta, &mut self.next);

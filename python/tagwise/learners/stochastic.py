@@ -78,6 +78,12 @@ class Descent:
         raise TrainingError("stochastic descent does not stay finite; take lbfgs, or regularise more")
 
 
+def _norm(gradient: Vector) -> float:
+    """Its length, infinite where the exponential loss has made it so long that its square overflows."""
+    with np.errstate(over="ignore"):
+        return float(np.linalg.norm(gradient))
+
+
 def sgd(objective: Objective, descent: Descent) -> Iterator[Step]:
     """The starting point, then a state an epoch, each with the value of the whole objective.
 
@@ -85,10 +91,10 @@ def sgd(objective: Objective, descent: Descent) -> Iterator[Step]:
     """
     gradient = np.empty_like(descent.w)
     before = objective(descent.w, gradient)
-    yield Step(descent.w, before, float(np.linalg.norm(gradient)), 1)
+    yield Step(descent.w, before, _norm(gradient), 1)
     while True:
         value = objective(descent.epoch(), gradient)
         if value > (1.0 - LEAST_GAIN) * before:
             descent.eta /= 2.0
         before = value
-        yield Step(descent.w, value, float(np.linalg.norm(gradient)), descent.epochs + 1)
+        yield Step(descent.w, value, _norm(gradient), descent.epochs + 1)

@@ -5,7 +5,7 @@ use crate::bundle::Bundles;
 use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::{Error, Result};
 use crate::fold::Fold;
-use crate::plan::Plan;
+use crate::plan::{Batch, Plan};
 use crate::simd::WIDTH;
 use crate::weights::Layout;
 
@@ -70,7 +70,8 @@ impl Nodes {
         let mut copy_of = vec![(0u32, u32::MAX); layout.attributes];
         for (c, chunk) in plan.chunks.iter().enumerate() {
             for batch in &plan.batches[chunk.clone()] {
-                if batch.positions() * labels * WIDTH >= NOWHERE as usize {
+                // Places are counted within a batch's scores and within the tiles of a group.
+                if batch.positions() * labels.max(width * group) * WIDTH >= NOWHERE as usize {
                     return Err(Error::Value(format!(
                         "a sentence of {} tokens with {labels} labels is too long; cut it with max_length",
                         batch.positions()
@@ -132,7 +133,7 @@ impl Nodes {
             out.fold.level();
         }
         out.sort_by_length(&row_ptr, plan);
-        out.bundles = Bundles::new(plan, group, width, out.classes(), out.n_lanes(), |batch, entry| {
+        let entries = |batch: &Batch, entry: &mut dyn FnMut(usize, u32, u32)| {
             for slot in batch.slot..batch.slot + batch.tokens() {
                 for class in 0..out.classes() {
                     let at = slot * out.classes() + class;
@@ -141,8 +142,9 @@ impl Nodes {
                     }
                 }
             }
-        });
-        out.row_steps = out.bundles.reorder(&out.row_values);
+        };
+        (out.bundles, out.row_steps) =
+            Bundles::new(plan, group, width, out.classes(), out.n_lanes(), entries, &out.row_values);
         Ok(out)
     }
 
