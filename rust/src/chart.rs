@@ -9,7 +9,7 @@
 //! No back pointers are kept: the way back asks which y' gave best_t(y), one comparison of a row on the path against
 //! many selections off it. Both directions add the same two floats, so that the comparison is exact.
 //!
-//! Ties go as in `kbest`, whose algorithm the lists here follow too, with one vector maximum in place of a heap.
+//! Ties go as in `kbest`.
 
 mod lists;
 
@@ -22,6 +22,8 @@ pub(crate) trait Find: Simd {
     unsafe fn equal(a: Self::F, b: Self::F) -> u32;
     /// The largest number of a lane.
     unsafe fn largest(a: Self::F) -> f32;
+    /// a[i] where a[i] < b[i], or a[i] == b[i] and bit i of `equal` is set; -infinity elsewhere.
+    unsafe fn behind(a: Self::F, b: Self::F, equal: u32) -> Self::F;
 }
 
 impl Find for Baseline {
@@ -32,6 +34,13 @@ impl Find for Baseline {
     #[inline(always)]
     unsafe fn largest(a: Self::F) -> f32 {
         a.iter().fold(f32::NEG_INFINITY, |m, &x| if x > m { x } else { m })
+    }
+    #[inline(always)]
+    unsafe fn behind(a: Self::F, b: Self::F, equal: u32) -> Self::F {
+        std::array::from_fn(|i| match a[i] < b[i] || (a[i] == b[i] && equal >> i & 1 == 1) {
+            true => a[i],
+            false => f32::NEG_INFINITY,
+        })
     }
 }
 
@@ -58,6 +67,12 @@ mod x86 {
             let high = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(a)));
             largest8(_mm256_max_ps(_mm512_castps512_ps256(a), high))
         }
+        #[inline(always)]
+        unsafe fn behind(a: __m512, b: __m512, equal: u32) -> __m512 {
+            let less = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b);
+            let same = _mm512_cmp_ps_mask::<_CMP_EQ_OQ>(a, b) & equal as u16;
+            _mm512_mask_blend_ps(less | same, _mm512_set1_ps(f32::NEG_INFINITY), a)
+        }
     }
 
     impl Find for Avx2 {
@@ -70,6 +85,20 @@ mod x86 {
         unsafe fn largest(a: [__m256; 2]) -> f32 {
             largest8(_mm256_max_ps(a[0], a[1]))
         }
+        #[inline(always)]
+        unsafe fn behind(a: [__m256; 2], b: [__m256; 2], equal: u32) -> [__m256; 2] {
+            [behind8(a[0], b[0], equal), behind8(a[1], b[1], equal >> 8)]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn behind8(a: __m256, b: __m256, equal: u32) -> __m256 {
+        let bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+        let set = _mm256_and_si256(_mm256_set1_epi32(equal as i32), bits);
+        let same = _mm256_castsi256_ps(_mm256_cmpeq_epi32(set, bits));
+        let same = _mm256_and_ps(same, _mm256_cmp_ps::<_CMP_EQ_OQ>(a, b));
+        let keep = _mm256_or_ps(same, _mm256_cmp_ps::<_CMP_LT_OQ>(a, b));
+        _mm256_blendv_ps(_mm256_set1_ps(f32::NEG_INFINITY), a, keep)
     }
 }
 

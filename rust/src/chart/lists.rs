@@ -1,34 +1,69 @@
-//! The k best paths of a sentence whose chart is filled: `kbest`'s algorithm with one vector maximum in place of a heap.
+//! The k best paths of a sentence whose chart is filled, exactly, best first: one deviation after the other, the
+//! sidetracks of Eppstein 1998 on a chain.
+//!
+//! Every path but the best one follows an earlier path of the list, its parent, from some cell (s, y_s) on, comes to that
+//! cell from another label y', and to y' the best way:
+//!
+//! ```text
+//! score(path) = score(parent) - gap          gap = best_s(y_s) - (delta_{s-1}(y') + A_s[y', y_s])  >=  0
+//! ```
+//!
+//! Nothing is kept for a cell: the way after another one is one vector maximum over those that come later. Most paths
+//! run back into the best one soon, and from there on share its deviations, which are looked at once. Of them no path
+//! can need more than the k-1 of the smallest gaps: the best path itself deviates there first.
+//!
+//! Ties go as in `kbest`: the lower last label first, then the lower label before it, and so on.
 
-use super::{top, Chart, Find, Steps};
+use super::{Chart, Find, Steps};
 use crate::simd::{Lane, WIDTH};
+use std::cmp::Ordering;
 
-/// No entry known yet.
-const NONE: u32 = u32::MAX;
-/// The list of a cell ends here.
-const END: u32 = u32::MAX - 1;
+/// Not one of the best path's deviations.
+const OWN: u32 = u32::MAX;
 
-/// One path of a cell's list: it ends in `label` at position t; t = T gathers the ends.
+/// A deviation of the best path.
 #[derive(Clone, Copy)]
-struct Entry {
-    score: f32,
-    t: u32,
-    open: u32, // place of the cell's candidates
-    prev: u32, // entry of label `from` at t-1; NONE for its first while nobody needed it
-    next: u32, // the entry after this one in the cell's list: NONE, END, or its number
-    label: u16,
-    from: u16,
+struct Side {
+    gap: f32,
+    way: Way,
 }
 
-/// Scratch. Entry t, t <= T, is the first of the cell that the best path takes at t.
+/// The cell (at, ..), at = T being the end, is reached from this label with this value: delta + A.
+#[derive(Clone, Copy)]
+struct Way {
+    at: u32,
+    from: u16,
+    value: f32,
+}
+
+/// A path that can be next.
+#[derive(Clone, Copy)]
+struct Candidate {
+    score: f64,
+    parent: u32,
+    side: u32, // its number among the best path's deviations, or OWN
+    way: Way,
+}
+
+/// A path of the list.
+struct Found {
+    score: f64,
+    shared: u32, // its cells 0 ..= shared are the best path's
+}
+
+/// Scratch.
 #[derive(Default)]
 pub(super) struct Lists {
-    first: Vec<u32>, // [T * L + 1] first entry of each cell; NONE between sentences
-    entries: Vec<Entry>,
-    candidates: Vec<Lane>, // [opened, width] next path of each predecessor, the node score not yet added
-    candidate: Vec<u32>,   // [opened, width * 16] its entry at the predecessor; NONE for its first
-    tops: Vec<(f32, u16)>, // [opened] the best candidate and its label: most steps leave the candidates as they are
-    stack: Vec<u32>,
+    sides: Vec<Side>, // the smallest gap first
+    found: Vec<Found>,
+    heap: Vec<Candidate>,
+}
+
+/// Labels [k, T] found so far, and what they follow from.
+struct Known<'a> {
+    chart: &'a Chart,
+    steps: &'a Steps,
+    paths: &'a [u16],
 }
 
 impl Chart {
@@ -57,180 +92,230 @@ impl Chart {
         if k == 1 || n == 0 || !score.is_finite() {
             return;
         }
-        self.open_best::<S>(steps, score, paths);
-        let mut at = n as u32;
-        for begin in (1..k).map(|j| j * n) {
-            at = self.after::<S>(steps, at);
-            if at == END {
-                return;
-            }
-            scores.push(self.lists.entries[at as usize].score);
-            paths.resize(begin + n, 0);
-            let (best, path) = paths.split_at_mut(begin);
-            let (mut t, mut y, mut entry) = (n, 0, at);
-            while t > 0 {
-                if entry != NONE {
-                    let e = &self.lists.entries[entry as usize];
-                    (y, entry) = (e.from as usize, e.prev);
-                } else {
-                    y = self.before::<S>(steps, t, y);
-                }
-                t -= 1;
-                path[t] = y as u16;
-                // From here on the best way to a cell of the best path.
-                if entry as usize == t || (entry == NONE && best[t] as usize == y) {
-                    path[..t].copy_from_slice(&best[..t]);
-                    break;
-                }
-            }
+        let mut lists = std::mem::take(&mut self.lists);
+        lists.fill::<S>(self, steps, k, scores, paths);
+        self.lists = lists;
+    }
+
+    /// best_t(y); at the end the score of the best path.
+    #[inline(always)]
+    fn value(&self, t: usize, y: usize, score: f32) -> f32 {
+        match t < self.positions {
+            true => self.best[t * self.width + y / WIDTH].0[y % WIDTH],
+            false => score,
         }
     }
 
-    /// Open the cells of the best path, which every other path needs: entry t at position t.
+    /// The largest value of a way into a cell that comes after one of this value from this label: a lower value, or the
+    /// same from a later label. Its label is asked for only where it is needed.
     #[inline(always)]
-    unsafe fn open_best<S: Find>(&mut self, steps: &Steps, score: f32, best: &[u16]) {
-        let (n, l, width) = (self.positions, self.labels, self.width);
-        let lists = &mut self.lists;
-        for e in &lists.entries {
-            lists.first[e.t as usize * l + e.label as usize] = NONE;
-        }
-        lists.entries.clear();
-        lists.candidates.clear();
-        lists.candidate.clear();
-        if lists.first.len() <= n * l {
-            lists.first.resize(n * l + 1, NONE);
-        }
-        lists.candidates.resize((n + 1) * width, Lane([f32::NEG_INFINITY; WIDTH]));
-        lists.candidate.resize((n + 1) * width * WIDTH, NONE);
-        lists.tops.clear();
-        for t in 0..=n {
-            let y = if t < n { best[t] as usize } else { 0 };
-            let from = if t > 0 { best[t - 1] as usize } else { 0 };
-            let here = &mut lists.candidates[t * width..(t + 1) * width];
-            let mut score = score;
-            if t < n {
-                score = self.delta[t * width + y / WIDTH].0[y % WIDTH];
-                if t > 0 {
-                    let block = if self.varying { t } else { 0 };
-                    let column = &steps.columns[(block * l + y) * width..(block * l + y + 1) * width];
-                    for (v, c) in here.iter_mut().enumerate() {
-                        S::store(S::add(S::load(&self.delta[(t - 1) * width + v]), S::load(&column[v])), c);
-                    }
-                }
-            } else {
-                here.copy_from_slice(&self.delta[(n - 1) * width..n * width]);
-            }
-            lists.tops.push(top_without::<S>(here, from));
-            lists.first[t * l + y] = t as u32;
-            lists.entries.push(Entry {
-                score,
-                t: t as u32,
-                open: t as u32,
-                prev: if t > 0 { t as u32 - 1 } else { NONE },
-                next: NONE,
-                label: y as u16,
-                from: from as u16,
-            });
-        }
-    }
-
-    /// The first entry of label y at position t; its candidates are the other ways there.
-    #[inline(always)]
-    unsafe fn open<S: Find>(&mut self, steps: &Steps, t: usize, y: usize) -> u32 {
-        let (l, width) = (self.labels, self.width);
-        let cell = t * l + y;
-        if self.lists.first[cell] != NONE {
-            return self.lists.first[cell];
-        }
-        let open = self.lists.candidates.len() / width;
-        let begin = open * width;
-        self.lists.candidates.resize(begin + width, Lane([f32::NEG_INFINITY; WIDTH]));
-        self.lists.candidate.resize((begin + width) * WIDTH, NONE);
-        let mut from = 0;
-        if t > 0 {
-            let column = (self.block(t) * l + y) * width;
-            for v in 0..width {
-                let delta = S::load(&self.delta[(t - 1) * width + v]);
-                S::store(S::add(delta, S::load(&steps.columns[column + v])), &mut self.lists.candidates[begin + v]);
-            }
-            from = self.before::<S>(steps, t, y);
-        }
-        let score = self.delta[t * width + y / WIDTH].0[y % WIDTH];
-        let lists = &mut self.lists;
-        lists.tops.push(top_without::<S>(&mut lists.candidates[begin..], from));
-        lists.first[cell] = lists.entries.len() as u32;
-        lists.entries.push(Entry {
-            score,
-            t: t as u32,
-            open: open as u32,
-            prev: NONE,
-            next: NONE,
-            label: y as u16,
-            from: from as u16,
-        });
-        lists.first[cell]
-    }
-
-    /// The entry after `entry` in its cell's list, or END: down the chain of predecessors whose own next is not known,
-    /// then up again.
-    #[inline(always)]
-    unsafe fn after<S: Find>(&mut self, steps: &Steps, entry: u32) -> u32 {
+    unsafe fn next_way<S: Find>(
+        &self,
+        steps: &Steps,
+        t: usize,
+        y: usize,
+        after: (f32, usize),
+        label: impl FnOnce(f32) -> bool,
+    ) -> Option<Way> {
         let width = self.width;
-        let mut top = entry;
-        while self.lists.entries[top as usize].next == NONE {
-            let e = self.lists.entries[top as usize];
-            if e.t == 0 {
-                self.lists.entries[top as usize].next = END;
-                break;
-            }
-            self.lists.stack.push(top);
-            if e.prev == NONE {
-                let below = self.open::<S>(steps, e.t as usize - 1, e.from as usize);
-                self.lists.entries[top as usize].prev = below;
-                top = below;
-            } else {
-                top = e.prev;
+        let delta = self.delta.as_ptr().add((t - 1) * width);
+        let column = match t < self.positions {
+            true => steps.columns.as_ptr().add((self.block(t) * self.labels + y) * width),
+            false => self.pad.as_ptr(),
+        };
+        let after = (S::splat(after.0), after.1 / WIDTH, after.1 % WIDTH);
+        let mut most = lane::<S>(delta, column, 0, after);
+        for v in 1..width {
+            most = S::max(most, lane::<S>(delta, column, v, after));
+        }
+        let value = S::largest(most);
+        if value == f32::NEG_INFINITY || !label(value) {
+            return None;
+        }
+        let all = S::splat(value);
+        for v in 0..width {
+            let mask = S::equal(lane::<S>(delta, column, v, after), all);
+            if mask != 0 {
+                let from = v * WIDTH + mask.trailing_zeros() as usize;
+                return Some(Way { at: t as u32, from: from as u16, value });
             }
         }
-        while let Some(at) = self.lists.stack.pop() {
-            let e = self.lists.entries[at as usize];
-            let (t, y, from, begin) = (e.t as usize, e.label as usize, e.from as usize, e.open as usize * width);
-            let end = t == self.positions;
-            let below = self.lists.entries[e.prev as usize].next;
-            let mut next = Entry { score: f32::NEG_INFINITY, prev: below, next: NONE, ..e };
-            if below != END {
-                let step = if end { 0.0 } else { steps.get(self.block(t), from, y) };
-                next.score = self.lists.entries[below as usize].score + step;
-            }
-            // The others against the successor of the last path, which is not among the candidates yet.
-            let lists = &mut self.lists;
-            let (score, other) = lists.tops[e.open as usize];
-            if score > next.score || (score == next.score && other < e.from) {
-                let candidates = &mut lists.candidates[begin..begin + width];
-                candidates[from / WIDTH].0[from % WIDTH] = next.score;
-                lists.candidate[begin * WIDTH + from] = below;
-                (next.score, next.from) = (score, other);
-                next.prev = lists.candidate[begin * WIDTH + other as usize];
-                lists.tops[e.open as usize] = top_without::<S>(candidates, other as usize);
-            }
-            if next.score == f32::NEG_INFINITY {
-                lists.entries[at as usize].next = END;
-                continue;
-            }
-            if !end {
-                next.score += self.node[t * width + y / WIDTH].0[y % WIDTH];
-            }
-            lists.entries[at as usize].next = lists.entries.len() as u32;
-            lists.entries.push(next);
-        }
-        self.lists.entries[entry as usize].next
+        None
     }
 }
 
-/// Take a label out of a cell's candidates; the best of the rest.
+/// Lane v of the ways into a cell that come after one of a value and a label; -infinity for the others. A function, not a
+/// closure, which would not be compiled for the machine's vectors.
 #[inline(always)]
-unsafe fn top_without<S: Find>(candidates: &mut [Lane], label: usize) -> (f32, u16) {
-    candidates[label / WIDTH].0[label % WIDTH] = f32::NEG_INFINITY;
-    let (score, other) = top::<S>(candidates);
-    (score, other as u16)
+unsafe fn lane<S: Find>(
+    delta: *const Lane,
+    column: *const Lane,
+    v: usize,
+    (value, lane, bit): (S::F, usize, usize),
+) -> S::F {
+    let later = match v.cmp(&lane) {
+        Ordering::Less => 0,
+        Ordering::Equal => !1 << bit,
+        Ordering::Greater => !0,
+    };
+    S::behind(S::add(S::load(&*delta.add(v)), S::load(&*column.add(v))), value, later)
+}
+
+impl Lists {
+    /// All paths after the best one, which is there already.
+    #[inline(always)]
+    unsafe fn fill<S: Find>(
+        &mut self,
+        chart: &Chart,
+        steps: &Steps,
+        k: usize,
+        scores: &mut Vec<f32>,
+        paths: &mut Vec<u16>,
+    ) {
+        let (n, top) = (chart.positions, scores[0]);
+        self.look_aside::<S>(chart, steps, k - 1, top, paths);
+        self.heap.clear();
+        self.found.clear();
+        self.found.push(Found { score: f64::from(top), shared: n as u32 });
+        self.push_side::<S>(&Known { chart, steps, paths }, 0, 0);
+        while scores.len() < k {
+            let Some(new) = self.pop::<S>(&Known { chart, steps, paths }) else { return };
+            let (number, at) = (scores.len(), new.way.at as usize);
+            paths.resize((number + 1) * n, 0);
+            let (known, path) = paths.split_at_mut(number * n);
+            let (best, parent) = (&known[..n], &known[new.parent as usize * n..]);
+            path[at..].copy_from_slice(&parent[at..n]);
+            let mut t = at - 1;
+            path[t] = new.way.from;
+            while t > 0 && path[t] != best[t] {
+                path[t - 1] = chart.before::<S>(steps, t, path[t] as usize) as u16;
+                t -= 1;
+            }
+            path[..t].copy_from_slice(&best[..t]);
+            self.found.push(Found { score: new.score, shared: t as u32 });
+            scores.push(new.score as f32);
+            if scores.len() == k {
+                return;
+            }
+            let known = Known { chart, steps, paths };
+            if new.side != OWN {
+                self.push_side::<S>(&known, new.parent, new.side + 1);
+            }
+            self.push_own::<S>(&known, new.parent, at, (new.way.value, new.way.from as usize));
+            for cell in t + 1..at {
+                let (y, from) = (paths[number * n + cell] as usize, paths[number * n + cell - 1] as usize);
+                self.push_own::<S>(&known, number as u32, cell, (chart.value(cell, y, top), from));
+            }
+            self.push_side::<S>(&known, number as u32, 0);
+        }
+    }
+
+    /// The `most` smallest gaps of the best path.
+    #[inline(always)]
+    unsafe fn look_aside<S: Find>(&mut self, chart: &Chart, steps: &Steps, most: usize, score: f32, best: &[u16]) {
+        let n = chart.positions;
+        self.sides.clear();
+        let mut limit = f32::MAX;
+        for t in 1..=n {
+            let (y, from) = (if t < n { best[t] as usize } else { 0 }, best[t - 1]);
+            let value = chart.value(t, y, score);
+            let small = |other: f32| value - other <= limit;
+            let Some(way) = chart.next_way::<S>(steps, t, y, (value, from as usize), small) else { continue };
+            // Among equal gaps this one, the last so far, changes the last label of all: the lower label first.
+            let gap = value - way.value;
+            let place = self.sides.partition_point(|s| s.gap < gap || (s.gap == gap && way.from > from));
+            self.sides.insert(place, Side { gap, way });
+            self.sides.truncate(most);
+            if self.sides.len() == most {
+                limit = self.sides[most - 1].gap;
+            }
+        }
+    }
+
+    /// The next deviation that a path shares with the best one, from a number on.
+    #[inline(always)]
+    unsafe fn push_side<S: Find>(&mut self, known: &Known, parent: u32, from: u32) {
+        let Found { score, shared } = self.found[parent as usize];
+        for (side, s) in self.sides.iter().enumerate().skip(from as usize) {
+            if s.way.at <= shared {
+                let score = score - f64::from(s.gap);
+                self.push::<S>(known, Candidate { score, parent, side: side as u32, way: s.way });
+                return;
+            }
+        }
+    }
+
+    /// The way into a cell of a path after one of this value and label.
+    #[inline(always)]
+    unsafe fn push_own<S: Find>(&mut self, known: &Known, parent: u32, t: usize, after: (f32, usize)) {
+        let (chart, n) = (known.chart, known.chart.positions);
+        let y = if t < n { known.paths[parent as usize * n + t] as usize } else { 0 };
+        if let Some(way) = chart.next_way::<S>(known.steps, t, y, after, |_| true) {
+            let gap = f64::from(chart.value(t, y, self.found[0].score as f32)) - f64::from(way.value);
+            let score = self.found[parent as usize].score - gap;
+            self.push::<S>(known, Candidate { score, parent, side: OWN, way });
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn push<S: Find>(&mut self, known: &Known, new: Candidate) {
+        let mut at = self.heap.len();
+        self.heap.push(new);
+        while at > 0 && known.first::<S>(&new, &self.heap[(at - 1) / 2]) {
+            self.heap.swap(at, (at - 1) / 2);
+            at = (at - 1) / 2;
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn pop<S: Find>(&mut self, known: &Known) -> Option<Candidate> {
+        if self.heap.is_empty() {
+            return None;
+        }
+        let first = self.heap.swap_remove(0);
+        let (heap, mut at) = (&mut self.heap, 0);
+        while 2 * at + 1 < heap.len() {
+            let mut child = 2 * at + 1;
+            if child + 1 < heap.len() && known.first::<S>(&heap[child + 1], &heap[child]) {
+                child += 1;
+            }
+            if !known.first::<S>(&heap[child], &heap[at]) {
+                break;
+            }
+            heap.swap(at, child);
+            at = child;
+        }
+        Some(first)
+    }
+}
+
+impl Known<'_> {
+    /// Whether a candidate comes before another one.
+    #[inline(always)]
+    unsafe fn first<S: Find>(&self, a: &Candidate, b: &Candidate) -> bool {
+        if a.score != b.score {
+            return a.score > b.score;
+        }
+        let (mut y, mut z) = (0, 0);
+        for t in (0..self.chart.positions).rev() {
+            (y, z) = (self.label::<S>(a, t, y), self.label::<S>(b, t, z));
+            if y != z {
+                return y < z;
+            }
+        }
+        false
+    }
+
+    /// Label t of a candidate, `next` being the one after it.
+    #[inline(always)]
+    unsafe fn label<S: Find>(&self, of: &Candidate, t: usize, next: usize) -> usize {
+        let at = of.way.at as usize;
+        if t >= at {
+            self.paths[of.parent as usize * self.chart.positions + t] as usize
+        } else if t + 1 == at {
+            of.way.from as usize
+        } else {
+            self.chart.before::<S>(self.steps, t + 1, next)
+        }
+    }
 }
