@@ -246,6 +246,7 @@ impl Nodes {
     }
 
     /// Masks and costs of a batch's tokens onto its tiles.
+    #[inline(always)]
     unsafe fn add_terms<S: Simd>(&self, batch: &Batch, masks: &Masks, tiles: *mut Lane) {
         let mut slot = batch.slot;
         for t in 0..batch.positions() {

@@ -121,7 +121,8 @@ impl Differences {
 /// Scratch of one thread.
 pub struct Worker {
     chart: Chart,
-    varied: Steps, // edge scores of the sentence at hand, with edge attributes
+    varied: Steps,          // edge scores of the sentence at hand, with edge attributes
+    steps: Vec<(u32, f32)>, // what the perceptron adds to which cell
     differences: Differences,
     shared: Shared,
     judge: Judge,
@@ -140,6 +141,7 @@ impl Worker {
         Worker {
             chart: Chart::new(labels),
             varied: Steps::new(labels),
+            steps: Vec::new(),
             differences: Differences::default(),
             shared: Shared::default(),
             judge: Judge::default(),
@@ -251,7 +253,15 @@ fn change(
         Rule::Perceptron => {
             let steps = bank.steps(tokens, &worker.varied);
             *loss -= f64::from(weight) * worker.chart.lead(steps, gold, &worker.path);
-            tokens.difference(sentence, gold, &worker.path, |cell, x| bank.add(tokens, cell, weight * x));
+            // Asked for all together first: added one by one, each would wait for its cell from far memory.
+            worker.steps.clear();
+            tokens.difference(sentence, gold, &worker.path, |cell, x| {
+                bank.touch(cell);
+                worker.steps.push((cell, weight * x));
+            });
+            for &(cell, x) in &worker.steps {
+                bank.add(tokens, cell, x);
+            }
             return Ok(weight != 0.0);
         }
         Rule::Mira { k, limit } if k > 1 => return project(task, bank, worker, sentence, weight, limit, loss),
