@@ -115,14 +115,14 @@ pub fn loose(range: Range, q: f64, m: f64, n: f64, limits: Limits) -> Gain {
     Gain { step, gain: gain_at(range, low, high, step) }
 }
 
-/// low (1 - e^{-a step}) + high (1 - e^{b step})
+/// low (1 - e^{-a step}) + high (1 - e^{b step}); a step without end moves nothing where a or b is 0.
 #[inline(always)]
 fn gain_at(range: Range, low: f64, high: f64, step: f64) -> f64 {
     let mut gain = 0.0;
-    if low > 0.0 {
+    if low > 0.0 && range.a > 0.0 {
         gain -= low * (-range.a * step).exp_m1();
     }
-    if high > 0.0 {
+    if high > 0.0 && range.b > 0.0 {
         gain -= high * (range.b * step).exp_m1();
     }
     gain

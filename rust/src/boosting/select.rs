@@ -53,12 +53,44 @@ impl Draw {
     }
 }
 
+/// The larger number first, then the lower feature.
+fn by_first(x: &(f64, usize), y: &(f64, usize)) -> std::cmp::Ordering {
+    y.0.total_cmp(&x.0).then(x.1.cmp(&y.1))
+}
+
+/// A gain, or a bound on it, computed earlier, of a feature whose cells have not changed since.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    gain: f64,
+    slack: f64, // eps |e^step - e^-step|; 0 for a bound that does not depend on N
+    n: f64,     // N then; 0 where nothing is known
+}
+
+impl Known {
+    /// At least the gain under the tight bound at N = n. Only the smoothing eps c(step), c = e^step + e^-step, eps
+    /// proportional to N, has changed. From the optimality of the old step s at the old eps, and of the new one t at the new:
+    ///
+    /// ```text
+    /// gain(t) - gain(s) <= eps (c(t) - c(s)),   c'(t) <= (N/n) c'(s)   =>   gain(t) <= gain(s) + eps |c'(s)| (N/n - 1)
+    /// ```
+    ///
+    /// (N falls, so that |t| >= |s|, and c - c' falls with |step|.)
+    #[inline(always)]
+    fn at_most(&self, n: f64) -> f64 {
+        if self.n < n {
+            return f64::INFINITY;
+        }
+        SAFE * (self.gain + self.slack * (self.n / n - 1.0))
+    }
+}
+
 pub struct Selector {
     bound: Bound,
     limits: Limits,
     draw: Draw,
     estimate: Vec<f64>, // [features] optimistic gains
     best: Vec<f64>,     // [blocks] the largest of them
+    known: Vec<Known>,  // [features] for the tight bound
     floor: f64,
     exact: Option<Exact>,
     overlap: bool,
@@ -78,6 +110,7 @@ impl Selector {
             draw,
             estimate: vec![0.0; state.layout.len()],
             best: vec![0.0; state.changed.len()],
+            known: vec![Known::default(); if bound == Bound::Tight { state.layout.len() } else { 0 }],
             floor: f64::INFINITY,
             exact: (bound == Bound::Exact).then(|| Exact::new(state.layout.len())),
             overlap: false,
@@ -143,6 +176,7 @@ impl Selector {
                     state.cells_of(k).for_each(|(range, d, m)| moments.add(range, d, m));
                     let x = SAFE * moments.optimistic();
                     self.estimate[k] = x;
+                    self.known[k].n = 0.0;
                     best = best.max(x);
                 }
             }
@@ -150,54 +184,76 @@ impl Selector {
         }
     }
 
-    /// The feature of the largest gain, the first of several; None where none gains.
+    /// The feature of the largest gain, the first of several; None where none gains. The most promising features are
+    /// computed first, so that few of the others are.
     fn first(&mut self, state: &State, round: u64) -> Option<Chosen> {
-        let (mut found, mut at): (Option<Chosen>, usize) = (None, 0);
+        let mut found: Option<Chosen> = None;
+        let mut at = 0;
         for block in 1..self.best.len() {
             if self.best[block] > self.best[at] {
                 at = block;
             }
         }
-        // The most promising block first, then all others in order.
-        for turn in 0..=self.best.len() {
-            let block = if turn == 0 { at } else { turn - 1 };
+        let mut list = std::mem::take(&mut self.list);
+        for blocks in [at..at + 1, 0..self.best.len()] {
             let enough = found.map_or(0.0, |c| c.gain.gain);
-            if block >= self.best.len() || self.best[block] < enough || self.best[block] <= 0.0 || turn == at + 1 {
-                continue;
+            list.clear();
+            for block in blocks {
+                if self.best.get(block).is_none_or(|&best| best < enough || best <= 0.0) {
+                    continue;
+                }
+                for k in block * FEATURES..((block + 1) * FEATURES).min(self.estimate.len()) {
+                    let may = self.estimate[k] >= enough && self.estimate[k] > 0.0 && self.draw.takes(round, k);
+                    let most = if may { self.at_most(state, k) } else { 0.0 };
+                    if most > 0.0 && most >= enough {
+                        list.push((most, k));
+                    }
+                }
             }
-            for k in block * FEATURES..((block + 1) * FEATURES).min(self.estimate.len()) {
-                self.compare(state, round, k, &mut found);
+            list.sort_unstable_by(by_first);
+            for &(most, k) in &list {
+                let enough = found.map_or(0.0, |c| c.gain.gain);
+                if most < enough {
+                    break;
+                }
+                let gain = self.gain(state, k);
+                let better = match found {
+                    None => gain.gain > 0.0,
+                    Some(c) => gain.gain > c.gain.gain || (gain.gain == c.gain.gain && k < c.feature),
+                };
+                if better {
+                    found = Some(Chosen { feature: k, gain });
+                }
             }
         }
+        self.list = list;
         found.filter(|c| c.gain.gain > 1e-13 * state.n)
     }
 
-    fn compare(&mut self, state: &State, round: u64, k: usize, found: &mut Option<Chosen>) {
-        let enough = found.map_or(0.0, |c| c.gain.gain);
-        if self.estimate[k] < enough || self.estimate[k] <= 0.0 || !self.draw.takes(round, k) {
-            return;
+    /// At least the gain of a feature, nearer than its estimate.
+    fn at_most(&mut self, state: &State, k: usize) -> f64 {
+        if self.bound != Bound::Tight {
+            return self.estimate[k];
         }
-        let Some(gain) = self.gain(state, k, enough) else { return };
-        let better = match found {
-            None => gain.gain > 0.0,
-            Some(c) => gain.gain > c.gain.gain || (gain.gain == c.gain.gain && k < c.feature),
-        };
-        if better {
-            *found = Some(Chosen { feature: k, gain });
+        let most = self.known[k].at_most(state.n);
+        if most < f64::INFINITY {
+            return most;
         }
+        let mut moments = Moments::default();
+        state.cells_of(k).for_each(|(range, d, m)| moments.add(range, d, m));
+        self.known[k] = Known { gain: moments.two_points(state.n, FREE).gain, slack: 0.0, n: state.n };
+        self.known[k].at_most(state.n)
     }
 
-    /// Gain of a feature, or None where it is below `enough`.
-    fn gain(&mut self, state: &State, k: usize, enough: f64) -> Option<Gain> {
-        if self.bound == Bound::Tight {
-            let mut moments = Moments::default();
-            state.cells_of(k).for_each(|(range, d, m)| moments.add(range, d, m));
-            if SAFE * moments.two_points(state.n, FREE).gain < enough {
-                return None;
-            }
-        }
+    /// Gain of a feature.
+    fn gain(&mut self, state: &State, k: usize) -> Gain {
         self.evaluated += 1;
-        Some(Self::evaluate(state, self.bound, self.limits, k))
+        let found = Self::evaluate(state, self.bound, self.limits, k);
+        if self.bound == Bound::Tight {
+            let slack = 2.0 * self.limits.smoothing * state.n * found.step.sinh().abs();
+            self.known[k] = Known { gain: found.gain, slack, n: state.n };
+        }
+        found
     }
 
     /// Up to `most` features by gain. Unless they may `overlap` they share no sentence: what each removes from N it removes
@@ -213,7 +269,7 @@ impl Selector {
             let takes = |k: &usize| exact.gain[*k].gain > 1e-13 * state.n && self.draw.takes(round, *k);
             self.list.clear();
             self.list.extend((0..self.estimate.len()).filter(takes).map(|k| (exact.gain[k].gain, k)));
-            self.list.sort_unstable_by(|x, y| y.0.total_cmp(&x.0).then(x.1.cmp(&y.1)));
+            self.list.sort_unstable_by(by_first);
             for at in 0..self.list.len() {
                 let feature = self.list[at].1;
                 let candidate = Chosen { feature, gain: exact.gain[feature] };
@@ -239,16 +295,16 @@ impl Selector {
             }
         }
         let tried = TRIED * most;
-        let by_estimate = |x: &(f64, usize), y: &(f64, usize)| y.0.total_cmp(&x.0).then(x.1.cmp(&y.1));
         if self.list.len() > tried {
-            self.list.select_nth_unstable_by(tried, by_estimate);
+            self.list.select_nth_unstable_by(tried, by_first);
             self.list.truncate(tried);
         }
         let mut gains: Vec<Chosen> = Vec::with_capacity(self.list.len());
         for at in 0..self.list.len() {
             let k = self.list[at].1;
-            if k != first.feature && self.draw.takes(round, k) {
-                if let Some(gain) = self.gain(state, k, least).filter(|g| g.gain >= least) {
+            if k != first.feature && self.draw.takes(round, k) && self.at_most(state, k) >= least {
+                let gain = self.gain(state, k);
+                if gain.gain >= least {
                     gains.push(Chosen { feature: k, gain });
                 }
             }

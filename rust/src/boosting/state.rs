@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 /// Features in a block: the unit of "changed since it was last looked at".
-pub const FEATURES: usize = 64;
+pub const FEATURES: usize = 16;
 /// Sentences computed at once, before their differences are added up in order.
 const BATCH: usize = 256;
 /// Tokens of a batch from which threads pay.
