@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -136,37 +137,31 @@ def race(context: Context, result: Result) -> None:
 
 
 def round_cost(context: Context, result: Result) -> None:
-    """The median round after the first hundred against a full pass and a full scan.
+    """The median round after the first hundred against a full pass and a full scan, measured in between.
 
     Full pass: the fastest we have, one evaluation of the exponential loss and its gradient by the batch engine. Full
-    scan: the same bound for every feature. Rounds get cheaper as rarer features are chosen: their number is shown.
+    scan: the same bound for every feature. Rounds get cheaper as rarer features are chosen: their number is shown. The
+    loose bound likes features that are everywhere, whose rounds are full passes themselves: nothing is asked of it.
     """
     train, _, _ = ours.corpus("conll2002-es")
     for bound in ("loose", "tight"):
         booster = ours.booster("S3", train, max_length=5, bound=bound)
+        engine_pass = ours.engine_pass("S3", train, 5)
         booster.run(100)
         times: list[float] = []
         sentences: list[int] = []
-        while len(times) < (20 if context.quick else 5000) and sum(times) < LIMIT:
-            begin = time.process_time()
-            done = booster.run(1)
-            times.append(time.process_time() - begin)
+        full: dict[str, list[float]] = {"engine": [], "scan": []}
+        while len(times) < (20 if context.quick else 4000) and sum(times) < LIMIT:
+            spent, done = timed(booster.run, 1)
+            times.append(spent)
             sentences.append(int(done["sentences"][0]))
-        own: list[float] = []
-        scan: list[float] = []
-        for _ in range(context.rounds):
-            begin = time.process_time()
-            booster.recompute()
-            middle = time.process_time()
-            booster.bounds(bound)
-            own.append(middle - begin)
-            scan.append(time.process_time() - middle)
-        engine = ours.engine_pass("S3", train, 5, context.rounds)
-        median = statistics.median(times)
-        full = statistics.median(engine) + statistics.median(scan)
-        result.raw[f"round {bound}"] = {
-            "round": times, "sentences": sentences, "own pass": own, "scan": scan, "engine pass": engine,
-        }  # fmt: skip
+            if len(times) % 100 == 10:
+                full["engine"].append(timed(engine_pass)[0])
+                full["scan"].append(timed(booster.bounds, bound)[0])
+        own = [timed(booster.recompute)[0] for _ in range(context.rounds)]
+        median, engine, scan = (statistics.median(x) for x in (times, full["engine"], full["scan"]))
+        result.raw[f"round {bound}"] = {"round": times, "sentences": sentences, "own pass": own, **full}
+        asked = bound == "tight"
         result.add(
             f"a round, {bound}",
             {
@@ -174,12 +169,20 @@ def round_cost(context: Context, result: Result) -> None:
                 "median": f"{median * 1e3:.2f} ms",
                 "mean": f"{statistics.mean(times) * 1e3:.2f} ms",
                 "sentences": f"{statistics.median(sentences):,.0f}",
-                "full pass + scan": f"{statistics.median(engine) * 1e3:.0f} + {statistics.median(scan) * 1e3:.0f} ms",
-                "ratio": f"{full / median:.0f}x",
+                "full pass + scan": f"{engine * 1e3:.0f} + {scan * 1e3:.0f} ms",
+                "own pass": f"{statistics.median(own) * 1e3:.0f} ms",
+                "ratio": f"{(engine + scan) / median:.0f}x",
             },
-            demand=">= 20x",
-            holds=None if context.quick else full >= 20 * median,
+            demand=">= 20x" if asked else "",
+            holds=None if context.quick or not asked else engine + scan >= 20 * median,
         )
+
+
+def timed(job: Callable[..., Any], *given: Any) -> tuple[float, Any]:
+    """CPU seconds of a job, and what it returns."""
+    begin = time.process_time()
+    found = job(*given)
+    return time.process_time() - begin, found
 
 
 def run(context: Context) -> Result:
