@@ -1,6 +1,7 @@
 //! A corpus as numbers: attribute ids of every token in one flat array, sentence boundaries, gold labels.
 
 use crate::error::{Error, Result};
+use crate::runs::Runs;
 use crate::vocab::NONE;
 
 /// Gold label of a token that has none.
@@ -49,6 +50,12 @@ impl Csr {
         if !self.values.is_empty() {
             self.values.resize(self.values.len() + self.ids.len() - before, 1.0);
         }
+    }
+
+    /// A row without its values.
+    #[inline(always)]
+    pub fn ids_of(&self, r: usize) -> &[u32] {
+        &self.ids[self.ptr[r]..self.ptr[r + 1]]
     }
 
     /// Append the rows of another, all of value 1.
@@ -112,11 +119,12 @@ pub struct Dataset {
     pub node: Csr,             // one row a token
     pub edge: Csr,             // one row a token, or no row at all where no edge attribute exists
     pub gold: Vec<u16>,        // [tokens], or empty for an unlabelled corpus
+    pub runs: Option<Runs>,    // `node` once more, where many tokens share attributes
 }
 
 impl Default for Dataset {
     fn default() -> Self {
-        Dataset { sentences: vec![0], node: Csr::default(), edge: Csr::default(), gold: Vec::new() }
+        Dataset { sentences: vec![0], node: Csr::default(), edge: Csr::default(), gold: Vec::new(), runs: None }
     }
 }
 

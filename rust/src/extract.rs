@@ -8,6 +8,7 @@
 
 use crate::dataset::{Csr, Dataset};
 use crate::error::Result;
+use crate::runs::{Runs, LONG, MOST, OFTEN, WORTH};
 use crate::template::{outside, outside_text, Part, Rule, Template};
 use crate::text::{apply, Scratch};
 use crate::tokens::Tokens;
@@ -18,6 +19,8 @@ use rayon::prelude::*;
 const ABSENT: Key = Key { key: 0, check: 0 };
 /// Tokens (or distinct texts) in one piece of parallel work: fixed, so that results never depend on the thread count.
 const CHUNK: usize = 4096;
+/// What a group's ids stand behind in a text's row: their number, and that of their run or NONE.
+const HEAD: usize = 2;
 
 /// Folded 64 x 64 -> 128 bit product: every bit of both factors reaches every bit of the result.
 #[inline]
@@ -36,7 +39,7 @@ fn mix(sofar: Key, value: Key) -> Key {
 }
 
 /// Rules whose parts all look at one column of the token `offset` away. In the column's table of ids the group has
-/// 1 + rules.len() places in every text's row: how many attributes it makes there, and their ids.
+/// HEAD + rules.len() places in every text's row: how many attributes it makes there, their run, and their ids.
 struct Group<'a> {
     column: usize,
     offset: isize,
@@ -135,7 +138,7 @@ impl<'a> Extractor<'a> {
         for group in node.groups.iter_mut().chain(&mut edge.groups) {
             group.pad = group.rules.iter().any(|r| r.pad);
             group.place = slots[group.column];
-            slots[group.column] += 1 + group.rules.len();
+            slots[group.column] += HEAD + group.rules.len();
         }
         let jobs = Jobs::new(threads, tokens.tokens());
         let (values, joined) = (Vec::new(), Vec::new());
@@ -286,30 +289,76 @@ impl<'a> Extractor<'a> {
 
     /// The dataset of a locked vocabulary: unknown attributes are left out.
     pub fn locked(&self, vocab: &Vocab) -> Dataset {
-        let known: Vec<Vec<u32>> = (0..self.tokens.columns.len()).map(|c| self.known(c, vocab)).collect();
-        let pieces = self.jobs.map(self.sentence_chunks(), |sentences| {
-            let (mut node, mut edge) = (Csr::default(), Csr::default());
+        let mut known: Vec<Vec<u32>> = (0..self.tokens.columns.len()).map(|c| self.known(c, vocab)).collect();
+        let runs = (self.tokens.tokens() >= WORTH).then(|| self.runs(&mut known));
+        let piece = |sentences: std::ops::Range<usize>| {
+            let mut out = Dataset { runs: runs.as_ref().map(|_| Runs::default()), ..Dataset::default() };
+            // Room for every rule at every token, of which only what is used is ever touched.
+            let tokens = self.tokens.sentences[sentences.end] - self.tokens.sentences[sentences.start];
+            out.node.ids.reserve(tokens * self.node.width);
+            out.node.ptr.reserve(tokens);
+            if let Some(runs) = &mut out.runs {
+                runs.rest.ids.reserve(tokens * self.node.width);
+                runs.rest.ptr.reserve(tokens);
+                runs.of.ids.reserve(tokens * self.node.groups.len());
+                runs.of.ptr.reserve(tokens);
+            }
             let mut room = Room::default();
             for s in sentences {
-                self.look_up(&self.node, s, vocab, &known, &mut room, &mut node);
+                self.look_up(&self.node, s, vocab, &known, &mut room, &mut out.node, out.runs.as_mut());
                 if !self.edge.is_empty() {
-                    self.look_up(&self.edge, s, vocab, &known, &mut room, &mut edge);
+                    self.look_up(&self.edge, s, vocab, &known, &mut room, &mut out.edge, None);
                 }
             }
-            (node, edge)
-        });
-        let mut data = Dataset { sentences: self.tokens.sentences.clone(), ..Dataset::default() };
-        data.node.ids.reserve(pieces.iter().map(|(node, _)| node.ids.len()).sum());
-        data.edge.ids.reserve(pieces.iter().map(|(_, edge)| edge.ids.len()).sum());
-        data.node.ptr.reserve(self.tokens.tokens());
-        for (node, edge) in pieces {
-            append(&mut data.node, &node);
-            append(&mut data.edge, &edge);
+            out
+        };
+        let mut data = match self.jobs.0 {
+            None => piece(0..self.tokens.len()),
+            Some(_) => {
+                let pieces = self.jobs.map(self.sentence_chunks(), piece);
+                let mut data = Dataset { runs: runs.as_ref().map(|_| Runs::default()), ..Dataset::default() };
+                data.node.ids.reserve(pieces.iter().map(|piece| piece.node.ids.len()).sum());
+                data.node.ptr.reserve(self.tokens.tokens());
+                for piece in pieces {
+                    data.node.append_ones(&piece.node);
+                    data.edge.append_ones(&piece.edge);
+                    if let (Some(whole), Some(part)) = (&mut data.runs, piece.runs) {
+                        whole.of.append_ones(&part.of);
+                        whole.rest.append_ones(&part.rest);
+                    }
+                }
+                data
+            }
+        };
+        data.sentences = self.tokens.sentences.clone();
+        if let (Some(whole), Some(ids)) = (&mut data.runs, runs) {
+            whole.ids = ids;
         }
+        data.node.ids.shrink_to_fit();
         data
     }
 
-    /// Rows of the groups of a column at every distinct text: how many attributes, and their ids.
+    /// Number the runs of node attributes in the rows of `known`; their attributes.
+    fn runs(&self, known: &mut [Vec<u32>]) -> Csr {
+        let mut runs = Csr::default();
+        for (c, column) in self.tokens.columns.iter().enumerate() {
+            let mut times = vec![0u32; column.texts()];
+            column.cells.iter().for_each(|&text| times[text as usize] += 1);
+            for (text, row) in known[c].chunks_exact_mut(self.slots[c].max(1)).enumerate() {
+                for group in self.node.groups.iter().filter(|g| g.column == c) {
+                    let row = &mut row[group.place..];
+                    if times[text] >= OFTEN && row[0] >= LONG && runs.rows() < MOST {
+                        row[1] = runs.rows() as u32;
+                        runs.ids.extend_from_slice(&row[HEAD..HEAD + row[0] as usize]);
+                        runs.end_row();
+                    }
+                }
+            }
+        }
+        runs
+    }
+
+    /// Rows of the groups of a column at every distinct text: how many attributes, no run yet, and their ids.
     fn known(&self, column: usize, vocab: &Vocab) -> Vec<u32> {
         let slots = self.slots[column];
         let groups = || self.node.groups.iter().chain(&self.edge.groups).filter(|g| g.column == column);
@@ -327,10 +376,10 @@ impl<'a> Extractor<'a> {
                     let found;
                     (found, rest) = rest.split_at(group.rules.len());
                     let place = rows.len();
-                    rows.push(0);
+                    rows.extend([0, NONE]);
                     rows.extend(found.iter().filter(|&&id| id != NONE));
-                    rows[place] = (rows.len() - place - 1) as u32;
-                    rows.resize(place + 1 + group.rules.len(), NONE);
+                    rows[place] = (rows.len() - place - HEAD) as u32;
+                    rows.resize(place + HEAD + group.rules.len(), NONE);
                 }
             }
             rows
@@ -339,7 +388,17 @@ impl<'a> Extractor<'a> {
     }
 
     /// Append the rows of one sentence's tokens. Ids are written whole and kept by moving on: no branch on what is known.
-    fn look_up(&self, plan: &Plan<'_>, s: usize, vocab: &Vocab, known: &[Vec<u32>], room: &mut Room, rows: &mut Csr) {
+    #[allow(clippy::too_many_arguments)]
+    fn look_up(
+        &self,
+        plan: &Plan<'_>,
+        s: usize,
+        vocab: &Vocab,
+        known: &[Vec<u32>],
+        room: &mut Room,
+        rows: &mut Csr,
+        mut runs: Option<&mut Runs>,
+    ) {
         let (begin, end) = (self.tokens.sentences[s], self.tokens.sentences[s + 1]);
         let length = end - begin;
         let joint = plan.joint.len();
@@ -348,9 +407,10 @@ impl<'a> Extractor<'a> {
             room.keys.extend(plan.joint.iter().map(|joint| self.joint_key(joint, begin, t, length)));
         }
         vocab.get_many(&room.keys, &mut room.ids);
-        let ids = &mut rows.ids;
-        let mut at = ids.len();
-        ids.resize(at + length * plan.width, NONE);
+        let mut ids = Writer::new(rows, length * plan.width);
+        let mut second = runs.as_mut().map(|runs| {
+            (Writer::new(&mut runs.of, length * plan.groups.len()), Writer::new(&mut runs.rest, length * plan.width))
+        });
         for t in 0..length {
             for group in &plan.groups {
                 let place = t as isize + group.offset;
@@ -360,24 +420,40 @@ impl<'a> Extractor<'a> {
                 if place >= 0 && place < length as isize {
                     let text = self.tokens.columns[group.column].cells[begin + place as usize] as usize;
                     let row = &known[group.column][text * self.slots[group.column] + group.place..];
-                    let n = group.rules.len();
-                    ids[at..at + n].copy_from_slice(&row[1..=n]);
-                    at += row[0] as usize;
+                    let (found, run) = (&row[HEAD..HEAD + group.rules.len()], row[1]);
+                    ids.put(found, row[0] as usize);
+                    if let Some((of, rest)) = &mut second {
+                        of.put(&[run], usize::from(run != NONE));
+                        rest.put(found, if run == NONE { row[0] as usize } else { 0 });
+                    }
                 } else if group.pad {
                     for rule in &group.rules {
                         let key = self.key(rule, begin, t, length).key;
-                        ids[at] = if key == ABSENT.key { NONE } else { vocab.get(key) };
-                        at += usize::from(ids[at] != NONE);
+                        let id = if key == ABSENT.key { NONE } else { vocab.get(key) };
+                        ids.put(&[id], usize::from(id != NONE));
+                        if let Some((_, rest)) = &mut second {
+                            rest.put(&[id], usize::from(id != NONE));
+                        }
                     }
                 }
             }
             for &id in &room.ids[t * joint..(t + 1) * joint] {
-                ids[at] = id;
-                at += usize::from(id != NONE);
+                ids.put(&[id], usize::from(id != NONE));
+                if let Some((_, rest)) = &mut second {
+                    rest.put(&[id], usize::from(id != NONE));
+                }
             }
-            rows.ptr.push(at);
+            ids.end_row();
+            if let Some((of, rest)) = &mut second {
+                of.end_row();
+                rest.end_row();
+            }
         }
-        ids.truncate(at);
+        ids.finish();
+        if let Some((of, rest)) = second {
+            of.finish();
+            rest.finish();
+        }
     }
 
     /// The dataset of a growing vocabulary: ids in order of first occurrence.
@@ -426,20 +502,21 @@ impl<'a> Extractor<'a> {
                 if place >= 0 && place < length as isize {
                     let text = self.tokens.columns[group.column].cells[begin + place as usize] as usize;
                     let row = &mut known[group.column][text * self.slots[group.column] + group.place..];
+                    let ids = |count: u32| HEAD..HEAD + count as usize;
                     if row[0] == NONE {
                         row[0] = 0;
                         for rule in &group.rules {
                             let key = self.group_key(rule, group.column, text);
                             if key.key != ABSENT.key {
-                                row[0] += 1;
-                                row[row[0] as usize] =
+                                row[HEAD + row[0] as usize] =
                                     vocab.intern(key, |out| self.render(rule, begin, t, length, out))?;
+                                row[0] += 1;
                             }
                         }
                     } else {
-                        row[1..=row[0] as usize].iter().for_each(|&id| vocab.count(id));
+                        row[ids(row[0])].iter().for_each(|&id| vocab.count(id));
                     }
-                    rows.ids.extend_from_slice(&row[1..=row[0] as usize]);
+                    rows.ids.extend_from_slice(&row[ids(row[0])]);
                 } else if group.pad {
                     for rule in &group.rules {
                         let key = self.key(rule, begin, t, length);
@@ -479,6 +556,37 @@ impl Plan<'_> {
     }
 }
 
+/// Rows of ids written whole, of which some are kept.
+struct Writer<'a> {
+    rows: &'a mut Csr,
+    at: usize,
+}
+
+impl Writer<'_> {
+    /// `most`: room for what is to come.
+    fn new(rows: &mut Csr, most: usize) -> Writer<'_> {
+        let at = rows.ids.len();
+        rows.ids.resize(at + most, NONE);
+        Writer { rows, at }
+    }
+
+    /// Write all, keep the first few.
+    #[inline(always)]
+    fn put(&mut self, ids: &[u32], keep: usize) {
+        self.rows.ids[self.at..self.at + ids.len()].copy_from_slice(ids);
+        self.at += keep;
+    }
+
+    #[inline(always)]
+    fn end_row(&mut self) {
+        self.rows.ptr.push(self.at);
+    }
+
+    fn finish(self) {
+        self.rows.ids.truncate(self.at);
+    }
+}
+
 /// Keys and ids of one sentence's joint rules, kept between sentences.
 #[derive(Default)]
 struct Room {
@@ -499,10 +607,4 @@ fn distance(at: isize, length: usize) -> isize {
     } else {
         at - length as isize + 1
     }
-}
-
-fn append(whole: &mut Csr, piece: &Csr) {
-    let base = whole.ids.len();
-    whole.ids.extend_from_slice(&piece.ids);
-    whole.ptr.extend(piece.ptr[1..].iter().map(|p| base + p));
 }

@@ -31,6 +31,7 @@ pub mod pointwise;
 pub mod predict;
 #[cfg(feature = "python")]
 mod py;
+pub mod runs;
 pub mod shared;
 pub mod simd;
 pub mod stochastic;

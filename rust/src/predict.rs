@@ -10,9 +10,10 @@ use crate::general::{self, Scores, Trellis};
 use crate::lattice::{mask_rows, Support, Tile};
 use crate::narrow::{Lists, Narrow};
 use crate::plan::{Batch, Plan};
+use crate::runs;
 use crate::shared::Shared;
 use crate::simd::{FlushToZero, Lane, Simd, WIDTH};
-use crate::table::Table;
+use crate::table::{Attributes, Table};
 use crate::weights::Layout;
 use rayon::prelude::*;
 use std::sync::{Arc, OnceLock};
@@ -20,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 /// Batches that one task takes at a time.
 const TASK: usize = 4;
 /// Tokens from which on the weights are packed first: it takes as long as some thousand tokens, and stays.
-const WORTH_A_TABLE: usize = 4000;
+const WORTH_A_TABLE: usize = runs::WORTH;
 
 /// A pair of allowed labels by itself takes as long as so many pairs of sixteen sentences side by side.
 const NARROW: usize = 2;
@@ -46,6 +47,7 @@ enum Output<'a> {
 struct Job<'a> {
     scorer: &'a Scorer,
     table: Option<&'a Table>,
+    from: Attributes<'a>,
     data: &'a Dataset,
     support: Option<(&'a Support, Vec<Lane>)>,
     lists: Option<Lists>, // labels of the support's sets, where paths are asked for
@@ -130,7 +132,12 @@ impl Scorer {
             self.table.get_or_init(|| Table::new(&self.layout, &self.weights));
         }
         let table = self.table.get().and_then(Option::as_ref);
-        let job = Job { scorer: self, table, data, support, lists, output };
+        let runs = data.runs.as_ref().and_then(|runs| Some((runs, table?.sums(runs)?)));
+        let from = match &runs {
+            Some((runs, sums)) => Attributes { single: &runs.rest, runs: Some((&runs.of, sums)) },
+            None => Attributes { single: &data.node, runs: None },
+        };
+        let job = Job { scorer: self, table, from, data, support, lists, output };
         let plan = Plan::new(&data.sentences);
         let tasks = plan.batches.par_chunks(TASK);
         let failed: Option<u32> = tasks
@@ -206,7 +213,7 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
                         match job.table {
                             Some(table) => {
                                 let lanes = labels.iter().fold(0, |bits, &y| bits | 1 << (y as usize / WIDTH % 32));
-                                table.score_some::<S>(data, begin + t, 0, lanes, &mut tile);
+                                table.score_some::<S>(&data.node, begin + t, 0, lanes, &mut tile);
                             }
                             None => scorer.score_token(data, begin + t, 0, &mut tile),
                         }
@@ -238,9 +245,9 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
                 match job.table {
                     Some(table) => {
                         if lane + NEXT < active {
-                            table.prefetch(data, begin(lane + NEXT) + t);
+                            table.prefetch(&job.from, begin(lane + NEXT) + t);
                         }
-                        table.score::<S>(data, token, lane, &mut tile)
+                        table.score::<S>(&job.from, token, lane, &mut tile)
                     }
                     None => scorer.score_token(data, token, lane, &mut tile),
                 }

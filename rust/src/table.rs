@@ -3,10 +3,13 @@
 //! An attribute with many labels is a row of whole lanes, added in registers; one with few is a list of (label, weight).
 //! The arrays of a `Layout` say the same in a third of the memory, but cost four cache misses an attribute.
 
-use crate::dataset::Dataset;
+use crate::dataset::Csr;
+use crate::dispatch;
 use crate::lattice::Tile;
+use crate::runs::Runs;
 use crate::simd::{prefetch, Lane, Simd, WIDTH};
 use crate::weights::Layout;
+use rayon::prelude::*;
 
 /// Where an attribute's weights are: `lanes` lanes of `rows`, or `pairs` pairs of `pairs`, from `first` on.
 #[derive(Clone, Copy, Default)]
@@ -24,6 +27,35 @@ struct Pair {
 
 /// Attributes that are scored together.
 const LISTS: usize = 64;
+/// Runs that one task sums.
+const PART: usize = 512;
+
+/// Where the attributes of tokens are read: one by one, and where there are runs, as rows of their sums.
+#[derive(Clone, Copy)]
+pub struct Attributes<'a> {
+    pub single: &'a Csr,
+    pub runs: Option<(&'a Csr, &'a [Lane])>,
+}
+
+dispatch!(
+    /// Sums of the runs from number `first` on.
+    fn sum_runs(table: &Table, runs: &Csr, first: usize, sums: &mut [Lane]) = sum_kernel
+);
+
+#[inline(always)]
+unsafe fn sum_kernel<S: Simd>(table: &Table, runs: &Csr, first: usize, sums: &mut [Lane]) {
+    let mut tile = Tile::new(table.width);
+    let from = Attributes { single: runs, runs: None };
+    for (i, row) in sums.chunks_exact_mut(table.width).enumerate() {
+        if first + i + 1 < runs.rows() {
+            table.prefetch(&from, first + i + 1);
+        }
+        table.score::<S>(&from, first + i, 0, &mut tile);
+        for (x, part) in row.iter_mut().zip(&tile.0) {
+            *x = part[0];
+        }
+    }
+}
 
 pub struct Table {
     width: usize,
@@ -59,10 +91,27 @@ impl Table {
         Some(out)
     }
 
+    /// Sums of the attributes of each run: [runs, width]. None where rows are too wide for `score` to use them.
+    pub fn sums(&self, runs: &Runs) -> Option<Vec<Lane>> {
+        if self.width > 4 {
+            return None;
+        }
+        let mut sums = vec![Lane::ZERO; runs.ids.rows() * self.width];
+        let parts = sums.par_chunks_mut(PART * self.width).enumerate();
+        parts.for_each(|(part, sums)| sum_runs(self, &runs.ids, part * PART, sums));
+        Some(sums)
+    }
+
     /// Ask for what `score` will read of a token that comes soon.
     #[inline(always)]
-    pub fn prefetch(&self, data: &Dataset, token: usize) {
-        for &id in &data.node.ids[data.node.ptr[token]..data.node.ptr[token + 1]] {
+    pub fn prefetch(&self, from: &Attributes, token: usize) {
+        if let Some((of, sums)) = from.runs {
+            for &run in of.ids_of(token) {
+                let row = sums.as_ptr().wrapping_add(run as usize * self.width);
+                (0..self.width).for_each(|j| prefetch(row.wrapping_add(j)));
+            }
+        }
+        for &id in from.single.ids_of(token) {
             let entry = &self.entries[id as usize];
             let (row, pair) = (self.rows.as_ptr(), self.pairs.as_ptr());
             let (row, pair) = (row.wrapping_add(entry.first as usize), pair.wrapping_add(entry.first as usize));
@@ -73,17 +122,17 @@ impl Table {
 
     /// Scores of one token's labels into lane `lane` of the tile.
     #[inline(always)]
-    pub unsafe fn score<S: Simd>(&self, data: &Dataset, token: usize, lane: usize, tile: &mut Tile) {
-        match (self.width, data.node.values.is_empty()) {
-            (1, true) => self.score_in::<S, 1, true>(data, token, lane, tile),
-            (2, true) => self.score_in::<S, 2, true>(data, token, lane, tile),
-            (3, true) => self.score_in::<S, 3, true>(data, token, lane, tile),
-            (4, true) => self.score_in::<S, 4, true>(data, token, lane, tile),
-            (1, false) => self.score_in::<S, 1, false>(data, token, lane, tile),
-            (2, false) => self.score_in::<S, 2, false>(data, token, lane, tile),
-            (3, false) => self.score_in::<S, 3, false>(data, token, lane, tile),
-            (4, false) => self.score_in::<S, 4, false>(data, token, lane, tile),
-            _ => self.score_wide::<S>(data, token, lane, tile),
+    pub unsafe fn score<S: Simd>(&self, from: &Attributes, token: usize, lane: usize, tile: &mut Tile) {
+        match (self.width, from.single.values.is_empty()) {
+            (1, true) => self.score_in::<S, 1, true>(from, token, lane, tile),
+            (2, true) => self.score_in::<S, 2, true>(from, token, lane, tile),
+            (3, true) => self.score_in::<S, 3, true>(from, token, lane, tile),
+            (4, true) => self.score_in::<S, 4, true>(from, token, lane, tile),
+            (1, false) => self.score_in::<S, 1, false>(from, token, lane, tile),
+            (2, false) => self.score_in::<S, 2, false>(from, token, lane, tile),
+            (3, false) => self.score_in::<S, 3, false>(from, token, lane, tile),
+            (4, false) => self.score_in::<S, 4, false>(from, token, lane, tile),
+            _ => self.score_wide::<S>(from.single, token, lane, tile),
         }
     }
 
@@ -91,23 +140,32 @@ impl Table {
     #[inline(always)]
     unsafe fn score_in<S: Simd, const W: usize, const ONES: bool>(
         &self,
-        data: &Dataset,
+        from: &Attributes,
         token: usize,
         lane: usize,
         tile: &mut Tile,
     ) {
+        let data = from.single;
         // No branch an attribute: lanes that a row lacks are read from a row of zeros, lists are remembered and come last.
         let mut sum = [S::splat(0.0); W];
+        if let Some((of, sums)) = from.runs {
+            for &run in of.ids_of(token) {
+                let row = sums.as_ptr().add(run as usize * W);
+                for j in 0..W {
+                    sum[j] = S::add(sum[j], S::load(&*row.add(j)));
+                }
+            }
+        }
         let mut lists = [0u8; LISTS];
         let mut n = 0;
-        let mut begin = data.node.ptr[token];
-        let end = data.node.ptr[token + 1];
+        let mut begin = data.ptr[token];
+        let end = data.ptr[token + 1];
         loop {
             let stop = end.min(begin + LISTS);
             for at in begin..stop {
-                let entry = self.entries[data.node.ids[at] as usize];
+                let entry = self.entries[data.ids[at] as usize];
                 let row = self.rows.as_ptr().add(entry.first as usize);
-                let value = S::splat(if ONES { 1.0 } else { data.node.value(at) });
+                let value = S::splat(if ONES { 1.0 } else { data.value(at) });
                 for j in 0..W {
                     let lane = if j < entry.lanes as usize { row.add(j) } else { &Lane::ZERO as *const Lane };
                     let x = S::load(&*lane);
@@ -116,7 +174,7 @@ impl Table {
                 lists[n] = (at - begin) as u8;
                 n += usize::from(entry.pairs > 0);
             }
-            if begin == data.node.ptr[token] {
+            if begin == data.ptr[token] {
                 for j in 0..W {
                     S::store(sum[j], &mut tile.0[j][lane]);
                 }
@@ -138,32 +196,32 @@ impl Table {
     /// The same for the lanes of labels in the set of bits `wanted` alone: with few labels a token most of a row need not
     /// be fetched. The other lanes of the tile are left as they are. The same floats are added in the same order.
     #[inline(always)]
-    pub unsafe fn score_some<S: Simd>(&self, data: &Dataset, token: usize, lane: usize, wanted: u32, tile: &mut Tile) {
+    pub unsafe fn score_some<S: Simd>(&self, data: &Csr, token: usize, lane: usize, wanted: u32, tile: &mut Tile) {
         if self.width > 4 {
             return self.score_wide::<S>(data, token, lane, tile);
         }
-        let (first, end) = (data.node.ptr[token], data.node.ptr[token + 1]);
+        let (first, end) = (data.ptr[token], data.ptr[token + 1]);
         let mut begin = first;
         loop {
             let stop = end.min(begin + LISTS);
             for j in (0..self.width).filter(|j| wanted >> j & 1 != 0) {
                 let mut sum = S::splat(0.0);
                 for at in begin..stop {
-                    let entry = self.entries[data.node.ids[at] as usize];
+                    let entry = self.entries[data.ids[at] as usize];
                     if j < entry.lanes as usize {
                         let row = &*self.rows.as_ptr().add(entry.first as usize + j);
-                        sum = S::add(sum, S::mul(S::splat(data.node.value(at)), S::load(row)));
+                        sum = S::add(sum, S::mul(S::splat(data.value(at)), S::load(row)));
                     }
                 }
                 let place = &mut tile.0[j][lane];
                 S::store(if begin == first { sum } else { S::add(S::load(place), sum) }, place);
             }
             for at in begin..stop {
-                let entry = self.entries[data.node.ids[at] as usize];
+                let entry = self.entries[data.ids[at] as usize];
                 if entry.pairs == 0 {
                     continue;
                 }
-                let value = data.node.value(at);
+                let value = data.value(at);
                 for pair in &self.pairs[entry.first as usize..entry.first as usize + entry.pairs as usize] {
                     if wanted >> (pair.label as usize / WIDTH) & 1 != 0 {
                         tile.0[pair.label as usize / WIDTH][lane].0[pair.label as usize % WIDTH] += pair.weight * value;
@@ -178,11 +236,11 @@ impl Table {
     }
 
     #[inline(always)]
-    unsafe fn score_wide<S: Simd>(&self, data: &Dataset, token: usize, lane: usize, tile: &mut Tile) {
+    unsafe fn score_wide<S: Simd>(&self, data: &Csr, token: usize, lane: usize, tile: &mut Tile) {
         tile.0.iter_mut().for_each(|part| part[lane] = Lane::ZERO);
-        for at in data.node.ptr[token]..data.node.ptr[token + 1] {
-            let entry = self.entries[data.node.ids[at] as usize];
-            let value = S::splat(data.node.value(at));
+        for at in data.ptr[token]..data.ptr[token + 1] {
+            let entry = self.entries[data.ids[at] as usize];
+            let value = S::splat(data.value(at));
             let rows = &self.rows[entry.first as usize..];
             for (part, row) in tile.0.iter_mut().zip(&rows[..entry.lanes as usize]) {
                 S::store(S::add(S::load(&part[lane]), S::mul(value, S::load(row))), &mut part[lane]);
@@ -192,10 +250,10 @@ impl Table {
     }
 
     #[inline(always)]
-    fn add_pairs(&self, data: &Dataset, at: usize, lane: usize, tile: &mut Tile) {
-        let entry = self.entries[data.node.ids[at] as usize];
+    fn add_pairs(&self, data: &Csr, at: usize, lane: usize, tile: &mut Tile) {
+        let entry = self.entries[data.ids[at] as usize];
         if entry.pairs > 0 {
-            let value = data.node.value(at);
+            let value = data.value(at);
             for pair in &self.pairs[entry.first as usize..entry.first as usize + entry.pairs as usize] {
                 tile.0[pair.label as usize / WIDTH][lane].0[pair.label as usize % WIDTH] += pair.weight * value;
             }

@@ -269,6 +269,7 @@ fn prune(
         let mut data = Dataset::clone(data);
         data.node.renumber(&map);
         data.edge.renumber(&map);
+        data.runs = None;
         data
     });
     Ok(PyDataset { inner: inner.into() })
