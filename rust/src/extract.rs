@@ -21,6 +21,8 @@ const ABSENT: Key = Key { key: 0, check: 0 };
 const CHUNK: usize = 4096;
 /// What a group's ids stand behind in a text's row: their number, and that of their run or NONE.
 const HEAD: usize = 2;
+/// Ids are copied so many at a time: a call to copy a handful would take longer than the copying.
+const QUAD: usize = 4;
 
 /// Folded 64 x 64 -> 128 bit product: every bit of both factors reaches every bit of the result.
 #[inline]
@@ -39,7 +41,7 @@ fn mix(sofar: Key, value: Key) -> Key {
 }
 
 /// Rules whose parts all look at one column of the token `offset` away. In the column's table of ids the group has
-/// HEAD + rules.len() places in every text's row: how many attributes it makes there, their run, and their ids.
+/// HEAD places in every text's row, for how many attributes it makes there and their run, then their ids, in whole QUADs.
 struct Group<'a> {
     column: usize,
     offset: isize,
@@ -138,7 +140,7 @@ impl<'a> Extractor<'a> {
         for group in node.groups.iter_mut().chain(&mut edge.groups) {
             group.pad = group.rules.iter().any(|r| r.pad);
             group.place = slots[group.column];
-            slots[group.column] += HEAD + group.rules.len();
+            slots[group.column] += HEAD + group.rules.len().next_multiple_of(QUAD);
         }
         let jobs = Jobs::new(threads, tokens.tokens());
         let (values, joined) = (Vec::new(), Vec::new());
@@ -379,7 +381,7 @@ impl<'a> Extractor<'a> {
                     rows.extend([0, NONE]);
                     rows.extend(found.iter().filter(|&&id| id != NONE));
                     rows[place] = (rows.len() - place - HEAD) as u32;
-                    rows.resize(place + HEAD + group.rules.len(), NONE);
+                    rows.resize(place + HEAD + group.rules.len().next_multiple_of(QUAD), NONE);
                 }
             }
             rows
@@ -387,7 +389,7 @@ impl<'a> Extractor<'a> {
         parts.concat()
     }
 
-    /// Append the rows of one sentence's tokens. Ids are written whole and kept by moving on: no branch on what is known.
+    /// Append the rows of one sentence's tokens, and where there are `runs` their second reading.
     #[allow(clippy::too_many_arguments)]
     fn look_up(
         &self,
@@ -420,27 +422,29 @@ impl<'a> Extractor<'a> {
                 if place >= 0 && place < length as isize {
                     let text = self.tokens.columns[group.column].cells[begin + place as usize] as usize;
                     let row = &known[group.column][text * self.slots[group.column] + group.place..];
-                    let (found, run) = (&row[HEAD..HEAD + group.rules.len()], row[1]);
-                    ids.put(found, row[0] as usize);
+                    let (count, run) = (row[0] as usize, row[1]);
+                    ids.copy(&row[HEAD..], count);
                     if let Some((of, rest)) = &mut second {
-                        of.put(&[run], usize::from(run != NONE));
-                        rest.put(found, if run == NONE { row[0] as usize } else { 0 });
+                        of.put(run);
+                        if run == NONE {
+                            rest.copy(&row[HEAD..], count);
+                        }
                     }
                 } else if group.pad {
                     for rule in &group.rules {
                         let key = self.key(rule, begin, t, length).key;
                         let id = if key == ABSENT.key { NONE } else { vocab.get(key) };
-                        ids.put(&[id], usize::from(id != NONE));
+                        ids.put(id);
                         if let Some((_, rest)) = &mut second {
-                            rest.put(&[id], usize::from(id != NONE));
+                            rest.put(id);
                         }
                     }
                 }
             }
             for &id in &room.ids[t * joint..(t + 1) * joint] {
-                ids.put(&[id], usize::from(id != NONE));
+                ids.put(id);
                 if let Some((_, rest)) = &mut second {
-                    rest.put(&[id], usize::from(id != NONE));
+                    rest.put(id);
                 }
             }
             ids.end_row();
@@ -556,7 +560,7 @@ impl Plan<'_> {
     }
 }
 
-/// Rows of ids written whole, of which some are kept.
+/// Rows of ids being written; what is not kept is written over.
 struct Writer<'a> {
     rows: &'a mut Csr,
     at: usize,
@@ -566,15 +570,25 @@ impl Writer<'_> {
     /// `most`: room for what is to come.
     fn new(rows: &mut Csr, most: usize) -> Writer<'_> {
         let at = rows.ids.len();
-        rows.ids.resize(at + most, NONE);
+        rows.ids.resize(at + most + QUAD, NONE);
         Writer { rows, at }
     }
 
-    /// Write all, keep the first few.
+    /// Append `count` ids, of which `ids` has whole QUADs.
     #[inline(always)]
-    fn put(&mut self, ids: &[u32], keep: usize) {
-        self.rows.ids[self.at..self.at + ids.len()].copy_from_slice(ids);
-        self.at += keep;
+    fn copy(&mut self, ids: &[u32], count: usize) {
+        let to = &mut self.rows.ids[self.at..];
+        for (to, ids) in to.chunks_exact_mut(QUAD).zip(ids.chunks_exact(QUAD)).take(count.div_ceil(QUAD)) {
+            to.copy_from_slice(ids);
+        }
+        self.at += count;
+    }
+
+    /// Append an id that is not NONE, without a branch.
+    #[inline(always)]
+    fn put(&mut self, id: u32) {
+        self.rows.ids[self.at] = id;
+        self.at += usize::from(id != NONE);
     }
 
     #[inline(always)]
