@@ -42,13 +42,19 @@ impl Csr {
         }
     }
 
-    /// Append attributes of value 1, dropping NONE.
+    /// Append attributes of value 1, dropping NONE: all are written and kept by moving on, because no machine can predict
+    /// which a vocabulary knows.
     #[inline]
     pub fn push_ones(&mut self, ids: &[u32]) {
-        let before = self.ids.len();
-        self.ids.extend(ids.iter().filter(|&&id| id != NONE));
+        let mut at = self.ids.len();
+        self.ids.resize(at + ids.len(), NONE);
+        for &id in ids {
+            self.ids[at] = id;
+            at += usize::from(id != NONE);
+        }
+        self.ids.truncate(at);
         if !self.values.is_empty() {
-            self.values.resize(self.values.len() + self.ids.len() - before, 1.0);
+            self.values.resize(at, 1.0);
         }
     }
 

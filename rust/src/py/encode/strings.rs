@@ -1,8 +1,8 @@
 //! The fast way in for what most users give: lists of sentences, of tokens, of strings.
 //!
 //! The strings of a corpus lie scattered over the heap, so reading them is bound by the memory's latency. Everything
-//! here goes in strides over many objects, each of which asks for the memory of the next stride, and a second thread
-//! hashes and looks up while the first collects addresses.
+//! here goes in strides over many objects, each of which asks for the memory of the next stride. Only the thread that
+//! holds the GIL collects addresses; the others hash and look up, and where they cannot keep up, so does it.
 //!
 //! References are the lists' own: no Python code runs between the collecting of an address and its use, and the GIL is
 //! held throughout, so nothing can change them; counting them would write to every string.
@@ -13,7 +13,7 @@ use crate::vocab::{Key, Vocab};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use std::sync::mpsc::{channel, sync_channel};
+use std::sync::mpsc::{channel, sync_channel, TrySendError};
 use std::sync::Mutex;
 
 /// Strings that one thread hands to another at a time.
@@ -22,6 +22,8 @@ const BATCH: usize = 8192;
 const FEW: usize = 128;
 /// Threads beyond which the one that collects is the slowest.
 const MOST: usize = 4;
+/// Batches that wait for the others before the first thread takes one itself.
+const WAIT: usize = 2;
 
 /// UTF-8 of a string that Python keeps.
 #[derive(Clone, Copy)]
@@ -147,6 +149,15 @@ impl Lookup {
         strings.clear();
     }
 
+    /// Rows of a batch by a locked vocabulary.
+    fn batch(&mut self, vocab: &Vocab, mut strings: Strings) -> Csr {
+        let mut rows = Csr::default();
+        rows.ids.reserve(strings.texts.len());
+        rows.ptr.reserve(strings.ends.len());
+        self.known(vocab, &mut strings, &mut rows);
+        rows
+    }
+
     /// Rows of the strings by a growing vocabulary; the strings are cleared.
     pub(super) fn grown(&mut self, vocab: &mut Vocab, strings: &mut Strings, rows: &mut Csr) -> PyResult<()> {
         self.keys.clear();
@@ -206,8 +217,7 @@ impl<'a, 'py> Ahead<'a, 'py> {
     }
 }
 
-/// The leading sentences that are plain: rows, and the end of each sentence behind `bounds`. With several `jobs` this
-/// thread collects and the others look up.
+/// The leading sentences that are plain: rows, and the end of each sentence behind `bounds`.
 pub(super) fn leading(
     vocab: &Vocab,
     sentences: &Bound<'_, PyList>,
@@ -225,7 +235,7 @@ pub(super) fn leading(
         }
         return;
     }
-    let (give, take) = sync_channel::<(usize, Strings)>(2 * MOST);
+    let (give, take) = sync_channel::<(usize, Strings)>(WAIT);
     let take = Mutex::new(take);
     std::thread::scope(|scope| {
         let give = give; // closed when the scope's work ends, also by a panic, so that the others end too
@@ -236,10 +246,8 @@ pub(super) fn leading(
                 let mut lookup = Lookup::default();
                 loop {
                     let next = take.lock().map(|queue| queue.recv());
-                    let Ok(Ok((n, mut strings))) = next else { break };
-                    let mut rows = Csr::default();
-                    lookup.known(vocab, &mut strings, &mut rows);
-                    if put.send((n, rows)).is_err() {
+                    let Ok(Ok((n, strings))) = next else { break };
+                    if put.send((n, lookup.batch(vocab, strings))).is_err() {
                         break;
                     }
                 }
@@ -247,17 +255,24 @@ pub(super) fn leading(
         }
         drop(put);
         let (mut batches, mut tokens) = (0, rows.rows());
+        let mut lookup = Lookup::default();
+        let mut parts: Vec<(usize, Csr)> = Vec::new();
         while let Some(n) = ahead.read(&mut strings) {
             tokens += n;
             bounds.push(tokens);
             if strings.texts.len() >= BATCH {
-                let _ = give.send((batches, std::mem::take(&mut strings)));
+                match give.try_send((batches, std::mem::take(&mut strings))) {
+                    Ok(()) => {}
+                    Err(TrySendError::Full((n, strings)) | TrySendError::Disconnected((n, strings))) => {
+                        parts.push((n, lookup.batch(vocab, strings)));
+                    }
+                }
                 batches += 1;
             }
         }
-        let _ = give.send((batches, strings));
         drop(give);
-        let mut parts: Vec<(usize, Csr)> = get.iter().collect();
+        parts.push((batches, lookup.batch(vocab, strings)));
+        parts.extend(get.iter());
         parts.sort_unstable_by_key(|&(n, _)| n);
         parts.iter().for_each(|(_, part)| rows.append_ones(part));
     });
