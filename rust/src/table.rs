@@ -1,6 +1,8 @@
 //! Weights by attribute, packed for scoring: one look-up leads to all that an attribute adds to a token's scores.
 //!
 //! An attribute with many labels is a row of whole lanes, added in registers; one with few is a list of (label, weight).
+//! Where all labels fit in one lane there are no lists: an attribute of a single label is a weight times a row that has 1
+//! at this label, and so every attribute costs the same few instructions without a branch.
 //! The arrays of a `Layout` say the same in a third of the memory, but cost four cache misses an attribute.
 
 use crate::dataset::Csr;
@@ -11,12 +13,38 @@ use crate::simd::{prefetch, Lane, Simd, WIDTH};
 use crate::weights::Layout;
 use rayon::prelude::*;
 
-/// Where an attribute's weights are: `lanes` lanes of `rows`, or `pairs` pairs of `pairs`, from `first` on.
+/// Where an attribute's weights are: `lanes` lanes of `rows`, or `pairs` pairs of `pairs`, from `first` on. In a table of
+/// one lane: `scale` times row `first`.
 #[derive(Clone, Copy, Default)]
 struct Entry {
     first: u32,
-    lanes: u16,
-    pairs: u16,
+    tail: u32,
+}
+
+impl Entry {
+    fn new(first: usize, lanes: usize, pairs: usize) -> Option<Entry> {
+        let (lanes, pairs) = (u16::try_from(lanes).ok()?, u16::try_from(pairs).ok()?);
+        Some(Entry { first: u32::try_from(first).ok()?, tail: u32::from(lanes) << 16 | u32::from(pairs) })
+    }
+
+    fn scaled(first: usize, scale: f32) -> Option<Entry> {
+        Some(Entry { first: u32::try_from(first).ok()?, tail: scale.to_bits() })
+    }
+
+    #[inline(always)]
+    fn lanes(self) -> usize {
+        (self.tail >> 16) as usize
+    }
+
+    #[inline(always)]
+    fn pairs(self) -> usize {
+        (self.tail & 0xffff) as usize
+    }
+
+    #[inline(always)]
+    fn scale(self) -> f32 {
+        f32::from_bits(self.tail)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -70,21 +98,26 @@ impl Table {
         let width = layout.labels.div_ceil(WIDTH);
         let mut out =
             Table { width, entries: Vec::with_capacity(layout.attributes), rows: Vec::new(), pairs: Vec::new() };
+        if width == 1 {
+            out.rows.extend((0..WIDTH).map(|y| Lane(std::array::from_fn(|i| f32::from(u8::from(i == y))))));
+        }
         for a in 0..layout.attributes {
             let (first, labels) = layout.node(a as u32);
             let of = labels.iter().zip(&weights[first..first + labels.len()]).filter(|&(_, &w)| w != 0.0);
             let count = of.clone().count();
             let lanes = of.clone().map(|(&y, _)| y as usize / WIDTH + 1).max().unwrap_or(0);
-            if count > 2 * lanes {
-                let at = out.rows.len();
-                out.entries.push(Entry { first: u32::try_from(at).ok()?, lanes: u16::try_from(lanes).ok()?, pairs: 0 });
+            let at = out.rows.len();
+            if width == 1 && count < 2 {
+                let (label, weight) = of.clone().next().map_or((0, 0.0), |(&y, &w)| (y as usize, w));
+                out.entries.push(Entry::scaled(label, weight)?);
+            } else if width == 1 || count > 2 * lanes {
+                out.entries.push(if width == 1 { Entry::scaled(at, 1.0)? } else { Entry::new(at, lanes, 0)? });
                 out.rows.resize(at + lanes, Lane::ZERO);
                 for (&y, &w) in of {
                     out.rows[at + y as usize / WIDTH].0[y as usize % WIDTH] = w;
                 }
             } else {
-                let at = out.pairs.len();
-                out.entries.push(Entry { first: u32::try_from(at).ok()?, lanes: 0, pairs: u16::try_from(count).ok()? });
+                out.entries.push(Entry::new(out.pairs.len(), 0, count)?);
                 out.pairs.extend(of.map(|(&y, &w)| Pair { label: u32::from(y), weight: w }));
             }
         }
@@ -115,8 +148,12 @@ impl Table {
             let entry = &self.entries[id as usize];
             let (row, pair) = (self.rows.as_ptr(), self.pairs.as_ptr());
             let (row, pair) = (row.wrapping_add(entry.first as usize), pair.wrapping_add(entry.first as usize));
-            prefetch(if entry.lanes > 0 { row.cast::<u8>() } else { pair.cast::<u8>() });
-            prefetch(row.wrapping_add((entry.lanes as usize).saturating_sub(1)));
+            if self.width == 1 {
+                prefetch(row);
+                continue;
+            }
+            prefetch(if entry.lanes() > 0 { row.cast::<u8>() } else { pair.cast::<u8>() });
+            prefetch(row.wrapping_add(entry.lanes().saturating_sub(1)));
         }
     }
 
@@ -166,13 +203,18 @@ impl Table {
                 let entry = self.entries[data.ids[at] as usize];
                 let row = self.rows.as_ptr().add(entry.first as usize);
                 let value = S::splat(if ONES { 1.0 } else { data.value(at) });
+                if W == 1 {
+                    let x = S::mul(S::splat(entry.scale()), S::load(&*row));
+                    sum[0] = S::add(sum[0], if ONES { x } else { S::mul(value, x) });
+                    continue;
+                }
                 for j in 0..W {
-                    let lane = if j < entry.lanes as usize { row.add(j) } else { &Lane::ZERO as *const Lane };
+                    let lane = if j < entry.lanes() { row.add(j) } else { &Lane::ZERO as *const Lane };
                     let x = S::load(&*lane);
                     sum[j] = S::add(sum[j], if ONES { x } else { S::mul(value, x) });
                 }
                 lists[n] = (at - begin) as u8;
-                n += usize::from(entry.pairs > 0);
+                n += usize::from(entry.pairs() > 0);
             }
             if begin == data.ptr[token] {
                 for j in 0..W {
@@ -208,21 +250,19 @@ impl Table {
                 let mut sum = S::splat(0.0);
                 for at in begin..stop {
                     let entry = self.entries[data.ids[at] as usize];
-                    if j < entry.lanes as usize {
+                    let scale = if self.width == 1 { entry.scale() } else { 1.0 };
+                    if self.width == 1 || j < entry.lanes() {
                         let row = &*self.rows.as_ptr().add(entry.first as usize + j);
-                        sum = S::add(sum, S::mul(S::splat(data.value(at)), S::load(row)));
+                        let x = S::mul(S::splat(scale), S::load(row));
+                        sum = S::add(sum, S::mul(S::splat(data.value(at)), x));
                     }
                 }
                 let place = &mut tile.0[j][lane];
                 S::store(if begin == first { sum } else { S::add(S::load(place), sum) }, place);
             }
-            for at in begin..stop {
-                let entry = self.entries[data.ids[at] as usize];
-                if entry.pairs == 0 {
-                    continue;
-                }
+            for at in begin..if self.width == 1 { begin } else { stop } {
                 let value = data.value(at);
-                for pair in &self.pairs[entry.first as usize..entry.first as usize + entry.pairs as usize] {
+                for pair in self.pairs_of(data.ids[at]) {
                     if wanted >> (pair.label as usize / WIDTH) & 1 != 0 {
                         tile.0[pair.label as usize / WIDTH][lane].0[pair.label as usize % WIDTH] += pair.weight * value;
                     }
@@ -241,9 +281,11 @@ impl Table {
         for at in data.ptr[token]..data.ptr[token + 1] {
             let entry = self.entries[data.ids[at] as usize];
             let value = S::splat(data.value(at));
-            let rows = &self.rows[entry.first as usize..];
-            for (part, row) in tile.0.iter_mut().zip(&rows[..entry.lanes as usize]) {
-                S::store(S::add(S::load(&part[lane]), S::mul(value, S::load(row))), &mut part[lane]);
+            if entry.lanes() > 0 {
+                let rows = &self.rows[entry.first as usize..entry.first as usize + entry.lanes()];
+                for (part, row) in tile.0.iter_mut().zip(rows) {
+                    S::store(S::add(S::load(&part[lane]), S::mul(value, S::load(row))), &mut part[lane]);
+                }
             }
             self.add_pairs(data, at, lane, tile);
         }
@@ -251,12 +293,19 @@ impl Table {
 
     #[inline(always)]
     fn add_pairs(&self, data: &Csr, at: usize, lane: usize, tile: &mut Tile) {
-        let entry = self.entries[data.ids[at] as usize];
-        if entry.pairs > 0 {
-            let value = data.value(at);
-            for pair in &self.pairs[entry.first as usize..entry.first as usize + entry.pairs as usize] {
-                tile.0[pair.label as usize / WIDTH][lane].0[pair.label as usize % WIDTH] += pair.weight * value;
-            }
+        let value = data.value(at);
+        for pair in self.pairs_of(data.ids[at]) {
+            tile.0[pair.label as usize / WIDTH][lane].0[pair.label as usize % WIDTH] += pair.weight * value;
+        }
+    }
+
+    /// The list of an attribute, empty for one with a row. Not for tables of one lane.
+    #[inline(always)]
+    fn pairs_of(&self, id: u32) -> &[Pair] {
+        let entry = self.entries[id as usize];
+        match entry.pairs() {
+            0 => &[],
+            n => &self.pairs[entry.first as usize..entry.first as usize + n],
         }
     }
 }

@@ -274,6 +274,8 @@ pub(super) fn leading(
         parts.push((batches, lookup.batch(vocab, strings)));
         parts.extend(get.iter());
         parts.sort_unstable_by_key(|&(n, _)| n);
+        rows.ids.reserve(parts.iter().map(|(_, part)| part.ids.len()).sum());
+        rows.ptr.reserve(tokens);
         parts.iter().for_each(|(_, part)| rows.append_ones(part));
     });
 }
