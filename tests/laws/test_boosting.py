@@ -155,6 +155,21 @@ def test_rounds_take_the_smallest_bound(bound: str, p: Problem, eps: float) -> N
         assert z[int(done["feature"][0])] == pytest.approx(min(z), rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.parametrize("bound", ["loose", "tight"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.01])
+def test_what_is_kept_between_rounds_hides_no_feature(bound: str, smoothing: float) -> None:
+    """Round by round the choice is that of a full scan, though only some gains are computed again."""
+    b = booster(native(corpus(3, 5, n=60, longest=9)), bound=bound, smoothing=smoothing, max_step=5.0)
+    for _ in range(200):
+        if not learnable(b):
+            break
+        _, z = b.bounds(bound)
+        done = b.run(1)
+        assert done["bound"][0] == pytest.approx(z.min(), rel=1e-9)
+    assert b.rounds > 50
+    assert b.selection[0] < 0.5 * b.rounds * len(z)
+
+
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("line_search", [False, True])
 @pytest.mark.parametrize(("several", "overlap"), [(1, False), (4, False), (4, True)])
