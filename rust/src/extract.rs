@@ -32,12 +32,55 @@ fn fold(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// Key of a rule's attribute after one more value; order matters.
-#[inline]
-fn mix(sofar: Key, value: Key) -> Key {
-    Key {
-        key: fold(sofar.key ^ 0x8bb8_4b93_962e_acc9, value.key ^ 0x4b33_a62e_d433_d4a3),
-        check: fold(sofar.check ^ 0x4d5a_2da5_1de1_aa47, value.check ^ 0xa076_1d64_78bd_642f),
+/// What a rule's key is mixed from: whole keys where a vocabulary grows, their stored half where attributes are looked up.
+trait Hash: Copy {
+    const ABSENT: Self;
+    fn of(key: Key) -> Self;
+    fn is_absent(self) -> bool;
+    /// The key after one more value; order matters.
+    fn mix(self, value: Self) -> Self;
+    /// No value hashes to the mark of absence.
+    fn present(self) -> Self;
+}
+
+impl Hash for u64 {
+    const ABSENT: u64 = ABSENT.key;
+    #[inline(always)]
+    fn of(key: Key) -> u64 {
+        key.key
+    }
+    #[inline(always)]
+    fn is_absent(self) -> bool {
+        self == ABSENT.key
+    }
+    #[inline(always)]
+    fn mix(self, value: u64) -> u64 {
+        fold(self ^ 0x8bb8_4b93_962e_acc9, value ^ 0x4b33_a62e_d433_d4a3)
+    }
+    #[inline(always)]
+    fn present(self) -> u64 {
+        self.max(1)
+    }
+}
+
+impl Hash for Key {
+    const ABSENT: Key = ABSENT;
+    #[inline(always)]
+    fn of(key: Key) -> Key {
+        key
+    }
+    #[inline(always)]
+    fn is_absent(self) -> bool {
+        self.key == ABSENT.key
+    }
+    #[inline(always)]
+    fn mix(self, value: Key) -> Key {
+        let check = fold(self.check ^ 0x4d5a_2da5_1de1_aa47, value.check ^ 0xa076_1d64_78bd_642f);
+        Key { key: self.key.mix(value.key), check }
+    }
+    #[inline(always)]
+    fn present(self) -> Key {
+        Key { key: self.key.present(), check: self.check }
     }
 }
 
@@ -76,7 +119,6 @@ pub struct Extractor<'a> {
     slots: Vec<usize>,          // [columns] places of the column's groups
     values: Vec<Vec<Key>>,      // [columns] [texts x atoms of the column]
     shared: Vec<Vec<usize>>,    // [columns] atoms of the column that joint rules use
-    joined: Vec<Vec<Key>>,      // [columns] [texts x shared]: their values alone, close together
     jobs: Jobs,
 }
 
@@ -144,15 +186,8 @@ impl<'a> Extractor<'a> {
             slots[group.column] += HEAD + group.rules.len().next_multiple_of(QUAD);
         }
         let jobs = Jobs::new(threads, tokens.tokens());
-        let (values, joined) = (Vec::new(), Vec::new());
-        let mut it = Extractor { template, tokens, node, edge, place, widths, slots, values, shared, joined, jobs };
+        let mut it = Extractor { template, tokens, node, edge, place, widths, slots, values: Vec::new(), shared, jobs };
         it.values = (0..tokens.columns.len()).map(|c| it.values_of(c)).collect();
-        it.joined = (0..tokens.columns.len())
-            .map(|c| {
-                let rows = it.values[c].chunks_exact(it.widths[c].max(1));
-                rows.flat_map(|row| it.shared[c].iter().map(|&atom| row[it.place[atom].1])).collect()
-            })
-            .collect();
         it
     }
 
@@ -166,9 +201,9 @@ impl<'a> Extractor<'a> {
             for number in range {
                 for atom in &atoms {
                     values.push(match &atom.functions[..] {
-                        [] => present(texts.key(number)),
+                        [] => texts.key(number).present(),
                         functions => match apply(functions, texts.text(number), &mut scratch) {
-                            Some(value) => present(hash(value.as_bytes())),
+                            Some(value) => hash(value.as_bytes()).present(),
                             None => ABSENT,
                         },
                     });
@@ -206,35 +241,45 @@ impl<'a> Extractor<'a> {
             if value.key == ABSENT.key {
                 return ABSENT;
             }
-            key = mix(key, value);
+            key = key.mix(value);
         }
-        present(key)
+        key.present()
     }
 
     /// The same for a joint rule.
     #[inline]
-    fn joint_key(&self, joint: &Joint<'_>, begin: usize, t: usize, length: usize) -> Key {
+    fn joint_key<H: Hash>(&self, joined: &[Vec<H>], joint: &Joint<'_>, begin: usize, t: usize, length: usize) -> H {
         let rule = joint.rule;
         if (rule.first && t > 0) || (rule.last && t + 1 < length) || (rule.edge && t == 0) {
-            return ABSENT;
+            return H::ABSENT;
         }
-        let mut key = rule.seed;
+        let mut key = H::of(rule.seed);
         for &(column, place, offset, test) in &joint.parts {
             let at = t as isize + offset;
             let value = if at >= 0 && at < length as isize {
                 let text = self.tokens.columns[column].cells[begin + at as usize] as usize;
-                self.joined[column][text * self.shared[column].len() + place]
+                joined[column][text * self.shared[column].len() + place]
             } else if rule.pad && !test {
-                outside(distance(at, length))
+                H::of(outside(distance(at, length)))
             } else {
-                return ABSENT;
+                return H::ABSENT;
             };
-            if value.key == ABSENT.key {
-                return ABSENT;
+            if value.is_absent() {
+                return H::ABSENT;
             }
-            key = mix(key, value);
+            key = key.mix(value);
         }
-        present(key)
+        key.present()
+    }
+
+    /// Values of the atoms that joint rules use, close together: [columns] [texts x shared].
+    fn joined<H: Hash>(&self) -> Vec<Vec<H>> {
+        (0..self.tokens.columns.len())
+            .map(|c| {
+                let rows = self.values[c].chunks_exact(self.widths[c].max(1));
+                rows.flat_map(|row| self.shared[c].iter().map(|&atom| H::of(row[self.place[atom].1]))).collect()
+            })
+            .collect()
     }
 
     /// Key of a rule of a group at a distinct text of its column.
@@ -247,9 +292,9 @@ impl<'a> Extractor<'a> {
             if value.key == ABSENT.key {
                 return ABSENT;
             }
-            key = mix(key, value);
+            key = key.mix(value);
         }
-        present(key)
+        key.present()
     }
 
     /// Text of a rule's attribute at a token where it has one.
@@ -298,12 +343,12 @@ impl<'a> Extractor<'a> {
         // Room for every rule at every token, of which only what is used is ever touched, and the rest given back.
         data.node.ids.reserve(self.tokens.tokens() * self.node.width);
         data.node.ptr.reserve(self.tokens.tokens());
-        let mut keys = Vec::new();
+        let (mut keys, joined) = (Vec::new(), self.joined());
         for bounds in self.tokens.sentences.windows(2) {
             let at = (bounds[0], bounds[1] - bounds[0]);
-            self.intern(&self.node, at, vocab, &mut known, &mut keys, &mut data.node)?;
+            self.intern(&self.node, at, vocab, (&mut known, &joined), &mut keys, &mut data.node)?;
             if !self.edge.is_empty() {
-                self.intern(&self.edge, at, vocab, &mut known, &mut keys, &mut data.edge)?;
+                self.intern(&self.edge, at, vocab, (&mut known, &joined), &mut keys, &mut data.edge)?;
             }
         }
         data.node.ids.shrink_to_fit();
@@ -317,15 +362,15 @@ impl<'a> Extractor<'a> {
         plan: &Plan<'_>,
         (begin, length): (usize, usize),
         vocab: &mut Vocab,
-        known: &mut [Vec<u32>],
+        (known, joined): (&mut [Vec<u32>], &[Vec<Key>]),
         keys: &mut Vec<Key>,
         rows: &mut Csr,
     ) -> Result<()> {
         keys.clear();
         for t in 0..length {
-            keys.extend(plan.joint.iter().map(|joint| self.joint_key(joint, begin, t, length)));
+            keys.extend(plan.joint.iter().map(|joint| self.joint_key(joined, joint, begin, t, length)));
         }
-        vocab.warm(keys);
+        vocab.warm(keys.iter().map(|key| key.key));
         let mut keys = keys.iter();
         for t in 0..length {
             for group in &plan.groups {
@@ -375,12 +420,6 @@ impl Plan<'_> {
     fn is_empty(&self) -> bool {
         self.width == 0
     }
-}
-
-/// No value hashes to the mark of absence.
-#[inline]
-fn present(key: Key) -> Key {
-    Key { key: key.key.max(1), check: key.check }
 }
 
 /// How far outside the sentence: -1 just before it, 1 just behind.

@@ -181,16 +181,16 @@ impl Vocab {
 
     /// Ids of many keys; 0 stands for no key. In strides: every slot is asked for before any is read, and every key that
     /// a slot names before any is compared, so that the memory's latencies overlap.
-    pub fn get_many(&self, keys: &[Key], ids: &mut Vec<u32>) {
-        self.warm(keys);
+    pub fn get_many(&self, keys: &[u64], ids: &mut Vec<u32>) {
+        self.warm(keys.iter().copied());
         let mask = self.table.len().wrapping_sub(1);
         ids.clear();
-        ids.extend(keys.iter().map(|key| {
-            let id = self.table.get(key.key as usize & mask).copied().unwrap_or(NONE);
+        ids.extend(keys.iter().map(|&key| {
+            let id = self.table.get(key as usize & mask).copied().unwrap_or(NONE);
             prefetch(self.keys.as_ptr().wrapping_add(id as usize));
             id
         }));
-        for (id, &Key { key, .. }) in ids.iter_mut().zip(keys) {
+        for (id, &key) in ids.iter_mut().zip(keys) {
             if key == 0 {
                 *id = NONE;
             } else if *id != NONE && self.keys[*id as usize] != key {
@@ -200,9 +200,9 @@ impl Vocab {
     }
 
     /// Ask for the slots of these keys before they are looked up or interned.
-    pub fn warm(&self, keys: &[Key]) {
+    pub fn warm(&self, keys: impl Iterator<Item = u64>) {
         let mask = self.table.len().wrapping_sub(1);
-        keys.iter().for_each(|key| prefetch(self.table.as_ptr().wrapping_add(key.key as usize & mask)));
+        keys.for_each(|key| prefetch(self.table.as_ptr().wrapping_add(key as usize & mask)));
     }
 
     /// Text of an attribute as it was first seen.

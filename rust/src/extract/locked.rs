@@ -4,13 +4,14 @@
 use super::{chunks, Extractor, Plan, ABSENT, CHUNK, HEAD, QUAD};
 use crate::dataset::{Csr, Dataset};
 use crate::runs::{Runs, LONG, MOST, OFTEN, WORTH};
-use crate::vocab::{Key, Vocab, NONE};
+use crate::vocab::{Vocab, NONE};
 
 impl Extractor<'_> {
     /// The dataset of a locked vocabulary: unknown attributes are left out.
     pub fn locked(&self, vocab: &Vocab) -> Dataset {
         let mut known: Vec<Vec<u32>> = (0..self.tokens.columns.len()).map(|c| self.known(c, vocab)).collect();
         let runs = (self.tokens.tokens() >= WORTH).then(|| self.runs(&mut known));
+        let joined = self.joined();
         let piece = |sentences: std::ops::Range<usize>| {
             let mut out = Dataset { runs: runs.as_ref().map(|_| Runs::default()), ..Dataset::default() };
             // Room for every rule at every token, of which only what is used is ever touched.
@@ -25,9 +26,9 @@ impl Extractor<'_> {
             }
             let mut room = Room::default();
             for s in sentences {
-                self.look_up(&self.node, s, vocab, &known, &mut room, &mut out.node, out.runs.as_mut());
+                self.look_up(&self.node, s, vocab, (&known, &joined), &mut room, &mut out.node, out.runs.as_mut());
                 if !self.edge.is_empty() {
-                    self.look_up(&self.edge, s, vocab, &known, &mut room, &mut out.edge, None);
+                    self.look_up(&self.edge, s, vocab, (&known, &joined), &mut room, &mut out.edge, None);
                 }
             }
             out
@@ -88,7 +89,7 @@ impl Extractor<'_> {
             for text in range {
                 keys.clear();
                 for group in groups() {
-                    keys.extend(group.rules.iter().map(|rule| self.group_key(rule, column, text)));
+                    keys.extend(group.rules.iter().map(|rule| self.group_key(rule, column, text).key));
                 }
                 vocab.get_many(&keys, &mut ids);
                 let mut rest = &ids[..];
@@ -114,7 +115,7 @@ impl Extractor<'_> {
         plan: &Plan<'_>,
         s: usize,
         vocab: &Vocab,
-        known: &[Vec<u32>],
+        (known, joined): (&[Vec<u32>], &[Vec<u64>]),
         room: &mut Room,
         rows: &mut Csr,
         mut runs: Option<&mut Runs>,
@@ -124,7 +125,7 @@ impl Extractor<'_> {
         let joint = plan.joint.len();
         room.keys.clear();
         for t in 0..length {
-            room.keys.extend(plan.joint.iter().map(|joint| self.joint_key(joint, begin, t, length)));
+            room.keys.extend(plan.joint.iter().map(|joint| self.joint_key(joined, joint, begin, t, length)));
         }
         vocab.get_many(&room.keys, &mut room.ids);
         let mut ids = Writer::new(rows, length * plan.width);
@@ -236,6 +237,6 @@ impl Writer<'_> {
 /// Keys and ids of one sentence's joint rules, kept between sentences.
 #[derive(Default)]
 struct Room {
-    keys: Vec<Key>,
+    keys: Vec<u64>,
     ids: Vec<u32>,
 }

@@ -130,15 +130,16 @@ impl Objects {
 /// Looks strings up, with its scratch.
 #[derive(Default)]
 pub(super) struct Lookup {
-    keys: Vec<Key>,
+    keys: Vec<u64>,
     ids: Vec<u32>,
+    new: Vec<Key>, // of a growing vocabulary
 }
 
 impl Lookup {
     /// Rows of the strings by a locked vocabulary; the strings are cleared.
     pub(super) fn known(&mut self, vocab: &Vocab, strings: &mut Strings, rows: &mut Csr) {
         self.keys.clear();
-        self.keys.extend(strings.texts.iter().map(|text| Key { key: Key::lookup(text.as_str()), check: 0 }));
+        self.keys.extend(strings.texts.iter().map(|text| Key::lookup(text.as_str())));
         vocab.get_many(&self.keys, &mut self.ids);
         let mut from = 0;
         for &to in &strings.ends {
@@ -160,14 +161,14 @@ impl Lookup {
 
     /// Rows of the strings by a growing vocabulary; the strings are cleared.
     pub(super) fn grown(&mut self, vocab: &mut Vocab, strings: &mut Strings, rows: &mut Csr) -> PyResult<()> {
-        self.keys.clear();
-        self.keys.extend(strings.texts.iter().map(|text| Key::of_text(text.as_str())));
-        vocab.warm(&self.keys);
+        self.new.clear();
+        self.new.extend(strings.texts.iter().map(|text| Key::of_text(text.as_str())));
+        vocab.warm(self.new.iter().map(|key| key.key));
         let mut from = 0;
         for &to in &strings.ends {
             for at in from..to {
                 rows.push(
-                    vocab.intern(self.keys[at], |b| b.extend_from_slice(strings.texts[at].as_str().as_bytes()))?,
+                    vocab.intern(self.new[at], |b| b.extend_from_slice(strings.texts[at].as_str().as_bytes()))?,
                     1.0,
                 );
             }
