@@ -324,10 +324,28 @@ pub fn drain_pairs(edges: &Edges, pairs: &mut [Lane], expected: &mut [f64]) {
     }
 }
 
+/// Labels from which on it is faster to search for the label before each one of a path than to note it for all labels.
+const MANY: usize = 32;
+
 /// Best path of each sentence: node scores in `work.psi` -> labels through `emit(lane, t, label)`, and its score.
-/// Ties go to the lower label. `work.alpha` holds the back pointers as numbers.
+/// Ties go to the lower label.
 #[inline(always)]
 pub unsafe fn viterbi<S: Simd>(
+    shape: &Shape,
+    edges: &Edges,
+    work: &mut Work,
+    emit: impl FnMut(usize, usize, u16),
+) -> [f32; WIDTH] {
+    match shape.labels < MANY {
+        true => best_paths::<S, true>(shape, edges, work, emit),
+        false => best_paths::<S, false>(shape, edges, work, emit),
+    }
+}
+
+/// `work.alpha` holds the back pointers as numbers (`NOTED`), or the best score of each label before its node score: then
+/// the way back looks for the label that gave it. Both directions add the same two floats, so that equality is exact.
+#[inline(always)]
+unsafe fn best_paths<S: Simd, const NOTED: bool>(
     shape: &Shape,
     edges: &Edges,
     work: &mut Work,
@@ -352,12 +370,14 @@ pub unsafe fn viterbi<S: Simd>(
                 let row = &edges.score[k * l + y..k * l + y + N];
                 for j in 0..N {
                     let v = S::add(a, S::splat(row[j]));
-                    index[j] = S::select_gt(v, best[j], number, index[j]);
+                    if NOTED {
+                        index[j] = S::select_gt(v, best[j], number, index[j]);
+                    }
                     best[j] = S::max(v, best[j]);
                 }
             }
             for j in 0..N {
-                S::store(index[j], &mut back[y + j]);
+                S::store(if NOTED { index[j] } else { best[j] }, &mut back[y + j]);
                 S::store(S::add(best[j], S::load(&here[y + j])), &mut here[y + j]);
             }
         });
@@ -378,7 +398,13 @@ pub unsafe fn viterbi<S: Simd>(
         for t in (0..n).rev() {
             emit(lane, t, y as u16);
             if t > 0 {
-                y = work.alpha[t * l + y].0[lane] as usize;
+                let known = work.alpha[t * l + y].0[lane];
+                y = if NOTED {
+                    known as usize
+                } else {
+                    let gave = |k: &usize| work.psi[(t - 1) * l + k].0[lane] + edges.score[k * l + y] == known;
+                    (0..l).find(gave).unwrap_or(0)
+                };
             }
         }
         score

@@ -43,9 +43,7 @@ pub fn chunks(
     if entities.kind.len() != l {
         return Err(Error::Value(format!("a table of {} labels for a model of {l}", entities.kind.len())));
     }
-    if let Some(&a) = data.node.ids.iter().chain(&data.edge.ids).find(|&&a| a as usize >= scorer.layout.attributes) {
-        return Err(Error::Value(format!("attribute {a} is not the model's; encode with the model's vocabulary")));
-    }
+    data.check_model(scorer.layout.attributes)?;
     for c in chunks {
         let length = match data.sentences.get(c.sentence as usize..c.sentence as usize + 2) {
             Some(s) => s[1] - s[0],

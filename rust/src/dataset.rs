@@ -151,6 +151,25 @@ impl Dataset {
         !self.edge.ids.is_empty()
     }
 
+    /// Refuse attributes that a model does not know.
+    pub fn check_model(&self, attributes: usize) -> Result<()> {
+        self.check(attributes, "is not the model's; encode with the model's vocabulary")
+    }
+
+    /// Refuse attributes that a layout has no features for.
+    pub fn check_layout(&self, attributes: usize) -> Result<()> {
+        self.check(attributes, "has no place in the layout; build it from this dataset")
+    }
+
+    fn check(&self, attributes: usize, wrong: &str) -> Result<()> {
+        // The largest of all, which vectors find faster than a search the first that is too large.
+        let most = |ids: &[u32]| ids.iter().copied().max();
+        match most(&self.node.ids).max(most(&self.edge.ids)) {
+            Some(a) if a as usize >= attributes => Err(Error::Value(format!("attribute {a} {wrong}"))),
+            _ => Ok(()),
+        }
+    }
+
     pub fn end_sentence(&mut self) {
         self.sentences.push(self.node.rows());
     }

@@ -38,9 +38,7 @@ struct Job<'a> {
 /// The k best paths of every sentence; fewer where fewer are allowed.
 pub fn lists(scorer: &Scorer, data: &Dataset, support: Option<&Support>, k: usize) -> Result<Lists> {
     let layout = &scorer.layout;
-    if let Some(&a) = data.node.ids.iter().chain(&data.edge.ids).find(|&&a| a as usize >= layout.attributes) {
-        return Err(Error::Value(format!("attribute {a} is not the model's; encode with the model's vocabulary")));
-    }
+    data.check_model(layout.attributes)?;
     let steps = Steps::from_scores(layout.labels, &scorer.edges.score);
     let exact = data.has_edge_attributes() || scorer.local;
     let weights = if exact { scorer.weights.iter().map(|&x| f64::from(x)).collect() } else { Vec::new() };

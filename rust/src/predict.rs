@@ -121,9 +121,7 @@ impl Scorer {
     }
 
     fn run(&self, data: &Dataset, support: Option<&Support>, output: Output<'_>) -> Result<()> {
-        if let Some(&a) = data.node.ids.iter().chain(&data.edge.ids).find(|&&a| a as usize >= self.layout.attributes) {
-            return Err(Error::Value(format!("attribute {a} is not the model's; encode with the model's vocabulary")));
-        }
+        data.check_model(self.layout.attributes)?;
         let width = self.layout.labels.div_ceil(WIDTH);
         let support = support.map(|s| (s, mask_rows(&s.sets, self.layout.labels, width)));
         let paths = matches!(output, Output::Paths(_));

@@ -41,9 +41,7 @@ pub struct Job<'a> {
 /// labelled is what a later one sees.
 pub fn tag(job: &Job<'_>) -> Result<Lists> {
     let (layout, data) = (&job.scorer.layout, job.data);
-    if let Some(&a) = data.node.ids.iter().find(|&&a| a as usize >= layout.attributes) {
-        return Err(Error::Value(format!("attribute {a} is not the model's; encode with the model's vocabulary")));
-    }
+    data.check_model(layout.attributes)?;
     if data.has_edge_attributes() {
         return Err(Error::Value(
             "edge attributes do not go with history, documents or beams; use a template without them".into(),

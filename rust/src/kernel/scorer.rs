@@ -239,9 +239,7 @@ impl Scorer {
 
     /// Node scores of every token, starts and ends included: [tokens, L].
     pub fn nodes(&self, data: &Dataset) -> Result<Vec<f32>> {
-        if let Some(&a) = data.node.ids.iter().find(|&&a| a as usize >= self.attributes) {
-            return Err(Error::Value(format!("attribute {a} is not the model's; encode with the model's vocabulary")));
-        }
+        data.check_model(self.attributes)?;
         if data.has_edge_attributes() {
             return Err(Error::Value("a kernel model knows no edge attributes; encode with the model's recipe".into()));
         }

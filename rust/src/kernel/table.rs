@@ -121,9 +121,7 @@ impl Table {
         if layout.n_node() > 0 {
             return Err(Error::Value("a kernel model has no node features; give a layout without them".into()));
         }
-        if let Some(&a) = data.node.ids.iter().find(|&&a| a as usize >= layout.attributes) {
-            return Err(Error::Value(format!("attribute {a} has no place in the layout; build it from this dataset")));
-        }
+        data.check_layout(layout.attributes)?;
         let (mut edge_allowed, mut steps) = (vec![true; l * l], Steps::new(l));
         for &e in &limits.forbidden {
             let outside = || Error::Value(format!("forbidden edge {e} is outside the {l} by {l} label pairs"));

@@ -115,10 +115,7 @@ impl Groups {
 /// Whether the groups and attributes are the model's.
 fn check(scorer: &Scorer, data: &Dataset, groups: &Groups) -> Result<()> {
     groups.check(scorer.layout.labels)?;
-    match data.node.ids.iter().chain(&data.edge.ids).find(|&&a| a as usize >= scorer.layout.attributes) {
-        None => Ok(()),
-        Some(a) => Err(Error::Value(format!("attribute {a} is not the model's; encode with the model's vocabulary"))),
-    }
+    data.check_model(scorer.layout.attributes)
 }
 
 pub(crate) fn no_path(sentence: usize) -> Error {

@@ -141,9 +141,7 @@ impl Tokens {
         if data.gold.len() != data.tokens() || data.gold.iter().any(|&y| y as usize >= l) {
             return Err(Error::Value("every training token needs a gold label of the label set".into()));
         }
-        if let Some(&a) = data.node.ids.iter().chain(&data.edge.ids).find(|&&a| a as usize >= layout.attributes) {
-            return Err(Error::Value(format!("attribute {a} has no place in the layout; build it from this dataset")));
-        }
+        data.check_layout(layout.attributes)?;
         let mut allowed = vec![true; l * l];
         for &e in forbidden {
             *allowed

@@ -160,9 +160,7 @@ impl Objective {
             )));
         }
         let (layout, graph) = (&order.layout, &order.graph);
-        if let Some(&a) = data.node.ids.iter().find(|&&a| a as usize >= layout.attributes) {
-            return Err(Error::Value(format!("attribute {a} has no place in the layout; build it from this dataset")));
-        }
+        data.check_layout(layout.attributes)?;
         let l = graph.labels;
         let mut gold = vec![0.0; layout.len() + order.len()];
         for (i, s) in data.sentences.windows(2).enumerate().filter(|(_, s)| s[0] < s[1]) {

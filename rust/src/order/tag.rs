@@ -52,9 +52,7 @@ pub fn marginals(
     if terms.far != 1 || terms.document || !terms.tuples || terms.cell < 2 {
         return Err(Error::Value("only chains whose features lie within a cell have probabilities".into()));
     }
-    if let Some(&a) = data.node.ids.iter().find(|&&a| a as usize >= scorer.layout.attributes) {
-        return Err(Error::Value(format!("attribute {a} is not the model's; encode with the model's vocabulary")));
-    }
+    data.check_model(scorer.layout.attributes)?;
     let (graph, arcs) = graph(scorer, terms, rows);
     let moves = Moves::new(&arcs);
     let weights: Vec<f64> = scorer.weights.iter().map(|&x| f64::from(x)).collect();
