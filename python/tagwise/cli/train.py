@@ -200,7 +200,7 @@ def summary(tagger: Any, sentences: int, tokens: int, output: str, seconds: floa
     parts = [
         f"{sentences:,} sentences, {tokens:,} tokens, {len(tagger.classes_)} labels",
         f"{tagger.n_features_:,} features, {tagger.n_nonzero_:,} not zero",
-        f"{len(tagger.history_)} iterations, objective {tagger.objective_:,.2f}",
+        f"{len(tagger.history_)} iteration{'s'[: len(tagger.history_) != 1]}, objective {tagger.objective_:,.2f}",
     ]
     scores = [step["dev_score"] for step in tagger.history_ if step.get("dev_score") is not None]
     if scores and last:

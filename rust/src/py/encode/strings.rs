@@ -68,7 +68,7 @@ impl Strings {
         let mut later = next.strings.iter();
         for &text in &sentence.strings {
             if let Some(&text) = later.next() {
-                prefetch(text);
+                ask(text);
             }
             // SAFETY: an object that its list holds; the GIL is held.
             let (at, len) = unsafe {
@@ -85,10 +85,17 @@ impl Strings {
             }
             self.texts.push(Text { at: at.cast(), len: len as usize });
         }
-        later.for_each(|&text| prefetch(text));
+        later.for_each(|&text| ask(text));
         self.ends.extend(sentence.ends.iter().map(|&end| before + end));
         true
     }
+}
+
+/// Ask for a string: its head, and the text that follows it.
+#[inline(always)]
+fn ask(text: *const ffi::PyObject) {
+    prefetch(text);
+    prefetch(text.cast::<u8>().wrapping_add(64));
 }
 
 /// A sentence's lists and strings, borrowed from it.
