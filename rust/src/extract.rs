@@ -282,6 +282,14 @@ impl<'a> Extractor<'a> {
             .collect()
     }
 
+    /// The distinct text that a group looks at from token t; None outside of the sentence, and where no edge ends.
+    #[inline(always)]
+    fn text_at(&self, group: &Group<'_>, begin: usize, t: usize, length: usize) -> Option<usize> {
+        let at = t as isize + group.offset;
+        let inside = at >= 0 && at < length as isize && !(group.rules[0].edge && t == 0);
+        inside.then(|| self.tokens.columns[group.column].cells[begin + at as usize] as usize)
+    }
+
     /// Key of a rule of a group at a distinct text of its column.
     #[inline]
     fn group_key(&self, rule: &Rule, column: usize, text: usize) -> Key {
@@ -374,12 +382,7 @@ impl<'a> Extractor<'a> {
         let mut keys = keys.iter();
         for t in 0..length {
             for group in &plan.groups {
-                let place = t as isize + group.offset;
-                if group.rules[0].edge && t == 0 {
-                    continue;
-                }
-                if place >= 0 && place < length as isize {
-                    let text = self.tokens.columns[group.column].cells[begin + place as usize] as usize;
+                if let Some(text) = self.text_at(group, begin, t, length) {
                     let row = &mut known[group.column][text * self.slots[group.column] + group.place..];
                     let ids = |count: u32| HEAD..HEAD + count as usize;
                     if row[0] == NONE {

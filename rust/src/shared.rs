@@ -35,12 +35,6 @@ impl<'a, T: Copy> Shared<'a, T> {
         *self.at.add(i) += value;
     }
 
-    /// Ask for a place, which need not exist.
-    #[inline(always)]
-    pub fn prefetch(&self, i: usize) {
-        crate::simd::prefetch(self.at.wrapping_add(i));
-    }
-
     /// # Safety
     /// The range is inside the array, and no other thread touches it.
     #[allow(clippy::mut_from_ref)]

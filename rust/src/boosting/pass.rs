@@ -82,9 +82,6 @@ pub struct Sums<'a> {
     pub changed: &'a [AtomicBool],
 }
 
-/// How many entries ahead cells are asked for.
-const AHEAD: usize = 8;
-
 /// Scratch of one thread.
 #[derive(Default)]
 pub struct Rows {
@@ -151,10 +148,6 @@ unsafe fn add_kernel<S: Simd>(
         if parts > 1 && attribute % parts != part {
             continue;
         }
-        // Rows lie anywhere: one further on is asked for while this one is added.
-        let ahead = sums.cells.row.get(entry + AHEAD).copied().unwrap_or(0) as usize;
-        sums.m.prefetch(ahead);
-        sums.mass.prefetch(ahead);
         let first = sums.node_ptr[attribute] as usize;
         let labels = &sums.node_label[first..sums.node_ptr[attribute + 1] as usize];
         if labels.is_empty() {

@@ -7,7 +7,7 @@
 //! The gain of the tight bound does not depend on N. That of the loose one falls with N, and N falls with every round:
 //! estimates are made for `floor` < N and serve until N is below it, when all blocks are looked at once more.
 
-use super::bound::{self, Gain, Limits, Moments};
+use super::bound::{self, Gain, Limits};
 use super::exact::Exact;
 use super::state::{State, FEATURES};
 use super::Bound;
@@ -130,9 +130,7 @@ impl Selector {
                 bound::loose(range, d, m, state.n, limits)
             }
             Bound::Tight => {
-                let mut moments = Moments::default();
-                state.cells_of(k).for_each(|(range, d, m)| moments.add(range, d, m));
-                let start = moments.two_points(state.n, limits).step;
+                let start = state.moments(k).two_points(state.n, limits).step;
                 bound::tight(state.cells_of(k), state.n, limits, start)
             }
             Bound::Exact => Exact::evaluate(state, k, limits),
@@ -172,9 +170,7 @@ impl Selector {
                 }
             } else {
                 for k in features {
-                    let mut moments = Moments::default();
-                    state.cells_of(k).for_each(|(range, d, m)| moments.add(range, d, m));
-                    let x = SAFE * moments.optimistic();
+                    let x = SAFE * state.moments(k).optimistic();
                     self.estimate[k] = x;
                     self.known[k].n = 0.0;
                     best = best.max(x);
@@ -239,9 +235,7 @@ impl Selector {
         if most < f64::INFINITY {
             return most;
         }
-        let mut moments = Moments::default();
-        state.cells_of(k).for_each(|(range, d, m)| moments.add(range, d, m));
-        self.known[k] = Known { gain: moments.two_points(state.n, FREE).gain, slack: 0.0, n: state.n };
+        self.known[k] = Known { gain: state.moments(k).two_points(state.n, FREE).gain, slack: 0.0, n: state.n };
         self.known[k].at_most(state.n)
     }
 

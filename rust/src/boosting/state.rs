@@ -1,7 +1,7 @@
 //! Everything a round needs, kept up to date by difference: scores, residuals, losses, and for every cell its mass and
 //! moment. After a step only the sentences where the feature can fire are computed again.
 
-use super::bound::Range;
+use super::bound::{Moments, Range};
 use super::cells::Cells;
 use super::chain::{self, Edges, Work};
 use super::index::{self, Boundaries, Index, Kind};
@@ -415,6 +415,14 @@ impl State {
     pub fn cells_of(&self, k: usize) -> impl Iterator<Item = (Range, f64, f64)> + Clone + '_ {
         let tight = !self.mass.is_empty();
         self.cells.of(k).map(move |c| (self.cells.range[c], if tight { self.mass[c] } else { self.n }, self.m[c]))
+    }
+
+    /// All cells of a feature together.
+    #[inline(always)]
+    pub fn moments(&self, k: usize) -> Moments {
+        let mut moments = Moments::default();
+        self.cells_of(k).for_each(|(range, d, m)| moments.add(range, d, m));
+        moments
     }
 
     /// sum_i e_i (E[S_k] - S_k(y_i)): the derivative of N.

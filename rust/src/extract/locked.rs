@@ -134,12 +134,7 @@ impl Extractor<'_> {
         });
         for t in 0..length {
             for group in &plan.groups {
-                let place = t as isize + group.offset;
-                if group.rules[0].edge && t == 0 {
-                    continue;
-                }
-                if place >= 0 && place < length as isize {
-                    let text = self.tokens.columns[group.column].cells[begin + place as usize] as usize;
+                if let Some(text) = self.text_at(group, begin, t, length) {
                     let row = &known[group.column][text * self.slots[group.column] + group.place..];
                     let (count, run) = (row[0] as usize, row[1]);
                     ids.copy(&row[HEAD..], count);
