@@ -24,8 +24,8 @@ use crate::simd::{Lane, Simd, WIDTH};
 pub const MAX_RANGE: f32 = 80.0;
 /// A scale under this flags the sentence.
 const TINY: f32 = 1e-30;
-/// Positions between two logarithms of the product of scales: TINY^9 is still a double.
-const LOG_EVERY: usize = 9;
+/// Positions after which the exponent of the product of scales is set aside: TINY^9 is still a double.
+const TAKE_EVERY: usize = 9;
 
 /// Edge scores of a first-order chain, as the recursions need them.
 #[derive(Clone, Debug)]
@@ -157,7 +157,9 @@ pub unsafe fn product<S: Simd, const N: usize>(m: &[f32], labels: usize, from: &
 pub unsafe fn forward<S: Simd>(shape: &Shape, edges: &Edges, work: &mut Work, log_z: &mut [f64; WIDTH]) {
     let (l, positions) = (shape.labels, shape.positions());
     let mut sums = [0.0f64; WIDTH];
+    // The product of the scales is this times 2^exponents: one logarithm a sentence.
     let mut product_of_scales = [1.0f64; WIDTH];
+    let mut exponents = [0i64; WIDTH];
     let mut worst = S::splat(1.0);
     let (zero, one) = (S::splat(0.0), S::splat(1.0));
     for t in 0..positions {
@@ -210,10 +212,12 @@ pub unsafe fn forward<S: Simd>(shape: &Shape, edges: &Edges, work: &mut Work, lo
             sums[i] += f64::from(tops.0[i]);
             product_of_scales[i] *= f64::from(scales.0[i]);
         }
-        if t % LOG_EVERY == LOG_EVERY - 1 {
+        if t % TAKE_EVERY == TAKE_EVERY - 1 {
             for i in 0..WIDTH {
-                sums[i] -= product_of_scales[i].ln();
-                product_of_scales[i] = 1.0;
+                let p = product_of_scales[i];
+                sums[i] += p * 0.0; // NaN from now on where p is no number
+                exponents[i] += (p.to_bits() >> 52) as i64 - 1023;
+                product_of_scales[i] = f64::from_bits(p.to_bits() & ((1 << 52) - 1) | 1023 << 52);
             }
         }
     }
@@ -221,7 +225,8 @@ pub unsafe fn forward<S: Simd>(shape: &Shape, edges: &Edges, work: &mut Work, lo
     S::store(worst, &mut low);
     for i in 0..WIDTH {
         let n = shape.lengths[i];
-        let z = sums[i] - product_of_scales[i].ln() + f64::from(n.saturating_sub(1)) * edges.max;
+        let logs = product_of_scales[i].ln() + exponents[i] as f64 * std::f64::consts::LN_2;
+        let z = sums[i] - logs + f64::from(n.saturating_sub(1)) * edges.max;
         log_z[i] = if n == 0 {
             0.0
         } else if low.0[i] >= TINY && z.is_finite() {

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use std::collections::HashMap;
 
 /// Two neighbours so often together, over the corpus, get a joint row. Counted on one token in `SAMPLE`.
-const TOGETHER: usize = 48;
+const TOGETHER: usize = 192;
 const SAMPLE: usize = 4;
 /// A row stands for at most 2^ROUNDS.
 const ROUNDS: usize = 4;
@@ -38,17 +38,23 @@ pub struct Fold {
 
 impl Fold {
     /// Analyse the tokens (rows of token s: `rows[ptr[s]..ptr[s + 1]]`) and drop carried rows from them. Rows for which
-    /// `fixed` holds neither carry nor are carried.
+    /// `fixed` holds neither carry nor are carried, and neither do those that a token has twice: they count twice there.
     pub fn new(n_rows: usize, ptr: &mut [usize], rows: &mut Vec<u32>, fixed: impl Fn(u32) -> bool) -> Fold {
-        let mut count = vec![0u32; n_rows];
-        for &r in rows.iter() {
-            count[r as usize] += 1;
+        let tokens = ptr.len() - 1;
+        let (mut count, mut twice) = (vec![0u32; n_rows], vec![false; n_rows]);
+        let mut mark = vec![usize::MAX; n_rows];
+        for s in 0..tokens {
+            for r in rows[ptr[s]..ptr[s + 1]].iter().map(|&r| r as usize) {
+                count[r] += 1;
+                twice[r] |= mark[r] == s;
+                mark[r] = s;
+            }
         }
         let rank = |r: u32| (count[r as usize], r);
-        let tokens = ptr.len() - 1;
+        let fixed = |r: u32| twice[r as usize] || fixed(r);
         // implied[a]: rows seen in every token so far that has a.
         let mut implied: Vec<Option<Vec<u32>>> = vec![None; n_rows];
-        let mut mark = vec![usize::MAX; n_rows];
+        mark.fill(usize::MAX);
         for s in 0..tokens {
             let token = &rows[ptr[s]..ptr[s + 1]];
             token.iter().for_each(|&r| mark[r as usize] = s);
@@ -243,7 +249,7 @@ mod tests {
         for round in 0..200 {
             let n_rows = 12;
             let (mut ptr, mut rows) = (vec![0], Vec::new());
-            for _ in 0..random(if round % 2 == 0 { 30 } else { 900 }) {
+            for _ in 0..random(if round % 2 == 0 { 30 } else { 3600 }) {
                 let word = random(5) as u32;
                 // A word implies its class; two classes imply each other; some noise.
                 let mut token = vec![word, 5 + word / 2, 8 + word / 4];
@@ -254,6 +260,9 @@ mod tests {
                 }
                 if random(3) == 0 {
                     token.remove(0);
+                }
+                if round % 3 == 0 && random(4) == 0 {
+                    token.push(token[random(token.len() as u64) as usize]);
                 }
                 rows.extend(token);
                 ptr.push(rows.len());

@@ -25,14 +25,23 @@ use std::ops::Range;
 
 /// A row of so many tokens is summed in double precision from time to time.
 const HOT: u32 = 512;
-/// An attribute seen this often gets a row.
-const FREQUENT: u32 = 16;
 
 /// One feature of a rare attribute at one token: its copy in the chunk, and (t L + label) 16 + lane in the batch.
 #[derive(Clone, Copy, Debug)]
 struct Rare {
     copy: u32,
     place: u32,
+}
+
+/// How tokens become rows and rare features.
+#[derive(Clone, Copy, Debug)]
+pub struct Grain {
+    /// An attribute seen this often gets a row.
+    pub frequent: u32,
+    /// Whether rows that always come together are folded; what changes single rows needs them apart.
+    pub fold: bool,
+    /// Batches that go through the phases together.
+    pub group: usize,
 }
 
 /// Labels that each token may take: a row of 0 and -infinity for every distinct set, and the row of each token.
@@ -66,13 +75,15 @@ pub struct Nodes {
     rare_ptr: Vec<usize>, // [batches + 1]
     rare: Vec<Rare>,
     rare_values: Vec<f32>,
-    gold: Vec<u32>,             // [slots] place of the gold label, or NOWHERE
-    row_features: Vec<u64>,     // [rows + 1] features of each row, into `row_index`
-    row_index: Vec<(u32, u16)>, // (feature, label)
-    row_at: Vec<u32>,           // [rows + 1] first lane of each row
-    hot: Vec<u32>,              // lanes of rows so frequent that float32 does not hold their sums
-    copies: Vec<u32>,           // feature of each copy, chunk by chunk
-    copy_ptr: Vec<usize>,       // [chunks + 1]
+    gold: Vec<u32>,              // [slots] place of the gold label, or NOWHERE
+    gold_edges: Vec<(u32, u32)>, // edges of each sentence's gold labels, and how often it has them
+    gold_edge_ptr: Vec<u32>,     // [sentences + 1]
+    row_features: Vec<u64>,      // [rows + 1] features of each row, into `row_index`
+    row_index: Vec<(u32, u16)>,  // (feature, label)
+    row_at: Vec<u32>,            // [rows + 1] first lane of each row
+    hot: Vec<u32>,               // lanes of rows so frequent that float32 does not hold their sums
+    copies: Vec<u32>,            // feature of each copy, chunk by chunk
+    copy_ptr: Vec<usize>,        // [chunks + 1]
     fold: Fold,
     pub support: Masks,
     pub partial: Masks,
@@ -145,6 +156,13 @@ impl Nodes {
     /// The copies of one chunk.
     pub fn copies(&self, chunk: usize) -> Range<usize> {
         self.copy_ptr[chunk]..self.copy_ptr[chunk + 1]
+    }
+
+    /// Edges (label' * L + label) of a sentence's gold labels, each with the number of times.
+    #[inline(always)]
+    pub fn gold_edges(&self, sentence: u32) -> &[(u32, u32)] {
+        let ptr = &self.gold_edge_ptr[sentence as usize..];
+        &self.gold_edges[ptr[0] as usize..ptr[1] as usize]
     }
 
     /// The gold labels are not looked at: partial labels take their place.
@@ -395,22 +413,26 @@ impl Nodes {
         }
     }
 
-    /// Gradient of the rows' features: the chunks are summed in order into `total` ([lanes, 16]), what rows carried goes
-    /// back to its own row, and the features that exist are read off.
+    /// Gradient of the rows' features: the chunks are summed in order into `total` ([lanes, 16]) and cleared, what rows
+    /// carried goes back to its own row, and the features that exist are read off.
     pub fn collect_rows<'a>(
         &self,
-        chunks: &[Vec<Lane>],
+        chunks: &mut [Vec<Lane>],
         hot: impl Iterator<Item = &'a [f64]>,
         total: &mut Vec<f64>,
         gradient: &Shared<'_, f64>,
     ) {
         total.resize(self.n_lanes() * WIDTH, 0.0);
+        let chunks: Vec<Shared<'_, Lane>> = chunks.iter_mut().map(|chunk| Shared::new(&mut chunk[..])).collect();
         total.par_chunks_mut(WIDTH).enumerate().with_min_len(512).for_each(|(at, part)| {
             let mut sum = [0.0f64; WIDTH];
-            for chunk in chunks {
-                for (s, &x) in sum.iter_mut().zip(&chunk[at].0) {
+            for chunk in &chunks {
+                // SAFETY: a lane is read by one thread.
+                let lane = unsafe { &mut chunk.slice(at, 1)[0] };
+                for (s, &x) in sum.iter_mut().zip(&lane.0) {
                     *s += f64::from(x);
                 }
+                *lane = Lane::ZERO;
             }
             part.copy_from_slice(&sum);
         });

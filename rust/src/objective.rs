@@ -4,7 +4,7 @@ use crate::chain::Edges;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::exact::Setting;
-use crate::lattice::{Nodes, Support};
+use crate::lattice::{Grain, Nodes, Support};
 use crate::loss::{Loss, LARGE};
 use crate::once::Groups;
 use crate::pass::{run_chunk, Pass, Scratch, Sums, GROUP};
@@ -15,6 +15,9 @@ use crate::weights::Layout;
 use crate::wide::Factors;
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex};
+
+/// Joint rows are many: attributes seldom seen are left to the copies, so that rows stay in the second cache.
+const GRAIN: Grain = Grain { frequent: 32, fold: true, group: GROUP };
 
 /// What is minimised, beside the data.
 #[derive(Clone, Debug)]
@@ -48,7 +51,7 @@ pub struct Objective {
 #[derive(Default)]
 struct Memory {
     rows: Vec<Lane>,           // [rows, width] weights of frequent attributes
-    gradients: Vec<Vec<Lane>>, // [lanes] for each chunk
+    gradients: Vec<Vec<Lane>>, // [lanes] for each chunk; zero between evaluations
     scratch: Vec<Scratch>,     // for each chunk
     rare: Vec<f32>,            // weights of rare features, copy by copy
     rare_gradient: Vec<f32>,
@@ -71,7 +74,7 @@ impl Objective {
         }
         check(&data, l, &terms)?;
         let plan = Plan::new(&data.sentences);
-        let mut nodes = Nodes::new(&data, &layout, &plan, GROUP, true)?;
+        let mut nodes = Nodes::new(&data, &layout, &plan, GRAIN)?;
         if let Some(support) = &terms.support {
             nodes.support = nodes.masks(&data, &plan, support);
         }
@@ -122,10 +125,11 @@ impl Objective {
     fn sum(&self, w: &[f64], gradient: &mut [f64], shift: f64) -> Result<Value> {
         let layout = &self.layout;
         let l = layout.labels;
-        let mut memory = match self.memory.lock() {
-            Ok(guard) => guard,
-            Err(poisoned) => poisoned.into_inner(),
-        };
+        let mut memory = self.memory.lock().unwrap_or_else(|poisoned| {
+            let mut memory = poisoned.into_inner();
+            *memory = Memory::default(); // sums half made
+            memory
+        });
         let memory = &mut *memory;
         let lanes = self.nodes.n_lanes();
         memory.rows.resize(lanes, Lane::ZERO);
@@ -168,12 +172,12 @@ impl Objective {
             .with_max_len(1)
             .map(|((c, chunk), (rows, scratch))| {
                 let _small_is_zero = FlushToZero::new();
-                rows.clear();
                 rows.resize(lanes, Lane::ZERO);
                 run_chunk(&pass, c, &self.plan.batches[chunk.clone()], rows, scratch)
             })
             .collect();
         if let Some(s) = sums.iter().find_map(|s| s.failed) {
+            memory.gradients.clear();
             return Err(Error::Training(format!(
                 "sentence {s}: its loss is not finite at the current weights; scale real-valued attributes down, \
                  regularise more, or weight long sentences down (pi, max_length)"
@@ -182,7 +186,7 @@ impl Objective {
         gradient.par_iter_mut().with_min_len(1 << 15).for_each(|g| *g = 0.0);
         let shared = Shared::new(gradient);
         let hot = memory.scratch.iter().map(|s| &s.hot[..]);
-        self.nodes.collect_rows(&memory.gradients, hot, &mut memory.total, &shared);
+        self.nodes.collect_rows(&mut memory.gradients, hot, &mut memory.total, &shared);
         self.nodes.collect_rare(&memory.rare_gradient, &shared);
         for (i, &e) in layout.edges.iter().enumerate() {
             gradient[layout.edge_at() + i] = sums.iter().map(|s| s.edges[e as usize]).sum();

@@ -185,8 +185,8 @@ pub unsafe fn batch_kernel<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, sc
     let mut factor = Lane::ZERO;
     for (lane, &sentence) in batch.sentences.iter().enumerate() {
         let mut gold = field.gold[lane];
-        for y in labels_of(s.data, sentence).windows(2) {
-            gold += pass.edges.rounded[y[0] as usize * l + y[1] as usize];
+        for &(edge, n) in pass.nodes.gold_edges(sentence) {
+            gold += pass.edges.rounded[edge as usize] * f64::from(n);
         }
         if log_z[lane].is_nan() || !gold.is_finite() {
             flagged.push((i, lane));
@@ -212,8 +212,8 @@ pub unsafe fn batch_kernel<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, sc
         field.subtract.extend_from_slice(&more.omega[..shape.positions()]);
     } else {
         for (lane, &sentence) in batch.sentences.iter().enumerate() {
-            for y in labels_of(s.data, sentence).windows(2) {
-                sums.edges[y[0] as usize * l + y[1] as usize] -= f64::from(factor.0[lane]);
+            for &(edge, n) in pass.nodes.gold_edges(sentence) {
+                sums.edges[edge as usize] -= f64::from(factor.0[lane]) * f64::from(n);
             }
         }
         backward::<S>(pass, &shape, &factor, work);

@@ -14,7 +14,7 @@ use crate::dataset::Dataset;
 use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::exact::Setting;
-use crate::lattice::Nodes;
+use crate::lattice::{Grain, Nodes};
 use crate::loss::LARGE;
 use crate::objective::{check, Terms};
 use crate::pass::{batch_kernel, Pass, Scratch, Sums, SMALL};
@@ -29,6 +29,8 @@ const CLIP: f64 = 16.0;
 /// The scale is worked into the weights when it gets this small.
 const SMALL_SCALE: f64 = 1e-4;
 
+/// Steps change single rows, one batch at a time.
+const GRAIN: Grain = Grain { frequent: 16, fold: false, group: 1 };
 /// Steps between two corrections of the decay.
 const CORRECT_EVERY: usize = 64;
 
@@ -69,7 +71,7 @@ impl Stochastic {
         }
         check(&data, layout.labels, &terms)?;
         let plan = Plan::in_chunks(&data.sentences, 1);
-        let mut nodes = Nodes::new(&data, &layout, &plan, 1, false)?;
+        let mut nodes = Nodes::new(&data, &layout, &plan, GRAIN)?;
         if let Some(support) = &terms.support {
             nodes.support = nodes.masks(&data, &plan, support);
         }

@@ -185,6 +185,35 @@ def test_objective(labels: int, start_end: bool, all_pairs: bool) -> None:
         np.testing.assert_allclose(gradient, slow_gradient, atol=2e-4)
 
 
+@pytest.mark.parametrize("labels", [3, 17])
+@pytest.mark.parametrize("seed", range(4))
+def test_an_attribute_written_twice_counts_twice(seed: int, labels: int) -> None:
+    """Whether lists repeat an attribute or dicts count it; words bring their classes along, so that rows are folded."""
+    rng = np.random.default_rng(seed)
+    lists: list[list[list[str]]] = []
+    for length in rng.integers(1, 9, 300):
+        sentence = []
+        for word in rng.zipf(1.4, length) % 40:
+            token = [f"word {word}", f"class {word // 3}", "all", *(["some"] if rng.random() < 0.5 else [])]
+            token += [token[i] for i in rng.integers(0, len(token), seed % 3)]
+            sentence.append(token)
+        lists.append(sentence)
+    gold = rng.integers(0, labels, sum(map(len, lists))).astype(np.uint16)
+    counts = [[{name: float(token.count(name)) for name in token} for token in s] for s in lists]
+
+    def evaluate(X: list[list[list[str]]] | list[list[dict[str, float]]]) -> tuple[float, np.ndarray]:
+        vocabulary = _core.Vocabulary()
+        data = _core.encode_attributes(vocabulary, X).with_gold(gold)
+        layout = _core.Layout.build(data, len(vocabulary), labels)
+        w = np.random.default_rng(3).standard_normal(len(layout))
+        gradient = np.empty_like(w)
+        return _core.Objective(data, layout).evaluate(w, gradient), gradient
+
+    (value, gradient), (slow, slow_gradient) = evaluate(lists), evaluate(counts)
+    assert value == pytest.approx(slow, rel=2e-6)
+    np.testing.assert_allclose(gradient, slow_gradient, atol=1e-3)
+
+
 @pytest.mark.parametrize("valued", [False, True])
 @pytest.mark.parametrize("edge_attributes", [False, True])
 @pytest.mark.parametrize("labels", [2, 5, 17])

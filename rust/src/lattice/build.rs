@@ -1,6 +1,6 @@
 //! Nodes of a training set: which attributes get rows, where each token's rows and rare features lie.
 
-use super::{Masks, Nodes, Rare, FREQUENT, HOT, NOWHERE};
+use super::{Grain, Masks, Nodes, Rare, HOT, NOWHERE};
 use crate::bundle::Bundles;
 use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::{Error, Result};
@@ -10,9 +10,7 @@ use crate::simd::WIDTH;
 use crate::weights::Layout;
 
 impl Nodes {
-    /// `group`: batches that go through the phases together. `fold`: whether rows that always come together are folded;
-    /// what changes single rows needs them apart.
-    pub fn new(data: &Dataset, layout: &Layout, plan: &Plan, group: usize, fold: bool) -> Result<Nodes> {
+    pub fn new(data: &Dataset, layout: &Layout, plan: &Plan, grain: Grain) -> Result<Nodes> {
         if layout.len() >= u32::MAX as usize {
             return Err(Error::Value("more than 4 billion features; raise min_count or use fewer templates".into()));
         }
@@ -26,7 +24,7 @@ impl Nodes {
         let (mut row_of, mut row_features, mut row_index) = (vec![u32::MAX; layout.attributes], vec![0u64], Vec::new());
         for a in 0..layout.attributes {
             let (first, of) = layout.node(a as u32);
-            if !of.is_empty() && count[a] >= FREQUENT {
+            if !of.is_empty() && count[a] >= grain.frequent {
                 row_of[a] = (row_features.len() - 1) as u32;
                 row_index.extend(of.iter().enumerate().map(|(i, &y)| ((first + i) as u32, y)));
                 row_features.push(row_index.len() as u64);
@@ -52,6 +50,8 @@ impl Nodes {
             rare: Vec::new(),
             rare_values: Vec::new(),
             gold: Vec::with_capacity(plan.slots),
+            gold_edges: Vec::new(),
+            gold_edge_ptr: vec![0],
             row_features,
             row_index,
             row_at: Vec::new(),
@@ -63,6 +63,7 @@ impl Nodes {
             partial: Masks::default(),
             costs: Vec::new(),
         };
+        out.count_gold_edges(data);
         let valued = !data.node.values.is_empty();
         let mut row_ptr = Vec::with_capacity(plan.slots + 1);
         row_ptr.push(0);
@@ -71,7 +72,7 @@ impl Nodes {
         for (c, chunk) in plan.chunks.iter().enumerate() {
             for batch in &plan.batches[chunk.clone()] {
                 // Places are counted within a batch's scores and within the tiles of a group.
-                if batch.positions() * labels.max(width * group) * WIDTH >= NOWHERE as usize {
+                if batch.positions() * labels.max(width * grain.group) * WIDTH >= NOWHERE as usize {
                     return Err(Error::Value(format!(
                         "a sentence of {} tokens with {labels} labels is too long; cut it with max_length",
                         batch.positions()
@@ -123,7 +124,7 @@ impl Nodes {
         if out.rows.len().max(out.copies.len()) >= u32::MAX as usize {
             return Err(Error::Value("more than 4 billion attributes; raise min_count or use fewer templates".into()));
         }
-        if fold && !valued {
+        if grain.fold && !valued {
             let n_rows = out.n_rows();
             let alone = |r| r == start || r == end;
             out.fold = Fold::new(n_rows, &mut row_ptr, &mut out.rows, alone);
@@ -144,8 +145,23 @@ impl Nodes {
             }
         };
         (out.bundles, out.row_steps) =
-            Bundles::new(plan, group, width, out.classes(), out.n_lanes(), entries, &out.row_values);
+            Bundles::new(plan, grain.group, width, out.classes(), out.n_lanes(), entries, &out.row_values);
         Ok(out)
+    }
+
+    /// Most neighbours of a sentence have one of a few pairs of labels.
+    fn count_gold_edges(&mut self, data: &Dataset) {
+        let mut edges: Vec<u32> = Vec::new();
+        for s in data.sentences.windows(2) {
+            let gold = data.gold.get(s[0]..s[1]).unwrap_or_default();
+            edges.clear();
+            if gold.iter().all(|&y| (y as usize) < self.labels) {
+                edges.extend(gold.windows(2).map(|y| u32::from(y[0]) * self.labels as u32 + u32::from(y[1])));
+            }
+            edges.sort_unstable();
+            self.gold_edges.extend(edges.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)));
+            self.gold_edge_ptr.push(self.gold_edges.len() as u32);
+        }
     }
 
     /// Lengths of rows that are told apart: with very many labels all rows are of full length.
