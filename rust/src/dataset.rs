@@ -1,7 +1,7 @@
 //! A corpus as numbers: attribute ids of every token in one flat array, sentence boundaries, gold labels.
 
 use crate::error::{Error, Result};
-use crate::runs::Runs;
+use crate::runs::Rows;
 use crate::vocab::NONE;
 
 /// Gold label of a token that has none.
@@ -122,15 +122,14 @@ impl Csr {
 #[derive(Clone, Debug)]
 pub struct Dataset {
     pub sentences: Vec<usize>, // [N + 1] first token of each sentence
-    pub node: Csr,             // one row a token
+    pub node: Rows,            // one row a token
     pub edge: Csr,             // one row a token, or no row at all where no edge attribute exists
     pub gold: Vec<u16>,        // [tokens], or empty for an unlabelled corpus
-    pub runs: Option<Runs>,    // `node` once more, where many tokens share attributes
 }
 
 impl Default for Dataset {
     fn default() -> Self {
-        Dataset { sentences: vec![0], node: Csr::default(), edge: Csr::default(), gold: Vec::new(), runs: None }
+        Dataset { sentences: vec![0], node: Rows::default(), edge: Csr::default(), gold: Vec::new() }
     }
 }
 
@@ -162,9 +161,7 @@ impl Dataset {
     }
 
     fn check(&self, attributes: usize, wrong: &str) -> Result<()> {
-        // The largest of all, which vectors find faster than a search the first that is too large.
-        let most = |ids: &[u32]| ids.iter().copied().max();
-        match most(&self.node.ids).max(most(&self.edge.ids)) {
+        match self.node.largest().max(self.edge.ids.iter().copied().max()) {
             Some(a) if a as usize >= attributes => Err(Error::Value(format!("attribute {a} {wrong}"))),
             _ => Ok(()),
         }

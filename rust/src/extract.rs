@@ -132,6 +132,14 @@ impl Jobs {
         Jobs((threads > 1).then(|| rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok()).flatten())
     }
 
+    /// What `f` makes of the ranges of numbers below `n`, one after the other.
+    fn concat<T: Clone + Send>(&self, n: usize, f: impl Fn(std::ops::Range<usize>) -> Vec<T> + Sync + Send) -> Vec<T> {
+        match &self.0 {
+            Some(_) => self.map(chunks(n), f).concat(),
+            None => f(0..n),
+        }
+    }
+
     fn map<I: Send, T: Send>(&self, items: Vec<I>, f: impl Fn(I) -> T + Sync + Send) -> Vec<T> {
         match &self.0 {
             Some(pool) => pool.install(|| items.into_par_iter().map(f).collect()),
@@ -195,7 +203,7 @@ impl<'a> Extractor<'a> {
     fn values_of(&self, column: usize) -> Vec<Key> {
         let atoms: Vec<_> = self.template.atoms.iter().filter(|a| a.column == column).collect();
         let texts = &self.tokens.columns[column];
-        let parts = self.jobs.map(chunks(texts.texts()), |range| {
+        self.jobs.concat(texts.texts(), |range| {
             let mut scratch = Scratch::default();
             let mut values = Vec::with_capacity(range.len() * atoms.len());
             for number in range {
@@ -210,8 +218,7 @@ impl<'a> Extractor<'a> {
                 }
             }
             values
-        });
-        parts.concat()
+        })
     }
 
     /// Value of a part for the token `t` of the sentence of `length` tokens that begins at `begin`.

@@ -130,7 +130,7 @@ impl Scorer {
             self.table.get_or_init(|| Table::new(&self.layout, &self.weights));
         }
         let table = self.table.get().and_then(Option::as_ref);
-        let runs = data.runs.as_ref().and_then(|runs| Some((runs, table?.sums(runs)?)));
+        let runs = data.node.runs().and_then(|runs| Some((runs, table?.sums(runs)?)));
         let from = match &runs {
             Some((runs, sums)) => Attributes { single: &runs.rest, runs: Some((&runs.of, sums)) },
             None => Attributes { single: &data.node, runs: None },

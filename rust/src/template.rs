@@ -5,6 +5,7 @@
 //! as a part of its own, so that no value, whatever characters it holds, can be mistaken for another split of the text.
 
 use crate::error::{Error, Result};
+use crate::runs::Spare;
 use crate::text::{apply, Frequent, Function, Scratch, Test};
 use crate::tokens::Tokens;
 use crate::vocab::{hash, Key};
@@ -74,6 +75,7 @@ pub struct Template {
     pub columns: Vec<String>,
     pub atoms: Vec<Atom>,
     pub rules: Vec<Rule>,
+    pub spare: Arc<Spare>, // of datasets made with it
 }
 
 /// A rule with its atoms spelled out, as the parsers make it.
@@ -114,7 +116,8 @@ impl Template {
         } else {
             crate::parse::parse(text, columns)?
         };
-        let mut template = Template { columns: columns.to_vec(), atoms: Vec::new(), rules: Vec::new() };
+        let mut template =
+            Template { columns: columns.to_vec(), atoms: Vec::new(), rules: Vec::new(), spare: Arc::default() };
         for draft in drafts {
             let rule = template.rule(draft);
             if !template.rules.contains(&rule) {

@@ -1,62 +1,95 @@
 //! Looking up in a vocabulary that does not grow: in pieces, by any number of threads, with a second reading for scoring
 //! where texts repeat.
 
-use super::{chunks, Extractor, Plan, ABSENT, CHUNK, HEAD, QUAD};
+use super::{distance, Extractor, Group, Hash, Plan, ABSENT, CHUNK, HEAD, QUAD};
 use crate::dataset::{Csr, Dataset};
-use crate::runs::{Runs, LONG, MOST, OFTEN, WORTH};
+use crate::runs::{Runs, LONG, MOST, OFTEN, RUN, WORTH};
+use crate::template::{outside, Rule};
 use crate::vocab::{Vocab, NONE};
+
+/// Places outside of a sentence whose attributes are found once.
+const NEAR: usize = 4;
+
+/// What is found in some sentences.
+#[derive(Default)]
+struct Piece {
+    node: Csr,
+    edge: Csr,
+    of: Csr, // runs
+    marks: Vec<u8>,
+}
+
+/// Key of a rule whose parts all look `distance` tokens outside of the sentence, or ABSENT.
+fn outside_key(rule: &Rule, distance: isize) -> u64 {
+    if !rule.pad || rule.parts.iter().any(|part| part.test) {
+        return ABSENT.key;
+    }
+    let value = outside(distance).key;
+    rule.parts.iter().fold(rule.seed.key, |key, _| key.mix(value)).present()
+}
 
 impl Extractor<'_> {
     /// The dataset of a locked vocabulary: unknown attributes are left out.
     pub fn locked(&self, vocab: &Vocab) -> Dataset {
         let mut known: Vec<Vec<u32>> = (0..self.tokens.columns.len()).map(|c| self.known(c, vocab)).collect();
-        let runs = (self.tokens.tokens() >= WORTH).then(|| self.runs(&mut known));
+        let short = self.node.groups.iter().all(|group| group.rules.len() < RUN as usize);
+        let runs = (self.tokens.tokens() >= WORTH && short).then(|| self.runs(&mut known));
         let joined = self.joined();
-        let piece = |sentences: std::ops::Range<usize>| {
-            let mut out = Dataset { runs: runs.as_ref().map(|_| Runs::default()), ..Dataset::default() };
-            // Room for every rule at every token, of which only what is used is ever touched.
+        let start = || {
+            let spare = &self.template.spare;
+            match runs.is_some() {
+                true => Piece { node: spare.take(true), of: spare.take(false), ..Piece::default() },
+                false => Piece::default(),
+            }
+        };
+        let piece = |mut out: Piece, sentences: std::ops::Range<usize>| {
             let tokens = self.tokens.sentences[sentences.end] - self.tokens.sentences[sentences.start];
-            out.node.ids.reserve(tokens * self.node.width);
+            // Room for every rule at every token, of which only what is used is ever touched; most have runs.
+            out.node.ids.reserve(tokens * if runs.is_some() { self.node.width / 2 } else { self.node.width });
             out.node.ptr.reserve(tokens);
-            if let Some(runs) = &mut out.runs {
-                runs.rest.ids.reserve(tokens * self.node.width);
-                runs.rest.ptr.reserve(tokens);
-                runs.of.ids.reserve(tokens * self.node.groups.len());
-                runs.of.ptr.reserve(tokens);
+            if runs.is_some() {
+                out.of.ids.reserve(tokens * self.node.groups.len());
+                out.of.ptr.reserve(tokens);
+                out.marks.reserve(tokens * self.node.groups.len());
             }
             let mut room = Room::default();
             for s in sentences {
-                self.look_up(&self.node, s, vocab, (&known, &joined), &mut room, &mut out.node, out.runs.as_mut());
+                let of = runs.is_some().then_some((&mut out.of, &mut out.marks));
+                self.look_up(&self.node, s, vocab, (&known, &joined), &mut room, &mut out.node, of);
                 if !self.edge.is_empty() {
                     self.look_up(&self.edge, s, vocab, (&known, &joined), &mut room, &mut out.edge, None);
                 }
             }
             out
         };
-        let mut data = match self.jobs.0 {
-            None => piece(0..self.tokens.len()),
+        let mut all = match self.jobs.0 {
+            None => piece(start(), 0..self.tokens.len()),
             Some(_) => {
-                let pieces = self.jobs.map(self.sentence_chunks(), piece);
-                let mut data = Dataset { runs: runs.as_ref().map(|_| Runs::default()), ..Dataset::default() };
-                data.node.ids.reserve(pieces.iter().map(|piece| piece.node.ids.len()).sum());
-                data.node.ptr.reserve(self.tokens.tokens());
+                let pieces = self.jobs.map(self.sentence_chunks(), |range| piece(Piece::default(), range));
+                let mut all = start();
+                all.node.ids.reserve(pieces.iter().map(|piece| piece.node.ids.len()).sum());
+                all.node.ptr.reserve(self.tokens.tokens());
                 for piece in pieces {
-                    data.node.append_ones(&piece.node);
-                    data.edge.append_ones(&piece.edge);
-                    if let (Some(whole), Some(part)) = (&mut data.runs, piece.runs) {
-                        whole.of.append_ones(&part.of);
-                        whole.rest.append_ones(&part.rest);
-                    }
+                    all.node.append_ones(&piece.node);
+                    all.edge.append_ones(&piece.edge);
+                    all.of.append_ones(&piece.of);
+                    all.marks.extend(piece.marks);
                 }
-                data
+                all
             }
         };
-        data.sentences = self.tokens.sentences.clone();
-        if let (Some(whole), Some(ids)) = (&mut data.runs, runs) {
-            whole.ids = ids;
-        }
-        data.node.ids.shrink_to_fit();
-        data
+        let node = match runs {
+            Some(ids) => {
+                let groups = self.node.groups.len();
+                let home = self.template.spare.clone();
+                Runs { ids, of: all.of, rest: all.node, groups, marks: all.marks, home }.into()
+            }
+            None => {
+                all.node.ids.shrink_to_fit();
+                all.node.into()
+            }
+        };
+        Dataset { sentences: self.tokens.sentences.clone(), node, edge: all.edge, gold: Vec::new() }
     }
 
     /// Number the runs of node attributes in the rows of `known`; their attributes.
@@ -68,7 +101,7 @@ impl Extractor<'_> {
             for (text, row) in known[c].chunks_exact_mut(self.slots[c].max(1)).enumerate() {
                 for group in self.node.groups.iter().filter(|g| g.column == c) {
                     let row = &mut row[group.place..];
-                    if times[text] >= OFTEN && row[0] >= LONG && runs.rows() < MOST {
+                    if times.get(text).is_some_and(|&n| n >= OFTEN) && row[0] >= LONG && runs.rows() < MOST {
                         row[1] = runs.rows() as u32;
                         runs.ids.extend_from_slice(&row[HEAD..HEAD + row[0] as usize]);
                         runs.end_row();
@@ -79,17 +112,22 @@ impl Extractor<'_> {
         runs
     }
 
-    /// Rows of the groups of a column at every distinct text: how many attributes, no run yet, and their ids.
+    /// Rows of the groups of a column at every distinct text, then at the places up to NEAR before and behind a sentence:
+    /// how many attributes, no run yet, and their ids.
     fn known(&self, column: usize, vocab: &Vocab) -> Vec<u32> {
         let slots = self.slots[column];
+        let texts = self.tokens.columns[column].texts();
         let groups = || self.node.groups.iter().chain(&self.edge.groups).filter(|g| g.column == column);
-        let parts = self.jobs.map(chunks(self.tokens.columns[column].texts()), |range| {
+        self.jobs.concat(texts + 2 * NEAR + 1, |range| {
             let mut rows = Vec::with_capacity(range.len() * slots);
             let (mut keys, mut ids) = (Vec::new(), Vec::new());
-            for text in range {
+            for row in range {
                 keys.clear();
-                for group in groups() {
-                    keys.extend(group.rules.iter().map(|rule| self.group_key(rule, column, text).key));
+                for rule in groups().flat_map(|group| &group.rules) {
+                    keys.push(match row.checked_sub(texts) {
+                        None => self.group_key(rule, column, row).key,
+                        Some(place) => outside_key(rule, place as isize - NEAR as isize),
+                    });
                 }
                 vocab.get_many(&keys, &mut ids);
                 let mut rest = &ids[..];
@@ -104,11 +142,10 @@ impl Extractor<'_> {
                 }
             }
             rows
-        });
-        parts.concat()
+        })
     }
 
-    /// Append the rows of one sentence's tokens, and where there are `runs` their second reading.
+    /// Append the rows of one sentence's tokens; `of`: those of their runs, whose attributes are then left out, and marks.
     #[allow(clippy::too_many_arguments)]
     fn look_up(
         &self,
@@ -118,7 +155,7 @@ impl Extractor<'_> {
         (known, joined): (&[Vec<u32>], &[Vec<u64>]),
         room: &mut Room,
         rows: &mut Csr,
-        mut runs: Option<&mut Runs>,
+        of: Option<(&mut Csr, &mut Vec<u8>)>,
     ) {
         let (begin, end) = (self.tokens.sentences[s], self.tokens.sentences[s + 1]);
         let length = end - begin;
@@ -129,49 +166,49 @@ impl Extractor<'_> {
         }
         vocab.get_many(&room.keys, &mut room.ids);
         let mut ids = Writer::new(rows, length * plan.width);
-        let mut second = runs.as_mut().map(|runs| {
-            (Writer::new(&mut runs.of, length * plan.groups.len()), Writer::new(&mut runs.rest, length * plan.width))
-        });
+        let mut of = of.map(|(of, marks)| (Writer::new(of, length * plan.groups.len()), marks));
         for t in 0..length {
             for group in &plan.groups {
-                if let Some(text) = self.text_at(group, begin, t, length) {
-                    let row = &known[group.column][text * self.slots[group.column] + group.place..];
-                    let (count, run) = (row[0] as usize, row[1]);
-                    ids.copy(&row[HEAD..], count);
-                    if let Some((of, rest)) = &mut second {
-                        of.put(run);
-                        if run == NONE {
-                            rest.copy(&row[HEAD..], count);
-                        }
+                let before = ids.at;
+                let mut run = NONE;
+                if let Some(row) = self.row_at(group, begin, t, length) {
+                    let row = &known[group.column][row * self.slots[group.column] + group.place..];
+                    run = row[1];
+                    if run == NONE {
+                        ids.copy(&row[HEAD..], row[0] as usize);
                     }
                 } else if group.pad {
                     for rule in &group.rules {
                         let key = self.key(rule, begin, t, length).key;
-                        let id = if key == ABSENT.key { NONE } else { vocab.get(key) };
-                        ids.put(id);
-                        if let Some((_, rest)) = &mut second {
-                            rest.put(id);
-                        }
+                        ids.put(if key == ABSENT.key { NONE } else { vocab.get(key) });
                     }
                 }
-            }
-            for &id in &room.ids[t * joint..(t + 1) * joint] {
-                ids.put(id);
-                if let Some((_, rest)) = &mut second {
-                    rest.put(id);
+                if let Some((of, marks)) = &mut of {
+                    of.put(run);
+                    marks.push(if run == NONE { (ids.at - before) as u8 } else { RUN });
                 }
             }
+            room.ids[t * joint..(t + 1) * joint].iter().for_each(|&id| ids.put(id));
             ids.end_row();
-            if let Some((of, rest)) = &mut second {
+            if let Some((of, _)) = &mut of {
                 of.end_row();
-                rest.end_row();
             }
         }
         ids.finish();
-        if let Some((of, rest)) = second {
+        if let Some((of, _)) = of {
             of.finish();
-            rest.finish();
         }
+    }
+
+    /// The row of a group's column that token t looks at: that of a text, or of a place near the sentence.
+    #[inline(always)]
+    fn row_at(&self, group: &Group<'_>, begin: usize, t: usize, length: usize) -> Option<usize> {
+        if let Some(text) = self.text_at(group, begin, t, length) {
+            return Some(text);
+        }
+        let distance = distance(t as isize + group.offset, length);
+        let near = distance.unsigned_abs() <= NEAR && !group.rules[0].edge;
+        near.then(|| self.tokens.columns[group.column].texts() + (distance + NEAR as isize) as usize)
     }
 
     /// Ranges of sentences of about CHUNK tokens.

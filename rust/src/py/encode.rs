@@ -257,7 +257,7 @@ fn prune(
         ));
     }
     let (vocab, data) = (&mut vocab.inner, &dataset.get().inner);
-    if data.node.ids.iter().chain(&data.edge.ids).any(|&id| id as usize >= vocab.len()) {
+    if data.check_model(vocab.len()).is_err() {
         return Err(corpus_error(
             py,
             "the dataset was encoded with another vocabulary; prune it with the one that encoded it".into(),
@@ -269,7 +269,6 @@ fn prune(
         let mut data = Dataset::clone(data);
         data.node.renumber(&map);
         data.edge.renumber(&map);
-        data.runs = None;
         data
     });
     Ok(PyDataset { inner: inner.into() })
