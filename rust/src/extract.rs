@@ -6,6 +6,7 @@
 //! tokens or columns are looked up at every token. A token's attributes stand in this order: group by group, then the
 //! joint rules, each as the template has them.
 
+mod joint;
 mod locked;
 
 use crate::dataset::{Csr, Dataset};
@@ -14,14 +15,15 @@ use crate::template::{outside, outside_text, Part, Rule, Template};
 use crate::text::{apply, Scratch};
 use crate::tokens::Tokens;
 use crate::vocab::{hash, Key, Vocab, NONE};
+use joint::Joint;
 use rayon::prelude::*;
 
 /// Marks an atom without a value.
 const ABSENT: Key = Key { key: 0, check: 0 };
 /// Tokens (or distinct texts) in one piece of parallel work: fixed, so that results never depend on the thread count.
 const CHUNK: usize = 4096;
-/// What a group's ids stand behind in a text's row: their number, and that of their run or NONE.
-const HEAD: usize = 2;
+/// What a group's ids stand behind in a text's row: their number.
+const HEAD: usize = 1;
 /// Ids are copied so many at a time: a call to copy a handful would take longer than the copying.
 const QUAD: usize = 4;
 
@@ -85,27 +87,30 @@ impl Hash for Key {
 }
 
 /// Rules whose parts all look at one column of the token `offset` away. In the column's table of ids the group has
-/// HEAD places in every text's row, for how many attributes it makes there and their run, then their ids, in whole QUADs.
+/// HEAD places in every text's row, for how many attributes it makes there, then their ids, in whole QUADs.
 struct Group<'a> {
     column: usize,
     offset: isize,
     place: usize,
+    number: usize, // among the column's groups
     rules: Vec<&'a Rule>,
     pad: bool,
 }
 
-/// A rule that joins tokens or columns. Its parts: column, place in the column's row of `joined`, offset, test.
-struct Joint<'a> {
-    rule: &'a Rule,
-    parts: Vec<(usize, usize, isize, bool)>,
+/// What a part of a joint rule looks at; `place`: in the column's row of `joined`.
+struct Look {
+    column: usize,
+    place: usize,
+    offset: isize,
+    test: bool,
 }
 
 /// The rules of node or of edge attributes.
 #[derive(Default)]
 struct Plan<'a> {
     groups: Vec<Group<'a>>,
-    joint: Vec<Joint<'a>>,
-    width: usize, // most attributes of a token
+    joint: Vec<(&'a Rule, Vec<Look>)>, // rules that join tokens or columns
+    width: usize,                      // most attributes of a token
 }
 
 /// A template laid over tokens: the values of its atoms at every distinct text.
@@ -117,6 +122,7 @@ pub struct Extractor<'a> {
     place: Vec<(usize, usize)>, // [atoms] column, place in the column's row
     widths: Vec<usize>,         // [columns] atoms of the column
     slots: Vec<usize>,          // [columns] places of the column's groups
+    groups: Vec<usize>,         // [columns] their number
     values: Vec<Vec<Key>>,      // [columns] [texts x atoms of the column]
     shared: Vec<Vec<usize>>,    // [columns] atoms of the column that joint rules use
     jobs: Jobs,
@@ -176,25 +182,36 @@ impl<'a> Extractor<'a> {
                             shared[column].push(part.atom);
                             shared[column].len() - 1
                         });
-                        (column, place, part.offset, part.test)
+                        Look { column, place, offset: part.offset, test: part.test }
                     });
-                    plan.joint.push(Joint { rule, parts: parts.collect() });
+                    plan.joint.push((rule, parts.collect()));
                 }
                 Some((column, offset)) => {
                     match plan.groups.iter_mut().find(|g| (g.column, g.offset) == (column, offset)) {
                         Some(group) => group.rules.push(rule),
-                        None => plan.groups.push(Group { column, offset, place: 0, rules: vec![rule], pad: false }),
+                        None => plan.groups.push(Group {
+                            column,
+                            offset,
+                            place: 0,
+                            number: 0,
+                            rules: vec![rule],
+                            pad: false,
+                        }),
                     }
                 }
             }
         }
+        let mut groups = vec![0; tokens.columns.len()];
         for group in node.groups.iter_mut().chain(&mut edge.groups) {
+            group.number = groups[group.column];
+            groups[group.column] += 1;
             group.pad = group.rules.iter().any(|r| r.pad);
             group.place = slots[group.column];
             slots[group.column] += HEAD + group.rules.len().next_multiple_of(QUAD);
         }
         let jobs = Jobs::new(threads, tokens.tokens());
-        let mut it = Extractor { template, tokens, node, edge, place, widths, slots, values: Vec::new(), shared, jobs };
+        let mut it =
+            Extractor { template, tokens, node, edge, place, widths, slots, groups, values: Vec::new(), shared, jobs };
         it.values = (0..tokens.columns.len()).map(|c| it.values_of(c)).collect();
         it
     }
@@ -251,42 +268,6 @@ impl<'a> Extractor<'a> {
             key = key.mix(value);
         }
         key.present()
-    }
-
-    /// The same for a joint rule.
-    #[inline]
-    fn joint_key<H: Hash>(&self, joined: &[Vec<H>], joint: &Joint<'_>, begin: usize, t: usize, length: usize) -> H {
-        let rule = joint.rule;
-        if (rule.first && t > 0) || (rule.last && t + 1 < length) || (rule.edge && t == 0) {
-            return H::ABSENT;
-        }
-        let mut key = H::of(rule.seed);
-        for &(column, place, offset, test) in &joint.parts {
-            let at = t as isize + offset;
-            let value = if at >= 0 && at < length as isize {
-                let text = self.tokens.columns[column].cells[begin + at as usize] as usize;
-                joined[column][text * self.shared[column].len() + place]
-            } else if rule.pad && !test {
-                H::of(outside(distance(at, length)))
-            } else {
-                return H::ABSENT;
-            };
-            if value.is_absent() {
-                return H::ABSENT;
-            }
-            key = key.mix(value);
-        }
-        key.present()
-    }
-
-    /// Values of the atoms that joint rules use, close together: [columns] [texts x shared].
-    fn joined<H: Hash>(&self) -> Vec<Vec<H>> {
-        (0..self.tokens.columns.len())
-            .map(|c| {
-                let rows = self.values[c].chunks_exact(self.widths[c].max(1));
-                rows.flat_map(|row| self.shared[c].iter().map(|&atom| H::of(row[self.place[atom].1]))).collect()
-            })
-            .collect()
     }
 
     /// The distinct text that a group looks at from token t; None outside of the sentence, and where no edge ends.
@@ -359,11 +340,12 @@ impl<'a> Extractor<'a> {
         data.node.ids.reserve(self.tokens.tokens() * self.node.width);
         data.node.ptr.reserve(self.tokens.tokens());
         let (mut keys, joined) = (Vec::new(), self.joined());
+        let (node, edge) = (self.joints(&self.node, &joined), self.joints(&self.edge, &joined));
         for bounds in self.tokens.sentences.windows(2) {
             let at = (bounds[0], bounds[1] - bounds[0]);
-            self.intern(&self.node, at, vocab, (&mut known, &joined), &mut keys, &mut data.node)?;
+            self.intern(&self.node, at, vocab, (&mut known, &node), &mut keys, &mut data.node)?;
             if !self.edge.is_empty() {
-                self.intern(&self.edge, at, vocab, (&mut known, &joined), &mut keys, &mut data.edge)?;
+                self.intern(&self.edge, at, vocab, (&mut known, &edge), &mut keys, &mut data.edge)?;
             }
         }
         data.node.ids.shrink_to_fit();
@@ -377,14 +359,11 @@ impl<'a> Extractor<'a> {
         plan: &Plan<'_>,
         (begin, length): (usize, usize),
         vocab: &mut Vocab,
-        (known, joined): (&mut [Vec<u32>], &[Vec<Key>]),
+        (known, joints): (&mut [Vec<u32>], &[Joint<'_, Key>]),
         keys: &mut Vec<Key>,
         rows: &mut Csr,
     ) -> Result<()> {
-        keys.clear();
-        for t in 0..length {
-            keys.extend(plan.joint.iter().map(|joint| self.joint_key(joined, joint, begin, t, length)));
-        }
+        joint::keys(joints, begin, length, keys);
         vocab.warm(keys.iter().map(|key| key.key));
         let mut keys = keys.iter();
         for t in 0..length {
@@ -415,7 +394,7 @@ impl<'a> Extractor<'a> {
                     }
                 }
             }
-            for (joint, &key) in plan.joint.iter().zip(keys.by_ref()) {
+            for (joint, &key) in joints.iter().zip(keys.by_ref()) {
                 if key.key != ABSENT.key {
                     rows.ids.push(vocab.intern(key, |out| self.render(joint.rule, begin, t, length, out))?);
                 }

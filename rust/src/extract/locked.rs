@@ -1,6 +1,7 @@
 //! Looking up in a vocabulary that does not grow: in pieces, by any number of threads, with a second reading for scoring
 //! where texts repeat.
 
+use super::joint::{self, Joint};
 use super::{distance, Extractor, Group, Hash, Plan, ABSENT, CHUNK, HEAD, QUAD};
 use crate::dataset::{Csr, Dataset};
 use crate::runs::{Runs, LONG, MOST, OFTEN, RUN, WORTH};
@@ -31,10 +32,12 @@ fn outside_key(rule: &Rule, distance: isize) -> u64 {
 impl Extractor<'_> {
     /// The dataset of a locked vocabulary: unknown attributes are left out.
     pub fn locked(&self, vocab: &Vocab) -> Dataset {
-        let mut known: Vec<Vec<u32>> = (0..self.tokens.columns.len()).map(|c| self.known(c, vocab)).collect();
+        let known: Vec<Vec<u32>> = (0..self.tokens.columns.len()).map(|c| self.known(c, vocab)).collect();
         let short = self.node.groups.iter().all(|group| group.rules.len() < RUN as usize);
-        let runs = (self.tokens.tokens() >= WORTH && short).then(|| self.runs(&mut known));
+        let runs = (self.tokens.tokens() >= WORTH && short).then(|| self.runs(&known));
         let joined = self.joined();
+        let node = Rules::new(self, &self.node, &joined, vocab);
+        let edge = Rules::new(self, &self.edge, &joined, vocab);
         let start = || {
             let spare = &self.template.spare;
             match runs.is_some() {
@@ -54,10 +57,10 @@ impl Extractor<'_> {
             }
             let mut room = Room::default();
             for s in sentences {
-                let of = runs.is_some().then_some((&mut out.of, &mut out.marks));
-                self.look_up(&self.node, s, vocab, (&known, &joined), &mut room, &mut out.node, of);
+                let second = runs.as_ref().map(|(_, runs)| Second { runs, of: &mut out.of, marks: &mut out.marks });
+                self.look_up(&node, s, vocab, &known, &mut room, &mut out.node, second);
                 if !self.edge.is_empty() {
-                    self.look_up(&self.edge, s, vocab, (&known, &joined), &mut room, &mut out.edge, None);
+                    self.look_up(&edge, s, vocab, &known, &mut room, &mut out.edge, None);
                 }
             }
             out
@@ -79,7 +82,7 @@ impl Extractor<'_> {
             }
         };
         let node = match runs {
-            Some(ids) => {
+            Some((ids, _)) => {
                 let groups = self.node.groups.len();
                 let home = self.template.spare.clone();
                 Runs { ids, of: all.of, rest: all.node, groups, marks: all.marks, home }.into()
@@ -92,28 +95,31 @@ impl Extractor<'_> {
         Dataset { sentences: self.tokens.sentences.clone(), node, edge: all.edge, gold: Vec::new() }
     }
 
-    /// Number the runs of node attributes in the rows of `known`; their attributes.
-    fn runs(&self, known: &mut [Vec<u32>]) -> Csr {
-        let mut runs = Csr::default();
+    /// Runs of node attributes: their attributes, and the run of each group in each row of `known`, or NONE.
+    fn runs(&self, known: &[Vec<u32>]) -> (Csr, Vec<Vec<u32>>) {
+        let (mut runs, mut of) = (Csr::default(), Vec::new());
         for (c, column) in self.tokens.columns.iter().enumerate() {
             let mut times = vec![0u32; column.texts()];
             column.cells.iter().for_each(|&text| times[text as usize] += 1);
-            for (text, row) in known[c].chunks_exact_mut(self.slots[c].max(1)).enumerate() {
+            let rows = known[c].chunks_exact(self.slots[c].max(1));
+            let mut numbers = vec![NONE; rows.len() * self.groups[c]];
+            for (text, row) in rows.enumerate() {
                 for group in self.node.groups.iter().filter(|g| g.column == c) {
-                    let row = &mut row[group.place..];
+                    let row = &row[group.place..];
                     if times.get(text).is_some_and(|&n| n >= OFTEN) && row[0] >= LONG && runs.rows() < MOST {
-                        row[1] = runs.rows() as u32;
+                        numbers[text * self.groups[c] + group.number] = runs.rows() as u32;
                         runs.ids.extend_from_slice(&row[HEAD..HEAD + row[0] as usize]);
                         runs.end_row();
                     }
                 }
             }
+            of.push(numbers);
         }
-        runs
+        (runs, of)
     }
 
     /// Rows of the groups of a column at every distinct text, then at the places up to NEAR before and behind a sentence:
-    /// how many attributes, no run yet, and their ids.
+    /// how many attributes, and their ids.
     fn known(&self, column: usize, vocab: &Vocab) -> Vec<u32> {
         let slots = self.slots[column];
         let texts = self.tokens.columns[column].texts();
@@ -135,7 +141,7 @@ impl Extractor<'_> {
                     let found;
                     (found, rest) = rest.split_at(group.rules.len());
                     let place = rows.len();
-                    rows.extend([0, NONE]);
+                    rows.push(0);
                     rows.extend(found.iter().filter(|&&id| id != NONE));
                     rows[place] = (rows.len() - place - HEAD) as u32;
                     rows.resize(place + HEAD + group.rules.len().next_multiple_of(QUAD), NONE);
@@ -145,36 +151,39 @@ impl Extractor<'_> {
         })
     }
 
-    /// Append the rows of one sentence's tokens; `of`: those of their runs, whose attributes are then left out, and marks.
+    /// Append the rows of one sentence's tokens; with a `second` place their runs go there, and are left out of the rows.
     #[allow(clippy::too_many_arguments)]
     fn look_up(
         &self,
-        plan: &Plan<'_>,
+        Rules { plan, joints }: &Rules<'_>,
         s: usize,
         vocab: &Vocab,
-        (known, joined): (&[Vec<u32>], &[Vec<u64>]),
+        known: &[Vec<u32>],
         room: &mut Room,
         rows: &mut Csr,
-        of: Option<(&mut Csr, &mut Vec<u8>)>,
+        second: Option<Second<'_>>,
     ) {
         let (begin, end) = (self.tokens.sentences[s], self.tokens.sentences[s + 1]);
         let length = end - begin;
-        let joint = plan.joint.len();
-        room.keys.clear();
-        for t in 0..length {
-            room.keys.extend(plan.joint.iter().map(|joint| self.joint_key(joined, joint, begin, t, length)));
-        }
+        joint::keys(joints, begin, length, &mut room.keys);
         vocab.get_many(&room.keys, &mut room.ids);
+        for (j, joint) in joints.iter().enumerate() {
+            if let Some(id) = joint.id {
+                joint.range(length).for_each(|t| room.ids[t * joints.len() + j] = id);
+            }
+        }
         let mut ids = Writer::new(rows, length * plan.width);
-        let mut of = of.map(|(of, marks)| (Writer::new(of, length * plan.groups.len()), marks));
+        let mut second = second.map(|to| (to.runs, Writer::new(to.of, length * plan.groups.len()), to.marks));
         for t in 0..length {
             for group in &plan.groups {
                 let before = ids.at;
                 let mut run = NONE;
                 if let Some(row) = self.row_at(group, begin, t, length) {
-                    let row = &known[group.column][row * self.slots[group.column] + group.place..];
-                    run = row[1];
+                    if let Some((runs, ..)) = &second {
+                        run = runs[group.column][row * self.groups[group.column] + group.number];
+                    }
                     if run == NONE {
+                        let row = &known[group.column][row * self.slots[group.column] + group.place..];
                         ids.copy(&row[HEAD..], row[0] as usize);
                     }
                 } else if group.pad {
@@ -183,19 +192,19 @@ impl Extractor<'_> {
                         ids.put(if key == ABSENT.key { NONE } else { vocab.get(key) });
                     }
                 }
-                if let Some((of, marks)) = &mut of {
+                if let Some((_, of, marks)) = &mut second {
                     of.put(run);
                     marks.push(if run == NONE { (ids.at - before) as u8 } else { RUN });
                 }
             }
-            room.ids[t * joint..(t + 1) * joint].iter().for_each(|&id| ids.put(id));
+            room.ids[t * joints.len()..(t + 1) * joints.len()].iter().for_each(|&id| ids.put(id));
             ids.end_row();
-            if let Some((of, _)) = &mut of {
+            if let Some((_, of, _)) = &mut second {
                 of.end_row();
             }
         }
         ids.finish();
-        if let Some((of, _)) = of {
+        if let Some((_, of, _)) = second {
             of.finish();
         }
     }
@@ -223,6 +232,27 @@ impl Extractor<'_> {
         }
         ranges
     }
+}
+
+/// The rules of node or of edge attributes.
+struct Rules<'a> {
+    plan: &'a Plan<'a>,
+    joints: Vec<Joint<'a, u64>>,
+}
+
+impl<'a> Rules<'a> {
+    fn new(of: &'a Extractor<'_>, plan: &'a Plan<'a>, joined: &'a [Vec<u64>], vocab: &Vocab) -> Rules<'a> {
+        let mut joints = of.joints(plan, joined);
+        joints.iter_mut().for_each(|joint| joint.id = joint.constant().map(|key| vocab.get(key)));
+        Rules { plan, joints }
+    }
+}
+
+/// Where runs go: which there are, [columns] [rows of `known` x groups], the tokens' own, and their marks.
+struct Second<'a> {
+    runs: &'a [Vec<u32>],
+    of: &'a mut Csr,
+    marks: &'a mut Vec<u8>,
 }
 
 /// Rows of ids being written; what is not kept is written over.
