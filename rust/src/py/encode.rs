@@ -274,6 +274,28 @@ fn prune(
     Ok(PyDataset { inner: inner.into() })
 }
 
+/// Python's collector rests while this lives: every few hundred new lists it would look through all that are young, and
+/// often through all there are, for garbage among lists of which none is.
+struct Paused<'py> {
+    was_on: bool,
+    _gil: Python<'py>,
+}
+
+impl<'py> Paused<'py> {
+    fn new(py: Python<'py>) -> Paused<'py> {
+        // SAFETY: the GIL is held, here and in `drop`.
+        Paused { was_on: unsafe { pyo3::ffi::PyGC_Disable() } != 0, _gil: py }
+    }
+}
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        if self.was_on {
+            unsafe { pyo3::ffi::PyGC_Enable() };
+        }
+    }
+}
+
 /// Label ids of all tokens ([tokens]) as one list of labels a sentence; `offsets` [N + 1] are the dataset's.
 #[pyfunction]
 fn name_paths<'py>(
@@ -287,6 +309,7 @@ fn name_paths<'py>(
     if !fits || path.iter().any(|&y| y as usize >= labels.len()) {
         return Err(Error::Value("label ids, offsets and labels do not fit each other".into()).into());
     }
+    let _no_garbage = Paused::new(py);
     let out = PyList::empty(py);
     for o in offsets.windows(2) {
         let names = path[o[0] as usize..o[1] as usize].iter().map(|&y| labels[y as usize].bind(py));
