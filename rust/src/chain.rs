@@ -114,8 +114,8 @@ pub struct Work {
     pub alpha: Vec<Lane>,   // [T, L]
     pub inverse: Vec<Lane>, // [T] 1 / c_t, 0 at padding
     pub p: Vec<Lane>,       // [L padded to 16] marginals at one position
-    beta: Vec<Lane>,        // [L]
     pub pairs: Vec<Lane>,   // [L, L] sum_t alpha_{t-1}(y') gamma_t(y), lane by lane
+    pub tiles: Vec<bool>,   // those of `pairs` that are asked for, all where it is empty
 }
 
 impl Work {
@@ -131,7 +131,6 @@ impl Work {
         grow(&mut self.gamma, t * l);
         grow(&mut self.inverse, t);
         grow(&mut self.p, l.next_multiple_of(WIDTH));
-        grow(&mut self.beta, l);
         grow(&mut self.pairs, l * l);
     }
 }
@@ -245,72 +244,118 @@ pub fn clear_lane(shape: &Shape, work: &mut Work, lane: usize) {
     }
 }
 
-/// One backward step at position t: gamma_t from beta_t, leaving weighted marginals of position t in `work.p`.
-/// Call it for t = T-1 down to 0.
+/// One backward step at position t: gamma_t from beta_t, leaving weighted marginals of position t in `work.p`, or, `OVER`,
+/// in place of psi_t. Call it for t = T-1 down to 0.
 #[inline(always)]
-pub unsafe fn backward_step<S: Simd>(shape: &Shape, edges: &Edges, work: &mut Work, weight: &Lane, t: usize) {
+pub unsafe fn backward_step<S: Simd, const OVER: bool>(
+    shape: &Shape,
+    edges: &Edges,
+    work: &mut Work,
+    weight: &Lane,
+    t: usize,
+) {
     let l = shape.labels;
-    let zero = S::splat(0.0);
-    let last = !shape.full(t + 1); // some sentence ends here
     let ends = Lane(std::array::from_fn(|i| if shape.lengths[i] as usize == t + 1 { 1.0 } else { 0.0 }));
-    let (ends, weight) = (S::load(&ends), S::load(weight));
-    let inverse = S::load(&work.inverse[t]);
     let (here, after) = work.gamma.split_at_mut((t + 1) * l);
-    let here = &mut here[t * l..];
+    let mut step = Step::<S> {
+        last: !shape.full(t + 1),
+        ends: S::load(&ends),
+        weight: S::load(weight),
+        inverse: S::load(&work.inverse[t]),
+        alpha: &work.alpha[t * l..(t + 1) * l],
+        psi: &mut work.psi[t * l..(t + 1) * l],
+        p: &mut work.p[..l],
+        gamma: &mut here[t * l..],
+    };
     if t + 1 < shape.positions() {
         let from = &after[..l];
         by_block!([1 2 3 4 5 6 7 8 9 10 11 12] S::BLOCK, l, y, N => {
             let sum = product::<S, N>(&edges.transposed, l, from, y);
             for j in 0..N {
-                S::store(sum[j], &mut work.beta[y + j]);
+                step.finish::<OVER>(y + j, sum[j]);
             }
         });
     } else {
-        work.beta[..l].fill(Lane::ZERO);
-    }
-    for y in 0..l {
-        let mut beta = S::load(&work.beta[y]);
-        if last {
-            beta = S::select_gt(ends, zero, weight, beta);
+        for y in 0..l {
+            step.finish::<OVER>(y, S::splat(0.0));
         }
-        let alpha = S::load(&work.alpha[t * l + y]);
-        S::store(S::mul(alpha, beta), &mut work.p[y]);
-        let gamma = S::mul(S::mul(S::load(&work.psi[t * l + y]), beta), inverse);
-        S::store(S::select_gt(alpha, zero, gamma, zero), &mut here[y]);
     }
 }
 
+/// What a backward step does with every beta_t(y).
+struct Step<'a, S: Simd> {
+    last: bool, // some sentence ends here
+    ends: S::F,
+    weight: S::F,
+    inverse: S::F,
+    alpha: &'a [Lane], // [L]
+    psi: &'a mut [Lane],
+    p: &'a mut [Lane],
+    gamma: &'a mut [Lane],
+}
+
+impl<S: Simd> Step<'_, S> {
+    #[inline(always)]
+    unsafe fn finish<const OVER: bool>(&mut self, y: usize, mut beta: S::F) {
+        let zero = S::splat(0.0);
+        if self.last {
+            beta = S::select_gt(self.ends, zero, self.weight, beta);
+        }
+        let (alpha, psi) = (S::load(&self.alpha[y]), S::load(&self.psi[y]));
+        S::store(S::mul(alpha, beta), if OVER { &mut self.psi[y] } else { &mut self.p[y] });
+        let gamma = S::mul(S::mul(psi, beta), self.inverse);
+        S::store(S::select_gt(alpha, zero, gamma, zero), &mut self.gamma[y]);
+    }
+}
+
+/// The tiles of `add_pairs` that hold one of these edges (label' * L + label).
+pub fn tiles<S: Simd>(labels: usize, edges: &[u32]) -> Vec<bool> {
+    let mut asked = vec![false; labels * labels];
+    edges.iter().for_each(|&e| asked[e as usize] = true);
+    let mut out = Vec::new();
+    by_block!([1 2 3 4] S::TALL, labels, from, P => {
+        by_block!([1 2 3 4 5 6] S::WIDE, labels, to, Q => {
+            out.push((from..from + P).any(|y| asked[y * labels + to..y * labels + to + Q].contains(&true)));
+        });
+    });
+    out
+}
+
 /// Add sum_t left_{t-1}(y') right_t(y) to `pairs`: a matrix product over positions, in register tiles, over a few
-/// positions at a time so that both factors stay in the first cache.
+/// positions at a time so that both factors stay in the first cache. `wanted`: which tiles somebody asks for, all where
+/// it is empty.
 #[inline(always)]
-pub unsafe fn add_pairs<S: Simd>(shape: &Shape, left: &[Lane], right: &[Lane], pairs: &mut [Lane]) {
+pub unsafe fn add_pairs<S: Simd>(shape: &Shape, wanted: &[bool], left: &[Lane], right: &[Lane], pairs: &mut [Lane]) {
     const STEP: usize = 8;
     let (l, n) = (shape.labels, shape.positions());
     debug_assert!(left.len() >= n * l && right.len() >= n * l && pairs.len() >= l * l);
     let mut begin = 1;
     while begin < n {
         let end = (begin + STEP).min(n);
+        let mut wanted = wanted.iter();
         by_block!([1 2 3 4] S::TALL, l, from, P => {
             by_block!([1 2 3 4 5 6] S::WIDE, l, to, Q => {
-                let mut sum = [[S::splat(0.0); Q]; P];
-                for (i, row) in sum.iter_mut().enumerate() {
-                    for (j, s) in row.iter_mut().enumerate() {
-                        *s = S::load(&pairs[(from + i) * l + to + j]);
-                    }
-                }
-                for t in begin..end {
-                    let a = left.as_ptr().add((t - 1) * l + from);
-                    let g = right.as_ptr().add(t * l + to);
+                if wanted.next() != Some(&false) {
+                    let mut sum = [[S::splat(0.0); Q]; P];
                     for (i, row) in sum.iter_mut().enumerate() {
-                        let x = S::load(&*a.add(i));
                         for (j, s) in row.iter_mut().enumerate() {
-                            *s = S::fma(x, S::load(&*g.add(j)), *s);
+                            *s = S::load(&pairs[(from + i) * l + to + j]);
                         }
                     }
-                }
-                for (i, row) in sum.iter().enumerate() {
-                    for (j, s) in row.iter().enumerate() {
-                        S::store(*s, &mut pairs[(from + i) * l + to + j]);
+                    for t in begin..end {
+                        let a = left.as_ptr().add((t - 1) * l + from);
+                        let g = right.as_ptr().add(t * l + to);
+                        for (i, row) in sum.iter_mut().enumerate() {
+                            let x = S::load(&*a.add(i));
+                            for (j, s) in row.iter_mut().enumerate() {
+                                *s = S::fma(x, S::load(&*g.add(j)), *s);
+                            }
+                        }
+                    }
+                    for (i, row) in sum.iter().enumerate() {
+                        for (j, s) in row.iter().enumerate() {
+                            S::store(*s, &mut pairs[(from + i) * l + to + j]);
+                        }
                     }
                 }
             });

@@ -85,6 +85,9 @@ unsafe fn chunk_kernel<S: Simd>(
     let mut sums = Sums::new(l, s.layout.pair.len());
     scratch.flagged.clear();
     scratch.hot.clear();
+    if scratch.work.tiles.is_empty() {
+        scratch.work.tiles = chain::tiles::<S>(l, &s.layout.edges);
+    }
     scratch.fields.resize_with(GROUP.min(batches.len()).max(scratch.fields.len()), Field::default);
     let copies = pass.nodes.copies(c);
     let rare = pass.rare_gradient.slice(copies.start, copies.len());
@@ -230,12 +233,10 @@ fn labels_of(data: &Dataset, sentence: u32) -> &[u16] {
 /// The backward recursion, weighted marginals in place of psi, and the pair expectations.
 #[inline(always)]
 unsafe fn backward<S: Simd>(pass: &Pass<'_>, shape: &Shape, factor: &Lane, work: &mut Work) {
-    let l = shape.labels;
     for t in (0..shape.positions()).rev() {
-        chain::backward_step::<S>(shape, pass.edges, work, factor, t);
-        work.psi[t * l..(t + 1) * l].copy_from_slice(&work.p[..l]);
+        chain::backward_step::<S, true>(shape, pass.edges, work, factor, t);
     }
-    chain::add_pairs::<S>(shape, &work.alpha, &work.gamma, &mut work.pairs);
+    chain::add_pairs::<S>(shape, &work.tiles, &work.alpha, &work.gamma, &mut work.pairs);
 }
 
 /// log Z - log Z under the known labels: the same pass twice, with opposite signs.
@@ -302,7 +303,7 @@ unsafe fn pointwise_batch<S: Simd>(
     let n = shape.positions() * l;
     more.reserve(shape);
     for t in (0..shape.positions()).rev() {
-        chain::backward_step::<S>(shape, pass.edges, work, factor, t);
+        chain::backward_step::<S, false>(shape, pass.edges, work, factor, t);
         more.p[t * l..(t + 1) * l].copy_from_slice(&work.p[..l]);
     }
     let gold: [&[u16]; WIDTH] =
@@ -336,6 +337,6 @@ unsafe fn pointwise_batch<S: Simd>(
     }
     pointwise::residuals::<S>(shape, pass.edges, work, more, &total, |t, lane| gold[lane][t] as usize);
     work.psi[..n].copy_from_slice(&more.p[..n]);
-    chain::add_pairs::<S>(shape, &more.u, &work.gamma, &mut work.pairs);
-    chain::add_pairs::<S>(shape, &work.alpha, &more.v, &mut work.pairs);
+    chain::add_pairs::<S>(shape, &work.tiles, &more.u, &work.gamma, &mut work.pairs);
+    chain::add_pairs::<S>(shape, &work.tiles, &work.alpha, &more.v, &mut work.pairs);
 }

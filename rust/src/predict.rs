@@ -291,7 +291,7 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
                     }
                 }
                 for t in (0..shape.positions()).rev() {
-                    chain::backward_step::<S>(&shape, &scorer.edges, &mut work, &ones, t);
+                    chain::backward_step::<S, false>(&shape, &scorer.edges, &mut work, &ones, t);
                     for v in 0..width {
                         let from: &[Lane; WIDTH] = &*work.p[v * WIDTH..(v + 1) * WIDTH].as_ptr().cast();
                         S::transpose(from, &mut tile.0[v]);
