@@ -41,10 +41,9 @@ impl Spare {
     pub fn take(&self, most: bool) -> Csr {
         let Ok(mut kept) = self.0.lock() else { return Csr::default() };
         kept.sort_by_key(|rows| rows.ids.capacity());
-        match (most, kept.is_empty()) {
-            (_, true) => Csr::default(),
-            (true, _) => kept.pop().unwrap_or_default(),
-            (false, _) => kept.remove(0),
+        match kept.len() {
+            0 => Csr::default(),
+            n => kept.remove(if most { n - 1 } else { 0 }),
         }
     }
 

@@ -1,5 +1,5 @@
-//! Looking up in a vocabulary that does not grow: in pieces, by any number of threads, with a second reading for scoring
-//! where texts repeat.
+//! Looking up in a vocabulary that does not grow: in pieces, by any number of threads, with runs in place of rows where
+//! texts repeat.
 
 use super::joint::{self, Joint};
 use super::{distance, Extractor, Group, Hash, Plan, ABSENT, CHUNK, HEAD, QUAD};
