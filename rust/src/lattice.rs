@@ -13,6 +13,8 @@
 
 mod build;
 
+pub use build::Grain;
+
 use crate::bundle::Bundles;
 use crate::dataset::Dataset;
 use crate::fold::Fold;
@@ -31,17 +33,6 @@ const HOT: u32 = 512;
 struct Rare {
     copy: u32,
     place: u32,
-}
-
-/// How tokens become rows and rare features.
-#[derive(Clone, Copy, Debug)]
-pub struct Grain {
-    /// An attribute seen this often gets a row.
-    pub frequent: u32,
-    /// Whether rows that always come together are folded; what changes single rows needs them apart.
-    pub fold: bool,
-    /// Batches that go through the phases together.
-    pub group: usize,
 }
 
 /// Labels that each token may take: a row of 0 and -infinity for every distinct set, and the row of each token.

@@ -1,6 +1,6 @@
 //! Nodes of a training set: which attributes get rows, where each token's rows and rare features lie.
 
-use super::{Grain, Masks, Nodes, Rare, HOT, NOWHERE};
+use super::{Masks, Nodes, Rare, HOT, NOWHERE};
 use crate::bundle::Bundles;
 use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::{Error, Result};
@@ -8,6 +8,17 @@ use crate::fold::Fold;
 use crate::plan::{Batch, Plan};
 use crate::simd::WIDTH;
 use crate::weights::Layout;
+
+/// How tokens become rows and rare features.
+#[derive(Clone, Copy, Debug)]
+pub struct Grain {
+    /// An attribute seen this often gets a row.
+    pub frequent: u32,
+    /// Whether rows that always come together are folded; what changes single rows needs them apart.
+    pub fold: bool,
+    /// Batches that go through the phases together.
+    pub group: usize,
+}
 
 impl Nodes {
     pub fn new(data: &Dataset, layout: &Layout, plan: &Plan, grain: Grain) -> Result<Nodes> {
