@@ -71,3 +71,15 @@ def test_every_damaged_or_short_file_is_refused(tagger: tw.Tagger, tmp_path: Pat
         broken.write_bytes(whole[:place] + bytes([whole[place] ^ 0x40]) + whole[place + 1 :])
         with pytest.raises(tw.ModelFileError, match=r"broken\.tagwise"):
             tw.load(broken)
+
+
+def test_a_change_of_any_byte_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "m.tagwise"
+    tw.CRF(features="S1", max_iter=2).fit([["a", "b"]], [["X", "Y"]]).save(path)
+    whole = path.read_bytes()
+    assert tw.load(path).predict([["a", "b"]])
+    for place, byte in enumerate(whole):
+        for mask in (0x01, 0x80):
+            path.write_bytes(whole[:place] + bytes([byte ^ mask]) + whole[place + 1 :])
+            with pytest.raises(tw.ModelFileError):
+                tw.load(path)

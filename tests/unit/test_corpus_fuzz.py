@@ -1,4 +1,4 @@
-"""Every reader, given damaged files, returns a corpus or raises CorpusError: 10,000 mutations in all."""
+"""Every reader, given damaged files, returns a corpus or raises CorpusError: 10,000 mutations each."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tagwise.errors import CorpusError
 
 from .test_corpus import CONLL, CONLL_TEXT, CONLLU, JSONL
 
+MUTATIONS = 10_000
 READERS = {
     "conll": (tc.read_conll, [CONLL, CONLL_TEXT]),
     "conllu": (tc.read_conllu, [CONLLU]),
@@ -63,7 +64,7 @@ def test_random_damage_gives_a_corpus_or_a_typed_error(format: str) -> None:
     read, texts = READERS[format]
     rng = random.Random(f"tagwise {format}")
     outcomes = {"read": 0, "refused": 0}  # refused with the name of the file
-    for n in range(2500):
+    for n in range(MUTATIONS):
         data = rng.choice(texts).encode()
         packed = n % 10 == 0
         data = mutated(rng, gzip.compress(data, mtime=0) if packed else data)
@@ -77,7 +78,7 @@ def test_random_damage_gives_a_corpus_or_a_typed_error(format: str) -> None:
                 out = io.BytesIO()
                 tc.write_jsonl(c, out)  # what was read is sound enough to be written and read again
                 assert tc.read_jsonl(io.BytesIO(out.getvalue())).tokens == c.tokens
-    assert sum(outcomes.values()) == 2 * 2500
+    assert sum(outcomes.values()) == 2 * MUTATIONS
     assert min(outcomes.values()) > 100
 
 
