@@ -71,7 +71,7 @@ def test_params_lists_every_declared_parameter(run: Run) -> None:
 
 def test_warm_start_begins_where_the_model_ended(run: Run, train_file: Path, tmp_path: Path) -> None:
     first, second = tmp_path / "1.tagwise", tmp_path / "2.tagwise"
-    args = ["train", train_file, "--features", "S1", "--set", "max_iter=25", "--quiet"]
+    args = ["train", train_file, "-f", "S1", "--set", "max_iter=25", "--quiet"]
     assert run(*args, "-o", first).exit_code == 0
     assert run(*args, "--warm-start", first, "-o", second).exit_code == 0
     assert tw.load(second).objective_ <= tw.load(first).objective_ * (1 + 1e-9)

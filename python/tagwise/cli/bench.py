@@ -27,7 +27,7 @@ def median_seconds(work: Callable[[], Any], times: int = 5) -> float:
 
 
 @click.command()
-@click.option("--features", metavar="SET", default="S3", show_default=True, help="Feature set.")
+@click.option("--features", "-f", metavar="SET", default="S3", show_default=True, help="Feature set.")
 @click.option(
     "--sentences",
     type=click.IntRange(min=1),

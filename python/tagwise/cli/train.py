@@ -78,6 +78,7 @@ def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -
 @click.option("--learner", default="crf", show_default=True, help="What to train.")
 @click.option(
     "--features",
+    "-f",
     metavar="SET",
     help="Feature set (S1, S2, S3, pos, ner, default), a template, or a file with one.",
 )
