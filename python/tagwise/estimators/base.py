@@ -180,14 +180,14 @@ class Tagger:
             y: the labels of each sentence; a Corpus brings its own.
             dev: a labelled corpus (or X with `dev_y`) that is scored after every iteration; the best iterate is kept.
             dev_y: labels of `dev`.
-            sample_weight: a weight >= 0 for each sentence.
+            sample_weight: a weight >= 0 for each sentence: what its loss counts, or how long its steps are where a
+                learner goes sentence by sentence. Features are those of all sentences, whatever they weigh.
             callbacks: called with an `Iteration` after each; True stops training and keeps the model.
             warm_start: a fitted tagger, a model or a model file whose weights to start from.
         """
         params = self.checked()
         task = self._task(X, labels_of(X, y), params)
-        if sample_weight is not None:
-            task.sample_weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
+        task.sample_weight = checked_weights(sample_weight, len(task.data))
         if warm_start is not None:
             task.start = transfer(model_of(warm_start), task.vocabulary, task.layout, task.labels)
         if dev is not None:
@@ -435,6 +435,25 @@ def labels_of(X: Any, y: Sequence[Sequence[str]] | None) -> Sequence[Sequence[st
     if labels is None:
         raise ParameterError("no labels: pass y, or a Corpus with a label column")
     return labels  # type: ignore[no-any-return]
+
+
+def checked_weights(
+    sample_weight: Sequence[float] | NDArray[Any] | None, n: int
+) -> NDArray[np.float64] | None:
+    """The weights of `n` sentences as the learners take them: [n], finite and >= 0; or None for all 1."""
+    if sample_weight is None:
+        return None
+    wanted = f"sample_weight needs {n} finite numbers >= 0, one a sentence"
+    try:
+        weight = np.array(sample_weight, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise ParameterError(f"{wanted}; got {sample_weight!r:.60}") from None
+    if weight.shape != (n,):
+        raise ParameterError(f"{wanted}; got {'x'.join(map(str, weight.shape)) or 'a single number'}")
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0.0)))
+    if len(bad):
+        raise ParameterError(f"{wanted}; sentence {bad[0]} has {weight[bad[0]]:g}")
+    return weight
 
 
 def model_of(source: Tagger | Model | str | os.PathLike[str]) -> Model:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tagwise import _core, dataset
 from tagwise.errors import ParameterError
-from tagwise.estimators.base import COMMON, FEATURES, Tagger, Task, dev_scorer, labels_of
+from tagwise.estimators.base import COMMON, FEATURES, Tagger, Task, checked_weights, dev_scorer, labels_of
 from tagwise.estimators.kernel import KERNEL, Kernelised
 from tagwise.estimators.limits import LIMITS, Limits, lawful_gold, limits_of
 from tagwise.history import Domain, History, starts_of, tokens_of
@@ -154,8 +154,7 @@ class OnlineTagger(Tagger):
         fitted = hasattr(self, "model_")
         state = self._state() if fitted else None
         task = self._task(X, gold, params) if state is None else self._grown(X, gold, params, state)
-        if sample_weight is not None:
-            task.sample_weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
+        task.sample_weight = checked_weights(sample_weight, len(task.data))
         if dev is not None:
             task.dev_score = dev_scorer(lambda w: self._model(task, w), task, dev, labels_of(dev, dev_y))
         task.callbacks = list(callbacks)
