@@ -95,7 +95,8 @@ def collect(
         if event.kind == "failed":
             failed.append(f"{event.cell.describe()}: {event.text}")
         if event.kind == "done" and event.result is not None:
-            names = {"corpus": event.cell.corpus, "learner": event.cell.learner.name}
+            cell = event.cell
+            names = {"corpus": cell.corpus, "learner": cell.learner.name, "features": cell.features}
             found[event.index] = (Row.of(event.result["row"], **names), event.result["detail"])
             ordered = [found[i] for i in range(len(cells)) if i in found]
             table.rows, table.details = [row for row, _ in ordered], [detail for _, detail in ordered]

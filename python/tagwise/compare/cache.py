@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +22,8 @@ from tagwise.features import recipe_for
 FORMAT = 1
 CACHE_VARIABLE = "TAGWISE_CACHE"
 
-#: Modules whose text decides what training gives, beside the native library.
-CODE = (
-    "estimators",
-    "learners",
-    "optimizers",
-    "features.py",
-    "kernels.py",
-    "dataset.py",
-    "model.py",
-    "metrics.py",
-    "schemes.py",
-)
+#: What shows results and does not make them; every other module of the package is part of a key.
+SHOWS = ("cli", "report", "compare/table.py")
 
 
 def default_folder() -> Path:
@@ -100,17 +90,26 @@ class Cache:
 # --- names --------------------------------------------------------------------------------------------------
 
 
+def code_files(root: Path) -> list[Path]:
+    """The modules of a package that decide what training gives, by their place in it."""
+    found = (path.relative_to(root) for path in root.rglob("*.py"))
+    return sorted(path for path in found if path.parts[0] not in SHOWS and path.as_posix() not in SHOWS)
+
+
+def code_digest(root: Path, library: Path) -> str:
+    """A digest of these modules, names and texts, and of the native library."""
+    digest = hashlib.sha256(library.read_bytes())
+    for path in code_files(root):
+        text = (root / path).read_bytes()
+        digest.update(f"\0{path.as_posix()}\0{len(text)}\0".encode() + text)
+    return digest.hexdigest()
+
+
 @functools.lru_cache(maxsize=1)
 def code_version() -> str:
     """The version of tagwise and a digest of the code that trains, so that no result outlives a change of it."""
-    digest = hashlib.sha256()
-    root = Path(__file__).parent.parent
-    files = [Path(str(_core.__file__))]
-    for name in CODE:
-        files += sorted((root / name).rglob("*.py")) if not name.endswith(".py") else [root / name]
-    for path in files:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return f"{_core.__version__}+{digest.hexdigest()[:16]}"
+    digest = code_digest(Path(__file__).parent.parent, Path(str(_core.__file__)))
+    return f"{_core.__version__}+{digest[:16]}"
 
 
 def corpus_digest(corpus: Corpus | None) -> str | None:
@@ -119,25 +118,38 @@ def corpus_digest(corpus: Corpus | None) -> str | None:
         return None
     digest = hashlib.sha256(json.dumps([list(corpus.columns), corpus.label]).encode())
     for sentence in corpus:
-        fields: Iterable[Iterable[str]] = sentence.fields.values()
-        parts = ["\x1f".join(values) for values in fields]
-        digest.update(("\x1e".join(parts) + f"\x1d{sentence.doc}\x1c").encode())
+        digest.update(json.dumps([*sentence.fields.values(), sentence.doc]).encode())
     return digest.hexdigest()
 
 
-def _plain(value: Any) -> Any:
-    """A parameter as JSON can hold it; a function by its name and its text."""
+def _plain(value: Any, seen: tuple[int, ...] = ()) -> Any:
+    """A parameter as JSON can hold it; a function by its name, its text and the values it holds."""
+    if id(value) in seen:
+        return "..."
+    inside = (*seen, id(value))
+    if isinstance(value, functools.partial):
+        return ["partial", *(_plain(part, inside) for part in (value.func, value.args, value.keywords))]
     if callable(value):
+        made = value if hasattr(value, "__qualname__") else type(value)
         try:
-            text = inspect.getsource(value)
+            text = inspect.getsource(made)
         except (OSError, TypeError):
-            text = repr(getattr(value, "__code__", None) and value.__code__.co_code)
-        name = f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"
-        return [name, hashlib.sha256(text.encode()).hexdigest()]
+            code = getattr(made, "__code__", None)
+            text = repr(code and (code.co_code, code.co_consts, code.co_names))
+        held = [
+            getattr(value, "__defaults__", None),
+            getattr(value, "__kwdefaults__", None),
+            [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()],
+            {} if made is value else getattr(value, "__dict__", {}),
+        ]
+        name = f"{made.__module__}.{made.__qualname__}"
+        return [name, hashlib.sha256(text.encode()).hexdigest(), _plain(held, inside)]
     if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): _plain(v, inside) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
+        return [_plain(v, inside) for v in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted((_plain(v, inside) for v in value), key=repr)
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
 
 

@@ -86,8 +86,9 @@ def choose(
     parts = [held_out(train, cell.tune_size, fold) for fold in range(cell.folds)]
     best: dict[str, Any] = {}
     best_score = -1.0
-    for values in itertools.product(*cell.tune.values()):
-        trial = dict(zip(cell.tune, values))
+    tuned = sorted(cell.tune)  # of equals the first wins, in whatever order they were named
+    for values in itertools.product(*(cell.tune[name] for name in tuned)):
+        trial = dict(zip(tuned, values))
         progress("held out: " + ", ".join(f"{k}={v}" for k, v in trial.items()))
 
         def run(trial: dict[str, Any] = trial) -> dict[str, Any]:

@@ -1,0 +1,471 @@
+"""A key is a key: whatever decides a result changes its name in the cache, and nothing else does."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tagwise as tw
+from tagwise import _core
+from tagwise.compare import Cache, Cell, Data, Learner, cache, collect, parse, run
+from tagwise.compare.cache import Names, code_digest, code_version, default_folder
+from tagwise.compare.table import Comparison
+from tagwise.corpus import Corpus, Sentence
+from tagwise.estimators import LEARNERS
+from tagwise.params import Choice, Flag, Number, Param
+
+PACKAGE = Path(tw.__file__).parent
+
+
+def corpus(n: int, shift: int = 0, *, docs: Mapping[int, str] | None = None) -> Corpus:
+    """Sentences of two words with a tag and a chunk label each, documents where they are told to begin."""
+    words, labels = ["Rosa", "runs", "to", "Lund"], ["B-PER", "O", "O", "B-LOC"]
+    out = []
+    for i in range(n):
+        a, b = (i + shift) % 4, (i * i + shift) % 4
+        columns = {"word": [words[a], words[b]], "pos": ["N", "V"], "label": [labels[a], labels[b]]}
+        out.append(Sentence(columns, "label", doc=(docs or {}).get(i)))
+    return Corpus(out)
+
+
+DATA = Data(corpus(10), corpus(4, 1), corpus(5, 2))
+BASE = Cell("a", parse("crf"), "S1")
+
+
+def key(cell: Cell = BASE, data: Data = DATA, **more: Any) -> str:
+    """The key of a cell, digests taken anew."""
+    return Names({cell.corpus: data}).key(cell, **more)
+
+
+def changed(of: Corpus, index: int, column: str, value: str) -> Corpus:
+    """The corpus with another value at the first token of a sentence."""
+    sentences = list(of)
+    old = sentences[index]
+    columns = {name: list(values) for name, values in old.fields.items()}
+    columns[column][0] = value
+    sentences[index] = Sentence(columns, old.label, doc=old.doc)
+    return Corpus(sentences)
+
+
+SCORED = replace(BASE, dev=True)
+TUNED = replace(BASE, tune={"l2": [0.1, 1.0], "max_iter": [1, 2]})
+# A learner whose parameters do not follow the cell: what differs then is the cell itself.
+SETTLED = replace(BASE, learner=parse("crf(seed=0, patience=0)"))
+TRACKED = replace(SETTLED, track=True)
+BOTH = replace(TRACKED, dev=True)
+
+#: Two cells, with the field that they differ in; whose results may differ.
+CELLS: dict[str, tuple[str, Cell, Cell]] = {
+    "another learner": ("learner", BASE, replace(BASE, learner=parse("perceptron"))),
+    "a learner's settled parameter": ("learner", BASE, replace(BASE, learner=parse("crf(l2=0.5)"))),
+    "a settled loss": ("learner", BASE, replace(BASE, learner=parse("crf-exp"))),
+    "another set": ("features", BASE, replace(BASE, features="S2")),
+    "a set's window": ("features", replace(BASE, features="S3"), replace(BASE, features="S3(window=2)")),
+    "a template's text": (
+        "features",
+        replace(BASE, features="word[0]\nword[-1]"),
+        replace(BASE, features="word[0]\nword[-2]"),
+    ),
+    "a size": ("size", BASE, replace(BASE, size=5)),
+    "another size": ("size", replace(BASE, size=6), replace(BASE, size=5)),
+    "a seed": ("seed", BASE, replace(BASE, seed=1)),
+    "a seed of the draw alone": ("seed", SETTLED, replace(SETTLED, seed=1)),
+    "a common parameter": ("params", BASE, replace(BASE, params={"max_iter": 7})),
+    "its value": (
+        "params",
+        replace(BASE, params={"max_iter": 8}),
+        replace(BASE, params={"max_iter": 7}),
+    ),
+    "a choice": ("tune", BASE, TUNED),
+    "values of a choice": ("tune", TUNED, replace(TUNED, tune={**TUNED.tune, "l2": [0.1, 2.0]})),
+    "the order of values": ("tune", TUNED, replace(TUNED, tune={**TUNED.tune, "l2": [1.0, 0.1]})),
+    "sentences of a choice": ("tune_size", TUNED, replace(TUNED, tune_size=6)),
+    "folds of a choice": ("folds", TUNED, replace(TUNED, folds=2)),
+    "the dev part scored": ("dev", BASE, SCORED),
+    "the dev part scored beside tracking": ("dev", TRACKED, BOTH),
+    "the dev part tracked": ("track", BASE, replace(BASE, track=True)),
+    "the dev part tracked beside its score": ("track", replace(BOTH, track=False), BOTH),
+}
+
+#: Data that differ in a field from DATA, and the cell that looks at it.
+PARTS: dict[str, tuple[str, Cell, Data]] = {
+    "a word of train": ("train", BASE, replace(DATA, train=changed(DATA.train, 3, "word", "Lunds"))),
+    "a label of train": ("train", BASE, replace(DATA, train=changed(DATA.train, 3, "label", "I-LOC"))),
+    "another column of train": ("train", BASE, replace(DATA, train=changed(DATA.train, 3, "pos", "X"))),
+    "a sentence less of train": ("train", BASE, replace(DATA, train=DATA.train[:-1])),
+    "sentences of train in another order": ("train", BASE, replace(DATA, train=DATA.train[::-1])),
+    "a document in train": ("train", BASE, replace(DATA, train=corpus(10, docs={3: "x"}))),
+    "a nameless document in train": ("train", BASE, replace(DATA, train=corpus(10, docs={3: ""}))),
+    "a document called None": ("train", BASE, replace(DATA, train=corpus(10, docs={3: "None"}))),
+    "a word of test": ("test", BASE, replace(DATA, test=changed(DATA.test, 0, "word", "Lunds"))),
+    "a label of test": ("test", BASE, replace(DATA, test=changed(DATA.test, 0, "label", "B-X"))),
+    "a document in test": ("test", BASE, replace(DATA, test=corpus(4, 1, docs={1: "x"}))),
+    "a scored dev part": ("dev", SCORED, replace(DATA, dev=changed(DATA.dev or DATA.test, 4, "word", "y"))),
+    "a tracked dev part": (
+        "dev",
+        TRACKED,
+        replace(DATA, dev=changed(DATA.dev or DATA.test, 4, "label", "O2")),
+    ),
+    "a document in dev": ("dev", SCORED, replace(DATA, dev=corpus(5, 2, docs={2: "x"}))),
+    "no dev part to score": ("dev", SCORED, replace(DATA, dev=None)),
+    "no dev part to track": ("dev", TRACKED, replace(DATA, dev=None)),
+}
+
+
+def test_every_field_has_a_row() -> None:
+    """No field of a cell or of its data is without a row; the corpus is its content, not its name."""
+    assert {field for field, *_ in CELLS.values()} == {f.name for f in fields(Cell)} - {"corpus"}
+    assert {field for field, *_ in PARTS.values()} == {f.name for f in fields(Data)}
+
+
+@pytest.mark.parametrize("row", CELLS)
+def test_a_field_of_the_cell_changes_the_key(row: str) -> None:
+    """Two cells that differ in one field have two keys."""
+    field, one, other = CELLS[row]
+    assert {f.name for f in fields(Cell) if getattr(one, f.name) != getattr(other, f.name)} == {field}
+    assert key(one) != key(other)
+
+
+@pytest.mark.parametrize("row", PARTS)
+def test_a_part_of_the_corpus_changes_the_key(row: str) -> None:
+    """The same cell on two corpora has two keys where it looks at what differs."""
+    _, cell, data = PARTS[row]
+    assert key(cell, data) != key(cell)
+
+
+def test_where_a_column_ends_is_part_of_a_corpus() -> None:
+    """Tokens that put together read the same, and columns of another name, are another corpus."""
+    one, two, three = (
+        Data(Corpus([Sentence({name: words, "label": ["A"] * len(words)}, "label")]), DATA.test)
+        for name, words in (("word", ["a\x1fb"]), ("word", ["a", "b"]), ("form", ["a", "b"]))
+    )
+    assert len({key(BASE, data) for data in (one, two, three)}) == 3
+
+
+def other_value(param: Param) -> Any:
+    """A legal value that is not the default."""
+    known = {"constraints": "auto", "history": (1, 2), "cost": "f1", "kernel": "poly", "separator": "/"}
+    if param.name in known:
+        return known[param.name]
+    if isinstance(param.domain, Flag):
+        return not param.default
+    if isinstance(param.domain, Choice):
+        return next(name for name in param.domain.names if name != param.default)
+    if isinstance(param.domain, Number):
+        for value in (1 if param.default is None else param.default + 1, 0.5, 0, 1, 2, 3):
+            if value == param.default:
+                continue
+            try:
+                return param.check(value)
+            except tw.ParameterError:
+                continue
+    return "?"
+
+
+@pytest.mark.parametrize("kind", LEARNERS)
+def test_every_parameter_changes_the_key(kind: str) -> None:
+    """Each declared parameter of each learner is in the key, but for threads and what is logged."""
+    base = key(Cell("a", Learner("x", kind), "S1"))
+    for param in LEARNERS[kind].PARAMS:
+        if param.name == "features":  # the cell has them
+            continue
+        learner = Learner("x", kind, {param.name: other_value(param)})
+        same = key(Cell("a", learner, "S1")) == base
+        assert same == (param.name in ("n_jobs", "verbose")), (kind, param.name)
+
+
+def test_a_template_file_is_its_text(tmp_path: Path) -> None:
+    """A file of features that was edited is other features; elsewhere with the same text it is the same."""
+    one, two = tmp_path / "a" / "t.txt", tmp_path / "b" / "t.txt"
+    for path in (one, two):
+        path.parent.mkdir()
+        path.write_text("word[0]\n")
+    first = key(replace(BASE, features=str(one)))
+    assert key(replace(BASE, features=str(two))) == first
+    one.write_text("word[0]\nword[1]\n")
+    assert key(replace(BASE, features=str(one))) != first
+
+
+def test_code_version_and_format_are_part_of_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another build of the library and another form of results make other keys."""
+    first = key()
+    with monkeypatch.context() as patch:
+        patch.setattr(cache, "code_version", lambda: "0+other")
+        assert key() != first
+    with monkeypatch.context() as patch:
+        patch.setattr(cache, "FORMAT", cache.FORMAT + 1)
+        assert key() != first
+    assert key() == first
+    assert key(trial={"l2": 1.0}) != first
+    assert key(trial={"l2": 1.0}) != key(trial={"l2": 2.0})
+
+
+def swapped(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same entries in another order."""
+    return dict(reversed(list(values.items())))
+
+
+PARAMS = {"max_iter": 3, "l2": 0.5, "epochs": 4}
+#: Pairs of cells and data that come to the same.
+SAME: dict[str, tuple[Cell, Data, Cell, Data]] = {
+    "name of the corpus": (BASE, DATA, replace(BASE, corpus="z"), DATA),
+    "name of the learner": (
+        BASE,
+        DATA,
+        replace(BASE, learner=Learner("shown otherwise", "crf")),
+        DATA,
+    ),
+    "defaults said": (BASE, DATA, replace(BASE, learner=parse("crf(l2=1)")), DATA),
+    "a whole number said as a fraction": (
+        replace(BASE, params={"max_iter": 3}),
+        DATA,
+        replace(BASE, params={"max_iter": 3.0}),
+        DATA,
+    ),
+    "order of parameters": (replace(BASE, params=PARAMS), DATA, replace(BASE, params=swapped(PARAMS)), DATA),
+    "order of settled parameters": (
+        replace(BASE, learner=Learner("x", "crf", {"l2": 0.5, "max_iter": 3})),
+        DATA,
+        replace(BASE, learner=Learner("x", "crf", {"max_iter": 3, "l2": 0.5})),
+        DATA,
+    ),
+    "order of tuned parameters": (TUNED, DATA, replace(TUNED, tune=swapped(TUNED.tune)), DATA),
+    "settled or common": (
+        replace(BASE, params={"l2": 0.5}),
+        DATA,
+        replace(BASE, learner=parse("crf(l2=0.5)")),
+        DATA,
+    ),
+    "a parameter that the learner has not": (BASE, DATA, replace(BASE, params={"epochs": 9}), DATA),
+    "threads": (BASE, DATA, replace(BASE, params={"n_jobs": 3}), DATA),
+    "what is logged": (BASE, DATA, replace(BASE, params={"verbose": 1}), DATA),
+    "folds without a choice": (BASE, DATA, replace(BASE, folds=3), DATA),
+    "sentences of no choice": (BASE, DATA, replace(BASE, tune_size=3), DATA),
+    "a dev part nobody looks at": (BASE, DATA, BASE, replace(DATA, dev=None)),
+    "comments, lines, sources": (
+        BASE,
+        DATA,
+        BASE,
+        replace(
+            DATA,
+            train=Corpus(
+                [Sentence(s.fields, s.label, doc=s.doc, comments=("# x",), line=9) for s in DATA.train],
+                source="elsewhere",
+            ),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("row", SAME)
+def test_nothing_else_changes_the_key(row: str) -> None:
+    """Cells that come to the same have one key."""
+    one, data, other, others = SAME[row]
+    assert key(one, data) == key(other, others)
+
+
+# --- functions as parameters --------------------------------------------------------------------------------
+
+
+def scaled(factor: float, offset: float = 0.0) -> Callable[[float], float]:
+    """A function that holds a value."""
+    return lambda x: factor * x + offset
+
+
+def grown(x: float, by: float = 1.0) -> float:
+    """A function with a default."""
+    return x + by
+
+
+class Held:
+    """A callable with a state."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def __call__(self, x: float) -> float:
+        return self.value * x
+
+
+def test_a_function_is_its_text_and_what_it_holds() -> None:
+    """Functions, partials and callables that compute something else have other keys; the same again has its own."""
+
+    def of(function: Any) -> str:
+        return key(replace(BASE, learner=Learner("x", "perceptron", {"kernel": function})))
+
+    made: list[Callable[[], Any]] = [
+        lambda: grown,
+        lambda: scaled(1.0),
+        lambda: scaled(2.0),
+        lambda: functools.partial(grown, by=2.0),
+        lambda: functools.partial(grown, by=3.0),
+        lambda: functools.partial(grown, 3.0),
+        lambda: functools.partial(pow, 3.0),
+        lambda: Held(1.0),
+        lambda: Held(2.0),
+        lambda: "poly",
+    ]
+    first, again = ([of(make()) for make in made] for _ in range(2))
+    assert first == again
+    assert len(set(first)) == len(made)
+
+
+# --- the code -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The package's modules in a folder of their own, and something that stands for the native library."""
+    folder = tmp_path_factory.mktemp("code")
+    root = folder / "tagwise"
+    shutil.copytree(PACKAGE, root, ignore=lambda where, names: [n for n in names if unneeded(Path(where, n))])
+    library = folder / "library.so"
+    library.write_bytes(b"native")
+    return root, library
+
+
+def unneeded(path: Path) -> bool:
+    """Whether it is neither a module nor a folder that may hold some."""
+    return path.name == "__pycache__" if path.is_dir() else path.suffix != ".py"
+
+
+def test_every_module_that_trains_is_in_the_digest(copy: tuple[Path, Path]) -> None:
+    """One byte more in any module is another digest, but for those that only show results."""
+    root, library = copy
+    first = code_digest(root, library)
+    modules = sorted(root.rglob("*.py"))
+    assert len(modules) > 50
+    ignored = set()
+    for path in modules:
+        text = path.read_bytes()
+        path.write_bytes(text + b"#")
+        if code_digest(root, library) == first:
+            ignored.add(path.relative_to(root))
+        path.write_bytes(text)
+    assert code_digest(root, library) == first
+    shows = {p.relative_to(root) for folder in ("cli", "report") for p in (root / folder).rglob("*.py")}
+    assert ignored == shows | {Path("compare/table.py")}
+
+
+def test_what_lies_where_is_in_the_digest(copy: tuple[Path, Path]) -> None:
+    """The native library, a new module, a module elsewhere: each is another digest; other files are not."""
+    root, library = copy
+    first = code_digest(root, library)
+    found = [first]
+    new = root / "learners" / "new.py"
+    new.write_text("")
+    found.append(code_digest(root, library))
+    new.rename(root / "estimators" / "new.py")
+    found.append(code_digest(root, library))
+    (root / "estimators" / "new.py").unlink()
+    other = library.with_name("other.so")
+    other.write_bytes(b"natiVe")
+    found.append(code_digest(root, other))
+    assert len(set(found)) == 4
+    (root / "notes.txt").write_text("x")
+    assert code_digest(root, library) == first
+
+
+def test_the_version_is_that_of_this_package() -> None:
+    """The digest in every key is of the package and the library that run here."""
+    version, _, digest = code_version().partition("+")
+    assert version == _core.__version__
+    assert len(digest) == 16
+    assert code_digest(PACKAGE, Path(str(_core.__file__))).startswith(digest)
+
+
+# --- the folder ---------------------------------------------------------------------------------------------
+
+VALUE = {"row": {"accuracy": 1 / 3, "f1": None, "name": "Łódź \u2028"}, "detail": [[1, 2.5e-300], [], {}]}
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_hit_is_what_was_stored(tmp_path: Path, kept: bool) -> None:
+    """What comes out is what went in, to the last digit; under its own key alone; made once."""
+    store = Cache(tmp_path if kept else None)
+    a, b = key(), key(SCORED)
+    assert store.get(a) is None
+    store.put(a, VALUE)
+    for reader in (store, Cache(tmp_path)) if kept else (store,):
+        found = reader.get(a)
+        assert found is not None
+        assert {k: v for k, v in found.items() if k != "format"} == VALUE
+        assert reader.get(b) is None
+
+    def never() -> Mapping[str, Any]:
+        raise AssertionError("made again")
+
+    assert store.once(a, never) == store.get(a)
+    calls: list[int] = []
+    for _ in range(2):
+        made = store.once(b, lambda: {"score": 0.25 + len(calls), "n": calls.append(1)})
+        assert made["score"] == 0.25
+    assert len(calls) == 1
+    assert len([p for p in tmp_path.rglob("*") if p.is_file()]) == 2 * kept
+
+
+def test_a_damaged_entry_is_made_again(tmp_path: Path) -> None:
+    """Cut short anywhere, emptied, of another form or no object at all: it counts as none and is written anew."""
+    store, name = Cache(tmp_path), key()
+    store.put(name, VALUE)
+    (path,) = tmp_path.rglob("*.json")
+    whole = path.read_bytes()
+    other = json.dumps({**json.loads(whole), "format": cache.FORMAT + 1}).encode()
+    formless = json.dumps(VALUE).encode()
+    for text in (*(whole[:n] for n in range(0, len(whole), 9)), b"[]", b"3", b"\xff", other, formless):
+        path.write_bytes(text)
+        assert store.get(name) is None
+        assert store.once(name, lambda: {"score": 1.0})["score"] == 1.0
+        assert json.loads(path.read_bytes())["score"] == 1.0
+
+
+def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    """A value that JSON does not hold raises and leaves neither an entry nor a file beside it."""
+    store = Cache(tmp_path)
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        store.put(key(), {"row": object()})
+    assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
+
+
+def test_the_usual_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """TAGWISE_CACHE names the folder; without it the user's cache has one."""
+    monkeypatch.setenv("TAGWISE_CACHE", str(tmp_path / "named"))
+    assert default_folder() == tmp_path / "named"
+    monkeypatch.delenv("TAGWISE_CACHE")
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert default_folder() == tmp_path / "tagwise" / "compare"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_folder() == tmp_path / ".cache" / "tagwise" / "compare"
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert default_folder() == tmp_path / "Library" / "Caches" / "tagwise" / "compare"
+
+
+def test_rows_have_the_names_of_their_own_cells(tmp_path: Path) -> None:
+    """Cells that come to the same are trained once, and each is shown under its own names."""
+    paths = [tmp_path / name / "t.txt" for name in "ab"]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text("word[0]\n")
+    cells = [
+        Cell(corpus, Learner(name, "hmm", {}), str(path))
+        for corpus, name, path in (("a", "one", paths[0]), ("a", "two", paths[1]), ("z", "two", paths[0]))
+    ]
+    data = {"a": DATA, "z": DATA}
+    store = Cache(tmp_path / "cache")
+    events = list(run(cells, data, cache=store))
+    assert [e.kind for e in events] == ["start", "done", "done", "done"]
+    for found in (events, run(cells, data, cache=store)):
+        table = collect(Comparison(), found, cells)
+        assert [(r.corpus, r.learner, r.features) for r in table] == [
+            (c.corpus, c.learner.name, c.features) for c in cells
+        ]
+        assert len({(r.accuracy, r.nonzero, r.seconds) for r in table}) == 1
