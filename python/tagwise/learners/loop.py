@@ -81,7 +81,7 @@ class Result:
 
 
 def converged(values: Sequence[float], tol: float, window: int) -> bool:
-    """(f_{k-window} - f_k) / f_k < tol: CRFsuite's rule, with the same meaning of both numbers."""
+    """|f_{k-window} - f_k| <= tol |f_k|: CRFsuite's rule, with the same meaning of both numbers."""
     if len(values) <= window or tol <= 0.0:
         return False
     before, now = values[-1 - window], values[-1]
@@ -119,13 +119,14 @@ def run(
                     )
                 reason = "the objective is not finite; the last good iterate is kept"
                 logger.warning(reason)
+                iteration -= 1  # what is kept is the one before
                 break
             last = state.w
             if iteration == 0 and stopping.max_iter > 0:
                 values.append(state.value)
                 continue  # the starting point is no iteration
-            score = None if dev_score is None else dev_score(state.w)
             values.append(state.value)
+            score = None if dev_score is None else dev_score(state.w)
             seconds = time.perf_counter() - begin
             entry = Iteration(
                 iteration,

@@ -1,0 +1,117 @@
+"""Stopping and selection the whole way, through the estimators: curves and dev scores say which model is left."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import pytest
+
+import tagwise as tw
+
+X = [["a", "b", "a"], ["b", "a"], ["c", "a", "b"], ["b", "c"], ["a"], ["c", "c", "b"]]
+Y = [["x", "y", "y"], ["y", "x"], ["x", "x", "y"], ["x", "x"], ["y"], ["y", "x", "y"]]
+
+
+@functools.cache
+def curve() -> list[float]:
+    """The objective of the start and of each iteration, without any rule."""
+    start = tw.CRF(features="S1", l2=0.01, tol=0.0, max_iter=0).fit(X, Y)
+    rest = tw.CRF(features="S1", l2=0.01, tol=0.0, max_iter=40).fit(X, Y)
+    return [start.objective_, *(entry["objective"] for entry in rest.history_)]
+
+
+@pytest.mark.parametrize("window", [1, 2, 5, 10])
+@pytest.mark.parametrize("tol", [1e-1, 1e-2, 1e-3])
+def test_a_crf_stops_where_its_objectives_say(window: int, tol: float) -> None:
+    """The first iteration at which |f_{k-window} - f_k| <= tol f_k, computed from the curve by hand."""
+    values = curve()
+    wanted = next(k for k in range(window, len(values)) if values[k - window] - values[k] <= tol * values[k])
+    tagger = tw.CRF(features="S1", l2=0.01, tol=tol, window=window).fit(X, Y)
+    assert len(tagger.history_) == tagger.best_iteration_ == wanted
+    assert tagger.objective_ == values[wanted]
+    assert tagger.stopped_ == f"improved by less than {tol:g} over {window} iterations"
+
+
+CHUNKS = [["B-p", "I-p", "O", "O"], ["O", "B-l"], ["O", "O", "O"]]
+#: Guesses, F1 over chunks and accuracy over tokens, by hand: of three tokens in chunks and nine in all.
+GUESSES: list[tuple[list[list[str]], float, float]] = [
+    (CHUNKS, 1.0, 1.0),
+    ([["O", "O", "O", "O"], ["O", "O"], ["O", "O", "O"]], 0.0, 6 / 9),
+    ([["B-p", "O", "O", "O"], ["O", "B-l"], ["O", "O", "O"]], 0.5, 8 / 9),
+    ([["B-p", "I-p", "O", "O"], ["O", "O"], ["O", "B-l", "O"]], 0.5, 7 / 9),
+    ([["B-p", "I-p", "O", "O"], ["O", "O"], ["O", "O", "O"]], 2 / 3, 8 / 9),
+]
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+@pytest.mark.parametrize("learner", ["crf", "perceptron", "memm", "boosting", "hmm", "hmsvm"])
+def test_the_dev_score_is_f1_of_chunks_and_accuracy_of_labels(learner: str, chunked: bool) -> None:
+    """The same mistakes on dev count as chunks where the labels are chunks, and as tokens where they are not."""
+    plain = {"B-p": "p", "I-p": "q", "B-l": "r", "O": "o"}
+
+    def written(labels: list[list[str]]) -> list[list[str]]:
+        return labels if chunked else [[plain[y] for y in path] for path in labels]
+
+    names = {"B-p": "bp", "I-p": "ip", "B-l": "bl", "O": "out"}
+    words = [[names[y]] for y in names for _ in range(4)]
+    options: dict[str, Any] = {"features": "S1", "start_end": False}
+    options |= {"overlapping": True} if learner == "hmm" else {}
+    for guess, f1, accuracy in GUESSES:
+        # Each word stands for one label, alone in its sentence: what dev's words are, the guess is.
+        dev = [[names[y] for y in path] for path in guess]
+        tagger = tw.LEARNERS[learner](**options)
+        tagger.fit(words, written([[y] for y in names for _ in range(4)]), dev=dev, dev_y=written(CHUNKS))
+        assert tagger.predict(dev) == written(guess)
+        score = f1 if chunked else accuracy
+        assert max(entry["dev_score"] for entry in tagger.history_) == pytest.approx(score)
+        assert tagger.history_[-1]["dev_score"] == pytest.approx(score)
+        assert tagger.model_.meta["metrics"]["dev_score"] == pytest.approx(score)
+        assert tagger.score(dev, written(CHUNKS)) == pytest.approx(score)
+
+
+def ambiguous() -> tuple[list[list[str]], list[list[str]]]:
+    """Dev sentences on which learning goes up and down."""
+    return [["a", "c"], ["b", "b", "c"], ["c", "a"]], [["x", "y"], ["y", "x", "x"], ["x", "y"]]
+
+
+@pytest.mark.parametrize("learner", ["crf", "memm", "perceptron", "mira", "pa", "arow", "hmsvm", "boosting"])
+def test_the_model_is_the_best_iterate(learner: str) -> None:
+    """With dev the model predicts what it did at the first of its best iterations; without dev, at its last."""
+    dev, dev_y = ambiguous()
+    options: dict[str, Any] = {"features": "S1"}
+    kind = tw.LEARNERS[learner]
+    for name, value in {"max_iter": 12, "epochs": 12, "max_epochs": 12, "rounds": 12, "every": 1}.items():
+        options |= {name: value} if any(p.name == name for p in kind.PARAMS) else {}
+    options |= {"tol": 0.0} if any(p.name == "tol" for p in kind.PARAMS) else {}
+    options |= {"patience": 0}
+    tagger = kind(**options).fit(X, Y, dev=dev, dev_y=dev_y)
+    scores = [entry["dev_score"] for entry in tagger.history_]
+    first = scores.index(max(scores)) + 1
+    assert tagger.best_iteration_ == first
+    assert tagger.score(dev, dev_y) == scores[first - 1]
+    assert tagger.objective_ == tagger.history_[first - 1]["objective"]
+    long = {"max_iter": first, "epochs": first, "max_epochs": first, "rounds": first}
+    short = kind(**{name: long.get(name, value) for name, value in options.items()}).fit(X, Y)
+    assert short.predict_kbest(X + dev, 3) == tagger.predict_kbest(X + dev, 3)
+    assert tagger.model_.meta["metrics"]["best_iteration"] == first
+    assert tagger.model_.meta["metrics"]["iterations"] == len(scores)
+    assert tagger.model_.meta["metrics"]["stopped"] == tagger.stopped_
+
+
+# -- boosting ends where rounding begins ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+@pytest.mark.parametrize("options", [{}, {"bound": "loose"}, {"step": "line_search"}], ids=str)
+def test_boosting_ends_at_the_level_of_rounding(options: dict[str, Any], scale: float) -> None:
+    """Where all is learnt rounds go on until the loss is 1e-12 of the sentences' weight, and not beyond."""
+    words, labels = [["a", "b"], ["b"], ["a"]], [["x", "y"], ["y"], ["x"]]
+    tagger = tw.Boosting(features="S1", rounds=3000, every=1, smoothing=0.0, max_step=2.0, **options)
+    tagger.fit(words, labels, sample_weight=[scale] * 3)
+    assert tagger.stopped_ == "no feature lowers the loss any further"
+    level = math.log(1e-12 * 3 * scale)
+    losses = [entry["objective"] for entry in tagger.history_]
+    assert 10 < len(losses) < 300
+    assert losses[-1] <= level < losses[-2]
