@@ -1,0 +1,162 @@
+"""Rules on label sequences as one would say them aloud, and every quantity of a model over the lawful paths, one by one.
+
+Nothing here asks the package what a rule means: a path is a tuple of label names, a rule is a function of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+
+from tagwise.history import Memory
+from tagwise.model import Model
+
+Path = tuple[str, ...]
+Rule = Callable[[Path], bool]
+Sentence = Sequence[str]
+
+# -- rules ---------------------------------------------------------------------------------------------------
+
+
+def anything(path: Path) -> bool:
+    """No rule."""
+    return True
+
+
+def both(*rules: Rule) -> Rule:
+    """A path that all of them take."""
+    return lambda path: all(rule(path) for rule in rules)
+
+
+#: Whole sequences of each scheme, every label followed by a blank. X-type stands for any type; one chunk has one type.
+GRAMMARS = {
+    "IOB2": r"(?:O |B-(\w+) (?:I-\1 )*)*",
+    "IOE2": r"(?:O |(?:I-(\w+) (?=[IE]-\1 ))*E-\w+ )*",
+    "IOBES": r"(?:O |S-\w+ |B-(\w+) (?:I-\1 )*E-\1 )*",
+    "BILOU": r"(?:O |U-\w+ |B-(\w+) (?:I-\1 )*L-\1 )*",
+}
+
+
+def of_scheme(scheme: str) -> Rule:
+    """Well-formed in a scheme.
+
+    IOB1 and IOE1 are said by their letters alone: B stands right behind a chunk of its type, E right before one.
+    """
+
+    def lawful(path: Path) -> bool:
+        if not set(label[0] for label in path) <= set(scheme.rstrip("12")):
+            return False
+        if scheme == "IOB1":
+            return all(a[1:] == b[1:] for a, b in zip(("", *path), path) if b[0] == "B")
+        if scheme == "IOE1":
+            return all(a[1:] == b[1:] for a, b in zip(path, (*path[1:], "")) if a[0] == "E")
+        return re.fullmatch(GRAMMARS[scheme], "".join(f"{label} " for label in path)) is not None
+
+    return lawful
+
+
+def never(before: str | None, after: str | None) -> Rule:
+    """`after` does not follow `before`; None is the edge of the sentence."""
+    return lambda path: (before, after) not in list(zip((None, *path), (*path, None)))
+
+
+def followed(label: str, *by: str | None) -> Rule:
+    """`label` is followed by one of these, None being the end."""
+    return lambda path: all(b in by for a, b in zip(path, (*path[1:], None)) if a == label)
+
+
+def pieces(path: Path) -> list[tuple[str, int, int]]:
+    """Chunks of B- and I- labels: a B begins one, and so does an I that has nothing of its type before it."""
+    found: list[tuple[str, int, int]] = []
+    for t, label in enumerate(path):
+        kind = label[2:]
+        if label == "O":
+            continue
+        if label[0] == "I" and found and found[-1][0] == kind and found[-1][2] == t:
+            found[-1] = (kind, found[-1][1], t + 1)
+        else:
+            found.append((kind, t, t + 1))
+    return found
+
+
+def single(*kinds: str) -> Rule:
+    """Of each of these types there is one chunk at most."""
+    return lambda path: all(sum(piece[0] == kind for piece in pieces(path)) <= 1 for kind in kinds)
+
+
+def within(sets: Sequence[Collection[str] | None]) -> Rule:
+    """Every token has one of its labels; None is any."""
+    return lambda path: all(names is None or y in names for y, names in zip(path, sets))
+
+
+def counted(
+    X: Iterable[Sentence], y: Iterable[Sequence[str]], count: int, share: float = 0.0
+) -> dict[str, set[str]]:
+    """The labels of each word seen `count` times or more, those of less than `share` of its tokens left out."""
+    pairs = Counter((w, label) for words, labels in zip(X, y) for w, label in zip(words, labels))
+    words = Counter(w for (w, _), n in pairs.items() for _ in range(n))
+    return {
+        w: {label for (v, label), n in pairs.items() if v == w and n >= share * words[w]}
+        for w in words
+        if words[w] >= count
+    }
+
+
+# -- quantities ----------------------------------------------------------------------------------------------
+
+
+def every(labels: Sequence[str], length: int) -> list[Path]:
+    """All label sequences."""
+    return [tuple(path) for path in product(labels, repeat=length)]
+
+
+def ways(model: Model, words: Sentence, memory: Memory | None = None) -> dict[Path, float]:
+    """The score of every path there is, no rule held: the whole list of a model without constraints and dictionary."""
+    free, n = replace(model, dictionary=None), len(model.labels) ** len(words)
+    (found,) = free.kbest([list(words)], n, constraints=False, memory=memory)
+    assert len(found) == n
+    return {tuple(path): score for path, score in found}
+
+
+class Held:
+    """The paths that are left of all, with their scores; what a model says of them follows."""
+
+    def __init__(self, ways: dict[Path, float], rule: Rule) -> None:
+        self.of = {path: h for path, h in ways.items() if rule(path)}
+        h = np.array(list(self.of.values()))
+        self.log_z = float(np.log(np.exp(h - h.max()).sum()) + h.max()) if len(h) else -np.inf
+        self.p = {path: float(np.exp(x - self.log_z)) for path, x in self.of.items()}
+
+    def chance(self, rule: Rule) -> float:
+        """P(a path that the rule takes)."""
+        return sum(p for path, p in self.p.items() if rule(path))
+
+    def marginals(self, labels: Sequence[str], length: int) -> np.ndarray:
+        """P(label at token), [T, L]."""
+        table = [[self.chance(lambda path, t=t, y=y: path[t] == y) for y in labels] for t in range(length)]
+        return np.array(table).reshape(length, len(labels))
+
+    def chunk(self, kind: str, begin: int, end: int) -> float:
+        """P(this chunk is there)."""
+        return self.chance(lambda path: (kind, begin, end) in pieces(path))
+
+    def check_list(self, found: Sequence[tuple[Sequence[str], float]], k: int, chance: bool = False) -> None:
+        """A list has the k best of these paths: ties may fall either way, scores may not."""
+        values = self.p if chance else self.of
+        best = sorted(values.values(), reverse=True)[:k]
+        paths = [tuple(path) for path, _ in found]
+        assert len(set(paths)) == len(paths) == len(best)
+        assert set(paths) <= set(values)
+        want = [values[path] for path in paths]
+        np.testing.assert_allclose([score for _, score in found], want, rtol=1e-4, atol=2e-5)
+        np.testing.assert_allclose(want, best, rtol=1e-4, atol=2e-5)
+
+    def check_best(self, path: Sequence[str]) -> None:
+        """A best one of these paths."""
+        assert tuple(path) in self.of
+        assert self.of[tuple(path)] >= max(self.of.values()) - 2e-5
