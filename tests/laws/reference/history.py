@@ -126,11 +126,14 @@ def train(
     epochs: int,
     mask: Array,
     k: int = 0,
+    weight: Sequence[float] | None = None,
 ) -> tuple[Array, Array]:
     """Perceptron (k = 0) or k-best MIRA with Hamming cost: documents in order, each with what was decoded in it.
 
-    Weights are those of the first order, then those of the terms. Returns last and averaged weights.
+    Weights are those of the first order, then those of the terms. Returns last and averaged weights. ``weight`` [N]
+    multiplies the step of each sentence; its document remembers what was decoded in it, whatever it weighs.
     """
+    weight = [1.0] * len(X) if weight is None else weight
     w, total, steps = np.zeros(shape.size + terms.size), np.zeros(shape.size + terms.size), 0
     mask = np.concatenate([mask, np.ones(terms.size)])
     for _ in range(epochs):
@@ -150,7 +153,8 @@ def train(
                 if wrong:
                     d = np.array([vector(y[i]) - vector(path) for path in wrong]) * mask
                     cost = np.array([float(sum(a != b for a, b in zip(y[i], path))) for path in wrong])
-                    w = w + d[0] if k == 0 else mira.closest(w, d, cost)
+                    step = d[0] if k == 0 else mira.closest(w, d, cost) - w
+                    w = w + weight[i] * step
                 earlier += list(zip(words[i], guesses[0]))
                 total, steps = total + w, steps + 1
     return w, total / max(steps, 1)

@@ -38,8 +38,13 @@ def mira(
     k: int = 1,
     C: float | None = None,
     mask: Array | None = None,
+    weight: Sequence[float] | None = None,
 ) -> tuple[Array, Array]:
-    """One projection a sentence, onto the margins of its k best paths. Returns last and averaged weights."""
+    """One projection a sentence, onto the margins of its k best paths. Returns last and averaged weights.
+
+    ``weight`` [N] multiplies the step of each sentence, which is found as if it weighed 1.
+    """
+    weight = [1.0] * len(X) if weight is None else weight
     w, total, steps = np.zeros(shape.size), np.zeros(shape.size), 0
     for epoch in order:
         for i in epoch:
@@ -47,6 +52,6 @@ def mira(
             if guesses:
                 d = np.array([features(X[i], y[i], shape) - features(X[i], p, shape) for p in guesses])
                 d = d if mask is None else d * mask
-                w = closest(w, d, np.array([cost(y[i], p) for p in guesses]), C)
+                w = w + weight[i] * (closest(w, d, np.array([cost(y[i], p) for p in guesses]), C) - w)
             total, steps = total + w, steps + 1
     return w, total / max(steps, 1)

@@ -21,16 +21,19 @@ def perceptron(
     shape: Shape,
     order: Sequence[Sequence[int]],
     mask: Array | None = None,
+    weight: Sequence[float] | None = None,
 ) -> tuple[Array, Array]:
     """y^ = argmax H; if y^ != y_i: w += S(y_i) - S(y^). Returns the last weights and their average.
 
     The average is over the weights after each sentence, updated or not: (1 / steps) sum_j w_j.
-    ``mask`` [size] keeps the weights of features the model does not have at zero.
+    ``mask`` [size] keeps the weights of features the model does not have at zero. ``weight`` [N] multiplies the
+    update of each sentence; its step counts in the average whatever it weighs.
     """
+    weight = [1.0] * len(X) if weight is None else weight
     w, total, steps = np.zeros(shape.size), np.zeros(shape.size), 0
     for epoch in order:
         for i in epoch:
-            w = w + update(w, X[i], y[i], shape, mask)
+            w = w + weight[i] * update(w, X[i], y[i], shape, mask)
             total, steps = total + w, steps + 1
     return w, total / max(steps, 1)
 
@@ -43,12 +46,18 @@ def update(w: Array, X: Array, y: Path, shape: Shape, mask: Array | None = None)
 
 
 def batch_perceptron(
-    X: Sequence[Array], y: Sequence[Path], shape: Shape, epochs: int, mask: Array | None = None
+    X: Sequence[Array],
+    y: Sequence[Path],
+    shape: Shape,
+    epochs: int,
+    mask: Array | None = None,
+    weight: Sequence[float] | None = None,
 ) -> tuple[Array, Array]:
     """The same with all updates of an epoch summed before they are applied; the average is over epochs."""
+    weight = [1.0] * len(X) if weight is None else weight
     w, total = np.zeros(shape.size), np.zeros(shape.size)
     for _ in range(epochs):
-        w = w + np.sum([update(w, X[i], y[i], shape, mask) for i in range(len(X))], axis=0)
+        w = w + np.sum([weight[i] * update(w, X[i], y[i], shape, mask) for i in range(len(X))], axis=0)
         total = total + w
     return w, total / max(epochs, 1)
 
@@ -102,16 +111,22 @@ class Dual:
 
 
 def dual_perceptron(
-    X: Sequence[Array], y: Sequence[Path], labels: int, order: Sequence[Sequence[int]], kernel: Kernel
+    X: Sequence[Array],
+    y: Sequence[Path],
+    labels: int,
+    order: Sequence[Sequence[int]],
+    kernel: Kernel,
+    weight: Sequence[float] | None = None,
 ) -> tuple[Dual, Dual]:
     """The perceptron through kernel values only; returns the last and the averaged model."""
+    weight = [1.0] * len(X) if weight is None else weight
     w, mean = Dual(X, labels, kernel), Dual(X, labels, kernel)
     steps = sum(len(epoch) for epoch in order)
     for epoch in order:
         for i in epoch:
             guess = viterbi(w.score(X[i]))
             if guess != y[i]:
-                w.add(i, y[i], 1.0)
-                w.add(i, guess, -1.0)
+                w.add(i, y[i], weight[i])
+                w.add(i, guess, -weight[i])
             mean.blend(w, 1 / steps)
     return w, mean

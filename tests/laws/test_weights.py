@@ -1,0 +1,295 @@
+"""Weights of sentences in the core: a weight of two is a sentence given twice, a weight of zero one left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tagwise import _core
+from tagwise.kernels import Kernel
+
+from .test_kernels import frame
+from .test_svm import run as close_the_gap
+from .weighted import COUNTS, WEIGHTS, Bag
+
+LOSSES = ("log", "exp", "pointwise_log", "pointwise_exp")
+DOUBLE = ("float32", "wide", "log space")
+#: loss, who computes it, what goes with it
+ROWS = [
+    *((loss, path, option) for loss in LOSSES for path in DOUBLE for option in ("plain", "limits", "edges")),
+    *(("log", path, option) for path in (*DOUBLE, "flagged", "long") for option in ("partial", "cost")),
+    *((loss, path, "once") for loss in ("log", "exp") for path in DOUBLE),
+    *((loss, "flagged", option) for loss in LOSSES[:3] for option in ("plain", "limits")),
+    *((loss, "long", "plain") for loss in ("log", "pointwise_log", "pointwise_exp")),
+]
+
+
+@cache
+def bag(path: str, edges: bool = False, n: int = 9) -> Bag:
+    return Bag(5, path=path, edge_attributes=edges, n=n)
+
+
+Point = tuple[float, np.ndarray, float]  # value, gradient, largest
+
+
+def evaluated(
+    b: Bag,
+    w: np.ndarray,
+    which: Iterable[int],
+    weight: np.ndarray | None,
+    loss: str,
+    option: str,
+    log: bool = False,
+) -> Point:
+    """An objective of its own, of these sentences."""
+    which = list(which)
+    more = b.options(option, which)
+    objective = _core.Objective(b.data(which), b.layout, loss=loss, sample_weight=weight, **more)
+    gradient = np.full_like(w, np.nan)
+    value, largest = objective.value(w, gradient, 0, log)
+    return value, gradient, largest
+
+
+def close(got: Point, value: float, gradient: np.ndarray) -> None:
+    assert got[0] == pytest.approx(value, rel=1e-5, abs=1e-6)
+    scale = max(1.0, np.abs(gradient).max())
+    np.testing.assert_allclose(got[1], gradient, rtol=1e-4, atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize(("loss", "path", "option"), ROWS)
+def test_an_objective_is_linear_in_the_weights(loss: str, path: str, option: str) -> None:
+    """Whole weights are sentences given so often; any others multiply what each sentence has by itself."""
+    b = bag(path, option == "edges")
+    w = b.weights(1)
+    repeated = np.repeat(b.everyone, COUNTS)
+    twice = evaluated(b, w, b.everyone, COUNTS.astype(float), loss, option)
+    close(twice, *evaluated(b, w, repeated, None, loss, option)[:2])
+    alone = [evaluated(b, w, [i], None, loss, option) for i in b.everyone]
+    value = sum(x * found[0] for x, found in zip(WEIGHTS, alone))
+    gradient = sum(x * found[1] for x, found in zip(WEIGHTS, alone))
+    got = evaluated(b, w, b.everyone, WEIGHTS, loss, option)
+    close(got, value, gradient)  # type: ignore[arg-type]
+    if loss in ("log", "exp") and option != "partial":
+        kept = np.flatnonzero(WEIGHTS)
+        own = [evaluated(b, w, [i], None, "log", option)[0] for i in kept]
+        assert got[2] == pytest.approx(np.max(own + np.log(WEIGHTS[kept])), rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("path", "option"),
+    [
+        *((path, option) for path in (*DOUBLE, "flagged") for option in ("plain", "limits", "once", "edges")),
+        ("long", "plain"),
+        ("long", "limits"),
+    ],
+)
+def test_the_logarithm_of_the_exponential_loss_is_that_of_the_weighted_sum(path: str, option: str) -> None:
+    """log sum_i w_i e^{l_i}, the gradients weighted by each sentence's share; those of weight 0 have none."""
+    b = bag(path, option == "edges")
+    w = b.weights(2)
+    alone = [evaluated(b, w, [i], None, "log", option) for i in b.everyone]
+    for weight in (WEIGHTS, COUNTS.astype(float), 1e-6 * WEIGHTS):
+        with np.errstate(divide="ignore"):
+            terms = np.log(weight) + [found[0] for found in alone]
+        value = np.logaddexp.reduce(terms)
+        gradient = sum(np.exp(t - value) * found[1] for t, found in zip(terms, alone))
+        got = evaluated(b, w, b.everyone, weight, "exp", option, log=True)
+        close(got, value, gradient)  # type: ignore[arg-type]
+        assert got[2] == pytest.approx(terms.max(), rel=1e-5)
+
+
+@pytest.mark.parametrize("path", DOUBLE)
+@pytest.mark.parametrize(
+    ("loss", "option"),
+    [
+        *((loss, option) for loss in LOSSES[:3] for option in ("plain", "limits", "edges")),
+        *(("log", option) for option in ("partial", "cost", "once")),
+        ("exp", "once"),
+    ],
+)
+def test_a_sentence_that_weighs_nothing_may_be_out_of_range(loss: str, option: str, path: str) -> None:
+    """The gold path of the first sentence has a probability of e^-1200; without weight nobody notices."""
+    b = bag(path, option == "edges")
+    w = b.weights(3)
+    extreme = w.copy()
+    rare = b.layout.arrays()["node_ptr"][b.vocabulary.get("first alone")]
+    at = slice(int(rare), int(rare) + b.labels)
+    extreme[at] = 1200.0
+    extreme[int(rare) + b.gold[0][0]] = 0.0
+    weight = np.where(b.everyone == 0, 0.0, 1.5)
+    for log in (False, True) if loss == "exp" else (False,):
+        want = evaluated(b, w, b.everyone[1:], weight[1:], loss, option, log)
+        close(evaluated(b, extreme, b.everyone, weight, loss, option, log), *want[:2])
+
+
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("limits", [False, True])
+@pytest.mark.parametrize("size", [1.0, 100.0])
+def test_chains_of_a_higher_order_are_linear_in_the_weights(order: int, limits: bool, size: float) -> None:
+    b = bag("float32")
+    states = _core.Order(b.data(b.everyone), b.layout, order, b.forbidden if limits else None)
+    w = size * np.random.default_rng(4).standard_normal(len(b.layout) + len(states))
+
+    def at(which: Iterable[int], weight: np.ndarray | None) -> Point:
+        which = list(which)
+        allowed = b.support(which) if limits else None
+        objective = _core.OrderObjective(states, b.data(which), sample_weight=weight, allowed=allowed)
+        gradient = np.full_like(w, np.nan)
+        value, largest = objective.value(w, gradient)
+        return value, gradient, largest
+
+    close(at(b.everyone, COUNTS.astype(float)), *at(np.repeat(b.everyone, COUNTS), None)[:2])
+    alone = [at([i], None) for i in b.everyone]
+    value, gradient = (sum(x * found[j] for x, found in zip(WEIGHTS, alone)) for j in (0, 1))
+    close(at(b.everyone, WEIGHTS), value, gradient)  # type: ignore[arg-type]
+
+
+# -- stochastic descent -----------------------------------------------------------------------------------
+
+
+def stepped(
+    b: Bag, w: np.ndarray, weight: np.ndarray, loss: str, option: str, eta: float
+) -> tuple[np.ndarray, float]:
+    """Where one step over all sentences leads, and the loss met before it."""
+    core = _core.Stochastic(
+        b.data(b.everyone), b.layout, loss=loss, sample_weight=weight, **b.options(option, b.everyone)
+    )
+    core.set(w)
+    assert core.n_batches == 1
+    met = core.run(np.zeros(1, dtype=np.uint32), eta, 0.0, 0.0)
+    return core.weights() - w, met
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("option", ["plain", "limits"])
+def test_a_stochastic_step_is_linear_in_the_weights(loss: str, option: str) -> None:
+    """The step over a batch is the sum of its sentences' own, times their weights; and so is the loss it meets."""
+    b = bag("float32")
+    w = b.weights(6, 0.3).astype(np.float32).astype(float)
+    small = 1e-6 * WEIGHTS  # under the clip of the exponential losses
+    got, met = stepped(b, w, small, loss, option, 1e6)
+    alone = [stepped(b, w, 1e-5 * (b.everyone == i), loss, option, 1e5) for i in b.everyone]
+    assert met == pytest.approx(sum(x * found[1] for x, found in zip(0.1 * WEIGHTS, alone)), rel=1e-5)
+    want = sum(x * found[0] for x, found in zip(WEIGHTS, alone))
+    np.testing.assert_allclose(got, want, rtol=1e-2, atol=2e-3 * np.abs(want).max())
+    assert met == pytest.approx(evaluated(b, w, b.everyone, small, loss, option)[0], rel=1e-5)
+
+
+@pytest.mark.parametrize(("loss", "unit"), [("log", 30.0), ("pointwise_log", -np.log(1e-12))])
+def test_what_a_stochastic_step_passes_over_counts_by_its_weight(loss: str, unit: float) -> None:
+    """Sentences that float32 cannot do count a fixed loss each (or each token), times their weights."""
+    b = bag("flagged")
+    w = b.weights(1)
+    lengths = np.diff(b.data(b.everyone).offsets.astype(int))
+    flagged = b.everyone % 3 == 0
+    _, met = stepped(b, w, np.where(flagged, WEIGHTS, 0.0), loss, "plain", 0.0)
+    tokens = lengths if loss == "pointwise_log" else np.ones(b.n)
+    assert met == pytest.approx(unit * (WEIGHTS * tokens)[flagged].sum(), rel=1e-6)
+
+
+# -- boosting ---------------------------------------------------------------------------------------------
+
+
+def boosted(
+    b: Bag, which: Iterable[int], weight: np.ndarray | None, w: np.ndarray, **more: Any
+) -> _core.Boosting:
+    return _core.Boosting(b.data(which), b.layout, sample_weight=weight, start=w, **more)
+
+
+BOOSTERS: dict[str, dict[str, Any]] = {
+    "loose": {"bound": "loose", "smoothing": 0.01},
+    "tight": {"bound": "tight"},
+    "exact": {"bound": "exact"},
+    "line search": {"bound": "tight", "line_search": True},
+    "several": {"bound": "tight", "features_per_round": 3},
+    "overlap": {"bound": "tight", "features_per_round": 3, "overlap": True},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        *((kind, path) for kind in BOOSTERS for path in ("float32", "log space")),
+        ("tight", "long"),
+        ("line search", "long"),
+    ],
+)
+def test_boosting_counts_weights_as_repetitions(kind: str, path: str) -> None:
+    """Loss, slopes, bounds and rounds.
+
+    The range of the loose bound, and which features share sentences, are those of all sentences, whatever they weigh.
+    """
+    b = bag(path)
+    counts = np.maximum(COUNTS, 1) if kind in ("loose", "several") else COUNTS
+    rounds = 2 if path == "long" else 6
+    w = b.weights(7, 0.2)
+    if path == "log space":
+        w[:] = np.where(w == -400.0, -40.0, w)
+    repeated = np.repeat(b.everyone, counts)
+    a = boosted(b, b.everyone, counts.astype(float), w, **BOOSTERS[kind])
+    c = boosted(b, repeated, None, w, **BOOSTERS[kind])
+    for _ in range(2):
+        assert a.log_loss == pytest.approx(c.log_loss, rel=1e-5)
+        np.testing.assert_allclose(a.losses()[repeated], c.losses(), rtol=1e-5)
+        np.testing.assert_allclose(a.slopes(), c.slopes(), rtol=1e-4, atol=1e-6)
+        if path != "long":
+            for bound in ("loose",) if kind == "loose" else ("tight", "exact"):
+                for x, y in zip(a.bounds(bound), c.bounds(bound)):
+                    np.testing.assert_allclose(x, y, rtol=1e-3, atol=1e-4)
+        first, second = a.run(rounds), c.run(rounds)
+        assert first["feature"].tolist() == second["feature"].tolist()
+        np.testing.assert_allclose(first["step"], second["step"], rtol=1e-3, atol=1e-4)
+    # real weights: N is the sum of each sentence's own, and its slope that of the weighted sum
+    real = boosted(b, b.everyone, WEIGHTS, w, **BOOSTERS[kind])
+    own = real.losses()
+    with np.errstate(divide="ignore"):
+        terms = np.log(WEIGHTS) + own + np.log1p(-np.exp(-own))
+    assert real.log_loss == pytest.approx(np.logaddexp.reduce(terms), rel=1e-9)
+    alone = [boosted(b, [i], None, w, **BOOSTERS[kind]).slopes() for i in b.everyone]
+    share = np.exp(terms - np.logaddexp.reduce(terms))
+    np.testing.assert_allclose(real.slopes(), share @ np.array(alone), rtol=1e-7, atol=1e-9)
+
+
+# -- large margin -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slack", ["instance", "sequence"])
+@pytest.mark.parametrize("rescale", [False, True])
+@pytest.mark.parametrize("kernel", [None, Kernel("poly", 2, 1.0), Kernel("rbf", gamma=0.3)])
+@pytest.mark.parametrize("option", ["plain", "limits"])
+def test_a_weight_is_the_price_of_a_slack(
+    slack: str, rescale: bool, kernel: Kernel | None, option: str
+) -> None:
+    """1/2 ||w||^2 + C sum_i w_i xi_i: weights as repetitions, and C times all weights as another C."""
+    b = bag("float32")
+    common: dict[str, Any] = {"slack": slack, "rescale": rescale, "tolerance": 1e-7, "most": 200}
+
+    def solved(
+        which: Iterable[int], weight: np.ndarray | None, c: float
+    ) -> tuple[dict[str, Any], np.ndarray]:
+        which = list(which)
+        more = {**common, "c": c, "sample_weight": weight, **b.options(option, which)}
+        if kernel is None:
+            solver: Any = _core.Svm(b.data(which), b.layout, **more)
+        else:
+            layout = frame(b.vocabulary, b.data(b.everyone), b.labels)
+            solver = _core.KernelSvm(b.data(which), layout, kernel.spec(len(b.vocabulary)), **more)
+        state = close_the_gap(solver, 1e-5)
+        return state, solver.weights()
+
+    state, w = solved(b.everyone, COUNTS.astype(float), 0.3)
+    other, again = solved(np.repeat(b.everyone, COUNTS), None, 0.3)
+    third, scaled = solved(b.everyone, 3.0 * COUNTS, 0.1)
+    for found in (other, third):
+        assert found["dual"] == pytest.approx(state["dual"], rel=1e-4)
+        assert found["primal"] == pytest.approx(state["primal"], rel=1e-4)
+        assert found["norm"] == pytest.approx(state["norm"], rel=1e-2)
+    np.testing.assert_allclose(scaled, w, atol=0.02)
+    if kernel is None:
+        np.testing.assert_allclose(again, w, atol=0.02)
+    even = solved(b.everyone, None, 0.3)[0]
+    assert abs(even["dual"] - state["dual"]) > 0.01
