@@ -1,0 +1,290 @@
+"""Weights of sentences in online learners: a weight multiplies a sentence's step, a weight of zero leaves it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tagwise import _core
+from tagwise.kernels import Kernel
+
+from .reference import chain, costs, history, model, perceptron
+from .test_kernels import TWIN, Kernelled, frame, random_sparse
+from .test_online import (
+    KINDS,
+    Native,
+    ambiguous,
+    corpus,
+    learner,
+    native,
+    orders,
+    permutation,
+    run,
+    twin_step,
+)
+from .weighted import COUNTS, Bag
+
+#: Sums of whole attribute values times these are exact in float32: the twin's weights are met to the bit.
+EXACT = np.array([0.0, 0.5, 1.0, 2.0, 3.0, 0.25])
+
+
+def weights_of(n: int) -> np.ndarray:
+    """Weights of n sentences, a float32 each."""
+    return np.resize(EXACT, n).astype(np.float32)
+
+
+# -- against the twins ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("labels", [3, 17])
+@pytest.mark.parametrize(("batch", "n_jobs"), [(False, 1), (True, 1), (True, 2)])
+def test_the_perceptron_is_the_weighted_twin(labels: int, batch: bool, n_jobs: int) -> None:
+    """Last weights to the bit; the average counts every step, whatever its sentence weighs."""
+    p = corpus(labels, labels, n=20)
+    n, weight, order = native(p), weights_of(20), orders(p, 3, labels)
+    mask = model.observed(list(zip(p.X, p.y)), p.shape)
+    if batch:
+        last, mean = perceptron.batch_perceptron(p.X, p.y, p.shape, 3, mask, weight.tolist())
+    else:
+        last, mean = perceptron.perceptron(p.X, p.y, p.shape, order, mask, weight.tolist())
+    online = n.online("perceptron", batch=batch, n_jobs=n_jobs, sample_weight=weight)
+    for epoch in order:
+        online.epoch(None if batch else np.array(epoch, dtype=np.uint32))
+    np.testing.assert_array_equal(online.weights(averaged=False), last[n.at])
+    np.testing.assert_allclose(online.weights(), mean[n.at], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("m", "far", "document"), [(1, 1, False), (1, 3, False), (2, 2, False), (1, 2, True), (2, 3, True)]
+)
+@pytest.mark.parametrize("k", [0, 1, 3])
+def test_history_is_the_weighted_twin(m: int, far: int, document: bool, k: int) -> None:
+    """The perceptron (k = 0) for three epochs; MIRA's first step, since later ones may break ties differently."""
+    for seed in range(3 if k else 1):
+        p = corpus(seed + 40, 3, n=1 if k else 12, attributes=6, longest=5)
+        n, weight = native(p), weights_of(len(p.X)) if k == 0 else np.array([2.5], dtype=np.float32)
+        words = [[str(int(x[t].sum()) % 3) for t in range(len(x))] for x in p.X]
+        documents = [list(range(i, min(i + 3, len(p.X)))) for i in range(0, len(p.X), 3)]
+        flat = np.array([int(w) for sentence in words for w in sentence], dtype=np.uint32)
+        starts = np.array([d[0] for d in documents], dtype=np.uint32)
+        learner = _core.HistoryOnline(
+            n.data,
+            n.layout,
+            _core.Terms(3, m, far, document=document),
+            "mira" if k else "perceptron",
+            words=(flat, starts) if document else None,
+            shuffle=False,
+            k=max(k, 1),
+            sample_weight=weight,
+        )
+        epochs = 1 if k else 3
+        for _ in range(epochs):
+            learner.epoch()
+        mask, terms = model.observed(list(zip(p.X, p.y)), p.shape), history.Terms(3, far, document)
+        order = documents if document else [[i] for i in range(len(p.X))]
+        slow = history.train(p.X, p.y, words, order, p.shape, terms, m, epochs, mask, k, weight.tolist())
+        at = np.concatenate([n.at, p.shape.size + np.arange(terms.size)]).astype(int)
+        np.testing.assert_allclose(learner.weights(averaged=False), slow[0][at], atol=1e-4 if k else 0)
+        np.testing.assert_allclose(learner.weights(), slow[1][at], atol=1e-4 if k else 1e-9)
+        assert np.any(slow[0])
+
+
+@pytest.mark.parametrize("kernel", [Kernel("poly", 2, 1.0), Kernel("rbf", gamma=0.3)])
+@pytest.mark.parametrize("form", ["auto", "rows"])
+def test_the_dual_perceptron_is_the_weighted_twin(kernel: Kernel, form: str) -> None:
+    p = random_sparse(8, n=15)
+    k, order, weight = Kernelled(p), orders(p, 3, 2), weights_of(15)
+    core = k.perceptron(kernel, form=form, sample_weight=weight)
+    run(core, order)  # type: ignore[arg-type]
+    twins = perceptron.dual_perceptron(p.X, p.y, 5, order, TWIN[kernel.name], weight.tolist())
+    for averaged, twin in zip((False, True), twins):
+        beta, move, start, end = k.split(core.weights(averaged))
+        np.testing.assert_allclose(beta, k.shared(twin.beta), atol=1e-9)
+        for ours, slow in ((move, twin.transition), (start, twin.start), (end, twin.end)):
+            np.testing.assert_allclose(ours, slow, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "augment"),
+    [*((k, False) for k in KINDS if k != "perceptron"), *((k, True) for k in KINDS if k[0] in "ma")],
+)
+def test_a_weight_multiplies_the_step_onto_the_margins(name: str, augment: bool) -> None:
+    """w + weight (w' - w), w' being where the sentence would lead if it weighed 1; C limits the step before that."""
+    kind, k = KINDS[name].get("cost", "accuracy"), KINDS[name].get("k", 1)
+    p = corpus(9, 3, n=18, longest=5)
+    n, weight = native(p), weights_of(18)
+    cost = {
+        "accuracy": costs.accuracy,
+        "root": lambda a, b: costs.accuracy(a, b) ** 0.5,
+        "zero_one": lambda a, b: 1.0,
+    }[kind]
+    mask = model.observed(list(zip(p.X, p.y)), p.shape)
+    online = learner(n, name, augment=augment, sample_weight=weight)
+    seen: set[float] = set()
+    for i in [i for epoch in orders(p, 6, 1) for i in epoch]:
+        w, v = np.zeros(p.shape.size), np.ones(p.shape.size)
+        before = online.state()
+        w[n.at] = before["weights"]
+        if len(before["variance"]):
+            v[n.at] = before["variance"]
+        tally = online.epoch(np.array([i], dtype=np.uint32))
+        x, y = p.X[i], p.y[i]
+        s = model.score_sentence(w, x, p.shape)
+        if augment:
+            s = s._replace(node=s.node + 1 - np.eye(3)[list(y)])
+        ranked = chain.kbest(s, k + 1)
+        if ambiguous(ranked, k):
+            continue
+        guesses = [g for _, g in ranked[:k] if g != y]
+        if guesses:
+            d = np.array(
+                [mask * (model.features(x, y, p.shape) - model.features(x, g, p.shape)) for g in guesses]
+            )
+            aim, _ = twin_step(name, w, d, np.array([cost(y, g) for g in guesses]), v)
+            moved = np.abs(aim - w).max() > 1e-3
+            assert tally["updates"] == (moved and weight[i] > 0)
+            w = w + float(weight[i]) * (aim - w)
+            if moved:
+                seen.add(float(weight[i]))
+        np.testing.assert_allclose(online.weights(averaged=False), w[n.at], atol=1e-4)
+    assert seen == set(EXACT)
+
+
+# -- left out, given twice --------------------------------------------------------------------------------
+
+
+@cache
+def bag(edges: bool = False) -> Bag:
+    return Bag(17, n=len(COUNTS), edge_attributes=edges)
+
+
+def trained(
+    b: Bag,
+    which: Iterable[int],
+    weight: np.ndarray | None,
+    name: str,
+    option: str,
+    epochs: int = 4,
+    **more: Any,
+) -> Any:
+    """A learner of these sentences after some epochs in their order."""
+    which = list(which)
+    data, common = b.data(which), {"shuffle": False, **b.options(option, which), **more}
+    common["sample_weight"] = None if weight is None else weight.astype(np.float32)
+    online: Any
+    if name == "kernel":
+        layout = frame(b.vocabulary, b.data(b.everyone), b.labels)
+        online = _core.KernelPerceptron(
+            data, layout, Kernel("poly", 2, 1.0).spec(len(b.vocabulary)), **common
+        )
+    elif name.startswith("history"):
+        m, far = (int(x) for x in name[-2:])
+        online = _core.HistoryOnline(data, b.layout, _core.Terms(b.labels, m, far), **common)
+    else:
+        online = learner(Native(data, b.layout, np.zeros(0)), name, **common)
+    for _ in range(epochs):
+        online.epoch()
+    return online
+
+
+KEPT = 6  # the sentences behind these weigh nothing: shards stay what they are
+ROWS: list[tuple[str, str, dict[str, Any]]] = [
+    *(("perceptron", option, {}) for option in ("plain", "limits", "once", "edges")),
+    *(("perceptron", option, {"batch": True}) for option in ("plain", "limits", "once", "edges")),
+    *(("perceptron", option, {"n_jobs": 2}) for option in ("plain", "limits", "once", "edges")),
+    *((f"history {m}{p}", option, {"kind": "perceptron"})
+      for m, p in ((1, 2), (2, 2), (2, 3)) for option in ("plain", "limits", "once")),
+    *(("kernel", option, {"form": form}) for option in ("plain", "limits") for form in ("auto", "rows")),
+    ("kernel", "plain", {"budget": 3}),
+    *((name, option, {}) for name in KINDS if name not in ("perceptron", "arow")
+      for option in ("plain", "limits", "once", "edges")),
+    *((f"history {m}{p}", option, {"kind": "mira", "k": k, "limit": 0.1 if k == 4 else None})
+      for m, p, k in ((1, 2, 1), (2, 2, 4)) for option in ("plain", "limits", "once")),
+    ("mira-5", "plain", {"n_jobs": 2}),
+]  # fmt: skip
+
+
+def labelled(row: tuple[str, str, dict[str, Any]]) -> str:
+    return " ".join([row[0], row[1], *(f"{k}={v}" for k, v in row[2].items())])
+
+
+@pytest.mark.parametrize(("name", "option", "more"), ROWS, ids=map(labelled, ROWS))
+def test_a_sentence_of_weight_zero_is_left_out(name: str, option: str, more: dict[str, Any]) -> None:
+    """The last weights are to the bit those without it; a perceptron whose others weigh two has twice the weights."""
+    b = bag(option == "edges")
+    linear = more.get("kind", name) in ("perceptron", "kernel")
+    common = 2.0 if linear else 1.0
+    without = trained(b, range(KEPT), None, name, option, **more)
+    got = trained(b, b.everyone, np.where(b.everyone < KEPT, common, 0.0), name, option, **more)
+    last = without.weights(averaged=False)
+    seen = got.weights(averaged=False)
+    if name == "kernel":  # tokens that occur in the sentences left out alone have betas of 0
+        assert not seen[len(last) :].any()
+        seen = seen[: len(last)]
+    np.testing.assert_array_equal(seen, common * last)
+    everybody = trained(b, b.everyone, None, name, option, **more).weights(averaged=False)
+    assert not np.array_equal(everybody[: len(last)], last)
+
+
+@pytest.mark.parametrize("option", ["plain", "limits", "once", "edges"])
+def test_a_batch_takes_whole_weights_for_repetitions(option: str) -> None:
+    """The same sums, so the same weights and the same average to the bit."""
+    b = bag(option == "edges")
+    weighted = trained(b, b.everyone, COUNTS, "perceptron", option, batch=True)
+    repeated = trained(b, np.repeat(b.everyone, COUNTS), None, "perceptron", option, batch=True)
+    for averaged in (False, True):
+        np.testing.assert_array_equal(weighted.weights(averaged), repeated.weights(averaged))
+    assert weighted.weights(False).any()
+
+
+@pytest.mark.parametrize("name", ["perceptron", "mira-5", "pa-1", "arow"])
+def test_shards_mix_weighted_steps(name: str) -> None:
+    """Each shard learns alone with the weights of its own sentences."""
+    p = corpus(6, 4)
+    n, weight = native(p), weights_of(30)[::-1].copy()
+    mixed = learner(n, name, n_jobs=3, seed=2, sample_weight=weight)
+    parts = [np.arange(s, len(p.X), 3) for s in range(3)]
+    state: dict[str, Any] = {"weights": np.zeros(len(n.layout))}
+    total = np.zeros(len(n.layout))
+    for epoch in range(2):
+        mixed.epoch()
+        after = []
+        for s, part in enumerate(parts):
+            alone = learner(n, name, sample_weight=weight)
+            alone.restore({k: v for k, v in state.items() if k in ("weights", "variance")})
+            alone.epoch(part[permutation(len(part), 2, epoch, s)].astype(np.uint32))
+            after.append(alone.weights(averaged=False))
+            total += alone.steps * alone.weights()
+        np.testing.assert_allclose(
+            mixed.weights(averaged=False), np.mean(after, axis=0), rtol=1e-5, atol=1e-6
+        )
+        np.testing.assert_allclose(mixed.weights(), total / mixed.steps, rtol=1e-4, atol=1e-5)
+        state = mixed.state()
+
+
+@pytest.mark.parametrize("name", [*KINDS, "batch", "kernel", "history 12"])
+def test_the_loss_of_an_epoch_is_weighted(name: str) -> None:
+    """From the same weights: what each sentence lacks, times its weight; one that weighs nothing is no update."""
+    b = bag()
+    more: dict[str, Any] = {"batch": True} if name == "batch" else {}
+    more |= {"kind": "perceptron"} if name.startswith("history") else {}
+    name = "perceptron" if name == "batch" else name
+    for i in range(3):
+        tallies = []
+        for weight in (1.0, 2.5, 0.0):
+            online = trained(b, [i], np.array([weight]), name, "plain", 0, **more)
+            if name not in ("kernel", "history 12"):
+                online.restore({"weights": b.weights(3)})
+            elif name == "history 12":
+                online.restore(np.concatenate([b.weights(3), np.zeros(b.labels**2)]))
+            tallies.append(online.epoch())
+        one, more_, none = tallies
+        assert more_["loss"] == pytest.approx(2.5 * one["loss"], rel=1e-6)
+        assert none["loss"] == 0.0
+        assert one["updates"] == more_["updates"]
+        assert none["updates"] == 0
+        assert one["wrong_tokens"] == more_["wrong_tokens"] == none["wrong_tokens"]
