@@ -257,6 +257,11 @@ class Dictionary:
         for (word, label), n in seen.items():
             if total[word] >= count and n >= share * total[word]:
                 labels.setdefault(word, []).append(label)
+        return Dictionary.of_labels(labels, n_labels)
+
+    @staticmethod
+    def of_labels(labels: Mapping[str, Iterable[int]], n_labels: int) -> Dictionary:
+        """From the label numbers of each word."""
         rows: dict[frozenset[int], int] = {}
         of = {word: rows.setdefault(frozenset(found), len(rows) + 1) for word, found in labels.items()}
         sets = np.zeros((len(rows) + 1, n_labels), dtype=np.bool_)
@@ -264,6 +269,14 @@ class Dictionary:
         for found, row in rows.items():
             sets[row, sorted(found)] = True
         return Dictionary(sets, of)
+
+    def joined(self, before: Dictionary) -> Dictionary:
+        """With the words of another one, which knows the first of these labels: what either allows is allowed."""
+        labels: dict[str, set[int]] = {}
+        for dictionary in (before, self):
+            for word, row in dictionary.of.items():
+                labels.setdefault(word, set()).update(np.flatnonzero(dictionary.sets[row]).tolist())
+        return Dictionary.of_labels(labels, self.sets.shape[1])
 
     def support(self, words: Iterable[Sequence[str]]) -> Support:
         """The sets and the set of each token."""

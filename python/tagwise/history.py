@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,6 +100,40 @@ class History:
         endless = self.p == math.inf
         far = NEAR if endless else int(self.p)
         return _core.Terms(n_labels, self.m, far, endless=endless, document=self.document, tuples=self.tuples)
+
+    def tables(self) -> list[tuple[tuple[Any, ...], int]]:
+        """What each table of weights is of, in their order, and how many labels before a token it looks at.
+
+        A table of n labels before is [L] * n + [L]; the last one of p = inf, which further labels share, is its own.
+        """
+        endless = self.p == math.inf
+        far = NEAR if endless else int(self.p)
+        out: list[tuple[tuple[Any, ...], int]] = [(("far", q, endless and q == far), 1) for q in range(2, far + 1)]
+        out += [(("document",), 1)] * self.document
+        return out + [(("tuple", n), n) for n in range(2, self.m + 1) if self.tuples]
+
+    def carried(self, old: History | None, before: Sequence[str], labels: Sequence[str]) -> NDArray[np.float64]:
+        """Weights for these labels from another history over the labels `before`; what that lacks gets 0."""
+        known = {} if old is None else old.named_tables(len(before))
+        place = {label: y for y, label in enumerate(before)}
+        mine = [y for y, label in enumerate(labels) if label in place]
+        theirs = [place[labels[y]] for y in mine]
+        out = [np.zeros(0)]
+        for name, n in self.tables():
+            table = np.zeros([len(labels)] * (n + 1))
+            if name in known:
+                table[np.ix_(*[mine] * (n + 1))] = known[name][np.ix_(*[theirs] * (n + 1))]
+            out.append(table.ravel())
+        return np.concatenate(out)
+
+    def named_tables(self, n_labels: int) -> dict[tuple[Any, ...], NDArray[np.float32]]:
+        """The weights table by table: [L] * n + [L] each."""
+        out, at = {}, 0
+        for name, n in self.tables():
+            size = n_labels ** (n + 1)
+            out[name] = self.weights[at : at + size].reshape([n_labels] * (n + 1))
+            at += size
+        return out
 
     def with_weights(self, weights: NDArray[Any]) -> History:
         """The same settings with weights."""

@@ -209,6 +209,8 @@ class Model:
             **({"local": True} if self.scorer.local else {}),
             "meta": self.meta,
         }
+        if "state" in self.meta and "state.weights" not in (extra or {}):  # a state of training is its arrays
+            header["meta"] = {name: x for name, x in self.meta.items() if name != "state"}
         arrays: dict[str, NDArray[Any]] = {}
         if self.history is not None:
             header["history"] = self.history.to_json()
@@ -217,15 +219,16 @@ class Model:
             header["constraints"] = self.constraints.to_json()
         if self.dictionary is not None:
             arrays |= self.dictionary.arrays()
-        if self.arrays:
-            header["arrays"] = sorted(self.arrays)
+        own = dict(sorted(self.arrays.items()))  # so that a file that is read is written as it was
+        if own:
+            header["arrays"] = list(own)
         base = self.scorer
         if isinstance(base, KernelScorer):
             header["kernel"] = base.kernel.to_json()
             arrays |= base.arrays()
             base = base.base
         text = json.dumps(header, ensure_ascii=False, sort_keys=True)
-        _core.write_model(os.fspath(path), text, self.vocabulary, base, arrays | self.arrays | (extra or {}))
+        _core.write_model(os.fspath(path), text, self.vocabulary, base, arrays | own | (extra or {}))
 
     @staticmethod
     def load(path: Path) -> Model:

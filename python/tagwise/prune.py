@@ -24,6 +24,7 @@ def prune(model: Model, keep: NDArray[np.bool_] | None = None) -> tuple[Model, N
     weights, arrays = scorer.weights, layout.arrays()
     if keep is None:
         keep = weights != 0.0
+        keep[model.arrays.get("boosting.feature", np.zeros(0, np.uint32))] = True  # the rounds name them
     counts = [layout.n_node, layout.n_edge, len(arrays["starts"]), len(arrays["ends"]), len(arrays["pair"])]
     node, edge, start, end, pair = np.split(keep, np.cumsum(counts)[:-1])
     owners = {
@@ -52,8 +53,12 @@ def prune(model: Model, keep: NDArray[np.bool_] | None = None) -> tuple[Model, N
     new_layout = _core.Layout.from_arrays(int(used.sum()), layout.n_labels, small)
     index = np.where(keep, np.cumsum(keep) - 1, -1)
     forbidden = np.flatnonzero(np.isneginf(scorer.edge_scores)).astype(np.uint32)
+    own = dict(model.arrays)
+    if "boosting.feature" in own:
+        own["boosting.feature"] = index[own["boosting.feature"]].astype(np.uint32)
     pruned = replace(
         model,
+        arrays=own,
         vocabulary=model.vocabulary.kept(used),
         scorer=_core.Scorer(
             new_layout, weights[keep], forbidden if len(forbidden) else None, local=scorer.local

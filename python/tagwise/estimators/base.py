@@ -18,7 +18,7 @@ from tagwise.decoding import Allowed
 from tagwise.errors import CorpusError, NotFittedError, ParameterError, TrainingError
 from tagwise.estimators.limits import Limits, lawful_gold, limits_of
 from tagwise.features import Recipe, file_columns, recipe_for
-from tagwise.history import Memory
+from tagwise.history import History, Memory
 from tagwise.learners.loop import Callback, Iteration, Result, Stopping, logger
 from tagwise.metrics import Report, evaluate
 from tagwise.model import Explanation, Model, transfer
@@ -83,8 +83,15 @@ class Task:
     limits: Limits | None = None
     partial: partial.Support | None = None  # what is known of each token, in place of its gold label
     order: _core.Order | None = None  # states and features of a chain of order 2 or 3
+    warm: Model | None = None  # the model that `start` is from
     dev_score: Callable[[Vector], float] | None = None
     callbacks: list[Callback] = field(default_factory=list)
+
+    def far_start(self, history: History) -> Vector:
+        """Weights of labels further back to begin with, as `history` lays them out."""
+        if self.warm is None:
+            return history.carried(None, (), self.labels)
+        return history.carried(self.warm.history, self.warm.labels, self.labels)
 
     @property
     def n_jobs(self) -> int:
@@ -189,7 +196,8 @@ class Tagger:
         task = self._task(X, labels_of(X, y), params)
         task.sample_weight = checked_weights(sample_weight, len(task.data))
         if warm_start is not None:
-            task.start = transfer(model_of(warm_start), task.vocabulary, task.layout, task.labels)
+            task.warm = model_of(warm_start)
+            task.start = transfer(task.warm, task.vocabulary, task.layout, task.labels)
         if dev is not None:
             task.dev_score = dev_scorer(lambda w: self._model(task, w), task, dev, labels_of(dev, dev_y))
         task.callbacks = [*callbacks, _log] if params["verbose"] else list(callbacks)

@@ -80,6 +80,10 @@ class HMM(Tagger):
 
     def _train(self, task: Task) -> Result:
         begin = time.perf_counter()
+        if task.warm is not None:
+            raise ParameterError(
+                "a hidden Markov model is counted and cannot start from given weights; leave warm_start out"
+            )
         params, data, labels = task.params, task.data, len(task.labels)
         weight = np.ones(len(data)) if task.sample_weight is None else task.sample_weight
         of_token = np.repeat(weight, generative.lengths(data))

@@ -125,7 +125,11 @@ class CRF(Tagger):
             if params["loss"] != "log" or params["cost"] is not None:
                 raise ParameterError(f"order={params['order']} goes with loss='log' and no cost")
             task.order = _core.Order(data, task.layout, params["order"], limits.forbidden)
-            start = np.concatenate([start, np.zeros(len(task.order))])
+            more = np.zeros(len(task.order))
+            if task.warm is not None:
+                places = np.flatnonzero(task.order.dense(more + 1.0))  # of the tuples with a feature, in their order
+                more = task.far_start(History(params["order"], 1, tuples=True))[places]
+            start = np.concatenate([start, more])
         problem = gradient.Problem(
             data,
             task.layout,

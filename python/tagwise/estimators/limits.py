@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,8 +57,10 @@ class Limits:
     once: Groups | None = None
 
 
-def lawful_gold(params: dict[str, Any], X: Any, gold: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
-    """The gold labels as a scheme that is asked for has them.
+def lawful_gold(
+    params: dict[str, Any], X: Any, gold: Sequence[Sequence[str]], before: Constraints | None = None
+) -> Sequence[Sequence[str]]:
+    """The gold labels as a scheme that is asked for has them; "auto" is that of `before`, if it has one.
 
     constraints="auto" takes ill-formed sentences for what conlleval reads in them and says how many there are; a scheme
     that is named refuses them.
@@ -68,7 +70,8 @@ def lawful_gold(params: dict[str, Any], X: Any, gold: Sequence[Sequence[str]]) -
     if scheme is None:
         return gold
     auto = scheme == "auto"
-    scheme = schemes.detect(gold) if auto else scheme
+    if auto:
+        scheme = schemes.detect(gold) if before is None or before.scheme is None else before.scheme
     if scheme is None:
         return gold
     known: dict[tuple[str | None, str | None], bool] = {}
@@ -101,14 +104,23 @@ def lawful_gold(params: dict[str, Any], X: Any, gold: Sequence[Sequence[str]]) -
 
 
 def limits_of(
-    params: dict[str, Any], labels: list[str], data: _core.Dataset, X: Any, gold: Any
+    params: dict[str, Any],
+    labels: list[str],
+    data: _core.Dataset,
+    X: Any,
+    gold: Any,
+    before: Constraints | None = None,
+    known: Dictionary | None = None,
 ) -> Limits | None:
-    """The limits of the parameters; None where there are none."""
+    """The limits of the parameters; None where there are none. What an earlier part of training found, goes on."""
     if params.get("constraints") is None and params.get("dictionary") is None:
         return None
     constraints = forbidden = support = dictionary = once = None
     if params["constraints"] is not None:
-        constraints = Constraints.parse(params["constraints"]).resolved(labels, gold)
+        constraints = Constraints.parse(params["constraints"])
+        if constraints.scheme == "auto" and before is not None and before.scheme is not None:
+            constraints = replace(constraints, scheme=before.scheme)
+        constraints = constraints.resolved(labels, gold)
         rules = constraints.rules(labels)
         forbidden = rules.forbidden if not rules.pairs.all() else None
         support, once = boundary_support(rules, data.offsets), rules.once
@@ -117,6 +129,8 @@ def limits_of(
         dictionary = Dictionary.build(
             words, data.gold, len(labels), params["dictionary"], params["dictionary_share"]
         )
+        if known is not None:
+            dictionary = dictionary.joined(known)
         sets, of = dictionary.support(words)
         # A rare label of a word is gold somewhere: there the dictionary does not speak.
         of = np.where(sets[of, data.gold], of, 0).astype(np.uint32)

@@ -16,6 +16,7 @@ from tagwise.estimators.base import COMMON, FEATURES, Tagger, Task, checked_weig
 from tagwise.estimators.kernel import KERNEL, Kernelised
 from tagwise.estimators.limits import LIMITS, Limits, lawful_gold, limits_of
 from tagwise.history import Domain, History, starts_of, tokens_of
+from tagwise.importing import path_of
 from tagwise.learners import online
 from tagwise.learners.loop import Callback, Result
 from tagwise.model import Model
@@ -93,6 +94,7 @@ class OnlineTagger(Tagger):
             **self._online(task),
         }
         history = History.of(params)
+        self.__dict__.pop("state_", None)
         learner: _core.Online | _core.HistoryOnline
         if history is None:
             learner = _core.Online(task.data, task.layout, **options)
@@ -128,9 +130,10 @@ class OnlineTagger(Tagger):
         """Learn from these sentences too, going on from where training stands.
 
         New attributes and labels get features of their own, with weights of 0 for the steps before. Word lists that
-        the features learnt (`is_rare`) stay as they are. On the same sentences, with the same parameters, the
-        weights are to the bit those of a longer `fit`. A tagger loaded from a file without the state of training
-        starts a new average from the file's weights.
+        the features learnt (`is_rare`) and the scheme that constraints="auto" found stay as they are; a tag
+        dictionary keeps its words and gets those of these sentences. On the same sentences, with the same
+        parameters, the weights are to the bit those of a longer `fit`. A tagger loaded from a file without the
+        state of training starts a new average from the file's weights.
 
         Args:
             X: as in `fit`; the first call on an unfitted tagger is `fit` with so many epochs.
@@ -150,8 +153,9 @@ class OnlineTagger(Tagger):
             raise ParameterError(
                 "partial_fit goes on with first-order taggers only; fit anew, or leave history out"
             )
-        gold = lawful_gold(params, X, labels_of(X, y))
         fitted = hasattr(self, "model_")
+        known = self.model_.constraints if fitted else None
+        gold = lawful_gold(params, X, labels_of(X, y), known)
         state = self._state() if fitted else None
         task = self._task(X, gold, params) if state is None else self._grown(X, gold, params, state)
         task.sample_weight = checked_weights(sample_weight, len(task.data))
@@ -180,6 +184,13 @@ class OnlineTagger(Tagger):
         state["weights"] = file.array("state.weights").view(np.float32).astype(np.float64)
         return state | {name: file.array(f"state.{name}") for name in ("sums", "variance")}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and pickles have: a state of training that lies in the model's file comes along."""
+        kept = dict(self.__dict__)
+        if hasattr(self, "model_") and "state" in self.model_.meta and self.model_.file is not None:
+            kept["state_"] = self._state()
+        return kept
+
     def _grown(
         self, X: Any, gold: Sequence[Sequence[str]], params: dict[str, Any], state: dict[str, Any]
     ) -> Task:
@@ -200,7 +211,7 @@ class OnlineTagger(Tagger):
                 wide = np.full(len(layout), fill)
                 wide[places] = state[name]
                 state[name] = wide
-        limits = limits_of(params, labels, data, X, gold)
+        limits = limits_of(params, labels, data, X, gold, model.constraints, model.dictionary)
         start = np.zeros(len(layout))
         return Task(data, layout, labels, vocabulary, model.recipe, params, start, X, limits=limits)
 
@@ -214,8 +225,7 @@ class OnlineTagger(Tagger):
         """
         model = self._fitted()
         if not state:
-            kept = replace(model, meta={name: x for name, x in model.meta.items() if name != "state"})
-            (prune_model(kept)[0] if prune else kept).save(path)
+            (prune_model(model)[0] if prune else model).save(path)
             return
         if prune:
             raise ParameterError("prune drops features that the state needs; take prune=True or state=True")
@@ -242,9 +252,9 @@ class OnlineTagger(Tagger):
             words = (np.fromiter(flat, dtype=np.uint32), starts_of(task.X))
         terms = history.terms(len(task.labels))
         learner = _core.HistoryOnline(task.data, task.layout, terms, words=words, **options)
-        if task.start.any():
-            more = np.zeros(len(task.layout) + len(terms) - len(task.start))
-            learner.restore(np.concatenate([task.start, more]))
+        start = np.concatenate([task.start, task.far_start(history)])
+        if start.any():
+            learner.restore(start)
         return learner
 
     def _model(self, task: Task, w: Vector) -> Model:
@@ -253,6 +263,16 @@ class OnlineTagger(Tagger):
             return super()._model(task, w)
         n = len(task.layout)
         return replace(super()._model(task, w[:n]), history=history.with_weights(w[n:]))
+
+    def _meta(self, task: Task, result: Result) -> dict[str, Any]:
+        meta = super()._meta(task, result)
+        cost = task.params.get("cost")
+        if callable(cost):
+            try:
+                meta["params"]["cost"] = path_of(cost, online.COST_FUNCTION)
+            except ParameterError:
+                meta["params"]["cost"] = "function"  # training needs it, the model does not
+        return meta
 
     @staticmethod
     def _cost(task: Task) -> dict[str, Any]:
@@ -304,6 +324,7 @@ class Perceptron(Kernelised, OnlineTagger):
                 "a kernel perceptron takes no history; leave it out, or leave the kernel out"
             )
         self._refuse_start(task)
+        self.__dict__.pop("state_", None)
         limits = task.limits or Limits()
         learner = _core.KernelPerceptron(
             task.data,

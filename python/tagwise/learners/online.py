@@ -16,11 +16,14 @@ from numpy.typing import NDArray
 
 from tagwise import _core, schemes
 from tagwise.errors import ParameterError
+from tagwise.importing import function_at
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.optimizers.base import Vector
 
 Learner = _core.Online | _core.HistoryOnline | _core.KernelPerceptron
 
+#: What messages call a cost of one's own.
+COST_FUNCTION = "the cost function"
 #: Sequence costs by name, and the numbers each takes with their defaults.
 COSTS: dict[str, tuple[float, ...]] = {
     "accuracy": (),
@@ -45,11 +48,15 @@ class Epoch:
 def parse_cost(cost: Any) -> tuple[Any, list[float]]:
     """A cost and its numbers: a name, a name with numbers such as "precision_recall(0.25)", or a function.
 
+    A function may be named by its import path, module:function, as models name it.
+
     >>> parse_cost("weighted_accuracy(1, 1.4, 1)")
     ('weighted_accuracy', [1.0, 1.4, 1.0])
     """
     if callable(cost):
         return cost, []
+    if isinstance(cost, str) and ":" in cost:
+        return function_at(cost, COST_FUNCTION), []
     match = re.fullmatch(r"\s*(\w+)\s*(?:\(([^()]*)\))?\s*", str(cost))
     if match is None or match[1] not in COSTS:
         raise ParameterError(

@@ -1,0 +1,98 @@
+"""Sentences of our own making (in the public domain), and what model files name by import path: a feature function and
+a kernel.
+
+Golden model files were trained on these sentences and name these functions: none of it may change.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise as tw
+from tagwise.kernels import Block
+
+#: word/part of speech/label; a line a sentence, an empty line before each document.
+TEXT = """
+Dr/N/O Ada/N/B-PER Moss/N/I-PER met/V/O Lund/N/B-PER
+Lund/N/B-PER left/V/O for/P/O New/A/B-LOC Oslo/N/I-LOC
+she/R/O likes/V/O Oslo/N/B-LOC ././O
+
+in/P/O Lund/N/B-LOC it/R/O rained/V/O ././O
+Ada/N/B-PER stayed/V/O in/P/O Lund/N/B-LOC
+the/D/O new/A/O house/N/O was/V/O cold/A/O
+
+Oslo/N/B-LOC is/V/O cold/A/O
+Mr/N/O Moss/N/B-PER likes/V/O the/D/O house/N/O
+they/R/O met/V/O in/P/O Oslo/N/B-LOC Ada/N/B-PER said/V/O
+Moss/N/B-PER
+
+it/R/O was/V/O New/A/B-LOC Lund/N/I-LOC ././O
+Ada/N/B-PER Lund/N/I-PER left/V/O
+"""
+#: What is labelled: known words in other places, and words that were never seen.
+TEST_TEXT = """
+Ada/N/B-PER met/V/O Mr/N/O Lund/N/B-PER in/P/O New/A/B-LOC Oslo/N/I-LOC ././O
+Lund/N/B-PER was/V/O cold/A/O
+
+Zoë/N/B-PER Bergmann/N/I-PER likes/V/O the/D/O new/A/O Oslo/N/B-LOC
+Moss/N/B-PER
+"""
+
+
+def _parsed(text: str) -> tw.Corpus:
+    sentences = []
+    for number, document in enumerate(text.strip().split("\n\n")):
+        for i, line in enumerate(document.split("\n")):
+            word, pos, label = zip(*(token.rsplit("/", 2) for token in line.split()))
+            fields = {"word": list(word), "pos tag": list(pos), "label": list(label)}
+            sentences.append(tw.Sentence(fields, "label", doc=f"d{number}" if i == 0 else None))
+    return tw.Corpus(sentences)
+
+
+TRAIN, TEST = _parsed(TEXT), _parsed(TEST_TEXT)
+LABELS = [list(sentence.fields["label"]) for sentence in TRAIN]
+
+#: Labels in place of those above that files, shells and separators could trip over.
+ODD = {"O": "", "B-PER": "Ö b", "I-PER": "\t|_", "B-LOC": "名" * 40, "I-LOC": "I-LOC\n"}
+
+
+def words(corpus: tw.Corpus) -> list[list[str]]:
+    """The tokens alone."""
+    return [list(sentence.fields["word"]) for sentence in corpus]
+
+
+def shapes(sentence: Any) -> list[Any]:
+    """A feature function: attributes with and without values, one of them the empty text."""
+    tokens = list(sentence.fields["word"] if hasattr(sentence, "fields") else sentence)
+    out: list[Any] = []
+    for t, word in enumerate(tokens):
+        found = {"w=" + word: 1.0, "length": len(word) / 8, "": 0.5}
+        if t:
+            found["before=" + tokens[t - 1]] = -0.25
+        out.append(found)
+    return out
+
+
+def attributes(corpus: tw.Corpus) -> list[list[Any]]:
+    """Sentences as attributes: lists, pairs with values, dicts with numbers, texts and truth values."""
+    out: list[list[Any]] = []
+    for sentence in words(corpus):
+        rows: list[Any] = []
+        for t, word in enumerate(sentence):
+            if t % 3 == 0:
+                rows.append([f"w={word}", ("length", len(word) / 4), "", "Ä ö:é\t=", "long" * 60])
+            elif t % 3 == 1:
+                rows.append([f"w={word}", "second"])
+            else:
+                rows.append({"w": word, "title": word.istitle(), "length": len(word) / 4, "naïve": -1.5})
+        out.append(rows)
+    return out
+
+
+def cosine(a: Block, b: Block) -> NDArray[np.float64]:
+    """A kernel of one's own: the cosine of two tokens' attributes, plus a bit."""
+    norms = np.sqrt(np.outer(a.squares(), b.squares()))
+    return a.dots(b) / np.where(norms == 0.0, 1.0, norms) + 0.125

@@ -1,0 +1,108 @@
+"""Every kind of model by a name: learner, parameters, and which view of the sentences it is trained on."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import Any
+
+import tagwise as tw
+
+from . import corpus
+
+#: Small templates: a model file is to stay small.
+PLAIN = "word[0]\nword[-1]\nword[0].suffix(2)\n"
+EDGES = "word[0]\nword[0].suffix(2)\nedge: word[0].suffix(1)\nedge: word[-1].is_title?\n"
+COLUMNS = 'word[0]\n"pos tag"[0]\n"pos tag"[-1] & "pos tag"[0]\n'
+RARE = "word[0].is_rare(2)? & word[0].suffix(1)\nword[0].is_frequent(3)?\nword[0]\n"
+RULES = {
+    "forbidden": [("I-LOC", "B-PER"), (None, "I-PER"), ("O", "I-LOC"), ("I-PER", None)],
+    "required": {"I-PER": ["O", "B-LOC"], "I-LOC": ["O", None]},
+}
+ONCE = {"scheme": "IOB2", "once": ["LOC"]}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is trained; `view`: "corpus", "words", "attributes", or "odd" for words with odd labels."""
+
+    learner: type[tw.Tagger]
+    params: dict[str, Any] = field(default_factory=dict)
+    view: str = "words"
+
+    def train(self) -> tuple[Any, list[list[str]]]:
+        """X and y."""
+        if self.view == "corpus":
+            return corpus.TRAIN, corpus.LABELS
+        if self.view == "attributes":
+            return corpus.attributes(corpus.TRAIN), corpus.LABELS
+        labels = corpus.LABELS
+        if self.view == "odd":
+            labels = [[corpus.ODD[y] for y in sentence] for sentence in labels]
+        return corpus.words(corpus.TRAIN), labels
+
+    def test(self) -> Any:
+        """What is labelled, in the same view."""
+        views = {"corpus": lambda c: c, "attributes": corpus.attributes}
+        return views.get(self.view, corpus.words)(corpus.TEST)
+
+    def new(self) -> tw.Tagger:
+        """The tagger before training."""
+        return self.learner(**self.params)
+
+
+def _crf(**params: Any) -> dict[str, Any]:
+    return {"features": PLAIN, "l2": 0.05, "max_iter": 12, **params}
+
+
+def _online(**params: Any) -> dict[str, Any]:
+    return {"features": PLAIN, "epochs": 4, **params}
+
+
+KINDS: dict[str, Kind] = {
+    "crf": Kind(tw.CRF, _crf()),
+    "crf-sparse": Kind(tw.CRF, _crf(l1=0.2, l2=0.01, start_end=False)),
+    "crf-exp": Kind(tw.CRF, _crf(loss="pointwise_exp", cost=None, all_pairs=True, features="word[0]\n")),
+    "crf-order2": Kind(tw.CRF, _crf(order=2)),
+    "crf-order3": Kind(tw.CRF, _crf(order=3, features="word[0]\nword[-1].is_title?\n")),
+    "crf-edges": Kind(tw.CRF, _crf(features=EDGES)),
+    "crf-rules": Kind(tw.CRF, _crf(constraints=RULES)),
+    "crf-once": Kind(tw.CRF, _crf(constraints=ONCE)),
+    "crf-auto": Kind(tw.CRF, _crf(constraints="auto", dictionary=2, dictionary_share=0.2)),
+    "crf-dictionary": Kind(tw.CRF, _crf(dictionary=2)),
+    "crf-set": Kind(tw.CRF, _crf(features="S2")),
+    "crf-columns": Kind(tw.CRF, _crf(features=COLUMNS), "corpus"),
+    "crf-rare": Kind(tw.CRF, _crf(features=RARE, min_count=2), "corpus"),
+    "crf-function": Kind(tw.CRF, _crf(features=corpus.shapes)),
+    "crf-attributes": Kind(tw.CRF, _crf(features="attributes"), "attributes"),
+    "crf-odd": Kind(tw.CRF, _crf(), "odd"),
+    "perceptron": Kind(tw.Perceptron, _online(features=EDGES, seed=3)),
+    "perceptron-history": Kind(tw.Perceptron, _online(history=(2, 3))),
+    "perceptron-endless": Kind(tw.Perceptron, _online(history=(1, float("inf")), average=False)),
+    "perceptron-document": Kind(tw.Perceptron, _online(document=True, constraints="bio"), "corpus"),
+    "perceptron-poly": Kind(
+        tw.Perceptron, _online(kernel="poly", degree=3, coef=0.5, gamma=0.75, dictionary=2, constraints="bio")
+    ),
+    "perceptron-linear": Kind(tw.Perceptron, _online(kernel="linear", features="attributes"), "attributes"),
+    "perceptron-own": Kind(tw.Perceptron, _online(kernel=corpus.cosine)),
+    "mira": Kind(tw.MIRA, _online(k=2, cost="f1", C=0.5, dictionary=2)),
+    "mira-history": Kind(tw.MIRA, _online(history=(3, 2), document=True), "corpus"),
+    "pa": Kind(tw.PassiveAggressive, _online(variant=2, C=0.25)),
+    "arow": Kind(tw.AROW, _online(gamma=0.5, variance=2.0, features=EDGES)),
+    "hmsvm": Kind(tw.HMSVM, {"features": "word[0]\n", "C": 0.5, "max_epochs": 5}),
+    "hmsvm-rbf": Kind(
+        tw.HMSVM, {"features": PLAIN, "kernel": "rbf", "gamma": 0.25, "max_epochs": 4, "constraints": "bio"}
+    ),
+    "boosting": Kind(tw.Boosting, {"features": PLAIN, "rounds": 12, "max_step": 2.0}),
+    "hmm": Kind(tw.HMM, {"features": "S1", "smoothing": "additive", "delta": 0.5}),
+    "hmm-overlapping": Kind(tw.HMM, {"features": "word[0]\nword[-1]\n", "overlapping": True}),
+    "memm": Kind(tw.MEMM, {"features": PLAIN, "l2": 0.1, "max_iter": 10}),
+}
+
+
+@functools.cache
+def fitted(name: str) -> tw.Tagger:
+    """The trained tagger of a kind; shared, so nobody may change it."""
+    kind = KINDS[name]
+    X, y = kind.train()
+    return kind.new().fit(X, y)

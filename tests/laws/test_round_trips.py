@@ -1,0 +1,377 @@
+"""Nothing is lost on the way: files, pickles and copies of a model of any kind have all its parts and do all it does."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise import _core
+from tagwise.history import Memory
+from tagwise.kernels import KernelScorer
+from tagwise.prune import prune
+
+from ..golden import corpus
+from ..golden.kinds import EDGES, KINDS, PLAIN, fitted
+
+# --- what is compared ---------------------------------------------------------------------------------------
+
+
+def parts(model: tw.Model) -> dict[str, Any]:
+    """Everything a model is made of, field by field, as arrays and plain values."""
+    scorer, recipe = model.scorer, model.recipe
+    out: dict[str, Any] = {
+        "labels": model.labels,
+        "meta": json.loads(json.dumps(model.meta)),  # pairs are lists in a file
+        "local": scorer.local,
+        "weights": scorer.weights,
+        "layout": scorer.layout.arrays(),
+        "n_attributes": scorer.layout.n_attributes,
+        "vocabulary": model.vocabulary.arrays(),
+        "locked": model.vocabulary.locked,
+        "recipe": [getattr(recipe, name) for name in ("kind", "text", "columns", "token_column", "lists")],
+        "function": recipe.function,
+        "arrays": model.arrays,
+        "constraints": model.constraints,
+        "rules": model.rules,
+        "history": None,
+        "dictionary": None,
+        "kernel": None,
+    }
+    if model.history is not None:
+        past = model.history
+        out["history"] = (past.m, past.p, past.document, past.tuples, past.weights)
+    if model.dictionary is not None:
+        out["dictionary"] = (model.dictionary.sets, dict(model.dictionary.of))
+    if isinstance(scorer, KernelScorer):
+        out["kernel"] = (scorer.kernel, scorer.arrays())
+    else:
+        out["edge_scores"] = scorer.edge_scores
+    return out
+
+
+def differences(a: Any, b: Any, place: str = "") -> list[str]:
+    """Where two structures differ; arrays are compared by type and to the bit, -0.0 apart from 0.0."""
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        same = isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
+        same = same and a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+        return [] if same else [place]
+    if type(a) is not type(b):
+        return [f"{place}: {type(a).__name__} and {type(b).__name__}"]
+    if isinstance(a, dict):
+        if a.keys() != b.keys():
+            return [f"{place}: {list(a)} and {list(b)}"]
+        return [d for key in a for d in differences(a[key], b[key], f"{place}.{key}")]
+    if isinstance(a, (list, tuple)):
+        if len(a) != len(b):
+            return [f"{place}: {len(a)} and {len(b)} entries"]
+        return [d for i, (x, y) in enumerate(zip(a, b)) for d in differences(x, y, f"{place}[{i}]")]
+    if is_dataclass(a) and not isinstance(a, type):
+        own = [f.name for f in fields(a)]
+        return [d for name in own for d in differences(getattr(a, name), getattr(b, name), f"{place}.{name}")]
+    if isinstance(a, float) and math.isnan(a) and math.isnan(b):
+        return []
+    return [] if a == b else [f"{place}: {a!r} and {b!r}"]
+
+
+def attempt(action: Callable[[], Any]) -> Any:
+    """What an action gives, or how it is refused."""
+    try:
+        return action()
+    except (tw.TagwiseError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def deeds(tagger: tw.Tagger, X: Any) -> dict[str, Any]:
+    """What a tagger does with sentences, in every way there is."""
+    lengths = [len(s) for s in corpus.words(corpus.TEST)]
+    first, last = tagger.classes_[0], tagger.classes_[-1]
+    allowed = [[[last] if t == 0 else [first, last] if t == 1 else None for t in range(n)] for n in lengths]
+    found = tagger.predict(X)
+    ways: dict[str, Callable[[], Any]] = {
+        "pointwise": lambda: tagger.predict(X, decoder="pointwise"),
+        "beam": lambda: tagger.predict(X, decoder="beam", beam=2),
+        "allowed": lambda: tagger.predict(X, allowed=allowed),
+        "free": lambda: tagger.predict_kbest(X, 2, constraints=False),
+        "bio": lambda: tagger.predict_kbest(X, 2, constraints="bio"),
+        "kbest": lambda: tagger.predict_kbest(X, 5),
+        "probability": lambda: tagger.predict_kbest(X, 3, probability=True),
+        "memory": lambda: [tagger.predict(X[i : i + 1], memory=memory) for i in range(len(lengths))],
+        "marginals": lambda: tagger.predict_marginals(X),
+        "confidence": lambda: tagger.predict_confidence(X),
+        "sequence": lambda: tagger.sequence_probability(X, found),
+        "chunks": lambda: tagger.chunk_probability(X, [[("PER", 0, 1)], [("LOC", 0, 1)], [], []]),
+        "explain": lambda: tagger.explain(7),
+        "rounds": lambda: getattr(tagger, "rounds_", None),
+        "support": lambda: getattr(tagger, "n_support_", None),
+    }
+    memory = Memory()
+    out: dict[str, Any] = {name: attempt(way) for name, way in ways.items()}
+    out |= {name: getattr(tagger, name) for name in ("classes_", "n_features_", "n_nonzero_")}
+    return out | {"predict": found}
+
+
+def check(tagger: tw.Tagger, other: tw.Tagger, name: str) -> None:
+    """Another tagger has the parts of this one and does what it does."""
+    assert type(other) is type(tagger)
+    assert differences(parts(tagger.model_), parts(other.model_)) == []
+    X = KINDS[name].test()
+    assert differences(deeds(tagger, X), deeds(other, X)) == []
+
+
+def saved(tagger: Any, path: Path, **options: Any) -> bytes:
+    """The bytes that a tagger, or a model, is saved as."""
+    tagger.save(path, **options)
+    return path.read_bytes()
+
+
+# --- the table has every part -------------------------------------------------------------------------------
+
+
+def test_the_kinds_have_every_part() -> None:
+    """A part that no kind of model has could be lost without anybody seeing it."""
+    models = {name: fitted(name).model_ for name in KINDS}
+    assert {kind.learner for kind in KINDS.values()} == set(tw.LEARNERS.values())
+    has = {name: parts(model) for name, model in models.items()}
+    histories = [p["history"][:4] for p in has.values() if p["history"] is not None]
+    settings = {(2, 1, False, True), (3, 1, False, True), (2, 3, False, False), (1, math.inf, False, False)}
+    assert settings <= set(histories)
+    assert {document for *_, document, _ in histories} == {True, False}
+    kernels = {p["kernel"][0].name for p in has.values() if p["kernel"] is not None}
+    assert kernels == {"linear", "poly", "rbf", "function"}
+    assert {p["recipe"][0] for p in has.values()} == {"template", "function", "attributes"}
+    rules = [p["constraints"] for p in has.values() if p["constraints"] is not None]
+    for name in ("scheme", "forbidden", "required", "once"):
+        assert any(getattr(rule, name) for rule in rules), name
+    for name in ("edges", "starts", "ends", "pair"):
+        assert any(p["layout"][name].size for p in has.values()), name
+    assert {p["local"] for p in has.values()} == {True, False}
+    assert any(p["arrays"] for p in has.values())
+    assert any(p["recipe"][4] and any(p["recipe"][4]) for p in has.values())
+    assert any(len(p["dictionary"][0]) > 2 for p in has.values() if p["dictionary"] is not None)
+    assert any(not p["layout"]["starts"].size for p in has.values())
+    for p in has.values():
+        if p["history"] is not None:
+            assert np.count_nonzero(p["history"][4]) > 3
+        if p["kernel"] is not None:
+            assert np.count_nonzero(p["kernel"][1]["beta.value"]) > 3
+    assert any(p["kernel"][1]["support.values"].size for p in has.values() if p["kernel"] is not None)
+    assert fitted("crf-odd").classes_[0] == ""
+    texts = models["crf-attributes"].vocabulary.texts()
+    assert "" in texts
+    assert max(map(len, texts)) == 240
+
+
+# --- copies -------------------------------------------------------------------------------------------------
+
+COPIES: dict[str, Callable[[Any], Any]] = {
+    **{
+        f"pickle {protocol}": lambda x, protocol=protocol: pickle.loads(pickle.dumps(x, protocol))
+        for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1)
+    },
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_pickles_and_copies(name: str) -> None:
+    """A copy of a tagger, or of its model alone, has every part, parameter and attribute of training."""
+    tagger = fitted(name)
+    whole, rest = parts(tagger.model_), {k: v for k, v in vars(tagger).items() if k != "model_"}
+    for way, trip in COPIES.items():
+        other = trip(tagger)
+        assert differences(whole, parts(other.model_)) == [], way
+        left = {k: v for k, v in vars(other).items() if k != "model_"}
+        assert differences(rest, left) == [], way
+        assert differences(whole, parts(trip(tagger.model_))) == [], way
+    check(tagger, pickle.loads(pickle.dumps(tagger)), name)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_files(name: str, tmp_path: Path) -> None:
+    """A file has every part; saved once more, and by a copy, it has the same bytes."""
+    tagger, path = fitted(name), tmp_path / "m.tagwise"
+    whole = saved(tagger, path)
+    other = tw.load(str(path))
+    check(tagger, other, name)
+    for again in (other, other.model_, tw.Model.load(path), tagger.model_, pickle.loads(pickle.dumps(other))):
+        assert saved(again, tmp_path / "again") == whole
+    for attribute in ("objective_", "best_iteration_", "stopped_"):
+        assert differences(getattr(tagger, attribute), getattr(other, attribute)) == []
+    # Parameters: as they were checked, functions by their names.
+    mine, theirs = tagger.checked(), other.checked()
+    mine["features"] = tagger.model_.recipe.name
+    if callable(mine.get("kernel")):
+        mine["kernel"] = "tests.golden.corpus:cosine"
+    assert theirs == mine
+    assert tagger.model_.meta["params"].keys() == mine.keys() - {"n_jobs", "verbose"}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_meta_and_pruning(name: str, tmp_path: Path) -> None:
+    """Entries of meta are added and nothing else changes; a pruned model has the weights that are not 0, by name."""
+    tagger = fitted(name)
+    model = tagger.model_.with_meta(note=[1, "ü"], learner="crf")
+    before, after = parts(tagger.model_), parts(model)
+    assert after.pop("meta") == {**before.pop("meta"), "note": [1, "ü"], "learner": "crf"}
+    assert differences(before, after) == []
+    model.save(tmp_path / "m")
+    assert tw.Model.load(tmp_path / "m").meta == parts(model)["meta"]
+    tagger.save(tmp_path / "pruned", prune=True)
+    small = tw.load(tmp_path / "pruned")
+    X = KINDS[name].test()
+    for one in (small, pickle.loads(pickle.dumps(small))):
+        mine, theirs = deeds(tagger, X), deeds(one, X)
+        mine.pop("n_features_"), theirs.pop("n_features_")
+        assert differences(mine, theirs) == []
+    mine, theirs = parts(tagger.model_), parts(small.model_)
+    for part in mine.keys() - {"weights", "layout", "vocabulary", "n_attributes", "arrays"}:
+        assert differences(mine[part], theirs[part]) == [], part
+    if not isinstance(small.model_.scorer, KernelScorer):
+        assert np.all(small.model_.scorer.weights != 0.0)
+        assert named(small.model_) == {k: w for k, w in named(tagger.model_).items() if w != 0.0}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_clones_learn_the_same(name: str, tmp_path: Path) -> None:
+    """A tagger with the same parameters, and one that was loaded or fitted before, trains to the same file."""
+    tagger, kind = fitted(name), KINDS[name]
+    X, y = kind.train()
+    clone = type(tagger)(**tagger.get_params())
+    assert all(clone.get_params()[key] is value for key, value in tagger.get_params().items())
+    assert not hasattr(clone, "model_")
+    whole = saved(tagger, tmp_path / "m")
+    clone.set_params(n_jobs=2, verbose=0).fit(X, y)
+    assert saved(clone, tmp_path / "clone") == whole
+    assert saved(clone.fit(X, y), tmp_path / "twice") == whole
+    if kind.params.get("features") is not corpus.shapes:  # a loaded tagger knows a function's name only
+        assert saved(tw.load(tmp_path / "m").fit(X, y), tmp_path / "loaded") == whole
+
+
+def test_scikit_learn_clones() -> None:
+    """scikit-learn's own `clone` keeps every parameter and forgets what was learnt."""
+    base = pytest.importorskip("sklearn.base")
+    for name in KINDS:
+        clone = base.clone(fitted(name))
+        assert clone.get_params() == fitted(name).get_params()
+        assert not hasattr(clone, "model_")
+
+
+def named(model: tw.Model) -> dict[tuple[str, ...], float]:
+    """Weights by what each feature is of, read off the layout one by one."""
+    layout, labels, texts = model.scorer.layout, model.labels, model.vocabulary.texts()
+    arrays, n = layout.arrays(), len(model.labels)
+    weights = iter(model.scorer.weights.tolist())
+    out: dict[tuple[str, ...], float] = {}
+    for a in range(layout.n_attributes):
+        for y in arrays["node_label"][int(arrays["node_ptr"][a]) : int(arrays["node_ptr"][a + 1])].tolist():
+            out["node", texts[a], labels[y]] = next(weights)
+    for e in arrays["edges"].tolist():
+        out["edge", labels[e // n], labels[e % n]] = next(weights)
+    for y in arrays["starts"].tolist():
+        out["start", labels[y]] = next(weights)
+    for y in arrays["ends"].tolist():
+        out["end", labels[y]] = next(weights)
+    if len(arrays["pair_ptr"]):
+        for a in range(layout.n_attributes):
+            for e in arrays["pair"][int(arrays["pair_ptr"][a]) : int(arrays["pair_ptr"][a + 1])].tolist():
+                out["pair", texts[a], labels[e // n], labels[e % n]] = next(weights)
+    assert next(weights, None) is None
+    return out
+
+
+# --- single ways --------------------------------------------------------------------------------------------
+
+
+def test_rounds_survive_pruning(tmp_path: Path) -> None:
+    """A boosted model whose steps took a weight back to 0 keeps the feature, since its rounds name it."""
+    X, y = KINDS["boosting"].train()
+    tagger = tw.Boosting(features=PLAIN, rounds=15).fit(X, y)
+    model = tagger.model_
+    layout = model.scorer.layout
+    weights = model.scorer.weights.copy()
+    weights[[0, 3]] = 0.0
+    tagger.model_ = replace(model, scorer=_core.Scorer(layout, weights))
+    tagger.save(tmp_path / "m", prune=True)
+    assert tw.load(tmp_path / "m").rounds_ == tagger.rounds_
+    # A feature that no round names goes, and the numbers of the others follow.
+    kept = np.unique(model.arrays["boosting.feature"]).tolist()
+    keep = np.ones(len(layout), dtype=np.bool_)
+    unnamed = {name: array[1:] for name, array in model.arrays.items()}
+    gone = sorted(set(kept) - set(unnamed["boosting.feature"].tolist()))
+    keep[gone] = False
+    tagger.model_ = replace(model, arrays=unnamed)
+    expected = tagger.rounds_
+    assert gone
+    assert len(expected) == len(model.arrays["boosting.feature"]) - 1
+    tagger.model_ = prune(tagger.model_, keep)[0]
+    assert tagger.rounds_ == expected
+
+
+def half_cost(gold: list[str], guess: list[str]) -> float:
+    """A cost of one's own."""
+    return 0.5 * sum(a != b for a, b in zip(gold, guess))
+
+
+def test_a_cost_function_goes_by_its_name(tmp_path: Path) -> None:
+    """A model that was trained with a cost function can be saved; what is loaded finds the function again."""
+    X, y = KINDS["mira"].train()
+    tagger = tw.MIRA(features=PLAIN, epochs=2, cost=half_cost).fit(X, y)
+    whole = saved(tagger, tmp_path / "m", state=True)
+    other = tw.load(tmp_path / "m")
+    assert other.cost == f"{__name__}:half_cost"  # type: ignore[attr-defined]
+    again = pickle.loads(pickle.dumps(tagger)).partial_fit(X, y)
+    np.testing.assert_array_equal(other.partial_fit(X, y).model_.scorer.weights, again.model_.scorer.weights)
+    assert (
+        saved(tw.MIRA(features=PLAIN, epochs=2, cost=half_cost).fit(X, y), tmp_path / "n", state=True)
+        == whole
+    )
+    nameless = tw.MIRA(features=PLAIN, epochs=2, cost=lambda a, b: half_cost(a, b)).fit(X, y)
+    nameless.save(tmp_path / "o")
+    loaded = tw.load(tmp_path / "o")
+    assert loaded.predict(X) == nameless.predict(X) == tagger.predict(X)
+    with pytest.raises(tw.ParameterError, match="cost='function'"):
+        loaded.fit(X, y)
+
+
+def test_headers_hold_any_text(tmp_path: Path) -> None:
+    """Labels, columns and entries of meta come back as they are, whatever characters they have."""
+    odd = ["", " ", "\t", "\n", '"', "\\", "\0", "é", "e\u0301", "\u2028", "\U0001f600", "x" * 5000, "_", "|"]
+    X = [[f"w{i}"] for i in range(len(odd))]
+    tagger = tw.Perceptron(features="word[0]\n", epochs=3).fit(X, [[label] for label in odd])
+    tagger.model_ = tagger.model_.with_meta(**{f"k{text}": text for text in odd})
+    tagger.save(tmp_path / "m")
+    other = tw.load(tmp_path / "m")
+    assert sorted(other.classes_) == sorted(odd)
+    assert other.predict(X) == [[label] for label in odd]
+    assert other.model_.meta == tagger.model_.meta
+    columns = [{"a b": ["x", "y"], 'q"': ["1", "2"]}, {"a b": ["y"], 'q"': ["2"]}]
+    crf = tw.CRF(features='"a b"[0]\n', max_iter=3).fit(columns, [["P", "Q"], ["Q"]])
+    crf.save(tmp_path / "c")
+    assert json.loads(tw.load(tmp_path / "c").model_.file.header)["features"]["columns"] == ["a b"]  # type: ignore[union-attr]
+    assert tw.load(tmp_path / "c").predict(columns) == crf.predict(columns)
+
+
+def test_a_copy_leads_its_own_life() -> None:
+    """What is done to a copy does not reach the tagger it was copied from, nor the other way round."""
+    X, y = KINDS["perceptron"].train()
+    tagger = tw.Perceptron(features=EDGES, epochs=2).fit(X, y)
+    before = copy.deepcopy(parts(tagger.model_)), copy.deepcopy(tagger.history_), copy.deepcopy(tagger.state_)
+    for trip in COPIES.values():
+        other = trip(tagger)
+        other.set_params(seed=99).partial_fit([["Nils", "left"]], [["B-NEW", "O"]], epochs=3)
+        other.model_.meta["params"]["seed"] = -1
+        assert "B-NEW" in other.classes_
+        assert tagger.seed == 0  # type: ignore[attr-defined]
+        now = parts(tagger.model_), tagger.history_, tagger.state_
+        assert differences(list(before), list(now)) == []
