@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -307,7 +307,10 @@ def _step(before: tuple[str, str], now: tuple[str, str]) -> _Step | None:
 def evaluate(gold: Corpus | Sequence[Sequence[str]], predicted: Corpus | Sequence[Sequence[str]]) -> Report:
     """Compare predicted labels with gold ones.
 
-    Chunks are counted exactly as conlleval counts them, ill-formed sequences included.
+    Chunks are counted exactly as conlleval counts them, ill-formed sequences included. What differs: chunks in IOBES
+    that touch are told apart (see `tagwise.schemes.boundary`); a type named 0 is a type; ``O-`` is not ``O`` to the
+    accuracy; labels without chunks (only O, parts of speech) are scored by accuracy, and `Report.per_label` has what
+    conlleval's option -r gives. In files, ``-DOCSTART-`` rows are no tokens, and only empty lines end sentences.
 
     >>> report = evaluate([["B-PER", "I-PER", "O"]], [["B-PER", "I-PER", "B-LOC"]])
     >>> report.precision, report.recall, round(report.accuracy, 3)
@@ -331,7 +334,7 @@ def evaluate(gold: Corpus | Sequence[Sequence[str]], predicted: Corpus | Sequenc
             )
         confusion.update(zip(g, p))
         right_sequences += list(g) == list(p)
-    chunked = has_chunks({g for g, _ in confusion}) or has_chunks({y for pair in confusion for y in pair})
+    chunked = _mark_chunks(confusion)
     gold_n, predicted_n, correct_n = _count_chunks(gold_lists, predicted_lists) if chunked else ({}, {}, {})
     per_type = {
         k: Score(gold_n.get(k, 0), predicted_n.get(k, 0), correct_n.get(k, 0))
@@ -347,6 +350,11 @@ def evaluate(gold: Corpus | Sequence[Sequence[str]], predicted: Corpus | Sequenc
         per_type=per_type,
         confusion=dict(confusion),
     )
+
+
+def _mark_chunks(pairs: Collection[tuple[str, str]]) -> bool:
+    """Whether pairs (gold, predicted) are of labels that mark chunks; where gold is all O, predicted ones may."""
+    return has_chunks({g for g, _ in pairs}) or has_chunks({y for pair in pairs for y in pair})
 
 
 def _count_chunks(
@@ -396,7 +404,7 @@ def count_by_sentence(
     [(3, 2, 1, 2, 1)]
     """
     gold_lists, predicted_lists = _label_lists(gold, "gold"), _label_lists(predicted, "predicted")
-    chunked = has_chunks({y for sentence in gold_lists for y in sentence})
+    chunked = _mark_chunks({pair for g, p in zip(gold_lists, predicted_lists) for pair in zip(g, p)})
     out = []
     for g, p in zip(gold_lists, predicted_lists):
         chunks = _count_chunks([g], [p]) if chunked else ({}, {}, {})

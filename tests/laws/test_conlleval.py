@@ -1,0 +1,335 @@
+"""The scorer is conlleval: label sequences made by hand, with what the official script (2004-01-26) prints for them.
+
+``data/conlleval.json`` holds sentences as pairs (gold, guessed) and the lines of the script's output. Where tagwise
+means to differ, the kind of the row says so and a test of its own states the difference.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+from tagwise.cli import cli
+from tagwise.metrics import Report, Score, count_by_sentence, evaluate
+from tagwise.schemes import Span, spans
+from tagwise.sentence import Corpus
+
+ROWS: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parent / "data" / "conlleval.json").read_text("utf-8")
+)
+
+Labels = list[list[str]]
+
+
+def of_kind(kind: str) -> pytest.MarkDecorator:
+    """The rows of one kind, each as a test of its own."""
+    rows = [row for row in ROWS if row["kind"] == kind]
+    assert rows
+    return pytest.mark.parametrize("row", rows, ids=[row["name"] for row in rows])
+
+
+def labels(row: dict[str, Any]) -> tuple[Labels, Labels]:
+    """Gold and guessed labels of a row."""
+    return [g.split() for g, _ in row["sentences"]], [p.split() for _, p in row["sentences"]]
+
+
+def output(row: dict[str, Any]) -> list[str]:
+    """The script's lines. Perl takes the empty type for one it has not seen, and prints its row twice: once here."""
+    lines: list[str] = row["output"]
+    return [y for i, y in enumerate(lines) if i == 0 or y != lines[i - 1]]
+
+
+class Figures(NamedTuple):
+    """The figures of the script's first two lines; ratios as printed, in per cent."""
+
+    tokens: int
+    gold: int
+    found: int
+    correct: int
+    accuracy: str = "0.00"
+    precision: str = "0.00"
+    recall: str = "0.00"
+    f1: str = "0.00"
+
+
+def figures(lines: list[str]) -> tuple[Figures, dict[str, tuple[str, str, str, int]]]:
+    """What the script says: of all, and for each type precision, recall, F1 and the number found."""
+    counts = re.fullmatch(
+        r"processed (\d+) tokens with (\d+) phrases; found: (\d+) phrases; correct: (\d+)\.", lines[0]
+    )
+    assert counts
+    ratios: list[str] = []
+    if len(lines) > 1:
+        assert lines[1].startswith("accuracy: ")
+        ratios = re.findall(r"\d+\.\d\d", lines[1])
+        assert len(ratios) == 4
+    rows = {}
+    for line in lines[2:]:
+        m = re.fullmatch(r" *(.*): precision: +(\S+)%; recall: +(\S+)%; FB1: +(\S+)  (\d+)", line)
+        assert m
+        rows[m[1]] = (m[2], m[3], m[4], int(m[5]))
+    return Figures(*map(int, counts.groups()), *ratios), rows
+
+
+def percent(ratio: float) -> str:
+    """As the script prints a ratio."""
+    return f"{100 * ratio:.2f}"
+
+
+def found_figures(report: Report) -> tuple[Figures, dict[str, tuple[str, str, str, int]]]:
+    """The same figures of a report."""
+    c = report.chunks
+    ratios = [percent(r) for r in (report.accuracy, report.precision, report.recall, report.f1)]
+    rows = {k: _score_row(s) for k, s in report.per_type.items()}
+    return Figures(report.n_tokens, c.gold, c.predicted, c.correct, *ratios), rows
+
+
+def _score_row(s: Score) -> tuple[str, str, str, int]:
+    return percent(s.precision), percent(s.recall), percent(s.f1), s.predicted
+
+
+def test_the_table_holds_every_kind() -> None:
+    """No kind of row is there without a test, and the table is large enough to be worth its name."""
+    kinds = {row["kind"] for row in ROWS}
+    assert kinds == {"same", "no chunks", "iobes", "type 0", "bare hyphen", "raw"}
+    assert sum(row["kind"] == "same" for row in ROWS) >= 60
+    assert all(len(g.split()) == len(p.split()) for row in ROWS for g, p in row["sentences"])
+
+
+@of_kind("same")
+def test_the_report_says_what_the_script_says(row: dict[str, Any]) -> None:
+    """Counts and ratios, of all and of each type, are the script's; the text is its output and a line more."""
+    gold, guess = labels(row)
+    report = evaluate(gold, guess)
+    assert report.chunked
+    assert found_figures(report) == figures(output(row))
+    *text, last = str(report).splitlines()
+    assert text == output(row)
+    whole = sum(g == p for g, p in row["sentences"])
+    assert last == f"sequences right: {100 * whole / len(gold):6.2f}% of {len(gold)}"
+    assert report.score == report.f1
+    assert report.score_name == "f1"
+
+
+@of_kind("same")
+def test_gold_chunks_of_each_type(row: dict[str, Any]) -> None:
+    """Gold and correct chunks of a type give the printed recall, and their sums are the printed totals."""
+    report = evaluate(*labels(row))
+    all_, rows = figures(output(row))
+    scores = report.per_type
+    assert list(scores) == list(rows) == sorted(rows)
+    assert sum(s.gold for s in scores.values()) == all_.gold
+    assert sum(s.predicted for s in scores.values()) == all_.found
+    assert sum(s.correct for s in scores.values()) == all_.correct
+    for kind, (precision, recall, f1, found) in rows.items():
+        s = scores[kind]
+        assert s.predicted == found
+        assert percent(s.correct / found if found else 0.0) == precision
+        assert percent(s.correct / s.gold if s.gold else 0.0) == recall
+        assert percent(2 * s.correct / (s.gold + found)) == f1
+
+
+@of_kind("same")
+def test_sentences_one_by_one_add_up(row: dict[str, Any]) -> None:
+    """Counts of single sentences sum to the script's; a row knows its own tokens and right tokens."""
+    gold, guess = labels(row)
+    counts = count_by_sentence(gold, guess)
+    all_, _ = figures(output(row))
+    tokens, right, *chunks = map(sum, zip(*counts))
+    assert (tokens, *chunks) == all_[:4]
+    assert percent(right / tokens) == all_.accuracy
+    assert [c[:2] for c in counts] == [(len(g), sum(map(str.__eq__, g, p))) for g, p in zip(gold, guess)]
+
+
+@of_kind("same")
+def test_sentences_in_another_order_score_the_same(row: dict[str, Any]) -> None:
+    """The end of a sentence ends its chunks: nothing of it reaches the next one."""
+    gold, guess = labels(row)
+    assert found_figures(evaluate(gold[::-1], guess[::-1])) == figures(output(row))
+    twice = evaluate(gold + gold, guess + guess)
+    all_, _ = figures(output(row))
+    assert found_figures(twice)[0] == (*(2 * n for n in all_[:4]), *all_[4:])
+
+
+# The command line.
+
+
+def written(gold: Labels, guess: Labels) -> str:
+    """One file, as the script reads it."""
+    return "".join("".join(f"w {g} {p}\n" for g, p in zip(*pair)) + "\n" for pair in zip(gold, guess))
+
+
+def table(*args: object, text: str | None = None) -> tuple[list[list[str]], str]:
+    """Rows of the table that ``tagwise eval`` prints, and its last line."""
+    result = CliRunner().invoke(cli, ["eval", *map(str, args)], input=text, env={"COLUMNS": "120"})
+    assert result.exit_code == 0, result.output
+    lines = [line.rstrip() for line in result.stdout.splitlines() if line.strip() and "─" not in line]
+    head, *rows, last = lines
+    assert head.split()[1:] == ["precision", "recall", "F1", "gold", "predicted", "correct"]
+    return [re.split(r" {2,}", line.strip()) for line in rows], last
+
+
+def check_table(rows: list[list[str]], last: str, row: dict[str, Any]) -> None:
+    """The printed table has the script's figures."""
+    all_, types = figures(output(row))
+    *rows, total = rows
+    found = {name: (*ratios, int(predicted)) for name, *ratios, _, predicted, _ in rows}
+    assert found == {kind or "(no type)": values for kind, values in types.items()}
+    counts = [str(all_.gold), str(all_.found), str(all_.correct)]
+    assert total == ["all", all_.precision, all_.recall, all_.f1, *counts]
+    assert [sum(int(r[i]) for r in rows) for i in (4, 5, 6)] == [all_.gold, all_.found, all_.correct]
+    whole = sum(g == p for g, p in row["sentences"])
+    n = len(row["sentences"])
+    assert re.split(r" {3}", last.strip()) == [
+        f"F1 {all_.f1}",
+        f"accuracy {all_.accuracy}%",
+        f"whole sequences {percent(whole / n)}%",
+        f"{all_.tokens} tokens in {n} sequences",
+    ]
+
+
+@of_kind("same")
+def test_one_file_on_the_command_line(row: dict[str, Any], tmp_path: Path) -> None:
+    """The file that the script reads gives the script's figures."""
+    path = tmp_path / "both.txt"
+    path.write_text(written(*labels(row)))
+    check_table(*table(path), row)
+
+
+@of_kind("same")
+def test_two_files_on_the_command_line(row: dict[str, Any], tmp_path: Path) -> None:
+    """Gold labels of the first file against the last column of the second; in tabs, with another column before."""
+    paths = []
+    for name, side in zip(("gold", "guess"), labels(row)):
+        path = tmp_path / f"{name}.txt"
+        path.write_text("".join("".join(f"w\tN\t{y}\n" for y in s) + "\n" for s in side))
+        paths.append(path)
+    check_table(*table(*paths), row)
+
+
+def test_documents_are_no_tokens(tmp_path: Path) -> None:
+    """A -DOCSTART- row is a token O to the script and none to tagwise; chunks are the same, the boundary holds."""
+    body = "a B-X B-X\nb I-X O\n\nc I-X I-X\n\n"
+    script = Figures(5, 2, 2, 1, "80.00", "50.00", "50.00", "50.00")  # with two rows of -DOCSTART- O O
+    path = tmp_path / "documents.txt"
+    path.write_text("-DOCSTART- O O\n\n" + body.replace("\n\nc", "\n\n-DOCSTART- O O\n\nc"))
+    rows, last = table(path)
+    counts = [str(n) for n in script[1:4]]
+    assert rows[-1] == ["all", script.precision, script.recall, script.f1, *counts]
+    assert "accuracy 66.67%" in last  # 2 of 3, where the script has 4 of 5
+    assert "3 tokens in 2 sequences" in last
+
+
+def test_a_boundary_row_is_a_token(tmp_path: Path) -> None:
+    """A row -X- ends a sentence for the script; to tagwise it is a token, whose O ends the chunk all the same."""
+    script = Figures(3, 2, 2, 1, "66.67", "50.00", "50.00", "50.00")
+    path = tmp_path / "rows.txt"
+    path.write_text("a B-X B-X\nb I-X O\n-X- O O\nc I-X I-X\n\n")
+    rows, last = table(path)
+    assert rows[-1] == ["all", script.precision, script.recall, script.f1, *map(str, script[1:4])]
+    assert "accuracy 75.00%" in last
+    assert "4 tokens in 1 sequences" in last
+
+
+# Where tagwise differs, and means to.
+
+
+@of_kind("no chunks")
+def test_labels_that_mark_no_chunks_are_scored_by_accuracy(row: dict[str, Any]) -> None:
+    """Only O, or nothing at all: the script's accuracy; there is no F1 to speak of."""
+    report = evaluate(*labels(row))
+    all_, rows = figures(output(row))
+    assert found_figures(report) == (all_, rows) == (all_, {})
+    assert not report.chunked
+    assert report.score_name == "accuracy"
+    assert report.score == report.accuracy == (1.0 if all_.tokens else 0.0)
+    whole = f"sequences right: {100 if row['sentences'] else 0:6.2f}% of {len(row['sentences'])}"
+    first, second, *labels_ = str(report).splitlines()
+    assert first == f"processed {all_.tokens} tokens; correct: {all_.tokens}."
+    assert second == f"accuracy: {float(all_.accuracy):6.2f}%; {whole}"
+    o = "                O: precision: 100.00%; recall: 100.00%; FB1: 100.00  3"
+    assert labels_ == ([o] if all_.tokens else [])
+
+
+IOBES: dict[str, list[Span]] = {
+    "E then B of one type": [Span("X", 0, 2), Span("X", 2, 4)],
+    "S then S of one type": [Span("X", 0, 1), Span("X", 1, 2)],
+    "I then S of one type": [Span("X", 0, 2), Span("X", 2, 3)],
+    "S then I of one type": [Span("X", 0, 1), Span("X", 1, 2)],
+    "S then B of one type": [Span("X", 0, 1), Span("X", 1, 3)],
+    "B then S of one type": [Span("X", 0, 1), Span("X", 1, 2)],
+    "U then U of one type": [Span("X", 0, 1), Span("X", 1, 2)],
+    "L then B of one type": [Span("X", 0, 2), Span("X", 2, 4)],
+}
+
+
+@of_kind("iobes")
+def test_iobes_chunks_that_touch_are_two(row: dict[str, Any]) -> None:
+    """The script, older than IOBES, makes touching chunks of one type one; E and S end a chunk, S and B begin one."""
+    assert figures(output(row))[0][1:4] == (1, 1, 1)
+    gold, guess = labels(row)
+    chunks = IOBES[row["name"]]
+    assert spans(gold[0]) == chunks
+    report = evaluate(gold, guess)
+    assert report.per_type == {"X": Score(len(chunks), len(chunks), len(chunks))}
+    first = evaluate(gold, [[y if t < chunks[0].end else "O" for t, y in enumerate(guess[0])]])
+    assert first.per_type == {"X": Score(len(chunks), 1, 1)}
+
+
+@of_kind("type 0")
+def test_zero_is_a_type(row: dict[str, Any]) -> None:
+    """To Perl a type named 0 is none at all, so that B-0 and B are the same; here it is a type like any other."""
+    assert figures(output(row)) == (
+        Figures(4, 2, 2, 2, *["100.00"] * 4), {"": ("100.00", "100.00", "100.00", 2)}
+    )  # fmt: skip
+    report = evaluate(*labels(row))
+    assert report.per_type == {"": Score(1, 0, 0), "0": Score(1, 2, 1)}
+    assert report.accuracy == 0.75
+
+
+@of_kind("bare hyphen")
+def test_a_hyphen_without_a_type_is_another_label(row: dict[str, Any]) -> None:
+    """``O-`` is O to the script; here chunks are the same, and the token has another label than gold."""
+    report = evaluate(*labels(row))
+    all_, rows = figures(output(row))
+    assert all_.accuracy == "100.00"
+    assert report.accuracy == 0.75
+    assert found_figures(report) == (all_._replace(accuracy="75.00"), rows)
+
+
+@of_kind("raw")
+def test_raw_labels(row: dict[str, Any]) -> None:
+    """The script's option -r scores single tokens: these are the rows of ``per_label``; with B- before them, chunks."""
+    gold, guess = labels(row)
+    options = row["options"]
+    outside = options[options.index("-o") + 1] if "-o" in options else "O"
+    all_, rows = figures(output(row))
+
+    report = evaluate(gold, guess)
+    assert not report.chunked
+    by_label = {k: _score_row(s) for k, s in report.per_label.items() if k != outside}
+    assert by_label == rows
+    assert percent(report.accuracy) == all_.accuracy
+    text = str(report).splitlines()
+    assert [y for y in text[2:] if not y.lstrip().startswith(f"{outside}: ")] == row["output"][2:]
+
+    prefix: Callable[[str], str] = lambda y: "O" if y == outside else f"B-{y}"  # noqa: E731
+    chunks = evaluate([list(map(prefix, g)) for g in gold], [list(map(prefix, p)) for p in guess])
+    assert found_figures(chunks) == (all_, rows)
+
+
+@of_kind("same")
+def test_corpora_score_as_their_labels(row: dict[str, Any]) -> None:
+    """A corpus on either side stands for the labels of its sentences."""
+    gold, guess = labels(row)
+    words = [["w"] * len(g) for g in gold]
+    a, b = Corpus.from_lists(words, gold), Corpus.from_lists(words, guess)
+    expected = figures(output(row))
+    for report in (evaluate(a, b), evaluate(a, guess), evaluate(gold, b)):
+        assert found_figures(report) == expected
