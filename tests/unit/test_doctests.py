@@ -1,0 +1,51 @@
+"""The examples in the docstrings are true."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import tagwise
+
+NATIVE = "tagwise._core"
+MODULES = sorted(
+    name for _, name, _ in pkgutil.walk_packages(tagwise.__path__, "tagwise.") if not name.startswith(NATIVE)
+)
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def examples(name: str) -> list[doctest.DocTest]:
+    """The docstrings of a module that hold examples."""
+    found = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(name), name)
+    return [test for test in found if test.examples]
+
+
+CASES = [
+    (name, test) for name in ("tagwise", *MODULES) if not name.endswith("__main__") for test in examples(name)
+]
+
+
+@pytest.mark.parametrize("test", [test for _, test in CASES], ids=[test.name for _, test in CASES])
+def test_examples(test: doctest.DocTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an example prints is what it says it prints; files that it writes are left in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    said: list[str] = []
+    result = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=said.append, clear_globs=False)
+    assert result.attempted == len(test.examples)
+    assert not result.failed, "".join(said)
+
+
+def test_every_example_of_the_sources_is_found() -> None:
+    """No prompt in a source file escapes: each line of an example belongs to a test above."""
+    folder = Path(tagwise.__file__).parent
+    written = sum(
+        line.lstrip().startswith(">>> ")
+        for path in folder.rglob("*.py")
+        for line in path.read_text("utf-8").splitlines()
+    )
+    assert written == sum(len(test.examples) for _, test in CASES)
+    assert written > 0
