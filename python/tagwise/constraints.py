@@ -339,7 +339,7 @@ def with_dictionary(
     dictionary: Support, other: Support | None, rules: Rules | None, offsets: NDArray[np.uint64]
 ) -> Support:
     """The dictionary within other constraints; a sentence that they leave no path goes without the dictionary."""
-    if other is None and (rules is None or rules.pairs.all()):
+    if other is None and (rules is None or (rules.pairs.all() and rules.once is None)):
         return dictionary
     both = intersect(dictionary, other)
     if both is None:
@@ -347,13 +347,44 @@ def with_dictionary(
     n = dictionary[0].shape[1]
     pairs = np.ones((n, n), dtype=np.bool_) if rules is None else rules.pairs
     possible = _core.feasible(offsets, both[0], both[1], pairs)
+    bounds = offsets.astype(np.int64)
+    if rules is not None and rules.once is not None:
+        for s in np.flatnonzero(possible).tolist():
+            possible[s] = _once_leaves_a_path(both[0][both[1][bounds[s] : bounds[s + 1]]], rules)
     if possible.all():
         return both
-    bounds = offsets.astype(np.int64)
     lengths = bounds[1:] - bounds[:-1]
     loose = dictionary[1].copy()
     loose[~np.repeat(possible, lengths)] = 0
     return intersect((dictionary[0], loose), other) or dictionary
+
+
+def _once_leaves_a_path(sets: Bools, rules: Rules) -> bool:
+    """Whether some path inside these sets [T, L] keeps the pairs and begins every group once at most.
+
+    Of the paths that end in one label those matter alone whose begun groups no other's are a part of.
+    """
+    n, nothing = len(rules.group), frozenset[int]()
+    ends: dict[int, list[frozenset[int]]] = {n: [nothing]}  # label -> groups begun; n is the start
+    for allowed in sets:
+        after: dict[int, list[frozenset[int]]] = {}
+        for y in np.flatnonzero(allowed).tolist():
+            group = int(rules.group[y])
+            found: set[frozenset[int]] = set()
+            for before, ways in ends.items():
+                if before < n and not rules.pairs[before, y]:
+                    continue
+                if group == NO_GROUP or not rules.begins[before, y]:
+                    found.update(ways)
+                else:
+                    found.update(begun | {group} for begun in ways if group not in begun)
+            kept = [begun for begun in found if not any(other < begun for other in found)]
+            if kept:
+                after[y] = kept
+        if not after:
+            return False
+        ends = after
+    return True
 
 
 __all__ = [

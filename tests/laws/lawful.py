@@ -1,10 +1,11 @@
-"""Rules on label sequences as one would say them aloud, and every quantity of a model over the lawful paths, one by one.
+"""Rules on label sequences as one would say them aloud, and all quantities of a model over the lawful paths.
 
 Nothing here asks the package what a rule means: a path is a tuple of label names, a rule is a function of it.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -49,7 +50,7 @@ def of_scheme(scheme: str) -> Rule:
     """
 
     def lawful(path: Path) -> bool:
-        if not set(label[0] for label in path) <= set(scheme.rstrip("12")):
+        if not {label[0] for label in path} <= set(scheme.rstrip("12")):
             return False
         if scheme == "IOB1":
             return all(a[1:] == b[1:] for a, b in zip(("", *path), path) if b[0] == "B")
@@ -65,11 +66,17 @@ def never(before: str | None, after: str | None) -> Rule:
     return lambda path: (before, after) not in list(zip((None, *path), (*path, None)))
 
 
+def none(*pairs: tuple[str | None, str | None]) -> Rule:
+    """None of these pairs."""
+    return both(*(never(*pair) for pair in pairs))
+
+
 def followed(label: str, *by: str | None) -> Rule:
     """`label` is followed by one of these, None being the end."""
     return lambda path: all(b in by for a, b in zip(path, (*path[1:], None)) if a == label)
 
 
+@functools.cache
 def pieces(path: Path) -> list[tuple[str, int, int]]:
     """Chunks of B- and I- labels: a B begins one, and so does an I that has nothing of its type before it."""
     found: list[tuple[str, int, int]] = []
@@ -138,12 +145,20 @@ class Held:
 
     def marginals(self, labels: Sequence[str], length: int) -> np.ndarray:
         """P(label at token), [T, L]."""
-        table = [[self.chance(lambda path, t=t, y=y: path[t] == y) for y in labels] for t in range(length)]
-        return np.array(table).reshape(length, len(labels))
+        table = np.zeros((length, len(labels)))
+        for path, p in self.p.items():
+            for t, y in enumerate(path):
+                table[t, labels.index(y)] += p
+        return table
 
-    def chunk(self, kind: str, begin: int, end: int) -> float:
-        """P(this chunk is there)."""
-        return self.chance(lambda path: (kind, begin, end) in pieces(path))
+    @functools.cached_property
+    def chunks(self) -> Counter[tuple[str, int, int]]:
+        """P(a chunk is there) of each."""
+        found: Counter[tuple[str, int, int]] = Counter()
+        for path, p in self.p.items():
+            for piece in pieces(path):
+                found[piece] += p  # type: ignore[assignment]
+        return found
 
     def check_list(self, found: Sequence[tuple[Sequence[str], float]], k: int, chance: bool = False) -> None:
         """A list has the k best of these paths: ties may fall either way, scores may not."""

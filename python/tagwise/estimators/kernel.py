@@ -111,6 +111,12 @@ class Kernelised(Tagger):
         return scorer.n_support if isinstance(scorer, KernelScorer) else 0
 
     @staticmethod
-    def _refuse_start(task: Task) -> None:
+    def _refuse(task: Task) -> None:
+        """Refuse what large margins and kernels cannot be trained with."""
         if task.start.any():
             raise ParameterError("this learner cannot start from given weights; leave warm_start out")
+        if task.limits is not None and task.limits.once is not None:
+            raise ParameterError(
+                "this learner cannot be trained with labels that occur once; leave the rule to decoding, where "
+                "weights are explicit: predict(X, constraints=...); or take another learner"
+            )

@@ -323,7 +323,7 @@ class Perceptron(Kernelised, OnlineTagger):
             raise ParameterError(
                 "a kernel perceptron takes no history; leave it out, or leave the kernel out"
             )
-        self._refuse_start(task)
+        self._refuse(task)
         self.__dict__.pop("state_", None)
         limits = task.limits or Limits()
         learner = _core.KernelPerceptron(

@@ -63,7 +63,7 @@ class HMSVM(Kernelised, Tagger):
 
     def _train(self, task: Task) -> Result:
         params, kernel = task.params, self._kernel(task.params, task.data)
-        self._refuse_start(task)
+        self._refuse(task)
         limits = task.limits or Limits()
         common: dict[str, Any] = {
             "c": params["C"],

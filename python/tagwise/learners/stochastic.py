@@ -52,7 +52,8 @@ def calibrate(descent: _core.Stochastic, start: Vector, l2: float, seed: int) ->
         raise TrainingError(
             "no step size keeps the descent finite; scale real-valued attributes down, or take lbfgs"
         )
-    return max(eta for eta, here in losses.items() if here <= CLOSE * least)
+    # Rounding may leave a loss of 0 a little below it.
+    return max(eta for eta, here in losses.items() if here <= max(CLOSE * least, least))
 
 
 class Descent:
