@@ -15,9 +15,9 @@ DOCSTART = "-DOCSTART-"
 
 
 def _default_columns(k: int, label: str | None) -> tuple[str, ...]:
-    """Names for k unnamed columns: word, pos, chunk, col4 ...; the last one is the label where k > 1."""
+    """Names for k unnamed columns: word, pos, chunk, col4 ...; the last one is the label where no other is."""
     names = ["word", "pos", "chunk", *(f"col{i}" for i in range(4, k + 1))][:k]
-    if label is not None and k > 1:
+    if label is not None and k > 1 and label not in names:
         names[-1] = label
     return tuple(names)
 

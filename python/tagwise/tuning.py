@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tagwise.errors import CorpusError, ParameterError
 from tagwise.estimators.base import Tagger, labels_of
 from tagwise.metrics import Report
+from tagwise.model import Model
 from tagwise.params import lookup
 
 if TYPE_CHECKING:
@@ -111,6 +113,7 @@ def regularization_path(
     parameter: str = "l2",
     holdout: float = 0.1,
     refit: bool = False,
+    warm_start: Tagger | Model | str | os.PathLike[str] | None = None,
     progress: Callable[[Step], Any] | None = None,
 ) -> RegularizationPath:
     """Train with one strength after the other, each from the last one's weights, and score each on `dev`.
@@ -128,6 +131,7 @@ def regularization_path(
         parameter: which parameter: l2, l1, sigma, C.
         holdout: share of X to hold out where `dev` is not given.
         refit: train the best strength once more on all of X, where a part was held out.
+        warm_start: whose weights the first step begins with, as in `fit`.
         progress: called after each step.
     """
     declared = lookup(tagger.PARAMS, parameter, type(tagger).__name__)
@@ -142,7 +146,7 @@ def regularization_path(
         X, y, dev, dev_y = hold_out(X, y, holdout)
     gold = labels_of(dev, dev_y)
     steps: list[Step] = []
-    last: Tagger | None = None
+    last = warm_start
     for value in values:
         here = type(tagger)(**{**tagger.get_params(), parameter: value})
         begin = time.perf_counter()

@@ -14,6 +14,8 @@ from click.testing import CliRunner, Result
 import tagwise as tw
 from tagwise.cli import cli
 
+from .options import Bench
+
 Run = Callable[..., Result]
 
 
@@ -92,3 +94,11 @@ def test_file(small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path) -> Path:
     path = tmp_path / "test.txt"
     tw.write_conll(small[1], path)
     return path
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """A folder with corpora and a model, far from the user's cache."""
+    monkeypatch.setenv("TAGWISE_CACHE", str(tmp_path / "usual"))
+    monkeypatch.setenv("COLUMNS", "200")
+    return Bench(tmp_path, monkeypatch)

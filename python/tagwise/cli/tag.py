@@ -150,13 +150,6 @@ def check_wishes(tagger: Any, model: str, marginals: bool, nbest: int) -> None:
         )
     if nbest > 1 and marginals:
         raise click.UsageError("--marginals and --nbest exclude each other: take one of them")
-    if nbest > 1 and not hasattr(tagger, "predict_kbest"):
-        raise TagwiseError(
-            f"{model}: this version finds the best labelling only. "
-            "Leave out --nbest, or see doubt with --marginals."
-        )
-    if marginals and not hasattr(tagger, "predict_marginals"):
-        raise TagwiseError(f"{model}: a {tagger.name} model has no probabilities. Leave out --marginals.")
 
 
 @click.command()

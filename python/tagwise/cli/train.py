@@ -173,7 +173,9 @@ def train(
 
     if path is not None:
         name, values = parse_path(kind, path)
-        found = tw.regularization_path(tagger, data, dev_data, strengths=values, parameter=name, refit=True)
+        found = tw.regularization_path(
+            tagger, data, dev_data, strengths=values, parameter=name, refit=True, **options
+        )
         if not quiet:
             console.print(found)
         tagger = found.best.tagger

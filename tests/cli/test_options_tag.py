@@ -1,0 +1,143 @@
+"""Every option matters: those of tag."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import tagwise as tw
+from tagwise.estimators.base import Tagger
+
+from .conftest import columns
+from .options import DEV, TEST, TRAIN, Bench, cases, crf, debug_row, fitted, invoke, row
+
+debug_row("tag", "absent.tagwise")
+
+
+# --- tag ----------------------------------------------------------------------------------------------------
+
+
+def tagged(data: tw.Corpus, tagger: Tagger) -> str:
+    """What ``tag`` writes: all columns and the label."""
+    out = ""
+    for sentence, labels in zip(data, tagger.predict(data)):
+        mark = "" if sentence.doc is None else "-DOCSTART-\t-X-\t-X-\tO\n\n"
+        out += mark + columns([list(zip(*sentence.fields.values(), labels))])
+    return out
+
+
+def bodies(text: str) -> list[list[str]]:
+    """Rows of CoNLL text without the marks of documents."""
+    return [line.split("\t") for line in text.splitlines() if line and not line.startswith("-DOCSTART-")]
+
+
+@row("tag", "model")
+def tag_model(bench: Bench) -> None:
+    """The labels are that model's."""
+    other = bench.saved(crf(max_iter=1).fit(DEV), "other.tagwise")
+    found = [bodies(bench.ok("tag", path, bench.test).stdout) for path in (bench.model, other)]
+    for body, path in zip(found, (bench.model, other)):
+        assert [r[-1] for r in body] == [y for labels in tw.load(path).predict(TEST) for y in labels]
+    assert found[0] != found[1]
+
+
+@row("tag", "source")
+def tag_source(bench: Bench) -> None:
+    """That file, or stdin if none is named."""
+    text = bench.test.read_text()
+    found = bench.ok("tag", bench.model, bench.test).stdout
+    assert bodies(found) == bodies(tagged(TEST, fitted()))
+    assert bench.ok("tag", bench.model, text=text).stdout == found
+    assert bench.ok("tag", bench.model, "-", text=text).stdout == found
+    assert bodies(bench.ok("tag", bench.model, bench.dev).stdout) == bodies(tagged(DEV, fitted()))
+
+
+@row("tag", "-o", "--output")
+def tag_output(bench: Bench) -> None:
+    """Into that file, and nothing on stdout; the same as on stdout if not given."""
+    expected = bench.ok("tag", bench.model, bench.test).stdout
+    assert bench.ok("tag", bench.model, bench.test, "-o", "-").stdout == expected
+    for spelling in ("-o", "--output"):
+        out = bench.path(f"out{spelling}")
+        assert bench.ok("tag", bench.model, bench.test, spelling, out).stdout == ""
+        assert out.read_text() == expected
+
+
+@row("tag", "--format")
+def tag_format(bench: Bench) -> None:
+    """How input is read and output written; seen by itself if not given."""
+    line = "Rosa runs to Lund\n"
+    labels = fitted().predict([{"word": line.split(), "pos": ["N"] * 4}])[0]
+    joined = " ".join(f"{w}/{y}" for w, y in zip(line.split(), labels)) + "\n"
+    model = bench.saved(crf(features="word[0]").fit(TRAIN.tokens, TRAIN.labels), "words.tagwise")
+    one_column = "Rosa\n\nLund\n\n"
+    assert bodies(bench.ok("tag", model, text=one_column).stdout)[0][0] == "Rosa"
+    assert bench.ok("tag", model, "--format", "text", text=one_column).stdout.startswith("Rosa/")
+    assert bench.ok("tag", model, "--format", "text", text=line).stdout == joined
+
+
+@row("tag", "--output-format")
+def tag_output_format(bench: Bench) -> None:
+    """How output is written; as the input if not given."""
+    lines = bench.ok("tag", bench.model, bench.test, "--output-format", "jsonl").stdout.splitlines()
+    assert [json.loads(line)["predicted"] for line in lines] == fitted().predict(TEST)
+    assert [json.loads(line)["pos"] for line in lines] == TEST.column("pos")
+    text = bench.ok("tag", bench.model, bench.test, "--output-format", "text").stdout.splitlines()
+    assert [[t.rsplit("/", 1)[1] for t in line.split()] for line in text] == fitted().predict(TEST)
+
+
+@row("tag", "--columns")
+def tag_columns(bench: Bench) -> None:
+    """Names of the input's columns, in any order and number; those of training if not given."""
+    model = bench.saved(crf(features="word[0]\npos[0]").fit(TRAIN), "both.tagwise")
+    expected = tw.load(model).predict(TEST)
+    turned = columns([list(zip(s.fields["pos"], ["?"] * len(s), s.tokens)) for s in TEST])
+    found = bodies(bench.ok("tag", model, "--columns", "pos,_,word", text=turned).stdout)
+    assert [r[-1] for r in found] == [y for labels in expected for y in labels]
+    misread = bodies(bench.ok("tag", model, text=turned).stdout)
+    assert [r[-1] for r in misread] != [r[-1] for r in found]
+    four = columns([[(w, "x", "y", "z") for w in s.tokens] for s in TEST])
+    assert invoke("tag", model, text=four).exit_code == 1
+
+
+@row("tag", "--marginals")
+def tag_marginals(bench: Bench) -> None:
+    """One column more: the probability of the label at its token."""
+    found = bodies(bench.ok("tag", bench.model, bench.test, "--marginals").stdout)
+    plain = bodies(bench.ok("tag", bench.model, bench.test).stdout)
+    assert [r[:-1] for r in found] == plain
+    order = list(fitted().classes_)
+    tables = [p for table in fitted().predict_marginals(TEST) for p in table]
+    for cells, table in zip(found, tables, strict=True):
+        assert float(cells[-1]) == pytest.approx(table[order.index(cells[-2])], abs=1e-4)
+
+
+@row("tag", "--nbest")
+def tag_nbest(bench: Bench) -> None:
+    """So many labellings of each sentence, best first; one if not given. Not together with --marginals."""
+    plain = bench.ok("tag", bench.model, bench.test).stdout
+    assert bench.ok("tag", bench.model, bench.test, "--nbest", 1).stdout == plain
+    lines = bench.ok("tag", bench.model, bench.test, "--nbest", 3, "--output-format", "jsonl").stdout
+    found = [json.loads(line) for line in lines.splitlines()]
+    expected = [labels for paths in fitted().predict_kbest(TEST, 3) for labels, _ in paths]
+    assert [value["predicted"] for value in found] == expected
+    both = invoke("tag", bench.model, bench.test, "--nbest", 2, "--marginals")
+    assert (both.exit_code, both.stdout) == (2, "")
+    assert "exclude each other" in both.stderr
+
+
+@row("tag", "--n-jobs")
+def tag_n_jobs(bench: Bench) -> None:
+    """The threads that tag; the output is the same."""
+    plain = bench.ok("tag", bench.model, bench.test).stdout
+    threads = bench.threads()
+    assert bench.ok("tag", bench.model, bench.test, "--n-jobs", 2).stdout == plain
+    bench.ok("tag", bench.model, bench.test)
+    assert threads == [2, None]
+
+
+@pytest.mark.parametrize("case", cases("tag"))
+def test_options(bench: Bench, case: str) -> None:
+    """The row of an option holds."""
+    cases("tag")[case](bench)
