@@ -1,10 +1,25 @@
-"""The stochastic start of `optimizer="auto"`: no loss may end up behind plain L-BFGS from zero."""
+"""Where training begins: from another model's weights, feature by feature, or from a few stochastic epochs."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 import pytest
 
 import tagwise as tw
+from tagwise import _core
+from tagwise.dataset import collect_labels, with_labels
+from tagwise.features import Recipe
+from tagwise.history import History
+from tagwise.model import transfer
+
+from ..golden import corpus
+from ..golden.kinds import EDGES, PLAIN
+from ..golden.names import Name, further_back, named
 
 ITERATIONS = 60
 
@@ -23,3 +38,245 @@ def test_auto_is_not_behind_lbfgs(loss: str) -> None:
     train, _, _ = tw.load_corpus("ewt-pos")
     train = train[:400]
     assert reached(loss, "auto", train) <= 1.01 * reached(loss, "lbfgs", train)
+
+
+# --- from another model -------------------------------------------------------------------------------------
+
+WORDS, LABELS = corpus.words(corpus.TRAIN), corpus.LABELS
+#: Old and new sentences: words and labels come and go, and the labels stand in another order.
+OLD = WORDS[:8], LABELS[:8]
+NEW = (
+    [*WORDS[5:], ["Oslo", "Oslo", "Lund", "Moss", "Nils", "Moss"], ["Oslo", "Lund", "in", "Lund"]],
+    [
+        *[[{"I-PER": "B-ORG"}.get(y, y) for y in sentence] for sentence in LABELS[5:]],
+        ["B-LOC", "I-LOC", "B-LOC", "B-PER", "B-LOC", "I-LOC"],
+        ["B-LOC", "B-PER", "O", "B-LOC"],
+    ],
+)
+
+
+def shared_order(old: Sequence[str], new: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The labels that both have, in the order of each."""
+    return [y for y in old if y in new], [y for y in new if y in old]
+
+
+def expected(old: tw.Model, names: Sequence[Name] | dict[Name, float]) -> dict[Name, float]:
+    """The weights of features of these names: those of the old model, 0 where it has none."""
+    known = named(old)
+    return {name: known.get(name, 0.0) for name in names}
+
+
+def online(kind: type[tw.Tagger], **params: Any) -> Callable[[str], tw.Tagger]:
+    return lambda features: kind(features=features, epochs=2, **params)
+
+
+def batch(kind: type[tw.Tagger], **params: Any) -> Callable[[str], tw.Tagger]:
+    return lambda features: kind(features=features, max_iter=0, **params)
+
+
+#: Learners that begin with given weights and, with no iteration or with sentences of weight 0, end with them.
+STARTERS: dict[str, Callable[[str], tw.Tagger]] = {
+    **{loss: batch(tw.CRF, loss=loss) for loss in tw.estimators.LOSSES},
+    **{optimizer: batch(tw.CRF, optimizer=optimizer) for optimizer in ("lbfgs", "owlqn", "cg", "sgd")},
+    "l1": batch(tw.CRF, l1=0.5, l2=0.0),
+    "all pairs": batch(tw.CRF, all_pairs=True, start_end=False),
+    "pieces": batch(tw.CRF, max_length=2, pi=0.9),
+    "order 2": batch(tw.CRF, order=2),
+    "order 3": batch(tw.CRF, order=3),
+    "memm": batch(tw.MEMM),
+    "perceptron": online(tw.Perceptron),
+    "last": online(tw.Perceptron, average=False),
+    "batch": online(tw.Perceptron, mode="batch"),
+    "shards": online(tw.Perceptron, shards=2),
+    "history": online(tw.Perceptron, history=(2, 3)),
+    "endless": online(tw.MIRA, history=(1, "inf"), average=False),
+    "document": online(tw.Perceptron, history=(1, 2), document=True),
+    "mira": online(tw.MIRA),
+    "pa": online(tw.PassiveAggressive),
+    "arow": online(tw.AROW),
+    "boosting": lambda features: tw.Boosting(features=features, rounds=0),
+}
+FIRST_ORDER = ("order 2", "order 3", "history", "endless", "document")  # these take no edge attributes
+NO_EDGES = (*FIRST_ORDER, "memm", "boosting", "sgd")
+
+
+def begun(name: str, features: str, data: tuple[Any, Any], warm_start: Any) -> tw.Tagger:
+    """The tagger of a row, fitted without a step."""
+    tagger, (X, y) = STARTERS[name](features), data
+    weights = None if hasattr(tagger, "max_iter") or hasattr(tagger, "rounds") else [0.0] * len(X)
+    if name == "document":
+        of = [tw.Sentence({"word": w, "label": g}, "label", doc="d") for w, g in zip(X, y)]
+        return tagger.fit(tw.Corpus(of), warm_start=warm_start, sample_weight=weights)
+    return tagger.fit(X, y, warm_start=warm_start, sample_weight=weights)
+
+
+OLDS: dict[str, Callable[[], tw.Tagger]] = {
+    "crf": lambda: tw.CRF(features=PLAIN, l2=0.1, max_iter=8),
+    "edges": lambda: tw.CRF(features=EDGES, l2=0.1, max_iter=8),
+    "pairs": lambda: tw.Perceptron(features=EDGES, epochs=3, all_pairs=True),
+    "order 2": lambda: tw.CRF(features=PLAIN, order=2, l2=0.1, max_iter=8),
+    "order 3": lambda: tw.CRF(features=PLAIN, order=3, l2=0.1, max_iter=8),
+    "history": lambda: tw.Perceptron(features=PLAIN, history=(1, 4), epochs=3),
+    "endless": lambda: tw.Perceptron(features=PLAIN, history=(2, "inf"), epochs=3),
+    "memm": lambda: tw.MEMM(features=PLAIN, l2=0.1, max_iter=8),
+    "hmm": lambda: tw.HMM(features="word[0]\nword[-1]\nword[0].suffix(2)\n", overlapping=True),
+}
+CACHE: dict[str, tw.Tagger] = {}
+
+
+def old_model(name: str) -> tw.Model:
+    if name not in CACHE:
+        CACHE[name] = OLDS[name]().fit(*OLD)
+    return CACHE[name].model_
+
+
+@pytest.mark.parametrize("old", OLDS)
+@pytest.mark.parametrize("name", STARTERS)
+def test_every_feature_begins_with_its_old_weight(name: str, old: str) -> None:
+    """Node, edge, start, end and edge-attribute features, and those of labels further back, found by name."""
+    model = old_model(old)
+    features = EDGES if old in ("edges", "pairs") and name not in NO_EDGES else PLAIN
+    new = begun(name, features, NEW, model).model_
+    found = named(new)
+    if name == "boosting":  # it keeps what is not 0
+        zero = begun("log", features, NEW, None).model_
+        wanted = {k: w for k, w in expected(model, named(zero)).items() if w != 0.0}
+    else:
+        wanted = expected(model, found)
+    if name in ("order 2", "order 3"):  # a feature only of tuples that the new labels have
+        seen = {
+            (f"G{m}", *y[t - m : t + 1]) for y in NEW[1] for m in (2, 3) for t in range(m, len(y))
+        } & further_back(new).keys()
+        wanted |= dict.fromkeys(further_back(new).keys() - seen, 0.0)
+        assert old != name or any(wanted[k] for k in seen)
+    assert found == wanted
+    before, after = shared_order(model.labels, new.labels)
+    assert before != after
+    assert set(new.labels) - set(model.labels) == {"B-ORG"}
+    assert set(model.labels) - set(new.labels) == {"I-PER"}
+
+
+def test_the_table_of_starts_has_every_kind_of_feature() -> None:
+    """Each kind of feature is begun with a weight other than 0 in some row."""
+    kinds = set()
+    for old, name in (("crf", "log"), ("edges", "log"), ("order 3", "order 3"), ("endless", "endless")):
+        new = begun(name, EDGES if old == "edges" else PLAIN, NEW, old_model(old)).model_
+        kinds |= {key[0] for key, w in named(new).items() if w}
+    new = begun("history", PLAIN, NEW, old_model("history")).model_
+    kinds |= {key[0] for key, w in named(new).items() if w}
+    assert kinds >= {"node", "edge", "start", "end", "pair", "F2", "F3", "F4", "G2", "G3"}
+
+
+@pytest.mark.parametrize("name", STARTERS)
+def test_a_start_without_steps_is_the_old_model(name: str, tmp_path: Path) -> None:
+    """On its own sentences, from the tagger, its model or its file: the same weights, paths and scores."""
+    features = PLAIN if name in NO_EDGES else EDGES
+    old = STARTERS[name](features)
+    old.set_params(**{p: 6 for p in ("max_iter", "epochs", "rounds") if hasattr(old, p)})
+    X, y = OLD
+    if name == "document":
+        parts = [
+            tw.Sentence({"word": w, "label": g}, "label", doc="d" if i % 3 == 0 else None)
+            for i, (w, g) in enumerate(zip(X, y))
+        ]
+        X = tw.Corpus(parts)
+        old.fit(X)
+    else:
+        old.fit(X, y)
+    old.save(tmp_path / "m")
+    pruned = tmp_path / "pruned"
+    old.save(pruned, prune=True)
+    for source in (old, old.model_, tmp_path / "m", str(tmp_path / "m"), pruned):
+        new = begun(name, features, OLD, source)
+        assert {k: w for k, w in named(new.model_).items() if w} == {
+            k: w for k, w in named(old.model_).items() if w
+        }
+        assert new.predict(X) == old.predict(X)
+        for mine, theirs in zip(new.predict_kbest(X, 3), old.predict_kbest(X, 3)):
+            assert [p for p, _ in mine] == [p for p, _ in theirs]
+            np.testing.assert_allclose([s for _, s in mine], [s for _, s in theirs], rtol=1e-6, atol=1e-6)
+
+
+def random_model(
+    rng: np.random.Generator, labels: list[str], texts: list[str], start_end: bool
+) -> tuple[tw.Model, _core.Vocabulary, _core.Layout]:
+    """A model over attribute lists, edge attributes among them, with random weights."""
+    lengths = rng.integers(1, 6, 6)
+    X, E = (
+        [[list(rng.choice(texts, 2, replace=False)) for _ in range(n)] for n in lengths] for _ in range(2)
+    )
+    y = [[str(rng.choice(labels)) for _ in range(n)] for n in lengths]
+    found = collect_labels(y)
+    vocabulary = _core.Vocabulary()
+    data = with_labels(_core.encode_attributes(vocabulary, X, E), y, found)
+    vocabulary.lock()
+    layout = _core.Layout.build(
+        data, len(vocabulary), len(found), all_pairs=bool(rng.integers(2)), start_end=start_end
+    )
+    scorer = _core.Scorer(layout, rng.normal(size=len(layout)).astype(np.float32))
+    return tw.Model(tuple(found), Recipe("attributes", "attributes"), vocabulary, scorer), vocabulary, layout
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_weights_go_by_name(seed: int) -> None:
+    """Random models with edge attributes in lists: each weight of the new layout is the old one of its name, or 0."""
+    rng = np.random.default_rng(seed)
+    labels = [f"y{i}" for i in range(7)]
+    texts = ["", *(f"a{i}" for i in range(8))]
+    old, *_ = random_model(rng, labels[: rng.integers(1, 6)], texts[:6], bool(seed % 3))
+    new, vocabulary, layout = random_model(rng, labels[rng.integers(0, 3) :], texts[2:], bool(seed % 2))
+    start = transfer(old, vocabulary, layout, new.labels)
+    begun = tw.Model(new.labels, new.recipe, vocabulary, _core.Scorer(layout, start.astype(np.float32)))
+    assert named(begun) == expected(old, named(new))
+    same = transfer(old, old.vocabulary, old.scorer.layout, old.labels)
+    np.testing.assert_array_equal(same, old.scorer.weights)
+
+
+HISTORIES = [
+    History(1, 1), History(1, 2), History(2, 3), History(1, 8), History(1, np.inf), History(1, np.inf, True),
+    History(2, 2, True), History(2, 1, tuples=True), History(3, 1, tuples=True), History(3, 1, True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [*itertools.product(HISTORIES, repeat=2)], ids=lambda h: str(h.to_json())
+)
+def test_labels_further_back_go_by_name(old: History, new: History) -> None:
+    """Of two settings of history the tables that both have are carried over, label by label."""
+    rng = np.random.default_rng(7)
+    before, labels = ("x", "y", "z", "u"), ("z", "new", "x", "y", "v")
+    full = old.with_weights(rng.normal(size=len(old.terms(len(before)))))
+    carried = new.with_weights(new.carried(full, before, labels))
+    assert len(carried.weights) == len(new.terms(len(labels)))
+
+    def names(history: History, its: tuple[str, ...]) -> dict[Name, float]:
+        model, *_ = random_model(rng, ["x"], ["a", "b"], False)
+        return further_back(tw.Model(its, model.recipe, model.vocabulary, model.scorer, history=history))
+
+    known = names(full, before)
+    found = names(carried, labels)
+    assert found == {name: known.get(name, 0.0) for name in found}
+    assert not new.carried(None, (), labels).any()
+
+
+def test_a_given_start_is_not_warmed_up() -> None:
+    """Stochastic epochs are for a start of zeros: from the optimum of many sentences nothing gets worse."""
+    X, y = WORDS * 20, LABELS * 20
+    best = tw.CRF(features=PLAIN, l2=0.1, tol=1e-9, max_iter=200).fit(X, y)
+    again = tw.CRF(features=PLAIN, l2=0.1, max_iter=8).fit(X, y, warm_start=best)
+    assert again.history_[0]["objective"] <= best.objective_ * (1 + 1e-6)
+    cold = tw.CRF(features=PLAIN, l2=0.1, max_iter=8).fit(X, y)
+    assert cold.history_[0]["objective"] > best.objective_ * (1 + 1e-3)
+
+
+def test_who_cannot_start_says_so() -> None:
+    """Counts have no start: a warm start is refused and not passed over."""
+    with pytest.raises(tw.ParameterError, match="leave warm_start out"):
+        tw.HMM().fit(*OLD, warm_start=old_model("crf"))
+
+
+def test_what_labels_further_back_are_good_for() -> None:
+    """Trained on from its own weights, a model of order 2 is at its optimum: not so without those of label tuples."""
+    best = tw.CRF(features="word[0]\n", order=2, l2=0.05, tol=1e-10, max_iter=300).fit(WORDS, LABELS)
+    again = tw.CRF(features="word[0]\n", order=2, l2=0.05, max_iter=1).fit(WORDS, LABELS, warm_start=best)
+    assert again.objective_ == pytest.approx(best.objective_, rel=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ import numpy as np
 import pytest
 
 import tagwise as tw
+from tagwise import schemes
 from tagwise.prune import prune
 from tagwise.reshape import codes_of, layout_of, united
 
+from ..golden.names import named
 from .test_estimators import X, Y
 
 KINDS: list[tuple[type[Any], dict[str, Any]]] = [
@@ -125,6 +128,157 @@ def test_curves_of_plain_and_averaged_weights() -> None:
     plain = tw.Perceptron(features="S2", epochs=4, average=False).fit(X, Y, dev=X, dev_y=Y)
     assert [e["plain_dev_score"] for e in tagger.history_] == [e["dev_score"] for e in plain.history_]
     assert "plain_dev_score" not in plain.history_[0]
+
+
+LIMITED = {"constraints": "auto", "dictionary": 2, "dictionary_share": 0.3}
+CHUNKS = [
+    (["Ada", "Moss", "met", "Lund"], ["B-PER", "E-PER", "O", "S-PER"]),
+    (["in", "Oslo", "Lund"], ["O", "B-LOC", "E-LOC"]),
+    (["Ada", "met", "Oslo"], ["S-PER", "O", "S-LOC"]),
+    (["Lund", "met", "Ada", "Lund"], ["S-PER", "O", "S-PER", "S-PER"]),
+]
+
+
+def chunks(*which: int) -> tuple[list[list[str]], list[list[str]]]:
+    return [CHUNKS[i][0] for i in which], [CHUNKS[i][1] for i in which]
+
+
+@pytest.mark.parametrize(("kind", "params"), KINDS)
+def test_training_in_pieces_keeps_to_the_rules(
+    kind: type[Any], params: dict[str, Any], tmp_path: Path
+) -> None:
+    """With constraints and a tag dictionary, too: the file of training in pieces has the other one's model."""
+    params = {"features": EDGE, **LIMITED, "seed": 5, **params}
+    X, Y = chunks(0, 1, 2, 3)
+    whole = kind(epochs=5, **params).fit(X, Y)
+    pieces = kind(epochs=2, **params).fit(X, Y)
+    pieces.save(tmp_path / "state", state=True)
+    for part in (pieces, tw.load(tmp_path / "state")):
+        part.partial_fit(X, Y, epochs=3)
+        np.testing.assert_array_equal(weights(part), weights(whole))
+        assert part.model_.constraints == whole.model_.constraints
+        assert part.model_.dictionary.of == whole.model_.dictionary.of
+        np.testing.assert_array_equal(part.model_.dictionary.sets, whole.model_.dictionary.sets)
+
+
+def test_a_scheme_and_a_dictionary_go_on() -> None:
+    """What "auto" found and the words of the dictionary stay; sentences to come add words, and labels to old ones."""
+    tagger = tw.Perceptron(features=EDGE, epochs=3, **LIMITED).fit(*chunks(0, 1, 2, 3))
+    labels = tagger.classes_
+
+    def words() -> dict[str, set[str]]:
+        sets, of = tagger.model_.dictionary.sets, tagger.model_.dictionary.of
+        return {word: {tagger.classes_[y] for y in np.flatnonzero(sets[row])} for word, row in of.items()}
+
+    # Twice or more: Ada (B-PER 1/3, S-PER 2/3), Lund (S-PER 3/4, E-LOC 1/4 is too rare), met, Oslo.
+    first = {"Ada": {"B-PER", "S-PER"}, "met": {"O"}, "Lund": {"S-PER"}, "Oslo": {"B-LOC", "S-LOC"}}
+    assert words() == first
+    assert tagger.model_.constraints.scheme == "IOBES"
+    # Labels that say nothing of a scheme, and a single word: all stays as it was.
+    tagger.partial_fit([["rain"]], [["O"]])
+    assert tagger.model_.constraints.scheme == "IOBES"
+    assert words() == first
+    # B-X I-X alone would be IOB2; as IOBES it is taken for B-X E-X.
+    tagger.partial_fit([["Lund", "Lund"], ["Nils", "Nils"]], [["S-NEW", "S-NEW"], ["B-LOC", "I-LOC"]])
+    assert tagger.classes_ == (*labels, "S-NEW")
+    assert tagger.model_.constraints.scheme == "IOBES"
+    assert words() == {**first, "Lund": {"S-PER", "S-NEW"}, "Nils": {"B-LOC", "E-LOC"}}
+    assert tagger.model_.dictionary.sets.shape[1] == len(labels) + 1
+    # The rules hold for what is predicted: no path that IOBES forbids.
+    for path in tagger.predict([["Nils", "Lund", "Ada", "rain", "Nils"], ["Oslo"], ["met", "Oslo"]]):
+        assert tw.evaluate([path], [path]).f1 in (0.0, 1.0)
+        steps = list(zip([None, *path], [*path, None]))
+        assert all(schemes.valid(a, b, "IOBES") for a, b in steps), path
+
+
+def test_variances_of_new_features_are_those_of_the_start() -> None:
+    """AROW: a feature that comes late has the variance of the parameters; those there were keep theirs."""
+    tagger = tw.AROW(features="word[0]\n", variance=3.0, gamma=0.5, epochs=2, all_pairs=True).fit(X, Y)
+    before = dict(zip(named(tagger.model_), tagger.state_["variance"].tolist()))
+    assert min(before.values()) < 3.0 == max(before.values())
+    tagger.partial_fit([["zebra", "okapi"]], [["NEW", "DET"]])
+    after = dict(zip(named(tagger.model_), tagger.state_["variance"].tolist()))
+    words = {name[1] for name in after if name[0] == "node"} - {
+        name[1] for name in before if name[0] == "node"
+    }
+    assert words == {"word[0]=zebra", "word[0]=okapi"}
+    for word in words:  # two labels, the right one and the other, learnt something
+        of = [v for name, v in after.items() if name[:2] == ("node", word)]
+        assert len(of) == len(tagger.classes_)
+        assert of.count(3.0) == len(of) - 2
+        assert min(of) < 3.0
+    for name, variance in before.items():
+        assert after[name] == variance if name[0] == "node" else after[name] <= variance
+    # The first step on new words alone is that of a fresh learner.
+    late = tw.AROW(features="word[0]\n", variance=3.0, gamma=0.5, start_end=False, average=False)
+    fresh = tw.AROW(features="word[0]\n", variance=3.0, gamma=0.5, start_end=False, average=False, epochs=1)
+    late.partial_fit([["p"], ["q"]], [["A"], ["B"]]).partial_fit([["zebra"]], [["B"]])
+    fresh.fit([["p"], ["zebra"]], [["A"], ["B"]], sample_weight=[0.0, 1.0])
+    assert (
+        dict(late.explain().labels["B"])["word[0]=zebra"]
+        == dict(fresh.explain().labels["B"])["word[0]=zebra"]
+    )
+
+
+@pytest.mark.parametrize("trip", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+@pytest.mark.parametrize(("kind", "params"), KINDS)
+def test_a_state_from_a_file_is_copied(
+    kind: type[Any], params: dict[str, Any], trip: Any, tmp_path: Path
+) -> None:
+    """Saved with its state, loaded, copied or pickled, saved again: training goes on as if it had never stopped."""
+    whole = kind(features="S2", epochs=3, **params).fit(X, Y)
+    kind(features="S2", epochs=1, **params).fit(X, Y).save(tmp_path / "state", state=True)
+    other = trip(tw.load(tmp_path / "state"))
+    other.save(tmp_path / "again", state=True)
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "state").read_bytes()
+    for part in (other, tw.load(tmp_path / "again")):
+        part.partial_fit(X, Y, epochs=2)
+        np.testing.assert_array_equal(weights(part), weights(whole))
+
+
+def test_a_file_has_a_state_or_says_nothing_of_one(tmp_path: Path) -> None:
+    """A model that is saved without the arrays of a state does not speak of one, whoever saves it."""
+    tagger = tw.Perceptron(features="S2", epochs=2).fit(X, Y)
+    tagger.save(tmp_path / "bare")
+    tagger.save(tmp_path / "state", state=True)
+    loaded = tw.load(tmp_path / "state")
+    assert loaded.model_.meta["state"] == {"steps": 2.0 * len(X), "epochs": 2}
+    loaded.model_.save(tmp_path / "model")
+    loaded.save(tmp_path / "pruned", prune=True)
+    assert (tmp_path / "model").read_bytes() == (tmp_path / "bare").read_bytes()
+    for name in ("model", "pruned"):
+        again = tw.load(tmp_path / name)
+        assert "state" not in again.model_.meta
+        assert again.partial_fit(X, Y).state_["steps"] == len(X)
+
+
+def test_a_second_fit_forgets_the_state_of_the_first(tmp_path: Path) -> None:
+    """A state is that of the last training; learners with history or a kernel leave none behind."""
+    for params in ({"history": (1, 2)}, {"kernel": "poly"}):
+        tagger = tw.Perceptron(features="S2", epochs=2).fit(X, Y)
+        tagger.set_params(**params).fit(X[:2], Y[:2])
+        assert not hasattr(tagger, "state_")
+    tagger = tw.Perceptron(features="S2", epochs=2).fit(X, Y)
+    assert tagger.fit(X[:2], Y[:2]).state_["steps"] == 4
+    assert tagger.fit(X[:2], Y[:2]).partial_fit(X[:2], Y[:2]).state_["steps"] == 6
+
+
+def test_weights_of_sentences_and_dev_scores_go_on() -> None:
+    """`partial_fit` takes weights and a dev set as `fit` does, and counts its epochs on."""
+    weight = [float(i % 3) for i in range(len(X))]
+    whole = tw.Perceptron(features="S2", epochs=3).fit(X, Y, sample_weight=weight, dev=X, dev_y=Y)
+    part = tw.Perceptron(features="S2", epochs=1).fit(X, Y, sample_weight=weight, dev=X, dev_y=Y)
+    seen: list[int] = []
+    part.partial_fit(
+        X, Y, epochs=2, sample_weight=weight, dev=X, dev_y=Y, callbacks=[lambda it: seen.append(it.iteration)]
+    )
+    assert [e["dev_score"] for e in part.history_] == [e["dev_score"] for e in whole.history_]
+    assert [e["objective"] for e in part.history_] == [e["objective"] for e in whole.history_]
+    np.testing.assert_array_equal(part.state_["weights"], whole.state_["weights"])
+    assert [e["iteration"] for e in part.history_] == [1, 2, 3]
+    assert seen == [1, 2]
+    best = max(part.history_[1:], key=lambda e: (e["dev_score"], -e["iteration"]))
+    assert part.best_iteration_ == best["iteration"]
 
 
 # --- pruning ------------------------------------------------------------------------------------------------
