@@ -1,0 +1,449 @@
+"""Rules hold in training: losses by counting lawful paths, steps by slow twins that look at the lawful paths alone."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise.learners import gradient
+
+from . import lawful
+from .lawful import Held, Path, Rule
+from .reference import mira, svm
+from .test_rules import OWN, OWN_RULE, X, Y
+
+Make = Callable[..., tw.Tagger]
+
+# -- nothing to learn ----------------------------------------------------------------------------------------
+
+
+class Forced(NamedTuple):
+    """Sentences whose rules leave the gold path alone."""
+
+    X: list[list[str]]
+    y: list[list[str]]
+    limits: dict[str, Any]
+
+
+ABC = (("A", "B"), ("B", "C"))
+FORCED = {
+    "transitions": Forced(
+        [["v", "v", "v"]] * 3,
+        [["A", "B", "C"]] * 3,
+        {"constraints": {"forbidden": [(a, b) for a in "ABC" for b in "ABC" if (a, b) not in ABC]}},
+    ),
+    "required": Forced(
+        [["v", "v", "v"]] * 3,
+        [["A", "B", "C"]] * 3,
+        {"constraints": {"required": {"A": "B", "B": ["C"], "C": [None]}}},
+    ),
+    "start": Forced(
+        [["v"], ["v", "v"], ["v"]],
+        [["A"], ["A", "B"], ["A"]],
+        {"constraints": {"forbidden": [(None, "B"), ("A", "A")]}},
+    ),
+    "end": Forced(
+        [["v"], ["v", "v"], ["v"]],
+        [["B"], ["A", "B"], ["B"]],
+        {"constraints": {"forbidden": [("A", None), ("B", "B")]}},
+    ),
+    "dictionary": Forced(
+        [["a", "b"], ["b", "a", "a"], ["b"]], [["A", "B"], ["B", "A", "A"], ["B"]], {"dictionary": 1}
+    ),
+    "once": Forced(
+        [["v", "v", "v"], ["v", "v"], ["v", "v", "v"]],
+        [["A", "B", "B"], ["A", "B"], ["A", "B", "B"]],
+        {"constraints": {"forbidden": [(None, "B"), ("A", "A")], "once": ["A"]}},
+    ),
+}
+CRF: dict[str, Any] = {"features": "S1", "l2": 0.0, "max_iter": 8}
+ONLINE: dict[str, Any] = {"features": "S1", "epochs": 3}
+LOSSES = ("log", "exp", "pointwise_log", "pointwise_exp")
+LEARNERS: dict[str, Make] = {
+    **{f"crf-{loss}": functools.partial(tw.CRF, **CRF, loss=loss) for loss in LOSSES},
+    **{f"crf-{name}": functools.partial(tw.CRF, **CRF, optimizer=name) for name in ("sgd", "cg", "lbfgs", "owlqn")},
+    **{f"crf-{order}": functools.partial(tw.CRF, **CRF, order=order) for order in (2, 3)},
+    "perceptron": functools.partial(tw.Perceptron, **ONLINE),
+    "perceptron-last": functools.partial(tw.Perceptron, **ONLINE, average=False),
+    "perceptron-batch": functools.partial(tw.Perceptron, **ONLINE, mode="batch"),
+    "perceptron-shards": functools.partial(tw.Perceptron, **ONLINE, shards=2),
+    "mira": functools.partial(tw.MIRA, **ONLINE),
+    "mira-augment": functools.partial(tw.MIRA, **ONLINE, augment=True),
+    "pa": functools.partial(tw.PassiveAggressive, **ONLINE),
+    "arow": functools.partial(tw.AROW, **ONLINE),
+    "history-perceptron": functools.partial(tw.Perceptron, **ONLINE, history=(1, 2)),
+    "history-mira": functools.partial(tw.MIRA, **ONLINE, history=(2, 3)),
+    "kernel-perceptron": functools.partial(tw.Perceptron, **ONLINE, kernel="poly"),
+    "kernel-rows": functools.partial(tw.Perceptron, **ONLINE, kernel="rbf", form="rows"),
+    "hmsvm": functools.partial(tw.HMSVM, features="S1"),
+    "hmsvm-sequence": functools.partial(tw.HMSVM, features="S1", slack="sequence"),
+    "hmsvm-margin": functools.partial(tw.HMSVM, features="S1", rescale="margin"),
+    "kernel-hmsvm": functools.partial(tw.HMSVM, features="S1", kernel="rbf"),
+}  # fmt: skip
+#: Learners that refuse labels that occur once.
+NOT_ONCE = ("crf-pointwise_log", "crf-pointwise_exp", "crf-sgd", "crf-2", "crf-3", "kernel", "hmsvm")
+
+
+def moved(tagger: tw.Tagger) -> bool:
+    """Whether training has left any weight or support token."""
+    model = tagger.model_
+    far = model.history is not None and bool(model.history.weights.any())
+    return bool(np.abs(model.scorer.weights).max() > 1e-6) or far or getattr(tagger, "n_support_", 0) > 0
+
+
+@pytest.mark.parametrize("kind", FORCED)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_where_rules_leave_the_gold_path_alone_there_is_nothing_to_learn(name: str, kind: str) -> None:
+    """No weight moves, the loss is 0, the labels are right all the same; without the rules weights do move."""
+    words, gold, limits = FORCED[kind]
+    if kind == "once" and name.startswith(NOT_ONCE):
+        with pytest.raises(tw.ParameterError, match=r"occur once.*predict\(X, constraints="):
+            LEARNERS[name](**limits).fit(words, gold)
+        return
+    tagger = LEARNERS[name](**limits).fit(words, gold, dev=words, dev_y=gold)
+    assert not moved(tagger)
+    each = sum(map(len, gold)) if name == "crf-pointwise_exp" else 0.0  # a token adds 1 / p at least
+    assert tagger.objective_ == pytest.approx(each, abs=1e-5)
+    assert all(entry["dev_score"] == 1.0 for entry in tagger.history_)
+    assert tagger.predict(words) == gold
+    assert moved(LEARNERS[name]().fit(words, gold))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FORCED if kind != "once"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_stochastic_start_keeps_the_rules(kind: str, loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """L-BFGS begins where a few stochastic epochs have led; where they ignored a rule it would begin off zero."""
+    monkeypatch.setattr(gradient, "WORTH_WARMING", 1)
+    words, gold, limits = FORCED[kind]
+    common: dict[str, Any] = {"features": "S1", "l2": 0.0, "loss": loss, "max_iter": gradient.WARMUP + 1}
+    assert not moved(tw.CRF(**common, **limits).fit(words, gold))
+    assert moved(tw.CRF(**common).fit(words, gold))
+
+
+@pytest.mark.parametrize("kind", FORCED)
+def test_going_on_keeps_the_rules(kind: str) -> None:
+    """`partial_fit`, from nothing and once more."""
+    words, gold, limits = FORCED[kind]
+    for make in (tw.Perceptron, tw.MIRA, tw.PassiveAggressive, tw.AROW):
+        tagger = make(features="S1", **limits)
+        for _ in range(2):
+            tagger.partial_fit(words, gold)
+            assert not moved(tagger)
+
+
+# -- losses by counting --------------------------------------------------------------------------------------
+
+# There is one word of four tokens with a label of a quarter of them, and a gold path where it has that label.
+SHARE = {"dictionary": 2, "dictionary_share": 0.4}
+LIMITS: dict[str, tuple[dict[str, Any], Rule, Any]] = {
+    "none": ({}, lawful.anything, None),
+    "bio": ({"constraints": "bio"}, lawful.of_scheme("IOB2"), None),
+    "auto": ({"constraints": "auto"}, lawful.of_scheme("IOB2"), None),
+    "own": ({"constraints": OWN}, OWN_RULE, None),
+    "dictionary": ({"dictionary": 3}, lawful.anything, (3, 0.0)),
+    "share": (SHARE, lawful.anything, (2, 0.4)),
+    "both": ({"constraints": OWN, **SHARE}, OWN_RULE, (2, 0.4)),
+    "once": ({"constraints": {"once": ["P"]}}, lawful.single("P"), None),
+    "once-both": (
+        {"constraints": {**OWN, "once": ["P", "Q"]}, "dictionary": 3},
+        lawful.both(OWN_RULE, lawful.single("P", "Q")),
+        (3, 0.0),
+    ),
+}
+
+
+@functools.cache
+def trained_on(limits: str) -> list[Rule]:
+    """The rule of each training sentence: the dictionary is silent where it does not know the gold label."""
+    _, rule, counts = LIMITS[limits]
+    seen = {} if counts is None else lawful.counted(X, Y, *counts)
+    known = [[seen.get(w) for w in words] for words in X]
+    known = [[s if s and y in s else None for s, y in zip(sets, gold)] for sets, gold in zip(known, Y)]
+    return [functools.cache(lawful.both(rule, lawful.within(sets))) for sets in known]
+
+
+def test_the_rules_of_training_differ() -> None:
+    """Each of them leaves another number of paths, and every gold path keeps them."""
+    labels = ("O", "B-P", "I-P", "B-Q", "I-Q")
+    counts = {}
+    for name in LIMITS:
+        rules = trained_on(name)
+        assert all(rule(tuple(gold)) for rule, gold in zip(rules, Y))
+        counts[name] = [sum(map(rule, lawful.every(labels, len(x)))) for rule, x in zip(rules, X)]
+    assert len({tuple(n) for n in counts.values()}) == len(LIMITS) - 1  # auto is bio
+    assert lawful.counted(X, Y, *LIMITS["share"][2])["lee"] != lawful.counted(X, Y, 2)["lee"]
+
+
+def loss_of(loss: str, held: Held, gold: Path, labels: Any) -> float:
+    """One sentence's loss, read off the probabilities of the lawful paths."""
+    if loss == "log":
+        return float(-np.log(held.p[gold]))
+    if loss == "exp":
+        return 1.0 / held.p[gold] - 1.0
+    table = held.marginals(labels, len(gold))
+    p = np.array([table[t, labels.index(y)] for t, y in enumerate(gold)])
+    return float(-np.log(p).sum() if loss == "pointwise_log" else (1.0 / p).sum())
+
+
+CRFS: dict[str, dict[str, Any]] = {
+    **{loss: {"loss": loss} for loss in LOSSES},
+    "order-2": {"order": 2},
+    "order-3": {"order": 3},
+    "sgd": {"optimizer": "sgd"},
+}
+SUMS = [
+    (name, limits)
+    for name in CRFS
+    for limits in LIMITS
+    if not limits.startswith("once") or name in ("log", "exp")
+]
+
+
+@pytest.mark.parametrize(("name", "limits"), SUMS)
+def test_the_loss_is_over_the_lawful_paths(name: str, limits: str) -> None:
+    """At weights of 0 by counting lawful paths; after some iterations by the scores of all of them."""
+    loss = CRFS[name].get("loss", "log")
+    weight = np.linspace(0.5, 2.0, len(X))
+    for iterations in (0, 3):
+        made = tw.CRF(features="S1", l2=0.1, max_iter=iterations, **CRFS[name], **LIMITS[limits][0])
+        tagger = made.fit(X, Y, sample_weight=weight)
+        labels, total = list(tagger.classes_), 0.0
+        for words, gold, rule, w in zip(X, Y, trained_on(limits), weight):
+            if iterations:
+                ways = lawful.ways(tagger.model_, words)
+            else:
+                ways = dict.fromkeys(lawful.every(labels, len(words)), 0.0)
+            total += w * loss_of(loss, Held(ways, rule), tuple(gold), labels)
+        squares = float(np.sum(tagger.model_.scorer.weights.astype(float) ** 2))
+        if tagger.model_.history is not None:
+            squares += float(np.sum(tagger.model_.history.weights.astype(float) ** 2))
+        assert iterations == 0 or squares > 0.01
+        assert tagger.objective_ == pytest.approx(total + 0.1 * squares, rel=2e-5)
+
+
+@pytest.mark.parametrize("name", ["log", "order-2", "order-3"])
+@pytest.mark.parametrize("limits", ["own", "both"])
+def test_the_optimum_is_that_of_the_lawful_paths(name: str, limits: str) -> None:
+    """2 l2 w = what the gold paths have of a feature - what the lawful paths have of it on average."""
+    l2 = 0.2
+    params = {**CRFS[name], **LIMITS[limits][0]}
+    tagger = tw.CRF(features="S1", l2=l2, tol=0.0, max_iter=60, **params).fit(X, Y)
+    twin = Twin(tagger)
+    want = np.zeros(len(twin))
+    for i, (words, gold, rule) in enumerate(zip(X, Y, trained_on(limits))):
+        held = Held(lawful.ways(tagger.model_, words), rule)
+        want += twin.features(i, tuple(gold))
+        for path, p in held.p.items():
+            want -= p * twin.features(i, path)
+    np.testing.assert_allclose(2 * l2 * twin.weights, want, atol=2e-3)
+    assert np.abs(want).max() > 0.1
+
+
+# -- steps against lawful paths ------------------------------------------------------------------------------
+
+
+class Twin:
+    """What a path has of each feature of a tagger: attributes, transitions, start and end, labels two back."""
+
+    def __init__(self, tagger: tw.Tagger) -> None:
+        model = tagger.model_
+        self.labels, layout = list(model.labels), model.scorer.layout
+        self.arrays, self.L, self.n_node = layout.arrays(), len(model.labels), layout.n_node
+        ptr, ids, _ = model.encode(X).node()
+        self.ptr, self.ids = ptr.astype(int), ids.astype(int)
+        self.offsets = [0, *np.cumsum([len(words) for words in X]).tolist()]
+        self.first = len(layout)
+        self.far = model.history is not None and not model.history.tuples
+        self.weights = model.scorer.weights.astype(float)
+        if self.far and model.history is not None:
+            self.weights = np.concatenate([self.weights, model.history.weights.astype(float)])
+
+    def __len__(self) -> int:
+        return self.first + self.far * self.L**2
+
+    @functools.cached_property
+    def place(self) -> dict[tuple[Any, ...], int]:
+        """Where features lie: (attribute, label), (label, label), start, end, (label, two back)."""
+        a, L = self.arrays, self.L
+        owner = np.repeat(np.arange(len(a["node_ptr"]) - 1), np.diff(a["node_ptr"].astype(int)))
+        names: list[tuple[Any, ...]] = [("node", int(o), int(y)) for o, y in zip(owner, a["node_label"])]
+        names += [("edge", int(e) // L, int(e) % L) for e in a["edges"]]
+        names += [("start", int(y)) for y in a["starts"]] + [("end", int(y)) for y in a["ends"]]
+        names += [("far", y, z) for y in range(L) for z in range(L)] if self.far else []
+        return {name: k for k, name in enumerate(names)}
+
+    def features(self, i: int, path: Path) -> np.ndarray:
+        """S(x_i, path)."""
+        ids = [self.labels.index(y) for y in path]
+        names: list[tuple[Any, ...]] = [("start", ids[0]), ("end", ids[-1])]
+        names += [("edge", a, b) for a, b in pairwise(ids)] + [("far", a, b) for a, b in zip(ids, ids[2:])]
+        for t, y in enumerate(ids):
+            token = self.offsets[i] + t
+            names += [("node", a, y) for a in self.ids[self.ptr[token] : self.ptr[token + 1]].tolist()]
+        out = np.zeros(len(self))
+        for name in names:
+            if name in self.place:
+                out[self.place[name]] += 1
+        return out
+
+    def table(self, i: int, rule: Rule) -> tuple[list[Path], np.ndarray]:
+        """The lawful paths of a sentence, those that win ties first, and their features [paths, size]."""
+        paths = [path for path in lawful.every(self.labels, len(X[i])) if rule(path)]
+        paths.sort(key=lambda path: [self.labels.index(y) for y in reversed(path)])
+        return paths, np.array([self.features(i, path) for path in paths])
+
+
+def wrong(gold: Path, path: Path) -> float:
+    """The number of wrong labels."""
+    return float(sum(a != b for a, b in zip(gold, path)))
+
+
+def steps(twin: Twin, rules: list[Rule], epochs: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """Last and averaged weights of an online learner that sees the lawful paths alone."""
+    w, total, variance = np.zeros(len(twin)), np.zeros(len(twin)), np.ones(len(twin))
+    tables = [twin.table(i, rule) for i, rule in enumerate(rules)]
+    for _ in range(epochs):
+        for (paths, features), gold in zip(tables, map(tuple, Y)):
+            right = features[paths.index(gold)]
+            ranked = np.argsort(-(features @ w).round(9), kind="stable")
+            if kind == "mira":
+                top = [j for j in ranked[:4] if paths[j] != gold]
+                d = right - features[top]
+                cost = np.array([wrong(gold, paths[j]) for j in top])
+                w = mira.closest(w, d, cost) if len(top) else w
+            elif paths[ranked[0]] != gold:
+                d, lack = right - features[ranked[0]], wrong(gold, paths[ranked[0]])
+                lack -= w @ (right - features[ranked[0]])
+                if kind == "perceptron":
+                    w = w + d
+                elif kind == "pa":
+                    w = w + min(1.0, max(0.0, lack) / (d @ d)) * d
+                else:
+                    alpha = max(0.0, lack) / (1.0 + d**2 @ variance)
+                    w, variance = w + alpha * variance * d, 1 / (1 / variance + d**2)
+            total += w
+    return w, total / (epochs * len(X))
+
+
+STEPS: dict[str, tuple[Make, str]] = {
+    "perceptron": (tw.Perceptron, "perceptron"),
+    "mira": (tw.MIRA, "mira"),
+    "pa": (tw.PassiveAggressive, "pa"),
+    "arow": (tw.AROW, "arow"),
+    "history-perceptron": (functools.partial(tw.Perceptron, history=(2, 2)), "perceptron"),
+    "history-mira": (functools.partial(tw.MIRA, history=(2, 2)), "mira"),
+}
+
+
+@pytest.mark.parametrize("limits", ["own", "share", "both", "once", "once-both"])
+@pytest.mark.parametrize("name", STEPS)
+def test_steps_are_against_lawful_paths(name: str, limits: str) -> None:
+    """The weights are those of a learner that knows no other paths; and not those of one that knows them all."""
+    make, kind = STEPS[name]
+    common: dict[str, Any] = {"features": "S1", "epochs": 2, "shuffle": False, "all_pairs": True}
+    for average in (False, True):
+        tagger = make(**common, average=average, **LIMITS[limits][0]).fit(X, Y)
+        twin = Twin(tagger)
+        want = steps(twin, trained_on(limits), 2, kind)[average]
+        np.testing.assert_allclose(twin.weights, want, atol=2e-4)
+    free = Twin(make(**common).fit(X, Y))
+    assert (name, limits) == ("perceptron", "once") or np.abs(free.weights - twin.weights).max() > 1e-3
+
+
+@pytest.mark.parametrize("limits", ["own", "both"])
+def test_the_kernel_perceptron_steps_as_the_primal_one(limits: str) -> None:
+    """With the linear kernel: every path of every sentence has the score of the twin's weights."""
+    common: dict[str, Any] = {"features": "S1", "epochs": 2, "shuffle": False, "all_pairs": True}
+    primal = Twin(tw.Perceptron(**common).fit(X, Y))
+    want = steps(primal, trained_on(limits), 2, "perceptron")[1]
+    for form in ("rows", "auto"):
+        dual = tw.Perceptron(**common, kernel="linear", form=form, **LIMITS[limits][0]).fit(X, Y)
+        scores_agree(dual, primal, want)
+    free = tw.Perceptron(**common, kernel="linear").fit(X, Y)
+    with pytest.raises(AssertionError):
+        scores_agree(free, primal, want)
+
+
+def scores_agree(tagger: tw.Tagger, twin: Twin, w: np.ndarray, atol: float = 1e-4) -> None:
+    """All paths of the shorter sentences have the scores of these weights."""
+    for i, words in enumerate(X):
+        if len(words) < 4:
+            ways = lawful.ways(tagger.model_, words)
+            want = [w @ twin.features(i, path) for path in ways]
+            np.testing.assert_allclose(list(ways.values()), want, atol=atol)
+
+
+@pytest.mark.parametrize("limits", ["own", "both"])
+@pytest.mark.parametrize("slack", ["instance", "sequence"])
+def test_margins_are_kept_against_lawful_paths(limits: str, slack: str) -> None:
+    """The Hidden Markov SVM solves the program of the lawful wrong paths, with explicit weights and with a kernel."""
+    common: dict[str, Any] = {
+        "features": "S1",
+        "C": 0.3,
+        "slack": slack,
+        "tol": 1e-5,
+        "max_epochs": 400,
+        "max_paths": 200,
+    }
+    made = tw.HMSVM(**common, **LIMITS[limits][0]).fit(X, Y)
+    twin = Twin(made)
+    d, sentence = [], []
+    for i, (gold, rule) in enumerate(zip(map(tuple, Y), trained_on(limits))):
+        paths, features = twin.table(i, rule)
+        right = features[paths.index(gold)]
+        d += [right - row for path, row in zip(paths, features) if path != gold]
+        sentence += [i] * (len(paths) - 1)
+    rows, of = np.array(d), np.array(sentence)
+    alpha = svm._dual(rows @ rows.T / 4, np.ones(len(rows)), of, 0.3, slack)
+    want = alpha @ rows / 2
+    lack = np.maximum(0.0, 1.0 - rows @ want / 2)
+    xi = lack.sum() if slack == "sequence" else sum(lack[of == i].max() for i in set(sentence))
+    assert made.objective_ == pytest.approx(want @ want / 2 + 0.3 * xi, rel=1e-3)
+    np.testing.assert_allclose(twin.weights, want, atol=0.02)
+    kernel = tw.HMSVM(**common, kernel="poly", degree=1, coef=0.0, **LIMITS[limits][0]).fit(X, Y)
+    scores_agree(kernel, twin, want, atol=0.05)
+    assert kernel.objective_ == pytest.approx(made.objective_, rel=1e-3)
+    for free in (
+        tw.HMSVM(**common).fit(X, Y),
+        tw.HMSVM(**common, kernel="poly", degree=1, coef=0.0).fit(X, Y),
+    ):
+        assert free.objective_ > 1.02 * made.objective_  # more paths, more margins to keep
+
+
+# -- gold labels outside of the rules ------------------------------------------------------------------------
+
+OUTSIDE: dict[str, tuple[Any, str]] = {
+    "scheme": ("bio", "not valid IOB2"),
+    "transition": ({"forbidden": [("O", "I-P")]}, "allowed|constraints"),
+    "start": ({"forbidden": [(None, "O")]}, "allowed|constraints"),
+    "end": ({"required": {"I-P": ["O"]}}, "allowed|constraints"),
+}
+BAD = ["O", "I-P"]
+
+
+@pytest.mark.parametrize("kind", OUTSIDE)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_gold_labels_outside_of_the_rules_are_named(name: str, kind: str) -> None:
+    """The sentence, and its line where the corpus has lines; no training goes on with it."""
+    given, what = OUTSIDE[kind]
+    words = [["ann", "lee"], ["ann"], ["the", "lee"]]
+    gold = [["B-P", "I-P"], ["B-P"], BAD]
+    if kind == "end":
+        gold[0] = ["B-P", "B-P"]
+    tagger = LEARNERS[name](constraints=given)
+    with pytest.raises(tw.TrainingError, match=rf"sentence 2: .*({what})"):
+        tagger.fit(words, gold)
+    corpus = tw.Corpus(
+        [tw.Sentence({"word": x, "label": y}, "label", line=n) for x, y, n in zip(words, gold, (1, 4, 6))]
+    )
+    with pytest.raises(tw.TrainingError, match=rf"sentence 2 \(line 6\): .*({what})"):
+        tagger.fit(corpus)
+    if hasattr(tagger, "partial_fit") and name in ("mira", "pa", "arow"):
+        with pytest.raises(tw.TrainingError, match=r"sentence 2"):
+            tagger.partial_fit(words, gold)
