@@ -418,32 +418,52 @@ def test_margins_are_kept_against_lawful_paths(limits: str, slack: str) -> None:
 
 # -- gold labels outside of the rules ------------------------------------------------------------------------
 
-OUTSIDE: dict[str, tuple[Any, str]] = {
-    "scheme": ("bio", "not valid IOB2"),
-    "transition": ({"forbidden": [("O", "I-P")]}, "allowed|constraints"),
-    "start": ({"forbidden": [(None, "O")]}, "allowed|constraints"),
-    "end": ({"required": {"I-P": ["O"]}}, "allowed|constraints"),
+BEYOND = "its gold labels are outside what the constraints allow; correct the sentence or relax"
+OUTSIDE: dict[str, tuple[Any, list[str], str]] = {
+    "scheme": ("bio", ["O", "I-P"], "its gold labels are not valid IOB2"),
+    "transition": ({"forbidden": [("O", "I-P")]}, ["O", "I-P"], BEYOND),
+    "start": ({"forbidden": [(None, "O")]}, ["O", "I-P"], BEYOND),
+    "end": ({"required": {"O": ["O"]}}, ["B-P", "O"], BEYOND),
+    "once": ({"once": ["P"]}, ["B-P", "B-P"], "a label that may occur once has two spans in its gold labels"),
 }
-BAD = ["O", "I-P"]
 
 
 @pytest.mark.parametrize("kind", OUTSIDE)
 @pytest.mark.parametrize("name", LEARNERS)
 def test_gold_labels_outside_of_the_rules_are_named(name: str, kind: str) -> None:
     """The sentence, and its line where the corpus has lines; no training goes on with it."""
-    given, what = OUTSIDE[kind]
-    words = [["ann", "lee"], ["ann"], ["the", "lee"]]
-    gold = [["B-P", "I-P"], ["B-P"], BAD]
-    if kind == "end":
-        gold[0] = ["B-P", "B-P"]
+    if kind == "once" and name.startswith(NOT_ONCE):
+        return  # refused whatever the gold labels are
+    given, bad, what = OUTSIDE[kind]
+    words, gold = [["ann", "lee"], ["ann"], ["the", "lee"]], [["B-P", "I-P"], ["B-P"], bad]
     tagger = LEARNERS[name](constraints=given)
-    with pytest.raises(tw.TrainingError, match=rf"sentence 2: .*({what})"):
-        tagger.fit(words, gold)
     corpus = tw.Corpus(
         [tw.Sentence({"word": x, "label": y}, "label", line=n) for x, y, n in zip(words, gold, (1, 4, 6))]
     )
-    with pytest.raises(tw.TrainingError, match=rf"sentence 2 \(line 6\): .*({what})"):
-        tagger.fit(corpus)
-    if hasattr(tagger, "partial_fit") and name in ("mira", "pa", "arow"):
-        with pytest.raises(tw.TrainingError, match=r"sentence 2"):
-            tagger.partial_fit(words, gold)
+    asks = [tagger.fit]
+    if isinstance(tagger, (tw.MIRA, tw.PassiveAggressive, tw.AROW)) and not name.startswith("history"):
+        asks.append(tagger.partial_fit)
+    for ask in asks:
+        with pytest.raises(tw.TrainingError, match=f"^sentence 2: {what}"):
+            ask(words, gold)
+        with pytest.raises(tw.TrainingError, match=rf"^sentence 2 \(line 6\): {what}"):
+            ask(corpus)
+
+
+def test_auto_says_which_sentences_it_took_for_their_chunks(caplog: pytest.LogCaptureFixture) -> None:
+    """How many there are, and where the first is; what is learnt is what the corrected labels teach."""
+    words = [["ann", "lee"], ["ann"], ["the", "lee"], ["lee", "the"]]
+    gold = [["B-P", "I-P"], ["B-P"], ["O", "I-P"], ["I-P", "O"]]
+    right = [*gold[:2], ["O", "B-P"], ["B-P", "O"]]
+    corpus = tw.Corpus(
+        [tw.Sentence({"word": x, "label": y}, "label", line=n) for x, y, n in zip(words, gold, (1, 4, 6, 9))]
+    )
+    want = tw.MIRA(features="S1", constraints="bio").fit(words, right)
+    assert not caplog.messages
+    for ask, first in (((words, gold), "sentence 2"), ((corpus,), "sentence 2 (line 6)")):
+        caplog.clear()
+        tagger = tw.MIRA(features="S1", constraints="auto").fit(*ask)
+        assert caplog.messages == [
+            f"2 sentences are not valid IOB2 and are trained on as their chunks; the first is {first}"
+        ]
+        np.testing.assert_array_equal(tagger.model_.scorer.weights, want.model_.scorer.weights)

@@ -204,7 +204,7 @@ class Tagger:
         try:
             return self._keep(task, self._train(task))
         except TrainingError as error:
-            raise TrainingError(_with_line(str(error), X, params)) from error
+            raise TrainingError(with_line(str(error), X, params)) from error
 
     def _keep(self, task: Task, result: Result) -> Tagger:
         """Be fitted with what training left."""
@@ -426,7 +426,7 @@ class Tagger:
         (prune_model(model)[0] if prune else model).save(path)
 
 
-def _with_line(message: str, X: Any, params: dict[str, Any]) -> str:
+def with_line(message: str, X: Any, params: dict[str, Any]) -> str:
     """A message about a sentence with the line of the file that it begins at, where that is known."""
     found = re.match(r"sentence (\d+)(?=:)", message)
     if found is None or params.get("max_length") is not None:  # pieces have numbers of their own

@@ -127,7 +127,8 @@ class CRF(Tagger):
             task.order = _core.Order(data, task.layout, params["order"], limits.forbidden)
             more = np.zeros(len(task.order))
             if task.warm is not None:
-                places = np.flatnonzero(task.order.dense(more + 1.0))  # of the tuples with a feature, in their order
+                # Of the tuples with a feature, in their order.
+                places = np.flatnonzero(task.order.dense(more + 1.0))
                 more = task.far_start(History(params["order"], 1, tuples=True))[places]
             start = np.concatenate([start, more])
         problem = gradient.Problem(

@@ -11,8 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise import _core, dataset
-from tagwise.errors import ParameterError
-from tagwise.estimators.base import COMMON, FEATURES, Tagger, Task, checked_weights, dev_scorer, labels_of
+from tagwise.errors import ParameterError, TrainingError
+from tagwise.estimators.base import (
+    COMMON,
+    FEATURES,
+    Tagger,
+    Task,
+    checked_weights,
+    dev_scorer,
+    labels_of,
+    with_line,
+)
 from tagwise.estimators.kernel import KERNEL, Kernelised
 from tagwise.estimators.limits import LIMITS, Limits, lawful_gold, limits_of
 from tagwise.history import Domain, History, starts_of, tokens_of
@@ -162,7 +171,10 @@ class OnlineTagger(Tagger):
         if dev is not None:
             task.dev_score = dev_scorer(lambda w: self._model(task, w), task, dev, labels_of(dev, dev_y))
         task.callbacks = list(callbacks)
-        result = self._learn(task, state)
+        try:
+            result = self._learn(task, state)
+        except TrainingError as error:
+            raise TrainingError(with_line(str(error), X, params)) from error
         if fitted:
             before = len(self.history_)
             for entry in result.history:
