@@ -19,6 +19,48 @@ RULES = {
     "forbidden": [("I-LOC", "B-PER"), (None, "I-PER"), ("O", "I-LOC"), ("I-PER", None)],
     "required": {"I-PER": ["O", "B-LOC"], "I-LOC": ["O", None]},
 }
+#: Everything the template language has.
+EVERY = """
+bias
+first
+last
+word[-2..2]
+word[-1..1].suffix(1..3)
+word[0].prefix(2)
+word[0].lower & word[1].lower
+word[0].digits
+word[0].shape
+word[0].short_shape
+word[0].length
+word[0].initial
+word[0].is_capitalized? & word[0].has_dot?
+word[0].is_title?
+word[0].is_upper?
+word[0].is_lower?
+word[0].is_digit?
+word[0].is_alpha?
+word[0].is_alnum?
+word[0].is_punct?
+word[0].is_number?
+word[0].has_upper?
+word[0].has_digit?
+word[0].has_letter?
+word[0].has_hyphen?
+word[0].longer_than(4)?
+word[0].lower.is_rare(2)?
+word[0].is_frequent(2)? & word[-1]
+word[0].starts_with("M", "L")?
+word[0].ends_with("ed", "s")?
+word[0].contains("o")?
+word[-1].one_of("Mr", "Dr", "in")?
+tail = word[0].lower.suffix(4)
+near = word[-1]
+near = word[1]
+pad: word[-1] & word[0]
+edge: word[0].short_shape
+edge pad: word[-1].suffix(1)
+"""
+CRFPP = "U00:%x[-1,0]\nU01:%x[0,0]/%x[0,1]\nU02:%x[1,0]\nB01:%x[0,1]\nB\n"
 ONCE = {"scheme": "IOB2", "once": ["LOC"]}
 
 
@@ -73,12 +115,14 @@ KINDS: dict[str, Kind] = {
     "crf-set": Kind(tw.CRF, _crf(features="S2")),
     "crf-columns": Kind(tw.CRF, _crf(features=COLUMNS), "corpus"),
     "crf-rare": Kind(tw.CRF, _crf(features=RARE, min_count=2), "corpus"),
+    "crf-templates": Kind(tw.CRF, _crf(features=EVERY, min_count=5, l1=0.1), "corpus"),
+    "crf-crfpp": Kind(tw.CRF, _crf(features=CRFPP), "corpus"),
     "crf-function": Kind(tw.CRF, _crf(features=corpus.shapes)),
     "crf-attributes": Kind(tw.CRF, _crf(features="attributes"), "attributes"),
     "crf-odd": Kind(tw.CRF, _crf(), "odd"),
     "perceptron": Kind(tw.Perceptron, _online(features=EDGES, seed=3)),
     "perceptron-history": Kind(tw.Perceptron, _online(history=(2, 3))),
-    "perceptron-endless": Kind(tw.Perceptron, _online(history=(1, float("inf")), average=False)),
+    "mira-endless": Kind(tw.MIRA, _online(history=(1, float("inf")), average=False)),
     "perceptron-document": Kind(tw.Perceptron, _online(document=True, constraints="bio"), "corpus"),
     "perceptron-poly": Kind(
         tw.Perceptron, _online(kernel="poly", degree=3, coef=0.5, gamma=0.75, dictionary=2, constraints="bio")
@@ -93,7 +137,7 @@ KINDS: dict[str, Kind] = {
     "hmsvm-rbf": Kind(
         tw.HMSVM, {"features": PLAIN, "kernel": "rbf", "gamma": 0.25, "max_epochs": 4, "constraints": "bio"}
     ),
-    "boosting": Kind(tw.Boosting, {"features": PLAIN, "rounds": 12, "max_step": 2.0}),
+    "boosting": Kind(tw.Boosting, {"features": PLAIN, "rounds": 60, "max_step": 2.0}),
     "hmm": Kind(tw.HMM, {"features": "S1", "smoothing": "additive", "delta": 0.5}),
     "hmm-overlapping": Kind(tw.HMM, {"features": "word[0]\nword[-1]\n", "overlapping": True}),
     "memm": Kind(tw.MEMM, {"features": PLAIN, "l2": 0.1, "max_iter": 10}),

@@ -1,0 +1,201 @@
+"""Model files that were written once load and predict the same for ever."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise._core import ModelFile, Vocabulary, encode_attributes
+from tagwise.features import resolve
+
+from ..golden import corpus, make
+from ..golden.kinds import EVERY, KINDS
+from .test_model_file import read
+
+EXPECTED = make.read()
+#: SHA-256 of the sentences that the files are of.
+SENTENCES = "835ceae35ff45cf65dbc95649c69dd4a32a26ce60e55744a925463b68660876a"
+#: What a header may have, and what it always has.
+ALWAYS = {"tagwise", "labels", "features", "n_attributes", "meta"}
+HEADER = ALWAYS | {"local", "history", "constraints", "kernel", "arrays"}
+
+
+def path_of(name: str) -> Path:
+    return make.FOLDER / f"{name}.tagwise"
+
+
+def test_every_kind_has_its_file() -> None:
+    """One file for each row, no file without a row, and together they are small."""
+    files = {path.stem: path.stat().st_size for path in make.FOLDER.glob("*.tagwise")}
+    assert files == {name: entry["bytes"] for name, entry in EXPECTED.items()}
+    assert files.keys() >= make.SAVED.keys()
+    assert max(files.values()) <= 15_000
+    assert sum(files.values()) <= 400_000
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_old_files_predict_the_same(name: str) -> None:
+    """The same labels, the same best paths with the same scores, the same marginals as on the day it was written."""
+    tagger, entry = tw.load(path_of(name)), EXPECTED[name]
+    kind = KINDS[make.SAVED[name][0]]
+    X = kind.test()
+    assert isinstance(tagger, kind.learner)
+    assert list(tagger.classes_) == entry["labels"]
+    assert tagger.n_features_ == entry["n_features"]
+    assert tagger.predict(X) == entry["predict"]
+    for found, wanted in zip(tagger.predict_kbest(X, 3), entry["kbest"], strict=True):
+        assert [path for path, _ in found] == [path for path, _ in wanted]
+        np.testing.assert_allclose([s for _, s in found], [s for _, s in wanted], rtol=1e-5, atol=1e-6)
+    if "marginals" not in entry:
+        with pytest.raises(tw.ParameterError, match=r"probabilit|marginals"):
+            tagger.predict_marginals(X)
+        return
+    for found, wanted in zip(tagger.predict_marginals(X), entry["marginals"], strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1.5e-5)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_old_files_are_written_as_they_were(name: str, tmp_path: Path) -> None:
+    """Loaded and saved by this library, a file keeps all that its header says and all its arrays."""
+    _, how = make.SAVED[name]
+    tagger = tw.load(path_of(name))
+    tagger.save(tmp_path / "m", **({"state": True} if "state" in how else {}))
+    (old, arrays), (new, again) = read(path_of(name)), read(tmp_path / "m")
+    assert set(old) <= HEADER
+    assert set(old) >= ALWAYS
+    assert old.pop("tagwise")
+    assert new.pop("tagwise") == tw.__version__
+    assert {part: new.get(part) for part in old} == old
+    assert again.keys() >= arrays.keys()
+    for part, array in arrays.items():
+        assert again[part].dtype == array.dtype
+        np.testing.assert_array_equal(again[part], array, err_msg=part)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_attributes_have_the_keys_of_old_files(name: str) -> None:
+    """What training sentences are encoded to has, text by text, the keys that the file has."""
+    model, kind = tw.Model.load(path_of(name)), KINDS[make.SAVED[name][0]]
+    vocabulary = Vocabulary()
+    model.recipe.encode(kind.train()[0], vocabulary)
+    now = dict(zip(vocabulary.texts(), vocabulary.arrays()[0].tolist()))
+    then = dict(zip(model.vocabulary.texts(), model.vocabulary.arrays()[0].tolist()))
+    assert len(then) > 5
+    assert then == {text: now[text] for text in then}
+
+
+@pytest.mark.parametrize("name", [name for name, (_, how) in make.SAVED.items() if "state" in how])
+def test_old_states_go_on(name: str) -> None:
+    """A file with the state of training goes on from there, and learns what it is told."""
+    tagger: Any = tw.load(path_of(name))
+    state = EXPECTED[name]["state"]
+    assert tagger.model_.meta["state"] == state
+    kept = tagger._state()
+    assert (kept["steps"], kept["epochs"]) == (state["steps"], state["epochs"])
+    np.testing.assert_allclose(
+        kept["weights"] - (kept["sums"] / kept["steps"]), tagger.model_.scorer.weights, rtol=1e-5, atol=1e-6
+    )
+    if name.startswith("arow"):
+        assert min(kept["variance"]) < 2.0 == max(kept["variance"])
+    X, y = KINDS[make.SAVED[name][0]].train()
+    tagger.partial_fit([*X, ["Nils"]], [*y, ["NEW"]], epochs=30)
+    assert tagger.predict([["Nils"]]) == [["NEW"]]
+    assert tagger.state_["epochs"] == state["epochs"] + 30
+    assert tagger.state_["steps"] == state["steps"] + 30 * (len(X) + 1)
+
+
+# --- keys ---------------------------------------------------------------------------------------------------
+
+TEXTS = {
+    "": 0xE173CB3D9EFA2720,
+    "a": 0xA558FB8D9B53BD6B,
+    "w=Oslo": 0xC8ACA679DE828B8A,
+    "word[0]=Oslo": 0xFA346AD9D00D8306,
+    "Ä ö:é\t=": 0x2666236B65D6619D,
+    "名" * 30: 0x0FD7E2CBB2F7134D,
+    "long" * 60: 0x06464E7D85E8A05B,
+}
+TEMPLATES = {
+    "word[0]=Dr.": 0x73A322E0C3E03DB2,
+    "word[0].suffix(3)=Dr.": 0xFD0E2BE6ED4898C8,
+    "word[0].shape=Aa.": 0x9BD01B216834C43D,
+    "word[0].initial=upper": 0xE650424D80193356,
+    "word[0].has_upper?": 0x85E57C5451EDF72E,
+    "word[1].suffix(1)=2": 0xD1D67D40F8D160B0,
+    "near=McCain's-2": 0xF1ABB9C721F7A668,
+    "first": 0x64B7F5DDBF1F60ED,
+    "word[-1].suffix(1)=.": 0x86AD3644FE68CCF2,
+    "word[0].has_digit?": 0xA9209F74D7D54711,
+    'word[0].starts_with("M","L")?': 0x1B41B92B7A7379A7,
+    "tail='s-2": 0xF8BF1C097C4CA9EE,
+    "word[-2]=Dr.": 0x1A6592CE6B97DFDB,
+    "word[0].is_alnum?": 0xD9F2A0836197C295,
+    "word[0].is_lower?": 0x69BAD88BCA3F7225,
+    "edge: word[0].short_shape=AaAa'a-0": 0x24962E2CF7CBB497,
+    "edge: word[-1].suffix(1)=.": 0xCAFEA9F79E08F37B,
+}
+DIGEST = "d7bde7ebe2a75e790aa0afeabc79ded21e50f5c67378ded7b5239f4326b8b5c2"
+SENTENCE = ["Dr.", "McCain's-2", "SAW", "1,234", "Straße", "é", "."]
+
+
+def keys_of_templates() -> dict[str, int]:
+    """Keys of all attributes of a sentence under every rule of the language."""
+    vocabulary = Vocabulary()
+    recipe = resolve(EVERY, ["word"]).learned([SENTENCE, SENTENCE[:3]])
+    recipe.encode([SENTENCE], vocabulary)
+    return dict(zip(vocabulary.texts(), vocabulary.arrays()[0].tolist()))
+
+
+def test_keys_of_texts() -> None:
+    """Attributes in lists: the key is a hash of the text, the same on every machine and in every version."""
+    vocabulary = Vocabulary()
+    encode_attributes(vocabulary, [[list(TEXTS)]])
+    assert dict(zip(vocabulary.texts(), vocabulary.arrays()[0].tolist())) == TEXTS
+
+
+def test_keys_of_templates() -> None:
+    """Attributes of templates: the key is mixed from the rule and its values."""
+    found = keys_of_templates()
+    assert {text: found[text] for text in TEMPLATES} == TEMPLATES
+    assert len(found) == 164
+    assert hashlib.sha256(json.dumps(sorted(found.items())).encode()).hexdigest() == DIGEST
+
+
+# --- the script ---------------------------------------------------------------------------------------------
+
+
+def test_what_exists_is_not_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script writes what is missing, keeps files and expectations that are there, and repeats what it predicts."""
+    monkeypatch.setattr(make, "FOLDER", tmp_path)
+    monkeypatch.setattr(make, "EXPECTED", tmp_path / "expected.json")
+    monkeypatch.setattr(make, "SAVED", {"crf": ("crf", {}), "hmm": ("hmm", {})})
+    make.main()
+    first = make.read()
+    assert list(first) == ["crf", "hmm"]
+    assert (tmp_path / "hmm.tagwise").stat().st_size == first["hmm"]["bytes"]
+    (tmp_path / "crf.tagwise").write_bytes(b"old")
+    first["crf"]["predict"] = []
+    (tmp_path / "expected.json").write_text(json.dumps(first))
+    monkeypatch.setattr(make, "SAVED", {"crf": ("crf", {}), "hmm": ("hmm", {}), "memm": ("memm", {})})
+    make.main()
+    assert make.read() == {**first, "memm": make.read()["memm"]}
+    assert (tmp_path / "crf.tagwise").read_bytes() == b"old"
+    assert ModelFile(str(tmp_path / "memm.tagwise")).header
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "crf.tagwise",
+        "expected.json",
+        "hmm.tagwise",
+        "memm.tagwise",
+    ]
+
+
+def test_the_sentences_are_those_of_the_files() -> None:
+    """Golden files are of these sentences; who changes them loses what the files were made of."""
+    text = corpus.TEXT + corpus.TEST_TEXT
+    assert hashlib.sha256(text.encode()).hexdigest() == SENTENCES

@@ -1,0 +1,71 @@
+"""Write golden model files, and what they predict, for kinds that have none yet; what exists is never written again.
+
+Run from the root of the repository: python -m tests.golden.make
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import tagwise as tw
+
+from .kinds import KINDS, Kind, fitted
+
+FOLDER = Path(__file__).parent
+EXPECTED = FOLDER / "expected.json"
+#: Files that are saved in another way: name -> (kind, keywords of save).
+SAVED: dict[str, tuple[str, dict[str, Any]]] = {
+    **{name: (name, {}) for name in KINDS if name != "crf-templates"},
+    "crf-sparse-pruned": ("crf-sparse", {"prune": True}),
+    "crf-templates-pruned": ("crf-templates", {"prune": True}),
+    "perceptron-state": ("perceptron", {"state": True}),
+    "arow-state": ("arow", {"state": True}),
+}
+#: Digits of a score that are kept, and of a probability behind the point.
+SCORE, PROBABILITY = 7, 5
+
+
+def observe(tagger: tw.Tagger, kind: Kind) -> dict[str, Any]:
+    """What a tagger makes of the test sentences: paths, scores of the best ones, marginals where there are any."""
+    X = kind.test()
+    ranked = tagger.predict_kbest(X, 3)
+    out: dict[str, Any] = {
+        "labels": list(tagger.classes_),
+        "n_features": tagger.n_features_,
+        "predict": tagger.predict(X),
+        "kbest": [[[y, float(f"%.{SCORE}g" % s)] for y, s in best] for best in ranked],
+    }
+    state = tagger.model_.meta.get("state")
+    if state is not None:
+        out["state"] = state
+    try:
+        p = tagger.predict_marginals(X)
+    except tw.TagwiseError:
+        return out
+    return out | {"marginals": [[[round(float(x), PROBABILITY) for x in row] for row in rows] for rows in p]}
+
+
+def read() -> dict[str, Any]:
+    """What was predicted when the files were written."""
+    found: dict[str, Any] = json.loads(EXPECTED.read_text(encoding="utf-8")) if EXPECTED.exists() else {}
+    return found
+
+
+def main() -> None:
+    """Write what is missing."""
+    known = read()
+    for name, (kind, how) in SAVED.items():
+        path = FOLDER / f"{name}.tagwise"
+        if name in known or path.exists():
+            continue
+        fitted(kind).save(path, **how)
+        known[name] = {"bytes": path.stat().st_size, **observe(tw.load(path), KINDS[kind])}
+    lines = [f"{json.dumps(name)}: {json.dumps(known[name], ensure_ascii=False)}" for name in known]
+    text = "{\n" + ",\n".join(lines) + "\n}\n"
+    EXPECTED.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
