@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 import tagwise as tw
+from tagwise.cli.stream import BATCH
 from tests.unit.test_history import documents
 
 from .conftest import Run
@@ -23,8 +25,9 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 def test_documents_are_streamed(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
     """Batches end inside documents; the labels are those of the whole file, and documents are marked in the output."""
-    train, test = files
-    model = tmp_path / "m.tagwise"
+    train, test, model = files[0], tmp_path / "shifted.txt", tmp_path / "m.tagwise"
+    short = [tw.Sentence({"word": ["in"], "label": ["O"]}, "label", doc=f"short {i}") for i in range(3)]
+    tw.write_conll(tw.Corpus([*short, *documents(90, seed=1)]), test)
     template = "word[0]\nword[-1]"
     options = ("--learner", "mira", "--features", template, "--history", "m=1,p=2", "--document", "-q")
     assert run("train", train, *options, "-o", model).exit_code == 0
@@ -32,16 +35,20 @@ def test_documents_are_streamed(run: Run, files: tuple[Path, Path], tmp_path: Pa
     assert tagger.get_params()["history"] == [1, 2]
     assert tagger.get_params()["document"] is True
     corpus = tw.read_conll(test)
-    assert len(corpus) > 512
+    (cut,) = [d for d in corpus.documents if d.start < BATCH < d.stop]
+    whole = tagger.predict(corpus)
+    assert tagger.predict(corpus[BATCH : cut.stop]) != whole[BATCH : cut.stop]  # without what came before
     result = run("tag", model, test)
     assert result.exit_code == 0
     tagged = tmp_path / "tagged.txt"
     tagged.write_text(result.stdout, encoding="utf-8")
     found = tw.read_conll(tagged)
-    assert found.labels == tagger.predict(corpus)
+    assert found.labels == whole
     assert [d.start for d in found.documents] == [d.start for d in corpus.documents]
-    nbest = run("tag", model, test, "--nbest", "2")
+    nbest = run("tag", model, test, "--nbest", "2", "--output-format", "jsonl")
     assert nbest.exit_code == 0
+    lists = [json.loads(line)["predicted"] for line in nbest.stdout.splitlines()]
+    assert lists == [labels for ranked in tagger.predict_kbest(corpus, 2) for labels, _ in ranked]
 
 
 def test_settings_say_the_same_as_options(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import tagwise as tw
 from tagwise import _core, schemes
-from tagwise.confidence import entropy
 from tagwise.learners.online import entity_table
 
+from . import lawful
 from .reference import chain, scores
 from .test_engine import constraints, random_corpus
 
@@ -77,22 +77,26 @@ def fitted() -> tuple[tw.CRF, list[list[str]]]:
 
 
 def test_confidence_of_a_tagger() -> None:
+    """Path, labels, entropies and chunks by the scores of all paths."""
     tagger, X = fitted()
     found = tagger.predict_confidence(X)
-    assert [c.labels for c in found] == tagger.predict(X)
-    best = tagger.predict_kbest(X, 1, probability=True)
-    p = tagger.predict_marginals(X)
-    for c, ranked, table, words in zip(found, best, p, X):
-        assert c.probability == pytest.approx(ranked[0][1], rel=1e-5)
-        assert c.tokens.tolist() == pytest.approx(
-            [table[t, tagger.classes_.index(y)] for t, y in enumerate(c.labels)]
-        )
-        assert c.entropy.tolist() == pytest.approx(entropy(table).tolist())
-        assert (c.tokens >= c.probability - 1e-5).all()
-        assert [span for span, _ in c.chunks] == schemes.spans(c.labels)
+    assert len(found) == len(X)
+    for c, words in zip(found, X):
+        held = lawful.Held(lawful.ways(tagger.model_, words), lawful.anything)
+        path = tuple(c.labels)
+        assert path == max(held.p, key=held.p.__getitem__)
+        assert c.probability == pytest.approx(held.p[path], rel=1e-4)
+        p = held.marginals(tagger.classes_, len(words))
+        np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-9)
+        at = [tagger.classes_.index(y) for y in path]
+        np.testing.assert_allclose(c.tokens, p[range(len(at)), at], rtol=1e-4)
+        np.testing.assert_allclose(c.entropy, -(p * np.log(p)).sum(axis=1), rtol=1e-3, atol=1e-5)  # in nats
+        assert [tuple(span) for span, _ in c.chunks] == lawful.pieces(path)
         for span, chance in c.chunks:
-            assert tagger.chunk_probability([words], [[span]])[0][0] == pytest.approx(chance, rel=1e-5)
-            assert c.probability - 1e-6 <= chance <= 1.0
+            assert chance == pytest.approx(
+                held.chance(lambda y, span=span: tuple(span) in lawful.pieces(y)), rel=1e-4
+            )
+    assert sum(len(c.chunks) for c in found) >= 2
 
 
 def test_probabilities_of_all_sequences_add_up() -> None:
