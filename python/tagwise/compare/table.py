@@ -137,7 +137,8 @@ class Comparison(Sequence[Row]):
         return out
 
     def summary(self) -> list[dict[str, Any]]:
-        """Means over seeds, one entry for each cell; the deviation of a measure stands under ``name_sd``.
+        """Means over seeds, one entry for each cell; the deviation of a measure (of a sample: divisor
+        n - 1) stands under ``name_sd``.
 
         ``p`` is the significance of the difference from `against` on the same corpus, features and size; figures of
         papers stand under ``name_published``.

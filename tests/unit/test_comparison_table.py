@@ -1,0 +1,457 @@
+"""The arithmetic of a study: figures put in by hand come out of means, tests and tables as hand and paper have them."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import io
+import itertools
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise.compare import Comparison, Published, Row, p_value
+from tagwise.compare.presets import figures
+from tagwise.compare.table import GROUP, MEASURES
+from tagwise.confidence import entropy
+from tagwise.report.html import page
+
+BASE = Row(
+    corpus="news",
+    learner="crf",
+    loss="log",
+    features="S1",
+    sentences=1200,
+    seed=0,
+    accuracy=0.5,
+    f1=0.25,
+    sequence_accuracy=0.125,
+    nonzero=12345,
+    iterations=7,
+    seconds=1.25,
+    precision=0.2,
+    recall=0.4,
+    passes=9,
+    cpu=2.5,
+    memory=3 << 20,
+    threads=2,
+)
+BARE = replace(
+    BASE,
+    learner="hmm",
+    loss="",
+    f1=None,
+    precision=None,
+    recall=None,
+    cpu=None,
+    memory=None,
+    passes=0,
+    chosen="l2=0.1",
+)
+
+# --- means and deviations -----------------------------------------------------------------------------------
+
+
+def test_means_and_deviations_by_hand() -> None:
+    """Over three seeds: the mean, and the deviation of a sample, whose divisor is one less than their number."""
+    values = {
+        "accuracy": (0.5, 0.7, 0.9, 0.7, 0.2),
+        "f1": (0.1, 0.2, 0.6, 0.3, math.sqrt(0.07)),
+        "precision": (0.0, 0.5, 1.0, 0.5, 0.5),
+        "recall": (0.3, 0.3, 0.3, 0.3, 0.0),
+        "sequence_accuracy": (0.0, 0.0, 0.3, 0.1, math.sqrt(0.03)),
+        "dev_accuracy": (0.2, 0.4, 0.6, 0.4, 0.2),
+        "dev_f1": (0.0, 0.4, 0.8, 0.4, 0.4),
+        "nonzero": (10, 20, 30, 20, 10),
+        "iterations": (1, 2, 6, 3, math.sqrt(7)),
+        "passes": (2, 4, 6, 4, 2),
+        "seconds": (1.0, 1.0, 4.0, 2.0, math.sqrt(3)),
+        "cpu": (5.0, 7.0, 9.0, 7.0, 2.0),
+        "memory": (100, 200, 300, 200, 100),
+    }
+    assert values.keys() == set(MEASURES)
+    rows = [
+        replace(BASE, seed=seed, **{name: column[seed] for name, column in values.items()})
+        for seed in range(3)
+    ]
+    (entry,) = Comparison(rows).summary()
+    assert entry["seeds"] == 3
+    for name, (*_, mean, deviation) in values.items():
+        assert entry[name] == pytest.approx(mean), name
+        assert entry[f"{name}_sd"] == pytest.approx(deviation), name
+    (alone,) = Comparison(rows[:1]).summary()
+    assert all(alone[f"{name}_sd"] is None for name in MEASURES)
+    assert alone["accuracy"] == 0.5
+
+
+def test_what_is_missing_is_left_out_of_the_mean() -> None:
+    """A measure that a row has not does not count as nought."""
+    rows = [BASE, replace(BASE, seed=1, f1=None, cpu=None), replace(BASE, seed=2, f1=0.75, cpu=None)]
+    (entry,) = Comparison(rows).summary()
+    assert (entry["f1"], entry["cpu"], entry["cpu_sd"]) == (0.5, 2.5, None)
+    assert entry["f1_sd"] == pytest.approx(0.25 * math.sqrt(2))
+    (none,) = Comparison([BARE]).summary()
+    assert (none["f1"], none["memory"]) == (None, None)
+
+
+@pytest.mark.parametrize("name", GROUP)
+def test_rows_that_differ_otherwise_than_in_seed_are_apart(name: str) -> None:
+    """Each of corpus, learner, loss, features and size makes a group of its own; the seed alone does not."""
+    other = replace(BASE, **{name: 7 if name == "sentences" else "other"})
+    entries = Comparison([BASE, other, replace(BASE, seed=1)]).summary()
+    assert [entry[name] for entry in entries] == [getattr(BASE, name), getattr(other, name)]
+    assert [entry["seeds"] for entry in entries] == [2, 1]
+
+
+def test_what_was_chosen_is_named_once() -> None:
+    """Choices of the seeds, in order, without repetition."""
+    rows = [replace(BASE, seed=i, chosen=c) for i, c in enumerate(("l2=1", "l2=0.1", "l2=1", ""))]
+    assert Comparison(rows).summary()[0]["chosen"] == "l2=1; l2=0.1"
+
+
+# --- significance -------------------------------------------------------------------------------------------
+
+
+def exact(one: Sequence[Sequence[int]], other: Sequence[Sequence[int]], *, chunks: bool) -> float:
+    """The share of all swaps of sentences whose difference is at least the one that was seen."""
+
+    def score(total: list[int]) -> Fraction:
+        tokens, right, gold, predicted, correct = total
+        whole, part = (gold + predicted, 2 * correct) if chunks else (tokens, right)
+        return Fraction(part, whole) if whole else Fraction(0)
+
+    def difference(swap: Sequence[bool]) -> Fraction:
+        a = [b if s else a for a, b, s in zip(one, other, swap)]
+        b = [a if s else b for a, b, s in zip(one, other, swap)]
+        return abs(score([sum(c) for c in zip(*a)]) - score([sum(c) for c in zip(*b)]))
+
+    seen = difference([False] * len(one))
+    swaps = list(product((False, True), repeat=len(one)))
+    return sum(difference(swap) >= seen for swap in swaps) / len(swaps)
+
+
+def counts(n: int, seed: int, *, chunks: bool) -> tuple[list[list[int]], list[list[int]]]:
+    """Counts of two learners on the same n sentences, the first somewhat better."""
+    rng = np.random.default_rng(seed)
+    out: tuple[list[list[int]], list[list[int]]] = [], []
+    for _ in range(n):
+        tokens, gold = int(rng.integers(3, 9)), int(rng.integers(1, 4))
+        for place, better in enumerate((1, 0)):
+            right = min(tokens, int(rng.integers(0, tokens)) + better)
+            predicted = int(rng.integers(1, 4))
+            correct = int(rng.integers(0, min(gold, predicted) + 1))
+            out[place].append([tokens, right, *((gold, predicted, correct) if chunks else (0, 0, 0))])
+    return out
+
+
+@pytest.mark.parametrize("chunks", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_significance_against_every_swap(chunks: bool, seed: int) -> None:
+    """Random swaps find the share of all swaps: of F1 where there are chunks, else of accuracy."""
+    one, other = counts(9, seed, chunks=chunks)
+    expected = exact(one, other, chunks=chunks)
+    assert p_value(one, other, trials=20_000) == pytest.approx(expected, abs=0.015)
+    assert p_value(other, one, trials=20_000) == pytest.approx(expected, abs=0.015)
+
+
+def test_significance_counts_itself() -> None:
+    """(1 + hits) / (1 + trials): never nought, and one where there is no difference."""
+    one = [[5, 5, 0, 0, 0]] * 60
+    other = [[5, 2, 0, 0, 0]] * 60  # as good as never reached by chance
+    for trials in (1, 9, 499, 500, 501, 1200):
+        assert p_value(one, other, trials=trials) == 1 / (1 + trials)
+        assert p_value(one, one, trials=trials) == 1.0
+    assert p_value(one, other) == 1 / 10_001
+
+
+def test_significance_repeats_and_its_seed_matters() -> None:
+    """The same seed swaps the same sentences, another one others."""
+    one, other = counts(30, 3, chunks=True)
+    found = [p_value(one, other, trials=101, seed=seed) for seed in (0, 0, 1, 2, 3)]
+    assert found[0] == found[1] == p_value(one, other, trials=101)
+    assert len(set(found)) > 1
+    with pytest.raises(ValueError, match="counts of 30 and 29 sentences"):
+        p_value(one, other[:-1])
+
+
+def detail(table: list[list[int]]) -> dict[str, Any]:
+    """What a row keeps of its sentences."""
+    return {"counts": table}
+
+
+def test_p_of_a_table_is_of_all_common_seeds_together() -> None:
+    """Sentences of the seeds that both have are pooled; others do not count; the base itself has no p."""
+    (a0, b0), (a1, b1) = counts(5, 1, chunks=False), counts(5, 6, chunks=False)
+    wild = [[9, 9, 0, 0, 0]] * 40
+    rows, details = [], []
+    for learner, tables in (("crf", (a0, a1)), ("hmm", (b0, b1, wild))):
+        for seed, table in enumerate(tables):
+            rows.append(replace(BASE, learner=learner, seed=seed))
+            details.append(detail(table))
+    crf, hmm = Comparison(rows, details=details, against="crf").summary()
+    assert crf["p"] is None
+    assert hmm["p"] == pytest.approx(exact(b0 + b1, a0 + a1, chunks=False), abs=0.02)
+    assert [e["p"] for e in Comparison(rows, details=details).summary()] == [None, None]
+    assert [e["p"] for e in Comparison(rows, against="crf").summary()] == [None, None]
+
+
+def test_p_compares_like_with_like() -> None:
+    """The base has the same corpus and size, and the same features or the only ones that it has."""
+    one, other = counts(8, 2, chunks=False)
+    better = [[n, n, 0, 0, 0] for n, *_ in one]
+    mine = replace(BASE, learner="crf", features="S2")
+    near = exact(one, other, chunks=False)
+    far = exact(one, better, chunks=False)
+    assert abs(near - far) > 0.1
+
+    def p(*bases: tuple[Row, list[list[int]]]) -> float | None:
+        rows = [mine, *(row for row, _ in bases)]
+        kept = [detail(one), *(detail(table) for _, table in bases)]
+        found = Comparison(rows, details=kept, against="hmm").summary()[0]["p"]
+        return None if found is None else float(found)
+
+    def base(table: list[list[int]], **changes: Any) -> tuple[Row, list[list[int]]]:
+        return replace(mine, learner="hmm", **changes), table
+
+    assert p(base(other)) == pytest.approx(near, abs=0.02)
+    assert p(base(other, features="S1")) == pytest.approx(near, abs=0.02)
+    assert p(base(better, features="S1"), base(other)) == pytest.approx(near, abs=0.02)
+    assert p(base(better, corpus="web"), base(other)) == pytest.approx(near, abs=0.02)
+    assert p(base(better, sentences=3), base(other)) == pytest.approx(near, abs=0.02)
+    for nothing in (
+        (base(other, features="S1"), base(other, features="S3")),
+        (base(other, corpus="web"),),
+        (base(other, sentences=3),),
+        (base(other, seed=4),),
+        (base(other[:-1]),),
+    ):
+        assert p(*nothing) is None
+
+
+def test_p_follows_rows_that_are_added() -> None:
+    """A table that grows is tested anew."""
+    (a0, b0), (a1, b1) = counts(6, 1, chunks=False), counts(6, 8, chunks=False)
+    table = Comparison(against="crf")
+    for seed, (a, b) in enumerate(((a0, b0), (a1, b1))):
+        table.add(replace(BASE, seed=seed), detail(a))
+        table.add(replace(BASE, learner="hmm", seed=seed), detail(b))
+        pooled = (b0 + b1, a0 + a1) if seed else (b0, a0)
+        assert table.summary()[1]["p"] == pytest.approx(exact(*pooled, chunks=False), abs=0.02)
+
+
+# --- what a comparison is made of ---------------------------------------------------------------------------
+
+
+def test_every_keyword_of_a_table_has_a_test() -> None:
+    """Those of this file: rows, title, caption, details, against, published, note, hidden."""
+    known = {"self", "rows", "title", "caption", "details", "against", "published", "note", "hidden"}
+    assert set(inspect.signature(Comparison.__init__).parameters) == known
+    assert {f.name for f in fields(Published)} == {
+        "learner",
+        "value",
+        "measure",
+        "features",
+        "corpus",
+        "source",
+    }
+
+
+def test_a_sheet_by_hand() -> None:
+    """Every cell of a table, and no column without a value."""
+    head, body = Comparison([BASE, BARE]).sheet()
+    assert dict(zip(head, zip(*body, strict=True), strict=True)) == {
+        "corpus": ("news", "news"),
+        "learner": ("crf", "hmm"),
+        "loss": ("log", ""),
+        "features": ("S1", "S1"),
+        "sentences": ("1,200", "1,200"),
+        "accuracy": ("50.00", "50.00"),
+        "F1": ("25.00", ""),
+        "sequences": ("12.50", "12.50"),
+        "non-zero features": ("12,345", "12,345"),
+        "passes": ("9", "0"),
+        "seconds": ("1.2", "1.2"),
+        "CPU s": ("2.5", ""),
+        "peak MiB": ("3", ""),
+        "chosen": ("", "l2=0.1"),
+    }
+    alone, (cells,) = Comparison([replace(BARE, chosen="")]).sheet()
+    assert {"F1", "loss", "CPU s", "peak MiB", "chosen"}.isdisjoint(alone)
+    assert len(alone) == len(cells)
+    seeds = Comparison([replace(BASE, seed=i, accuracy=a, f1=a) for i, a in enumerate((0.1, 0.3))])
+    assert seeds.sheet()[1][0][5:7] == ["20.00 ±14.14"] * 2
+
+
+def test_hidden_and_dev_columns() -> None:
+    """Precision and recall are shown where nobody hides them; so are the dev scores that there are."""
+    row = replace(BASE, dev_accuracy=0.75, dev_f1=0.5)
+    usual = Comparison([row]).sheet()[0]
+    assert [name for name in usual if name in ("precision", "recall")] == []
+    head, (cells,) = Comparison([row], hidden=()).sheet()
+    shown = dict(zip(head, cells))
+    assert [shown[n] for n in ("precision", "recall", "dev accuracy", "dev F1")] == [
+        "20.00",
+        "40.00",
+        "75.00",
+        "50.00",
+    ]
+    assert "accuracy" not in Comparison([row], hidden=("accuracy",)).sheet()[0]
+
+
+def test_published_figures_by_hand() -> None:
+    """A paper's figure stands beside the measure, learner, features and corpus that it is of, and nowhere else."""
+    rows = [
+        replace(BASE, learner=learner, features=features, corpus=corpus)
+        for learner, features, corpus in product(("crf", "hmm"), ("S1", "S2"), ("news", "web"))
+    ]
+
+    def beside(figure: Published, head: str) -> list[tuple[str, ...]]:
+        names, body = Comparison(rows, published=[figure]).sheet()
+        at = names.index(head)
+        assert names[at - 1] == head.split(",")[0]
+        return [
+            (*(c[names.index(n)] for n in ("learner", "features", "corpus")), c[at]) for c in body if c[at]
+        ]
+
+    assert beside(Published("crf", 61.5), "F1, paper") == [
+        ("crf", features, corpus, "61.50") for features, corpus in product(("S1", "S2"), ("news", "web"))
+    ]
+    assert beside(Published("hmm", 9.0, "accuracy", features="S2"), "accuracy, paper") == [
+        ("hmm", "S2", corpus, "9.00") for corpus in ("news", "web")
+    ]
+    assert beside(Published("hmm", 9.0, corpus="web", features="S1"), "F1, paper") == [
+        ("hmm", "S1", "web", "9.00")
+    ]
+    head, _ = Comparison(rows, published=[Published("mira", 1.0)]).sheet()
+    assert "F1, paper" not in head
+    # Hidden is our measure, not theirs.
+    assert "precision, paper" in Comparison(rows, published=[Published("crf", 1.0, "precision")]).sheet()[0]
+    text = page(Comparison(rows, published=[Published("crf", 61.5, source="A paper, Table 9")]))
+    assert "A paper, Table 9" in text
+
+
+def test_a_published_table_by_hand() -> None:
+    """One figure a learner and feature set; errors become what is right; what is missing is left out."""
+    assert figures({"crf": (6.6, None), "hmm": (8.05, 7.0)}, ("S1", "S2"), "accuracy", "P", error=True) == (
+        Published("crf", 93.4, "accuracy", "S1", None, "P"),
+        Published("hmm", 91.95, "accuracy", "S1", None, "P"),
+        Published("hmm", 93.0, "accuracy", "S2", None, "P"),
+    )
+    assert figures({"crf": (6.6,)}, (None,), "f1", "P", "news") == (
+        Published("crf", 6.6, "f1", None, "news", "P"),
+    )
+
+
+# --- formats ------------------------------------------------------------------------------------------------
+
+TABLE = Comparison(
+    [
+        replace(BARE, chosen="", seed=0, accuracy=0.25),
+        replace(BARE, chosen="", seed=1, accuracy=0.75),
+        replace(BARE, learner="a_b", chosen="l2=1", features="50%"),
+    ],
+    title="T",
+    caption="C",
+    note="N",
+)
+
+
+def test_markdown_by_hand() -> None:
+    """Head, line, rows, then caption and note."""
+    assert TABLE.to_markdown() == (
+        "| corpus | learner | features | sentences | accuracy | sequences | non-zero features | passes | seconds | "
+        "chosen |\n"
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
+        "| news | hmm | S1 | 1,200 | 50.00 ±35.36 | 12.50 ±0.00 | 12,345 | 0 | 1.2 |  |\n"
+        "| news | a_b | 50% | 1,200 | 50.00 | 12.50 | 12,345 | 0 | 1.2 | l2=1 |\n"
+        "\nC\n\nN\n"
+    )
+    assert Comparison(TABLE.rows).to_markdown().endswith("l2=1 |\n")
+
+
+def test_latex_by_hand() -> None:
+    """Words to the left, figures to the right; what LaTeX reads otherwise is escaped."""
+    assert TABLE.to_latex().splitlines() == [
+        r"\begin{tabular}{lllrrrrrrr}",
+        r"\hline",
+        r"corpus & learner & features & sentences & accuracy & sequences & non-zero features & passes & seconds & "
+        r"chosen \\",
+        r"\hline",
+        r"news & hmm & S1 & 1,200 & 50.00 $\pm$35.36 & 12.50 $\pm$0.00 & 12,345 & 0 & 1.2 &  \\",
+        r"news & a\_b & 50\% & 1,200 & 50.00 & 12.50 & 12,345 & 0 & 1.2 & l2=1 \\",
+        r"\hline",
+        r"\end{tabular}",
+    ]
+
+
+def test_csv_and_json_hold_every_row() -> None:
+    """Seeds apart, every field of a row under its name, to the last digit; what is missing is empty or null."""
+    lines = list(csv.DictReader(io.StringIO(TABLE.to_csv())))
+    names = [f.name for f in fields(Row)]
+    value = json.loads(TABLE.to_json())
+    assert (value["title"], value["caption"], value["note"]) == ("T", "C", "N")
+    for row, line, entry in zip(TABLE.rows, lines, value["rows"], strict=True):
+        assert list(line) == list(entry) == names
+        for name in names:
+            field = getattr(row, name)
+            assert entry[name] == field
+            assert line[name] == ("" if field is None else str(field))
+    assert [e["seeds"] for e in value["summary"]] == [2, 1]
+    assert value["summary"][0]["accuracy_sd"] == pytest.approx(math.sqrt(0.125))
+
+
+def test_a_table_prints_its_words() -> None:
+    """Title, caption and cells are in the printed table, a line for each group; it is a sequence of its rows."""
+    text = str(TABLE)
+    assert text.splitlines()[0].strip() == "T"
+    assert text.splitlines()[-1].strip() == "C"
+    cells = [line.split() for line in text.splitlines()]
+    assert ["news", "hmm", "S1", "1,200", "50.00", "±35.36", "12.50", "±0.00", "12,345", "0", "1.2"] in cells
+    assert len(TABLE) == 3
+    assert TABLE[2].learner == "a_b"
+    assert [row.seed for row in TABLE] == [0, 1, 0]
+    assert repr(TABLE) == "<Comparison of 3 rows>"
+
+
+def test_the_score_of_a_row() -> None:
+    """F1 where labels are spans, else accuracy; also where F1 is nought."""
+    assert (BASE.score, BARE.score, replace(BASE, f1=0.0).score) == (0.25, 0.5, 0.0)
+    assert Row.of({**{f.name: getattr(BASE, f.name) for f in fields(Row)}, "unknown": 1}, seed=4) == replace(
+        BASE, seed=4
+    )
+
+
+# --- entropy ------------------------------------------------------------------------------------------------
+
+
+def test_entropy_is_in_nats() -> None:
+    """- sum p ln p: the logarithm of how many equals there are; nothing where one has it all."""
+    for n in (1, 2, 3, 10):
+        assert entropy(np.full((1, n), 1 / n))[0] == pytest.approx(math.log(n), abs=1e-6)
+    p = np.array([[0.5, 0.25, 0.25, 0.0], [1.0, 0.0, 0.0, 0.0], [0.9, 0.1, 0.0, 0.0]])
+    expected = [1.5 * math.log(2), 0.0, -(0.9 * math.log(0.9) + 0.1 * math.log(0.1))]
+    assert entropy(p).tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_entropy_of_a_tagger_by_enumeration() -> None:
+    """The doubt at each token is that of the sums over all label sequences."""
+    X = [["Rosa", "Lund", "sleeps"], ["in", "Lund"], ["Rosa", "in", "Lund"]]
+    y = [["B-PER", "I-PER", "O"], ["O", "B-LOC"], ["B-PER", "O", "B-LOC"]]
+    tagger = tw.CRF(features="S2", l2=1.0, max_iter=5).fit(X, y)
+    words = ["Lund", "in", "Oslo"]
+    every = [list(path) for path in itertools.product(tagger.classes_, repeat=3)]
+    p = tagger.sequence_probability([words] * len(every), every)
+    assert p.sum() == pytest.approx(1.0, abs=1e-5)
+    (found,) = tagger.predict_confidence([words])
+    for t in range(3):
+        sums = [sum(q for q, path in zip(p, every) if path[t] == label) for label in tagger.classes_]
+        assert found.entropy[t] == pytest.approx(-sum(q * math.log(q) for q in sums), abs=1e-5)
+        assert found.entropy[t] > 0.3
