@@ -1,0 +1,158 @@
+"""Draw a sample of mutants, build them, run the tests that reach each, say which survive."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from . import tree as trees
+from .mutant import Mutant
+
+
+def environment(tree: Path, folder: Path, mutant: int | None = None) -> dict[str, str]:
+    """The environment of a run of the tests on the copy, with a mutant on or none."""
+    out = {**os.environ, "PYTHONPATH": str(tree / "python"), "TAGWISE_MUTANTS": str(folder)}
+    out.pop("TAGWISE_MUTANT", None)
+    return out if mutant is None else {**out, "TAGWISE_MUTANT": str(mutant)}
+
+
+def reached(tree: Path, tests: list[str]) -> dict[str, dict[str, Any]]:
+    """What each test of the suite reaches while no mutant is on; all of them must pass."""
+    folder = tree / "reached"
+    folder.mkdir(exist_ok=True)
+    for old in folder.glob("*.hits"):
+        old.unlink()
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutation.reached", "-p", "no:cacheprovider"]
+    env = environment(tree, folder)
+    run = subprocess.run([*command, *tests], cwd=tree, env=env, capture_output=True, text=True, check=False)
+    print(run.stdout.strip().splitlines()[-1])
+    if run.returncode:
+        raise SystemExit(run.stdout[-4000:] + run.stderr[-2000:])
+    return json.loads((folder / "reached.json").read_text())  # type: ignore[no-any-return]
+
+
+def verdict(
+    tree: Path, number: int, native: bool, found: dict[str, dict[str, Any]], most: float
+) -> tuple[str, str]:
+    """Whether the tests notice a mutant, and by which; "not run" where no test reaches it."""
+    always = number in found[""]["hits"]
+    tests = sorted(
+        (entry["seconds"], name)
+        for name, entry in found.items()
+        if name and (always or number in entry["hits"])
+    )
+    folder = tree / "runs"
+    folder.mkdir(exist_ok=True)
+    env = environment(tree, folder, number)
+    if native:
+        try:
+            core = subprocess.run(
+                [tree / "core-tests", "-q"], env=env, capture_output=True, timeout=120, check=False
+            )
+            if core.returncode:
+                return "killed", "the core's own tests"
+        except subprocess.TimeoutExpired:
+            return "killed", "the core's own tests (time)"
+    if not tests:
+        return "not reached", ""
+    chosen, seconds = [], 0.0
+    for cost, name in tests:
+        if seconds + cost > most and chosen:
+            break
+        chosen.append(name)
+        seconds += cost
+    listed = folder / f"{number}.txt"
+    listed.write_text("\n".join(chosen))
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--no-header",
+        f"@{listed}",
+    ]
+    try:
+        run = subprocess.run(
+            command, cwd=tree, env=env, capture_output=True, text=True, timeout=60 + 4 * seconds, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return "killed", "time"
+    (folder / f"{number}.log").write_text(run.stdout[-20000:] + run.stderr[-5000:])
+    if run.returncode == 0:
+        whole = len(chosen) == len(tests)
+        return "survived", f"{len(chosen)} tests" + ("" if whole else f" of {len(tests)}, the quickest")
+    lines = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return "killed", (lines[0].split(" - ")[0] if lines else f"exit status {run.returncode}")
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
+    parser.add_argument("--sample", type=int, default=300, help="mutants to draw")
+    parser.add_argument("--seed", type=int, default=1, help="of the draw")
+    parser.add_argument("--only", default="", help="draw from files whose path matches this")
+    parser.add_argument(
+        "--most", type=float, default=120.0, help="seconds of tests for one mutant, the quickest first"
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutants tried at a time")
+    parser.add_argument(
+        "--tree", type=Path, default=trees.ROOT / "target" / "mutants", help="where the copy goes"
+    )
+    parser.add_argument("--list", action="store_true", help="only count and list the sample")
+    parser.add_argument(
+        "--again", type=Path, help="try the survivors of this result once more, with today's tests"
+    )
+    parser.add_argument("--output", type=Path, help="where the result goes as JSON")
+    parser.add_argument("tests", nargs="*", default=["tests"], help="tests to run")
+    args = parser.parse_args()
+    found = trees.sites()
+    print(f"{len(found)} places for a mutant: {dict(Counter(Path(m.file).suffix for m in found))}")
+    drawn = dict(enumerate(trees.sample(found, args.sample, args.seed, args.only)))
+    if args.again:
+        kept = {
+            (m["file"], m["original"], m["text"])
+            for m in json.loads(args.again.read_text())
+            if m["verdict"] != "killed"
+        }
+        drawn = dict(
+            enumerate(trees.apart([m for m in sorted(found) if (m.file, m.original, m.text) in kept]))
+        )
+    if args.list:
+        for mutant in sorted(drawn.values()):
+            print(mutant)
+        return
+    mutants = trees.build(drawn, args.tree)
+    tests = reached(args.tree, args.tests)
+    result: list[dict[str, Any]] = []
+    begin = time.perf_counter()
+
+    def one(item: tuple[int, Mutant]) -> None:
+        number, mutant = item
+        word, why = verdict(args.tree, number, mutant.file.endswith(".rs"), tests, args.most)
+        result.append({**vars(mutant), "number": number, "verdict": word, "why": why})
+        if word != "killed":
+            print(f"{word} [{number}] {mutant} ({why})", flush=True)
+        if args.output:
+            args.output.write_text(json.dumps(sorted(result, key=lambda r: r["number"]), indent=1))
+
+    with ThreadPoolExecutor(args.jobs) as pool:
+        list(pool.map(one, mutants.items()))
+    words = Counter(entry["verdict"] for entry in result)
+    share = 100.0 * words["killed"] / max(1, len(result))
+    print(f"{words['killed']} of {len(result)} killed, {share:.1f} % (seed {args.seed}); {dict(words)}")
+    print(f"{time.perf_counter() - begin:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""A copy of the tree with all mutants of a sample in it, built once."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import python_sites, rust_sites
+from .mutant import Mutant, apart
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: Not looked at: what only draws (coordinates and colours), and what a benchmark of the command prints.
+SILENT = re.compile(r"python/tagwise/(report/(svg|figures)\.py|cli/bench\.py|_core\.pyi)$")
+
+#: The Python side of the switch.
+SWITCH = '''"""The switch of the mutants in this copy."""
+import atexit, ctypes, json, os
+
+ACTIVE = int(os.environ.get("TAGWISE_MUTANT", "-1"))
+HITS, CORE, COUNT = set(), [], NUMBER
+
+
+def on(number):
+    HITS.add(number)
+    return number == ACTIVE
+
+
+def native():
+    if not CORE:
+        from tagwise import _core
+        library = ctypes.CDLL(_core.__file__)
+        library.tagwise_mutants.restype = ctypes.POINTER(ctypes.c_uint8)
+        CORE.append(library.tagwise_mutants())
+    return CORE[0]
+
+
+def taken():
+    """The mutants reached since the last time."""
+    array, found = native(), set(HITS)
+    for i in range(COUNT):
+        if array[i]:
+            found.add(i)
+            array[i] = 0
+    HITS.clear()
+    return found
+
+
+def leave():
+    folder = os.environ.get("TAGWISE_MUTANTS")
+    if folder:
+        with open(os.path.join(folder, f"{os.getpid()}.hits"), "w") as file:
+            json.dump(sorted(taken()), file)
+
+
+if "PYTEST_VERSION" not in os.environ or os.environ.get("TAGWISE_MUTANTS_OWNER") != str(os.getppid()):
+    atexit.register(leave)
+'''
+
+
+def sites(root: Path = ROOT) -> list[Mutant]:
+    """Every mutant of the package and of the core."""
+    found: list[Mutant] = []
+    for path in sorted((root / "python" / "tagwise").rglob("*.py")):
+        name = path.relative_to(root).as_posix()
+        source = path.read_bytes()
+        if not SILENT.search(name) and b"from __future__ import annotations" in source:
+            found += python_sites.python_sites(name, source)
+    for path in sorted((root / "rust" / "src").rglob("*.rs")):
+        found += rust_sites.rust_sites(path.relative_to(root).as_posix(), path.read_bytes())
+    return found
+
+
+def sample(found: Sequence[Mutant], size: int, seed: int, only: str = "") -> list[Mutant]:
+    """`size` mutants drawn at random, no two in one place."""
+    chosen = [m for m in sorted(found) if re.search(only, m.file)]
+    random.Random(seed).shuffle(chosen)
+    return apart(chosen[: 2 * size])[:size]
+
+
+def write(mutants: dict[int, Mutant], tree: Path, root: Path = ROOT) -> None:
+    """The tree with the mutants in it, each behind its number."""
+    for folder in ("python", "rust", "tests", "docs"):
+        shutil.rmtree(tree / folder, ignore_errors=True)
+        if (root / folder).is_dir():
+            shutil.copytree(
+                root / folder,
+                tree / folder,
+                ignore=shutil.ignore_patterns("__pycache__", "*.so", ".hypothesis"),
+            )
+    for name in ("Cargo.toml", "Cargo.lock", "pyproject.toml", "README.md"):
+        shutil.copy2(root / name, tree / name)
+    files: dict[str, dict[int, Mutant]] = {}
+    for number, mutant in mutants.items():
+        files.setdefault(mutant.file, {})[number] = mutant
+    for name, here in files.items():
+        switched = rust_sites.switched if name.endswith(".rs") else python_sites.switched
+        (tree / name).write_bytes(switched((root / name).read_bytes(), here))
+    count = str(max(mutants, default=0) + 1)
+    (tree / "rust/src/mutants.rs").write_text(rust_sites.SWITCH.replace("COUNT", count))
+    library = tree / "rust/src/lib.rs"
+    library.write_text(library.read_text() + "pub mod mutants;\n")
+    (tree / "python/tagwise/_mutants.py").write_text(SWITCH.replace("NUMBER", count))
+
+
+def cargo(tree: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    """Run cargo there; what it says as JSON."""
+    return subprocess.run(
+        ["cargo", *args, "--message-format=json"], cwd=tree, capture_output=True, text=True, check=False
+    )
+
+
+def refused(tree: Path, mutants: dict[int, Mutant]) -> set[int]:
+    """The mutants that the compiler refuses."""
+    run = cargo(tree, "check", "--quiet", "--lib")
+    out: set[int] = set()
+    errors = []
+    for line in run.stdout.splitlines():
+        message = json.loads(line)
+        if message.get("reason") != "compiler-message" or message["message"]["level"] != "error":
+            continue
+        errors.append(message["message"]["rendered"])
+        for span in _spans(message["message"]):
+            text = (tree / span["file_name"]).read_bytes()
+            first = text.rfind(b"crate::mutants::on(", 0, span["byte_end"] + 20)
+            around = text[max(0, first) : first + 40]
+            number = re.match(rb"crate::mutants::on\((\d+)\)", around)
+            if number and int(number[1]) in mutants:
+                out.add(int(number[1]))
+    if run.returncode and not out:
+        raise SystemExit("the copy does not compile:\n" + "\n".join(errors) + run.stderr)
+    return out
+
+
+def _spans(message: dict[str, object]) -> list[dict[str, object]]:
+    spans = list(message["spans"])  # type: ignore[call-overload]
+    for child in message["children"]:  # type: ignore[attr-defined]
+        spans += _spans(child)
+    return spans
+
+
+def build(mutants: dict[int, Mutant], tree: Path) -> dict[int, Mutant]:
+    """Write and compile the copy; mutants that do not compile are left out. Returns those that are in it."""
+    tree.mkdir(parents=True, exist_ok=True)
+    while True:
+        write(mutants, tree)
+        wrong = refused(tree, mutants)
+        if not wrong:
+            break
+        for number in sorted(wrong):
+            print(f"  does not compile: {mutants[number]}")
+        mutants = {number: m for number, m in mutants.items() if number not in wrong}
+    for args in (["build", "--profile", "quick", "--lib"], ["test", "--no-default-features", "--no-run"]):
+        run = cargo(tree, *args, "--quiet")
+        if run.returncode:
+            raise SystemExit(run.stderr)
+        for line in run.stdout.splitlines():
+            message = json.loads(line)
+            if message.get("executable") and "test" in args:
+                shutil.copy2(message["executable"], tree / "core-tests")
+    shutil.copy2(tree / "target/quick/lib_core.so", tree / "python/tagwise/_core.abi3.so")
+    subprocess.run([sys.executable, "-c", "import tagwise"], cwd=tree / "python", check=True)
+    return mutants
