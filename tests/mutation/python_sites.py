@@ -128,12 +128,15 @@ class Finder:
             test = self.text(*self.span(node.test))
             if test != "TYPE_CHECKING" and isinstance(node, ast.If):
                 yield self.mutant(node.test, "condition turned", f"not ({test})")
-        elif isinstance(node, (ast.AugAssign, ast.Raise)) or (
-            isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and not SILENT.match(text)
-        ):
-            yield self.mutant(node, "left out", "")
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], (ast.Attribute, ast.Subscript)):
-            yield self.mutant(node, "left out", "")
+        else:
+            called = (
+                isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and not SILENT.match(text)
+            )
+            placed = isinstance(node, ast.Assign) and isinstance(
+                node.targets[0], (ast.Attribute, ast.Subscript)
+            )
+            if called or placed or isinstance(node, (ast.AugAssign, ast.Raise)):
+                yield self.mutant(node, "left out", "")
 
     def walk(self, node: ast.AST) -> Iterator[Mutant]:
         """Mutants below a node, but for types, decorators, patterns and texts with fields."""

@@ -87,10 +87,9 @@ def rust_sites(name: str, source: bytes) -> list[Mutant]:
             if node.type == "if_expression" and "let" not in test.type:
                 yield mutant(test, "condition turned", f"!({test.text.decode()})")
         elif node.type == "expression_statement" and node.text.endswith(b";"):
-            inner = node.named_children[0]
-            if inner.type in ("call_expression", "compound_assignment_expr", "assignment_expression"):
-                if not SILENT.match(node.text.decode()):
-                    yield mutant(node, "left out", "")
+            kinds = ("call_expression", "compound_assignment_expr", "assignment_expression")
+            if node.named_children[0].type in kinds and not SILENT.match(node.text.decode()):
+                yield mutant(node, "left out", "")
         elif node.type == "call_expression":
             function = node.child_by_field_name("function")
             field = function.child_by_field_name("field") if function.type == "field_expression" else None
