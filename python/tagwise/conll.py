@@ -212,9 +212,9 @@ def conll_sentences(
             if marks or (hashes and row[0] == "#" and "\t" not in row):
                 if marks and kept:
                     yield state.sentence(begin, "\n".join(kept), tuple(pending), doc)
-                    kept, pending = [], []
+                    kept, pending, doc = [], [], None
                 if marks:
-                    doc = ""
+                    doc = doc or ""  # a comment before it may name the document
                 else:
                     pending.append(row)
                     doc = doc_of(row, doc)

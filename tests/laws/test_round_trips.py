@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import copy
+import gzip
+import io
 import json
+import lzma
 import math
 import pickle
 from collections.abc import Callable
@@ -355,3 +359,115 @@ def test_a_copy_leads_its_own_life() -> None:
         assert tagger.seed == 0  # type: ignore[attr-defined]
         now = parts(tagger.model_), tagger.history_, tagger.state_
         assert differences(list(before), list(now)) == []
+
+
+# --- corpora ------------------------------------------------------------------------------------------------
+
+
+def sentences(**kinds: bool) -> list[tw.Sentence]:
+    """Sentences with documents, comments, further keys, and characters that a reader could trip over."""
+    rows = [
+        (
+            "d 1",
+            ("# newdoc id = d 1", "# text = Zoë\u00a0rained"),
+            ["Zoë\u00a0", "it\u2028s", "#"],
+            ["N", "V", "_"],
+        ),
+        (None, ("# sent = 2",), ["\u3000", "e\u0301\U0001f600", '"'], ["D\\", "-", "{"]),
+        ("", ("# newdoc",), ["-X-", "1-2", "[0]"], ["B-A", "I-A", "O"]),
+        (None, (), ["last"], ["O"]),
+    ]
+    out = []
+    for i, (doc, comments, word, label) in enumerate(rows):
+        fields = {"word": word, "lemma": [w + "x" for w in word], "upos": label}
+        out.append(
+            tw.Sentence(
+                {
+                    name: fields[name]
+                    for name in ("word", "lemma", "upos")
+                    if name == "word" or kinds["columns"]
+                },
+                "upos" if kinds["columns"] else None,
+                doc=doc if kinds["documents"] else None,
+                comments=comments if kinds["comments"] else (),
+                meta={"id": i, "more": {"a": [1, None]}} if kinds["meta"] else None,
+            )
+        )
+    return out
+
+
+#: What each format holds, how it is written, and how it is read back.
+FORMATS: dict[str, tuple[dict[str, bool], dict[str, Any], dict[str, Any]]] = {
+    "conll": (
+        {"columns": True, "documents": True, "comments": True, "meta": False},
+        {"comments": True},
+        {"columns": ("word", "lemma", "upos"), "label": "upos", "comments": True},
+    ),
+    "conllu": (
+        {"columns": True, "documents": True, "comments": True, "meta": False},
+        {},
+        {"columns": ("word", "lemma", "upos")},
+    ),
+    "jsonl": (
+        {"columns": True, "documents": True, "comments": True, "meta": True},
+        {},
+        {"label": "upos"},
+    ),
+    "text": ({"columns": False, "documents": False, "comments": False, "meta": False}, {}, {}),
+}
+CHANGES: dict[str, Callable[[bytes], bytes]] = {
+    "plain": lambda b: b,
+    "BOM": lambda b: b"\xef\xbb\xbf" + b,
+    "CRLF": lambda b: b.replace(b"\n", b"\r\n"),
+    "CRLF and BOM": lambda b: b"\xef\xbb\xbf" + b.replace(b"\n", b"\r\n"),
+    "no last line end": lambda b: b.rstrip(b"\n"),
+    "blank lines around": lambda b: b"\n\n" + b + b"\n\n\n",
+    "gz": gzip.compress,
+    "gz, BOM, CRLF": lambda b: gzip.compress(b"\xef\xbb\xbf" + b.replace(b"\n", b"\r\n")),
+    "xz": lzma.compress,
+    "bz2": bz2.compress,
+    "two gz": lambda b: gzip.compress(b[: len(b) // 2]) + gzip.compress(b[len(b) // 2 :]),
+}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_corpora(format: str, tmp_path: Path) -> None:
+    """What is written in any format is read back whole: columns, label, documents, comments, further keys."""
+    holds, how, back = FORMATS[format]
+    given = tw.Corpus(sentences(**holds))
+    write, read = getattr(tw, f"write_{format}"), getattr(tw, f"read_{format}")
+    out = io.BytesIO()
+    write(given, out, **how)
+    for name, change in CHANGES.items():
+        found = read(io.BytesIO(change(out.getvalue())), **back)
+        assert list(found) == list(given), name
+        assert (found.columns, found.label) == (given.columns, given.label), name
+        assert found.documents == given.documents, name
+    for ending in ("", ".gz", ".xz", ".bz2"):
+        path = tmp_path / f"c.{format}{ending}"
+        write(given, path, **how)
+        assert read(path, **back) == given
+        assert read(str(path), **back).source == str(path)
+        again = tmp_path / f"again{ending}"
+        write(read(path, **back), again, **how)
+        assert again.read_bytes() == path.read_bytes()
+    assert (tmp_path / f"c.{format}").read_bytes() == out.getvalue()
+    for copied in (pickle.loads(pickle.dumps(given)), copy.deepcopy(given), given[:2] + given[2:]):
+        assert copied == given
+        assert copied.documents == given.documents
+
+
+def test_lines_and_documents_of_comments_and_marks() -> None:
+    """Written with marks and comments, or with either, documents begin where they did; names need the comments."""
+    holds, _, back = FORMATS["conll"]
+    given = tw.Corpus(sentences(**holds))
+    starts = {(True, True): ["d 1", None, "", None], (True, False): ["", None, "", None]}
+    for (documents, comments), wanted in {**starts, (False, True): starts[True, True]}.items():
+        out = io.StringIO()
+        tw.write_conll(given, out, documents=documents, comments=comments)
+        found = tw.read_conll(io.StringIO(out.getvalue()), **back)
+        assert [s.doc for s in found] == wanted
+        assert found.documents == given.documents == [range(2), range(2, 4)]
+        assert [s.comments for s in found] == [s.comments if comments else () for s in given]
+        lines = out.getvalue().split("\n")
+        assert [lines[s.line - 1].split("\t")[0] for s in found] == [s.tokens[0] for s in given]
