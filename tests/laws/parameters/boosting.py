@@ -1,0 +1,281 @@
+"""Rows of boosting: rounds are those of the slow twin, and the loss that each reports is that of its weights."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ..reference import boosting
+from ..reference.chain import Array
+from ..reference.losses import exp_loss, minus_log_p
+from ..reference.model import pull_back, score_sentence
+from ..strategies import Problem
+from .crf import cut
+from .rows import NAMES, Bench, bits, exact, mask, problem, row
+
+P = problem(9, [3, 4, 2, 5, 1], labels=3, attributes=4, real=True)
+WEIGHT = np.array([0.5, 2.0, 1.0, 0.25, 3.0])
+
+
+def index(r: Any, p: Problem) -> int:
+    """Where a chosen feature lies in the twin's vector."""
+    A, L, _ = p.shape
+    y = NAMES.index(r.label)
+    if r.kind == "node":
+        return int(r.attribute) * L + y
+    if r.kind == "edge":
+        return A * L + NAMES.index(r.attribute) * L + y
+    return A * L + L * L + (L if r.kind == "end" else 0) + y
+
+
+def boosted(b: Bench, p: Problem = P, *, keywords: Any = None, **params: Any) -> Any:
+    return b.fit(p, keywords=keywords, **{"rounds": 8, "every": 1, "smoothing": 0.0, **params})
+
+
+def log_loss(w: Array, p: Problem, weight: Array, ends: Any = None) -> float:
+    """log sum_i w_i (e^{l_i} - 1); `ends` tells which sentences have a true begin and a true end."""
+    total = 0.0
+    for i, (x, y) in enumerate(zip(exact(p), p.y)):
+        s = score_sentence(w, x, p.shape)
+        if ends is not None:
+            s = s._replace(start=s.start * ends[i][0], end=s.end * ends[i][1])
+        total += weight[i] * float(np.expm1(minus_log_p(s, y)))
+    return float(np.log(total))
+
+
+def assert_losses(tagger: Any, p: Problem, weight: Array, ends: Any = None) -> None:
+    """After every round the loss reported is that of the steps so far."""
+    w = np.zeros(p.shape.size)
+    for r in tagger.rounds_:
+        w[index(r, p)] += r.step
+        assert r.log_loss == pytest.approx(log_loss(w, p, weight, ends), abs=1e-6)
+    assert len(tagger.rounds_) > 3
+
+
+@functools.cache
+def twin(n: int, bound: str, eps: float, cap: float) -> list[tuple[int, float, float]]:
+    """(feature, step, bound) of so many rounds."""
+    return boosting.boost(exact(P), P.y, P.shape, n, bound, mask=mask(P), eps=eps, cap=cap)[1]
+
+
+def assert_twin(b: Bench, bound: str, eps: float, cap: float, **params: Any) -> None:
+    """Feature by feature the rounds of the twin."""
+    n = 6 if bound == "loose" else 2  # the twin takes its time over the tight one
+    wanted = twin(n, bound, eps, cap)
+    found = boosted(b, rounds=n, bound=bound, max_step=cap, smoothing=eps, **params).rounds_
+    assert [index(r, P) for r in found] == [feature for feature, _, _ in wanted]
+    assert [r.step for r in found] == pytest.approx([step for _, step, _ in wanted], rel=1e-4)
+    assert [r.bound for r in found] == pytest.approx([bound for _, _, bound in wanted], rel=1e-6)
+    assert [r.round for r in found] == list(range(n))
+
+
+@row("bound", "boosting")
+def bound(b: Bench) -> None:
+    """Features are chosen by the bound that was asked for; the exact one is the loss itself."""
+    assert_twin(b, "loose", 0.0, 3.0)
+    assert_twin(b, "tight", 0.0, 3.0)
+    losses = {}
+    for name in ("loose", "tight", "exact"):
+        (first,) = boosted(b, rounds=1, bound=name).rounds_
+        before = log_loss(np.zeros(P.shape.size), P, np.ones(5))
+        losses[name] = np.log(first.bound) + before
+        assert first.log_loss <= losses[name] + 1e-9
+        if name == "exact":
+            assert first.log_loss == pytest.approx(losses[name], abs=1e-6)
+    assert losses["loose"] > losses["tight"] > losses["exact"]
+
+
+@row("smoothing", "boosting")
+def smoothing(b: Bench) -> None:
+    """It is added to both sides of a step's ratio; None is 1 / sentences, pieces counted."""
+    for eps in (0.0, 0.05, 0.5):
+        assert_twin(b, "loose", eps, 3.0)
+    for params, n in (({}, 5), ({"max_length": 2}, 9)):
+        for step in ("bound", "line_search"):
+            usual = boosted(b, smoothing=None, step=step, **params)
+            assert bits(usual) == bits(boosted(b, smoothing=1 / n, step=step, **params))
+            assert bits(usual) != bits(boosted(b, smoothing=0.0, step=step, **params))
+
+
+@row("max_step", "boosting")
+def max_step(b: Bench) -> None:
+    """No step is longer, and one that would be is just as long."""
+    for cap in (0.1, 0.4, 3.0):
+        assert_twin(b, "loose", 0.0, cap)
+        steps = [abs(r.step) for r in boosted(b, max_step=cap).rounds_]
+        assert max(steps) <= cap + 1e-12
+        assert (max(steps) == pytest.approx(cap)) is (cap < 0.5)
+        assert max(abs(r.step) for r in boosted(b, max_step=cap, step="line_search").rounds_) <= cap + 1e-12
+
+
+def slope(w: Array, k: int, p: Problem) -> float:
+    """d/dw_k of sum_i (e^{l_i} - 1)."""
+    return float(
+        sum(
+            pull_back(exp_loss(score_sentence(w, x, p.shape), y)[1], x, p.shape)[k]
+            for x, y in zip(exact(p), p.y)
+        )
+    )
+
+
+#: An attribute that fires several times in a sentence and always carries its label: no step is long enough for it.
+SURE = Problem(
+    type(P.shape)(2, 2),
+    [np.array([[1.0, 0.0]] * 3 + [[0.0, 1.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])],
+    [(0, 0, 0, 1), (0, 1)],
+)
+
+
+@row("step", "boosting")
+def step(b: Bench) -> None:
+    """By the bound, or by a line search to where the slope of the loss is gone.
+
+    Beyond the bound's own step the slope has the term 2 smoothing N sinh(step), N the loss before the round.
+    """
+    searched = 0
+    for p, name in ((P, "loose"), (P, "tight"), (SURE, "tight")):
+        for eps in (0.0, 0.02, 0.1):
+            params: dict[str, Any] = {"rounds": 1, "max_step": 4.0, "smoothing": eps, "bound": name}
+            params["start_end"] = p is P
+            guess = boosted(b, p, step="bound", **params).rounds_[0]
+            found = boosted(b, p, step="line_search", **params).rounds_[0]
+            k, before = index(found, p), np.zeros(p.shape.size)
+            assert k == index(guess, p)
+            n, at_zero = np.exp(log_loss(before, p, np.ones(len(p.X)))), slope(before, k, p)
+            after = before.copy()
+            after[k] = found.step
+            left = slope(after, k, p)
+            if abs(found.step) > abs(guess.step):
+                left += 2 * eps * n * np.sinh(found.step)
+            assert abs(left) <= 0.1 * abs(at_zero) or abs(found.step) == pytest.approx(4.0)
+            searched += found.step != guess.step
+    assert searched >= 8
+
+
+@row("rounds", "boosting")
+def rounds(b: Bench) -> None:
+    """No more rounds than that; each adds to those before."""
+    long = boosted(b, rounds=9).rounds_
+    for n in (0, 1, 4):
+        tagger = boosted(b, rounds=n)
+        assert tagger.rounds_ == long[:n]
+        assert tagger.stopped_ == f"reached rounds={n}"
+    tagger = boosted(b, rounds=9)
+    assert {r.round for r in tagger.rounds_} == set(range(9))
+
+
+@row("every", "boosting")
+def every(b: Bench) -> None:
+    """An entry of the history after every so many rounds, the last after what is left."""
+    for n, wanted in ((1, list(range(1, 9))), (3, [3, 6, 8]), (8, [8]), (50, [8])):
+        tagger = boosted(b, every=n)
+        assert [entry["rounds"] for entry in tagger.history_] == wanted
+        assert [entry["objective"] for entry in tagger.history_] == [
+            tagger.rounds_[r - 1].log_loss for r in wanted
+        ]
+        assert bits(tagger) == bits(boosted(b, every=1))
+
+
+#: Sentences with attributes of their own.
+APART = Problem(
+    type(P.shape)(4, 2),
+    [np.eye(4)[[0, 0]], np.eye(4)[[1, 1]], np.eye(4)[[2, 2]], np.eye(4)[[3, 3]]],
+    [(0, 0), (1, 1), (0, 0), (1, 1)],
+)
+
+
+def widths(tagger: Any) -> list[int]:
+    """Features of each round."""
+    return np.bincount([r.round for r in tagger.rounds_]).tolist()
+
+
+@row("features_per_round", "boosting")
+def features_per_round(b: Bench) -> None:
+    """So many features that share no sentence; what each gains adds up."""
+    for n in (1, 2, 3):
+        tagger = boosted(b, APART, rounds=2, features_per_round=n)
+        assert max(widths(tagger)) == n
+        assert_losses(boosted(b, APART, rounds=4, features_per_round=n), APART, np.ones(4))
+        for number in range(2):
+            node = [r.attribute for r in tagger.rounds_ if r.round == number and r.kind == "node"]
+            assert len(set(node)) == len(node)
+
+
+@row("overlap", "boosting")
+def overlap(b: Bench) -> None:
+    """Features of a round may share sentences, their steps being damped; one feature alone never is."""
+    apart, together = (boosted(b, features_per_round=3, rounds=4, overlap=flag) for flag in (False, True))
+    assert min(widths(together)) == 3
+    assert max(widths(apart)) < 3
+    w, before = np.zeros(P.shape.size), log_loss(np.zeros(P.shape.size), P, np.ones(5))
+    for number in range(4):
+        chosen = [r for r in together.rounds_ if r.round == number]
+        for r in chosen:
+            w[index(r, P)] += r.step
+        assert {r.log_loss for r in chosen} == {chosen[0].log_loss}
+        assert chosen[0].log_loss == pytest.approx(log_loss(w, P, np.ones(5)), abs=1e-6)
+        assert chosen[0].log_loss < before
+        before = chosen[0].log_loss
+    assert bits(boosted(b, overlap=True)) == bits(boosted(b, overlap=False))
+
+
+@row("candidates", "boosting")
+def candidates(b: Bench) -> None:
+    """A share of the features is drawn anew for each round; the best of those is taken, if not the best of all."""
+    best = boosted(b, rounds=1).rounds_[0].bound
+    assert best == pytest.approx(twin(2, "tight", 0.0, 3.0)[0][2], rel=1e-6)
+    means = [best]
+    for share in (0.7, 0.3):
+        bounds = [boosted(b, rounds=1, candidates=share, seed=seed).rounds_[0].bound for seed in range(20)]
+        assert min(bounds) >= best - 1e-9
+        means.append(float(np.mean(bounds)))
+    assert means[0] < means[1] < means[2]
+    again = boosted(b, candidates=0.3).rounds_
+    assert len({index(r, P) for r in again}) > 3  # drawn anew each time
+
+
+@row("seed", "boosting")
+def seed(b: Bench) -> None:
+    """It draws the candidates; the same seed, the same bits; where all are candidates it does nothing."""
+    drawn = [boosted(b, candidates=0.3, seed=given) for given in (0, 1, 2)]
+    assert len({bits(tagger) for tagger in drawn}) == 3
+    assert bits(boosted(b, candidates=0.3, seed=1)) == bits(drawn[1])
+    assert bits(boosted(b, seed=1)) == bits(boosted(b, seed=2))
+
+
+@row("pi", "boosting")
+def pi(b: Bench) -> None:
+    """A sentence of T tokens weighs pi^T, times its own weight; of pieces, each by its own length."""
+    long = np.array([len(y) for y in P.y], dtype=float)
+    for rate in (0.5, 0.9):
+        ours = boosted(b, pi=rate)
+        assert_losses(ours, P, rate**long)
+        assert bits(ours) == bits(boosted(b, keywords={"sample_weight": rate**long}))
+        assert_losses(boosted(b, pi=rate, keywords={"sample_weight": WEIGHT}), P, WEIGHT * rate**long)
+    pieces, of, ends = true_ends(2)
+    short = np.array([len(y) for y in pieces.y], dtype=float)
+    tagger = boosted(b, pi=0.5, max_length=2, keywords={"sample_weight": WEIGHT})
+    assert_losses(tagger, pieces, WEIGHT[of] * 0.5**short, ends)
+
+
+def true_ends(most: int) -> tuple[Problem, np.ndarray, list[tuple[bool, bool]]]:
+    """Pieces, the sentence of each, and whether each begins and ends it."""
+    pieces, of = cut(P, most)
+    n = len(of)
+    ends = [(i == 0 or of[i - 1] != of[i], i == n - 1 or of[i + 1] != of[i]) for i in range(n)]
+    return pieces, of, ends
+
+
+@row("max_length", "boosting")
+def max_length(b: Bench) -> None:
+    """Longer sentences are cut into pieces, and start and end features fire at the true ends only."""
+    for most in (1, 2, 3):
+        pieces, of, ends = true_ends(most)
+        assert_losses(boosted(b, max_length=most, rounds=20), pieces, np.ones(len(of)), ends)
+        weighted = boosted(b, max_length=most, keywords={"sample_weight": WEIGHT})
+        assert_losses(weighted, pieces, WEIGHT[of], ends)
+    assert bits(boosted(b, max_length=5)) == bits(boosted(b))
+    assert bits(boosted(b, max_length=4)) != bits(boosted(b))

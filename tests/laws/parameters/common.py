@@ -1,0 +1,306 @@
+"""Rows that several learners share: features, threads, logging, rules, stopping."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise import _core, decoding
+from tagwise.features import Recipe
+from tagwise.learners import gradient
+
+from .rows import Bench, bits, mask, names, places, problem, row, tokens
+
+ONLINE = ("perceptron", "mira", "pa", "arow")
+LIMITED = ("crf", *ONLINE, "hmsvm")
+BATCH = ("crf", "memm")
+ALL = (*LIMITED, "memm", "boosting", "hmm")
+
+P = problem(5, [4, 2, 3, 5, 1, 4])
+#: Few iterations of anything.
+SHORT = {"max_iter": 3, "epochs": 3, "max_epochs": 3, "rounds": 6, "every": 2}
+
+X = [["The", "dog", "barks"], ["a", "Dog"], ["the", "cat"], ["dog", "eats", "the", "cat"]]
+Y = [["D", "N", "V"], ["D", "N"], ["D", "N"], ["N", "V", "D", "N"]]
+
+
+def short(b: Bench, **params: Any) -> dict[str, Any]:
+    more = {"overlapping": True, "features": "attributes"} if b.kind is tw.HMM else {}
+    return {**b.some(**SHORT), **more, **params}
+
+
+@row("features", *ALL)
+def features(b: Bench) -> None:
+    """The attributes are those of the recipe that was asked for, and it is what the model says it has."""
+    for recipe, wanted in (
+        ("word[0].lower", {f"word[0].lower={w.lower()}" for sentence in X for w in sentence}),
+        ("S1", {f"word[0]={w}" for sentence in X for w in sentence}),
+    ):
+        tagger = b.kind(**short(b, features=recipe)).fit(X, Y)
+        kept = set(tagger.model_.vocabulary.texts())
+        assert (
+            kept <= wanted if b.kind is tw.Boosting else kept == wanted
+        )  # whose model has chosen features alone
+        assert tagger.model_.meta["params"]["features"] == tagger.model_.recipe.name
+    given = b.kind(**short(b, features=lambda sentence: [[f"len={len(w)}"] for w in sentence])).fit(X, Y)
+    kept, wanted = set(given.model_.vocabulary.texts()), {"len=1", "len=3", "len=4", "len=5"}
+    assert kept <= wanted if b.kind is tw.Boosting else kept == wanted
+    assert kept
+
+
+@row("start_end", *(name for name in ALL if name != "hmm"))
+def start_end(b: Bench) -> None:
+    """Features of first and last labels, or none; the others stay."""
+    found = {}
+    for flag in (True, False):
+        layout = b.fit(P, start_end=flag, **short(b)).model_.scorer.layout.arrays()
+        if b.kind is tw.Boosting:
+            chosen = b.kind(start_end=flag, rounds=60, smoothing=0.0).fit(tokens(P), names(P)).rounds_
+            assert any(r.kind in ("start", "end") for r in chosen) is flag
+            continue
+        found[flag] = {name: len(layout[name]) for name in ("starts", "ends", "edges")}
+    if found:
+        every = b.kind is tw.HMSVM
+        gold = {"starts": {y[0] for y in P.y}, "ends": {y[-1] for y in P.y}}
+        assert found[False] == {"starts": 0, "ends": 0, "edges": found[True]["edges"]}
+        for end in ("starts", "ends"):
+            assert found[True][end] == (P.shape.labels if every else len(gold[end]))
+
+
+@row("min_count", *(name for name in ALL if name != "hmm"))
+def min_count(b: Bench) -> None:
+    """Attributes seen less often are dropped, and no others: those at the count stay."""
+    seen = {"often": 3, "twice": 2, "once": 1}
+    sentences = [[["often", "twice", "once"]], [["often", "twice"]], [["often"]]]
+    labels = [["x"], ["y"], ["x"]]
+    for least in (1, 2, 3):
+        tagger = b.kind(**short(b, min_count=least, **b.some(all_pairs=True))).fit(sentences, labels)
+        kept = {name for name, n in seen.items() if n >= least}
+        if b.kind is tw.Boosting:
+            chosen = tw.Boosting(min_count=least, rounds=50, smoothing=0.0).fit(sentences, labels).rounds_
+            assert {r.attribute for r in chosen if r.kind == "node"} <= kept
+            if least == 1:
+                assert "once" in {r.attribute for r in chosen}
+        else:
+            assert set(tagger.model_.vocabulary.texts()) == kept
+
+
+@row("all_pairs", *(name for name in ALL if name not in ("hmm", "boosting")))
+def all_pairs(b: Bench) -> None:
+    """Every attribute with every label, every pair, start and end; or those of the gold paths alone."""
+    every, seen = (b.fit(P, all_pairs=flag, **short(b)) for flag in (True, False))
+    assert sorted(places(every, P)) == list(range(P.shape.size))
+    assert sorted(places(seen, P)) == np.flatnonzero(mask(P)).tolist()
+    assert mask(P).sum() < P.shape.size
+
+
+@row("all_pairs", "boosting")
+def all_pairs_of_boosting(b: Bench) -> None:
+    """A feature that no gold path has may be chosen, or may not."""
+    words, labels = [["a", "b"], ["b"], ["a", "a"]], [["x", "y"], ["y"], ["x", "x"]]
+    unseen = {("node", "word[0]=a", "y"), ("node", "word[0]=b", "x")}
+    for flag in (True, False):
+        tagger = tw.Boosting(features="S1", all_pairs=flag, rounds=40, smoothing=0.0, max_step=0.5)
+        chosen = {(r.kind, r.attribute, r.label) for r in tagger.fit(words, labels).rounds_}
+        assert bool(chosen & unseen) is flag
+        assert tagger.model_.meta["metrics"]["features"] == (2 * 2 + 4 + 2 + 2 if flag else 2 + 2 + 2 + 2)
+
+
+@row("n_jobs", *ALL)
+def n_jobs(b: Bench) -> None:
+    """The bits are the same for any number of threads, and it is what encoding, training and search are told."""
+    runs = [b.fit(P, n_jobs=jobs, **short(b)) for jobs in (1, 2, 3, None)]
+    assert len({bits(tagger) for tagger in runs}) == 1
+    asked: dict[str, set[Any]] = {"encode": set(), "search": set(), "train": set()}
+    encode, best, value = Recipe.encode, decoding.best, gradient.Evaluation.__init__
+
+    def encoding(self: Recipe, X: Any, vocabulary: Any, n_jobs: int | None = None) -> Any:
+        asked["encode"].add(n_jobs)
+        return encode(self, X, vocabulary, n_jobs)
+
+    def searching(*args: Any, n_jobs: int = 0, **keywords: Any) -> Any:
+        asked["search"].add(n_jobs)
+        return best(*args, n_jobs=n_jobs, **keywords)
+
+    def evaluating(self: Any, objective: Any, l2: float, n_jobs: int) -> None:
+        asked["train"].add(n_jobs)
+        value(self, objective, l2, n_jobs)
+
+    b.monkeypatch.setattr(Recipe, "encode", encoding)
+    b.monkeypatch.setattr(decoding, "best", searching)
+    b.monkeypatch.setattr(gradient.Evaluation, "__init__", evaluating)
+    for name in ("Svm", "Boosting"):
+        made = getattr(_core, name)
+
+        def making(*args: Any, n_jobs: int = 0, made: Any = made, **keywords: Any) -> Any:
+            asked["train"].add(n_jobs)
+            return made(*args, n_jobs=n_jobs, **keywords)
+
+        b.monkeypatch.setattr(_core, name, making)
+    trains = b.kind.name in (*BATCH, "hmsvm", "boosting")
+    for given, native in ((2, 2), (None, 0)):
+        for found in asked.values():
+            found.clear()
+        dev = {"dev": tokens(P)[:2], "dev_y": names(P)[:2]}
+        tagger = b.fit(P, n_jobs=given, keywords=dev, **short(b))
+        assert asked == {"encode": {given}, "search": {native}, "train": {native} if trains else set()}
+        tagger.predict(tokens(P))
+        assert asked["encode"] == {given}
+        assert asked["search"] == {native}
+
+
+@row("verbose", *ALL)
+def verbose(b: Bench) -> None:
+    """1 logs a line for every iteration, with the dev score where there is one; 0 logs none."""
+    dev = {"dev": tokens(P)[:2], "dev_y": names(P)[:2]}
+    b.fit(P, verbose=0, keywords=dev, **short(b))
+    b.fit(P, **short(b))
+    assert b.logged() == []
+    for keywords in ({}, dev):
+        tagger = b.fit(P, verbose=1, keywords=keywords, **short(b))
+        lines = b.logged()
+        for line, entry in zip(lines, tagger.history_, strict=True):
+            assert line.startswith(f"iteration {entry['iteration']}: objective {entry['objective']:.4f}, ")
+            score = entry["dev_score"]
+            assert (f"dev {score:.4f}" in line) if score is not None else ("dev" not in line)
+
+
+# -- rules ------------------------------------------------------------------------------------------------
+
+BIO_X = [["a", "b", "b"], ["c", "a", "b"], ["c"], ["a", "b", "b", "b"]]
+BIO_Y = [["B-p", "I-p", "I-p"], ["O", "B-p", "I-p"], ["O"], ["B-p", "I-p", "I-p", "I-p"]]
+
+
+@row("constraints", *(name for name in LIMITED if name != "crf"))
+def constraints(b: Bench) -> None:
+    """Unlawful paths are no rivals in training, and are never predicted."""
+    fitted = {
+        rules: b.kind(**short(b, features="S1", constraints=rules)).fit(BIO_X, BIO_Y)
+        for rules in ("bio", None)
+    }
+    assert bits(fitted["bio"]) != bits(
+        fitted[None]
+    )  # I-p, the most frequent label, is no guess at the beginning
+    every = set(itertools.product(("O", "B-p", "I-p"), repeat=2))
+    unlawful = {("O", "I-p"), ("I-p", "O"), ("I-p", "B-p"), ("I-p", "I-p")}
+    for rules, tagger in fitted.items():
+        paths = {tuple(path) for path, _ in tagger.predict_kbest([["b", "b"]], 9)[0]}
+        assert paths == (every - unlawful if rules else every)
+
+
+WORDS = [["a", "b"], ["a", "c"], ["b", "a"], ["c"]]
+SURE = [["x", "y"], ["x", "z"], ["y", "x"], ["z"]]
+
+
+@row("dictionary", *LIMITED)
+def dictionary(b: Bench) -> None:
+    """Words seen so often take only labels seen with them, in training too; others take any."""
+    times = {"a": 3, "b": 2, "c": 2}
+    for least in (1, 2, 3, 4, None):
+        tagger = b.kind(**short(b, features="S1", dictionary=least)).fit(WORDS, SURE)
+        paths = {tuple(path) for path, _ in tagger.predict_kbest([["a", "b"]], 9)[0]}
+        known = [least is not None and times[word] >= least for word in ("a", "b")]
+        wanted = itertools.product("x" if known[0] else "xyz", "y" if known[1] else "xyz")
+        assert paths == set(wanted)
+        # where every word has one label there is nothing left to learn
+        first = tagger.history_[0]["objective"] if tagger.history_ else tagger.objective_
+        if least is not None and least <= 2:
+            assert first == pytest.approx(0.0, abs=1e-6)
+        else:
+            assert first > 0.1
+
+
+@row("dictionary_share", *LIMITED)
+def dictionary_share(b: Bench) -> None:
+    """Labels with less than that share of a word's tokens are left out, one at the share stays; gold is never lost."""
+    words, labels = [["a", "a"], ["a", "a"], ["b"]], [["x", "x"], ["x", "y"], ["z"]]
+    for share, wanted in ((0.0, "xy"), (0.25, "xy"), (0.26, "x"), (0.75, "x"), (0.76, "xyz"), (1.0, "xyz")):
+        params = {"dictionary": 2, "dictionary_share": share}
+        tagger = b.kind(**short(b, features="S1", **params)).fit(words, labels)
+        assert {path[0] for path, _ in tagger.predict_kbest([["a"]], 9)[0]} == set(wanted)
+
+
+# -- stopping ---------------------------------------------------------------------------------------------
+
+
+def curve(b: Bench, n: int = 40) -> list[float]:
+    """Objectives of the start and of so many iterations, no rule stopping them."""
+    first = b.fit(P, l2=0.01, tol=0.0, max_iter=0).objective_
+    rest = b.fit(P, l2=0.01, tol=0.0, max_iter=n)
+    return [first, *(entry["objective"] for entry in rest.history_)]
+
+
+@row("max_iter", *BATCH)
+def max_iter(b: Bench) -> None:
+    """So many iterations, and no more; of none the start is left."""
+    for n in (1, 2, 5):
+        tagger = b.fit(P, max_iter=n, tol=0.0)
+        assert [entry["iteration"] for entry in tagger.history_] == list(range(1, n + 1))
+        assert tagger.stopped_ == f"reached max_iter={n}"
+    assert b.fit(P, max_iter=0).n_nonzero_ == 0
+
+
+def first_level(values: list[float], tol: float, window: int) -> int:
+    """The iteration at which the rule of the window is met."""
+    return next(k for k in range(window, len(values)) if values[k - window] - values[k] <= tol * values[k])
+
+
+@row("tol", *BATCH)
+def tol(b: Bench) -> None:
+    """Training stops at the first iteration that the rule names; with 0 never."""
+    values = curve(b)
+    ends = []
+    for given in (0.1, 0.01, 0.001):
+        tagger = b.fit(P, l2=0.01, tol=given, window=2)
+        ends.append(len(tagger.history_))
+        assert ends[-1] == first_level(values, given, 2)
+        assert tagger.stopped_ == f"improved by less than {given:g} over 2 iterations"
+    assert ends[0] < ends[1] < ends[2]
+    assert len(values) > ends[2] + 1
+
+
+@row("window", *BATCH)
+def window(b: Bench) -> None:
+    """The value so many iterations back is what the last one is compared with."""
+    values = curve(b)
+    ends = [len(b.fit(P, l2=0.01, tol=0.01, window=given).history_) for given in (1, 2, 5, 10)]
+    assert ends == [first_level(values, 0.01, given) for given in (1, 2, 5, 10)]
+    assert ends == sorted(set(ends))
+
+
+def patience_of(scores: list[float], patience: int) -> int:
+    """The iteration that patience ends at, were there any number of them."""
+    best, at = -1.0, 0
+    for k, score in enumerate(scores, start=1):
+        if score > best:
+            best, at = score, k
+        if patience and k - at >= patience:
+            return k
+    return len(scores)
+
+
+#: Dev sentences with labels of their own mind.
+DEV = problem(11, [3, 4, 2, 5])
+
+
+@row("patience", *(name for name in ALL if name != "hmm"))
+def patience(b: Bench) -> None:
+    """Training stops after so many dev scores without a better one; 0 never does, nor does any without dev."""
+    long = b.some(max_iter=15, epochs=15, max_epochs=15, rounds=15, every=1, tol=0.0, smoothing=0.0)
+    dev = {"dev": tokens(DEV), "dev_y": names(DEV)}
+    free = b.fit(P, patience=0, keywords=dev, **long)
+    scores = [entry["dev_score"] for entry in free.history_]
+    assert len(scores) >= 12
+    ends = set()
+    for given in (1, 2, 4):
+        tagger = b.fit(P, patience=given, keywords=dev, **long)
+        assert len(tagger.history_) == patience_of(scores, given)
+        if len(tagger.history_) < len(scores):
+            assert tagger.stopped_ == f"no better dev score for {given} iterations"
+        ends.add(len(tagger.history_))
+        assert len(b.fit(P, patience=given, **long).history_) == len(scores)
+    assert len(ends) == 3

@@ -1,0 +1,330 @@
+"""Rows of the CRF: the objective at given weights is the formula's, and training ends at its optimum."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise import _core, dataset
+from tagwise.learners import gradient, stochastic
+from tagwise.optimizers import OPTIMIZERS
+
+from ..reference import losses, scores
+from ..reference.chain import Array, Path, Scores
+from ..reference.model import pull_back, score_sentence
+from ..strategies import Problem
+from .rows import NAMES, Bench, bits, dense, exact, mask, names, problem, row, tokens
+
+Loss = Callable[[Scores, Path], tuple[float, Scores]]
+
+P = problem(3, [4, 1, 3, 5, 2, 4])
+OPTIMUM: dict[str, Any] = {"tol": 0.0, "max_iter": 400, "optimizer": "lbfgs"}
+
+
+@functools.cache
+def start() -> tw.Tagger:
+    """Weights to look at the objective from: neither zero nor an optimum of anything below."""
+    return tw.CRF(all_pairs=True, l2=0.3, max_iter=4).fit(tokens(P), names(P))
+
+
+def total(w: Array, p: Problem, loss: Loss, weight: Any = None) -> tuple[float, Array]:
+    """sum_i w_i loss_i and its gradient, by the twin."""
+    value, out = 0.0, np.zeros(p.shape.size)
+    for i, (x, y) in enumerate(zip(exact(p), p.y)):
+        v, g = loss(score_sentence(w, x, p.shape), y)
+        factor = 1.0 if weight is None else float(weight[i])
+        value, out = value + factor * v, out + factor * pull_back(g, x, p.shape)
+    return value, out
+
+
+def objective(b: Bench, p: Problem = P, y: Any = None, keywords: Any = None, **params: Any) -> float:
+    """What the learner minimises, at the weights of `start`."""
+    given = {"l2": 0.0, "max_iter": 0, "all_pairs": True, **params}
+    tagger = b.kind(**given).fit(
+        tokens(p), names(p) if y is None else y, warm_start=start(), **(keywords or {})
+    )
+    np.testing.assert_array_equal(dense(tagger, p), dense(start(), P))
+    return tagger.objective_
+
+
+def assert_optimal(b: Bench, twin: Loss, p: Problem = P, weight: Any = None, **params: Any) -> None:
+    """The gradient of the twin's objective vanishes where training ended."""
+    given = {"l2": 0.2, "all_pairs": True, **OPTIMUM, **params}
+    w = dense(b.fit(p, **given), p)
+    slope = total(w, p, twin, weight)[1]
+    assert np.linalg.norm(slope) > 1e-2
+    assert np.linalg.norm(slope + 2 * given["l2"] * w) < 5e-3 * np.linalg.norm(slope)
+
+
+@row("loss", "crf")
+def loss(b: Bench) -> None:
+    """Each of the four is the sum of its own formula, and its optimum is found."""
+    w = dense(start(), P)
+    for name, twin in losses.LOSSES.items():
+        assert objective(b, loss=name) == pytest.approx(total(w, P, twin)[0], rel=1e-5)
+        assert_optimal(b, twin, loss=name)
+
+
+@row("l2", "crf")
+def l2(b: Bench) -> None:
+    """l2 ||w||^2 is added to the sum over sentences."""
+    w = dense(start(), P)
+    value = total(w, P, losses.log_loss)[0]
+    for strength in (0.0, 0.5, 3.0):
+        assert objective(b, l2=strength) == pytest.approx(value + strength * w @ w, rel=1e-5)
+    for strength in (0.05, 2.0):
+        assert_optimal(b, losses.log_loss, l2=strength)
+
+
+@row("sigma", "crf")
+def sigma(b: Bench) -> None:
+    """sigma is l2 = 1 / (2 sigma^2) to the bit, whatever l2 says; without it l2 counts."""
+    for deviation, strength in ((0.5, 2.0), (1.0, 0.5), (2.0, 0.125)):
+        by_sigma = b.fit(P, sigma=deviation, l2=7.0, max_iter=20)
+        assert bits(by_sigma) == bits(b.fit(P, l2=strength, max_iter=20))
+    assert bits(b.fit(P, sigma=None, l2=7.0, max_iter=20)) == bits(b.fit(P, l2=7.0, max_iter=20))
+
+
+def assert_sparse_optimum(tagger: tw.Tagger, slope: Array, p: Problem, l1: float, l2: float) -> None:
+    """Zero lies in the subdifferential of f + l2 ||w||^2 + l1 ||w||_1, over the features that exist."""
+    w, exists = dense(tagger, p), mask(p)
+    smooth = slope + 2 * l2 * w
+    assert np.abs(smooth + l1 * np.sign(w))[(w != 0) & exists].max() < 2e-3
+    at_zero = np.abs(smooth)[(w == 0) & exists]
+    assert len(at_zero) > 2
+    assert at_zero.max() < l1 + 2e-3
+    assert tagger.n_nonzero_ == np.count_nonzero(w)
+
+
+@row("l1", "crf")
+def l1(b: Bench) -> None:
+    """l1 ||w||_1 is added: fewer weights are left, and the subgradient vanishes."""
+    w = dense(start(), P)
+    value = total(w, P, losses.log_loss)[0]
+    for strength in (0.25, 1.0):
+        found = objective(b, l1=strength, l2=0.5)
+        assert found == pytest.approx(value + 0.5 * w @ w + strength * np.abs(w).sum(), rel=1e-5)
+    full = b.fit(P, l1=0.0, l2=0.1, max_iter=400)
+    assert full.n_nonzero_ == full.n_features_
+    few = [b.fit(P, l1=strength, l2=0.1, tol=1e-9, max_iter=400) for strength in (0.4, 0.8)]
+    assert full.n_nonzero_ > few[0].n_nonzero_ > few[1].n_nonzero_ > 0
+    for tagger, strength in zip(few, (0.4, 0.8)):
+        slope = total(dense(tagger, P), P, losses.log_loss)[1]
+        assert_sparse_optimum(tagger, slope, P, strength, 0.1)
+
+
+def assert_optimizers(b: Bench, evaluate: Callable[..., float], size: int) -> None:
+    """Each name runs its own optimiser, and "auto" those that it is said to."""
+    plain: dict[str, Any] = {"l2": 0.2, "tol": 0.0, "max_iter": 4}
+    for name in ("lbfgs", "cg", "owlqn"):
+        extra = {"l1": 0.0} if name == "owlqn" else {}
+        steps = [s.value for s, _ in zip(OPTIMIZERS[name].run(evaluate, np.zeros(size), **extra), range(5))]
+        history = b.fit(P, optimizer=name, **plain).history_
+        assert [entry["objective"] for entry in history] == pytest.approx(steps[1:], rel=1e-6)
+    curves = {
+        name: tuple(entry["objective"] for entry in b.fit(P, optimizer=name, **plain).history_)
+        for name in ("auto", *OPTIMIZERS)
+    }
+    assert len(set(curves.values())) == len(curves)
+    for name in OPTIMIZERS:
+        optimum = b.fit(P, optimizer=name, l2=0.2, tol=1e-9, max_iter=2000).objective_
+        best = b.fit(P, optimizer="lbfgs", l2=0.2, tol=0.0, max_iter=400).objective_
+        assert optimum == pytest.approx(best, rel=2e-2 if name == "sgd" else 1e-5)
+    # with l1 "auto" is OWL-QN to the bit, and what cannot do it is refused
+    both = [b.fit(P, optimizer=name, l1=0.5, max_iter=20) for name in ("auto", "owlqn")]
+    assert bits(both[0]) == bits(both[1])
+    for name in ("lbfgs", "cg", "sgd"):
+        with pytest.raises(tw.ParameterError, match=f"optimizer='{name}' cannot handle l1=0.5"):
+            b.fit(P, optimizer=name, l1=0.5)
+
+
+@row("optimizer", "crf")
+def optimizer(b: Bench) -> None:
+    """Each name runs its own optimiser."""
+    vocabulary, data = dataset.build(tokens(P))
+    data = dataset.with_labels(data, names(P), dataset.collect_labels(names(P)))
+    layout = _core.Layout.build(data, len(vocabulary), P.shape.labels)
+    evaluate = gradient.Evaluation(_core.Objective(data, layout), 0.2, 0)
+    assert_optimizers(b, evaluate, len(layout))
+    core = _core.Stochastic(data, layout)
+    descent = stochastic.Descent(core, np.zeros(len(layout)), 0.2, len(data), 5)
+    steps = [s.value for s, _ in zip(stochastic.sgd(evaluate, descent), range(5))]
+    history = b.fit(P, optimizer="sgd", l2=0.2, tol=0.0, max_iter=4, seed=5).history_
+    assert [entry["objective"] for entry in history] == pytest.approx(steps[1:], rel=1e-6)
+
+
+@row("cost", "crf")
+def cost(b: Bench) -> None:
+    """log Z counts a wrong label as the cost of the right one: one for all, or one a right label."""
+    w, L = dense(start(), P), P.shape.labels
+    wrong = 1 - np.eye(L)
+    for given, matrix in (
+        (1.5, 1.5 * wrong),
+        ({"O": 2.0, "I-p": 0.5}, np.diag([2.0, 0.0, 0.5]) @ wrong),
+        (None, 0.0 * wrong),
+    ):
+        loss = functools.partial(losses.softmax_margin, cost=matrix)
+        assert objective(b, cost=given) == pytest.approx(total(w, P, loss)[0], rel=1e-5)
+        assert_optimal(b, loss, cost=given)
+    for odd in ("much", {"O": "much"}):
+        with pytest.raises(tw.ParameterError, match=r"cost=.*expected a number"):
+            b.fit(P, cost=odd)
+
+
+LENGTHS = np.array([len(y) for y in P.y], dtype=float)
+WEIGHT = np.array([0.5, 2.0, 1.0, 0.25, 3.0, 1.5])
+
+
+@row("pi", "crf")
+def pi(b: Bench) -> None:
+    """A sentence of T tokens weighs pi^T, times its own weight; of pieces, each by its own length."""
+    w = dense(start(), P)
+    for rate in (0.5, 0.9):
+        value = total(w, P, losses.log_loss, rate**LENGTHS)[0]
+        assert objective(b, pi=rate) == pytest.approx(value, rel=1e-5)
+        given = {"sample_weight": rate**LENGTHS}
+        assert bits(b.fit(P, pi=rate, max_iter=20)) == bits(b.fit(P, max_iter=20, keywords=given))
+        both = total(w, P, losses.log_loss, WEIGHT * rate**LENGTHS)[0]
+        assert objective(b, pi=rate, keywords={"sample_weight": WEIGHT}) == pytest.approx(both, rel=1e-5)
+    pieces, of = cut(P, 2)
+    long = np.array([len(y) for y in pieces.y], dtype=float)
+    value = total(w, pieces, losses.log_loss, WEIGHT[of] * 0.5**long)[0]
+    found = objective(b, pi=0.5, max_length=2, keywords={"sample_weight": WEIGHT})
+    assert found == pytest.approx(value, rel=1e-5)
+
+
+def cut(p: Problem, most: int) -> tuple[Problem, np.ndarray]:
+    """Pieces of at most so many tokens, as few and as equal as possible, the longer last; the sentence of each."""
+    X, y, of = [], [], []
+    for i, (x, path) in enumerate(zip(p.X, p.y)):
+        n = -(-len(path) // most)
+        ends = [len(path) * j // n for j in range(1, n + 1)]
+        for begin, end in zip([0, *ends], ends):
+            X.append(x[begin:end])
+            y.append(path[begin:end])
+            of.append(i)
+    return Problem(p.shape, X, y), np.array(of)
+
+
+@row("max_length", "crf")
+def max_length(b: Bench) -> None:
+    """Longer sentences are cut into pieces of similar length; the model is that of the pieces."""
+    for most in (1, 2, 3):
+        pieces, of = cut(P, most)
+        weight = {"sample_weight": WEIGHT}
+        ours = b.fit(P, max_length=most, all_pairs=True, max_iter=20, keywords=weight)
+        theirs = b.fit(pieces, all_pairs=True, max_iter=20, keywords={"sample_weight": WEIGHT[of]})
+        np.testing.assert_array_equal(dense(ours, P), dense(theirs, P))
+    same = [b.fit(P, max_length=most, max_iter=20) for most in (5, None)]
+    assert bits(same[0]) == bits(same[1])
+    assert bits(b.fit(P, max_length=4, max_iter=20)) != bits(same[0])
+
+
+@row("order", "crf")
+def order(b: Bench) -> None:
+    """Labels of period n + 1 with all words alike need the n labels before."""
+    period = {2: ["x", "x", "y"], 3: ["x", "x", "x", "y"]}
+    for needed, pattern in period.items():
+        gold = (pattern * 5)[:15]
+        for given in (1, 2, 3):
+            tagger = b.kind(features="S1", order=given, l2=0.001, max_iter=200)
+            tagger.fit([["a"] * 15] * 3, [gold] * 3)
+            assert (tagger.predict([["a"] * 15]) == [gold]) == (given >= needed)
+
+
+SETS = [["O|B-p", "B-p", "_", "O"], ["I-p"], ["_", "O|I-p", "B-p"], *names(P)[3:]]
+
+
+def partial_loss(p: Problem, y: list[list[str]], w: Array) -> float:
+    """The twin's loss of sets of labels written "A|B" and "_"."""
+    value = 0.0
+    for x, labels in zip(exact(p), y):
+        allowed = [[name in label.split("|") or label == "_" for name in NAMES[:3]] for label in labels]
+        value += losses.partial_log_loss(score_sentence(w, x, p.shape), allowed)[0]
+    return value
+
+
+@row("partial", "crf")
+def partial(b: Bench) -> None:
+    """A set of labels is -log of their probability together; without `partial` its text is a label of its own."""
+    w = dense(start(), P)
+    assert objective(b, partial=True, y=SETS) == pytest.approx(partial_loss(P, SETS, w), rel=1e-5)
+    plain = b.kind(max_iter=2).fit(tokens(P), SETS)
+    assert set(plain.classes_) == {label for path in SETS for label in path}
+    collections = [[None if y == "_" else y.split("|") for y in path] for path in SETS]
+    ours = b.kind(partial=True, max_iter=9).fit(tokens(P), SETS)
+    assert bits(ours) == bits(b.kind(max_iter=9).fit(tokens(P), collections))
+    assert b.kind(partial=True, max_iter=2).fit(tokens(P), names(P)).classes_ == b.fit(P, max_iter=2).classes_
+
+
+def written(separator: str, unknown: str) -> list[list[str]]:
+    return [[unknown if y == "_" else y.replace("|", separator) for y in path] for path in SETS]
+
+
+@row("separator", "crf")
+def separator(b: Bench) -> None:
+    """Sets written with another sign are the same sets, and the usual one is none then."""
+    usual = b.kind(partial=True, max_iter=9).fit(tokens(P), SETS)
+    other = b.kind(partial=True, separator="/", max_iter=9).fit(tokens(P), written("/", "_"))
+    assert bits(usual) == bits(other)
+    assert "O|B-p" in b.kind(partial=True, separator="/", max_iter=2).fit(tokens(P), SETS).classes_
+
+
+@row("unknown", "crf")
+def unknown(b: Bench) -> None:
+    """Another sign for any label is the same, and the usual one is a label then."""
+    usual = b.kind(partial=True, max_iter=9).fit(tokens(P), SETS)
+    other = b.kind(partial=True, unknown="?", max_iter=9).fit(tokens(P), written("|", "?"))
+    assert bits(usual) == bits(other)
+    assert "_" in b.kind(partial=True, unknown="?", max_iter=2).fit(tokens(P), SETS).classes_
+
+
+#: Lawful BIO with "I-p" the most frequent label.
+BIO = Problem(P.shape, P.X, [(1, 2, 2, 0), (0,), (1, 2, 2), (0, 1, 2, 2, 2), (1, 2), (1, 2, 2, 0)])
+
+
+@row("constraints", "crf")
+def constraints(b: Bench) -> None:
+    """Paths that no rule allows have no part in log Z, and are never predicted."""
+    w = dense(start(), P)
+    forbidden = np.zeros((3, 3), dtype=bool)
+    forbidden[0, 2] = True  # I-p behind O
+
+    def lawful(s: Scores, y: Path) -> tuple[float, Scores]:
+        allowed = np.ones(s.node.shape, dtype=bool)
+        allowed[0, 2] = False  # I-p at the beginning
+        return losses.log_loss(scores(s.node, s.edge, s.start, s.end, allowed, forbidden), y)
+
+    assert objective(b, BIO, constraints="bio") == pytest.approx(total(w, BIO, lawful)[0], rel=1e-5)
+    assert objective(b, BIO) == pytest.approx(total(w, BIO, losses.log_loss)[0], rel=1e-5)
+    tagger = b.fit(BIO, constraints="bio", max_iter=5)
+    for path, _ in tagger.predict_kbest(tokens(BIO)[:1], 99)[0]:
+        assert all(y != "I-p" or before in ("B-p", "I-p") for before, y in zip(["O", *path], path))
+
+
+@row("seed", "crf")
+def seed(b: Bench) -> None:
+    """From 200 sentences on it orders the stochastic start, and that of sgd always; the same seed, the same bits."""
+    many = Problem(P.shape, P.X * 34, P.y * 34)
+    assert len(many.X) >= gradient.WORTH_WARMING > len(P.X)
+    runs = {s: [b.fit(many, seed=s, max_iter=7) for _ in range(2)] for s in (0, 1)}
+    for again in runs.values():
+        assert bits(again[0]) == bits(again[1])
+    assert bits(runs[0][0]) != bits(runs[1][0])
+    assert bits(b.fit(many, max_iter=7)) == bits(runs[0][0])
+    slow = [b.fit(many, seed=s, max_iter=3, optimizer="sgd") for s in (0, 1)]
+    assert bits(slow[0]) != bits(slow[1])
+    small = [b.fit(P, seed=s, max_iter=7) for s in (0, 1)]
+    assert bits(small[0]) == bits(small[1])
+    # the start is worth its time: further than L-BFGS from zero, as far as so many iterations go
+    first = b.fit(many, max_iter=7).history_[0]["objective"]
+    assert first < b.fit(many, max_iter=7, optimizer="lbfgs").history_[2]["objective"]
+    # with as many iterations as epochs, or a warm start, there is none
+    for params, keywords in (({"max_iter": gradient.WARMUP}, {}), ({"max_iter": 7}, {"warm_start": start()})):
+        pair = [b.fit(many, seed=s, keywords=keywords, **params) for s in (0, 1)]
+        assert bits(pair[0]) == bits(pair[1])

@@ -1,0 +1,242 @@
+"""Rows of the Hidden Markov SVM and of kernels: the optimum is the quadratic program's, scores are the dual twin's."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise import _core
+from tagwise.kernels import Block
+
+from ..reference import chain, perceptron, qp, svm
+from ..reference.perceptron import Kernel
+from ..test_online import permutation
+from .rows import NAMES, Bench, bits, dense, exact, problem, replaced, row, tokens
+
+KERNELISED = ("perceptron", "hmsvm")
+
+P = problem(6, [2, 3, 1, 2], labels=3, attributes=3)
+TIGHT: dict[str, Any] = {"tol": 1e-6, "max_epochs": 2000}
+
+
+def assert_optimum(b: Bench, **params: Any) -> tw.Tagger:
+    """Primal, dual and weights are those of the program over all wrong paths."""
+    twin = {"C": 1.0, "slack": "instance", "rescale": None, **params}
+    best = svm.solve(P.X, P.y, P.shape, twin["C"], twin["slack"], twin["rescale"] == "margin")
+    tagger = b.fit(P, **{**TIGHT, **params})
+    assert tagger.objective_ == pytest.approx(best.primal, rel=1e-3)
+    assert tagger.history_[-1]["dual"] == pytest.approx(best.dual, rel=1e-3)
+    np.testing.assert_allclose(dense(tagger, P), best.w, atol=2e-2)
+    return tagger
+
+
+@row("C", "hmsvm")
+def C(b: Bench) -> None:
+    """The price of a violated margin."""
+    found = [assert_optimum(b, C=given).objective_ for given in (0.1, 0.5, 2.0)]
+    assert found == sorted(set(found))
+
+
+@row("slack", "hmsvm")
+def slack(b: Bench) -> None:
+    """One slack for each sentence, or one for each wrong path."""
+    found = {given: assert_optimum(b, slack=given, C=0.3).objective_ for given in ("instance", "sequence")}
+    assert found["instance"] < found["sequence"]
+
+
+@row("rescale", "hmsvm")
+def rescale(b: Bench) -> None:
+    """The margin is 1, or the number of wrong labels."""
+    found = {given: assert_optimum(b, rescale=given, C=0.3).objective_ for given in (None, "margin")}
+    assert found[None] < found["margin"]
+
+
+@row("max_paths", "hmsvm")
+def max_paths(b: Bench) -> None:
+    """With a slack for each path, no sentence has more of them; where there are enough it is the whole program."""
+    counts = {}
+    for most in (1, 2, 3):
+        tagger = b.fit(P, slack="sequence", max_paths=most, C=0.05, tol=0.0, max_epochs=6)
+        counts[most] = max(entry["paths"] for entry in tagger.history_)
+        assert counts[most] <= most * len(P.X)
+        assert all(entry["truncated"] for entry in tagger.history_)
+    assert counts[1] == len(P.X)
+    assert counts[1] < counts[2] < counts[3]
+    whole = assert_optimum(b, slack="sequence", max_paths=3**3, C=0.05)
+    assert not whole.history_[-1]["truncated"]
+    assert whole.history_[-1]["paths"] > counts[3]
+
+
+@row("tol", "hmsvm")
+def tol(b: Bench) -> None:
+    """Training stops at the first epoch whose relative duality gap is no more."""
+    for given in (0.3, 0.05, 0.001):
+        tagger = b.fit(P, tol=given)
+        gaps = [entry["gap"] for entry in tagger.history_]
+        assert gaps[-1] <= given
+        assert all(gap > given for gap in gaps[:-1])
+        for entry in tagger.history_:
+            primal = entry["objective"]
+            assert entry["gap"] == pytest.approx((primal - entry["dual"]) / primal, abs=1e-12)
+        assert tagger.stopped_ == f"relative duality gap under {given:g}"
+    lengths = [len(b.fit(P, tol=given).history_) for given in (0.3, 0.05, 0.001)]
+    assert lengths == sorted(set(lengths))
+
+
+@row("max_epochs", "hmsvm")
+def max_epochs(b: Bench) -> None:
+    """No more epochs than that."""
+    for n in (1, 2, 4):
+        assert len(b.fit(P, tol=0.0, max_epochs=n).history_) == n
+
+
+@row("shuffle", "hmsvm")
+def shuffle(b: Bench) -> None:
+    """Another order in every epoch, or that of the sentences, whatever the seed."""
+    first = {"tol": 0.0, "max_epochs": 1}
+    plain = [b.fit(P, shuffle=False, seed=seed, **first) for seed in (0, 1, 2)]
+    mixed = [b.fit(P, shuffle=True, seed=seed, **first) for seed in (0, 1, 2)]
+    assert len({bits(tagger) for tagger in plain}) == 1
+    assert len({bits(tagger) for tagger in mixed}) > 1
+    # one sentence has one order
+    alone = type(P)(P.shape, P.X[1:2], P.y[1:2])
+    assert bits(b.fit(alone, shuffle=False, **first)) == bits(b.fit(alone, shuffle=True, **first))
+
+
+@row("seed", "hmsvm")
+def seed(b: Bench) -> None:
+    """Another seed, another way to the same optimum; the same seed, the same bits."""
+    first = {"tol": 0.0, "max_epochs": 1}
+    again = [b.fit(P, seed=given, **first) for given in (0, 1, 2, 3)]
+    assert len({bits(tagger) for tagger in again}) > 1
+    for given, tagger in enumerate(again):
+        assert bits(b.fit(P, seed=given, **first)) == bits(tagger)
+        assert b.fit(P, seed=given, **TIGHT).objective_ == pytest.approx(
+            b.fit(P, **TIGHT).objective_, rel=1e-3
+        )
+
+
+# -- kernels ----------------------------------------------------------------------------------------------
+
+#: Real values, and labels that take some learning.
+K = problem(3, [2, 2, 1, 2], labels=3, attributes=4, real=True)
+
+
+def power(coef: float, gamma: float, degree: int) -> Kernel:
+    return lambda a, c: (coef + gamma * (a @ c.T)) ** degree
+
+
+def squares() -> float:
+    """The mean of ||x||^2 over the tokens."""
+    return float(np.mean(np.sum(np.concatenate(exact(K)) ** 2, axis=1)))
+
+
+def assert_kernel(b: Bench, similarity: Kernel, **params: Any) -> None:
+    """Scores of all paths are those of the dual perceptron; or the optimum is that of the kernel's own program."""
+    if b.kind is tw.HMSVM:
+        G, pairs = svm.gram(exact(K), K.y, K.shape.labels, similarity)
+        sentence = np.array([i for i, _ in pairs])
+        alpha = qp.groups(G / 4, np.ones(len(pairs)), sentence, 0.2, tol=1e-7)
+        dual = alpha.sum() - alpha @ G @ alpha / 8
+        tagger = b.fit(K, C=0.2, tol=1e-4, max_epochs=2000, **params)
+        assert tagger.history_[-1]["dual"] == pytest.approx(dual, rel=2e-3)
+        return
+    order = [permutation(len(K.X), 0, epoch) for epoch in range(2)]
+    for average, model in zip(
+        (False, True), perceptron.dual_perceptron(exact(K), K.y, K.shape.labels, order, similarity)
+    ):
+        tagger = b.fit(K, epochs=2, average=average, all_pairs=True, **params)
+        for x, sentence_ in zip(exact(K)[:2], tokens(K)[:2]):
+            wanted = {
+                tuple(NAMES[y] for y in path): chain.score(model.score(x), path)
+                for path in itertools.product(range(3), repeat=len(x))
+            }
+            found = {tuple(path): score for path, score in tagger.predict_kbest([sentence_], 99)[0]}
+            assert found == pytest.approx(wanted, rel=1e-3, abs=1e-3)
+
+
+def cubed(a: Block, c: Block) -> Any:
+    return (0.5 + a.dots(c)) ** 3
+
+
+@row("kernel", *KERNELISED)
+def kernel(b: Bench) -> None:
+    """Similarity of two tokens: each by its own formula, or one's own function of two blocks."""
+    assert_kernel(b, perceptron.linear, kernel="linear")
+    assert_kernel(b, power(1.0, 1.0, 2), kernel="poly")
+    assert_kernel(b, perceptron.rbf(1 / squares()), kernel="rbf")
+    assert_kernel(b, power(0.5, 1.0, 3), kernel=cubed)
+    explicit = b.fit(K, **({"kernel": None} if b.kind is tw.Perceptron else {"kernel": "linear"}))
+    assert isinstance(explicit.model_.scorer, _core.Scorer)
+    assert explicit.n_support_ == 0  # type: ignore[attr-defined]
+
+
+@row("degree", *KERNELISED)
+def degree(b: Bench) -> None:
+    """(coef + gamma <x, x'>)^degree."""
+    for given in (1, 2, 3):
+        assert_kernel(b, power(1.0, 1.0, given), kernel="poly", degree=given)
+
+
+@row("coef", *KERNELISED)
+def coef(b: Bench) -> None:
+    """(coef + gamma <x, x'>)^degree."""
+    for given in (0.0, 0.5):
+        assert_kernel(b, power(given, 1.0, 2), kernel="poly", coef=given)
+
+
+@row("gamma", *KERNELISED)
+def gamma(b: Bench) -> None:
+    """Factor of <x, x'>, or of ||x - x'||^2; None is 1, or 1 over the mean of ||x||^2."""
+    assert_kernel(b, power(1.0, 0.5, 2), kernel="poly", gamma=0.5)
+    assert_kernel(b, power(1.0, 1.0, 2), kernel="poly", gamma=None)
+    assert_kernel(b, perceptron.rbf(0.7), kernel="rbf", gamma=0.7)
+    assert_kernel(b, perceptron.rbf(1 / squares()), kernel="rbf", gamma=None)
+
+
+def learner_of(b: Bench) -> str:
+    return "KernelSvm" if b.kind is tw.HMSVM else "KernelPerceptron"
+
+
+@row("form", *KERNELISED)
+def form(b: Bench) -> None:
+    """Rows of kernel values, or products of attributes: the same scores from what was asked for."""
+    made: list[Any] = []
+    original: Callable[..., Any] = getattr(_core, learner_of(b))
+
+    def make(*args: Any, **keywords: Any) -> Any:
+        made.append(original(*args, **keywords))
+        return made[-1]
+
+    b.monkeypatch.setattr(_core, learner_of(b), make)
+    for given, expanded in (("rows", False), ("expanded", True)):
+        assert_kernel(b, power(1.0, 1.0, 2), kernel="poly", form=given)
+        assert {learner.expanded for learner in made} == {expanded}
+        made.clear()
+
+
+@row("cache_mb", *KERNELISED)
+def cache_mb(b: Bench) -> None:
+    """Megabytes that the learner is told of; the bits are the same."""
+    seen = replaced(b.monkeypatch, _core, learner_of(b))
+    runs = [b.fit(K, kernel="rbf", cache_mb=given) for given in (1, 3)]
+    assert bits(runs[0]) == bits(runs[1])
+    assert [keywords["cache_bytes"] for keywords in seen] == [1 << 20, 3 << 20]
+
+
+@row("budget", "perceptron")
+def budget(b: Bench) -> None:
+    """No more support tokens than that, in the model that is left and at the end of every epoch."""
+    many = problem(7, [3, 4, 2, 4, 3, 4], labels=4, attributes=6, real=True)
+    free = b.fit(many, kernel="rbf", average=False).n_support_  # type: ignore[attr-defined]
+    assert free > 5
+    for given in (1, 3, 5):
+        tagger = b.fit(many, kernel="rbf", average=False, budget=given)
+        assert tagger.n_support_ == given  # type: ignore[attr-defined]
+    enough = [b.fit(many, kernel="rbf", budget=given) for given in (99, None)]
+    assert bits(enough[0]) == bits(enough[1])

@@ -1,0 +1,306 @@
+"""Rows of the online learners: whole runs are those of the slow twin, in the order that the seed gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+
+from ..reference import chain, costs, history, mira, perceptron
+from ..reference.chain import Array, Path, Scores
+from ..reference.model import Shape, features, score_sentence
+from ..strategies import Problem
+from ..test_online import permutation
+from .rows import NAMES, Bench, bits, dense, exact, mask, problem, row
+
+ONLINE = ("perceptron", "mira", "pa", "arow")
+MARGIN = ONLINE[1:]
+#: Real values of a seed for which rounding decides none of the runs below.
+P = problem(7, [3, 4, 2, 4, 3, 4], labels=4, attributes=6, real=True)
+NOISE = 1e-5
+
+Cost = Callable[[Sequence[str], Sequence[str]], float]
+
+
+def orders(n: int, epochs: int, seed: int, shuffle: bool = True) -> list[list[int]]:
+    return [permutation(n, seed, epoch) if shuffle else list(range(n)) for epoch in range(epochs)]
+
+
+def step(kind: str, w: Array, v: Array, d: Array, cost: Array, params: dict[str, Any]) -> tuple[Array, Array]:
+    """Weights and variances after one sentence by the formulas of the papers; rows of d are the constraints."""
+    if kind == "perceptron":
+        return w + d[0], v
+    if kind == "mira":
+        return mira.closest(w, d, cost, params.get("C")), v
+    d, lack = d[0], max(0.0, cost[0] - w @ d[0])
+    if kind == "pa":
+        C, square = params.get("C", 1.0), d @ d
+        tau = {0: lack / square, 1: min(C, lack / square), 2: lack / (square + 1 / (2 * C))}
+        return w + tau[params.get("variant", 1)] * d, v
+    gamma = params.get("gamma", 1.0)
+    if lack == 0.0:
+        return w, v
+    return w + lack / (gamma + d**2 @ v) * v * d, 1 / (1 / v + d**2 / gamma)
+
+
+def twin(
+    kind: str, p: Problem, order: Iterable[Iterable[int]], cost: Cost = costs.accuracy, **params: Any
+) -> tuple[Array, Array]:
+    """Last and average weights; refuses a run in which rounding could decide."""
+    exists, X, rng = mask(p), exact(p), np.random.default_rng(0)
+    w, total, steps = np.zeros(p.shape.size), np.zeros(p.shape.size), 0
+    v = np.full(p.shape.size, float(params.get("variance", 1.0)))
+    k = params.get("k", 4) if kind == "mira" else 1
+    for epoch in order:
+        for i in epoch:
+            x, y = X[i], p.y[i]
+            s = score_sentence(w, x, p.shape)
+            extra = np.zeros(s.node.shape)
+            if params.get("augment"):
+                extra += [[cost([NAMES[a]], [NAMES[c]]) for c in range(p.shape.labels)] for a in y]
+            found = [path for _, path in chain.kbest(s._replace(node=s.node + extra), k)]
+            for _ in range(3):
+                noisy = Scores(*(part * (1 + NOISE * rng.standard_normal(part.shape)) for part in s))
+                noisy = noisy._replace(node=noisy.node + extra)
+                assert [path for _, path in chain.kbest(noisy, k)] == found, "rounding could decide this run"
+            guesses = [path for path in found if path != y]
+            if guesses:
+                d = np.array([exists * (features(x, y, p.shape) - features(x, g, p.shape)) for g in guesses])
+                lost = [cost([NAMES[a] for a in y], [NAMES[a] for a in g]) for g in guesses]
+                w, v = step(kind, w, v, d, np.array(lost), params)
+            total, steps = total + w, steps + 1
+    return w, total / steps
+
+
+def assert_twin(b: Bench, cost: Cost = costs.accuracy, given: Any = "accuracy", **params: Any) -> tw.Tagger:
+    """The estimator's weights are the twin's, and come out of a run in which something was learnt."""
+    p = P
+    usual: dict[str, Any] = {"epochs": 2, "seed": 0, "shuffle": True, "average": True}
+    all_params = {**usual, **params, **b.some(cost=given)}
+    order = orders(len(p.X), *(all_params[name] for name in ("epochs", "seed", "shuffle")))
+    last, mean = twin(b.kind.name, p, order, cost, **params)
+    tagger = b.fit(p, **{name: value for name, value in all_params.items() if b.has(name)})
+    wanted = mean if all_params["average"] else last
+    assert np.abs(wanted).max() > 1e-2
+    np.testing.assert_allclose(dense(tagger, p), wanted, rtol=1e-4, atol=1e-4)
+    return tagger
+
+
+@row("epochs", *ONLINE)
+def epochs(b: Bench) -> None:
+    """So many passes, each a line of the history."""
+    for n in (1, 2, 3):
+        assert len(assert_twin(b, epochs=n).history_) == n
+
+
+@row("average", *ONLINE)
+def average(b: Bench) -> None:
+    """The mean of the weights after every sentence, or the last ones."""
+    assert_twin(b, average=True)
+    assert_twin(b, average=False)
+
+
+@row("shuffle", *ONLINE)
+def shuffle(b: Bench) -> None:
+    """The order as given, or another in every epoch."""
+    assert_twin(b, shuffle=False)
+    assert_twin(b, shuffle=True)
+
+
+@row("seed", *ONLINE)
+def seed(b: Bench) -> None:
+    """The order of the sentences is that of the seed; without shuffling it does nothing."""
+    for given in (0, 1, 77):
+        assert_twin(b, seed=given)
+    assert bits(b.fit(P, epochs=2, seed=1)) == bits(b.fit(P, epochs=2, seed=1))
+    plain = [b.fit(P, epochs=2, shuffle=False, seed=given) for given in (0, 1)]
+    assert bits(plain[0]) == bits(plain[1])
+
+
+@row("shards", *ONLINE)
+def shards(b: Bench) -> None:
+    """Each part learns alone, every so-manieth sentence its own; the mean of their weights is what is left."""
+    for n in (2, 3):
+        ends, totals = [], []
+        for s in range(n):
+            part = np.arange(s, len(P.X), n)
+            last, mean = twin(b.kind.name, P, [part[permutation(len(part), 0, 0, s)].tolist()])
+            ends.append(last)
+            totals.append(mean * len(part))
+        for flag, wanted in ((False, np.mean(ends, axis=0)), (True, np.sum(totals, axis=0) / len(P.X))):
+            tagger = b.fit(P, epochs=1, shards=n, average=flag)
+            np.testing.assert_allclose(dense(tagger, P), wanted, rtol=1e-4, atol=1e-4)
+
+
+@row("mode", "perceptron")
+def mode(b: Bench) -> None:
+    """Updates of an epoch are summed before they are made."""
+    assert_twin(b)
+    for flag in (True, False):
+        last, mean = perceptron.batch_perceptron(exact(P), P.y, P.shape, 3, mask(P))
+        tagger = b.fit(P, mode="batch", epochs=3, average=flag)
+        np.testing.assert_allclose(dense(tagger, P), mean if flag else last, rtol=1e-5, atol=1e-5)
+
+
+@row("k", "mira")
+def k(b: Bench) -> None:
+    """So many paths must be beaten by their cost."""
+    for given in (1, 2, 4, 6):
+        assert_twin(b, k=given, epochs=1)
+
+
+@row("C", "mira")
+def C_of_mira(b: Bench) -> None:
+    """The multipliers of a sentence sum to no more; None is no bound."""
+    for given in (0.02, 0.2, None):
+        assert_twin(b, C=given, epochs=1)
+
+
+@row("C", "pa")
+def C_of_pa(b: Bench) -> None:
+    """It cuts the step of variant 1, and flattens that of variant 2; variant 0 knows none."""
+    for variant in (1, 2):
+        for given in (0.05, 0.5):
+            assert_twin(b, variant=variant, C=given)
+    pair = [b.fit(P, variant=0, C=given) for given in (0.05, 0.5)]
+    assert bits(pair[0]) == bits(pair[1])
+
+
+@row("variant", "pa")
+def variant(b: Bench) -> None:
+    """0 without slack, 1 with a linear one, 2 with a squared one."""
+    for given in (0, 1, 2):
+        assert_twin(b, variant=given, C=0.1)
+
+
+@row("gamma", "arow")
+def gamma(b: Bench) -> None:
+    """The larger, the less is moved, and the slower variances shrink."""
+    for given in (0.3, 1.0, 5.0):
+        assert_twin(b, gamma=given)
+
+
+@row("variance", "arow")
+def variance(b: Bench) -> None:
+    """The variance of every feature at the start."""
+    for given in (0.2, 1.0, 4.0):
+        assert_twin(b, variance=given)
+
+
+def root(gold: Sequence[str], guess: Sequence[str]) -> float:
+    return math.sqrt(costs.accuracy(gold, guess))
+
+
+def zero_one(gold: Sequence[str], guess: Sequence[str]) -> float:
+    return float(gold != guess)
+
+
+#: What may be written, and what it means.
+COSTS: list[tuple[Any, Cost]] = [
+    ("accuracy", costs.accuracy),
+    ("root", root),
+    ("zero_one", zero_one),
+    ("f1", costs.f1),
+    ("f1(3)", lambda a, b: costs.f1(a, b, 3.0)),
+    ("precision_recall", costs.precision_recall),
+    ("precision_recall(0.2)", lambda a, b: costs.precision_recall(a, b, 0.2)),
+    ("weighted_accuracy", costs.weighted_accuracy),
+    ("weighted_accuracy(0.5, 2)", lambda a, b: costs.weighted_accuracy(a, b, 0.5, 2.0)),
+    ("weighted_accuracy(0.5, 2, 3)", lambda a, b: costs.weighted_accuracy(a, b, 0.5, 2.0, 3.0)),
+    (lambda gold, guess: 0.5 * (gold[0] != guess[0]) + 0.25, lambda a, b: 0.5 * (a[0] != b[0]) + 0.25),
+]
+
+
+@row("cost", *MARGIN)
+def cost(b: Bench) -> None:
+    """The margin asked for is the cost that was named, with its numbers, or one's own function of label names."""
+    params = {"k": 2} if b.kind is tw.MIRA else {"variant": 0} if b.kind is tw.PassiveAggressive else {}
+    for given, meaning in COSTS:
+        assert_twin(b, cost=meaning, given=given, epochs=1, average=False, **params)
+
+
+@row("augment", "mira")
+def augment(b: Bench) -> None:
+    """The cost is added to the scores while the rivals are looked for; where it is no sum it cannot be."""
+    assert_twin(b, augment=False, k=2, epochs=1)
+    assert_twin(b, augment=True, k=2, epochs=1)
+
+    def weighted(gold: Sequence[str], guess: Sequence[str]) -> float:
+        return costs.weighted_accuracy(gold, guess, 2.0, 1.0, 0.5)
+
+    assert_twin(b, augment=True, k=2, epochs=1, cost=weighted, given="weighted_accuracy(2, 1, 0.5)")
+    with pytest.raises(ValueError, match="augment"):
+        b.fit(P, augment=True, cost="f1")
+
+
+# -- labels further back ----------------------------------------------------------------------------------
+
+WORDS = [["a", "b", "a"], ["b", "a"], ["c", "c", "a", "c"], ["b", "a", "c"], ["c", "a"]]
+GOLD: list[Path] = [(1, 2, 2), (1, 2), (2, 0, 0, 0), (1, 0, 0), (0, 1)]
+DOCUMENTS = [[0, 1], [2, 3, 4]]
+
+
+def one_hot() -> Problem:
+    rows = np.eye(3)
+    return Problem(Shape(3, 3), [rows[["abc".index(w) for w in s]] for s in WORDS], GOLD)
+
+
+def corpus() -> tw.Corpus:
+    begins = {document[0] for document in DOCUMENTS}
+    return tw.Corpus(
+        tw.Sentence(
+            {"word": words, "label": [NAMES[y] for y in path]}, "label", doc=str(i) if i in begins else None
+        )
+        for i, (words, path) in enumerate(zip(WORDS, GOLD))
+    )
+
+
+def assert_history(b: Bench, m: int, p: int, document: bool, given: Any) -> None:
+    """The weights of all terms are those of the twin, whose labels are in the order of the model's."""
+    epochs = 1 if b.kind is tw.MIRA else 2  # margins make exact ties from the second on
+    tagger = b.kind(
+        features="S1",
+        history=given,
+        document=document,
+        epochs=epochs,
+        shuffle=False,
+        average=False,
+        **b.some(k=1),
+    ).fit(corpus())
+    order = [NAMES.index(name) for name in tagger.classes_]
+    plain = one_hot()
+    own = Problem(plain.shape, plain.X, [tuple(order.index(y) for y in path) for path in GOLD])
+    terms = history.Terms(3, p, document)
+    documents = DOCUMENTS if document else [[i] for i in range(len(GOLD))]
+    last, _ = history.train(
+        own.X, own.y, WORDS, documents, own.shape, terms, m, epochs, mask(own), k=2 - epochs
+    )
+    text = tagger.model_.vocabulary.texts()
+    assert text == ["word[0]=a", "word[0]=b", "word[0]=c"]
+    n = own.shape.size
+    assert tagger.model_.history is not None
+    np.testing.assert_allclose(tagger.model_.history.weights, last[n:], atol=1e-5)
+    np.testing.assert_allclose(tagger.model_.scorer.weights, last[:n][mask(own)], atol=1e-5)
+    assert np.any(last[n:])
+
+
+@row("history", "perceptron", "mira")
+def with_history(b: Bench) -> None:
+    """(m, p): cells of m labels, and features on labels up to p back; None has neither."""
+    for given, m, p in (((1, 2), 1, 2), ("m=1,p=3", 1, 3), ((2, 2), 2, 2)):
+        assert_history(b, m, p, False, given)
+    assert b.kind(features="S1", epochs=1).fit(corpus()).model_.history is None
+
+
+@row("document", "perceptron", "mira")
+def with_documents(b: Bench) -> None:
+    """Features on the labels of earlier tokens of the document with the same word; they need marked documents."""
+    assert_history(b, 1, 1, True, None)
+    assert_history(b, 1, 2, True, (1, 2))
+    with pytest.raises(tw.ParameterError, match="document=True needs a corpus that marks"):
+        b.kind(features="S1", document=True).fit(WORDS, [[NAMES[y] for y in path] for path in GOLD])
