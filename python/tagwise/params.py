@@ -47,7 +47,7 @@ class Number:
             raise ValueError(f"expected {self.describe()}")
         number = float(value)
         if self.integer:
-            if number != int(number):
+            if not math.isfinite(number) or number != int(number):
                 raise ValueError(f"expected {self.describe()}")
             value = int(value)
         else:

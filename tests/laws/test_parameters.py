@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import tagwise as tw
 
 from .parameters import ROWS, Bench
+from .parameters.domains import DEFAULTS, DOMAINS, OWN, domain
 
 
 @pytest.mark.parametrize(("learner", "parameter"), ROWS, ids=map("-".join, ROWS))
@@ -25,3 +27,68 @@ def test_every_parameter_has_a_row() -> None:
     declared = {(name, param.name) for name, kind in tw.LEARNERS.items() for param in kind.PARAMS}
     assert set(ROWS) == declared
     assert all(check.__doc__ for check in ROWS.values())
+
+
+# -- defaults and domains ---------------------------------------------------------------------------------
+
+EACH = [(name, param.name) for name, kind in tw.LEARNERS.items() for param in kind.PARAMS]
+
+
+@pytest.mark.parametrize("learner", tw.LEARNERS)
+def test_defaults_are_those_written_down(learner: str) -> None:
+    """In the object, in its signature, in `get_params`; and nothing is shown of those that were not changed."""
+    kind = tw.LEARNERS[learner]
+    tagger = kind()
+    assert tagger.get_params() == DEFAULTS[learner]
+    assert tagger.checked() == DEFAULTS[learner]
+    assert {name: getattr(tagger, name) for name in DEFAULTS[learner]} == DEFAULTS[learner]
+    shown = inspect.signature(kind).parameters
+    assert {name: parameter.default for name, parameter in shown.items()} == DEFAULTS[learner]
+    assert repr(tagger) == f"{kind.__name__}()"
+
+
+@pytest.mark.parametrize(("learner", "parameter"), EACH, ids=map("-".join, EACH))
+def test_values_at_the_ends_of_a_domain(learner: str, parameter: str) -> None:
+    """What lies inside is kept in its usual form, what lies outside is refused by `fit`, naming the parameter."""
+    wanted, kind = domain(learner, parameter), tw.LEARNERS[learner]
+    for given, kept in wanted.taken:
+        tagger = kind(**{parameter: given})
+        found = tagger.checked()[parameter]
+        assert found == kept
+        assert type(found) is type(kept)
+        assert tagger.get_params()[parameter] is given  # as it was set
+    for given in wanted.refused:
+        with pytest.raises(tw.ParameterError, match=rf"^{parameter}="):
+            kind(**{parameter: given}).fit([["a"]], [["x"]])
+    declared = next(param for param in kind.PARAMS if param.name == parameter)
+    for text, value in wanted.texts:
+        assert declared.parse(text) == value
+        assert type(declared.parse(text)) is type(value)
+    if wanted.refused:
+        with pytest.raises(tw.ParameterError, match=rf"^{parameter}='nonsense'"):
+            declared.parse("nonsense")
+
+
+@pytest.mark.parametrize("learner", tw.LEARNERS)
+def test_parameters_are_set_by_name(learner: str) -> None:
+    """`set_params` changes those that are named, returns the tagger, and refuses what there is not."""
+    kind = tw.LEARNERS[learner]
+    tagger = kind()
+    name, value = ("delta", 0.7) if learner == "hmm" else ("min_count", 3)
+    assert tagger.set_params(**{name: value}) is tagger
+    assert tagger.get_params() == {**DEFAULTS[learner], name: value}
+    assert kind(**{name: value}).get_params() == tagger.get_params()
+    assert repr(tagger) == f"{kind.__name__}({name}={value})"
+    for wrong in (lambda: tagger.set_params(nonsense=1), lambda: kind(nonsense=1)):
+        with pytest.raises(
+            tw.ParameterError, match=f"{kind.__name__} has no parameter 'nonsense'; it has: features"
+        ):
+            wrong()
+    assert kind().get_params() == DEFAULTS[learner]  # nothing is shared
+
+
+def test_the_tables_of_defaults_and_domains_are_complete() -> None:
+    """Each parameter is in both, and nothing else is."""
+    assert {(name, parameter) for name, table in DEFAULTS.items() for parameter in table} == set(EACH)
+    assert set(DOMAINS) == {parameter for _, parameter in EACH}
+    assert set(OWN) <= set(EACH)

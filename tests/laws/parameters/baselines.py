@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from typing import Any
 
@@ -191,7 +192,7 @@ def unknown(b: Bench) -> None:
         for group in found:
             first, *rest = group.values()
             assert all(other == pytest.approx(first, abs=1e-6) for other in rest)
-        for one, other in zip(found, found[1:]):
+        for one, other in itertools.pairwise(found):
             assert next(iter(one.values())) != pytest.approx(next(iter(other.values())), abs=1e-3)
 
 
