@@ -92,6 +92,7 @@ ONLINE: dict[str, Any] = {"features": "S1", "epochs": 2}
 KINDS = {
     "crf": Kind(lambda **p: tw.CRF(**FAST, **p)),
     "crf-pointwise": Kind(lambda **p: tw.CRF(**FAST, loss="pointwise_exp", **p)),
+    "crf-edges": Kind(lambda **p: tw.CRF(features="word[0]\nedge: word[-1]", max_iter=4, **p), beam=False),
     "crf-2": Kind(lambda **p: tw.CRF(**FAST, order=2, **p), chunks=False, first=False),
     "crf-3": Kind(lambda **p: tw.CRF(**FAST, order=3, **p), chunks=False, first=False),
     "perceptron": Kind(lambda **p: tw.Perceptron(**ONLINE, **p)),
@@ -326,7 +327,24 @@ def test_the_dictionary_gives_way_to_labels_that_occur_once(name: str) -> None:
     assert [len(y) for y in tagger.predict([[], ["bo", "bo"]])] == [0, 2]
 
 
+def test_what_does_not_go_together_is_refused() -> None:
+    """Labels that occur once with documents, in decoding and training; a dictionary of tokens without words."""
+    corpus = tw.Corpus([tw.Sentence({"word": x, "label": y}, "label", doc="0") for x, y in zip(X, Y)])
+    rule: dict[str, Any] = {"constraints": {"once": ["P"]}}
+    tagger = tw.MIRA(features="S1", epochs=1, document=True).fit(corpus)
+    with pytest.raises(tw.ParameterError, match="occur once do not go with document features"):
+        tagger.predict(corpus, **rule)
+    with pytest.raises(ValueError, match="occur once do not go with document features"):
+        tw.MIRA(features="S1", epochs=1, document=True, **rule).fit(corpus)
+    given = [[["w=ann"], ["w=lee"]]]
+    with pytest.raises(
+        tw.CorpusError, match="sentence 0 holds attributes, but a tag dictionary needs its words"
+    ):
+        tw.CRF(dictionary=1).fit(given, [["B-P", "I-P"]])
+
+
 def test_learners_without_limits_say_so() -> None:
+    """What takes no constraints of its own names the parameter."""
     for make in (tw.HMM, tw.MEMM, tw.Boosting):
         for limit in ({"constraints": "bio"}, {"dictionary": 2}, {"dictionary_share": 0.5}):
             with pytest.raises(tw.ParameterError, match=next(iter(limit))):

@@ -16,7 +16,7 @@ from tagwise.learners import gradient
 from . import lawful
 from .lawful import Held, Path, Rule
 from .reference import mira, svm
-from .test_rules import OWN, OWN_RULE, X, Y
+from .test_rules import OWN, OWN_RULE, X, Y, own_step
 
 Make = Callable[..., tw.Tagger]
 
@@ -225,6 +225,32 @@ def test_the_loss_is_over_the_lawful_paths(name: str, limits: str) -> None:
             squares += float(np.sum(tagger.model_.history.weights.astype(float) ** 2))
         assert iterations == 0 or squares > 0.01
         assert tagger.objective_ == pytest.approx(total + 0.1 * squares, rel=2e-5)
+
+
+@pytest.mark.parametrize("loss", ["log", "exp"])
+@pytest.mark.parametrize("limits", ["own", "both"])
+def test_pieces_keep_the_rules_of_their_sentence(loss: str, limits: str) -> None:
+    """Cut into pieces of two tokens, start and end rules hold at the true ends alone: by counting, at weights of 0."""
+    tagger = tw.CRF(features="S1", l2=0.0, max_iter=0, max_length=2, loss=loss, **LIMITS[limits][0]).fit(X, Y)
+    seen = lawful.counted(X, Y, *LIMITS[limits][2]) if LIMITS[limits][2] else {}
+    labels, total = tagger.classes_, 0.0
+    for words, gold in zip(X, Y):
+        n = len(words)
+        parts = -(-n // 2)
+        for a, b in pairwise([n * i // parts for i in range(parts + 1)]):
+
+            def step(
+                t: int, before: str | None, y: str, first: int = a, gold: Any = gold, words: Any = words
+            ) -> bool:
+                known = seen.get(words[t])
+                befores = labels if t == first > 0 else [before]  # of another piece: any that suits
+                speaks = known is not None and gold[t] in known
+                return (not speaks or y in known) and any(own_step(t, len(words), z, y) for z in befores)
+
+            paths = lawful.every(labels, b - a)
+            count = sum(all(step(a + i, p[i - 1] if i else None, y) for i, y in enumerate(p)) for p in paths)
+            total += np.log(count) if loss == "log" else count - 1
+    assert tagger.objective_ == pytest.approx(total, rel=1e-5)
 
 
 @pytest.mark.parametrize("name", ["log", "order-2", "order-3"])
@@ -467,3 +493,12 @@ def test_auto_says_which_sentences_it_took_for_their_chunks(caplog: pytest.LogCa
             f"2 sentences are not valid IOB2 and are trained on as their chunks; the first is {first}"
         ]
         np.testing.assert_array_equal(tagger.model_.scorer.weights, want.model_.scorer.weights)
+
+
+@pytest.mark.parametrize("limit", [{"constraints": "bio"}, {"dictionary": 2}])
+def test_partial_labels_take_no_rules(limit: dict[str, Any]) -> None:
+    """They are refused, not dropped."""
+    name = next(iter(limit))
+    for params in ({"partial": True}, {}):
+        with pytest.raises(tw.ParameterError, match=f"partial labels go with {name}=None only"):
+            tw.CRF(features="S1", **params, **limit).fit([["ann", "lee"]], [["B-P", None]])
