@@ -425,27 +425,30 @@ def test_what_a_function_raises_comes_back() -> None:
     def broken(a: Block, b: Block) -> np.ndarray:
         raise KeyError("mine")
 
-    for bad, error in ((broken, KeyError), (lambda a, b: np.zeros((1, 1)), ValueError)):
+    shape = r"the kernel function gave an array of shape \(1, 1\) for \d+ and \d+ tokens"
+    for bad, error, said in ((broken, KeyError, "mine"), (lambda a, b: np.zeros((1, 1)), ValueError, shape)):
         kernel = Kernel("function", function=bad)
-        with pytest.raises(error):
+        with pytest.raises(error, match=said):
             k.perceptron(kernel).epoch()
-        with pytest.raises(error):
+        with pytest.raises(error, match=said):
             k.svm(kernel).epoch()
         _, scorer = random_model(k, LINEAR, 0)
-        with pytest.raises(error):
+        with pytest.raises(error, match=said):
             KernelScorer.of_arrays(scorer.base, kernel, scorer.arrays()).viterbi(k.data)
 
 
 def test_kernels_that_make_no_sense_are_refused() -> None:
     k = Kernelled(random_sparse(1, n=4))
-    for bad in (
-        Kernel("poly", 0),
-        Kernel("poly", 2, -1.0),
-        Kernel("poly", gamma=0.0),
-        Kernel("rbf", gamma=0.0),
-        Kernel("other"),
+    for bad, said in (
+        (Kernel("poly", 0), "degree from 1 to 64 .* got degree 0 and coef 1"),
+        (Kernel("poly", 65), "degree from 1 to 64 .* got degree 65 and coef 1"),
+        (Kernel("poly", 2, -1.0), "finite coef >= 0, got degree 2 and coef -1"),
+        (Kernel("poly", gamma=0.0), "polynomial kernel needs a finite gamma > 0, got 0"),
+        (Kernel("rbf", gamma=0.0), "rbf kernel needs a finite gamma > 0, got 0"),
+        (Kernel("rbf", gamma=np.nan), "rbf kernel needs a finite gamma > 0, got NaN"),
+        (Kernel("other"), 'no kernel "other"; use linear, poly, rbf or a function'),
     ):
-        with pytest.raises(ValueError, match="kernel"):
+        with pytest.raises(ValueError, match=said):
             k.perceptron(bad)
     full = _core.Layout.build(k.data, k.n, 5, all_pairs=True)
     with pytest.raises(ValueError, match="node features"):

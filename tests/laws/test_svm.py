@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -218,8 +219,25 @@ def test_edge_attributes_take_part() -> None:
     assert state["dual"] == pytest.approx(alpha.sum() - w @ w / 2, abs=1e-4)
 
 
-def test_what_makes_no_sense_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ({"c": 0.0}, "C must be a finite number > 0, got 0"),
+        ({"c": -1.0}, "C must be a finite number > 0, got -1"),
+        ({"c": np.inf}, "C must be a finite number > 0, got inf"),
+        ({"c": np.nan}, "C must be a finite number > 0, got NaN"),
+        ({"slack": "both"}, 'no slack "both"; use instance or sequence'),
+        ({"most": 0}, "a working set needs room for at least 1 path"),
+        ({"tolerance": -1.0}, "the tolerance must be a number >= 0, got -1"),
+        ({"tolerance": np.nan}, "the tolerance must be a number >= 0, got NaN"),
+        ({"sample_weight": np.ones(3)}, "sample_weight needs 4 finite numbers >= 0, one a sentence"),
+        ({"sample_weight": -np.ones(4)}, "sample_weight needs 4 finite numbers >= 0, one a sentence"),
+        ({"sample_weight": np.full(4, np.nan)}, "sample_weight needs 4 finite numbers >= 0, one a sentence"),
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_is_refused(bad: dict[str, Any], said: str) -> None:
+    """Each parameter out of its domain is named with what was expected."""
     n = native(corpus(1, 3, n=4))
-    for bad in ({"c": 0.0}, {"c": np.inf}, {"slack": "both"}, {"most": 0}, {"sample_weight": np.ones(3)}):
-        with pytest.raises(ValueError, match=r"."):
-            n.svm(**bad)
+    with pytest.raises(ValueError, match=re.escape(said)):
+        n.svm(**bad)

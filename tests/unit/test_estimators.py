@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -102,13 +103,64 @@ def test_pointwise_decoding_and_allowed_labels() -> None:
         tagger.predict(X, decoder="nonsense")
 
 
-def test_costs_pieces_and_length_weights() -> None:
-    costly = small(cost={"VERB": 3.0}).fit(X, Y)
-    assert costly.predict(X) == Y
-    assert small(max_length=2, pi=0.9).fit(X, Y).predict(X[:1]) == Y[:1]
-    with pytest.raises(tw.ParameterError, match="loss"):
+def best_gap(verbs: float, nouns: float, cost: tuple[float, float], l2: float) -> tuple[float, float]:
+    """Where  verbs log(1 + e^{cost[0] - d}) + nouns log(1 + e^{cost[1] + d}) + l2 d^2 / 2  is least; its value there.
+
+    The loss of so many single tokens VERB and NOUN with one attribute each, whose weights differ by d.
+    """
+
+    def slope(d: float) -> float:
+        return l2 * d - verbs / (1 + np.exp(d - cost[0])) + nouns / (1 + np.exp(-d - cost[1]))
+
+    low, high = -30.0, 30.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (low, middle) if slope(middle) > 0 else (middle, high)
+    value = (
+        verbs * np.logaddexp(0, cost[0] - low) + nouns * np.logaddexp(0, cost[1] + low) + l2 * low * low / 2
+    )
+    return low, float(value)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "verbs", "nouns", "cost"),
+    [
+        ({}, 3, 5, (0.0, 0.0)),
+        ({"cost": {"VERB": 3.0}}, 3, 5, (3.0, 0.0)),
+        ({"cost": {"NOUN": 0.7, "VERB": 2.0}}, 3, 5, (2.0, 0.7)),
+        ({"cost": 1.5}, 3, 5, (1.5, 1.5)),
+        ({"pi": 0.5}, 3 * 0.5, 5 * 0.5, (0.0, 0.0)),
+        ({"max_length": 1}, 3, 10, (0.0, 0.0)),
+        ({"max_length": 1, "pi": 0.25}, 3 * 0.25, 10 * 0.25, (0.0, 0.0)),
+        ({"max_length": 1, "pi": 0.5, "cost": {"NOUN": 2.0}}, 3 * 0.5, 10 * 0.5, (0.0, 2.0)),
+    ],
+    ids=str,
+)
+def test_costs_pieces_and_length_weights(
+    parameters: dict[str, Any], verbs: float, nouns: float, cost: tuple[float, float]
+) -> None:
+    """The optimum of a problem of one unknown, found by bisection: costs, weights pi^T and pieces move it.
+
+    Three sentences VERB and five NOUN of a token; of two tokens where they are cut to one.
+    """
+    nouns_long = 2 if "max_length" in parameters else 1
+    tokens = [[["a"]]] * 3 + [[["a"]] * nouns_long] * 5
+    labels = [["VERB"]] * 3 + [["NOUN"] * nouns_long] * 5
+    given = {"features": None, "start_end": False, "l2": 0.3, "max_iter": 300, "tol": 1e-10}
+    tagger = tw.CRF(**given, **parameters).fit(tokens, labels)
+    gap, value = best_gap(verbs, nouns, cost, 0.3)
+    (p,) = tagger.predict_marginals([[["a"]]])
+    assert p[0, tagger.classes_.index("VERB")] == pytest.approx(1 / (1 + np.exp(-gap)), abs=2e-4)
+    assert tagger.objective_ == pytest.approx(value, rel=1e-5)
+
+
+def test_costs_that_make_no_sense_are_refused() -> None:
+    """Another loss than log, a label that does not occur."""
+    with pytest.raises(
+        tw.ParameterError, match=r"cost=1\.0 goes with loss='log' alone; leave it out for loss='exp'"
+    ):
         small(cost=1.0, loss="exp").fit(X, Y)
-    with pytest.raises(tw.ParameterError, match="no label"):
+    with pytest.raises(tw.ParameterError, match="cost: there is no label 'XX'; there are: NOUN DET VERB"):
         small(cost={"XX": 1.0}).fit(X, Y)
 
 
