@@ -63,7 +63,7 @@ class RegularizationPath(Sequence[Step]):
     @property
     def best(self) -> Step:
         """The step with the highest score on the development part."""
-        return max(self.steps, key=lambda step: (step.score, step.strength))
+        return max(self.steps, key=lambda step: step.score)  # the first of equals, and the strongest come first
 
     def __rich__(self) -> Table:
         from rich.table import Table
@@ -118,6 +118,8 @@ def regularization_path(
 ) -> RegularizationPath:
     """Train with one strength after the other, each from the last one's weights, and score each on `dev`.
 
+    A learner that cannot start from given weights (HM-SVM, HMM) begins anew with each.
+
     Strong regularisation comes first: its optimum is near zero and found quickly, and each optimum is a good start
     for the next. Training does not look at `dev`; only the choice does.
 
@@ -153,13 +155,13 @@ def regularization_path(
         here.fit(X, y, warm_start=last)
         seconds = time.perf_counter() - begin
         steps.append(Step(value, here, here.evaluate(dev, gold), len(here.history_), seconds))
-        last = here
+        last = here if tagger.starts_warm else None
         if progress is not None:
             progress(steps[-1])
     path = RegularizationPath(parameter, steps)
     if refit and held:
         best = path.best
         again = type(tagger)(**{**tagger.get_params(), parameter: best.strength})
-        again.fit(*whole, warm_start=best.tagger)
+        again.fit(*whole, warm_start=best.tagger if tagger.starts_warm else None)
         steps[steps.index(best)] = Step(best.strength, again, best.report, best.iterations, best.seconds)
     return path

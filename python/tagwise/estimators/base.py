@@ -109,6 +109,7 @@ class Tagger:
 
     name: ClassVar[str] = ""
     probabilistic: ClassVar[bool] = False  # whether exp(score) / Z of its paths are probabilities
+    starts_warm: ClassVar[bool] = True  # whether training can begin from given weights
     PARAMS: ClassVar[tuple[Param, ...]] = ()
 
     model_: Model

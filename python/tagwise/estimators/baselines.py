@@ -37,6 +37,7 @@ class HMM(Tagger):
     """
 
     name = "hmm"
+    starts_warm = False
     probabilistic = True
     PARAMS = (
         Param("features", "S1", FEATURES.domain, FEATURES.help + "; one rule, unless overlapping"),

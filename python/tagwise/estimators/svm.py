@@ -22,6 +22,7 @@ class HMSVM(Kernelised, Tagger):
     """
 
     name = "hmsvm"
+    starts_warm = False
     PARAMS = (
         FEATURES,
         Param("C", 1.0, Number(0.0, open_low=True), "price of a violated margin"),
