@@ -1,0 +1,158 @@
+"""Rules in searches that are not exact: narrow beams, hypothesised history, documents; and in local models."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise.history import Memory
+
+from . import lawful
+from .lawful import Held
+from .reference import history as twin
+from .reference import scores as chain_scores
+from .test_rules import BIO, OWN, OWN_RULE, TEST, X, Y, fitted, left, ways
+
+
+def first_order(tagger: tw.Tagger, words: list[str]) -> Any:
+    """Node, edge, start and end scores of a sentence, from the weights of the model's features."""
+    model = tagger.model_
+    layout, w, L = model.scorer.layout, model.scorer.weights.astype(float), len(model.labels)
+    a = layout.arrays()
+    ptr, ids, _ = model.encode([words]).node()
+    node = np.zeros((len(words), L))
+    for t, (begin, end) in enumerate(pairwise(ptr.astype(int))):
+        for attribute in ids[begin:end]:
+            for k in range(int(a["node_ptr"][attribute]), int(a["node_ptr"][attribute + 1])):
+                node[t, a["node_label"][k]] += w[k]
+    edge, start, end_ = np.zeros(L * L), np.zeros(L), np.zeros(L)
+    at = layout.n_node
+    for place, names in ((edge, "edges"), (start, "starts"), (end_, "ends")):
+        place[a[names]] = w[at : at + len(a[names])]
+        at += len(a[names])
+    return chain_scores(node, edge.reshape(L, L), start, end_)
+
+
+@pytest.mark.parametrize("name", ["crf", "perceptron", "hmm"])
+def test_the_list_of_all_paths_has_the_scores_of_the_weights(name: str) -> None:
+    """What the other laws are measured against."""
+    tagger = fitted(name)
+    index = {label: i for i, label in enumerate(tagger.classes_)}
+    for words in TEST:
+        s = first_order(tagger, words)
+        for path, h in ways(name, False, tuple(words)).items():
+            local = twin.local_score(s)
+            assert h == pytest.approx(twin.total(local, tuple(index[y] for y in path)), abs=1e-4)
+
+
+def step_rule(tagger: tw.Tagger, local: twin.Local, rule: Any, T: int) -> twin.Local:
+    """A local score that is minus infinity where `rule(t, T, before, label)` says no."""
+    labels = tagger.classes_
+
+    def held(t: int, path: tuple[int, ...], y: int) -> float:
+        before = labels[path[-1]] if path else None
+        return local(t, path, y) if rule(t, T, before, labels[y]) else -np.inf
+
+    return held
+
+
+def own_step(t: int, T: int, before: str | None, label: str) -> bool:
+    """`OWN_RULE` read from left to right."""
+    if label[0] == "I" and (before is None or before == "O" or before[2:] != label[2:]):
+        return False
+    if before == "B-Q" and label != "I-Q":
+        return False
+    if before is None and label == "B-Q":
+        return False
+    return t < T - 1 or label not in ("I-P", "B-Q")
+
+
+@pytest.mark.parametrize("name", ["crf", "perceptron", "mira"])
+@pytest.mark.parametrize("width", [1, 2, 4, None])
+def test_a_narrow_beam_keeps_lawful_prefixes(name: str, width: int | None) -> None:
+    """At each token the best prefixes that break no rule so far; a width that is not given is 8."""
+    tagger = fitted(name)
+    X = [["bay", "the", "ann", "lee"], ["ann", "lee", "the"], ["the", "big", "bay", "bay"], ["bo"]]
+    found = tagger.predict(X, decoder="beam", beam=width, constraints=OWN)
+    for words, path in zip(X, found):
+        local = step_rule(tagger, twin.local_score(first_order(tagger, words)), own_step, len(words))
+        kept = twin.beam(local, len(words), len(tagger.classes_), width or 8)
+        ids = tuple(tagger.classes_.index(y) for y in path)
+        assert twin.total(local, ids) == pytest.approx(kept[0][0], abs=1e-5)
+
+
+def test_a_local_model_is_normalised_over_what_may_follow() -> None:
+    """Steps of an MEMM under forbidden transitions: each is a choice among the labels that may follow."""
+    tagger = fitted("memm")
+    labels = tagger.classes_
+    for words in TEST:
+        s = first_order(tagger, words)
+        T, ways = len(words), {}
+        for path in lawful.every(labels, T):
+            if not BIO(path):
+                continue
+            ids, h = [labels.index(y) for y in path], 0.0
+            for t, y in enumerate(ids):
+                row = s.node[t] + (s.start if t == 0 else s.edge[ids[t - 1]]) + (s.end if t == T - 1 else 0.0)
+                ok = [t == 0 or z[0] != "I" or path[t - 1][1:] == z[1:] for z in labels]
+                h += row[y] - np.log(np.exp(row[ok]).sum())
+            ways[path] = h
+        held = Held(ways, lawful.anything)
+        held.check_best(tagger.predict([words], constraints="bio")[0])
+        held.check_list(tagger.predict_kbest([words], 700, constraints="bio")[0], 700)
+        held.check_list(tagger.predict_kbest([words], 5, probability=True, constraints="bio")[0], 5, True)
+        table = held.marginals(labels, T)
+        np.testing.assert_allclose(tagger.predict_marginals([words], constraints="bio")[0], table, atol=2e-5)
+
+
+def far_local(tagger: tw.Tagger, words: list[str], earlier: list[tuple[str, int]]) -> twin.Local:
+    """The local score of a model with history (1, 2) and documents, from its weights."""
+    model, L = tagger.model_, len(tagger.classes_)
+    assert model.history is not None
+    tables = model.history.weights.astype(float).reshape(-1, L, L)
+    repeated = tables[1] if model.history.document else None
+    return twin.local_score(first_order(tagger, words), {2: tables[0]}, repeated, words, earlier)
+
+
+@pytest.mark.parametrize("document", [False, True])
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("way", ["whole", "memory"])
+def test_hypothesised_history_and_documents(document: bool, own: bool, way: str) -> None:
+    """A cell follows its best lawful prefix; later sentences of a document see what the rules made of earlier ones."""
+    corpus = tw.Corpus(
+        [
+            tw.Sentence({"word": x, "label": y}, "label", doc=str(i) if i % 4 == 0 else None)
+            for i, (x, y) in enumerate(zip(X, Y))
+        ]
+    )
+    more: dict[str, Any] = {"constraints": OWN, "dictionary": 2} if own else {}
+    tagger = tw.MIRA(features="S1", epochs=2, history=(1, 2), document=document, **more).fit(corpus)
+    seen = lawful.counted(X, Y, 2) if own else {}
+    labels = tagger.classes_
+    words = [["ann", "new", "lee", "the"], ["new", "lee", "ann", "new"], ["the", "new", "lee", "new"]]
+    test = tw.Corpus([tw.Sentence({"word": x}, doc="0" if i == 0 else None) for i, x in enumerate(words)])
+    allowed: list[Any] = [None, [{"O", "B-P"}, None, None, {"O", "I-Q"}], None]
+    how: dict[str, Any] = {} if own else {"constraints": OWN}
+    if way == "whole":
+        found = tagger.predict(test, allowed=allowed, **how)
+    else:
+        memory, found = Memory(), []
+        for i in range(len(test)):
+            found += tagger.predict(test[i : i + 1], allowed=allowed[i : i + 1], memory=memory, **how)
+    earlier: list[tuple[str, int]] = []
+    for x, sets, path in zip(words, allowed, found):
+        assert left(OWN_RULE, x, labels, sets, seen)(tuple(path))
+        at = [seen.get(w) for w in x] if sets is None else [s or seen.get(w) for s, w in zip(sets, x)]
+
+        def lawful_step(t: int, T: int, before: str | None, label: str, at: Any = at) -> bool:
+            return (at[t] is None or label in at[t]) and own_step(t, T, before, label)
+
+        local = step_rule(tagger, far_local(tagger, x, earlier), lawful_step, len(x))
+        best = twin.decode(local, len(x), len(labels), 1)[0]
+        ids = tuple(labels.index(y) for y in path)
+        assert twin.total(local, ids) == pytest.approx(best[0], abs=1e-5)
+        earlier += list(zip(x, ids)) if document else []
