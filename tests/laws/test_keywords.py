@@ -1,0 +1,455 @@
+"""Every argument of every method of an estimator matters: a row for each says how."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import math
+from collections.abc import Callable
+from pathlib import Path as File
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise.history import Memory
+
+from .parameters.common import SHORT, P, X, Y
+from .parameters.online import corpus
+from .parameters.rows import NAMES, bits, dense, exact, names, problem, tokens
+from .reference import chain, history, scores
+from .reference.chain import Scores
+from .reference.model import score_sentence
+
+Check = Callable[[str, File], None]
+ROWS: dict[tuple[str, str], Check] = {}
+ONLINE = ("perceptron", "mira", "pa", "arow")
+
+
+def row(method: str, *keywords: str) -> Callable[[Check], Check]:
+    """Declare what arguments of a method do."""
+
+    def declare(check: Check) -> Check:
+        for keyword in keywords:
+            assert (method, keyword) not in ROWS
+            ROWS[method, keyword] = check
+        return check
+
+    return declare
+
+
+def short(learner: str, **params: Any) -> tw.Tagger:
+    """A tagger of little training."""
+    kind = tw.LEARNERS[learner]
+    known = {param.name for param in kind.PARAMS}
+    more = {"overlapping": True, "features": "attributes"} if learner == "hmm" else {}
+    return kind(**{name: value for name, value in {**SHORT, **more, **params}.items() if name in known})
+
+
+def fitted(learner: str, **keywords: Any) -> tw.Tagger:
+    return short(learner).fit(tokens(P), names(P), **keywords)
+
+
+# -- fit --------------------------------------------------------------------------------------------------
+
+
+@row("fit", "X", "y")
+def sentences_and_labels(learner: str, _: File) -> None:
+    """A corpus and lists of tokens and labels are the same; labels that are given go before the corpus's own."""
+    lists = short(learner, features="S1").fit(X, Y)
+    whole = tw.Corpus.from_lists(X, Y)
+    assert bits(short(learner, features="S1").fit(whole)) == bits(lists)
+    other = [["N"] * len(path) for path in Y]
+    assert short(learner, features="S1").fit(whole, other).classes_ == ("N",)
+    with pytest.raises(tw.ParameterError, match="no labels: pass y"):
+        short(learner, features="S1").fit(X)
+
+
+@row("fit", "dev", "dev_y")
+def development(learner: str, _: File) -> None:
+    """Each iteration is scored on dev, a corpus with labels or sentences with dev_y; without it there is no score."""
+    plain = short(learner, features="S1").fit(X, Y)
+    assert all(entry["dev_score"] is None for entry in plain.history_)
+    by_lists = short(learner, features="S1").fit(X, Y, dev=X[:2], dev_y=Y[:2])
+    found = [entry["dev_score"] for entry in by_lists.history_]
+    right = [a == b for path, guess in zip(Y[:2], by_lists.predict(X[:2])) for a, b in zip(path, guess)]
+    assert max(found) == sum(right) / len(right)
+    by_corpus = short(learner, features="S1").fit(X, Y, dev=tw.Corpus.from_lists(X[:2], Y[:2]))
+    assert [entry["dev_score"] for entry in by_corpus.history_] == found
+    wrong = [["?"] * len(path) for path in Y[:2]]
+    worst = short(learner, features="S1").fit(X, Y, dev=tw.Corpus.from_lists(X[:2], Y[:2]), dev_y=wrong)
+    assert {entry["dev_score"] for entry in worst.history_} == {0.0}
+    with pytest.raises(tw.CorpusError, match="dev: sentences and labels differ in length"):
+        short(learner, features="S1").fit(X, Y, dev=X[:2], dev_y=Y[:1])
+
+
+@row("fit", "sample_weight")
+def sample_weight(learner: str, _: File) -> None:
+    """Ones are none; halves are others; one number too few is refused."""
+    plain = fitted(learner)
+    assert bits(fitted(learner, sample_weight=[1.0] * len(P.X))) == bits(plain)
+    assert bits(fitted(learner, sample_weight=[0.5, 2.0, 1.0, 0.0, 3.0, 0.1])) != bits(plain)
+    with pytest.raises(tw.ParameterError, match="sample_weight"):
+        fitted(learner, sample_weight=[1.0])
+
+
+@row("fit", "callbacks")
+def callbacks(learner: str, _: File) -> None:
+    """Each is told of every iteration; True ends training where it is, and that model is kept."""
+    seen: list[Any] = []
+    tagger = fitted(learner, callbacks=[seen.append, lambda entry: seen.append(entry)])
+    for one, other, entry in zip(seen[::2], seen[1::2], tagger.history_, strict=True):
+        assert one == other
+        assert one.as_dict().items() <= entry.items()
+    if learner == "hmm":
+        return
+    stopped = fitted(learner, callbacks=[lambda entry: entry.iteration == 2])
+    assert stopped.stopped_ == "stopped by a callback"
+    assert [e["objective"] for e in stopped.history_] == [e["objective"] for e in tagger.history_[:2]]
+
+
+@row("fit", "warm_start")
+def warm_start(learner: str, folder: File) -> None:
+    """Training begins with the weights of a tagger, a model or a file; where it cannot, it says so."""
+    first = tw.CRF(all_pairs=True, l2=0.3, max_iter=4).fit(tokens(P), names(P))
+    first.save(folder / "first.tagwise")
+    if learner in ("hmsvm", "hmm"):
+        with pytest.raises(tw.ParameterError, match="cannot start from given weights"):
+            fitted(learner, warm_start=first)
+        return
+    sources = (first, first.model_, folder / "first.tagwise", str(folder / "first.tagwise"))
+    warm = [fitted(learner, warm_start=source) for source in sources]
+    assert len({bits(tagger) for tagger in warm}) == 1
+    assert bits(warm[0]) != bits(fitted(learner))
+    stay = {"max_iter": 0, "rounds": 0, "all_pairs": True, "n_jobs": 1}
+    if learner in ("crf", "memm", "boosting"):
+        tagger = short(learner, **stay).fit(tokens(P), names(P), warm_start=first)
+        np.testing.assert_array_equal(dense(tagger, P), dense(first, P))
+    else:
+        # a sentence that the weights get right, with room to spare, changes nothing
+        sure = tw.CRF(features="S1", l2=1e-4, all_pairs=True).fit([["a", "b"]], [["x", "y"]])
+        again = short(learner, features="S1", all_pairs=True, average=False)
+        again.fit([["a", "b"]], [["x", "y"]], warm_start=sure)
+        np.testing.assert_array_equal(again.model_.scorer.weights, sure.model_.scorer.weights)
+
+
+# -- predictions, against the twin ------------------------------------------------------------------------
+
+NEW = problem(21, [3, 2, 4, 1, 3, 4])
+LABELS = NAMES[:3]
+
+
+@functools.cache
+def tagger_of(constrained: bool = False) -> tw.Tagger:
+    """A CRF of little training, whose scores the twin can compute."""
+    lawful = [(1, 2, 2, 0), (0, 1), (1, 2, 0), (0, 0, 1, 2, 2), (1,), (1, 2, 1, 2)]
+    gold = [[NAMES[y] for y in path] for path in lawful]
+    return tw.CRF(all_pairs=True, l2=0.05, max_iter=6, constraints="bio" if constrained else None).fit(
+        tokens(P), gold
+    )
+
+
+def lattices(constrained: bool = False, bio: bool | None = None, only: Any = None) -> list[Scores]:
+    """Scores of the new sentences, with rules and allowed labels as minus infinity."""
+    w, out = dense(tagger_of(constrained), P), []
+    bio = constrained if bio is None else bio
+    for i, x in enumerate(exact(NEW)):
+        s = score_sentence(w, x, NEW.shape)
+        allowed, forbidden = np.ones(s.node.shape, dtype=bool), np.zeros((3, 3), dtype=bool)
+        if bio:
+            forbidden[0, 2], allowed[0, 2] = True, False  # I-p behind O, and at the beginning
+        if only is not None:
+            for t, labels in enumerate(only[i]):
+                if labels is not None:
+                    allowed[t] &= [name in labels for name in LABELS]
+        out.append(scores(s.node, s.edge, s.start, s.end, allowed, forbidden))
+    return out
+
+
+#: Of each new sentence, what its first and last tokens may be.
+ONLY: list[list[Any]] = [
+    [["O", "B-p"]] + [None] * (len(x) - 2) + ([["I-p", "B-p"]] if len(x) > 1 else []) for x in NEW.X
+]
+
+
+@functools.cache
+def settings() -> list[tuple[dict[str, Any], bool, list[Scores]]]:
+    """Arguments of a prediction, whether the model has rules of its own, and the lattices that they mean."""
+    return [
+        ({}, False, lattices()),
+        ({"allowed": ONLY}, False, lattices(only=ONLY)),
+        ({"constraints": "bio"}, False, lattices(bio=True)),
+        ({}, True, lattices(True)),
+        ({"constraints": False}, True, lattices(True, bio=False)),
+        ({"constraints": False, "allowed": ONLY}, True, lattices(True, bio=False, only=ONLY)),
+        ({"allowed": ONLY}, True, lattices(True, only=ONLY)),
+    ]
+
+
+def named(path: Any) -> list[str]:
+    return [NAMES[y] for y in path]
+
+
+@row("predict", "X", "allowed", "constraints")
+@row("predict_kbest", "X", "k", "allowed", "constraints", "probability")
+@row("predict_marginals", "X", "allowed", "constraints")
+@row("predict_confidence", "X", "allowed", "constraints")
+def under_rules(learner: str, _: File) -> None:
+    """Best path, k best, marginals and confidence are those of the twin under the rules that were asked for."""
+    answers = []
+    for arguments, constrained, wanted in settings():
+        tagger, new = tagger_of(constrained), tokens(NEW)
+        best = tagger.predict(new, **arguments)
+        answers.append(best)
+        assert best == [named(chain.viterbi(s)) for s in wanted]
+        order = [tagger.classes_.index(name) for name in LABELS]
+        for p, s in zip(tagger.predict_marginals(new, **arguments), wanted):
+            np.testing.assert_allclose(p[:, order], chain.marginals(s)[0], atol=1e-4)
+        for k in (1, 4):
+            for ranked, sure, s in zip(
+                tagger.predict_kbest(new, k, **arguments),
+                tagger.predict_kbest(new, k, probability=True, **arguments),
+                wanted,
+            ):
+                twin = chain.kbest(s, k)
+                assert (
+                    [path for path, _ in ranked] == [path for path, _ in sure] == [named(y) for _, y in twin]
+                )
+                assert [score for _, score in ranked] == pytest.approx([h for h, _ in twin], abs=1e-4)
+                log_z = chain.log_partition(s)
+                assert [p for _, p in sure] == pytest.approx([math.exp(h - log_z) for h, _ in twin], abs=1e-4)
+        for found, s in zip(tagger.predict_confidence(new, **arguments), wanted):
+            y, p = chain.viterbi(s), chain.marginals(s)[0]
+            assert found.labels == named(y)
+            assert found.probability == pytest.approx(
+                math.exp(chain.score(s, y) - chain.log_partition(s)), abs=1e-4
+            )
+            np.testing.assert_allclose(found.tokens, p[np.arange(len(y)), list(y)], atol=1e-4)
+            safe = np.where(p > 0, p, 1.0)
+            np.testing.assert_allclose(found.entropy, -(p * np.log(safe)).sum(axis=1), atol=1e-3)
+    assert len({str(answer) for answer in answers}) >= 4  # the rules make a difference here
+    assert len(tagger_of().predict_kbest(tokens(NEW))[0]) == 5
+
+
+@row("predict", "decoder", "beam")
+def decoders(learner: str, _: File) -> None:
+    """The best path, the most probable label of each token, or the best path of a beam so wide."""
+    tagger, wanted, new = tagger_of(), lattices(), tokens(NEW)
+    found = {name: tagger.predict(new, decoder=name) for name in ("viterbi", "pointwise")}
+    assert found["viterbi"] == tagger.predict(new) == [named(chain.viterbi(s)) for s in wanted]
+    assert found["pointwise"] == [named(chain.pointwise(s)) for s in wanted]
+    assert found["pointwise"] != found["viterbi"]
+    answers = set()
+    for width in (1, 2, 3, 9):
+        beams = tagger.predict(new, decoder="beam", beam=width)
+        for guess, s in zip(beams, wanted):
+            best = history.beam(history.local_score(s), len(s.node), 3, width)[0][1]
+            assert guess == named(best)
+        answers.add(str(beams))
+    assert len(answers) > 1
+    with pytest.raises(tw.ParameterError, match="decoder"):
+        tagger.predict(new, decoder="nonsense")
+
+
+@row("predict", "memory")
+@row("predict_kbest", "memory")
+def memory(learner: str, _: File) -> None:
+    """Batches of a document that share a memory are labelled as the whole document is."""
+    train = corpus()
+    tagger = tw.Perceptron(features="S1", document=True, epochs=8, shuffle=False).fit(train)
+    together = train[:1] + train[1:]
+    whole, ranked = tagger.predict(together), tagger.predict_kbest(together, 2)
+    one, two = Memory(), Memory()
+    assert [tagger.predict(train[i : i + 1], memory=one)[0] for i in range(len(train))] == whole
+    assert [tagger.predict_kbest(train[i : i + 1], 2, memory=two)[0] for i in range(len(train))] == ranked
+    forgotten = [tagger.predict_kbest(train[i : i + 1], 2)[0] for i in range(len(train))]
+    assert forgotten != ranked
+
+
+@row("sequence_probability", "X", "y", "constraints")
+def sequence_probability(learner: str, _: File) -> None:
+    """P(y | x) over the paths that the rules leave; sets of labels sum up."""
+    for arguments, constrained, wanted in settings():
+        if "allowed" in arguments:
+            continue
+        tagger = tagger_of(constrained)
+        for path in itertools.islice(itertools.product(LABELS, repeat=4), 0, 81, 7):
+            given = [list(path[: len(x)]) for x in NEW.X]
+            found = tagger.sequence_probability(tokens(NEW), given, **arguments)
+            for p, labels, s in zip(found, given, wanted):
+                h = chain.score(s, [LABELS.index(name) for name in labels])
+                assert p == pytest.approx(math.exp(h - chain.log_partition(s)), abs=1e-4)
+        anything = [[None] * len(x) for x in NEW.X]
+        assert tagger.sequence_probability(tokens(NEW), anything, **arguments) == pytest.approx(1.0)
+
+
+@row("chunk_probability", "X", "chunks", "allowed", "constraints")
+def chunk_probability(learner: str, _: File) -> None:
+    """The probability of all paths in which exactly this chunk is there, by looking at each."""
+    asked = [[("p", 0, 1), ("p", 0, len(x))] for x in NEW.X]
+    for arguments, constrained, wanted in settings():
+        found = tagger_of(constrained).chunk_probability(tokens(NEW), asked, **arguments)
+        for ps, chunks, s in zip(found, asked, wanted):
+            log_z = chain.log_partition(s)
+            for p, chunk in zip(ps, chunks):
+                mass = sum(
+                    math.exp(chain.score(s, y) - log_z)
+                    for y in itertools.product(range(3), repeat=len(s.node))
+                    if chunk in {tuple(span) for span in tw.schemes.spans(named(y))}
+                )
+                assert p == pytest.approx(mass, abs=1e-4)
+
+
+# -- scores, explanations, files --------------------------------------------------------------------------
+
+
+@row("evaluate", "X", "y")
+@row("score", "X", "y")
+def evaluate(learner: str, _: File) -> None:
+    """The share of right labels; labels that are given go before the corpus's own."""
+    tagger = short(learner, features="S1").fit(X, Y)
+    guess = tagger.predict(X)
+    right = sum(a == b for path, other in zip(Y, guess) for a, b in zip(path, other)) / sum(map(len, Y))
+    assert tagger.score(X, Y) == tagger.evaluate(X, Y).accuracy == pytest.approx(right)
+    whole = tw.Corpus.from_lists(X, Y)
+    assert tagger.score(whole) == tagger.score(X, Y)
+    assert tagger.score(whole, guess) == tagger.evaluate(whole, guess).score == 1.0
+    with pytest.raises(tw.ParameterError, match="no labels"):
+        tagger.score(X)
+
+
+@row("explain", "top")
+def explain(learner: str, _: File) -> None:
+    """So many of the strongest features of each label, by size."""
+    tagger = tagger_of()
+    w, label = dense(tagger, P)[: 4 * 3].reshape(4, 3), LABELS
+    for top in (1, 3):
+        found = tagger.explain(top).labels
+        for y, name in enumerate(label):
+            order = sorted(range(4), key=lambda a: -abs(w[a, y]))[:top]
+            assert [text for text, _ in found[name]] == [str(a) for a in order]
+            assert [weight for _, weight in found[name]] == pytest.approx([w[a, y] for a in order])
+    assert all(len(entries) == 4 for entries in tagger.explain().labels.values())
+
+
+@row("save", "path", "prune")
+def save(learner: str, folder: File) -> None:
+    """One file that predicts the same; with prune without the features of weight zero."""
+    tagger = (
+        tw.CRF(l1=1.0, l2=0.0, max_iter=50).fit(tokens(P), names(P)) if learner == "crf" else fitted(learner)
+    )
+    tagger.save(folder / "whole.tagwise")
+    tagger.save(str(folder / "pruned.tagwise"), prune=True)
+    whole, pruned = (tw.load(folder / f"{name}.tagwise") for name in ("whole", "pruned"))
+    assert (whole.n_features_, whole.n_nonzero_) == (tagger.n_features_, tagger.n_nonzero_)
+    assert (pruned.n_features_, pruned.n_nonzero_) == (tagger.n_nonzero_, tagger.n_nonzero_)
+    if learner == "crf":
+        assert tagger.n_nonzero_ < tagger.n_features_
+    for other in (whole, pruned):
+        assert other.predict_kbest(tokens(NEW), 3) == tagger.predict_kbest(tokens(NEW), 3)
+
+
+@row("save", "state")
+def save_state(learner: str, folder: File) -> None:
+    """With its state a file goes on as if training had never stopped; without, from its weights alone."""
+    if learner not in ONLINE:
+        return
+    kind = tw.LEARNERS[learner]
+    long = kind(epochs=3).fit(tokens(P), names(P))
+    first = kind(epochs=2).fit(tokens(P), names(P))
+    first.save(folder / "state.tagwise", state=True)
+    first.save(folder / "plain.tagwise")
+    gone_on, anew = (tw.load(folder / f"{name}.tagwise") for name in ("state", "plain"))
+    for tagger in (gone_on, anew):
+        tagger.partial_fit(tokens(P), names(P))  # type: ignore[attr-defined]
+    assert bits(gone_on) == bits(long)
+    assert bits(anew) != bits(long)
+    with pytest.raises(tw.ParameterError, match="prune=True or state=True"):
+        first.save(folder / "both.tagwise", prune=True, state=True)  # type: ignore[call-arg]
+
+
+# -- going on ---------------------------------------------------------------------------------------------
+
+
+@row("partial_fit", "X", "y", "epochs")
+def partial_fit(learner: str, _: File) -> None:
+    """Epochs in parts are a longer fit, to the bit; a corpus brings its own labels; none is refused."""
+    kind = tw.LEARNERS[learner]
+    long = kind(features="S1", epochs=5).fit(X, Y)
+    parts = kind(features="S1")
+    for n, data in ((2, (X, Y)), (1, (tw.Corpus.from_lists(X, Y),)), (2, (X, Y))):
+        parts.partial_fit(*data, epochs=n)  # type: ignore[attr-defined]
+    assert bits(parts) == bits(long)
+    assert [e["iteration"] for e in parts.history_] == [1, 2, 3, 4, 5]
+    assert [e["objective"] for e in parts.history_] == [e["objective"] for e in long.history_]
+    assert parts.best_iteration_ == 5
+    once = kind(features="S1").partial_fit(X, Y)  # type: ignore[attr-defined]
+    assert len(once.history_) == 1
+    with pytest.raises(tw.ParameterError, match=r"^epochs=0"):
+        parts.partial_fit(X, Y, epochs=0)  # type: ignore[attr-defined]
+
+
+@row("partial_fit", "dev", "dev_y", "sample_weight", "callbacks")
+def partial_fit_as_fit(learner: str, _: File) -> None:
+    """They mean what they mean in fit, in the first call and in later ones."""
+    kind, weight = tw.LEARNERS[learner], [0.5, 2.0, 1.0, 0.25]
+    seen: list[int] = []
+    fit = kind(features="S1", epochs=2).fit(X, Y, dev=X[:2], dev_y=Y[:2], sample_weight=weight)
+    parts = kind(features="S1")
+    for _ in range(2):
+        parts.partial_fit(  # type: ignore[attr-defined]
+            X,
+            Y,
+            dev=X[:2],
+            dev_y=Y[:2],
+            sample_weight=weight,
+            callbacks=[lambda entry: seen.append(entry.iteration)],
+        )
+    assert [e["dev_score"] for e in parts.history_] == [e["dev_score"] for e in fit.history_]
+    assert seen == [1, 1]
+    last = kind(features="S1", epochs=2).fit(X, Y, sample_weight=weight)
+    plain = kind(features="S1")
+    for _ in range(2):
+        plain.partial_fit(X, Y, sample_weight=weight)  # type: ignore[attr-defined]
+    assert bits(plain) == bits(last) != bits(kind(features="S1", epochs=2).fit(X, Y))
+    stopped = kind(features="S1").partial_fit(X, Y, epochs=5, callbacks=[lambda entry: True])  # type: ignore[attr-defined]
+    assert (len(stopped.history_), stopped.stopped_) == (1, "stopped by a callback")
+    by_corpus = kind(features="S1").partial_fit(X, Y, dev=tw.Corpus.from_lists(X[:2], Y[:2]))  # type: ignore[attr-defined]
+    assert by_corpus.history_[0]["dev_score"] == fit.history_[0]["dev_score"]
+
+
+# -- the tests --------------------------------------------------------------------------------------------
+
+#: Methods whose rows look at one tagger alone: the statement is about predictions, not about learners.
+ONCE = ("predict", "predict_kbest", "predict_marginals", "predict_confidence", "sequence_probability")
+ONCE += ("chunk_probability", "explain")
+CASES = sorted(
+    {
+        (method, check.__name__, learner): check
+        for (method, _), check in ROWS.items()
+        for learner in (["crf"] if method in ONCE else ONLINE if method == "partial_fit" else tw.LEARNERS)
+    }.items(),
+    key=lambda case: case[0],
+)
+CHECKS = {(name, learner): check for (_, name, learner), check in CASES}
+
+
+@pytest.mark.parametrize(("name", "learner"), CHECKS, ids=map("-".join, CHECKS))
+def test_an_argument_does_what_it_says(name: str, learner: str, tmp_path: File) -> None:
+    """The row's own statement."""
+    CHECKS[name, learner](learner, tmp_path)
+
+
+def test_every_argument_has_a_row() -> None:
+    """No argument of a public method without a row, and no row without its argument."""
+    found = set()
+    for kind in (*tw.LEARNERS.values(), tw.Tagger):
+        for method, function in inspect.getmembers(kind, inspect.isfunction):
+            if method.startswith("_") or method in ("get_params", "set_params", "checked"):
+                continue
+            for name, parameter in inspect.signature(function).parameters.items():
+                if name != "self" and parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+                    found.add((method, name))
+    assert found == set(ROWS)

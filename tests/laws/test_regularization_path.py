@@ -1,0 +1,200 @@
+"""Arguments of the regularisation path, each with its own statement."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+import tagwise as tw
+from tagwise.metrics import evaluate
+from tagwise.tuning import STRENGTHS, RegularizationPath, Step, hold_out
+
+from .parameters.rows import bits
+
+X = [["a", "b", "a"], ["b", "a"], ["c", "a", "b"], ["b", "c"], ["a"], ["c", "c", "b"], ["a", "b"], ["c"]]
+Y = [["x", "y", "y"], ["y", "x"], ["x", "x", "y"], ["x", "x"], ["y"], ["y", "x", "y"], ["x", "y"], ["x"]]
+DEV, DEV_Y = [["a", "c", "b"], ["b", "a"]], [["x", "y", "y"], ["y", "x"]]
+
+
+def crf(**params: Any) -> tw.CRF:
+    return tw.CRF(**{"features": "S1", "max_iter": 3, **params})
+
+
+def path(tagger: tw.Tagger | None = None, **arguments: Any) -> RegularizationPath:
+    given = {"dev": DEV, "dev_y": DEV_Y, "strengths": [1.0, 0.1], **arguments}
+    return tw.regularization_path(crf() if tagger is None else tagger, X, y=Y, **given)
+
+
+def chained(values: list[float], parameter: str = "l2", start: Any = None) -> list[tw.Tagger]:
+    """What the steps must be: one strength after the other, each from the weights of the last."""
+    out: list[tw.Tagger] = []
+    for value in values:
+        out.append(crf(**{parameter: value}).fit(X, Y, warm_start=out[-1] if out else start))
+    return out
+
+
+def test_all_arguments_have_a_test_here() -> None:
+    """A new argument asks for a new statement."""
+    known = {
+        "tagger",
+        "X",
+        "dev",
+        "y",
+        "dev_y",
+        "strengths",
+        "parameter",
+        "holdout",
+        "refit",
+        "warm_start",
+        "progress",
+    }
+    assert set(inspect.signature(tw.regularization_path).parameters) == known
+
+
+def test_each_step_begins_with_the_last() -> None:
+    """Three iterations from there, not from zero; the tagger that was given is left as it was."""
+    given = crf(max_iter=3, l2=7.0)
+    found = path(given)
+    assert [bits(step.tagger) for step in found] == [bits(tagger) for tagger in chained([1.0, 0.1])]
+    assert [step.iterations for step in found] == [3, 3]
+    assert not hasattr(given, "model_")
+    assert given.l2 == 7.0
+    for step in found:
+        assert step.report == evaluate(DEV_Y, step.tagger.predict(DEV))
+        assert step.score == step.tagger.score(DEV, DEV_Y)
+        assert step.tagger.get_params()["max_iter"] == 3
+
+
+@pytest.mark.parametrize(
+    ("learner", "parameter", "order"),
+    [
+        ("crf", "l2", [3.0, 1.0, 0.5]),
+        ("crf", "l1", [3.0, 1.0, 0.5]),
+        ("crf", "sigma", [0.5, 1.0, 3.0]),  # the smaller the deviation, the stronger the prior
+        ("memm", "l2", [3.0, 1.0, 0.5]),
+        ("mira", "C", [0.5, 1.0, 3.0]),
+        ("pa", "C", [0.5, 1.0, 3.0]),
+        ("hmsvm", "C", [0.5, 1.0, 3.0]),
+    ],
+)
+def test_the_strongest_comes_first(learner: str, parameter: str, order: list[float]) -> None:
+    """Whatever order they are given in, and each once."""
+    tagger = tw.LEARNERS[learner](features="S1")
+    found = path(tagger, strengths=[1.0, 3.0, 0.5, 1.0], parameter=parameter)
+    assert [step.strength for step in found] == order
+    assert found.parameter == parameter
+    assert [getattr(step.tagger, parameter) for step in found] == order
+    if learner == "crf":
+        # each is the optimum of its own strength
+        deep = path(crf(max_iter=300, tol=1e-9), strengths=order, parameter=parameter)
+        for step in deep:
+            cold = crf(max_iter=300, tol=1e-9, **{parameter: step.strength}).fit(X, Y)
+            assert step.tagger.objective_ == pytest.approx(cold.objective_, rel=1e-4)
+
+
+def test_strengths_not_given_are_three_a_decade() -> None:
+    """From 10 to 0.01."""
+    assert STRENGTHS == (10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
+    found = tw.regularization_path(crf(max_iter=1), X, DEV, y=Y, dev_y=DEV_Y)
+    assert [step.strength for step in found] == list(STRENGTHS)
+    for wrong, message in (([], "at least one"), ([-1.0], r"^l2=-1")):
+        with pytest.raises(tw.ParameterError, match=message):
+            path(strengths=wrong)
+    with pytest.raises(tw.ParameterError, match="no parameter 'nonsense'"):
+        path(parameter="nonsense")
+
+
+@pytest.mark.parametrize(
+    ("share", "kept"), [(0.1, 7), (0.25, 6), (0.5, 4), (0.9, 1), (0.01, 7), (0.99, 1), (0.3, 6), (0.32, 5)]
+)
+def test_what_is_held_out(share: float, kept: int) -> None:
+    """The last sentences, to the nearest number, and at least one on either side."""
+    parts = hold_out(X, Y, share)
+    assert parts == (X[:kept], Y[:kept], X[kept:], Y[kept:])
+    whole = tw.Corpus.from_lists(X, Y)
+    train, no_y, dev, no_dev_y = hold_out(whole, None, share)
+    assert (train.tokens, dev.tokens, no_y, no_dev_y) == (X[:kept], X[kept:], None, None)
+    found = path(dev=None, dev_y=None, holdout=share)
+    for step, tagger in zip(found, held(kept)):
+        assert bits(step.tagger) == bits(tagger)
+        assert step.score == tagger.score(X[kept:], Y[kept:])
+
+
+def held(kept: int) -> list[tw.Tagger]:
+    first = crf(l2=1.0).fit(X[:kept], Y[:kept])
+    return [first, crf(l2=0.1).fit(X[:kept], Y[:kept], warm_start=first)]
+
+
+def test_shares_outside_are_refused_and_a_tenth_is_usual() -> None:
+    """Neither nothing nor all; one of eight by default."""
+    for share in (0.0, 1.0, -0.1, 2.0):
+        with pytest.raises(tw.ParameterError, match="holdout"):
+            path(dev=None, dev_y=None, holdout=share)
+    usual = path(dev=None, dev_y=None)
+    assert [bits(step.tagger) for step in usual] == [bits(tagger) for tagger in held(7)]
+    assert inspect.signature(tw.regularization_path).parameters["holdout"].default == 0.1
+
+
+def test_refit_trains_the_best_on_all() -> None:
+    """From the weights of the best step, where a part was held out; the others stay, and so do the scores."""
+    plain, again = (path(dev=None, dev_y=None, holdout=0.5, refit=flag) for flag in (False, True))
+    best = plain.best
+    wanted = crf(l2=best.strength).fit(X, Y, warm_start=best.tagger)
+    assert bits(again.best.tagger) == bits(wanted)
+    assert again.best.strength == best.strength
+    assert [step.report for step in again] == [step.report for step in plain]
+    for old, new in zip(plain, again):
+        assert (bits(old.tagger) == bits(new.tagger)) is (old.strength != best.strength)
+    # with a dev part of its own there is nothing more to train on
+    assert [bits(step.tagger) for step in path(refit=True)] == [bits(step.tagger) for step in path()]
+
+
+def test_the_first_step_begins_with_a_warm_start() -> None:
+    """The others begin with the step before, as ever."""
+    start = crf(max_iter=9, l2=0.01).fit(X, Y)
+    found = path(warm_start=start)
+    assert [bits(step.tagger) for step in found] == [bits(t) for t in chained([1.0, 0.1], start=start)]
+    assert bits(found[0].tagger) != bits(path()[0].tagger)
+
+
+def test_progress_is_told_of_every_step() -> None:
+    """In order, and before the next begins."""
+    seen: list[Step] = []
+    found = path(progress=seen.append)
+    assert seen == list(found)
+
+
+def test_labels_of_a_corpus_are_its_own() -> None:
+    """Corpora in place of lists, for both parts."""
+    whole, dev = tw.Corpus.from_lists(X, Y), tw.Corpus.from_lists(DEV, DEV_Y)
+    found = tw.regularization_path(crf(), whole, dev, strengths=[1.0, 0.1])
+    assert [(bits(s.tagger), s.score) for s in found] == [(bits(s.tagger), s.score) for s in path()]
+
+
+class Scored:
+    """Stands for a report."""
+
+    def __init__(self, score: float) -> None:
+        self.score = score
+
+
+@pytest.mark.parametrize(
+    ("parameter", "strengths", "scores", "best"),
+    [
+        ("l2", [10.0, 1.0, 0.1], [0.5, 0.7, 0.6], 1.0),
+        ("l2", [10.0, 1.0, 0.1], [0.7, 0.7, 0.6], 10.0),  # of equals the stronger
+        ("l2", [10.0, 1.0, 0.1], [0.6, 0.7, 0.7], 1.0),
+        ("sigma", [0.1, 1.0, 10.0], [0.7, 0.7, 0.6], 0.1),
+        ("C", [0.1, 1.0, 10.0], [0.6, 0.7, 0.7], 1.0),
+    ],
+)
+def test_the_best_step(parameter: str, strengths: list[float], scores: list[float], best: float) -> None:
+    """The highest score, and the stronger of equals: the smaller sigma or C, the larger l1 or l2."""
+    tagger: Any = crf()
+    report: Any = [Scored(score) for score in scores]
+    steps = [Step(value, tagger, report[i], 1, 0.0) for i, value in enumerate(strengths)]
+    found = RegularizationPath(parameter, steps)
+    assert found.best.strength == best
+    assert (len(found), found[0], list(found)) == (3, steps[0], steps)
