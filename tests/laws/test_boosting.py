@@ -19,6 +19,7 @@ BOUNDS = ["loose", "tight", "exact"]
 values = st.one_of(
     st.just(0.0), st.sampled_from([1.0, -1.0, 0.5, 2.0]), reals(2.0).filter(lambda v: abs(v) > 0.1)
 )
+gentle = st.one_of(st.just(0.0), st.sampled_from([1.0, -1.0, 0.5]), reals(1.0).filter(lambda v: abs(v) > 0.1))
 
 
 def booster(n: Native, **parameters: Any) -> _core.Boosting:
@@ -39,8 +40,8 @@ def as_float32(X: list[np.ndarray]) -> list[np.ndarray]:
     return [x.astype(np.float32).astype(float) for x in X]
 
 
-def learnable(b: _core.Boosting) -> bool:
-    return bool(np.isfinite(b.log_loss)) and b.log_loss > -12
+def learnable(b: _core.Boosting, least: float = -12.0) -> bool:
+    return bool(np.isfinite(b.log_loss)) and b.log_loss > least
 
 
 # -- one state ------------------------------------------------------------------------------------------------
@@ -134,19 +135,23 @@ def test_exact_z_is_that_of_enumeration(p: Problem, seed: int) -> None:
 
 @pytest.mark.parametrize("bound", ["loose", "tight"])
 @settings(max_examples=30, deadline=None)
-@given(p=problems(values=values), eps=st.sampled_from([0.0, 0.02]))
+@given(p=problems(values=gentle), eps=st.sampled_from([0.0, 0.02]))
 def test_rounds_take_the_smallest_bound(bound: str, p: Problem, eps: float) -> None:
-    """Round by round: the chosen feature has the twin's smallest bound, up to rounding."""
+    """Round by round: the chosen feature has the twin's smallest bound, up to rounding.
+
+    The twin finds the share of wrong sequences at an end of the range as a difference of sums, with an error of
+    rounding / loss, and multiplies it by e^{step * range}: so steps, values and the fall of the loss are kept small.
+    """
     n = native(p)
-    b = booster(n, bound=bound, smoothing=eps if bound == "loose" else 0.0, max_step=4.0)
+    b = booster(n, bound=bound, smoothing=eps if bound == "loose" else 0.0, max_step=1.0)
     for _ in range(6):
-        if not learnable(b):
+        if not learnable(b, -6.0):
             break
         q = twin(p, n, b.weights())
         if bound == "loose":
-            z = [boosting.loose(q, int(k), eps, 4.0)[1] for k in n.at]
+            z = [boosting.loose(q, int(k), eps, 1.0)[1] for k in n.at]
         else:
-            z = [boosting.tight(q, int(k), 4.0)[1] for k in n.at]
+            z = [boosting.tight(q, int(k), 1.0)[1] for k in n.at]
         done = b.run(1)
         if len(done["feature"]) == 0:
             assert min(z) > 1 - 1e-9

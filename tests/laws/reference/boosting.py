@@ -90,7 +90,7 @@ def tight_bound(q: Round, k: int, step: float) -> tuple[float, float]:
 def tight(q: Round, k: int, cap: float = 10.0) -> tuple[float, float]:
     """(step, bound) minimising the tight bound: bisection on its increasing derivative in [-cap, cap]."""
     left, right = -cap, cap
-    for _ in range(200):
+    for _ in range(64):  # to the last bit
         middle = (left + right) / 2
         left, right = (left, middle) if tight_bound(q, k, middle)[1] > 0 else (middle, right)
     step = (left + right) / 2
