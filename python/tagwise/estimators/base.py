@@ -201,7 +201,7 @@ class Tagger:
             task.start = transfer(task.warm, task.vocabulary, task.layout, task.labels)
         if dev is not None:
             task.dev_score = dev_scorer(lambda w: self._model(task, w), task, dev, labels_of(dev, dev_y))
-        task.callbacks = [*callbacks, _log] if params["verbose"] else list(callbacks)
+        task.callbacks = listeners(callbacks, params)
         try:
             return self._keep(task, self._train(task))
         except TrainingError as error:
@@ -495,6 +495,11 @@ def dev_scorer(
         return float(np.mean(np.array(current.labels, dtype=object)[path] == flat))
 
     return score
+
+
+def listeners(callbacks: Iterable[Callback], params: dict[str, Any]) -> list[Callback]:
+    """Who is told of each iteration: the callbacks, and the logger where `verbose` asks for it."""
+    return [*callbacks, _log] if params["verbose"] else list(callbacks)
 
 
 def _log(entry: Iteration) -> None:

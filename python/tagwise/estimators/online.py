@@ -20,6 +20,7 @@ from tagwise.estimators.base import (
     checked_weights,
     dev_scorer,
     labels_of,
+    listeners,
     with_line,
 )
 from tagwise.estimators.kernel import KERNEL, Kernelised
@@ -170,7 +171,7 @@ class OnlineTagger(Tagger):
         task.sample_weight = checked_weights(sample_weight, len(task.data))
         if dev is not None:
             task.dev_score = dev_scorer(lambda w: self._model(task, w), task, dev, labels_of(dev, dev_y))
-        task.callbacks = list(callbacks)
+        task.callbacks = listeners(callbacks, params)
         try:
             result = self._learn(task, state)
         except TrainingError as error:

@@ -167,6 +167,9 @@ def verbose(b: Bench) -> None:
             assert line.startswith(f"iteration {entry['iteration']}: objective {entry['objective']:.4f}, ")
             score = entry["dev_score"]
             assert (f"dev {score:.4f}" in line) if score is not None else ("dev" not in line)
+    if hasattr(b.kind, "partial_fit"):
+        b.kind(verbose=1).partial_fit(tokens(P), names(P), epochs=2)
+        assert [line.partition(":")[0] for line in b.logged()] == ["iteration 1", "iteration 2"]
 
 
 # -- rules ------------------------------------------------------------------------------------------------
