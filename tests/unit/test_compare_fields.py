@@ -227,12 +227,12 @@ def jobs(patch: pytest.MonkeyPatch, folder: Path) -> None:
         return iter(())
 
     patch.setattr(sys.modules["tagwise.compare"], "run", noting)
-    for call in ({}, {"jobs": 1}, {"jobs": 3, "memory": 5}, {"jobs": 3, "params": {"n_jobs": 4}}):
+    for call in ({}, {"jobs": 1}, {"jobs": 2, "memory": 5}, {"jobs": 3, "params": {"n_jobs": 4}}):
         simple(**call)
     assert asked == [
         {"jobs": 0, "memory": None, "n_jobs": None},
         {"jobs": 1, "memory": None, "n_jobs": None},
-        {"jobs": 3, "memory": 5, "n_jobs": 1},
+        {"jobs": 2, "memory": 5, "n_jobs": 1},
         {"jobs": 3, "memory": None, "n_jobs": 4},
     ]
 
@@ -269,6 +269,25 @@ def runs(patch: pytest.MonkeyPatch, folder: Path) -> None:
     again = list(run(cells[::-1], data, cache=Cache(folder)))
     assert [(e.kind, e.cached, e.index) for e in again] == [("done", True, i) for i in range(4)]
     assert not any(e.cached for e in events)
+
+
+def test_a_process_says_what_it_does() -> None:
+    """Trials, features, iterations and scoring come out of a process as they come out of this one."""
+    cell = replace(BASE, tune={"l2": [0.5, 3.0]})
+    here: list[str] = []
+    measure(cell, DATA, progress=here.append)
+    assert here[:3] == ["held out: l2=0.5", "held out: l2=3.0", "reading features"]
+    assert [text.split(",")[0] for text in here[3:]] == ["iteration 1/2", "iteration 2/2", "scoring"]
+    events = list(run([cell, replace(cell, corpus="b")], {"a": DATA, "b": DATA}, jobs=1, n_jobs=1))
+    assert [e.text for e in events if e.kind == "progress"] == here
+    assert [(e.kind, e.index, e.cached) for e in events if e.kind != "progress"] == [
+        ("start", 0, False),
+        ("done", 0, False),
+        ("done", 1, False),  # which waits for the same result
+    ]
+    done = [e.result for e in events if e.result is not None]
+    assert done[0]["row"]["threads"] == 1
+    assert done[0]["row"]["accuracy"] == measured(cell)["accuracy"]
 
 
 def test_rows_come_in_the_order_of_the_cells() -> None:

@@ -15,7 +15,18 @@ from click.testing import CliRunner
 
 import tagwise as tw
 from tagwise.cli import cli
-from tagwise.compare import PRESETS, Cell, Data, Learner, Preset, Published, Row, parse, resolve_corpora
+from tagwise.compare import (
+    PRESETS,
+    Cell,
+    Data,
+    Learner,
+    Preset,
+    Published,
+    Row,
+    learner_names,
+    parse,
+    resolve_corpora,
+)
 from tagwise.compare.cells import errors, measure
 from tests.cli.options import DEV, TEST, TRAIN
 
@@ -93,7 +104,7 @@ def corpora(shown: Shown) -> None:
 def learners(shown: Shown) -> None:
     """These, in this order; every learner there is where none is named."""
     assert shown.column("learner", learners=("hmm", Learner("mine", "crf"))) == ["hmm", "mine"]
-    assert replace(BASE, learners=()).chosen() == tuple(tw.compare.__globals__["learner_names"]())
+    assert replace(BASE, learners=()).chosen() == tuple(learner_names())
 
 
 @row("features", "pairs")
@@ -221,6 +232,34 @@ def test_every_field_of_a_preset_has_a_row() -> None:
 def test_fields(case: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The row of a field holds."""
     ROWS[case](Shown(tmp_path, monkeypatch))
+
+
+#: What presets train: corpora with their features, learners, runs of each cell.
+TRAINED: dict[str, tuple[set[tuple[str, str]], int, int]] = {
+    "bundled": ({(c, f) for c in ("ewt-pos", "wnut17-ner") for f in ("S1", "S3")}, len(learner_names()), 1),
+    "spanish-ner": ({("conll2002-es", f) for f in ("S1", "S2", "S3")}, 11, 1),
+    "pos": ({(c, f) for c in ("ewt-pos", "ptb-sample") for f in ("S1", "S2", "pos")}, 7, 1),
+    "small-300": ({(c, f) for c in ("conll2002-es", "ptb-sample") for f in ("S1", "S3")}, 10, 6),
+    "english-ner": ({("conll2003-en", "ner")}, 32, 1),
+    "convergence": ({("conll2003-en", "ner"), ("ewt-pos", "pos")}, 4, 1),
+    "precision-recall": ({("conll2003-en", "ner")}, 12, 1),
+    "losses": (set(), 0, 1),
+}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_what_presets_train(name: str) -> None:
+    """Each corpus with its features, each learner, each seed; figures of papers are percentages."""
+    preset = PRESETS[name]
+    cells = preset.cells()
+    pairs, learners, seeds = TRAINED[name]
+    assert {(cell.corpus, cell.features) for cell in cells} == pairs
+    assert len({cell.learner.name for cell in cells}) == learners
+    assert {cell.seed for cell in cells} == (set(range(seeds)) if cells else set())
+    assert {cell.size for cell in cells} <= ({300} if name == "small-300" else {None})
+    assert all(1.0 < figure.value < 100.0 for figure in preset.published)
+    if preset.against is not None and preset.learners and name != "losses":
+        assert preset.against in {cell.learner.name for cell in cells}
 
 
 def test_every_preset_says_what_it_trains() -> None:

@@ -1,0 +1,225 @@
+"""How commands end and what they show meanwhile: errors, Ctrl-C, closed pipes, progress, the table as it grows."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from rich.console import Console
+
+import tagwise as tw
+from tagwise.cli.app import App
+from tagwise.cli.files import known_corpus, model_columns, names_of
+from tagwise.cli.interrupt import Interrupt
+from tagwise.cli.progress import TrainingProgress
+from tagwise.cli.train import check_writable
+from tagwise.compare import Comparison, Event, plan, run
+from tagwise.learners.loop import Iteration
+
+from .options import DEV, TEST, TRAIN, Bench, crf, invoke
+
+
+class Wrong(Exception):
+    """An error nobody expects."""
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (tw.CorpusError("a.txt:3: no\n  columns"), 1, "error: a.txt:3: no columns\n"),
+        (FileNotFoundError(2, "No such file", "x.txt"), 1, "error: x.txt: No such file\n"),
+        (OSError(28, "No space left"), 1, "error: No space left\n"),
+        (ValueError("not a number"), 1, "error: not a number\n"),
+        (MemoryError(), 1, "error: out of memory; train on fewer sentences, or raise min_count\n"),
+        (
+            Wrong("oh"),
+            1,
+            "error: Wrong: oh (this is a defect of tagwise; --debug shows where)\n",
+        ),
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+        (BrokenPipeError(), 141, ""),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+def test_every_error_is_a_line_and_a_code(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, said: str
+) -> None:
+    """One line on stderr, nothing on stdout, and a code that tells what happened."""
+
+    def raising(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(sys.modules["tagwise.cli.convert"], "known_corpus", raising)
+    monkeypatch.setattr(sys.modules["tagwise.cli.app"], "_close_stdout", lambda: None)
+    result = invoke("convert", "x")
+    assert (result.exit_code, result.stdout, result.stderr) == (code, "", said)
+
+
+def test_commands_are_listed_in_the_order_of_work() -> None:
+    """Not in that of the alphabet."""
+    group = App("x", commands={name: click.Command(name) for name in ("tag", "bench", "eval")})
+    assert group.list_commands(click.Context(group)) == ["tag", "bench", "eval"]
+
+
+# --- Ctrl-C -------------------------------------------------------------------------------------------------
+
+
+def test_the_first_interrupt_is_a_wish_the_second_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    """Once: training is told to stop and goes on to its end. Twice: at once. Afterwards everything is as before."""
+    before = signal.getsignal(signal.SIGINT)
+    interrupt = Interrupt()
+    with interrupt.armed():
+        assert (interrupt.asked, interrupt()) == (False, False)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert (interrupt.asked, interrupt()) == (True, True)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) == before
+    assert "stopping after this iteration" in capsys.readouterr().err
+
+
+def test_an_interrupted_training_keeps_its_model(bench: Bench) -> None:
+    """The file holds the model of the last iteration, stderr says so, and the code is 130."""
+    shown = TrainingProgress.__call__
+
+    def interrupting(self: TrainingProgress, step: Any) -> None:
+        shown(self, step)
+        if step.iteration == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    bench.patch.setattr(TrainingProgress, "__call__", interrupting)
+    out = bench.path("x.tagwise")
+    result = invoke("train", bench.train, "-f", "S1", "--set", "tol=0", "--set", "max_iter=50", "-o", out)
+    assert (result.exit_code, result.stdout) == (130, "")
+    assert f"stopped after iteration 2; {out} holds the model as it was then" in result.stderr
+    assert tw.load(out).predict(TEST) == crf(max_iter=2).fit(TRAIN).predict(TEST)
+
+
+def test_an_interrupted_comparison_shows_what_it_has(bench: Bench) -> None:
+    """The rows that are done, how many there were to be, and code 130."""
+
+    def interrupted(*args: Any, **options: Any) -> Any:
+        for number, event in enumerate(run(*args, **options)):
+            yield event
+            if number == 1:
+                raise KeyboardInterrupt
+
+    bench.patch.setattr(sys.modules["tagwise.cli.compare"], "run", interrupted)
+    files = ("compare", "--train", bench.train, "--test", bench.test, "--jobs", 0, "--size", 4, "--size", 9)
+    out = bench.path("x.csv")
+    result = invoke(*files, "--learner", "hmm", "-o", out)
+    assert result.exit_code == 130
+    assert "interrupted after 1 of 2 rows; run it again to go on" in result.stderr
+    assert len(out.read_text().splitlines()) == 2
+    bench.patch.setattr(sys.modules["tagwise.cli.compare"], "run", run)
+    again = bench.ok(*files, "--learner", "hmm")
+    assert "2 runs in " in again.stderr
+    assert "1 of them from the cache" in again.stderr
+
+
+# --- shown meanwhile ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("terminal", "quiet", "shown"), [(True, False, True), (True, True, False), (False, False, False)]
+)
+def test_progress_is_for_a_terminal_that_wants_it(terminal: bool, quiet: bool, shown: bool) -> None:
+    """Iteration, objective and dev score on a terminal; nothing in a pipe, and nothing where it is quiet."""
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=terminal, width=200, color_system=None)
+    with TrainingProgress(console, "crf", quiet=quiet) as progress:
+        progress(Iteration(3, 8, 1234.5, 0.0, 0.875, 0.1, 4))
+    if not shown:
+        assert text.getvalue() == ""
+        return
+    assert "3/8" in text.getvalue()
+    assert "objective 1,234.50  dev 87.50" in text.getvalue()
+
+
+def test_the_watch_counts_cells(capsys: pytest.CaptureFixture[str]) -> None:
+    """Done and cached cells are counted, running ones have a line, failures and second tries are said."""
+    cli_compare = sys.modules["tagwise.cli.compare"]
+    cells = plan(["hmm", "crf", "mira"], ["a"], ["S1"])
+    text = io.StringIO()
+    console = Console(file=text, width=200, color_system=None)
+    watch = cli_compare.Watch(console, Comparison(title="Above"), 3)
+    assert watch.shown is False
+    for event in (
+        Event("start", 0, cells[0]),
+        Event("progress", 0, cells[0], "iteration 4/9"),
+        Event("start", 1, cells[1]),
+        Event("done", 2, cells[2], result={}, cached=True),
+        Event("again", 1, cells[1], "too much memory"),
+    ):
+        watch(event)
+    console.print(watch.render())
+    lines = [line.strip() for line in text.getvalue().splitlines()]
+    assert lines[0] == "Above"
+    assert any(line.startswith("1/3 cells, 1 from the cache, ") for line in lines)
+    assert "a hmm S1 seed 0: iteration 4/9" in lines
+    assert list(watch.running) == [0]
+    watch(Event("failed", 0, cells[0], "no wheels"))
+    assert (watch.running, watch.done, watch.cached) == ({}, 1, 1)
+    said = capsys.readouterr().err
+    assert said == "a crf S1 seed 0: too much memory\na hmm S1 seed 0: no wheels\n"
+    watch(Event("start", 1, cells[1]))
+    assert watch.running[1].endswith("a crf S1 seed 0: starting")
+
+
+# --- files by their names -----------------------------------------------------------------------------------
+
+
+def test_a_model_must_have_a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder, a folder that is not there, one that cannot be written to: each is said before training."""
+    check_writable(str(tmp_path / "x"))
+    for path, said in ((tmp_path, "is a folder"), (tmp_path / "no" / "x", "there is no folder")):
+        with pytest.raises(click.BadParameter, match=said):
+            check_writable(str(path))
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(click.BadParameter, match="cannot be written to"):
+        check_writable(str(tmp_path / "x"))
+
+
+def test_column_names_as_they_are_typed() -> None:
+    """By commas or spaces; the label is the last that has a name, unless one is called label, or one is said."""
+    assert names_of(None, None) == (None, None)
+    assert names_of("", "x") == (None, "x")
+    assert names_of("word,pos, ner", None) == (["word", "pos", "ner"], "ner")
+    assert names_of("word pos _", None) == (["word", "pos", "_"], "pos")
+    assert names_of("word,label,pos", None) == (["word", "label", "pos"], None)
+    assert names_of("word", None) == (["word"], None)
+    assert names_of("word,pos,ner", "pos") == (["word", "pos", "ner"], "pos")
+
+
+def test_a_corpus_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The part asked for, or the one meant; a file of that name comes first; what is not there is said."""
+    files = sys.modules["tagwise.cli.files"]
+    monkeypatch.setattr(files, "load_corpus", lambda name, label: (TRAIN, None, TEST))
+    monkeypatch.chdir(tmp_path)
+    assert known_corpus("ewt-pos", "train", None) is TRAIN
+    assert known_corpus("ewt-pos", "test", None) is TEST
+    assert known_corpus("ewt-pos:test", "train", None) is TEST
+    assert known_corpus("no-such", "train", None) is None
+    with pytest.raises(click.UsageError, match="train, dev, test, not 'x'"):
+        known_corpus("ewt-pos:x", "train", None)
+    for name, part in (("ewt-pos:dev", "train"), ("ewt-pos", "dev")):
+        with pytest.raises(tw.CorpusError, match="ewt-pos has no dev part"):
+            known_corpus(name, part, None)
+    (tmp_path / "ewt-pos").write_text("")
+    assert known_corpus("ewt-pos", "train", None) is None
+
+
+def test_a_model_lends_its_columns() -> None:
+    """Those of training; where the file says nothing, those that its features look at and a label."""
+    tagger = crf(features="word[0]\npos[0]").fit(DEV)
+    assert model_columns(tagger) == (["word", "pos", "label"], "label")
+    tagger.model_.meta.pop("columns")
+    assert model_columns(tagger) == (["word", "pos", "label"], "label")
+    tagger.model_.meta["columns"], tagger.model_.meta["label"] = ["form", "tag"], "tag"
+    assert model_columns(tagger) == (["form", "tag"], "tag")
