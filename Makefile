@@ -11,7 +11,7 @@ IN_VENV := env -u CONDA_PREFIX -u PYTHONPATH PIP_QUIET=1 VIRTUAL_ENV="$(abspath 
 CODE    := python tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help dev demo test test-rust test-python mutants format lint bench docs clean
+.PHONY: help dev demo test test-rust test-python coverage mutants format lint bench docs clean
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,12 @@ test-rust: $(VENV)/.made ## the core's own tests
 
 test-python: $(VENV)/.dev ## the Python tests (ARGS="-k name" to choose; TAGWISE_DATA=... for measuring corpora)
 	$(PY) -m pytest $(ARGS)
+
+coverage: $(VENV)/.dev ## lines and branches of the package that the Python tests reach: 95 % or more
+	rm -rf target/coverage && mkdir -p target/coverage
+	$(BIN)/coverage run -m pytest $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 mutants: $(VENV)/.dev ## how many small faults the tests notice: a long run (ARGS="--sample 300 --seed 1")
 	$(PY) -m pip install --quiet --disable-pip-version-check 'tree-sitter>=0.25' 'tree-sitter-rust>=0.24'
