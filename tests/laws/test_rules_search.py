@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
+from tagwise import _core
 from tagwise.history import Memory
 
 from . import lawful
@@ -83,6 +85,23 @@ def test_a_narrow_beam_keeps_lawful_prefixes(name: str, width: int | None) -> No
         kept = twin.beam(local, len(words), len(tagger.classes_), width or 8)
         ids = tuple(tagger.classes_.index(y) for y in path)
         assert twin.total(local, ids) == pytest.approx(kept[0][0], abs=1e-5)
+
+
+def test_a_beam_that_is_not_given_keeps_eight() -> None:
+    """Many labels and strong transitions, so that seven and nine prefixes end elsewhere."""
+    rng = np.random.default_rng(0)
+    names = [f"L{i}" for i in range(20)]
+    words = [[f"w{rng.integers(9)}" for _ in range(6)] for _ in range(60)]
+    tagger = tw.CRF(features="S1", max_iter=0, all_pairs=True).fit(
+        words, [rng.choice(names, 6).tolist() for _ in words]
+    )
+    layout = tagger.model_.scorer.layout
+    weights = rng.normal(size=len(layout)).astype(np.float32)
+    weights[layout.n_node :] *= 4
+    model = replace(tagger.model_, scorer=_core.Scorer(layout, weights))
+    found = {width: model.predict(words, decoder="beam", beam=width) for width in (None, 7, 8, 9)}
+    assert found[None] == found[8]
+    assert found[7] != found[8] != found[9]
 
 
 def test_a_local_model_is_normalised_over_what_may_follow() -> None:
