@@ -52,5 +52,5 @@ def conjugate_gradient(objective: Objective, w: Vector, *, n_jobs: int = 0) -> I
             np.negative(gradient, out=direction)
             slope, restarted = -square, True
         # The change of the last step, carried over to the new direction (Nocedal and Wright 2006, eq. 3.60).
-        step = min(10.0 * taken, taken * old_slope / slope)
+        step = min(10.0 * taken, taken * old_slope / slope) if slope else taken
         yield Step(w, value, math.sqrt(square), search.evaluations)
