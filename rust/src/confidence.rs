@@ -10,7 +10,7 @@
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::exact::score_sentence;
-use crate::general::{log_sum_exp, Scores, Trellis};
+use crate::general::{log_sum_exp, normalize_locally, Scores, Trellis};
 use crate::lattice::Support;
 use crate::once::{self, sum::Sum, Groups};
 use crate::online::cost::Entities;
@@ -68,6 +68,9 @@ pub fn chunks(
             |(node, edge, trellis, sum), group| {
                 let s = chunks[group[0] as usize].sentence;
                 score_sentence(data, &scorer.layout, &weights, &scorer.edge_scores, s, node, edge);
+                if scorer.local {
+                    normalize_locally(l, node, edge);
+                }
                 if let Some(support) = support {
                     support.forbid(data.sentences[s as usize], l, node);
                 }

@@ -65,9 +65,7 @@ impl Exact {
         self.residual.clear();
         self.residual.resize(self.node.len(), 0.0);
         if let Some(value) = self.run_scaled(setting, gold, weight, sink) {
-            for (to, r) in sink.nodes.iter_mut().zip(&self.residual) {
-                to.0[lane] = *r as f32;
-            }
+            self.emit_nodes(lane, sink);
             return Some(value);
         }
         self.pairs.clear();
@@ -96,6 +94,10 @@ impl Exact {
                     None => self.trellis.forward(&scores),
                 };
                 let minus_log_p = log_z - h;
+                if setting.loss.is_out_of_range(weight, minus_log_p, setting.shift) {
+                    self.emit_nodes(lane, sink); // zeros: the caller shifts and asks again
+                    return Some((0.0, minus_log_p));
+                }
                 let (value, factor) = setting.loss.sequential(weight, minus_log_p, setting.shift);
                 if !factor.is_finite() {
                     return None;
@@ -135,6 +137,9 @@ impl Exact {
         }
         let log_z = self.wide.forward(factors, &self.node, l)?;
         let minus_log_p = log_z - self.gold_score(gold, l);
+        if setting.loss.is_out_of_range(weight, minus_log_p, setting.shift) {
+            return Some((0.0, minus_log_p)); // the caller shifts and asks again
+        }
         let (value, factor) = setting.loss.sequential(weight, minus_log_p, setting.shift);
         if !value.is_finite() || !factor.is_finite() || !minus_log_p.is_finite() {
             return None;
@@ -270,6 +275,13 @@ impl Exact {
         (value, worst)
     }
 
+    /// Residuals of the nodes to the sentence's lane.
+    fn emit_nodes(&self, lane: usize, sink: &mut Sink<'_>) {
+        for (to, r) in sink.nodes.iter_mut().zip(&self.residual) {
+            to.0[lane] = *r as f32;
+        }
+    }
+
     /// Residuals to where the gradient is made from them.
     fn emit(&mut self, setting: &Setting<'_>, batch: &Batch, lane: usize, begin: usize, sink: &mut Sink<'_>) {
         let l = setting.layout.labels;
@@ -288,9 +300,7 @@ impl Exact {
                 }
             }
         }
-        for (to, r) in sink.nodes.iter_mut().zip(&self.residual) {
-            to.0[lane] = *r as f32;
-        }
+        self.emit_nodes(lane, sink);
     }
 }
 

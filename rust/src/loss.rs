@@ -36,8 +36,16 @@ impl Loss {
         (factor - w * (-shift).exp(), factor)
     }
 
+    /// Whether a sentence of this loss at l is so large that the caller has to shift and to ask again.
+    pub fn is_out_of_range(self, w: f64, l: f64, shift: f64) -> bool {
+        self == Loss::Exp && w.ln() + l - shift > LARGE + 1.0
+    }
+
     /// Value and the weight omega_t of the token's conditional expectation, for the pointwise losses.
     pub fn pointwise(self, w: f64, p: f64) -> (f64, f64) {
+        if w == 0.0 {
+            return (0.0, 0.0); // also where p = 0
+        }
         match self {
             Loss::PointwiseExp => (w / p, w / p),
             _ => (-w * p.ln(), w),

@@ -5,7 +5,6 @@ use crate::dataset::Dataset;
 use crate::dispatch;
 use crate::exact::{Exact, Setting, Sink};
 use crate::lattice::{Nodes, Tile};
-use crate::loss::{Loss, LARGE};
 use crate::objective::Terms;
 use crate::plan::Batch;
 use crate::pointwise::{self, More};
@@ -37,7 +36,7 @@ pub struct Pass<'a> {
     pub edges: &'a Edges,
     pub nodes: &'a Nodes,
     pub rare_gradient: Shared<'a, f32>,
-    /// Largest factor of a sentence's residuals (or of a token's); infinite but for stochastic steps.
+    /// Largest factor of the residuals of a sentence (or a token) of weight 1 or less; infinite but for stochastic steps.
     pub clip: f64,
 }
 
@@ -198,13 +197,13 @@ pub unsafe fn batch_kernel<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, sc
             let minus_log_p = log_z[lane] - gold;
             let large = minus_log_p + weights[lane].ln();
             sums.largest = sums.largest.max(large);
-            if loss == Loss::Exp && large - s.shift > LARGE + 1.0 {
+            if loss.is_out_of_range(weights[lane], minus_log_p, s.shift) {
                 chain::clear_lane(&shape, work, lane); // out of range: the caller shifts and asks again
                 continue;
             }
             let (value, slope) = loss.sequential(weights[lane], minus_log_p, s.shift);
             sums.loss += value;
-            factor.0[lane] = slope.min(pass.clip) as f32;
+            factor.0[lane] = slope.min(pass.clip * weights[lane].max(1.0)) as f32;
         } else {
             factor.0[lane] = 1.0; // plain marginals first
         }
@@ -327,7 +326,7 @@ unsafe fn pointwise_batch<S: Simd>(
         for t in 0..labels.len() {
             let p = f64::from(p(t)).min(1.0);
             let (value, omega) = loss.pointwise(weights[lane], p);
-            let omega = omega.min(pass.clip);
+            let omega = omega.min(pass.clip * weights[lane].max(1.0));
             sums.loss += value;
             sums.largest = sums.largest.max(-p.ln());
             sum += omega;

@@ -246,6 +246,9 @@ impl Sums<'_> {
 
 /// w e^{l - shift} and w (e^l - 1) e^-shift.
 pub fn masses(weight: f64, l: f64, shift: f64) -> (f64, f64) {
+    if weight == 0.0 {
+        return (0.0, 0.0); // also where e^l is beyond range
+    }
     let e = weight * (l - shift).exp();
     (e, if l < 30.0 { weight * (-shift).exp() * l.exp_m1() } else { e - weight * (-shift).exp() })
 }

@@ -252,7 +252,18 @@ impl Selector {
 
     /// Up to `most` features by gain. Unless they may `overlap` they share no sentence: what each removes from N it removes
     /// from its own sentences, so that the gains add up.
+    /// Where none of the drawn ones gains, all are looked at.
     pub fn choose(&mut self, state: &State, round: u64, most: usize, overlap: bool, chosen: &mut Vec<Chosen>) {
+        self.choose_drawn(state, round, most, overlap, chosen);
+        if chosen.is_empty() && self.draw.fraction < 1.0 {
+            let draw = self.draw;
+            self.draw.fraction = 1.0;
+            self.choose_drawn(state, round, most, overlap, chosen);
+            self.draw = draw;
+        }
+    }
+
+    fn choose_drawn(&mut self, state: &State, round: u64, most: usize, overlap: bool, chosen: &mut Vec<Chosen>) {
         chosen.clear();
         self.overlap = overlap;
         if let Some(mut exact) = self.exact.take() {

@@ -23,6 +23,7 @@ pub enum Rule {
     PassiveAggressive { second: bool, c: f64 },
     /// AROW on the best path with a variance v for each weight (Crammer, Kulesza & Dredze 2009; per coordinate as in
     /// Mejer & Crammer 2010): alpha = loss / (gamma + sum d^2 v); w += alpha v d; 1/v += d^2 / gamma.
+    /// A sentence's weight multiplies both.
     Arow { gamma: f64 },
 }
 
@@ -288,7 +289,7 @@ fn change(
         for (&c, &x) in d.cells().iter().zip(&d.amounts).filter(|(_, &x)| x != 0.0) {
             let v = bank.variance[c as usize];
             bank.add(tokens, c, (alpha * v * f64::from(x)) as f32);
-            bank.variance[c as usize] = 1.0 / (1.0 / v + square(x) / gamma);
+            bank.variance[c as usize] = 1.0 / (1.0 / v + f64::from(weight) * square(x) / gamma);
         }
         return Ok(alpha > 0.0);
     }
