@@ -1,0 +1,122 @@
+"""Lattices and losses in the open against sums over all paths: shared and own edges, boundaries, restrictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from tagwise import losses as ours
+from tagwise.errors import ParameterError
+from tagwise.lattice import Lattice
+from tagwise.losses import ScoreGradient
+
+from .reference import chain, enumeration, losses
+from .strategies import Chain, chains, wholes
+
+Loss = Callable[[Lattice, Sequence[int]], tuple[float, ScoreGradient]]
+
+LOSSES: dict[str, Loss] = {
+    "log": ours.log_loss,
+    "exp": ours.exp_loss,
+    "pointwise_log": ours.pointwise_log_loss,
+    "pointwise_exp": ours.pointwise_exp_loss,
+}
+
+
+def open_lattice(c: Chain) -> Lattice:
+    """The same scores, without what the chain rules out."""
+    node, edge, start, end = (np.where(np.isfinite(a), a, 0.0) for a in c.scores)
+    return Lattice(node, edge, start, end)
+
+
+def lattice_of(c: Chain) -> Lattice:
+    """The same chain, what it rules out as scores of minus infinity."""
+    return Lattice(*c.scores)
+
+
+def per_token(s: chain.Scores) -> chain.Scores:
+    """The same scores with edges of every token of their own."""
+    return s._replace(edge=chain.edges(s).copy())
+
+
+@given(chains(max_labels=3, max_tokens=4))
+def test_primitives_are_sums_over_all_paths(c: Chain) -> None:
+    """log Z, marginals of labels and pairs, the best path, the score of a path."""
+    lattice = lattice_of(c)
+    assert lattice.log_partition() == pytest.approx(enumeration.log_partition(c.scores), abs=1e-9)
+    node, pair = chain.marginals(c.scores)
+    np.testing.assert_allclose(lattice.marginals(), node, atol=1e-9)
+    np.testing.assert_allclose(lattice.pair_marginals(), pair, atol=1e-9)
+    assert not lattice.pair_marginals()[0].any()
+    assert lattice.score(c.gold) == pytest.approx(chain.score(c.scores, c.gold), abs=1e-9)
+    best, path = lattice.viterbi()
+    assert best == pytest.approx(chain.score(c.scores, path), abs=1e-9)
+    assert best == pytest.approx(enumeration.kbest(c.scores, 1)[0][0], abs=1e-9)
+
+
+@given(chains(wholes(), max_labels=3, max_tokens=4, constrained=False))
+def test_ties_go_to_the_lower_label(c: Chain) -> None:
+    """Of paths with one score the one whose last label is lowest, then the one before it."""
+    _, path = lattice_of(c).viterbi()
+    assert tuple(path) == chain.viterbi(c.scores)
+
+
+@given(chains(max_labels=3, max_tokens=4, constrained=True))
+def test_restrictions_are_scores_of_minus_infinity(c: Chain) -> None:
+    """Labels outside of `allowed` and forbidden pairs take no part; start and end scores stay."""
+    assert c.allowed is not None
+    assert c.forbidden is not None
+    pairs = [(int(a), int(b)) for a, b in np.argwhere(c.forbidden)]
+    plain = open_lattice(c)
+    before = [np.array(a, copy=True) for a in (plain.node, plain.edge)]
+    lattice = plain.restricted(c.allowed, pairs)
+    assert lattice.log_partition() == pytest.approx(enumeration.log_partition(c.scores), abs=1e-9)
+    np.testing.assert_allclose(lattice.marginals(), chain.marginals(c.scores)[0], atol=1e-9)
+    for a, b in zip(before, (plain.node, plain.edge)):
+        np.testing.assert_array_equal(a, b)  # the first is left as it was
+    only = plain.restricted(forbidden=pairs)
+    np.testing.assert_allclose(only.node, plain.node)
+    alone = plain.restricted(c.allowed)
+    np.testing.assert_allclose(alone.edge, plain.edge)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@given(c=chains(max_labels=3, max_tokens=4))
+def test_losses_and_gradients_are_the_twins(name: str, c: Chain) -> None:
+    """Value, and derivatives by node scores and by the edge scores of each step."""
+    s = per_token(c.scores)
+    value, gradient = LOSSES[name](lattice_of(c), c.gold)
+    slow, slow_gradient = losses.LOSSES[name](s, c.gold, 1.0)
+    scale = max(1.0, abs(slow))
+    assert value == pytest.approx(slow, abs=1e-8 * scale)
+    np.testing.assert_allclose(gradient.node, slow_gradient.node, atol=1e-8 * scale)
+    np.testing.assert_allclose(gradient.edge[1:], slow_gradient.edge[1:], atol=1e-8 * scale)
+    assert not gradient.edge[0].any()
+
+
+def test_boundaries_belong_to_the_first_and_the_last_token() -> None:
+    """One token has both; left out they are zero; without tokens there is nothing to add them to."""
+    node, edge = np.array([[1.0, 2.0]]), np.zeros((2, 2))
+    assert Lattice(node, edge, [10.0, 0.0], [0.0, 5.0]).viterbi() == (11.0, [0])
+    assert Lattice(node, edge, start=[0.0, 5.0]).score([1]) == 7.0
+    assert Lattice(node, edge, end=[0.0, 5.0]).score([0]) == 1.0
+    long = Lattice(np.zeros((3, 2)), edge, [4.0, 0.0], [0.0, 6.0])
+    assert long.score([0, 1, 1]) == 10.0
+    assert long.score([1, 0, 0]) == 0.0
+
+
+def test_shapes_that_do_not_fit_are_named() -> None:
+    """What was given and what was expected."""
+    square = np.zeros((3, 3))
+    with pytest.raises(ParameterError, match=r"node scores of shape \(3,\); expected \[tokens, labels\]"):
+        Lattice(np.zeros(3), square).marginals()
+    for boundary in ("start", "end"):
+        with pytest.raises(ParameterError, match=r"start or end scores of shape \(2,\); expected \[3\]"):
+            Lattice(np.zeros((2, 3)), square, **{boundary: np.zeros(2)}).viterbi()
+    with pytest.raises(ParameterError, match=r"allowed has shape \(3, 2\), the node scores \(2, 3\)"):
+        Lattice(np.zeros((2, 3)), square).restricted(np.ones((3, 2)))
+    with pytest.raises(ParameterError, match="a path of 3 labels for 2 tokens; give every token one"):
+        Lattice(np.zeros((2, 3)), square).score([0, 1, 2])
