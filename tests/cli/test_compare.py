@@ -20,7 +20,6 @@ from tagwise.compare import (
     NAMES,
     PRESETS,
     Cache,
-    Cell,
     Comparison,
     Published,
     draw,
@@ -33,7 +32,6 @@ from tagwise.compare import (
     resolve_corpora,
     run,
 )
-from tagwise.compare.cache import Names
 from tagwise.errors import CorpusError, ParameterError, TrainingError
 from tagwise.estimators import LEARNERS
 from tagwise.metrics import count_by_sentence, evaluate
@@ -172,30 +170,6 @@ def test_held_out_values_win_by_their_score(small: tuple[tw.Corpus, tw.Corpus]) 
 
 
 # --- the cache ----------------------------------------------------------------------------------------------
-
-
-def test_a_key_changes_with_everything_that_decides_the_result(small: tuple[tw.Corpus, tw.Corpus]) -> None:
-    train, test = small
-    other = tw.Corpus([*train[:-1], test[0]])
-    corpora = {"a": (train, test), "b": (train[:-1], test), "c": (other, test), "d": (train, train)}
-    names = Names(resolve_corpora(corpora))
-    crf = parse("crf")
-    cells = [
-        Cell("a", crf, "S1"),
-        Cell("b", crf, "S1"),
-        Cell("c", crf, "S1"),
-        Cell("d", crf, "S1"),
-        Cell("a", crf, "S2"),
-        Cell("a", crf, "S1", size=10),
-        Cell("a", crf, "S1", seed=1),
-        Cell("a", parse("crf(l2=0.5)"), "S1"),
-        Cell("a", parse("perceptron"), "S1"),
-        Cell("a", crf, "S1", tune={"l2": [1.0]}),
-    ]
-    keys = [names.key(cell) for cell in cells]
-    assert len(set(keys)) == len(cells)
-    same = Names(resolve_corpora({"z": (tw.Corpus(list(train)), test)}))
-    assert same.key(Cell("z", parse("crf(l2=1)"), "S1", params={"n_jobs": 3})) == keys[0]
 
 
 def test_nothing_is_trained_twice(small: tuple[tw.Corpus, tw.Corpus], tmp_path: Path) -> None:

@@ -34,35 +34,39 @@ def test_version_is_the_package_s(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "args",
+    ("args", "said"),
     [
-        ["nonsense"],
-        ["train"],
-        ["train", "x.txt"],
-        ["tag"],
-        ["tag", "m.tagwise", "--format", "xml"],
-        ["tag", "m.tagwise", "--nbest", "0"],
-        ["compare", "no-such-preset"],
-        ["compare", "--train", "x.txt"],
-        ["compare", "-o", "table.pdf"],
-        ["convert", "wnut17-ner:validation"],
-        ["convert", "wnut17-ner", "--from-scheme", "IOB1"],
-        ["train", "wnut17-ner", "-o", "no/such/folder/m.tagwise"],
-        ["train", "wnut17-ner", "-o", "m.tagwise", "--learner", "oracle"],
-        ["train", "wnut17-ner", "-o", "m.tagwise", "--set", "l2"],
-        ["train", "wnut17-ner", "-o", "m.tagwise", "--set", "colour=red"],
-        ["train", "wnut17-ner", "-o", "m.tagwise", "--set", "l2=much"],
-        ["train", "wnut17-ner", "-o", "m.tagwise", "--set", "max_iter=-3"],
-        ["train", "wnut17-ner", "-o", "m.tagwise", "--loss", "hinge-of-doom"],
+        (["nonsense"], "'nonsense'"),
+        (["train"], "'TRAIN'"),
+        (["train", "x.txt"], "'-o'"),
+        (["tag"], "'MODEL'"),
+        (["tag", "m.tagwise", "--format", "xml"], "'xml'"),
+        (["tag", "m.tagwise", "--nbest", "0"], "x>=1"),
+        (["tag", "m.tagwise", "--wheels"], "--wheels"),
+        (["compare", "no-such-preset"], "'no-such-preset'"),
+        (["compare", "--train", "x.txt"], "--train and --test go together"),
+        (["compare", "-o", "table.pdf"], ".csv, .json, .md, .tex"),
+        (["convert", "wnut17-ner:validation"], "'validation'"),
+        (["convert", "wnut17-ner", "--from-scheme", "IOB1"], "--scheme"),
+        (["train", "wnut17-ner", "-o", "no/such/folder/m.tagwise"], "there is no folder"),
+        (["train", "wnut17-ner", "-o", "m.tagwise", "--learner", "oracle"], "'oracle'"),
+        (["train", "wnut17-ner", "-o", "m.tagwise", "--set", "l2"], "expected name=value"),
+        (["train", "wnut17-ner", "-o", "m.tagwise", "--set", "colour=red"], "'colour'"),
+        (["train", "wnut17-ner", "-o", "m.tagwise", "--set", "l2=much"], "l2='much'"),
+        (["train", "wnut17-ner", "-o", "m.tagwise", "--set", "max_iter=-3"], "max_iter='-3'"),
+        (["train", "wnut17-ner", "-o", "m.tagwise", "--loss", "hinge-of-doom"], "'hinge-of-doom'"),
     ],
-    ids=" ".join,
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_wrong_usage_is_code_2(
-    run: Run, args: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, args: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """What was wrong stands on stderr, nothing on stdout, and nothing is written."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
     result = run(*args)
-    assert result.exit_code == 2
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
     assert "Traceback" not in result.output
     assert not list(tmp_path.iterdir())
 
@@ -86,7 +90,7 @@ def test_trouble_is_one_line_and_code_1(tmp_path: Path, model: Path) -> None:
     for args, names in (
         (["train", tmp_path / "absent.txt", "-o", tmp_path / "m.tagwise"], "absent.txt"),
         (["train", ragged, "-o", tmp_path / "m.tagwise"], "ragged.txt:2"),
-        (["train", nothing, "-o", tmp_path / "m.tagwise"], ""),
+        (["train", nothing, "-o", tmp_path / "m.tagwise"], "no token"),
         (["tag", damaged], "damaged"),
         (["tag", ragged], "ragged.txt"),
         (["tag", tmp_path / "absent.tagwise"], "absent.tagwise"),
