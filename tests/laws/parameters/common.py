@@ -178,21 +178,26 @@ BIO_X = [["a", "b", "b"], ["c", "a", "b"], ["c"], ["a", "b", "b", "b"]]
 BIO_Y = [["B-p", "I-p", "I-p"], ["O", "B-p", "I-p"], ["O"], ["B-p", "I-p", "I-p", "I-p"]]
 
 
+def with_and_without_kernel(b: Bench) -> list[dict[str, Any]]:
+    """Explicit weights, and support tokens where the learner has them: two ways to train."""
+    return [{}, {"kernel": "poly"}] if b.has("kernel") else [{}]
+
+
 @row("constraints", *(name for name in LIMITED if name != "crf"))
 def constraints(b: Bench) -> None:
     """Unlawful paths are no rivals in training, and are never predicted."""
-    fitted = {
-        rules: b.kind(**short(b, features="S1", constraints=rules)).fit(BIO_X, BIO_Y)
-        for rules in ("bio", None)
-    }
-    assert bits(fitted["bio"]) != bits(
-        fitted[None]
-    )  # I-p, the most frequent label, is no guess at the beginning
     every = set(itertools.product(("O", "B-p", "I-p"), repeat=2))
     unlawful = {("O", "I-p"), ("I-p", "O"), ("I-p", "B-p"), ("I-p", "I-p")}
-    for rules, tagger in fitted.items():
-        paths = {tuple(path) for path, _ in tagger.predict_kbest([["b", "b"]], 9)[0]}
-        assert paths == (every - unlawful if rules else every)
+    for more in with_and_without_kernel(b):
+        fitted = {
+            rules: b.kind(**short(b, features="S1", constraints=rules, **more)).fit(BIO_X, BIO_Y)
+            for rules in ("bio", None)
+        }
+        # I-p, the most frequent label, is no guess at the beginning
+        assert bits(fitted["bio"]) != bits(fitted[None])
+        for rules, tagger in fitted.items():
+            paths = {tuple(path) for path, _ in tagger.predict_kbest([["b", "b"]], 9)[0]}
+            assert paths == (every - unlawful if rules else every)
 
 
 WORDS = [["a", "b"], ["a", "c"], ["b", "a"], ["c"]]
@@ -203,8 +208,8 @@ SURE = [["x", "y"], ["x", "z"], ["y", "x"], ["z"]]
 def dictionary(b: Bench) -> None:
     """Words seen so often take only labels seen with them, in training too; others take any."""
     times = {"a": 3, "b": 2, "c": 2}
-    for least in (1, 2, 3, 4, None):
-        tagger = b.kind(**short(b, features="S1", dictionary=least)).fit(WORDS, SURE)
+    for least, more in itertools.product((1, 2, 3, 4, None), with_and_without_kernel(b)):
+        tagger = b.kind(**short(b, features="S1", dictionary=least, **more)).fit(WORDS, SURE)
         paths = {tuple(path) for path, _ in tagger.predict_kbest([["a", "b"]], 9)[0]}
         known = [least is not None and times[word] >= least for word in ("a", "b")]
         wanted = itertools.product("x" if known[0] else "xyz", "y" if known[1] else "xyz")
