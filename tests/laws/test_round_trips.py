@@ -133,6 +133,13 @@ def check(tagger: tw.Tagger, other: tw.Tagger, name: str) -> None:
     assert differences(deeds(tagger, X), deeds(other, X)) == []
 
 
+def replaced(tagger: tw.Tagger, model: tw.Model) -> tw.Tagger:
+    """The tagger with another model."""
+    out = copy.copy(tagger)
+    out.model_ = model
+    return out
+
+
 def saved(tagger: Any, path: Path, **options: Any) -> bytes:
     """The bytes that a tagger, or a model, is saved as."""
     tagger.save(path, **options)
@@ -239,6 +246,9 @@ def test_meta_and_pruning(name: str, tmp_path: Path) -> None:
         mine, theirs = deeds(tagger, X), deeds(one, X)
         mine.pop("n_features_"), theirs.pop("n_features_")
         assert differences(mine, theirs) == []
+    # In memory too, where no file makes the rules anew.
+    bare, _ = prune(tagger.model_)
+    assert differences(deeds(small, X), deeds(replaced(tagger, bare), X)) == []
     mine, theirs = parts(tagger.model_), parts(small.model_)
     for part in mine.keys() - {"weights", "layout", "vocabulary", "n_attributes", "arrays"}:
         assert differences(mine[part], theirs[part]) == [], part

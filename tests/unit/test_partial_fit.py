@@ -179,7 +179,9 @@ def test_a_scheme_and_a_dictionary_go_on() -> None:
     assert tagger.model_.constraints.scheme == "IOBES"
     assert words() == first
     # B-X I-X alone would be IOB2; as IOBES it is taken for B-X E-X.
-    tagger.partial_fit([["Lund", "Lund"], ["Nils", "Nils"]], [["S-NEW", "S-NEW"], ["B-LOC", "I-LOC"]])
+    tagger.partial_fit([["Nils", "Nils"]], [["B-LOC", "I-LOC"]])
+    assert tagger.classes_ == labels
+    tagger.partial_fit([["Lund", "Lund"]], [["S-NEW", "S-NEW"]])
     assert tagger.classes_ == (*labels, "S-NEW")
     assert tagger.model_.constraints.scheme == "IOBES"
     assert words() == {**first, "Lund": {"S-PER", "S-NEW"}, "Nils": {"B-LOC", "E-LOC"}}
@@ -189,6 +191,21 @@ def test_a_scheme_and_a_dictionary_go_on() -> None:
         assert tw.evaluate([path], [path]).f1 in (0.0, 1.0)
         steps = list(zip([None, *path], [*path, None]))
         assert all(schemes.valid(a, b, "IOBES") for a, b in steps), path
+
+
+@pytest.mark.parametrize("params", [{}, {"all_pairs": True}, {"start_end": False}])
+def test_every_weight_keeps_its_name(params: dict[str, Any]) -> None:
+    """With new words, labels and edge attributes, every feature there was has its weight, and a new one has 0."""
+    tagger = tw.Perceptron(features=EDGE, epochs=3, average=False, **params).fit(X, Y)
+    before = named(tagger.model_)
+    assert any(w for name, w in before.items() if name[0] == "pair")
+    more, gold = [["zebra", "the", "okapi", "the"]], [["NEW", "DET", "ODD", "NEW"]]
+    tagger.partial_fit(more, gold, sample_weight=[0.0])
+    after = named(tagger.model_)
+    assert {"NEW", "ODD"} < set(tagger.classes_)
+    assert len(after) > len(before)
+    assert after == {name: before.get(name, 0.0) for name in after}
+    assert before.keys() <= after.keys()
 
 
 def test_variances_of_new_features_are_those_of_the_start() -> None:
