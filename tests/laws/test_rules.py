@@ -66,6 +66,13 @@ RULES = {
         {"required": {"B-P": ["I-P", None], "O": "O"}},
         lawful.both(lawful.followed("B-P", "I-P", None), lawful.followed("O", "O")),
     ),
+    "required-too": Case(  # what is required does not allow what is forbidden
+        {
+            "forbidden": [("B-P", "I-P"), ("I-Q", None)],
+            "required": {"B-P": ["B-Q", "I-P", None], "I-Q": ["B-P", None]},
+        },
+        lawful.both(lawful.followed("B-P", "B-Q", None), lawful.followed("I-Q", "B-P")),
+    ),
     "all": Case(OWN, OWN_RULE),
     "once": Case({"once": ["P"]}, lawful.single("P"), True),
     "once-all": Case({**OWN, "once": ["P", "Q"]}, lawful.both(OWN_RULE, lawful.single("P", "Q")), True),
@@ -251,16 +258,39 @@ def test_rules_given_with_the_call(name: str, rule: str) -> None:
     check(name, False, rules, case.once, words, constraints=case.given, allowed=allowed)
 
 
+@pytest.mark.parametrize("scheme", ["IOB1", "IOE2", "IOBES"])
+def test_auto_is_the_scheme_of_the_training_labels(scheme: str) -> None:
+    """Of the corpus in training, and of the transitions that a model has seen in a call."""
+    spans = [[("P", 0, 2), ("P", 2, 3)], [("P", 1, 3), ("Q", 3, 4)], [("Q", 0, 1)]]
+    gold = [schemes.from_spans(found, 4, scheme) for found in spans]
+    words = [["ann", "lee", "bo", "the"], ["the", "ann", "lee", "bay"], ["bay", "the", "the", "the"]]
+    rule, mixed = lawful.of_scheme(scheme), [["lee", "ann", "bay", "bo"], ["bo"], ["the", "lee"]]
+    free = tw.CRF(**FAST).fit(words, gold)
+    own = tw.CRF(**FAST, constraints="auto").fit(words, gold)
+    for tagger, how in ((free, {"constraints": "auto"}), (own, {})):
+        for x, found in zip(mixed, tagger.predict_kbest(mixed, 10_000, **how)):
+            Held(lawful.ways(tagger.model_, x), rule).check_list(found, 10_000)
+
+
 # -- rules of the model's own ---------------------------------------------------------------------------------
 
-# big is B-Q throughout: it may not begin a sentence, so the dictionary leaves the last two no path.
-WORDS = [["new", "lee", "bay", "new"], ["ann", "new", "bay"], ["new", "ann"], ["big"], ["big", "the"]]
+# big is B-Q throughout: it may not begin a sentence, so the dictionary leaves two of them no path. The last has none
+# where O may not follow O.
+WORDS = [
+    ["new", "lee", "bay", "new"],
+    ["ann", "new", "bay"],
+    ["new", "ann"],
+    ["big"],
+    ["big", "the"],
+    ["the", "the"],
+]
 OTHERS: list[Any] = [
     [None, {"O", "I-P"}, None, {"B-P", "O"}],
     None,
     [None, "B-P"],
     ["O"],
     [{"O", "B-P"}, None],
+    None,
 ]
 SEEN = lawful.counted(X, Y, 2, 0.4)
 
@@ -286,7 +316,7 @@ def test_words_of_the_laws_below() -> None:
     assert SEEN["lee"] == {"I-P"}  # three of four tokens; the fourth is too rare
     assert "new" not in SEEN
     labels = fitted("crf").classes_
-    for words, possible in zip(WORDS, [True, True, True, False, False]):
+    for words, possible in zip(WORDS, [True, True, True, False, False, True]):
         rule = lawful.both(OWN_RULE, speaks(words))
         assert any(map(rule, lawful.every(labels, len(words)))) == possible
 
@@ -315,11 +345,12 @@ def test_the_dictionary_gives_way_to_labels_that_occur_once(name: str) -> None:
     tagger, words = once_fitted(name), [["bo", "the", "bo"], ["bo", "new", "the"], ["ann", "ann"]]
     seen = lawful.counted(X, Y, 2)
     assert seen["bo"] == {"B-P"}
-    rule = lawful.both(BIO, lawful.single("P"))
-    for x, path in zip(words, tagger.predict(words)):
-        Held(lawful.ways(tagger.model_, x), left(rule, x, tagger.classes_, None, seen)).check_best(path)
-        (alone,) = tagger.predict([x])
-        assert alone == path
+    once = lawful.single("P")
+    for how, rule in (({}, lawful.both(BIO, once)), ({"constraints": {"once": ["P"]}}, once)):
+        for x, path in zip(words, tagger.predict(words, **how)):
+            Held(lawful.ways(tagger.model_, x), left(rule, x, tagger.classes_, None, seen)).check_best(path)
+            (alone,) = tagger.predict([x], **how)
+            assert alone == path
     assert tagger.predict([["bo", "new", "the"]])[0][0] == "B-P"
     assert [len(y) for y in tagger.predict([[], ["bo", "bo"]])] == [0, 2]
 
