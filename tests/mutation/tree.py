@@ -85,7 +85,7 @@ def sample(found: Sequence[Mutant], size: int, seed: int, only: str = "") -> lis
 
 def write(mutants: dict[int, Mutant], tree: Path, root: Path = ROOT) -> None:
     """The tree with the mutants in it, each behind its number."""
-    for folder in ("python", "rust", "tests", "docs"):
+    for folder in ("python", "rust", "tests", "docs", "benchmarks", ".ci"):
         shutil.rmtree(tree / folder, ignore_errors=True)
         if (root / folder).is_dir():
             shutil.copytree(
@@ -93,8 +93,9 @@ def write(mutants: dict[int, Mutant], tree: Path, root: Path = ROOT) -> None:
                 tree / folder,
                 ignore=shutil.ignore_patterns("__pycache__", "*.so", ".hypothesis"),
             )
-    for name in ("Cargo.toml", "Cargo.lock", "pyproject.toml", "README.md"):
-        shutil.copy2(root / name, tree / name)
+    for path in [*root.glob("*.*"), root / "Makefile", root / "LICENSE"]:
+        if path.is_file():
+            shutil.copy2(path, tree / path.name)
     files: dict[str, dict[int, Mutant]] = {}
     for number, mutant in mutants.items():
         files.setdefault(mutant.file, {})[number] = mutant
@@ -155,7 +156,10 @@ def build(mutants: dict[int, Mutant], tree: Path) -> dict[int, Mutant]:
         for number in sorted(wrong):
             print(f"  does not compile: {mutants[number]}")
         mutants = {number: m for number, m in mutants.items() if number not in wrong}
-    for args in (["build", "--profile", "quick", "--lib"], ["test", "--no-default-features", "--no-run"]):
+    for args in (
+        ["build", "--profile", "quick", "--config", "profile.quick.opt-level=1", "--lib"],
+        ["test", "--no-default-features", "--no-run"],
+    ):
         run = cargo(tree, *args, "--quiet")
         if run.returncode:
             raise SystemExit(run.stderr)
