@@ -12,7 +12,7 @@ import pytest
 import tagwise as tw
 from tagwise import _core, dataset
 from tagwise.learners import gradient, stochastic
-from tagwise.optimizers import OPTIMIZERS
+from tagwise.optimizers import OPTIMIZERS, lbfgs
 
 from ..reference import losses, scores
 from ..reference.chain import Array, Path, Scores
@@ -307,6 +307,35 @@ def constraints(b: Bench) -> None:
         assert all(y != "I-p" or before in ("B-p", "I-p") for before, y in zip(["O", *path], path))
 
 
+def assert_replayed(b: Bench) -> None:
+    """Six epochs on the log loss with weights, rules and penalty come first, then scaled L-BFGS on the loss itself."""
+    many = Problem(BIO.shape, BIO.X * 34, BIO.y * 34)
+    weight = np.resize(WEIGHT, len(many.X))
+    vocabulary, data = dataset.build(tokens(many))
+    labels = dataset.collect_labels(names(many))
+    data = dataset.with_labels(data, names(many), labels)
+    layout = _core.Layout.build(data, len(vocabulary), len(labels))
+    inside, outside = labels.index("I-p"), labels.index("O")
+    sets = np.ones((2, len(labels)), dtype=bool)
+    sets[1, inside] = False
+    of = np.zeros(data.n_tokens, dtype=np.uint32)
+    of[data.offsets[:-1].astype(int)] = 1
+    rules = {"forbidden": np.array([outside * len(labels) + inside], dtype=np.uint32), "allowed": (sets, of)}
+    for name in ("log", "pointwise_log"):
+        common: dict[str, Any] = {"sample_weight": weight, **rules}
+        core = _core.Stochastic(data, layout, loss="log", **common)
+        descent = stochastic.Descent(core, np.zeros(len(layout)), 3.0, len(data), 1)
+        for _ in range(6):
+            w = descent.epoch()
+        evaluate = gradient.Evaluation(_core.Objective(data, layout, loss=name, **common), 3.0, 0)
+        scale = gradient.curvature_scale(data, layout)
+        steps = [s.value for s, _ in zip(lbfgs(evaluate, w, scale=scale), range(3))]
+        keywords = {"sample_weight": weight}
+        params = {"loss": name, "l2": 3.0, "seed": 1, "max_iter": 7, "constraints": "bio", "tol": 0.0}
+        history = b.fit(many, keywords=keywords, **params).history_
+        assert [entry["objective"] for entry in history[:2]] == pytest.approx(steps[1:], rel=1e-9)
+
+
 @row("seed", "crf")
 def seed(b: Bench) -> None:
     """From 200 sentences on it orders the stochastic start, and that of sgd always; the same seed, the same bits."""
@@ -319,6 +348,7 @@ def seed(b: Bench) -> None:
     assert bits(b.fit(many, max_iter=7)) == bits(runs[0][0])
     slow = [b.fit(many, seed=s, max_iter=3, optimizer="sgd") for s in (0, 1)]
     assert bits(slow[0]) != bits(slow[1])
+    assert_replayed(b)
     small = [b.fit(P, seed=s, max_iter=7) for s in (0, 1)]
     assert bits(small[0]) == bits(small[1])
     # the start is worth its time: further than L-BFGS from zero, as far as so many iterations go
