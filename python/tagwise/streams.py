@@ -169,7 +169,7 @@ def check_encoding(encoding: str) -> str:
     try:
         name = codecs.lookup(encoding).name
         plain = "a\n\t ".encode(name) == b"a\n\t "
-    except (LookupError, TypeError, UnicodeError):
+    except (LookupError, TypeError, ValueError):
         plain = False
     if not plain:
         raise CorpusError(

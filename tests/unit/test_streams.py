@@ -1,0 +1,272 @@
+"""Bytes in and out: what is refused by name and line, streams that give little at a time, files that appear whole."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tagwise.errors import CorpusError
+from tagwise.streams import (
+    atomic,
+    byte_chunks,
+    check_encoding,
+    fail,
+    open_text,
+    shown,
+    source_name,
+    text_chunks,
+    writer,
+)
+
+TEXT = "der Hund\nüber\n\nBBB\n"
+
+
+class Trickle(io.RawIOBase):
+    """A stream that gives a few bytes at a time, as pipes may."""
+
+    def __init__(self, data: bytes, size: int) -> None:
+        self.data, self.size = data, size
+
+    def read(self, size: int = -1) -> bytes:
+        part, self.data = self.data[: self.size], self.data[self.size :]
+        return part
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 10, 1000])
+@pytest.mark.parametrize(
+    "pack", [bytes, gzip.compress, lzma.compress, bz2.compress], ids=lambda f: f.__name__
+)
+def test_compression_is_seen_however_the_bytes_come(pack: Callable[[bytes], bytes], size: int) -> None:
+    """The first bytes tell, also where a pipe gives one at a time; the text is the same."""
+    name, chunks = open_text(Trickle(pack(TEXT.encode()), size))
+    assert name == "<stream>"
+    assert "".join(chunks) == TEXT
+
+
+@pytest.mark.parametrize("text", ["B", "BZ", "BZh", "BZh9 is no archive\n", "\x1f", "\x1f\n"])
+def test_text_that_begins_like_an_archive_is_text(text: str) -> None:
+    """One letter of a magic number, or three, make no archive."""
+    assert "".join(open_text(io.BytesIO(text.encode()))[1]) == text.rstrip("\n") + "\n"
+
+
+@pytest.mark.parametrize("cut", [12, 30, -4])
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress], ids=lambda f: f.__name__)
+def test_a_truncated_archive_is_named(pack: Callable[[bytes], bytes], cut: int) -> None:
+    """The file and about the line; what to do."""
+    data = pack(os.urandom(50).hex().encode() * 10)
+    with pytest.raises(
+        CorpusError, match=r"<stream>:1: cannot be read on from about here .*truncated or damaged"
+    ):
+        list(byte_chunks(io.BytesIO(data[:cut]), "<stream>"))
+
+
+def test_damage_is_found_at_its_line() -> None:
+    """Lines are counted up to what can still be read."""
+    lines = b"".join(b"%d %s\n" % (i, os.urandom(40).hex().encode()) for i in range(20000))
+    data = gzip.compress(lines)
+    with pytest.raises(CorpusError, match=r"x\.gz:\d{4,}: cannot be read on"):
+        list(byte_chunks(io.BytesIO(data[: len(data) // 2]), "x.gz"))
+
+
+def test_text_streams_are_checked_too() -> None:
+    """A lone surrogate and bytes of another encoding are named by line; a string stream is text whatever was told."""
+    with pytest.raises(CorpusError, match=r"<stream>:2: a character that is not Unicode .*binary mode"):
+        list(open_text(io.StringIO("a\nb\ud800\n"))[1])
+    latin = io.TextIOWrapper(io.BytesIO("ä\n".encode("latin-1")), encoding="utf-8")
+    with pytest.raises(
+        CorpusError, match=r":1: not valid utf-8 \(invalid continuation byte\)|invalid start|unexpected"
+    ):
+        list(open_text(latin)[1])
+    assert list(open_text(io.StringIO("ä\n"), "latin-1")[1]) == ["ä\n"]
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"a\nb\n\xff\n", r"n:3: not valid UTF-8 \(byte 0xff\)\. Convert the file to UTF-8"),
+        (b"\xff\xfea\n", r"n:1: not valid UTF-8 \(byte 0xff; it looks like UTF-16\)"),
+        (b"\xfe\xffa\n", r"n:1: not valid UTF-8 \(byte 0xfe; it looks like UTF-16\)"),
+        (b"a\n\0\n", r"n:2: a NUL byte\. The file is binary, damaged or UTF-16"),
+        (b"a\nb\rc\n", r"n:2: a carriage return inside a line\. End lines with"),
+    ],
+)
+def test_what_is_no_text_is_named_by_line(data: bytes, said: str) -> None:
+    """The line, the byte, what it may be, what to do; in one chunk or in many."""
+    for size in (1, 2, 100):
+        with pytest.raises(CorpusError, match=said):
+            list(text_chunks(iter([data[i : i + size] for i in range(0, len(data), size)]), "n"))
+
+
+def test_codecs_that_fail_in_their_own_way() -> None:
+    """Not every codec says which byte it does not like."""
+    with pytest.raises(CorpusError, match=r"n:2: not valid IDNA \(.*\)\. Convert the file to UTF-8"):
+        list(text_chunks(iter([b"a\n", b"xn--a-\n"]), "n", check_encoding("idna")))
+
+
+def test_line_ends_and_marks_are_gone() -> None:
+    """A byte-order mark at the start alone, any number of carriage returns before a newline, none needed at the end."""
+    data = b"\xef\xbb\xbfa\r\nb\r\r\n\xef\xbb\xbfc\r"
+    assert "".join(text_chunks(iter([data]), "n")) == "a\nb\n\ufeffc\n"
+    assert "".join(text_chunks(iter([b"\xef\xbb\xbfa\n"]), "n", "latin-1")) == "ï»¿a\n"
+    assert list(text_chunks(iter([]), "n")) == []
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "no-such", "utf-32", "cp037", 3, "\0"])
+def test_encodings_without_ascii_are_refused(encoding: Any) -> None:
+    """A newline has to be the byte 10 and nothing else."""
+    with pytest.raises(CorpusError, match=r"is unknown or does not contain ASCII\. Use 'utf-8', 'latin-1'"):
+        check_encoding(encoding)
+
+
+def test_encodings_by_any_of_their_names() -> None:
+    """The canonical name."""
+    assert [check_encoding(e) for e in ("UTF8", "latin1", "cp1252")] == ["utf-8", "iso8859-1", "cp1252"]
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    """A number, a folder, a path that is not there, a text instead of a path."""
+    with pytest.raises(CorpusError, match=r"<stream>: a int is not a file\. Give a path, '-' for stdin"):
+        list(byte_chunks(3, "<stream>"))  # type: ignore[arg-type]
+    with pytest.raises(CorpusError, match=r"none\.txt: cannot be opened \(No such file or directory\)"):
+        list(byte_chunks(tmp_path / "none.txt", str(tmp_path / "none.txt")))
+    with pytest.raises(CorpusError, match=r"'a\\nb': cannot be opened .*io\.StringIO"):
+        list(byte_chunks("a\nb", "a\nb"))
+    with pytest.raises(CorpusError, match=r"cannot be opened \(embedded null byte\)"):
+        list(byte_chunks("a\0b", "a0b"))
+
+
+def test_names_of_files(tmp_path: Path) -> None:
+    """A path as it was given, <stdin>, the name of a stream if it is a text."""
+    assert source_name("-") == "<stdin>"
+    assert source_name(tmp_path) == str(tmp_path)
+    with open(tmp_path / "a", "wb") as file:
+        assert source_name(file) == str(tmp_path / "a")
+    with os.fdopen(os.open(tmp_path / "a", os.O_RDONLY), "rb") as file:
+        assert source_name(file) == "<stream>"  # its name is a number
+
+
+def test_messages() -> None:
+    """Place, what, remedy, cause; long pieces of a file are cut."""
+    cause = ValueError("x")
+    with pytest.raises(CorpusError, match=r"^f:3: what\. Do\.$") as e:
+        fail("f", 3, "what", "Do.", cause)
+    assert e.value.__cause__ is cause
+    with pytest.raises(CorpusError, match=r"^f: what\. Do\.$"):
+        fail("f", None, "what", "Do.")
+    assert shown("x" * 60) == repr("x" * 60)
+    assert shown("x" * 61) == repr("x" * 57 + "...")
+
+
+# -- writing --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "unpack"),
+    [("a.txt", bytes), ("a.txt.gz", gzip.decompress), ("a.xz", lzma.decompress), ("a.bz2", bz2.decompress)],
+)
+def test_endings_compress(name: str, unpack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    """The bytes are those of the text, packed as the ending says."""
+    with writer(tmp_path / name) as write:
+        write(TEXT)
+        write("more\n")
+    assert unpack((tmp_path / name).read_bytes()) == (TEXT + "more\n").encode()
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_streams_of_either_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text onto text, UTF-8 onto bytes; '-' is standard output, with or without bytes below it."""
+    text, data, named = io.StringIO(), io.BytesIO(), io.StringIO()
+    for out in (text, data):
+        with writer(out) as write:
+            write("ü\n")
+    assert text.getvalue() == "ü\n"
+    assert data.getvalue() == "ü\n".encode()
+    below = io.BytesIO()
+    over = io.TextIOWrapper(below, encoding="latin-1", write_through=False)
+    over.write("first\n")
+    monkeypatch.setattr(sys, "stdout", over)
+    with writer("-") as write:
+        write("ü\n")
+    assert below.getvalue() == b"first\n" + "ü\n".encode()  # what was written before comes before
+    monkeypatch.setattr(sys, "stdout", named)
+    with writer("-") as write:
+        write("ü\n")
+    assert named.getvalue() == "ü\n"
+
+
+def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
+    """Until then the old one stays; after a fault it still does, and nothing else is left behind."""
+    path = tmp_path / "a"
+    path.write_text("old")
+    with atomic(str(path)) as out:
+        out.write(b"new")
+        out.flush()
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+
+    def interrupted() -> None:
+        with atomic(str(path)) as out:
+            out.write(b"newer")
+            raise KeyboardInterrupt("mine")
+
+    with pytest.raises(KeyboardInterrupt, match="mine"):
+        interrupted()
+    assert path.read_text() == "new"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_the_mode_is_the_old_one_or_the_usual(tmp_path: Path) -> None:
+    """A file keeps its mode; a new one gets that of the umask, which stays as it was."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_text("")
+    old.chmod(0o640)
+    before = os.umask(0o027)
+    try:
+        for path in (old, new):
+            with atomic(str(path)) as out:
+                out.write(b"x")
+        assert os.umask(0o027) == 0o027
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(old.stat().st_mode) == 0o640
+    assert stat.S_IMODE(new.stat().st_mode) == 0o640
+
+
+def test_links_are_followed_and_devices_written_to(tmp_path: Path) -> None:
+    """The file behind a link is replaced, the link stays; a device is no file to replace."""
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    with writer(link) as write:
+        write("new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+    with writer(os.devnull) as write:
+        write("gone")
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+def test_places_that_cannot_be_written(tmp_path: Path) -> None:
+    """A folder; a folder that is not there."""
+    with (
+        pytest.raises(CorpusError, match=r": is a folder\. Give the path of a file to write"),
+        atomic(str(tmp_path)),
+    ):
+        pass
+    with (
+        pytest.raises(
+            CorpusError, match=r"cannot be written \(No such file or directory\)\. Give a path in a folder"
+        ),
+        atomic(str(tmp_path / "no" / "file")),
+    ):
+        pass
