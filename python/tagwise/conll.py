@@ -108,7 +108,7 @@ class Columns:
                 )
             if len(cells) != k:
                 self.bad_row(line + i, row, len(cells))
-        fail(self.name, line, "a sentence that cannot be read", "Check its columns.")
+        raise AssertionError(f"{self.name}:{line}: every row is sound, but not the sentence")
 
     def sentence(self, line: int, block: str, comments: tuple[str, ...], doc: str | None) -> Sentence:
         """One sentence from its rows.
@@ -277,7 +277,7 @@ def format_conll(
 
 def _unsafe(text: str, separator: str) -> bool:
     """Whether a text would be read back as something else."""
-    if "\r" in text or "\0" in text or DOCSTART in text or (separator == " " and "\t" in text):
+    if not text or "\r" in text or "\0" in text or DOCSTART in text or (separator == " " and "\t" in text):
         return True
     edges = (separator * 2, f"{separator}\n", f"\n{separator}", "\n\n", " \n", "\n ", " \t", "\t ")
     return any(e in text for e in edges) or text[0] in " \t" or text[-1] in " \t"

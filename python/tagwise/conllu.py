@@ -83,7 +83,7 @@ def _bad_conllu_block(name: str, line: int, lines: list[str]) -> NoReturn:
         cells = text.split("\t")
         if len(cells) != 10 or "" in cells:
             _bad_conllu_row(name, line + i, text, cells)
-    fail(name, line, "a sentence that cannot be read", "Check its ten columns.")
+    raise AssertionError(f"{name}:{line}: every row is sound, but not the sentence")
 
 
 def _bad_conllu_row(name: str, line: int, text: str, cells: list[str]) -> NoReturn:

@@ -272,7 +272,8 @@ def iter_sentences(
 
 
 def _conllu_columns(names: tuple[str, ...] | None, label: str | None) -> tuple[str, ...]:
-    wrong = [n for n in (*(names or ()), *((label,) if label else ())) if n not in CONLLU_COLUMNS]
+    asked = dict.fromkeys((*(names or ()), *((label,) if label else ())))
+    wrong = [n for n in asked if n not in CONLLU_COLUMNS]
     if wrong:
         raise CorpusError(
             f"{', '.join(wrong)}: not a column of CoNLL-U. Its columns are {', '.join(CONLLU_COLUMNS)}."

@@ -109,7 +109,7 @@ def test_what_is_no_text_is_named_by_line(data: bytes, said: str) -> None:
 
 def test_codecs_that_fail_in_their_own_way() -> None:
     """Not every codec says which byte it does not like."""
-    with pytest.raises(CorpusError, match=r"n:2: not valid IDNA \(.*\)\. Convert the file to UTF-8"):
+    with pytest.raises(CorpusError, match=r"(?s)n:2: not valid IDNA \(.*\)\. Convert the file to UTF-8"):
         list(text_chunks(iter([b"a\n", b"xn--a-\n"]), "n", check_encoding("idna")))
 
 

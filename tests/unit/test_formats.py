@@ -1,0 +1,442 @@
+"""Formats: what each refuses and how it says so, values that only look dangerous, corpora by name from a folder."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tagwise as tw
+from tagwise import corpus
+from tagwise.blocks import _SHARED_STRINGS, Shared, doc_of
+from tagwise.conll import format_conll, iter_conll, read_conll, write_conll
+from tagwise.conllu import CONLLU_COLUMNS, format_conllu, iter_conllu, read_conllu, write_conllu
+from tagwise.errors import CorpusError
+from tagwise.formats import (
+    format_jsonl,
+    format_of_name,
+    format_text,
+    iter_sentences,
+    read,
+    read_jsonl,
+    read_text,
+    write,
+    write_text,
+)
+from tagwise.sentence import Corpus, Sentence
+
+
+def stream(text: str) -> io.StringIO:
+    """A text as a file."""
+    return io.StringIO(text)
+
+
+def refused(said: str, call: Callable[[], Any]) -> None:
+    """A CorpusError with this text."""
+    with pytest.raises(CorpusError, match=said):
+        call()
+
+
+# -- CoNLL columns --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("separator", ["", ",", "\t\t", "  "])
+def test_conll_separators(separator: str) -> None:
+    """A tab or a space, for reading and for writing."""
+    said = r"is neither a tab nor a space\. Pass '\\t'"
+    refused(said, lambda: iter_conll(stream("a b\n"), separator=separator))
+    refused(said, lambda: write_conll([], stream(""), separator=separator))
+
+
+@pytest.mark.parametrize(
+    ("columns", "label", "said"),
+    [
+        ((), "label", r"columns=\(\) are not column names\. Give one distinct name a column"),
+        (("_", "_"), None, "are not column names"),
+        (("a", "a"), None, "are not column names"),
+        (("a", ""), None, "are not column names"),
+        (("a", "b"), "c", r"label='c' is not among the columns a, b\. Name one of them"),
+        (("a", "_"), "_", r"label='_' is not among the columns a\."),
+    ],
+)
+def test_conll_names(columns: tuple[str, ...], label: str | None, said: str) -> None:
+    """Distinct names, the label among them."""
+    refused(said, lambda: read_conll(stream("x y\n"), columns=columns, label=label))
+    refused(said, lambda: read_jsonl(stream("[]\n"), columns=columns, label=label))
+
+
+def test_conll_names_in_one_text() -> None:
+    """Names by commas or spaces; one is left out; a label nobody asked for may be absent."""
+    for columns in ("word,_,label", "word _ label", ["word", "_", "label"]):
+        found = read_conll(stream("a N X\nb V Y\n"), columns=columns)
+        assert found.columns == ("word", "label")
+        assert found.labels == [["X", "Y"]]
+    assert read_conll(stream("a N\n"), columns="word pos").label is None
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 6])
+def test_conll_names_by_default(count: int) -> None:
+    """word, pos, chunk, col4 ...; the last is the label, if the file has more than the word and no label is named."""
+    row = " ".join("abcdef"[:count])
+    names = ["word", "pos", "chunk", "col4", "col5", "col6"][:count]
+    assert read_conll(stream(f"{row}\n"), label=None).columns == tuple(names)
+    if count > 1:
+        names[-1] = "label"
+    assert read_conll(stream(f"{row}\n")).columns == tuple(names)
+
+
+@pytest.mark.parametrize("value", ["x-DOCSTART-", "-DOCSTART-x", "a b", "#", "-X-", "\x0b", "\u2028"])
+def test_values_that_only_look_dangerous_are_written(value: str) -> None:
+    """What tabs can hold is read back as it was."""
+    c = Corpus.from_lists([["a", value], [value]], [["X", "Y"], [value]])
+    out = io.StringIO()
+    write_conll(c, out)
+    assert read_conll(stream(out.getvalue()), comments=False, separator="\t") == c
+    pos = Corpus(
+        [Sentence({"word": ["a"], "label": ["-DOCSTART-"]}, "label")]
+    )  # a mark in the first column only
+    out = io.StringIO()
+    write_conll(pos, out)
+    assert read_conll(stream(out.getvalue())) == pos
+
+
+@pytest.mark.parametrize(
+    ("value", "separator"),
+    [
+        *((v, s) for v in ("", "a\tb", "a\nb", "a\rb", "a\0b", " a", "a ", "-DOCSTART-") for s in "\t "),
+        ("a b", " "),
+    ],
+)
+def test_values_that_conll_cannot_hold(value: str, separator: str) -> None:
+    """The token, its line, the column, the value; written JSONL holds any."""
+    s = Sentence({"word": ["ok", value], "label": ["X", "Y"]}, "label", line=7)
+    by = "tabs" if separator == "\t" else "spaces"
+    refused(
+        rf"token 1 of the sentence at line 7: word is .*cannot stand in a CoNLL file with {by} between columns.*JSONL",
+        lambda: format_conll(s, separator=separator),
+    )
+    bare = Sentence({"word": [value]})
+    refused("^token 0: word is", lambda: format_conll(bare, separator=separator))
+    assert read_jsonl(stream(format_jsonl(s)))[0].tokens == ["ok", value] if value else True
+
+
+def test_conll_columns_to_write() -> None:
+    """Some columns in another order; none, or one that is not there, is refused; marks have as many cells."""
+    s = Sentence({"word": ["a"], "pos": ["N"], "label": ["X"]}, "label", doc="d", comments=("# c",))
+    assert format_conll(s) == "-DOCSTART-\t-X-\tO\n\na\tN\tX\n\n"
+    assert format_conll(s, columns=["label", "word"]) == "-DOCSTART-\t-X-\n\nX\ta\n\n"
+    assert format_conll(s, columns=["label"]) == "-DOCSTART-\n\nX\n\n"
+    assert format_conll(s, columns=["word", "pos"], separator=" ") == "-DOCSTART- -X-\n\na N\n\n"
+    assert format_conll(s, documents=False) == "a\tN\tX\n\n"
+    refused(
+        r"no column ner, x\. The columns are word, pos, label", lambda: format_conll(s, columns=["ner", "x"])
+    )
+    refused(r"no column named\. The columns are", lambda: format_conll(s, columns=[]))
+    refused(
+        "a sentence without tokens cannot stand in a CoNLL file", lambda: format_conll(Sentence({"word": []}))
+    )
+    for comments, head in ((True, "# c\n"), (False, "")):
+        out = io.StringIO()
+        write_conll([s], out, comments=comments, documents=False, columns=["word"])
+        assert out.getvalue() == f"{head}a\n\n"
+
+
+def test_documents_between_rows() -> None:
+    """A mark inside a block ends the sentence before it; a comment names the document; marks alone make no sentence."""
+    mark = "-DOCSTART-\tO\n"
+    text = f"# c\na\tX\n{mark}b\tY\n\n# newdoc id = two\n{mark}\n# newdocument\nc\tZ\n\n{mark}"
+    found = list(iter_conll(stream(text)))
+    assert [(s.tokens, s.doc, s.comments, s.line) for s in found] == [
+        (["a"], None, ("# c",), 2),
+        (["b"], "", (), 4),
+        (["c"], "two", ("# newdoc id = two", "# newdocument"), 10),
+    ]
+    assert [doc_of(c, "old") for c in ("# newdoc", "#newdoc id=x ", "# text", "# newdocument")] == [
+        "", "x", "old", "old",
+    ]  # fmt: skip
+
+
+def test_shared_strings_are_bounded() -> None:
+    """Equal strings become one object; a stream of ever new ones does not fill memory."""
+    shared = Shared()
+    first, second = shared.column(["".join("ab"), "x"]), shared.column(["".join(["a", "b"])])
+    assert first[0] is second[0]
+    shared.column([str(i) for i in range(_SHARED_STRINGS + 1)])
+    assert len(shared) > _SHARED_STRINGS
+    assert shared.column(["ab"]) == ["ab"]
+    assert len(shared) == 1
+
+
+# -- CoNLL-U --------------------------------------------------------------------------------------------------
+
+ROW = "1\tHi\thi\tINTJ\tUH\t_\t0\troot\t_\t_\n"
+
+
+def test_conllu_names() -> None:
+    """Some of its columns, each once, the label among them."""
+    said = r"a CoNLL-U file has the columns word, lemma, upos"
+    for columns, label in (((), None), (("word", "word"), None), (("word", "x"), None), (("word",), "upos")):
+        refused(said, lambda columns=columns, label=label: iter_conllu(stream(ROW), columns, label))
+    found = read_conllu(stream(ROW), ("xpos", "word"), "xpos")
+    assert found.columns == ("xpos", "word")
+    assert found.labels == [["UH"]]
+    assert read_conllu(stream("")).columns == CONLLU_COLUMNS
+    assert read_conllu(stream(""), ("word",), None).columns == ("word",)
+    refused(
+        r"x, y: not a column of CoNLL-U\. Its columns are",
+        lambda: iter_sentences(stream(ROW), "conllu", columns=["word", "x", "y"], label="y"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (ROW + "# late\n" + ROW.replace("1", "2", 1), "<stream>:2: a comment inside a sentence: '# late'"),
+        ("1\tHi\n", r"<stream>:1: 2 columns in '1\\tHi', expected the 10 of CoNLL-U"),
+        ("Hi\n", r"<stream>:1: 1 column in 'Hi', expected the 10"),
+        (ROW.replace("\thi\t", "\t\t"), "<stream>:1: an empty value in column lemma of"),
+        (ROW.replace("1", "2", 1), r"<stream>:1: id '2' after token 0\. Number tokens 1, 2"),
+        (
+            ROW + ROW,
+            r"<stream>:2: id '1' after token 1\. .*\(here 2\); a multiword token is 2-3, an empty node 1\.1",
+        ),
+        ("0.1" + ROW[1:], "<stream>:1: a sentence without tokens"),
+        ("1-3" + ROW[1:] + ROW, "<stream>:1: a multiword token up to 3 in a sentence of 1 tokens"),
+        ("0.2" + ROW[1:] + "0.1" + ROW[1:] + ROW, r"<stream>:2: id '0\.1' after token 0"),
+    ],
+)
+def test_conllu_rows(text: str, said: str) -> None:
+    """Each fault by its line."""
+    refused(said, lambda: read_conllu(stream(text)))
+
+
+def test_conllu_comments_alone_are_kept_for_the_next_sentence() -> None:
+    """A block of comments is no sentence."""
+    (s,) = read_conllu(stream(f"# newdoc id = d\n# a\n\n# b\n{ROW}"))
+    assert (s.comments, s.doc, s.line) == (("# newdoc id = d", "# a", "# b"), "d", 5)
+
+
+def test_conllu_to_write() -> None:
+    """Where labels of another name go; documents without a comment; what cannot be written."""
+    s = Sentence({"form": ["a", "b"], "ner": ["X", "Y"]}, "ner", doc="d")
+    assert (
+        format_conllu(s) == "# newdoc id = d\n1\ta\t_\tX\t_\t_\t_\t_\t_\t_\n2\tb\t_\tY\t_\t_\t_\t_\t_\t_\n\n"
+    )
+    out = io.StringIO()
+    write_conllu([s, Sentence({"word": ["c"]}, doc="")], out, label_column="misc")
+    assert out.getvalue().splitlines()[1] == "1\ta\t_\t_\t_\t_\t_\t_\t_\tX"
+    assert out.getvalue().splitlines()[4] == "# newdoc"
+    refused(r"label_column='ner' is not one of word, lemma", lambda: format_conllu(s, label_column="ner"))
+    refused(
+        "a sentence without tokens cannot stand in a CoNLL-U file",
+        lambda: format_conllu(Sentence({"word": []})),
+    )
+    for value in ("", " a", "a ", "a\tb", "a\nb", "a\rb", "a\0b"):
+        bad = Sentence({"word": ["ok", value]})
+        refused(
+            r"token 1: word is .*cannot stand in a CoNLL-U file\. Replace", lambda bad=bad: format_conllu(bad)
+        )
+
+
+# -- JSONL and text -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", r"<stream>:2: not valid JSON \("),
+        ("[" * 100_000, r"<stream>:2: not valid JSON \("),
+        ("3", "<stream>:2: '3' is not an object"),
+        ("{}", "<stream>:2: 'tokens' is missing"),
+        ('{"words": 3}', "<stream>:2: 'words' is '3', not an array"),
+        ('{"tokens": ["a"], "tags": ["X", "Y"]}', "<stream>:2: 2 values of 'tags' for 1 tokens"),
+        ('{"tokens": ["a"], "labels": [""]}', "<stream>:2: an empty label at token 0"),
+        ('{"tokens": ["a", ""], "labels": ["X", "Y"]}', "<stream>:2: '\"\"' in 'tokens' at token 1"),
+        ('{"tokens": ["a", 3], "labels": ["X", "Y"]}', "<stream>:2: '3' in 'tokens' at token 1"),
+        ('{"tokens": ["\\ud800"], "labels": ["X"]}', "<stream>:2: a lone surrogate"),
+        (
+            '{"tokens": ["a"], "labels": ["X"], "comments": "c"}',
+            "<stream>:2: 'comments' is not an array of lines",
+        ),
+        ('{"tokens": ["a"], "labels": ["X"], "comments": ["c\\nd"]}', "'comments' is not an array of lines"),
+        ('{"tokens": ["a"], "labels": ["X"], "newdoc": 3}', "<stream>:2: 'newdoc' is not a name"),
+        ('{"tokens": ["a"], "labels": ["X"], "newdoc": "a\\nb"}', "<stream>:2: 'newdoc' is not a name"),
+    ],
+    ids=lambda v: v[:40],
+)
+def test_jsonl_lines(line: str, said: str) -> None:
+    """Each fault by its line and key."""
+    first = '{"tokens": ["a"], "labels": ["X"]}\n'
+    refused(said, lambda: read_jsonl(stream(first + line + "\n")))
+
+
+@pytest.mark.parametrize(
+    ("given", "doc"), [("true", ""), ("false", None), ("null", None), ('"d"', "d"), ('""', "")]
+)
+def test_jsonl_documents(given: str, doc: str | None) -> None:
+    """true begins one without a name."""
+    (s,) = read_jsonl(stream(f'{{"tokens": ["a"], "newdoc": {given}, "id": 7}}\n'))
+    assert s.doc == doc
+    assert s.meta == {"id": 7}
+    back = json.loads(format_jsonl(s))
+    assert back == {"tokens": ["a"], "id": 7} | ({} if doc is None else {"newdoc": doc})
+
+
+def test_jsonl_of_any_columns() -> None:
+    """A column of one's own beside the tokens; columns left out are kept with the sentence; labels by name."""
+    line = '{"words": ["a", "b"], "pos": ["N", "V"], "n": [1, 2], "short": ["x"], "tags": ["X", "Y"]}\n'
+    found = read_jsonl(stream(line))
+    assert found.columns == ("word", "pos", "label")
+    assert found[0].meta == {"n": [1, 2], "short": ["x"]}
+    some = read_jsonl(stream(line), columns="word,_,label")
+    assert some.columns == ("word", "label")
+    assert some[0].meta == {"pos": ["N", "V"], "n": [1, 2], "short": ["x"]}
+    assert read_jsonl(stream(line), columns=["word", "pos"], label="pos").labels == [["N", "V"]]
+    assert read_jsonl(stream(line), label=None).label is None
+
+
+@pytest.mark.parametrize("tokens", [[], [""], ["a b"], ["a\tb"], ["a\nb"], ["a", "\r"], ["\0"]])
+def test_lines_of_tokens_that_cannot_be(tokens: list[str]) -> None:
+    """A token with a space in it would be two."""
+    refused("cannot stand in a line of tokens", lambda: format_text(Sentence({"word": tokens})))
+
+
+def test_lines_of_tokens() -> None:
+    """Spaces and tabs in any number; labels behind a sign of one's own."""
+    assert read_text(stream(" a \t b\n\n\tc\n")).tokens == [["a", "b"], ["c"]]
+    assert read_text(stream("")).columns == ("word",)
+    out = io.StringIO()
+    write_text([Sentence({"word": ["a", "b"], "label": ["X", "Y"]}, "label")], out, join="/")
+    assert out.getvalue() == "a/X b/Y\n"
+
+
+# -- by name and by contents ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [
+        ("a.conllu", "conllu"), ("A.CONLLU", "conllu"), ("a.jsonl.gz", "jsonl"), ("a.ndjson.xz", "jsonl"),
+        ("a.tsv", "conll"), ("a.conll.bz2", "conll"), ("a.txt", None), ("a.gz", None), ("-", None), ("conllu", None),
+    ],
+)  # fmt: skip
+def test_formats_by_ending(name: str, format: str | None) -> None:
+    """The ending before that of a compression."""
+    assert format_of_name(name) == format
+
+
+def test_any_format_is_written_and_read_by_its_name(tmp_path: Path) -> None:
+    """The ending decides for both; a format that is named comes first; an unknown one is refused."""
+    c = Corpus([Sentence({"word": ["a", "b"], "upos": ["X", "Y"]}, "upos")])
+    for name in ("a.conllu", "a.jsonl", "a.tsv.gz"):
+        write(c, tmp_path / name)
+        columns = None if name == "a.conllu" else ["word", "upos"]
+        assert read(tmp_path / name, columns=columns, label="upos").labels == c.labels
+    assert json.loads((tmp_path / "a.jsonl").read_text()) == {"tokens": ["a", "b"], "upos": ["X", "Y"]}
+    write(c, tmp_path / "b.jsonl", "text")
+    assert (tmp_path / "b.jsonl").read_text() == "a b\n"
+    write(c, tmp_path / "c.txt")
+    assert (tmp_path / "c.txt").read_text() == "a\tX\nb\tY\n\n"
+    for call in (lambda: read(stream(""), "xml"), lambda: write(c, stream(""), "xml")):
+        refused(r"format='xml' is unknown\. Use one of conll, conllu, jsonl, text", call)
+
+
+def test_a_long_first_line_is_enough_to_tell() -> None:
+    """A pipe that never ends its line is not waited for beyond some thousand characters."""
+    format, sentences = iter_sentences(stream("word " * 1500 + "\n" + "x\n\n"))
+    assert format == "text"
+    assert [len(s) for s in sentences] == [1500, 1]
+
+
+# -- sentences and corpora ------------------------------------------------------------------------------------
+
+
+def test_sentences_and_corpora_compare_with_their_like_alone() -> None:
+    """Another type is never equal, and cannot be added."""
+    c = Corpus.from_lists([["a"]], [["X"]])
+    assert c != [["a"]]
+    assert c[0] != ["a"]
+    assert (c == c[:]) is True
+    with pytest.raises(TypeError, match="unsupported operand"):
+        c + ["a"]  # type: ignore[operator]  # noqa: RUF005
+    for changed in (
+        Sentence({"word": ["a"], "label": ["Y"]}, "label"),
+        Sentence({"word": ["a"], "label": ["X"]}),
+        Sentence({"label": ["X"], "word": ["a"]}, "label"),
+        Sentence({"word": ["a"], "label": ["X"]}, "label", comments=("# c",)),
+        Sentence({"word": ["a"], "label": ["X"]}, "label", doc=""),
+        Sentence({"word": ["a"], "label": ["X"]}, "label", rows=((0, "0.1"),)),
+        Sentence({"word": ["a"], "label": ["X"]}, "label", meta={"id": 1}),
+    ):
+        assert changed != c[0]
+    assert Sentence({"word": ["a"], "label": ["X"]}, "label", line=9, meta={}) == c[0]
+    assert Corpus([], columns=("a",)) != Corpus([], columns=("b",))
+    assert Corpus([], columns=("a",), label="a") != Corpus([], columns=("a",))
+
+
+def test_an_empty_corpus_has_no_labels() -> None:
+    """Nothing to name a label column of; joined with another it takes that one's columns."""
+    empty = Corpus([])
+    assert empty.labels == []
+    assert empty.label_set == []
+    c = Corpus.from_lists([["a"]], [["X"]])
+    assert (empty + c).columns == c.columns
+    assert (c + empty).label == "label"
+    assert (Corpus([], source="f") + Corpus([], source="f")).source == "f"
+    assert (Corpus([], source="f") + Corpus([], source="g")).source is None
+    refused(
+        "this corpus has no label column; its columns are word", lambda: Corpus.from_lists([["a"]]).labels
+    )
+    refused("f has no column 'x'", lambda: Corpus([c[0]], source="f").column("x"))
+
+
+def test_representations() -> None:
+    """Sizes, the first words, where it comes from."""
+    long = Sentence({"word": list("abcdefghi")})
+    assert repr(long) == "<Sentence of 9 tokens: a b c d e f g h ...>"
+    assert repr(Sentence({"word": list("abcdefgh")})) == "<Sentence of 8 tokens: a b c d e f g h>"
+    assert repr(Corpus([long], source="f")) == "<Corpus: f, 1 sentences, 9 tokens, columns word>"
+    assert repr(Corpus([])) == "<Corpus: 0 sentences, 0 tokens, columns >"
+
+
+def test_corpora_that_are_not_bundled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a folder that is given or named by the environment: parts by their files, dev where there is one."""
+    monkeypatch.delenv(corpus.DATA_VARIABLE, raising=False)
+
+    def put(folder: str, part: str, sentences: int, columns: int) -> None:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        row = "\t".join(f"{part}{i}" for i in range(columns))
+        (tmp_path / folder / f"{part}.txt.gz").write_bytes(gzip.compress(f"{row}\n\n".encode() * sentences))
+
+    for part, n in (("train", 3), ("test", 2)):
+        put("conll2000", part, n, 3)
+    for part, n in (("train", 3), ("testa", 2), ("testb", 1)):
+        put("conll2003-en", part, n, 4)
+    put("ptb-sample", "all", 3402, 2)
+
+    refused(
+        r"corpus conll2000 .*does not come with tagwise\. Set .*TAGWISE_DATA",
+        lambda: tw.load_corpus("conll2000"),
+    )
+    train, dev, test = tw.load_corpus("conll2000", root=tmp_path)
+    assert (len(train), dev, len(test)) == (3, None, 2)
+    assert train.columns == ("word", "pos", "label")
+    assert train[0].labels == ["train2"]
+    monkeypatch.setenv(corpus.DATA_VARIABLE, str(tmp_path))
+    train, dev, test = tw.load_corpus("conll2003-en")
+    assert dev is not None
+    assert [p[0].tokens for p in (train, dev, test)] == [["train0"], ["testa0"], ["testb0"]]
+    assert train.columns == ("word", "pos", "chunk", "label")
+    train, dev, test = tw.load_corpus("ptb-sample", label="label")
+    assert (len(train), dev, len(test)) == (3400, None, 2)
+    refused("there is no corpus 'x'", lambda: tw.load_corpus("x"))
+    refused(
+        r"label='chunk' of ptb-sample is unknown\. Use pos", lambda: tw.load_corpus("ptb-sample", "chunk")
+    )
+    refused("cannot be opened", lambda: tw.load_corpus("conll2002-es"))
+    assert [c.name for c in corpus.corpora() if c.bundled] == ["ewt-pos", "wnut17-ner"]
