@@ -69,8 +69,9 @@ def verdict(
             break
         chosen.append(name)
         seconds += cost
-    listed = folder / f"{number}.txt"
-    listed.write_text("\n".join(chosen))
+    listed = folder / f"{number}.json"
+    listed.write_text(json.dumps(chosen))
+    files = sorted({name.split("::")[0] for name in chosen})
     command = [
         sys.executable,
         "-m",
@@ -78,13 +79,20 @@ def verdict(
         "-x",
         "-q",
         "-p",
+        "tests.mutation.chosen",
+        "-p",
         "no:cacheprovider",
-        "--no-header",
-        f"@{listed}",
     ]
+    env["TAGWISE_CHOSEN"] = str(listed)
     try:
         run = subprocess.run(
-            command, cwd=tree, env=env, capture_output=True, text=True, timeout=60 + 4 * seconds, check=False
+            [*command, *files],
+            cwd=tree,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=60 + 4 * seconds,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return "killed", "time"
@@ -92,6 +100,8 @@ def verdict(
     if run.returncode == 0:
         whole = len(chosen) == len(tests)
         return "survived", f"{len(chosen)} tests" + ("" if whole else f" of {len(tests)}, the quickest")
+    if run.returncode == 4:
+        raise SystemExit(run.stdout + run.stderr)
     lines = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return "killed", (lines[0].split(" - ")[0] if lines else f"exit status {run.returncode}")
 
