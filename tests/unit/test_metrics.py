@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import random
-import time
 import warnings
 from collections import Counter
 
@@ -13,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tagwise import metrics
+from tagwise.conll import read_conll
 from tagwise.errors import CorpusError
-from tagwise.metrics import Report, evaluate
+from tagwise.metrics import Report, calibration, evaluate
 from tagwise.schemes import SCHEMES, Span, from_spans, spans
 from tagwise.sentence import Corpus
 
@@ -243,16 +244,123 @@ def test_lengths_that_differ_name_the_sentence() -> None:
         evaluate(["O"], ["O"])  # type: ignore[list-item]
 
 
-def test_fifty_thousand_tokens_are_quick() -> None:
+def test_work_is_done_once_for_each_pair_of_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What happens between two tokens is looked up: however long the corpus, rules run once for four labels."""
+    seen: Counter[tuple[tuple[str, str], tuple[str, str]]] = Counter()
+    real = metrics._step
+
+    def counted(before: tuple[str, str], now: tuple[str, str]) -> metrics._Step | None:
+        seen[before, now] += 1
+        return real(before, now)
+
+    monkeypatch.setattr(metrics, "_step", counted)
     rng = random.Random(1)
-    gold = [from_spans(random_chunking(rng, 25), 25, "IOB2") for _ in range(2000)]
+    gold = [from_spans(random_chunking(rng, 25), 25, "IOB2") for _ in range(400)]
     guess = [y if rng.random() < 0.7 else from_spans(random_chunking(rng, 25), 25, "IOB2") for y in gold]
-    evaluate(gold, guess)
-    t = min(_seconds(gold, guess) for _ in range(3))
-    assert t < 0.25  # 0.02 s on an idle core; the bound leaves room for a busy one
+    report = evaluate(gold, guess)
+    assert set(seen.values()) == {1}
+    assert len(seen) < report.n_tokens / 20
 
 
-def _seconds(gold: list[list[str]], guess: list[list[str]]) -> float:
-    begin = time.process_time()
-    evaluate(gold, guess)
-    return time.process_time() - begin
+# Calibration.
+
+
+def test_bins_by_hand() -> None:
+    """Mean confidence, share of right ones and number of each bin that has any; 1 belongs to the last."""
+    found = calibration([0.05, 0.15, 0.95, 1.0, 0.91, 0.0], [True, False, True, False, True, False], bins=10)
+    assert found.count == (2, 1, 3)
+    assert found.confidence == pytest.approx((0.025, 0.15, (0.95 + 1.0 + 0.91) / 3))
+    assert found.accuracy == pytest.approx((0.5, 0.0, 2 / 3))
+    gaps = [abs(a - c) for a, c in zip(found.accuracy, found.confidence)]
+    assert found.ece == pytest.approx((2 * gaps[0] + gaps[1] + 3 * gaps[2]) / 6)
+    assert found.worst == pytest.approx(max(gaps))
+    assert str(found).splitlines() == [
+        f"expected calibration error {100 * found.ece:.2f}%, 6 predictions",
+        "    2.50% sure:  50.00% right of 2",
+        "   15.00% sure:   0.00% right of 1",
+        "   95.33% sure:  66.67% right of 3",
+    ]
+
+
+def test_bins_of_equal_width() -> None:
+    """A confidence falls into bin floor(c * bins); rounding beyond 0 and 1 is forgiven."""
+    confidence = [-1e-7, 0.2499, 0.25, 0.4999, 0.5, 0.7499, 0.75, 1 + 1e-7]
+    assert calibration(confidence, [True] * 8, bins=4).count == (2, 2, 2, 2)
+    assert calibration(confidence, [True] * 8, bins=1).count == (8,)
+    assert calibration(confidence, [True] * 8).count == (1, 2, 1, 1, 2, 1)
+
+
+def test_nothing_to_calibrate() -> None:
+    """No predictions: no bins, no error."""
+    found = calibration([], [])
+    assert (found.count, found.ece, found.worst) == ((), 0.0, 0.0)
+    assert str(found) == "expected calibration error 0.00%, 0 predictions"
+
+
+def test_what_is_no_confidence_is_refused() -> None:
+    """As many answers as confidences, at least a bin, from 0 to 1."""
+    with pytest.raises(CorpusError, match="2 confidences for 1 answers; give one each"):
+        calibration([0.1, 0.2], [True])
+    with pytest.raises(CorpusError, match="bins=0: expected 1 or more"):
+        calibration([0.1], [True], bins=0)
+    for bad in (-0.1, 1.1, float("nan")):
+        with pytest.raises(CorpusError, match=rf"a confidence of {bad} is no probability; expected 0 to 1"):
+            calibration([bad], [True])
+
+
+# What a report holds beside conlleval's figures.
+
+
+def test_labels_confusions_and_errors_by_hand() -> None:
+    """Token by token: counts of each label; confusions by frequency, then by name; as many as are asked for."""
+    gold = [["B-X", "I-X", "O", "O"], ["B-X", "O"], ["B-Y", "O"]]
+    guess = [["B-X", "O", "O", "B-Y"], ["O", "B-Y"], ["B-X", "O"]]
+    report = evaluate(gold, guess)
+    assert {k: (s.gold, s.predicted, s.correct) for k, s in report.per_label.items()} == {
+        "B-X": (2, 2, 1), "B-Y": (1, 2, 0), "I-X": (1, 0, 0), "O": (4, 4, 2),
+    }  # fmt: skip
+    errors = [("O", "B-Y", 2), ("B-X", "O", 1), ("B-Y", "B-X", 1), ("I-X", "O", 1)]
+    assert report.errors() == report.errors(None) == report.errors(4) == errors
+    assert report.errors(1) == errors[:1]
+    assert report.errors(0) == []
+    assert (report.n_sequences, report.correct_sequences, report.n_tokens, report.correct_tokens) == (
+        3,
+        0,
+        8,
+        3,
+    )
+    d = report.to_dict()
+    assert list(d) == [
+        "score", "score_name", "accuracy", "sequence_accuracy", "sequences", "tokens", "chunks", "per_type",
+        "precision", "recall", "f1", "per_label", "confusion",
+    ]  # fmt: skip
+    assert (d["sequences"], d["tokens"], d["accuracy"], d["sequence_accuracy"]) == (3, 8, 3 / 8, 0.0)
+    assert d["per_label"]["B-X"] == {
+        "precision": 0.5, "recall": 0.5, "f1": 0.5, "gold": 2, "predicted": 2, "correct": 1,
+    }  # fmt: skip
+    assert d["confusion"]["O"] == {"B-Y": 2, "O": 2}
+    assert d["chunks"]["gold"] == report.chunks.gold == 3
+    assert set(d["per_type"]) == {"X", "Y"}
+
+
+def test_a_length_that_differs_names_the_line_of_a_file() -> None:
+    """A corpus knows its file."""
+    gold = read_conll(io.StringIO("a X\n\nb Y\nc Z\n"))
+    with pytest.raises(
+        CorpusError, match=r"sentence 1 \(from 0\) \(line 3 of <stream>\): 2 gold labels but 1 predicted"
+    ):
+        evaluate(gold, [["X"], ["Y"]])
+    with pytest.raises(CorpusError, match=r"predicted is one sequence of labels.*\[predicted\]"):
+        evaluate([["X"]], "X")  # type: ignore[arg-type]
+
+
+def test_rich_tables_have_a_row_for_all_and_name_the_untyped() -> None:
+    """Chunks without a type are called so; labels without chunks have no such row."""
+    chunks = _rendered(evaluate([["B", "I", "O"]], [["B", "O", "O"]]))
+    assert "(no type)" in chunks
+    assert " all " in chunks
+    assert "F1 0.00" in chunks
+    plain = _rendered(evaluate([["NN", "VB"]], [["NN", "NN"]]))
+    assert "label" in plain
+    assert " all " not in plain
+    assert "accuracy 50.00%   whole sequences 0.00%   2 tokens in 1 sequences" in plain
