@@ -1,0 +1,172 @@
+"""Blocks of tokens, kernels by name, path and function, and how a model file names them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tagwise.errors import ModelFileError, ParameterError
+from tagwise.importing import function_at, path_of
+from tagwise.kernels import Block, Kernel, KernelScorer, kernel_of
+
+HERE = "tests.unit.test_kernel_blocks"
+
+
+def own(a: Block, b: Block) -> np.ndarray:
+    """A kernel of one's own."""
+    return a.dots(b) + 1.0
+
+
+class Holder:
+    """A place for a function that is not at the top level."""
+
+    @staticmethod
+    def inner(a: Block, b: Block) -> np.ndarray:
+        return a.dots(b)
+
+
+NUMBER = 3
+
+
+def block(dense: np.ndarray) -> Block:
+    """A dense matrix as a block, zeros left out."""
+    rows, columns = np.nonzero(dense)
+    indptr = np.searchsorted(rows, np.arange(len(dense) + 1)).astype(np.uint64)
+    return Block(indptr, columns.astype(np.uint32), dense[rows, columns], dense.shape)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_blocks_are_matrices(seed: int) -> None:
+    """The dense matrix, the products of rows, their squares; rows and columns that are empty among them."""
+    rng = np.random.default_rng(seed)
+    A, B = (rng.normal(size=(n, 7)) * (rng.random((n, 7)) < 0.4) for n in (5, 3))
+    A[2] = B[0] = 0.0
+    A[:, 3] = B[:, 4] = 0.0
+    a, b = block(A), block(B)
+    np.testing.assert_array_equal(a.toarray(), A)
+    np.testing.assert_allclose(a.dots(b), A @ B.T, atol=1e-15)
+    np.testing.assert_allclose(b.dots(a), B @ A.T, atol=1e-15)
+    np.testing.assert_allclose(a.squares(), (A**2).sum(axis=1), atol=1e-12)
+    empty = block(np.zeros((2, 7)))
+    assert empty.squares().tolist() == [0.0, 0.0]
+    np.testing.assert_array_equal(empty.dots(a), np.zeros((2, 5)))
+    np.testing.assert_array_equal(a.dots(empty), np.zeros((5, 2)))
+
+
+def test_kernels_as_the_core_takes_them() -> None:
+    """Name and numbers; a function gets blocks as wide as there are attributes, and gives doubles."""
+    assert Kernel("poly", 3, 0.5, 2.0).spec(9) == ("poly", 3, 0.5, 2.0, None)
+    seen: list[tuple[Block, Block]] = []
+
+    def whole(a: Block, b: Block) -> list[list[int]]:
+        seen.append((a, b))
+        return [[1, 2]]
+
+    name, *_, call = Kernel("function", function=whole).spec(9)
+    assert name == "function"
+    assert call is not None
+    a = (np.array([0, 1], np.uint64), np.array([4], np.uint32), np.array([2.0]))
+    b = (np.array([0, 0, 1], np.uint64), np.array([4], np.uint32), np.array([3.0]))
+    out = call(a, b)
+    assert out.dtype == np.float64
+    assert out.tolist() == [[1.0, 2.0]]
+    ((x, y),) = seen
+    assert (x.shape, y.shape) == ((1, 9), (2, 9))
+    assert own(x, y).tolist() == [[1.0, 7.0]]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "data"),
+    [
+        (Kernel("linear", 5, 6.0, 7.0), {"name": "linear"}),
+        (Kernel("poly", 5, 6.0, 7.0), {"name": "poly", "degree": 5, "coef": 6.0, "gamma": 7.0}),
+        (Kernel("rbf", 5, 6.0, 7.0), {"name": "rbf", "gamma": 7.0}),
+        (Kernel("function", function=own), {"name": "function", "function": f"{HERE}:own"}),
+    ],
+    ids=lambda v: v.name if isinstance(v, Kernel) else "",
+)
+def test_files_keep_what_matters(kernel: Kernel, data: dict[str, Any]) -> None:
+    """The numbers that a kernel has, a function by its path; reading gives the same kernel."""
+    assert kernel.to_json() == data
+    back = Kernel.from_json(data)
+    assert back.to_json() == data
+    assert back.function is kernel.function
+
+
+def test_unknown_kernels_are_refused() -> None:
+    """In a file, and as a parameter."""
+    for data in ({"name": "sigmoid"}, {}):
+        with pytest.raises(ModelFileError, match=r"unknown kernel .*from a newer tagwise, or damaged"):
+            Kernel.from_json(data)
+    for given in ("sigmoid", 3, None):
+        with pytest.raises(
+            ParameterError, match=r"kernel=.*expected one of linear, poly, rbf, module:function"
+        ):
+            kernel_of(given, 2, 1.0, 1.0)
+
+
+def test_kernels_by_name_path_and_function() -> None:
+    """Numbers go to a named one."""
+    assert kernel_of("rbf", 4, 5.0, 6.0) == Kernel("rbf", 4, 5.0, 6.0)
+    assert kernel_of(f"{HERE}:own", 4, 5.0, 6.0) == Kernel("function", function=own)
+    assert kernel_of(own, 4, 5.0, 6.0) == Kernel("function", function=own)
+
+
+def test_scores_are_no_probabilities() -> None:
+    """Marginals are refused with what to use instead."""
+    scorer = KernelScorer.__new__(KernelScorer)
+    assert scorer.local is False
+    with pytest.raises(
+        ParameterError, match="scores but no probabilities; use decoder='viterbi' or predict_kbest"
+    ):
+        scorer.marginals(None)  # type: ignore[arg-type]
+
+
+# -- import paths ---------------------------------------------------------------------------------------------
+
+
+def test_paths_lead_back() -> None:
+    """A function at the top level, or inside a class there."""
+    for function, path in (
+        (own, f"{HERE}:own"),
+        (Holder.inner, f"{HERE}:Holder.inner"),
+        (len, "builtins:len"),
+    ):
+        assert path_of(function, "it") == path
+        assert function_at(path, "it") is function
+
+
+def test_functions_without_a_path_are_refused() -> None:
+    """Made inside a function, without a name, of the main module, or another one under the same name."""
+
+    def local(a: Block, b: Block) -> None: ...
+
+    main = type(own)(own.__code__, {}, "own")
+    main.__module__ = "__main__"
+    twin = type(own)(own.__code__, {}, "own")
+    twin.__module__, twin.__qualname__ = HERE, "own"
+    for function in (local, lambda a, b: 0, 3, main, twin):
+        with pytest.raises(
+            ParameterError, match=r"the thing cannot be imported as '.*', so a model cannot name it"
+        ):
+            path_of(function, "the thing")
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("no.such.module:f", r"the thing 'no\.such\.module:f' cannot be imported \(No module named"),
+        (
+            f"{HERE}:missing",
+            r"cannot be imported \(.*has no attribute 'missing'\); put its module on the Python path",
+        ),
+        (":own", r"the thing ':own' cannot be imported \("),
+        (f"{HERE}:NUMBER", "is not a function; the module has changed since the model was saved"),
+    ],
+)
+def test_paths_that_lead_nowhere(path: str, said: str) -> None:
+    """No module, no such name, no function."""
+    with pytest.raises(ParameterError, match=said):
+        function_at(path, "the thing")
