@@ -39,6 +39,15 @@ def reached(tree: Path, tests: list[str]) -> dict[str, dict[str, Any]]:
     return json.loads((folder / "reached.json").read_text())  # type: ignore[no-any-return]
 
 
+def noticed_by_core(tree: Path, env: dict[str, str]) -> bool:
+    """Whether the core's own tests fail, or do not end."""
+    command = [tree / "core-tests", "-q"]
+    try:
+        return subprocess.run(command, env=env, capture_output=True, timeout=120, check=False).returncode != 0
+    except subprocess.TimeoutExpired:
+        return True
+
+
 def verdict(
     tree: Path, number: int, native: bool, found: dict[str, dict[str, Any]], most: float
 ) -> tuple[str, str]:
@@ -52,16 +61,9 @@ def verdict(
     folder = tree / "runs"
     folder.mkdir(exist_ok=True)
     env = environment(tree, folder, number)
-    if native:
-        try:
-            core = subprocess.run(
-                [tree / "core-tests", "-q"], env=env, capture_output=True, timeout=120, check=False
-            )
-            if core.returncode:
-                return "killed", "the core's own tests"
-        except subprocess.TimeoutExpired:
-            return "killed", "the core's own tests (time)"
     if not tests:
+        if native and noticed_by_core(tree, env):
+            return "killed", "the core's own tests"
         return "not reached", ""
     chosen, seconds = [], 0.0
     for cost, name in tests:
@@ -98,9 +100,11 @@ def verdict(
         return "killed", "time"
     (folder / f"{number}.log").write_text(run.stdout[-20000:] + run.stderr[-5000:])
     if run.returncode == 0:
+        if native and noticed_by_core(tree, env):
+            return "killed", "the core's own tests"
         whole = len(chosen) == len(tests)
         return "survived", f"{len(chosen)} tests" + ("" if whole else f" of {len(tests)}, the quickest")
-    if run.returncode == 4:
+    if run.returncode in (4, 5):  # a wrong call, or no test: a fault of this program
         raise SystemExit(run.stdout + run.stderr)
     lines = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return "killed", (lines[0].split(" - ")[0] if lines else f"exit status {run.returncode}")
