@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -242,6 +243,20 @@ def test_the_memory_bound_holds(small: tuple[tw.Corpus, tw.Corpus]) -> None:
     failed = [e for e in run(cells[:1], data, jobs=2, memory=1 << 20) if e.kind == "failed"]
     assert len(failed) == 1
     assert "1 MiB" in failed[0].text
+
+
+def test_what_is_too_much_beside_others_runs_alone(
+    small: tuple[tw.Corpus, tw.Corpus], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The youngest is stopped, waits until nobody runs, and is trained then; the others are not disturbed."""
+    module = sys.modules["tagwise.compare.run"]
+    monkeypatch.setattr(module, "resident", lambda _: 100 << 20)
+    monkeypatch.setattr(module.Pool, "room", lambda pool: len(pool.running) < pool.jobs)
+    cells = plan(["hmm"], ["a"], ["S1"], sizes=[20, 40])
+    events = list(run(cells, resolve_corpora({"a": small}), jobs=2, memory=150 << 20))
+    shown = [(e.kind, e.index) for e in events if e.kind != "progress"]
+    assert shown == [("start", 0), ("start", 1), ("again", 1), ("done", 0), ("start", 1), ("done", 1)]
+    assert [e.result["row"]["sentences"] for e in events if e.result] == [20, 40]
 
 
 def test_killed_and_run_again_nothing_is_lost_and_nothing_trained_twice(

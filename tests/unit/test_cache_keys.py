@@ -181,6 +181,12 @@ def test_every_parameter_changes_the_key(kind: str) -> None:
         assert same == (param.name in ("n_jobs", "verbose")), (kind, param.name)
 
 
+def test_learners_with_the_same_parameters_are_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is trained is part of the key, also where all its parameters are those of another."""
+    monkeypatch.setitem(LEARNERS, "twin", LEARNERS["crf"])
+    assert key(replace(BASE, learner=Learner("crf", "twin"))) != key()
+
+
 def test_a_template_file_is_its_text(tmp_path: Path) -> None:
     """A file of features that was edited is other features; elsewhere with the same text it is the same."""
     one, two = tmp_path / "a" / "t.txt", tmp_path / "b" / "t.txt"

@@ -151,13 +151,13 @@ def seeds(patch: pytest.MonkeyPatch, folder: Path) -> None:
 @row("compare", "params")
 def params(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """For every learner that has them, what its name settles aside; n_jobs is the threads of each."""
-    given = {"max_iter": 3, "l2": 0.5, "epochs": 4, "n_jobs": 2}
+    given = {"max_iter": 3, "l2": 0.5, "epochs": 4, "n_jobs": 97}
     table = simple(learners=["crf", "crf(l2=9)", "perceptron"], features=["S1"], params=given)
     assert [r.iterations for r in table] == [3, 3, 4]
     assert [r.accuracy for r in table][:2] == [
         accuracy(tw.CRF(features="S1", max_iter=3, l2=l2)) for l2 in (0.5, 9.0)
     ]
-    assert [r.threads for r in table] == [2, 2, 2]
+    assert [r.threads for r in table] == [97, 97, 97]
     assert [r.threads for r in simple()] == [os.cpu_count()]
 
 
@@ -259,10 +259,10 @@ def runs(patch: pytest.MonkeyPatch, folder: Path) -> None:
     def callbacks(cell: Cell) -> list[Callable[[Any], Any]]:
         return [lambda step: seen.append((cell.describe(), step.iteration))]
 
-    events = list(run(cells, data, n_jobs=2, callbacks=callbacks, cache=Cache(folder)))
+    events = list(run(cells, data, n_jobs=97, callbacks=callbacks, cache=Cache(folder)))
     assert [e.kind for e in events] == ["start", "done"] * 4
     done = [e for e in events if e.kind == "done" and e.result is not None]
-    assert [e.result["row"]["threads"] for e in done if e.result] == [2] * 4
+    assert [e.result["row"]["threads"] for e in done if e.result] == [97] * 4
     assert [e.result["row"]["sentences"] for e in done if e.result] == [10, 10, 24, 24]
     crf = [cell.describe() for cell in cells if cell.learner.name == "crf"]
     assert [entry for entry in seen if entry[0] in crf] == [(name, i) for name in crf for i in (1, 2)]
