@@ -1,6 +1,7 @@
 //! One sentence's loss and gradient in double precision and log space: what the scaled recursions cannot do.
 
 use crate::dataset::Dataset;
+use crate::force::{self, Taken};
 use crate::general::{Scores, Trellis};
 use crate::lattice::Support;
 use crate::loss::Loss;
@@ -65,11 +66,13 @@ impl Exact {
         self.residual.clear();
         self.residual.resize(self.node.len(), 0.0);
         if let Some(value) = self.run_scaled(setting, gold, weight, sink) {
+            force::count(Taken::Wide, 1);
             for (to, r) in sink.nodes.iter_mut().zip(&self.residual) {
                 to.0[lane] = *r as f32;
             }
             return Some(value);
         }
+        force::count(Taken::Log, 1);
         self.pairs.clear();
         self.pairs.resize(gold.len() * l * l, 0.0);
         let value = if let Some(partial) = setting.partial {
@@ -96,6 +99,10 @@ impl Exact {
                     None => self.trellis.forward(&scores),
                 };
                 let minus_log_p = log_z - h;
+                if setting.loss.is_beyond(weight, minus_log_p, setting.shift) && minus_log_p.is_finite() {
+                    self.emit(setting, batch, lane, begin, sink); // nothing
+                    return Some((0.0, minus_log_p));
+                }
                 let (value, factor) = setting.loss.sequential(weight, minus_log_p, setting.shift);
                 if !factor.is_finite() {
                     return None;

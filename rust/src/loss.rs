@@ -36,6 +36,11 @@ impl Loss {
         (factor - w * (-shift).exp(), factor)
     }
 
+    /// Whether a sentence's loss is beyond range: the caller shifts and asks again.
+    pub fn is_beyond(self, w: f64, l: f64, shift: f64) -> bool {
+        self == Loss::Exp && w.ln() + l - shift > LARGE + 1.0
+    }
+
     /// Value and the weight omega_t of the token's conditional expectation, for the pointwise losses.
     pub fn pointwise(self, w: f64, p: f64) -> (f64, f64) {
         match self {
