@@ -44,6 +44,7 @@ __all__ = [
     "encode_attributes",
     "encode_tokens",
     "feasible",
+    "force",
     "name_paths",
     "once_kbest",
     "once_marginals",
@@ -51,6 +52,7 @@ __all__ = [
     "prune",
     "sequence_cost",
     "small_program",
+    "taken",
     "write_model",
 ]
 
@@ -177,6 +179,12 @@ def prune(vocab: Vocabulary, dataset: Dataset, min_count: int) -> Dataset:
 
 MODEL_FORMAT: int
 SIMD: str
+
+def force(ways: str = "") -> str:
+    """For tests: take these ways (names between commas) wherever the core may choose; answers those forced before."""
+
+def taken() -> dict[str, int]:
+    """For tests: what was done, and how often, since this was asked last."""
 
 _Support: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.uint32]]
 # Labels that may occur once: group [L], 2^32 - 1 for none; begins [L + 1, L], whether a span begins between two labels.

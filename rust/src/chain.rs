@@ -18,6 +18,7 @@
 //! state may be unreachable; its gamma is set to 0. A sentence whose c_t underflows all the same is flagged and left to
 //! `general`, which works in log space.
 
+use crate::force::{self, Taken, Way};
 use crate::simd::{Lane, Simd, WIDTH};
 
 /// Widest span of finite edge scores for which the scaled recursions are safe in float32.
@@ -245,7 +246,8 @@ pub fn clear_lane(shape: &Shape, work: &mut Work, lane: usize) {
 }
 
 /// One backward step at position t: gamma_t from beta_t, leaving weighted marginals of position t in `work.p`, or, `OVER`,
-/// in place of psi_t. Call it for t = T-1 down to 0.
+/// in place of psi_t. Call it for t = T-1 down to 0. Those in `work.p` add up to the weight: what rounding took from
+/// beta_t, which adds up over a long sentence, is given back at every step.
 #[inline(always)]
 pub unsafe fn backward_step<S: Simd, const OVER: bool>(
     shape: &Shape,
@@ -278,6 +280,16 @@ pub unsafe fn backward_step<S: Simd, const OVER: bool>(
     } else {
         for y in 0..l {
             step.finish::<OVER>(y, S::splat(0.0));
+        }
+    }
+    if !OVER {
+        let mut sum = S::splat(0.0);
+        for p in &*step.p {
+            sum = S::add(sum, S::load(p));
+        }
+        let back = S::select_gt(sum, S::splat(0.0), S::div(step.weight, sum), S::splat(1.0));
+        for x in step.p.iter_mut().chain(step.gamma.iter_mut().take(l)) {
+            S::store(S::mul(S::load(x), back), x);
         }
     }
 }
@@ -386,7 +398,12 @@ pub unsafe fn viterbi<S: Simd>(
     work: &mut Work,
     emit: impl FnMut(usize, usize, u16),
 ) -> [f32; WIDTH] {
-    match shape.labels < MANY {
+    let noted = match (force::is_forced(Way::Noted), force::is_forced(Way::Sought)) {
+        (false, false) => shape.labels < MANY,
+        (noted, _) => noted,
+    };
+    force::count(if noted { Taken::Noted } else { Taken::Sought }, 1);
+    match noted {
         true => best_paths::<S, true>(shape, edges, work, emit),
         false => best_paths::<S, false>(shape, edges, work, emit),
     }

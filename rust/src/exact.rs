@@ -1,6 +1,7 @@
 //! One sentence's loss and gradient in double precision and log space: what the scaled recursions cannot do.
 
 use crate::dataset::Dataset;
+use crate::force::{self, Taken};
 use crate::general::{Scores, Trellis};
 use crate::lattice::Support;
 use crate::loss::Loss;
@@ -65,9 +66,11 @@ impl Exact {
         self.residual.clear();
         self.residual.resize(self.node.len(), 0.0);
         if let Some(value) = self.run_scaled(setting, gold, weight, sink) {
+            force::count(Taken::Wide, 1);
             self.emit_nodes(lane, sink);
             return Some(value);
         }
+        force::count(Taken::Log, 1);
         self.pairs.clear();
         self.pairs.resize(gold.len() * l * l, 0.0);
         let value = if let Some(partial) = setting.partial {
@@ -94,7 +97,7 @@ impl Exact {
                     None => self.trellis.forward(&scores),
                 };
                 let minus_log_p = log_z - h;
-                if setting.loss.is_out_of_range(weight, minus_log_p, setting.shift) {
+                if setting.loss.is_beyond(weight, minus_log_p, setting.shift) {
                     self.emit_nodes(lane, sink); // zeros: the caller shifts and asks again
                     return Some((0.0, minus_log_p));
                 }
@@ -137,7 +140,7 @@ impl Exact {
         }
         let log_z = self.wide.forward(factors, &self.node, l)?;
         let minus_log_p = log_z - self.gold_score(gold, l);
-        if setting.loss.is_out_of_range(weight, minus_log_p, setting.shift) {
+        if setting.loss.is_beyond(weight, minus_log_p, setting.shift) {
             return Some((0.0, minus_log_p)); // the caller shifts and asks again
         }
         let (value, factor) = setting.loss.sequential(weight, minus_log_p, setting.shift);

@@ -2,6 +2,8 @@
 //! position to position. The exact path behind the lattice functions, edge attributes, and the sentences that the
 //! scaled recursions of `chain` flag.
 
+use crate::force::{self, Way};
+
 /// Scores of one sentence: node [T, L]; edge [L, L], or [T, L, L] whose block t belongs to the step from t-1 to t (block
 /// 0 is not used). -infinity forbids. Start and end scores are part of the first and last node row.
 pub struct Scores<'a> {
@@ -55,7 +57,16 @@ pub struct Trellis {
 }
 
 /// Sums under this may have lost terms.
-const TINY: f64 = 1e-250;
+pub(crate) const TINY: f64 = 1e-250;
+
+/// The least sum that is taken as it is.
+pub(crate) fn least() -> f64 {
+    if force::is_forced(Way::Slow) {
+        f64::INFINITY
+    } else {
+        TINY
+    }
+}
 
 impl Trellis {
     /// Factors of the edges of a step.
@@ -74,6 +85,7 @@ impl Trellis {
         let (l, n) = (scores.labels, scores.positions());
         self.alpha.clear();
         self.alpha.extend_from_slice(scores.node);
+        let least = least();
         for t in 1..n {
             let edge = scores.edge(t);
             self.prepare(edge);
@@ -88,7 +100,7 @@ impl Trellis {
                 }
             }
             for y in 0..l {
-                here[y] += if self.sums[y] > TINY {
+                here[y] += if self.sums[y] > least {
                     most + self.top + self.sums[y].ln()
                 } else {
                     log_sum_exp((0..l).map(|k| before[k] + edge[k * l + y]))
@@ -103,6 +115,7 @@ impl Trellis {
         let (l, n) = (scores.labels, scores.positions());
         self.beta.clear();
         self.beta.resize(n * l, 0.0);
+        let least = least();
         for t in (1..n).rev() {
             let (edge, node) = (scores.edge(t), &scores.node[t * l..(t + 1) * l]);
             self.prepare(edge);
@@ -111,7 +124,7 @@ impl Trellis {
             for k in 0..l {
                 let factors = &self.factors[k * l..(k + 1) * l];
                 let sum: f64 = self.weights.iter().zip(factors).map(|(x, f)| x * f).sum();
-                here[(t - 1) * l + k] = if sum > TINY {
+                here[(t - 1) * l + k] = if sum > least {
                     most + self.top + sum.ln()
                 } else {
                     log_sum_exp((0..l).map(|y| edge[k * l + y] + node[y] + after[y]))
@@ -142,7 +155,7 @@ impl Trellis {
         let nodes = scores.node[here.clone()].iter().zip(&self.beta[here]);
         let second = weigh(nodes.map(|(s, b)| s + b), &mut self.sums);
         let scale = (first + second + self.top - self.log_z).exp();
-        if scale > TINY && scale < 1.0 / TINY {
+        if scale > least() && scale < 1.0 / TINY {
             for (a, x) in self.weights.iter().enumerate() {
                 let x = x * factor * scale;
                 let factors = &self.factors[a * l..(a + 1) * l];

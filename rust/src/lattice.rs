@@ -23,6 +23,7 @@ use crate::plan::{Batch, Plan};
 use crate::shared::Shared;
 use crate::simd::{Lane, Simd, WIDTH};
 use rayon::prelude::*;
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// A row of so many tokens is summed in double precision from time to time.
@@ -43,6 +44,22 @@ pub struct Support {
 }
 
 impl Support {
+    /// What both allow.
+    pub fn and(&self, other: &Support, labels: usize) -> Support {
+        let mut known: HashMap<(u32, u32), u32> = HashMap::new();
+        let mut sets = Vec::new();
+        let mut set = |a: u32, b: u32| {
+            let next = known.len() as u32;
+            *known.entry((a, b)).or_insert_with(|| {
+                let (a, b) = (&self.sets[a as usize * labels..], &other.sets[b as usize * labels..]);
+                sets.extend((0..labels).map(|y| a[y] && b[y]));
+                next
+            })
+        };
+        let of = self.of.iter().zip(&other.of).map(|(&a, &b)| set(a, b)).collect();
+        Support { sets, of }
+    }
+
     /// Set the node scores [T, L] of what a sentence may not take to -infinity; `begin` is its first token.
     pub fn forbid(&self, begin: usize, labels: usize, node: &mut [f64]) {
         for (i, s) in node.iter_mut().enumerate() {

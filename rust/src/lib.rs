@@ -12,6 +12,7 @@ pub mod error;
 pub mod exact;
 pub mod extract;
 pub mod fold;
+pub mod force;
 pub mod general;
 pub mod history;
 pub mod kbest;

@@ -8,6 +8,7 @@ use crate::dataset::Dataset;
 use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::exact::score_sentence;
+use crate::force::{self, Taken, Way};
 use crate::general::{normalize_locally, Scores};
 use crate::kbest;
 use crate::lattice::Support;
@@ -31,7 +32,8 @@ struct Job<'a> {
     data: &'a Dataset,
     support: Option<&'a Support>,
     steps: Steps,
-    weights: Vec<f64>, // for the exact route; empty where the data alone do not ask for it
+    exact: bool,       // every sentence by the exact route
+    weights: Vec<f64>, // for that; empty where the data alone do not ask for it
     k: usize,
 }
 
@@ -40,9 +42,9 @@ pub fn lists(scorer: &Scorer, data: &Dataset, support: Option<&Support>, k: usiz
     let layout = &scorer.layout;
     data.check_model(layout.attributes)?;
     let steps = Steps::from_scores(layout.labels, &scorer.edges.score);
-    let exact = data.has_edge_attributes() || scorer.local;
+    let exact = data.has_edge_attributes() || scorer.local || force::is_forced(Way::Log);
     let weights = if exact { scorer.weights.iter().map(|&x| f64::from(x)).collect() } else { Vec::new() };
-    let job = Job { scorer, data, support, steps, weights, k };
+    let job = Job { scorer, data, support, steps, exact, weights, k };
     let tasks: Vec<u32> = (0..data.len().div_ceil(TASK) as u32).collect();
     let parts: Vec<Result<Lists>> = tasks.par_iter().map(|&task| run(&job, task as usize)).collect();
     let mut all = Lists::default();
@@ -66,7 +68,7 @@ unsafe fn run_kernel<S: Find>(job: &Job<'_>, task: usize) -> Result<Lists> {
     for s in task * TASK..((task + 1) * TASK).min(data.len()) {
         let (begin, end) = (data.sentences[s], data.sentences[s + 1]);
         let before = out.scores.len();
-        let mut finite = !data.has_edge_attributes() && !scorer.local;
+        let mut finite = !job.exact;
         if finite {
             chart.begin(end - begin, false);
             for t in 0..end - begin {
@@ -76,6 +78,7 @@ unsafe fn run_kernel<S: Find>(job: &Job<'_>, task: usize) -> Result<Lists> {
             chart.best_paths::<S>(&job.steps, job.k, &mut scores, &mut paths);
             finite = job.k == 0 || scores.first().is_some_and(|x| x.is_finite());
         }
+        force::count(if finite { Taken::Chart } else { Taken::Log }, 1);
         if finite {
             for i in 0..scores.len() {
                 let path = &paths[i * (end - begin)..(i + 1) * (end - begin)];

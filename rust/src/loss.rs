@@ -36,9 +36,9 @@ impl Loss {
         (factor - w * (-shift).exp(), factor)
     }
 
-    /// Whether a sentence of this loss at l is so large that the caller has to shift and to ask again.
-    pub fn is_out_of_range(self, w: f64, l: f64, shift: f64) -> bool {
-        self == Loss::Exp && w.ln() + l - shift > LARGE + 1.0
+    /// Whether a sentence's loss is beyond range: the caller shifts and asks again.
+    pub fn is_beyond(self, w: f64, l: f64, shift: f64) -> bool {
+        self == Loss::Exp && l.is_finite() && w.ln() + l - shift > LARGE + 1.0
     }
 
     /// Value and the weight omega_t of the token's conditional expectation, for the pointwise losses.

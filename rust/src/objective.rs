@@ -4,6 +4,7 @@ use crate::chain::Edges;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::exact::Setting;
+use crate::force::{self, Way};
 use crate::lattice::{Grain, Nodes, Support};
 use crate::loss::{Loss, LARGE};
 use crate::once::Groups;
@@ -18,6 +19,15 @@ use std::sync::{Arc, Mutex};
 
 /// Joint rows are many: attributes seldom seen are left to the copies, so that rows stay in the second cache.
 const GRAIN: Grain = Grain { frequent: 32, fold: true, group: GROUP };
+
+fn grain() -> Grain {
+    let frequent = match (force::is_forced(Way::Rows), force::is_forced(Way::Rare)) {
+        (true, _) => 0,
+        (_, true) => u32::MAX,
+        _ => GRAIN.frequent,
+    };
+    Grain { frequent, fold: GRAIN.fold && !force::is_forced(Way::Plain), ..GRAIN }
+}
 
 /// What is minimised, beside the data.
 #[derive(Clone, Debug)]
@@ -74,12 +84,13 @@ impl Objective {
         }
         check(&data, l, &terms)?;
         let plan = Plan::new(&data.sentences);
-        let mut nodes = Nodes::new(&data, &layout, &plan, GRAIN)?;
+        let mut nodes = Nodes::new(&data, &layout, &plan, grain())?;
         if let Some(support) = &terms.support {
             nodes.support = nodes.masks(&data, &plan, support);
         }
         if let Some(partial) = &terms.partial {
-            nodes.partial = nodes.masks(&data, &plan, partial);
+            let given = terms.support.as_ref().map(|support| support.and(partial, l));
+            nodes.partial = nodes.masks(&data, &plan, given.as_ref().unwrap_or(partial));
             nodes.forget_gold(); // the numerator is a second pass under the known labels
         }
         if !terms.cost.is_empty() {
@@ -144,7 +155,7 @@ impl Objective {
             edge_scores[e as usize] = f64::NEG_INFINITY;
         }
         let edges = Edges::new(l, &edge_scores);
-        let factors = Factors::new(&edges, &edge_scores);
+        let factors = Factors::new(&edges, &edge_scores).filter(|_| !force::is_forced(Way::Log));
         let pass = Pass {
             setting: Setting {
                 data: &self.data,

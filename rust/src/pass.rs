@@ -4,12 +4,13 @@ use crate::chain::{self, Edges, Shape, Work};
 use crate::dataset::Dataset;
 use crate::dispatch;
 use crate::exact::{Exact, Setting, Sink};
+use crate::force::{self, Taken, Way};
 use crate::lattice::{Nodes, Tile};
 use crate::objective::Terms;
 use crate::plan::Batch;
 use crate::pointwise::{self, More};
 use crate::shared::Shared;
-use crate::simd::{Lane, Simd, WIDTH};
+use crate::simd::{Lane, Level, Simd, WIDTH};
 
 /// Batches between two sums of the pair expectations over lanes: float32 sums stay short, and the sum stays cheap.
 const DRAIN_EVERY: usize = 8;
@@ -84,14 +85,17 @@ unsafe fn chunk_kernel<S: Simd>(
     let mut sums = Sums::new(l, s.layout.pair.len());
     scratch.flagged.clear();
     scratch.hot.clear();
-    if scratch.work.tiles.is_empty() {
-        scratch.work.tiles = chain::tiles::<S>(l, &s.layout.edges);
+    scratch.work.tiles = chain::tiles::<S>(l, &s.layout.edges);
+    if force::is_forced(Way::Dense) {
+        scratch.work.tiles.fill(true);
     }
+    count::<S>(batches.len(), &scratch.work.tiles);
     scratch.fields.resize_with(GROUP.min(batches.len()).max(scratch.fields.len()), Field::default);
     let copies = pass.nodes.copies(c);
     let rare = pass.rare_gradient.slice(copies.start, copies.len());
     rare.fill(0.0);
-    let scaled = pass.edges.scaled && !s.data.has_edge_attributes() && s.once.is_none();
+    let forced = force::is_forced(Way::Log) || force::is_forced(Way::Wide);
+    let scaled = pass.edges.scaled && !s.data.has_edge_attributes() && s.once.is_none() && !forced;
     let mut done = 0;
     for group in batches.chunks(GROUP) {
         for (i, batch) in group.iter().enumerate() {
@@ -109,6 +113,8 @@ unsafe fn chunk_kernel<S: Simd>(
                 batch_kernel::<S>(pass, batch, i, scratch, &mut sums);
             }
         }
+        let sentences: usize = group.iter().map(|batch| batch.sentences.len()).sum();
+        force::count(Taken::Lanes, sentences - scratch.flagged.len());
         leave_to_exact(pass, group, scratch, &mut sums);
         let Scratch { fields, tile, .. } = scratch;
         pass.nodes.spread::<S>(group, fields, gradient, rare, tile);
@@ -127,17 +133,35 @@ unsafe fn chunk_kernel<S: Simd>(
     sums
 }
 
+fn count<S: Simd>(batches: usize, tiles: &[bool]) {
+    force::count(Taken::Chunks, 1);
+    force::count(Taken::Batches, batches);
+    force::count(Taken::Tiles, tiles.iter().filter(|&&asked| asked).count());
+    let level = match S::LEVEL {
+        Level::Avx512 => Taken::Avx512,
+        Level::Avx2 => Taken::Avx2,
+        Level::Baseline => Taken::Baseline,
+    };
+    force::count(level, 1);
+}
+
 /// The flagged sentences of a group.
 fn leave_to_exact(pass: &Pass<'_>, group: &[Batch], scratch: &mut Scratch, sums: &mut Sums) {
     let Scratch { fields, exact, flagged, .. } = scratch;
     for (i, lane) in flagged.drain(..) {
         let batch = &group[i];
         let weight = pass.terms.weights[batch.sentences[lane] as usize];
+        if weight == 0.0 {
+            let n = batch.lengths[lane] as usize * pass.setting.layout.labels;
+            fields[i].nodes[..n].iter_mut().for_each(|x| x.0[lane] = 0.0);
+            continue;
+        }
         let mut sink = Sink { nodes: &mut fields[i].nodes, edges: &mut sums.edges, pairs: &mut sums.pairs };
         match exact.run(&pass.setting, batch, lane, weight, &mut sink) {
             Some((value, largest)) => {
                 sums.loss += value;
-                sums.largest = sums.largest.max(largest + weight.ln());
+                let of_sentence = if pass.terms.loss.is_pointwise() { 0.0 } else { weight.ln() };
+                sums.largest = sums.largest.max(largest + of_sentence);
             }
             None => sums.failed = Some(batch.sentences[lane]),
         }
@@ -197,7 +221,7 @@ pub unsafe fn batch_kernel<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, sc
             let minus_log_p = log_z[lane] - gold;
             let large = minus_log_p + weights[lane].ln();
             sums.largest = sums.largest.max(large);
-            if loss.is_out_of_range(weights[lane], minus_log_p, s.shift) {
+            if loss.is_beyond(weights[lane], minus_log_p, s.shift) {
                 chain::clear_lane(&shape, work, lane); // out of range: the caller shifts and asks again
                 continue;
             }
@@ -268,6 +292,7 @@ unsafe fn partial_batch<S: Simd>(
             chain::clear_lane(shape, work, lane);
         } else {
             sums.loss += weights[lane] * (all[lane] - given[lane]);
+            sums.largest = sums.largest.max(all[lane] - given[lane] + weights[lane].ln());
             factor.0[lane] = weights[lane] as f32;
         }
     }
@@ -307,7 +332,6 @@ unsafe fn pointwise_batch<S: Simd>(
     }
     let gold: [&[u16]; WIDTH] =
         std::array::from_fn(|i| batch.sentences.get(i).map_or(&[][..], |&sentence| labels_of(s.data, sentence)));
-    let mut total = Lane::ZERO;
     more.omega[..shape.positions()].fill(Lane::ZERO);
     for (lane, labels) in gold.iter().enumerate() {
         if factor.0[lane] == 0.0 || labels.is_empty() {
@@ -322,19 +346,16 @@ unsafe fn pointwise_batch<S: Simd>(
             }
             continue;
         }
-        let mut sum = 0.0;
         for t in 0..labels.len() {
             let p = f64::from(p(t)).min(1.0);
             let (value, omega) = loss.pointwise(weights[lane], p);
             let omega = omega.min(pass.clip * weights[lane].max(1.0));
             sums.loss += value;
             sums.largest = sums.largest.max(-p.ln());
-            sum += omega;
             more.omega[t].0[lane] = omega as f32;
         }
-        total.0[lane] = sum as f32;
     }
-    pointwise::residuals::<S>(shape, pass.edges, work, more, &total, |t, lane| gold[lane][t] as usize);
+    pointwise::residuals::<S>(shape, pass.edges, work, more, |t, lane| gold[lane][t] as usize);
     work.psi[..n].copy_from_slice(&more.p[..n]);
     chain::add_pairs::<S>(shape, &work.tiles, &more.u, &work.gamma, &mut work.pairs);
     chain::add_pairs::<S>(shape, &work.tiles, &work.alpha, &more.v, &mut work.pairs);

@@ -3,6 +3,7 @@
 //! Chunks are the unit of parallel work and of summation. Their number depends on the corpus alone, and their sums are
 //! added in order, so results have the same bits for any number of threads.
 
+use crate::force::{self, Way};
 use crate::simd::WIDTH;
 use std::ops::Range;
 
@@ -62,10 +63,17 @@ impl Plan {
     /// numbered in order of occurrence, so that a chunk works on a small part of the weights. Empty sentences are left
     /// out.
     pub fn new(offsets: &[usize]) -> Plan {
-        Plan::in_chunks(offsets, chunk_count(offsets.last().copied().unwrap_or(0)))
+        let tokens = offsets.last().copied().unwrap_or(0);
+        let n_chunks = if force::is_forced(Way::Chunks) { 4 } else { chunk_count(tokens) };
+        Plan::of(offsets, n_chunks, if force::is_forced(Way::Alone) { 1 } else { WIDTH })
     }
 
     pub fn in_chunks(offsets: &[usize], n_chunks: usize) -> Plan {
+        Plan::of(offsets, n_chunks, WIDTH)
+    }
+
+    /// Batches of at most `most` sentences.
+    fn of(offsets: &[usize], n_chunks: usize, most: usize) -> Plan {
         let (n, tokens) = (offsets.len().saturating_sub(1), offsets.last().copied().unwrap_or(0));
         let length = |s: u32| offsets[s as usize + 1] - offsets[s as usize];
         let mut plan = Plan::default();
@@ -76,7 +84,7 @@ impl Plan {
             let mut order: Vec<u32> = (first as u32..end as u32).filter(|&s| length(s) > 0).collect();
             order.sort_by_key(|&s| std::cmp::Reverse(length(s)));
             let begin = plan.batches.len();
-            for group in order.chunks(WIDTH) {
+            for group in order.chunks(most) {
                 let mut lengths = [0; WIDTH];
                 for (to, &s) in lengths.iter_mut().zip(group) {
                     *to = length(s) as u32;

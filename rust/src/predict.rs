@@ -6,6 +6,7 @@ use crate::dataset::Dataset;
 use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::exact::score_sentence;
+use crate::force::{self, Taken, Way};
 use crate::general::{self, Scores, Trellis};
 use crate::lattice::{mask_rows, Support, Tile};
 use crate::narrow::{Lists, Narrow};
@@ -126,10 +127,11 @@ impl Scorer {
         let support = support.map(|s| (s, mask_rows(&s.sets, self.layout.labels, width)));
         let paths = matches!(output, Output::Paths(_));
         let lists = support.as_ref().filter(|_| paths).map(|(s, _)| Lists::new(s, self.layout.labels));
-        if data.tokens() >= WORTH_A_TABLE {
+        if data.tokens() >= WORTH_A_TABLE || force::is_forced(Way::Table) {
             self.table.get_or_init(|| Table::new(&self.layout, &self.weights));
         }
-        let table = self.table.get().and_then(Option::as_ref);
+        let table = self.table.get().and_then(Option::as_ref).filter(|_| !force::is_forced(Way::Layout));
+        force::count(Taken::Table, usize::from(table.is_some()));
         let runs = data.node.runs().and_then(|runs| Some((runs, table?.sums(runs)?)));
         let from = match &runs {
             Some((runs, sums)) => Attributes { single: &runs.rest, runs: Some((&runs.of, sums)) },
@@ -190,12 +192,15 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
     let mut exact = Exact::default();
     let mut narrow = Narrow::default();
     let mut failed = None;
+    let (mut by_lanes, mut by_cells) = (0, 0);
     let ones = Lane([1.0; WIDTH]);
+    let (log, narrowly, broadly) =
+        (force::is_forced(Way::Log), force::is_forced(Way::Narrow), force::is_forced(Way::Broad));
     for batch in batches {
         let shape = Shape { labels: l, lengths: batch.lengths };
         let begin = |lane: usize| data.sentences[batch.sentences[lane] as usize];
         let by_paths = matches!(job.output, Output::Paths(_));
-        if data.has_edge_attributes() || scorer.local || (!by_paths && !scorer.edges.scaled) {
+        if log || data.has_edge_attributes() || scorer.local || (!by_paths && !scorer.edges.scaled) {
             for &s in &batch.sentences {
                 failed = failed.or(exact.run(job, s));
             }
@@ -204,7 +209,7 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
         if let (Output::Paths(paths), Some(lists), Some((support, _))) = (&job.output, &job.lists, &job.support) {
             let sets = |s: u32| &support.of[data.sentences[s as usize]..data.sentences[s as usize + 1]];
             let pairs: usize = batch.sentences.iter().map(|&s| lists.pairs(sets(s), l)).sum();
-            if NARROW * pairs < shape.positions() * l * l {
+            if (NARROW * pairs < shape.positions() * l * l || narrowly) && !broadly {
                 for (lane, &s) in batch.sentences.iter().enumerate() {
                     let (begin, last) = (begin(lane), (batch.lengths[lane] as usize).saturating_sub(1));
                     let node = |t: usize, labels: &[u16], out: &mut Vec<f32>| {
@@ -228,7 +233,9 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
                         }
                     };
                     let emit = |t: usize, y: u16| paths.set(begin + t, y);
-                    if !narrow.run(lists, sets(s), l, &scorer.edges.score, node, emit).is_finite() {
+                    if narrow.run(lists, sets(s), l, &scorer.edges.score, node, emit).is_finite() {
+                        by_cells += 1;
+                    } else {
                         failed = failed.or(exact.run(job, s));
                     }
                 }
@@ -276,7 +283,9 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
                     paths.set(begin(lane) + t, y);
                 });
                 for (lane, &s) in batch.sentences.iter().enumerate() {
-                    if !best[lane].is_finite() {
+                    if best[lane].is_finite() {
+                        by_lanes += 1;
+                    } else {
                         failed = failed.or(exact.run(job, s));
                     }
                 }
@@ -304,13 +313,17 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
                     }
                 }
                 for (lane, &s) in batch.sentences.iter().enumerate() {
-                    if log_z[lane].is_nan() {
+                    if !log_z[lane].is_nan() {
+                        by_lanes += 1;
+                    } else {
                         failed = failed.or(exact.run(job, s));
                     }
                 }
             }
         }
     }
+    force::count(Taken::Lanes, by_lanes);
+    force::count(Taken::Narrow, by_cells);
     failed
 }
 
@@ -326,6 +339,7 @@ struct Exact {
 
 impl Exact {
     fn run(&mut self, job: &Job<'_>, sentence: u32) -> Option<u32> {
+        force::count(Taken::Log, 1);
         let (scorer, data) = (job.scorer, job.data);
         let l = scorer.layout.labels;
         if self.weights.is_empty() {

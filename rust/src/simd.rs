@@ -2,6 +2,8 @@
 //! over the `Simd` trait and compiled for AVX-512, AVX2+FMA and the baseline. The machine chooses at run time, so one
 //! wheel serves all of them.
 
+use crate::force::{self, Way};
+
 /// How many sentences advance together.
 pub const WIDTH: usize = 16;
 
@@ -29,6 +31,7 @@ impl Lane {
 /// Vector arithmetic on lanes. Methods are unsafe because an implementation may use instructions that the machine must
 /// have; `dispatch!` is the only caller that chooses one, after asking the machine.
 pub trait Simd: Copy {
+    const LEVEL: Level;
     /// Accumulators that fit into registers beside the operands.
     const BLOCK: usize;
     /// Rows and columns of a tile of accumulators that fits likewise.
@@ -80,6 +83,7 @@ fn zip(a: [f32; WIDTH], b: [f32; WIDTH], f: impl Fn(f32, f32) -> f32) -> [f32; W
 }
 
 impl Simd for Baseline {
+    const LEVEL: Level = Level::Baseline;
     const BLOCK: usize = 3;
     const TALL: usize = 1;
     const WIDE: usize = 3;
@@ -144,7 +148,7 @@ impl Simd for Baseline {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Lane, Simd, WIDTH};
+    use super::{Lane, Level, Simd, WIDTH};
     use std::arch::x86_64::*;
 
     /// AVX-512F: a lane is one register.
@@ -152,6 +156,7 @@ mod x86 {
     pub struct Avx512;
 
     impl Simd for Avx512 {
+        const LEVEL: Level = Level::Avx512;
         const BLOCK: usize = 12;
         const TALL: usize = 4;
         const WIDE: usize = 6;
@@ -249,6 +254,7 @@ mod x86 {
     }
 
     impl Simd for Avx2 {
+        const LEVEL: Level = Level::Avx2;
         const BLOCK: usize = 6;
         const TALL: usize = 2;
         const WIDE: usize = 3;
@@ -338,15 +344,28 @@ mod x86 {
 pub use x86::{Avx2, Avx512};
 
 /// Instruction sets in order of preference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     Avx512,
     Avx2,
     Baseline,
 }
 
-/// The best instruction set of this machine; `TAGWISE_SIMD=avx2|baseline` asks for a lesser one (tests, bug reports).
+/// The instruction set to use: the best of this machine, or the lesser one that a test forces.
+#[inline]
 pub fn level() -> Level {
+    let most = if force::is_forced(Way::Baseline) {
+        Level::Baseline
+    } else if force::is_forced(Way::Avx2) {
+        Level::Avx2
+    } else {
+        Level::Avx512
+    };
+    best().max(most)
+}
+
+/// The best instruction set of this machine; `TAGWISE_SIMD=avx2|baseline` asks for a lesser one (bug reports).
+fn best() -> Level {
     static LEVEL: std::sync::OnceLock<Level> = std::sync::OnceLock::new();
     *LEVEL.get_or_init(|| {
         let wish = std::env::var("TAGWISE_SIMD").unwrap_or_default();
@@ -433,44 +452,4 @@ macro_rules! dispatch {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    unsafe fn exp_kernel<S: Simd>(x: &Lane, out: &mut Lane) {
-        S::store(S::exp_neg(S::load(x)), out);
-    }
-    unsafe fn transpose_kernel<S: Simd>(x: &[Lane; WIDTH], out: &mut [Lane; WIDTH]) {
-        S::transpose(x, out);
-    }
-    dispatch!(fn exp(x: &Lane, out: &mut Lane) = exp_kernel);
-    dispatch!(fn transpose(x: &[Lane; WIDTH], out: &mut [Lane; WIDTH]) = transpose_kernel);
-
-    #[test]
-    fn exp_is_exact_to_a_few_ulp_and_zero_at_minus_infinity() {
-        let mut out = Lane::ZERO;
-        for step in 0..2000 {
-            let x = Lane(std::array::from_fn(|i| -(step as f32) * 0.045 - i as f32 * 0.002));
-            exp(&x, &mut out);
-            for i in 0..WIDTH {
-                let want = f64::from(x.0[i]).exp();
-                if x.0[i] > -87.0 {
-                    assert!((f64::from(out.0[i]) / want - 1.0).abs() < 3e-7, "{} {}", x.0[i], out.0[i]);
-                }
-            }
-        }
-        exp(&Lane([f32::NEG_INFINITY; WIDTH]), &mut out);
-        assert_eq!(out.0, [0.0; WIDTH]);
-    }
-
-    #[test]
-    fn transpose_moves_every_cell() {
-        let rows: [Lane; WIDTH] = std::array::from_fn(|i| Lane(std::array::from_fn(|j| (100 * i + j) as f32)));
-        let mut out = [Lane::ZERO; WIDTH];
-        transpose(&rows, &mut out);
-        for (j, o) in out.iter().enumerate() {
-            for (i, &v) in o.0.iter().enumerate() {
-                assert_eq!(v, (100 * i + j) as f32);
-            }
-        }
-    }
-}
+mod tests;

@@ -4,6 +4,7 @@
 use super::joint::{self, Joint};
 use super::{distance, Extractor, Group, Hash, Plan, ABSENT, CHUNK, HEAD, QUAD};
 use crate::dataset::{Csr, Dataset};
+use crate::force::{self, Taken, Way};
 use crate::runs::{Runs, LONG, MOST, OFTEN, RUN, WORTH};
 use crate::template::{outside, Rule};
 use crate::vocab::{Vocab, NONE};
@@ -34,7 +35,12 @@ impl Extractor<'_> {
     pub fn locked(&self, vocab: &Vocab) -> Dataset {
         let known: Vec<Vec<u32>> = (0..self.tokens.columns.len()).map(|c| self.known(c, vocab)).collect();
         let short = self.node.groups.iter().all(|group| group.rules.len() < RUN as usize);
-        let runs = (self.tokens.tokens() >= WORTH && short).then(|| self.runs(&known));
+        let worth = match (force::is_forced(Way::Runs), force::is_forced(Way::Single)) {
+            (false, false) => self.tokens.tokens() >= WORTH,
+            (runs, _) => runs,
+        };
+        let runs = (worth && short).then(|| self.runs(&known));
+        force::count(Taken::Runs, usize::from(runs.is_some()));
         let joined = self.joined();
         let node = Rules::new(self, &self.node, &joined, vocab);
         let edge = Rules::new(self, &self.edge, &joined, vocab);

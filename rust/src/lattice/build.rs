@@ -5,6 +5,7 @@ use crate::bundle::Bundles;
 use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::{Error, Result};
 use crate::fold::Fold;
+use crate::force::{self, Taken};
 use crate::plan::{Batch, Plan};
 use crate::simd::WIDTH;
 use crate::weights::Layout;
@@ -144,6 +145,8 @@ impl Nodes {
             out.row_features.resize(out.fold.n_rows() + 1, out.row_index.len() as u64);
             out.fold.level();
         }
+        force::count(Taken::Rows, out.rows.len());
+        force::count(Taken::Rare, out.rare.len());
         out.sort_by_length(&row_ptr, plan);
         let entries = |batch: &Batch, entry: &mut dyn FnMut(usize, u32, u32)| {
             for slot in batch.slot..batch.slot + batch.tokens() {

@@ -10,10 +10,7 @@
 //! and a sum so small that it may have lost terms is taken again in log space.
 
 use super::Groups;
-use crate::general::{log_sum_exp, Scores};
-
-/// Sums under this may have lost terms.
-const TINY: f64 = 1e-250;
+use crate::general::{least, log_sum_exp, Scores, TINY};
 
 pub struct Sum {
     pub alpha: Vec<f64>, // [T, masks, L]
@@ -126,6 +123,7 @@ impl Sum {
             let at = self.first(y) * l + y;
             self.alpha[at] = scores.node[y];
         }
+        let least = least();
         for t in 1..n {
             let edge = scores.edge(t);
             self.prepare(edge);
@@ -149,7 +147,7 @@ impl Sum {
                         let from = &self.left[(mask ^ self.bit[y]) * l..][..l];
                         sum += from.iter().enumerate().map(|(a, x)| x * self.begin[a * l + y]).sum::<f64>();
                     }
-                    let log = match sum > TINY {
+                    let log = match sum > least {
                         true => most + self.top + sum.ln(),
                         false => log_sum_exp((0..l).map(|a| match self.before(mask, a, y) {
                             Some(state) => self.alpha[(t - 1) * states + state] + edge[a * l + y],
@@ -169,6 +167,7 @@ impl Sum {
         let (l, n, states) = (self.labels, scores.positions(), self.states());
         self.beta.clear();
         self.beta.resize(n * states, 0.0);
+        let least = least();
         for t in (1..n).rev() {
             let edge = scores.edge(t);
             self.prepare(edge);
@@ -188,7 +187,7 @@ impl Sum {
                     for (y, &bit) in self.bit.iter().enumerate().filter(|(_, &bit)| bit != 0 && mask & bit == 0) {
                         sum += self.right[(mask | bit) * l + y] * self.begin[a * l + y];
                     }
-                    self.beta[at] = match sum > TINY {
+                    self.beta[at] = match sum > least {
                         true => most + self.top + sum.ln(),
                         false => log_sum_exp((0..l).map(|y| match self.after(mask, a, y) {
                             Some(state) => edge[a * l + y] + node[y] + self.beta[t * states + state],
@@ -220,7 +219,7 @@ impl Sum {
         let ahead = self.beta[t * states..(t + 1) * states].iter().enumerate().map(|(at, b)| node[at % l] + b);
         let second = weigh(ahead, &mut self.right);
         let scale = (first + second + self.top - self.log_z).exp();
-        if !(scale > TINY && scale < 1.0 / TINY) {
+        if !(scale > least() && scale < 1.0 / TINY) {
             for mask in 0..self.masks {
                 for pair in 0..l * l {
                     let (a, y) = (pair / l, pair % l);

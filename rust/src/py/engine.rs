@@ -386,7 +386,22 @@ impl PyScorer {
     }
 }
 
+/// For tests: take these ways (names between commas) wherever the core may choose; answers those forced before.
+#[pyfunction]
+#[pyo3(signature = (ways = ""))]
+fn force(ways: &str) -> PyResult<String> {
+    Ok(crate::force::force(ways)?)
+}
+
+/// For tests: what was done, and how often, since this was asked last.
+#[pyfunction]
+fn taken() -> HashMap<&'static str, u64> {
+    crate::force::TAKEN.into_iter().zip(crate::force::taken()).filter(|(_, n)| *n > 0).collect()
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(force, m)?)?;
+    m.add_function(wrap_pyfunction!(taken, m)?)?;
     m.add_class::<PyLayout>()?;
     m.add_class::<PyObjective>()?;
     m.add_class::<PyStochastic>()?;

@@ -1,0 +1,438 @@
+"""Every path is the same function: whatever way training takes, forced one by one, it is the twin's value.
+
+Float32 side by side and alone, double precision, log space, folded and plain rows, frequent and rare attributes, pair
+sums of some edges or all, each instruction set; and each way is left where it must be.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tagwise import _core
+
+from .paths import (
+    COUNTS,
+    DECODING,
+    DOUBLE,
+    KINDS,
+    LABELS,
+    RAGGED,
+    SINGLE,
+    Terms,
+    corpus,
+    evaluate,
+    forced,
+    grid,
+    rules,
+    twin,
+)
+from .reference import chain, losses, once
+from .test_engine import Corpus
+
+# -- the switch -------------------------------------------------------------------------------------------------
+
+
+def test_the_switch_answers_what_was_forced_before() -> None:
+    before = _core.force("log,avx2")
+    assert _core.force("wide") == "log,avx2"
+    assert _core.force() == "wide"
+    assert _core.force(before) == ""
+    with pytest.raises(ValueError, match='no way "fast" to force; there are: log, wide'):
+        _core.force("fast")
+
+
+def test_the_switch_is_obeyed() -> None:
+    """Each way shows in what was done: batches, chunks, entries of rows, tiles, back pointers, instruction sets."""
+    c = corpus(0, 60, RAGGED * 3)
+    w = np.random.default_rng(0).standard_normal(len(c.layout))
+    n = sum(length > 0 for length in RAGGED) * 3
+    done = {ways: evaluate(c, w, Terms(), ways)[2] for ways in SINGLE + DOUBLE}
+    plain = done[""]
+    assert plain["batches"] == -(-n // 16)
+    assert plain["chunks"] == 1
+    assert done["alone"]["batches"] == n
+    assert done["chunks"]["chunks"] == 4
+    assert done["plain"]["rows"] > plain["rows"]
+    assert plain["rare"] > 0
+    assert "rare" not in done["rows"]
+    assert done["rows"]["rows"] > plain["rows"]
+    assert done["rare"]["rare"] > plain["rare"]
+    assert done["rare"]["rows"] == 2 * n  # the start and the end of each sentence
+    assert done["dense"]["tiles"] > plain["tiles"]
+    levels = ("avx512", "avx2", "baseline")
+    assert [level for level in levels if level in plain] == [_core.SIMD]
+    assert [level for level in levels if level in done["avx2"]] == [max(_core.SIMD, "avx2", key=levels.index)]
+    assert [level for level in levels if level in done["baseline"]] == ["baseline"]
+    assert {ways: done[ways].get("lanes", 0) for ways in SINGLE} == dict.fromkeys(SINGLE, n)
+    for ways in DOUBLE:
+        assert {k: done[ways][k] for k in ("lanes", "wide", "log") if k in done[ways]} == {
+            "log" if "log" in ways else "wide": n
+        }
+    scorer, all_labels = _core.Scorer(c.layout, w.astype(np.float32)), np.ones((1, 60), dtype=bool)
+    support = (all_labels, np.zeros(c.data.n_tokens, dtype=np.uint32))
+    seen, within = {}, {}
+    for ways in DECODING:
+        with forced(ways):
+            scorer.viterbi(c.data)
+            seen[ways] = _core.taken()
+            scorer.viterbi(c.data, allowed=support)
+            within[ways] = _core.taken()
+            scorer.kbest(c.data, 2)
+            assert _core.taken() == {"log" if "log" in ways else "chart": len(c.gold)}
+    assert seen["noted"] == {"lanes": n, "noted": -(-n // 16)}
+    assert seen["sought"] == seen[""] == {"lanes": n, "sought": -(-n // 16)}
+    assert seen["alone"] == {"lanes": n, "sought": n}
+    assert seen["log"] == within["log"] == {"log": n}
+    assert within["narrow"] == {"narrow": n}
+    assert within["broad"] == seen[""]
+    assert seen["table"] == seen[""] | {"table": 1}
+    assert seen["layout"] == seen[""]
+
+
+# -- training ---------------------------------------------------------------------------------------------------
+
+
+def close(
+    c: Corpus, found: tuple[float, np.ndarray, Any], want: tuple[float, np.ndarray], ways: str, double: bool
+) -> None:
+    """Value and gradient within the precision of the way.
+
+    Errors of float32 add up along a sentence; of doubles only the node gradients go through float32.
+    """
+    scale = max(1.0, float(np.abs(want[1]).max(initial=0.0)))
+    longest = max(1, *map(len, c.gold))
+    long = 1.0 if double else max(1.0, longest / 100)
+    assert found[0] == pytest.approx(
+        want[0], rel=1e-10 if double else 2e-6 * long, abs=1e-9 if double else 1e-4
+    ), ways
+    np.testing.assert_allclose(found[1], want[1], rtol=0, atol=3e-5 * scale * long, err_msg=ways)
+    if double:
+        edges = slice(c.layout.n_node, c.layout.n_node + c.layout.n_edge)
+        np.testing.assert_allclose(
+            found[1][edges], want[1][edges], rtol=0, atol=1e-10 * scale * longest, err_msg=ways
+        )
+
+
+def check(c: Corpus, w: np.ndarray, terms: Terms, also: tuple[str, ...] = ()) -> None:
+    """All ways against the twin; and each goes where it is sent."""
+    want = twin(c, w, terms)
+    weight = np.ones(len(c.gold)) if terms.weight is None else terms.weight
+    n, some = sum(map(bool, c.gold)), sum(bool(y) and x > 0 for y, x in zip(c.gold, weight))
+    alone = c.data.n_edge_attributes > 0 or terms.once is not None
+    for ways in (*SINGLE, *DOUBLE, *also):
+        double = alone or "log" in ways or "wide" in ways
+        found = evaluate(c, w, terms, ways)
+        close(c, found, want, ways, double)
+        scaled = "wide" in ways and terms.scaled and not alone
+        way = ("wide" if scaled else "log") if double else "lanes"
+        went = {k: found[2][k] for k in ("lanes", "wide", "log") if k in found[2]}
+        times = some if double else n
+        again = found[2]["chunks"] // (4 if "chunks" in ways else 1)  # twice, relative to the largest loss
+        assert again == 1 or terms.loss == "exp", ways
+            2 if found[2].get("chunks", 0) > 4 - 3 * ("chunks" not in ways) else 1
+        )  # relative to the largest loss
+        assert went == ({way: times * again} if times else {}), ways
+
+
+EXTRAS = [
+    (loss, extra) for loss in losses.LOSSES for extra in ("", "weight rules", "weight cost", "cost rules")
+]
+EXTRAS += [("log", "partial weight"), ("log", "partial weight rules"), ("log", "once weight rules")]
+EXTRAS += [("exp", "once weight"), ("log", "once cost weight")]
+
+
+def terms_of(c: Corpus, loss: str, extra: str) -> Terms:
+    """What the words of ``extra`` ask for."""
+    rng = np.random.default_rng(5)
+    terms = Terms(loss)
+    if "weight" in extra:
+        terms = terms._replace(weight=rng.choice([0.0, 0.3, 1.0, 2.5], len(c.gold), p=[0.1, 0.4, 0.1, 0.4]))
+    if "rules" in extra:
+        sets, forbidden = rules(c, 6)
+        terms = terms._replace(sets=sets, forbidden=forbidden)
+    if "cost" in extra:
+        cost = rng.uniform(-1, 2, (c.labels, c.labels))
+        np.fill_diagonal(cost, 0.0)
+        terms = terms._replace(cost=cost)
+    if "partial" in extra:
+        terms = terms._replace(partial=rules(c, 7)[0])
+    if "once" in extra:
+        group = np.array([0, 0, *[once.NONE] * (c.labels - 2)], dtype=np.uint32)
+        begins = np.vstack([~np.eye(c.labels, dtype=bool), np.ones((1, c.labels), dtype=bool)])
+        begins[0, 1] = False
+        terms = terms._replace(once=(group, begins))
+    return terms
+
+
+@pytest.mark.parametrize(("loss", "extra"), EXTRAS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_way_of_training(kind: str, loss: str, extra: str) -> None:
+    """Losses, weights, costs, partial labels, allowed labels, forbidden steps, spans that occur once."""
+    lengths = [min(length, 3) for length in RAGGED[:18]] if "once" in extra else RAGGED
+    gold = [([0, 1, 1] if i % 2 else [2, 0, 1])[:length] for i, length in enumerate(lengths)]
+    c = corpus(1, 4, lengths, kind, gold if "once" in extra else None)
+    w = 0.7 * np.random.default_rng(2).standard_normal(len(c.layout))
+    check(c, w, terms_of(c, loss, extra))
+
+
+@pytest.mark.parametrize(
+    ("labels", "n"), [(L, COUNTS[i % 5]) for i, L in enumerate(LABELS)] + [(5, n) for n in COUNTS]
+)
+@pytest.mark.parametrize("loss", ["log", "pointwise_log"])
+def test_label_and_sentence_counts(labels: int, n: int, loss: str) -> None:
+    """Around every block of labels and of sentences side by side."""
+    c = corpus(labels, labels, RAGGED[:n], ("lists", "values")[labels % 2], all_pairs=labels % 3 == 0)
+    w = 0.7 * np.random.default_rng(n).standard_normal(len(c.layout))
+    check(c, w, terms_of(c, loss, "weight rules" if labels % 2 else "weight"))
+
+
+@pytest.mark.parametrize(
+    "lengths", [[1], [2], [0], [0, 0, 1], [1] * 17, [1300, 1, 2, 40], [1] + [2] * 16 + [33]]
+)
+@pytest.mark.parametrize("loss", list(losses.LOSSES))
+def test_lengths(lengths: list[int], loss: str) -> None:
+    """One token, two, none, more than a thousand."""
+    rng = np.random.default_rng(0)
+    gold = [rng.choice(3, length, p=[0.98, 0.01, 0.01]).tolist() for length in lengths]
+    c = corpus(2, 3, lengths, gold=gold, all_pairs=True)
+    w = 0.1 * rng.standard_normal(len(c.layout))
+    w[: c.layout.n_node : 3] += 3.0  # learnt: even a long sentence is likely
+    check(c, w, Terms(loss, weight=rng.uniform(0.5, 2, len(lengths))))
+
+
+def test_rows_that_are_hot_joint_and_drained() -> None:
+    """Rows of thousands of tokens, neighbours so often together that they have joint rows, many batches, chunks."""
+    c = corpus(3, 5, [1 + i % 7 for i in range(1040)])
+    assert c.data.n_tokens > 4000
+    w = 0.5 * np.random.default_rng(4).standard_normal(len(c.layout))
+    terms = Terms("log", weight=np.random.default_rng(5).uniform(0.1, 2, len(c.gold)))
+    want = twin(c, w, terms)
+    for ways in ("", "plain", "rows", "rare", "alone", "dense", "avx2", "baseline", "wide", "log,plain"):
+        found = evaluate(c, w, terms, ways)
+        assert found[2]["chunks"] == 4
+        close(c, found, want, ways, ways in ("wide", "log,plain"))
+    folded, plain = (evaluate(c, w, terms, ways)[2]["rows"] for ways in ("", "plain"))
+    assert folded < 0.6 * plain
+
+
+@pytest.mark.parametrize("ways", ["", "wide", "log", "chunks,rare", "plain,rows,baseline"])
+def test_threads_do_not_change_a_bit_of_any_way(ways: str) -> None:
+    c = corpus(4, 9, RAGGED * 4, "values")
+    w = np.random.default_rng(6).standard_normal(len(c.layout))
+    for loss in ("log", "pointwise_exp"):
+        found = [evaluate(c, w, Terms(loss), ways + ",chunks", n) for n in (1, 2, 4)]
+        assert len({(value, gradient.tobytes()) for value, gradient, _ in found}) == 1
+    scorer = _core.Scorer(c.layout, w.astype(np.float32))
+    with forced(ways):
+        assert (
+            len({b"".join(x.tobytes() for x in scorer.marginals(c.data, n_jobs=n)) for n in (1, 2, 4)}) == 1
+        )
+        assert len({b"".join(x.tobytes() for x in scorer.kbest(c.data, 3, n_jobs=n)) for n in (1, 2, 4)}) == 1
+
+
+# -- scores of any size -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-40, 1e-30, 1e-3, 1e3, 2.0**100])
+@pytest.mark.parametrize("extra", ["", "weight rules", "weight cost", "partial weight rules"])
+def test_scores_of_any_size(scale: float, extra: str) -> None:
+    """Whole multiples, so that sums are exact in float32 too: ways differ by their recursions alone."""
+    c = corpus(5, 4, RAGGED[:20])
+    rng = np.random.default_rng(7)
+    w = scale * rng.integers(-2, 3, len(c.layout))
+    terms = terms_of(c, "log", extra)
+    want = twin(c, w, terms)
+    for ways in (*SINGLE, *DOUBLE):
+        value, gradient, _ = evaluate(c, w, terms, ways)
+        assert value == pytest.approx(want[0], rel=2e-6, abs=1e-4), ways
+        np.testing.assert_allclose(gradient, want[1], atol=5e-5, err_msg=ways)
+
+
+@pytest.mark.parametrize("loss", ["exp", "pointwise_log", "pointwise_exp"])
+@pytest.mark.parametrize("scale", [3.0, 8.0])
+def test_large_losses(loss: str, scale: float) -> None:
+    """Gold labels that are all but impossible: value and gradient relative to their size."""
+    c = corpus(6, 4, RAGGED[:20])
+    w = scale * np.random.default_rng(8).integers(-2, 3, len(c.layout))
+    terms = Terms(loss, weight=np.random.default_rng(9).uniform(0.2, 2, 20))
+    want = twin(c, w, terms)
+    for ways in (*SINGLE, *DOUBLE):
+        value, gradient, _ = evaluate(c, w, terms, ways)
+        assert value == pytest.approx(want[0], rel=2e-5), ways
+        np.testing.assert_allclose(gradient, want[1], atol=5e-5 * np.abs(want[1]).max(), err_msg=ways)
+
+
+# -- where each way ends ----------------------------------------------------------------------------------------
+
+
+def chain_of(span: float) -> tuple[list[list[float]], list[list[float]], list[int]]:
+    """Edges that span so much; nodes that do not make anybody take the worst one."""
+    node = [[0.3, -0.2], [0.1, 0.4], [-0.5, 0.2], [0.0, 0.1]]
+    return node, [[0.0, -1.0], [-span, -0.5]], [0, 1, 1, 1]
+
+
+def forced_step(x: float) -> tuple[list[list[float]], list[list[float]], list[int]]:
+    """The scale at the second token is e^-x."""
+    return [[0.0, -79.0], [-79.0, 0.0], [0.0, 0.0]], [[0.0, -x], [0.0, 0.0]], [0, 1, 1]
+
+
+def unlikely(x: float) -> tuple[list[list[float]], list[list[float]], list[int]]:
+    """The first gold label has a marginal of about e^-x."""
+    return [[x, 0.0], [0.2, 0.1], [0.0, 0.3]], [[0.0, 0.1], [-0.2, 0.0]], [1, 0, 1]
+
+
+up, down = (lambda x: float(np.nextafter(x, np.inf))), (lambda x: float(np.nextafter(x, -np.inf)))
+BOUNDS = {
+    "edges that span 80 are done in float32": ("log", chain_of(80.0), "lanes"),
+    "a bit more are not": ("log", chain_of(up(80.0)), "wide"),
+    "edges that span 230 are done scaled": ("log", chain_of(230.0), "wide"),
+    "a bit more in log space": ("log", chain_of(up(230.0)), "log"),
+    "a scale above 1e-30 is large enough": ("log", forced_step(68.9), "lanes"),
+    "under it is not": ("log", forced_step(69.2), "wide"),
+    "the exponential loss alike": ("exp", chain_of(up(80.0)), "wide"),
+    "a gold marginal above 1e-12 is large enough": ("pointwise_log", unlikely(27.4), "lanes"),
+    "one under it is not": ("pointwise_log", unlikely(27.9), "log"),
+    "nor with the exponential loss": ("pointwise_exp", unlikely(27.9), "log"),
+    "but it is within": ("pointwise_exp", unlikely(27.4), "lanes"),
+    "pointwise losses have no scaled doubles": ("pointwise_log", chain_of(up(80.0)), "log"),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+@pytest.mark.parametrize("copies", [1, 17])
+def test_each_way_is_left_where_it_must_be(name: str, copies: int) -> None:
+    loss, (node, edge, gold), way = BOUNDS[name]
+    c, w = grid(node, edge, gold, copies)
+    terms = Terms(loss, weight=np.linspace(0.5, 2.0, copies))
+    want = twin(c, w, terms)
+    value, gradient, done = evaluate(c, w, terms, "")
+    assert {k: done[k] for k in ("lanes", "wide", "log") if k in done} == {way: copies}
+    for ways in ("", "baseline", "wide", "log", "log,slow"):
+        value, gradient, _ = evaluate(c, w, terms, ways)
+        assert value == pytest.approx(want[0], rel=1e-5, abs=1e-4), ways
+        np.testing.assert_allclose(
+            gradient, want[1], atol=1e-5 * max(1.0, np.abs(want[1]).max()), err_msg=ways
+        )
+
+
+@pytest.mark.parametrize(("top", "way"), [(2.0**99, "lanes"), (2.0**100, "wide"), (-(2.0**100), "wide")])
+def test_what_all_edges_share_changes_nothing(top: float, way: str) -> None:
+    """However much it is: every path has as many."""
+    node, _, gold = chain_of(0.0)
+    c, w = grid(node, np.zeros((2, 2)), gold, 3)
+    want = twin(c, w, Terms())
+    w[c.layout.n_node :] = top
+    for ways in ("", "baseline", "alone", "wide"):
+        _, gradient, done = evaluate(c, w, Terms(), ways)
+        assert done[ways if ways == "wide" else way] == 3
+        np.testing.assert_allclose(gradient, want[1], atol=1e-5, err_msg=ways)
+
+
+@pytest.mark.parametrize("extra", ["cost", "rules", "partial", "cost rules", "partial rules"])
+def test_what_scaled_doubles_cannot_do_goes_to_log_space(extra: str) -> None:
+    """Edges too wide for float32, with costs, rules, partial labels and weights: none of them is dropped on the way."""
+    c = corpus(8, 4, RAGGED[:17])
+    rng = np.random.default_rng(3)
+    w = rng.standard_normal(len(c.layout))
+    w[c.layout.n_node] -= 100.0
+    terms = terms_of(c, "log", extra + " weight")
+    plain = twin(c, w, terms_of(c, "log", ""))
+    want = twin(c, w, terms)
+    assert abs(want[0] - plain[0]) > 1.0
+    found = evaluate(c, w, terms, "")
+    assert "lanes" not in found[2]
+    assert "wide" not in found[2]
+    close(c, found, want, extra, True)
+
+
+@pytest.mark.parametrize("span", [100.0, 300.0])
+@pytest.mark.parametrize("loss", list(losses.LOSSES))
+def test_weights_reach_every_fallback(span: float, loss: str) -> None:
+    """By itself, not by force: edges too wide for float32, and for scaled doubles."""
+    c = corpus(9, 3, RAGGED[:17])
+    w = 0.5 * np.random.default_rng(4).standard_normal(len(c.layout))
+    w[c.layout.n_node] -= span
+    gold = c.layout.arrays()["edges"][0]
+    terms = Terms(loss, weight=np.random.default_rng(5).uniform(0.2, 3, 17))
+    weight = terms.weight
+    assert weight is not None
+    for i, path in enumerate(c.gold):  # the sentences that have it would be out of range
+        weight[i] *= all(a * 3 + b != gold for a, b in pairwise(path))
+    found = evaluate(c, w, terms, "")
+    assert "lanes" not in found[2]
+    close(c, found, twin(c, w, terms), loss, True)
+
+
+@pytest.mark.parametrize("ways", ["", "wide", "log", "baseline"])
+@pytest.mark.parametrize("far", [28.0, 29.9, 30.1, 31.5, 300.0, 800.0, 5000.0])
+def test_the_exponential_loss_beyond_its_range(ways: str, far: float) -> None:
+    """The value relative to the largest sentence, and the logarithm of the sum where that is beyond any number."""
+    c, w = grid([[far, 0.0], [0.3, 0.1]], [[0.0, 0.2], [0.1, 0.0]], [1, 0], 3)
+    weight = np.array([0.5, 1.0, 2.0])
+    with forced(ways):
+        objective = _core.Objective(c.data, c.layout, loss="exp", sample_weight=weight)
+        gradient = np.empty_like(w)
+        value, largest = objective.value(w, gradient, 1, True)
+    batch = list(zip(c.scores(w), c.gold))
+    want, parts = losses.log_of_exp_losses(batch, weight)
+    assert value == pytest.approx(want, rel=1e-6)
+    assert largest == pytest.approx(losses.minus_log_p(*batch[0]) + np.log(2.0), rel=1e-6)
+    slow = sum(c.pull_back(i, g) for i, g in enumerate(parts))
+    np.testing.assert_allclose(gradient, slow, atol=1e-5)
+    if far < 600:
+        with forced(ways):
+            value = objective.evaluate(w, gradient, 1)
+        want, slow = twin(c, w, Terms("exp", weight=weight))
+        assert value == pytest.approx(want, rel=1e-4)
+        np.testing.assert_allclose(gradient, slow, rtol=1e-4, atol=1e-4 * np.abs(slow).max())
+
+
+@pytest.mark.parametrize("ways", ["", "wide", "log", "baseline"])
+@pytest.mark.parametrize("loss", list(losses.LOSSES))
+def test_the_largest_loss_is_that_of_every_way(ways: str, loss: str) -> None:
+    """How far the exponential losses are from their range: l + log w of a sentence, -log p of a token."""
+    c = corpus(10, 3, RAGGED[:17])
+    w = np.random.default_rng(6).standard_normal(len(c.layout))
+    weight = np.random.default_rng(7).uniform(0.2, 3, 17)
+    with forced(ways):
+        largest = _core.Objective(c.data, c.layout, loss=loss, sample_weight=weight).value(
+            w, np.empty_like(w), 1
+        )[1]
+    want = -np.inf
+    for s, y, x in zip(c.scores(w), c.gold, weight):
+        if y and loss.startswith("pointwise"):
+            want = max(want, *(-np.log(chain.marginals(s)[0][np.arange(len(y)), list(y)])))
+        elif y:
+            want = max(want, losses.minus_log_p(s, y) + np.log(x))
+    assert largest == pytest.approx(want, rel=1e-5)
+
+
+@pytest.mark.parametrize("ways", ["", "alone", "baseline"])
+def test_values_beyond_float32_are_left_to_doubles(ways: str) -> None:
+    """A weight of 1e30 times a value of 1e10 makes a label as certain as a score of 50 does."""
+    vocabulary = _core.Vocabulary()
+    X = [[{"a": 1e10}, {"b": 1.0}], [{"b": 1.0}, {"b": -1.0}]]
+    big, gold = float(np.float32(1e10)), [(0, 1), (1, 0)]
+    data = _core.encode_attributes(vocabulary, X).with_gold(np.array([0, 1, 1, 0], dtype=np.uint16))
+    layout = _core.Layout.build(data, 2, 2, all_pairs=True, start_end=False)
+    dense = [np.array([[big, 0.0], [0.0, 1.0]]), np.array([[0.0, 1.0], [0.0, -1.0]])]
+    c = Corpus(data, layout, dense, [np.zeros((2, 2))] * 2, gold, 2)
+    w = np.array([5e-9, -5e-9, 0.5, -0.25, 0.1, 0.0, 0.0, 0.2])
+    want = twin(c, w, Terms())[1]
+    paths = [y for s in c.scores(w) for y in chain.viterbi(s)]
+    w[:2] = 1e30, -1e30
+    with forced(ways):
+        gradient = np.empty(8)
+        _core.Objective(data, layout).evaluate(w, gradient, 1)
+        assert {k: v for k, v in _core.taken().items() if k in ("lanes", "wide", "log")} == {
+            "lanes": 1,
+            "wide": 1,
+        }
+        found = _core.Scorer(layout, w.astype(np.float32)).viterbi(data).tolist()
+        assert _core.taken()["log"] == 1
+    np.testing.assert_allclose(gradient, want, atol=1e-5)
+    assert found == paths
