@@ -170,6 +170,8 @@ def test_significance_counts_itself() -> None:
         assert p_value(one, other, trials=trials) == 1 / (1 + trials)
         assert p_value(one, one, trials=trials) == 1.0
     assert p_value(one, other) == 1 / 10_001
+    # Nothing to find and nothing found counts as nought, as a wrong chunk does.
+    assert p_value([[5, 4, 0, 1, 0]], [[5, 5, 0, 0, 0]], trials=9) == 1.0
 
 
 def test_significance_repeats_and_its_seed_matters() -> None:
