@@ -25,6 +25,7 @@ BENCHMARKS = {
     "svm": "Hidden Markov SVM and kernels: 300 sentences, conll2002-es, a dual perceptron",
     "boosting": "boosting: scores with few features, curves, bounds, the cost of a round",
     "determinism": "model files for 1, 2 and 4 threads",
+    "digests": "model files of every learner on the bundled corpora: what a change of structure must not change",
     "online_speed": "epochs of the online learners against CRFsuite's ap and pa",
     "online": "the online paper's tables and figures: learners, k, costs, epochs, shards",
 }

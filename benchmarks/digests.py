@@ -1,0 +1,68 @@
+"""SHA-256 of the model file of every learner on slices of the bundled corpora: what a change of structure must keep.
+
+`python -m benchmarks digests` before and after; benchmarks/out/digests.json keeps the last run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import tagwise as tw
+
+from .harness import Context, Result
+
+SENTENCES = 250
+#: Every learner, and the ways in which each is another program.
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "crf": ("crf", {"max_iter": 15}),
+    "crf exp": ("crf", {"loss": "exp", "max_iter": 10}),
+    "crf pointwise_log": ("crf", {"loss": "pointwise_log", "max_iter": 10}),
+    "crf pointwise_exp": ("crf", {"loss": "pointwise_exp", "max_iter": 10}),
+    "crf l1": ("crf", {"l1": 0.3, "l2": 0.0, "max_iter": 15}),
+    "crf cg": ("crf", {"optimizer": "cg", "max_iter": 10}),
+    "crf sgd": ("crf", {"optimizer": "sgd", "max_iter": 5}),
+    "crf order 2": ("crf", {"order": 2, "max_iter": 5, "features": "S1"}),
+    "crf rules": ("crf", {"constraints": "auto", "dictionary": 5, "max_iter": 10}),
+    "crf pieces": ("crf", {"max_length": 12, "pi": 0.9, "max_iter": 10}),
+    "perceptron": ("perceptron", {"epochs": 4}),
+    "perceptron batch": ("perceptron", {"epochs": 4, "mode": "batch"}),
+    "perceptron history": ("perceptron", {"epochs": 3, "history": (1, 3)}),
+    "perceptron kernel": ("perceptron", {"epochs": 2, "kernel": "poly", "degree": 2, "features": "S1"}),
+    "mira": ("mira", {"epochs": 3}),
+    "mira f1": ("mira", {"epochs": 3, "cost": "f1", "k": 2}),
+    "pa": ("pa", {"epochs": 3}),
+    "arow": ("arow", {"epochs": 3}),
+    "hmsvm": ("hmsvm", {"max_iter": 3}),
+    "hmsvm kernel": ("hmsvm", {"max_iter": 2, "kernel": "rbf", "features": "S1"}),
+    "boosting": ("boosting", {"rounds": 60}),
+    "boosting tight": ("boosting", {"rounds": 40, "bound": "tight", "line_search": True}),
+    "hmm": ("hmm", {"features": "S1"}),
+    "memm": ("memm", {"max_iter": 10}),
+}
+
+
+def digests(corpus: str) -> Iterator[tuple[str, str]]:
+    """Each kind of learner and the digest of its model's bytes and of what it predicts."""
+    train, _, test = tw.load_corpus(corpus)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (learner, params) in KINDS.items():
+            tagger = tw.LEARNERS[learner](**{"features": "S2", **params}).fit(train[:SENTENCES])
+            path = Path(folder) / "model.tagwise"
+            tagger.save(path)
+            digest = hashlib.sha256(path.read_bytes())
+            digest.update(repr(tagger.predict(test[:50])).encode())
+            yield name, digest.hexdigest()
+
+
+def run(context: Context) -> Iterator[Result]:
+    """A table of digests for each bundled corpus."""
+    for corpus in ("ewt-pos", "wnut17-ner"):
+        result = Result(f"digests-{corpus}", f"Model files and predictions of every learner, {corpus}")
+        for name, digest in digests(corpus):
+            result.add(name, {"sha256": digest[:16]})
+            result.raw[name] = digest
+        yield result
