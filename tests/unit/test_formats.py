@@ -353,6 +353,17 @@ def test_a_long_first_line_is_enough_to_tell() -> None:
     assert [len(s) for s in sentences] == [1500, 1]
 
 
+@pytest.mark.parametrize("format", ["conll", "jsonl", None])
+def test_an_empty_file_has_the_columns_it_was_given(format: str | None) -> None:
+    """Those that are kept, the label among them; none where none were named."""
+    found = read(stream(""), format, columns="word,_,label")
+    assert (len(found), found.columns, found.label) == (0, ("word", "label"), "label")
+    assert read(stream(""), format, columns="word,pos").label is None
+    assert read(stream(""), format).columns == ()
+    assert read_conll(stream(""), columns="word,_,label").columns == ("word", "label")
+    assert read_jsonl(stream(""), columns="word,_,label").label == "label"
+
+
 # -- sentences and corpora ------------------------------------------------------------------------------------
 
 
@@ -417,6 +428,8 @@ def test_corpora_that_are_not_bundled(tmp_path: Path, monkeypatch: pytest.Monkey
         put("conll2000", part, n, 3)
     for part, n in (("train", 3), ("testa", 2), ("testb", 1)):
         put("conll2003-en", part, n, 4)
+    for part, n in (("train", 1), ("testa", 2), ("testb", 3)):
+        put("conll2002-es", part, n, 3)
     put("ptb-sample", "all", 3402, 2)
 
     refused(
@@ -438,5 +451,12 @@ def test_corpora_that_are_not_bundled(tmp_path: Path, monkeypatch: pytest.Monkey
     refused(
         r"label='chunk' of ptb-sample is unknown\. Use pos", lambda: tw.load_corpus("ptb-sample", "chunk")
     )
-    refused("cannot be opened", lambda: tw.load_corpus("conll2002-es"))
+    train, dev, test = tw.load_corpus("conll2002-es")
+    assert dev is not None
+    assert [len(p) for p in (train, dev, test)] == [1, 2, 3]
+    assert (train.columns, train[0].labels) == (("word", "pos", "label"), ["train2"])
+    refused(
+        r"label='pos' of conll2002-es is unknown\. Use ner", lambda: tw.load_corpus("conll2002-es", "pos")
+    )
+    refused("cannot be opened", lambda: tw.load_corpus("conll2000", root=tmp_path / "none"))
     assert [c.name for c in corpus.corpora() if c.bundled] == ["ewt-pos", "wnut17-ner"]

@@ -66,6 +66,15 @@ def test_the_minimum_of_a_quadratic_is_found(run: Minimiser) -> None:
         assert start.tolist() in ([0.0] * 4, [-5.0, 4.0, 9.0, 1.0])  # what was given is not written to
 
 
+@pytest.mark.parametrize("run", [*SMOOTH, lambda f, w, **k: owlqn(f, w, l1=0.0, **k)])
+def test_any_numbers_are_a_start(run: Minimiser) -> None:
+    """Whole numbers, a list, single precision."""
+    for start in (np.array([1, 2, 3, 4]), [1.0, 2.0, 3.0, 4.0], np.array([1, 2, 3, 4], dtype=np.float32)):
+        found = steps(run(quadratic(CURVES, AT), start, n_jobs=1))
+        np.testing.assert_allclose(found[-1].w, AT, atol=1e-5)
+        assert found[0].w.tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
 @pytest.mark.parametrize("run", SMOOTH)
 def test_a_curved_valley_is_followed_to_its_end(run: Minimiser) -> None:
     """Steps that a plain gradient would need thousands for."""
