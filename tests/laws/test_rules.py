@@ -200,16 +200,16 @@ def check_probabilities(
         np.testing.assert_allclose(c.tokens, table[range(len(at)), at], atol=2e-5)
         logs = np.log(np.where(table > 0, table, 1.0))
         np.testing.assert_allclose(c.entropy, -(table * logs).sum(axis=1), atol=1e-4)
-        if chunks and not tagger.model_.scorer.local:
+        if chunks:
             assert [tuple(span) for span, _ in c.chunks] == lawful.pieces(tuple(c.labels))
             for span, p in c.chunks:
                 assert p == pytest.approx(h.chunks[tuple(span)], abs=2e-5)
         else:
-            assert c.chunks == [] or tagger.model_.scorer.local
+            assert c.chunks == []
     if not chunks:
         with pytest.raises(tw.ParameterError, match="first order"):
             tagger.chunk_probability(X, wanted, **how)
-    elif not tagger.model_.scorer.local:
+    else:
         found = tagger.chunk_probability(X, wanted, **how)
         for h, spans, ps in zip(held, wanted, found):
             np.testing.assert_allclose(ps, [h.chunks[tuple(span)] for span in spans], atol=2e-5)

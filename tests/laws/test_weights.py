@@ -83,8 +83,7 @@ def test_an_objective_is_linear_in_the_weights(loss: str, path: str, option: str
     ("path", "option"),
     [
         *((path, option) for path in (*DOUBLE, "flagged") for option in ("plain", "limits", "once", "edges")),
-        ("long", "plain"),
-        ("long", "limits"),
+        *(("long", option) for option in ("plain", "limits", "once", "edges")),
     ],
 )
 def test_the_logarithm_of_the_exponential_loss_is_that_of_the_weighted_sum(path: str, option: str) -> None:
@@ -106,7 +105,7 @@ def test_the_logarithm_of_the_exponential_loss_is_that_of_the_weighted_sum(path:
 @pytest.mark.parametrize(
     ("loss", "option"),
     [
-        *((loss, option) for loss in LOSSES[:3] for option in ("plain", "limits", "edges")),
+        *((loss, option) for loss in LOSSES for option in ("plain", "limits", "edges")),
         *(("log", option) for option in ("partial", "cost", "once")),
         ("exp", "once"),
     ],
@@ -177,6 +176,15 @@ def test_a_stochastic_step_is_linear_in_the_weights(loss: str, option: str) -> N
     want = sum(x * found[0] for x, found in zip(WEIGHTS, alone))
     np.testing.assert_allclose(got, want, rtol=1e-2, atol=2e-3 * np.abs(want).max())
     assert met == pytest.approx(evaluated(b, w, b.everyone, small, loss, option)[0], rel=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["log", "pointwise_log"])
+def test_a_stochastic_step_takes_large_weights(loss: str) -> None:
+    """What is clipped is the loss of a sentence, never its weight."""
+    b = bag("float32")
+    w = b.weights(6, 0.3).astype(np.float32).astype(float)
+    small, large = (stepped(b, w, k * WEIGHTS, loss, "plain", 1.0 / k)[0] for k in (0.1, 10.0))
+    np.testing.assert_allclose(large, small, rtol=1e-2, atol=2e-3 * np.abs(small).max())
 
 
 @pytest.mark.parametrize(("loss", "unit"), [("log", 30.0), ("pointwise_log", -np.log(1e-12))])
@@ -252,6 +260,20 @@ def test_boosting_counts_weights_as_repetitions(kind: str, path: str) -> None:
     alone = [boosted(b, [i], None, w, **BOOSTERS[kind]).slopes() for i in b.everyone]
     share = np.exp(terms - np.logaddexp.reduce(terms))
     np.testing.assert_allclose(real.slopes(), share @ np.array(alone), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("bound", ["loose", "tight"])
+def test_boosting_leaves_out_what_is_out_of_range(bound: str) -> None:
+    """e^l of a thousand tokens is no number; times a weight of 0 it is nothing."""
+    b, zero = bag("long"), np.zeros(len(bag("long").layout))
+    weight = np.where(b.everyone == 0, 0.0, 1.0)
+    a, c = (
+        boosted(b, b.everyone, weight, zero, bound=bound),
+        boosted(b, b.everyone[1:], None, zero, bound=bound),
+    )
+    assert a.log_loss == pytest.approx(c.log_loss, rel=1e-9)
+    np.testing.assert_allclose(a.losses()[1:], c.losses(), rtol=1e-9)
+    np.testing.assert_allclose(a.slopes(), c.slopes(), atol=1e-9)
 
 
 # -- large margin -----------------------------------------------------------------------------------------

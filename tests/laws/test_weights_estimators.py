@@ -308,6 +308,8 @@ ONLINE: dict[str, Callable[..., tw.Tagger]] = {
         f"pa {variant}": lambda v=variant, **kw: tw.PassiveAggressive(features=WORD, variant=v, C=0.1, **kw)
         for variant in (1, 2)
     },
+    "arow": lambda **kw: tw.AROW(features=WORD, **kw),
+    "arow shards": lambda **kw: tw.AROW(features=WORD, gamma=0.5, shards=2, **kw),
 }  # fmt: skip
 PLAIN: dict[str, Any] = {"shuffle": False, "average": False, "epochs": 3}
 
@@ -387,7 +389,6 @@ EVERY: dict[str, Callable[[], tw.Tagger]] = {
     **{name: (lambda make=make: make(**PLAIN)) for name, make in ONLINE.items()},
     "svm": lambda: tw.HMSVM(features=WORD),
     "svm kernel": lambda: tw.HMSVM(features=WORD, kernel="poly"),
-    "arow": lambda: tw.AROW(features=WORD, epochs=3),
     "sgd": lambda: crf(optimizer="sgd", max_iter=5),
 }  # fmt: skip
 BAD: dict[str, tuple[Any, str]] = {
