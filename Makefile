@@ -52,7 +52,7 @@ test-rust: $(VENV)/.made ## the core's own tests
 	cargo test --no-default-features
 
 test-python: $(VENV)/.dev ## the Python tests (ARGS="-k name" to choose; TAGWISE_DATA=... for measuring corpora)
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest -n auto --maxprocesses 4 --dist worksteal $(ARGS)
 
 coverage: $(VENV)/.dev ## lines and branches of the package that the Python tests reach: 95 % or more
 	rm -rf target/coverage && mkdir -p target/coverage

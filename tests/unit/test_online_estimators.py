@@ -10,6 +10,7 @@ import pytest
 import tagwise as tw
 from tagwise.learners.online import parse_cost
 
+from ..names import named
 from .test_estimators import X, Y
 
 LEARNERS = [
@@ -24,7 +25,7 @@ LEARNERS = [
 ]
 
 
-@pytest.mark.parametrize("tagger", LEARNERS, ids=repr)
+@pytest.mark.parametrize("tagger", LEARNERS, ids=named)
 def test_learners_learn_and_repeat(tagger: tw.Tagger) -> None:
     first = tagger.fit(X, Y)
     assert first.predict(X) == Y

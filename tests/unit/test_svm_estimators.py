@@ -13,6 +13,7 @@ import pytest
 import tagwise as tw
 from tagwise.kernels import Block, KernelScorer
 
+from ..names import named
 from .test_estimators import X, Y
 
 
@@ -35,7 +36,7 @@ TAGGERS = [
 ]
 
 
-@pytest.mark.parametrize("tagger", TAGGERS, ids=repr)
+@pytest.mark.parametrize("tagger", TAGGERS, ids=named)
 def test_they_learn_repeat_and_are_kept(tagger: tw.Tagger, tmp_path: Path) -> None:
     assert tagger.fit(X, Y).predict(X) == Y
     best = tagger.predict_kbest(X, k=3)
@@ -118,7 +119,7 @@ BIO = [["O", "B-x", "I-x"], ["B-x", "O"], ["B-x", "I-x", "O"]]
         tw.HMSVM(features="S1", constraints="bio", kernel="rbf", slack="sequence"),
         tw.Perceptron(features="S1", constraints="bio", kernel="poly"),
     ],
-    ids=repr,
+    ids=named,
 )
 def test_constraints_hold_in_training_prediction_and_files(tagger: tw.Tagger, tmp_path: Path) -> None:
     words = [["in", "New", "York"], ["Rome", "is"], ["New", "York", "is"]]
