@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import tagwise as tw
-from tagwise import decoding, schemes
+from tagwise.corpus import schemes
+from tagwise.decoding import paths as decoding
 
 from . import ours
 from .harness import Context, Result, Times, alternate, seconds

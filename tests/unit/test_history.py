@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.history import Memory, parse
+from tagwise.scores.lookback import Memory, parse
 
 NAMES = ["Rosa", "Ines", "Lund", "Oslo"]
 

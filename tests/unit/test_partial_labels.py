@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise import _core, dataset, partial
+from tagwise import _core
+from tagwise.dataset import encode as dataset
+from tagwise.dataset import partial
 from tagwise.errors import CorpusError, ParameterError
 
 

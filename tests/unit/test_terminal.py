@@ -17,7 +17,7 @@ from tagwise.params import Number, Param
 from tagwise.report import html
 from tagwise.report.rounds import POINTS, _ticks, feature_text, rounds_svg, rounds_table
 from tagwise.report.svg import Strip, dot_plot
-from tagwise.report.terminal import (
+from tagwise.terminal import (
     as_text,
     comparison_table,
     explanation_table,

@@ -32,9 +32,9 @@ from tagwise.compare import (
     resolve_corpora,
     run,
 )
-from tagwise.corpus import Corpus
+from tagwise.corpus.sentence import Corpus
 from tagwise.errors import TrainingError
-from tagwise.report.terminal import table
+from tagwise.terminal import table
 
 WRITERS = (".csv", ".json", ".md", ".tex")
 

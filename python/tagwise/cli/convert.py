@@ -8,10 +8,11 @@ import rich_click as click
 
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import corpus_options, known_corpus, names_of, read_sentences
-from tagwise.corpus import FORMATS, Sentence, format_of_name, write
+from tagwise.corpus.formats import FORMATS, format_of_name, write
+from tagwise.corpus.schemes import convert as convert_labels
+from tagwise.corpus.schemes import scheme_name
+from tagwise.corpus.sentence import Sentence
 from tagwise.errors import CorpusError
-from tagwise.schemes import convert as convert_labels
-from tagwise.schemes import scheme_name
 
 
 def rewritten(

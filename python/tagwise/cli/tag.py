@@ -12,10 +12,13 @@ import rich_click as click
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import model_columns, names_of, read_sentences
 from tagwise.cli.stream import batches
-from tagwise.corpus import FORMATS, Corpus, Sentence, format_conll, format_conllu, format_jsonl, format_text
+from tagwise.corpus.conll import format_conll
+from tagwise.corpus.conllu import format_conllu
+from tagwise.corpus.formats import FORMATS, format_jsonl, format_text
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.streams import fail, writer
 from tagwise.errors import TagwiseError
-from tagwise.history import Memory
-from tagwise.streams import fail, writer
+from tagwise.scores.lookback import Memory
 
 
 class Labelling(NamedTuple):

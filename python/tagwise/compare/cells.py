@@ -12,9 +12,9 @@ from typing import Any
 
 from tagwise.compare.cache import Cache, Names
 from tagwise.compare.plan import Cell, Data, draw, held_out
-from tagwise.corpus import Corpus
-from tagwise.kernels import KernelScorer
+from tagwise.corpus.sentence import Corpus
 from tagwise.metrics import Report, count_by_sentence, evaluate
+from tagwise.scores.kernels import KernelScorer
 
 #: Sentences with errors that a result keeps, and features of each label.
 KEPT_ERRORS, KEPT_FEATURES, LONGEST = 24, 12, 60

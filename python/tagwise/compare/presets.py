@@ -408,8 +408,8 @@ def loss_curves(margins: Sequence[float] | None = None) -> list[dict[str, float]
     """Loss of one decision between two labels by its margin, as the library's losses compute it."""
     import numpy as np
 
-    from tagwise.lattice import Lattice
-    from tagwise.losses import exp_loss, log_loss
+    from tagwise.scores.lattice import Lattice
+    from tagwise.scores.losses import exp_loss, log_loss
 
     out = []
     for margin in margins if margins is not None else [i / 4 for i in range(-12, 13)]:

@@ -110,12 +110,12 @@ class Comparison(Sequence[Row]):
         return self.rows[index]
 
     def __rich__(self) -> Table:
-        from tagwise.report.terminal import comparison_table
+        from tagwise.terminal import comparison_table
 
         return comparison_table(self)
 
     def __str__(self) -> str:
-        from tagwise.report.terminal import as_text
+        from tagwise.terminal import as_text
 
         return as_text(self.__rich__())
 

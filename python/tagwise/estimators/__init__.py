@@ -21,7 +21,7 @@ from tagwise.estimators.crf import CRF, LOSSES
 from tagwise.estimators.online import AROW, MIRA, PassiveAggressive, Perceptron
 from tagwise.estimators.svm import HMSVM
 from tagwise.learners.loop import Iteration
-from tagwise.model import Model
+from tagwise.model.model import Model
 
 __all__ = [
     "AROW",

@@ -12,20 +12,23 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core, dataset, decoding, partial
-from tagwise.confidence import Confidence, chunk_probabilities, confidences, sequence_probabilities
-from tagwise.decoding import Allowed
+import tagwise._core as _core
+from tagwise.corpus.schemes import has_chunks
+from tagwise.dataset import encode as dataset
+from tagwise.dataset import partial
+from tagwise.decoding import paths as decoding
+from tagwise.decoding.confidence import Confidence, chunk_probabilities, confidences, sequence_probabilities
+from tagwise.decoding.paths import Allowed
 from tagwise.errors import CorpusError, NotFittedError, ParameterError, TrainingError
 from tagwise.estimators.limits import Limits, lawful_gold, limits_of
-from tagwise.features import Recipe, file_columns, recipe_for
-from tagwise.history import History, Memory
+from tagwise.features.recipe import Recipe, file_columns, recipe_for
 from tagwise.learners.loop import Callback, Iteration, Result, Stopping, logger
 from tagwise.metrics import Report, evaluate
-from tagwise.model import Explanation, Model, transfer
+from tagwise.model.model import Explanation, Model, transfer
+from tagwise.model.prune import prune as prune_model
 from tagwise.optimizers.base import Vector
 from tagwise.params import Anything, Flag, Number, Param, lookup
-from tagwise.prune import prune as prune_model
-from tagwise.schemes import has_chunks
+from tagwise.scores.lookback import History, Memory
 
 FEATURES = Param(
     "features",

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from tagwise import _core
+import tagwise._core as _core
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import COMMON, FEATURES, STOPPING, Tagger, Task
-from tagwise.features import Recipe, recipe_for
+from tagwise.features.recipe import Recipe, recipe_for
+from tagwise.features.sets import quoted
 from tagwise.learners import generative, gradient
 from tagwise.learners.loop import Iteration, Result
-from tagwise.model import Model
+from tagwise.model.model import Model
 from tagwise.optimizers import OPTIMIZERS
 from tagwise.optimizers.base import Vector
 from tagwise.params import Choice, Flag, Number, Param
-from tagwise.sets import quoted
 
 #: What unknown words are told apart by: rules over the word's column.
 UNKNOWN: dict[str, str] = {

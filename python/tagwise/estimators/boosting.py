@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core
+import tagwise._core as _core
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import COMMON, FEATURES, Tagger, Task
 from tagwise.learners import boosting
 from tagwise.learners.loop import Result
-from tagwise.model import Model
+from tagwise.model.model import Model
+from tagwise.model.prune import prune
 from tagwise.params import Choice, Flag, Number, Param
-from tagwise.prune import prune
 
 
 class Round(NamedTuple):

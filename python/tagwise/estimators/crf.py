@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core, dataset, partial
+import tagwise._core as _core
+from tagwise.dataset import encode as dataset
+from tagwise.dataset import partial
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import COMMON, FEATURES, STOPPING, Tagger, Task
 from tagwise.estimators.limits import LIMITS, Limits
-from tagwise.history import History
 from tagwise.learners import gradient
 from tagwise.learners.loop import Result
-from tagwise.model import Model
+from tagwise.model.model import Model
 from tagwise.optimizers import OPTIMIZERS
 from tagwise.optimizers.base import Vector
 from tagwise.params import Anything, Choice, Flag, Number, Param
+from tagwise.scores.lookback import History
 
 LOSSES = ("log", "exp", "pointwise_log", "pointwise_exp")
 OPTIMIZER_HELP = "auto: owlqn where l1 > 0, else sgd for a few epochs and then lbfgs"

@@ -6,17 +6,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tagwise import _core
+import tagwise._core as _core
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import Tagger, Task
 from tagwise.estimators.limits import Limits
 from tagwise.importing import path_of
-from tagwise.kernels import KERNEL as KERNEL_FUNCTION
-from tagwise.kernels import Kernel, KernelScorer, kernel_of
 from tagwise.learners.loop import Result
-from tagwise.model import Model
+from tagwise.model.model import Model
 from tagwise.optimizers.base import Vector
 from tagwise.params import Anything, Choice, Number, Param
+from tagwise.scores.kernels import KERNEL as KERNEL_FUNCTION
+from tagwise.scores.kernels import Kernel, KernelScorer, kernel_of
 
 KERNEL = (
     Param(

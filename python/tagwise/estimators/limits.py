@@ -9,8 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core, schemes
-from tagwise.constraints import (
+import tagwise._core as _core
+from tagwise.corpus import schemes
+from tagwise.errors import TrainingError
+from tagwise.learners.loop import logger
+from tagwise.params import Number, Param
+from tagwise.scores.constraints import (
     Constraints,
     Dictionary,
     Domain,
@@ -19,10 +23,7 @@ from tagwise.constraints import (
     boundary_support,
     intersect,
 )
-from tagwise.errors import TrainingError
-from tagwise.history import tokens_of
-from tagwise.learners.loop import logger
-from tagwise.params import Number, Param
+from tagwise.scores.lookback import tokens_of
 
 LIMITS = (
     Param(

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core, dataset
+import tagwise._core as _core
+from tagwise.dataset import encode as dataset
+from tagwise.dataset.layout import united
 from tagwise.errors import ParameterError, TrainingError
 from tagwise.estimators.base import (
     COMMON,
@@ -25,15 +27,14 @@ from tagwise.estimators.base import (
 )
 from tagwise.estimators.kernel import KERNEL, Kernelised
 from tagwise.estimators.limits import LIMITS, Limits, lawful_gold, limits_of
-from tagwise.history import Domain, History, starts_of, tokens_of
 from tagwise.importing import path_of
 from tagwise.learners import online
 from tagwise.learners.loop import Callback, Result
-from tagwise.model import Model
+from tagwise.model.model import Model
+from tagwise.model.prune import prune as prune_model
 from tagwise.optimizers.base import Vector
 from tagwise.params import Anything, Choice, Flag, Number, Param
-from tagwise.prune import prune as prune_model
-from tagwise.reshape import united
+from tagwise.scores.lookback import Domain, History, starts_of, tokens_of
 
 SEQUENCE_COST = "how bad a wrong path is: the margin that is asked for"
 

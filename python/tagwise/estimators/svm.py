@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tagwise import _core
+import tagwise._core as _core
 from tagwise.estimators.base import COMMON, FEATURES, Tagger, Task
 from tagwise.estimators.kernel import KERNEL, Kernelised
 from tagwise.estimators.limits import LIMITS, Limits

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core
+import tagwise._core as _core
 from tagwise.errors import ParameterError
 from tagwise.optimizers.base import Vector
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core
+import tagwise._core as _core
 from tagwise.errors import ParameterError, TrainingError
 from tagwise.learners import stochastic
 from tagwise.learners.loop import Callback, Result, Stopping, run

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core, schemes
+import tagwise._core as _core
+from tagwise.corpus import schemes
 from tagwise.errors import ParameterError
 from tagwise.importing import function_at
 from tagwise.learners.loop import Callback, Result, Stopping, run

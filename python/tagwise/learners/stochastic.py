@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tagwise import _core
+import tagwise._core as _core
 from tagwise.errors import TrainingError
 from tagwise.optimizers.base import Objective, Step, Vector
 

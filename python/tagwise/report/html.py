@@ -10,7 +10,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from tagwise import _core
+import tagwise._core as _core
 from tagwise.report import figures
 from tagwise.report.figures import Palette
 

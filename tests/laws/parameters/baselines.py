@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise import _core, dataset
+from tagwise import _core
+from tagwise.dataset import encode as dataset
 from tagwise.estimators.baselines import step_layout
 from tagwise.learners import gradient
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise import _core, decoding
+from tagwise import _core
+from tagwise.decoding import paths as decoding
 from tagwise.features import Recipe
 from tagwise.learners import gradient
 

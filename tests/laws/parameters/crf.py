@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise import _core, dataset
+from tagwise import _core
+from tagwise.dataset import encode as dataset
 from tagwise.learners import gradient, stochastic
 from tagwise.optimizers import OPTIMIZERS, lbfgs
 

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core, schemes
+import tagwise._core as _core
+from tagwise.corpus import schemes
 from tagwise.errors import CorpusError, ParameterError
 
 Bools = NDArray[np.bool_]

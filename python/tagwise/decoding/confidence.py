@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core, decoding, schemes
-from tagwise.constraints import intersect
+import tagwise._core as _core
+from tagwise.corpus import schemes
+from tagwise.decoding import paths as decoding
 from tagwise.errors import CorpusError, ParameterError
 from tagwise.learners.online import entity_table
+from tagwise.scores.constraints import intersect
 
 if TYPE_CHECKING:
-    from tagwise.decoding import Allowed
-    from tagwise.model import Model
+    from tagwise.decoding.paths import Allowed
+    from tagwise.model.model import Model
 
 
 @dataclass(frozen=True)

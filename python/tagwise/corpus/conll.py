@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NoReturn
 
-from .blocks import Shared, blocks, doc_of, tidy_spaces, tidy_tabs
-from .errors import CorpusError
-from .sentence import Corpus, Sentence
-from .streams import File, fail, open_text, shown, source_name, writer
+from tagwise.corpus.blocks import Shared, blocks, doc_of, tidy_spaces, tidy_tabs
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.streams import File, fail, open_text, shown, source_name, writer
+from tagwise.errors import CorpusError
 
 DOCSTART = "-DOCSTART-"
 

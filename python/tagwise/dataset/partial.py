@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import reshape
 from tagwise._core import NO_LABEL, Dataset, Layout
-from tagwise.dataset import MAX_LABELS
+from tagwise.dataset import layout as reshape
+from tagwise.dataset.encode import MAX_LABELS
 from tagwise.errors import CorpusError
 
 #: One token: the labels it may have, or None for any.

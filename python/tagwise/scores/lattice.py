@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tagwise import _core
+import tagwise._core as _core
 from tagwise.errors import ParameterError
 
 Array = NDArray[np.float64]

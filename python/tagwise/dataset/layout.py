@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core
+import tagwise._core as _core
 
 Codes = NDArray[np.int64]
 

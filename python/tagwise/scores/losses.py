@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tagwise.lattice import Array, Lattice
+from tagwise.scores.lattice import Array, Lattice
 
 
 class ScoreGradient(NamedTuple):

@@ -19,21 +19,8 @@ from typing import Any, Literal
 
 from tagwise._core import Dataset, Template, Vocabulary, encode_attributes, encode_tokens
 from tagwise.errors import CorpusError, ParameterError, TemplateError
+from tagwise.features.sets import DEFAULT_COLUMN, SETS, template_text
 from tagwise.importing import function_at, path_of
-from tagwise.sets import DEFAULT_COLUMN, SETS, template_text
-
-__all__ = [
-    "SETS",
-    "Function",
-    "Kind",
-    "Recipe",
-    "columns_of",
-    "file_columns",
-    "kind_of",
-    "recipe_for",
-    "resolve",
-    "template_text",
-]
 
 Kind = Literal["columns", "tokens", "attributes"]
 Function = Callable[[Any], Sequence[Any]]

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Any, NoReturn, TypeAlias
 
-from .errors import CorpusError
+from tagwise.errors import CorpusError
 
 File: TypeAlias = "str | os.PathLike[str] | IO[bytes] | IO[str]"
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tagwise.errors import TemplateError
-from tagwise.features import Recipe, resolve
+from tagwise.features.recipe import Recipe, resolve
 
 __all__ = ["is_template", "read_template", "template"]
 

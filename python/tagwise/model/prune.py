@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core
-from tagwise.kernels import KernelScorer
-from tagwise.model import Model
-from tagwise.model import _counts as counts_of
+import tagwise._core as _core
+from tagwise.model.model import Model
+from tagwise.model.model import _counts as counts_of
+from tagwise.scores.kernels import KernelScorer
 
 
 def prune(model: Model, keep: NDArray[np.bool_] | None = None) -> tuple[Model, NDArray[np.int64]]:

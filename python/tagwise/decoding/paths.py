@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core
-from tagwise import history as lookback
-from tagwise.constraints import (
+import tagwise._core as _core
+from tagwise.errors import CorpusError, ParameterError
+from tagwise.scores import lookback
+from tagwise.scores.constraints import (
     NO_GROUP,
     Constraints,
     Groups,
@@ -21,11 +22,10 @@ from tagwise.constraints import (
     intersect,
     with_dictionary,
 )
-from tagwise.errors import CorpusError, ParameterError
-from tagwise.kernels import KernelScorer
+from tagwise.scores.kernels import KernelScorer
 
 if TYPE_CHECKING:
-    from tagwise.model import Model
+    from tagwise.model.model import Model
 
 DECODERS = ("viterbi", "pointwise", "beam")
 #: Width of a beam that is not given.

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core, decoding
-from tagwise.constraints import Constraints, Dictionary, Rules
-from tagwise.decoding import Allowed
+import tagwise._core as _core
+from tagwise.decoding import paths as decoding
+from tagwise.decoding.paths import Allowed
 from tagwise.errors import ModelFileError, ParameterError
-from tagwise.features import Recipe
-from tagwise.history import History, Memory
-from tagwise.kernels import ARRAYS, Kernel, KernelScorer
+from tagwise.features.recipe import Recipe
+from tagwise.scores.constraints import Constraints, Dictionary, Rules
+from tagwise.scores.kernels import ARRAYS, Kernel, KernelScorer
+from tagwise.scores.lookback import History, Memory
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -37,12 +38,12 @@ class Explanation:
     def __rich__(self) -> RenderableType:
         from rich.console import Group
 
-        from tagwise.report.terminal import explanation_table, transition_table
+        from tagwise.terminal import explanation_table, transition_table
 
         return Group(explanation_table(self.labels), transition_table(self.transitions))
 
     def __str__(self) -> str:
-        from tagwise.report.terminal import as_text
+        from tagwise.terminal import as_text
 
         return as_text(self.__rich__())
 

@@ -8,11 +8,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from .conll import DOCSTART, Columns, check_columns, conll_sentences, data_lines, write_conll
-from .conllu import CONLLU_COLUMNS, conllu_sentences, write_conllu
-from .errors import CorpusError
-from .sentence import Corpus, Sentence
-from .streams import File, fail, open_text, shown, source_name, writer
+from tagwise.corpus.conll import DOCSTART, Columns, check_columns, conll_sentences, data_lines, write_conll
+from tagwise.corpus.conllu import CONLLU_COLUMNS, conllu_sentences, write_conllu
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.streams import File, fail, open_text, shown, source_name, writer
+from tagwise.errors import CorpusError
 
 FORMATS = ("conll", "conllu", "jsonl", "text")
 

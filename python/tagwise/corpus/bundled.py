@@ -1,4 +1,4 @@
-"""Files <-> sentences and documents, and the corpora that come with the library."""
+"""The corpora that `load_corpus` knows: those that come with the library, those that are read from a folder."""
 
 from __future__ import annotations
 
@@ -6,55 +6,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from .conll import format_conll, iter_conll, read_conll, write_conll
-from .conllu import CONLLU_COLUMNS, format_conllu, iter_conllu, read_conllu, write_conllu
-from .errors import CorpusError
-from .formats import (
-    FORMATS,
-    format_jsonl,
-    format_of_name,
-    format_text,
-    iter_jsonl,
-    iter_sentences,
-    iter_text,
-    read,
-    read_jsonl,
-    read_text,
-    write,
-    write_jsonl,
-    write_text,
-)
-from .sentence import Corpus, Sentence
-
-__all__ = [
-    "CONLLU_COLUMNS",
-    "FORMATS",
-    "Corpus",
-    "CorpusInfo",
-    "Sentence",
-    "corpora",
-    "format_conll",
-    "format_conllu",
-    "format_jsonl",
-    "format_of_name",
-    "format_text",
-    "iter_conll",
-    "iter_conllu",
-    "iter_jsonl",
-    "iter_sentences",
-    "iter_text",
-    "load_corpus",
-    "read",
-    "read_conll",
-    "read_conllu",
-    "read_jsonl",
-    "read_text",
-    "write",
-    "write_conll",
-    "write_conllu",
-    "write_jsonl",
-    "write_text",
-]
+from tagwise.corpus.conll import read_conll
+from tagwise.corpus.sentence import Corpus
+from tagwise.errors import CorpusError
 
 DATA_VARIABLE = "TAGWISE_DATA"
 
@@ -149,7 +103,7 @@ def corpora() -> list[CorpusInfo]:
 
 def _root(info: CorpusInfo, root: str | os.PathLike[str] | None) -> Path:
     if info.bundled:
-        return Path(__file__).parent / "data"
+        return Path(__file__).parent.parent / "data"
     given = root if root is not None else os.environ.get(DATA_VARIABLE)
     if not given:
         raise CorpusError(

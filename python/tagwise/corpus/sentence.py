@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
-from .errors import CorpusError
+from tagwise.errors import CorpusError
 
 
 class Sentence:

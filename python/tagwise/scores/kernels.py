@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core
+import tagwise._core as _core
 from tagwise.errors import ModelFileError, ParameterError
 from tagwise.importing import function_at, path_of
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tagwise.errors import CorpusError, ParameterError
 from tagwise.estimators.base import Tagger, labels_of
 from tagwise.metrics import Report
-from tagwise.model import Model
+from tagwise.model.model import Model
 from tagwise.params import lookup
 
 if TYPE_CHECKING:
@@ -63,7 +63,9 @@ class RegularizationPath(Sequence[Step]):
     @property
     def best(self) -> Step:
         """The step with the highest score on the development part."""
-        return max(self.steps, key=lambda step: step.score)  # the first of equals, and the strongest come first
+        return max(
+            self.steps, key=lambda step: step.score
+        )  # the first of equals, and the strongest come first
 
     def __rich__(self) -> Table:
         from rich.table import Table
@@ -84,7 +86,7 @@ class RegularizationPath(Sequence[Step]):
         return table
 
     def __str__(self) -> str:
-        from tagwise.report.terminal import as_text
+        from tagwise.terminal import as_text
 
         return as_text(self.__rich__())
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tagwise._core import NO_LABEL, Dataset, Vocabulary, prune
 from tagwise.errors import CorpusError, ParameterError
-from tagwise.features import recipe_for
+from tagwise.features.recipe import recipe_for
 
 __all__ = [
     "NO_LABEL",

@@ -1,0 +1,51 @@
+"""Files <-> sentences and documents, and the corpora that come with the library."""
+
+from tagwise.corpus.bundled import CorpusInfo, corpora, load_corpus
+from tagwise.corpus.conll import format_conll, iter_conll, read_conll, write_conll
+from tagwise.corpus.conllu import CONLLU_COLUMNS, format_conllu, iter_conllu, read_conllu, write_conllu
+from tagwise.corpus.formats import (
+    FORMATS,
+    format_jsonl,
+    format_of_name,
+    format_text,
+    iter_jsonl,
+    iter_sentences,
+    iter_text,
+    read,
+    read_jsonl,
+    read_text,
+    write,
+    write_jsonl,
+    write_text,
+)
+from tagwise.corpus.sentence import Corpus, Sentence
+
+__all__ = [
+    "CONLLU_COLUMNS",
+    "FORMATS",
+    "Corpus",
+    "CorpusInfo",
+    "Sentence",
+    "corpora",
+    "format_conll",
+    "format_conllu",
+    "format_jsonl",
+    "format_of_name",
+    "format_text",
+    "iter_conll",
+    "iter_conllu",
+    "iter_jsonl",
+    "iter_sentences",
+    "iter_text",
+    "load_corpus",
+    "read",
+    "read_conll",
+    "read_conllu",
+    "read_jsonl",
+    "read_text",
+    "write",
+    "write_conll",
+    "write_conllu",
+    "write_jsonl",
+    "write_text",
+]

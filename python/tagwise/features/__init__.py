@@ -1,0 +1,26 @@
+"""Sentences -> attributes: named sets, templates, any function, or attributes as given."""
+
+from tagwise.features.recipe import (
+    Function,
+    Kind,
+    Recipe,
+    columns_of,
+    file_columns,
+    kind_of,
+    recipe_for,
+    resolve,
+)
+from tagwise.features.sets import SETS, template_text
+
+__all__ = [
+    "SETS",
+    "Function",
+    "Kind",
+    "Recipe",
+    "columns_of",
+    "file_columns",
+    "kind_of",
+    "recipe_for",
+    "resolve",
+    "template_text",
+]
