@@ -9,7 +9,7 @@ from typing import Any
 
 import tagwise as tw
 from tagwise.corpus import schemes
-from tagwise.decoding import paths as decoding
+from tagwise.decoding import paths
 
 from . import ours
 from .harness import Context, Result, Times, alternate, seconds
@@ -68,7 +68,7 @@ def ratio(times: dict[str, Times], slow: str, fast: str) -> float:
 def decoded(model: Any, X: Any) -> Callable[[], object]:
     """Finding the paths of sentences that are encoded beforehand."""
     data = model.encode(X, 1)
-    return lambda: decoding.best(model, X, data, n_jobs=1)
+    return lambda: paths.best(model.scoring, X, data, n_jobs=1)
 
 
 def trained(tagger: Any, X: Any) -> float:

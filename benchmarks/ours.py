@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import tagwise as tw
 from tagwise import _core
 from tagwise.dataset.encode import collect_labels, encode_labels
-from tagwise.estimators.base import dev_scorer
+from tagwise.estimators.task import dev_scorer
 
 from .workloads import Attributes, data_folder, workload
 

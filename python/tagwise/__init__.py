@@ -12,8 +12,10 @@ from tagwise.compare import compare
 from tagwise.corpus.bundled import corpora, load_corpus
 from tagwise.corpus.conll import read_conll, write_conll
 from tagwise.corpus.conllu import read_conllu, write_conllu
-from tagwise.corpus.formats import read, read_jsonl, read_text, write, write_jsonl, write_text
+from tagwise.corpus.formats import read, write
+from tagwise.corpus.jsonl import read_jsonl, write_jsonl
 from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.text import read_text, write_text
 from tagwise.errors import (
     CorpusError,
     ModelFileError,

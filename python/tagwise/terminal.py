@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from tagwise.compare import Comparison
+    pass
 
 
 def table(
@@ -38,16 +38,6 @@ def as_text(renderable: Any, width: int = 160) -> str:
 def percent(value: float | None) -> str:
     """A share as a figure with two digits, or nothing where there is none."""
     return "" if value is None else f"{100 * value:.2f}"
-
-
-def comparison_table(comparison: Comparison) -> Table:
-    """A comparison as a table, with a line between corpora."""
-    head, body = comparison.sheet()
-    out = table(head, [], title=comparison.title, caption=comparison.caption, left=4)
-    for index, cells in enumerate(body):
-        last = index + 1 < len(body) and body[index + 1][0] != cells[0]
-        out.add_row(*cells, end_section=last)
-    return out
 
 
 def pair_table(pairs: Sequence[tuple[str, str]], *, title: str = "") -> Table:
@@ -98,7 +88,6 @@ def transition_table(transitions: Sequence[tuple[str, str, float]]) -> Table:
 
 __all__ = [
     "as_text",
-    "comparison_table",
     "explanation_table",
     "pair_table",
     "parameter_table",

@@ -14,8 +14,8 @@ from itertools import product
 
 import numpy as np
 
+from tagwise.decoding.lookback import Memory
 from tagwise.model.model import Model
-from tagwise.scores.lookback import Memory
 
 Path = tuple[str, ...]
 Rule = Callable[[Path], bool]

@@ -16,18 +16,10 @@ from tagwise.corpus import bundled
 from tagwise.corpus.blocks import _SHARED_STRINGS, Shared, doc_of
 from tagwise.corpus.conll import format_conll, iter_conll, read_conll, write_conll
 from tagwise.corpus.conllu import CONLLU_COLUMNS, format_conllu, iter_conllu, read_conllu, write_conllu
-from tagwise.corpus.formats import (
-    format_jsonl,
-    format_of_name,
-    format_text,
-    iter_sentences,
-    read,
-    read_jsonl,
-    read_text,
-    write,
-    write_text,
-)
+from tagwise.corpus.formats import format_of_name, iter_sentences, read, write
+from tagwise.corpus.jsonl import format_jsonl, read_jsonl
 from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.text import format_text, read_text, write_text
 from tagwise.errors import CorpusError
 
 

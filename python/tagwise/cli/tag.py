@@ -14,11 +14,13 @@ from tagwise.cli.files import model_columns, names_of, read_sentences
 from tagwise.cli.stream import batches
 from tagwise.corpus.conll import format_conll
 from tagwise.corpus.conllu import format_conllu
-from tagwise.corpus.formats import FORMATS, format_jsonl, format_text
+from tagwise.corpus.formats import FORMATS
+from tagwise.corpus.jsonl import format_jsonl
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import fail, writer
+from tagwise.corpus.text import format_text
+from tagwise.decoding.lookback import Memory
 from tagwise.errors import TagwiseError
-from tagwise.scores.lookback import Memory
 
 
 class Labelling(NamedTuple):

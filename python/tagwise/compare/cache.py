@@ -16,7 +16,7 @@ from typing import Any
 import tagwise._core as _core
 from tagwise.compare.plan import Cell, Data
 from tagwise.corpus.sentence import Corpus
-from tagwise.estimators.base import TRANSIENT
+from tagwise.estimators.task import TRANSIENT
 from tagwise.features.recipe import recipe_for
 
 FORMAT = 1

@@ -82,3 +82,14 @@ def doc_of(comment: str, doc: str | None) -> str | None:
         if match:
             return match[1] or ""
     return doc
+
+
+def lines_of(chunks: Iterator[str]) -> Iterator[tuple[int, str]]:
+    """Non-blank lines with their numbers."""
+    number = 0
+    for chunk in chunks:
+        for line in chunk[:-1].split("\n"):
+            number += 1
+            line = line.strip(" \t")
+            if line:
+                yield number, line

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NoReturn
 
 from tagwise.corpus.blocks import Shared, blocks, doc_of, tidy_spaces, tidy_tabs
+from tagwise.corpus.columns import check_columns
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import File, fail, open_text, shown, source_name, writer
 from tagwise.errors import CorpusError
@@ -20,30 +21,6 @@ def _default_columns(k: int, label: str | None) -> tuple[str, ...]:
     if label is not None and k > 1 and label not in names:
         names[-1] = label
     return tuple(names)
-
-
-def check_columns(
-    columns: Sequence[str] | None, label: str | None
-) -> tuple[tuple[str, ...] | None, str | None]:
-    """The names as a tuple, and the label column they have."""
-    if columns is None:
-        return None, label
-    if isinstance(columns, str):
-        columns = columns.replace(",", " ").split()
-    names = tuple(columns)
-    kept = [n for n in names if n != "_"]
-    if not kept or len(set(kept)) != len(kept) or not all(isinstance(n, str) and n for n in names):
-        raise CorpusError(
-            f"columns={names!r} are not column names. "
-            "Give one distinct name a column, '_' for one to leave out."
-        )
-    if label is not None and label not in kept:
-        if label != "label":
-            raise CorpusError(
-                f"label={label!r} is not among the columns {', '.join(kept)}. Name one of them."
-            )
-        label = None
-    return names, label
 
 
 def _wanted(names: tuple[str, ...] | None) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise._core import NO_LABEL, Dataset, Layout
-from tagwise.dataset import layout as reshape
+from tagwise.dataset import layout as layouts
 from tagwise.dataset.encode import MAX_LABELS
 from tagwise.errors import CorpusError
 
@@ -150,4 +150,4 @@ def layout_of(
         nothing = np.zeros((1, n_labels * n_labels), dtype=np.bool_)
         pair = observed(ptr, ids, np.concatenate([pairs, nothing]), of_step)
     codes = [node, *(np.flatnonzero(mark) for mark in (pairs.any(axis=0), starts, ends)), pair]
-    return reshape.layout_of(n_attributes, n_labels, codes, pairs=data.n_edge_attributes > 0)
+    return layouts.layout_of(n_attributes, n_labels, codes, pairs=data.n_edge_attributes > 0)

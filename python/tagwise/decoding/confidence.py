@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.corpus import schemes
-from tagwise.decoding import paths as decoding
+from tagwise.decoding import paths
+from tagwise.decoding.plan import Allowed, Plan, allowed_support, plan_of
 from tagwise.errors import CorpusError, ParameterError
-from tagwise.learners.online import entity_table
 from tagwise.scores.constraints import intersect
-
-if TYPE_CHECKING:
-    from tagwise.decoding.paths import Allowed
-    from tagwise.model.model import Model
+from tagwise.scores.entities import entity_table
+from tagwise.scores.scoring import Scoring
 
 
 @dataclass(frozen=True)
@@ -48,19 +46,24 @@ def entropy(p: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def confidences(
-    model: Model, X: Any, *, allowed: Allowed | None = None, constraints: Any = None, n_jobs: int = 0
+    scoring: Scoring,
+    X: Any,
+    data: _core.Dataset,
+    *,
+    allowed: Allowed | None = None,
+    constraints: Any = None,
+    n_jobs: int = 0,
 ) -> list[Confidence]:
     """The best path of each sentence with its probabilities."""
-    data = model.encode(X, n_jobs or None)
-    lists, plan = decoding.kbest(model, X, data, 1, allowed=allowed, constraints=constraints, n_jobs=n_jobs)
+    lists, plan = paths.kbest(scoring, X, data, 1, allowed=allowed, constraints=constraints, n_jobs=n_jobs)
     _, scores, path = lists
-    p, log_z = decoding.marginals(model, data, plan, n_jobs)
+    p, log_z = paths.marginals(scoring, data, plan, n_jobs)
     sure = np.exp(np.minimum(scores - log_z, 0.0))
     of_label, doubt = p[np.arange(len(path)), path], entropy(p)
-    named = _core.name_paths(path, data.offsets, list(model.labels))
-    chunked = schemes.has_chunks(model.labels) and model.history is None
+    named = _core.name_paths(path, data.offsets, list(scoring.labels))
+    chunked = schemes.has_chunks(scoring.labels) and scoring.history is None
     spans = [schemes.spans(labels) for labels in named] if chunked else [[] for _ in named]
-    found = _chunks(model, data, plan, spans, n_jobs) if chunked else [[] for _ in named]
+    found = _chunks(scoring, data, plan, spans, n_jobs) if chunked else [[] for _ in named]
     return [
         Confidence(labels, float(sure[s]), of_label[a:b], doubt[a:b], list(zip(spans[s], found[s])))
         for s, (labels, (a, b)) in enumerate(zip(named, pairwise(data.offsets.tolist())))
@@ -68,8 +71,9 @@ def confidences(
 
 
 def chunk_probabilities(
-    model: Model,
+    scoring: Scoring,
     X: Any,
+    data: _core.Dataset,
     chunks: Sequence[Sequence[Any]],
     *,
     allowed: Allowed | None = None,
@@ -77,57 +81,71 @@ def chunk_probabilities(
     n_jobs: int = 0,
 ) -> list[list[float]]:
     """P(a chunk of this type is at exactly these tokens | x), for lists of (type, begin, end), one a sentence."""
-    data = model.encode(X, n_jobs or None)
     if len(chunks) != len(data):
         raise CorpusError(f"{len(chunks)} lists of chunks for {len(data)} sentences; give one a sentence")
-    plan = decoding.plan(model, X, data, allowed, constraints)
-    return _chunks(model, data, plan, chunks, n_jobs)
+    plan = plan_of(scoring, X, data, allowed, constraints)
+    return _chunks(scoring, data, plan, chunks, n_jobs)
 
 
 def sequence_probabilities(
-    model: Model, X: Any, y: Sequence[Sequence[Any]], *, constraints: Any = None, n_jobs: int = 0
+    scoring: Scoring,
+    X: Any,
+    encode: Callable[[Any], _core.Dataset],
+    y: Sequence[Sequence[Any]],
+    *,
+    constraints: Any = None,
+    n_jobs: int = 0,
 ) -> NDArray[np.float64]:
     """P(y | x) of given label sequences, [N]; where entries of y are sets of labels or None, that of all they allow.
 
     log P = log Z with the labels held fixed - log Z.
     """
-    data = model.encode(X, n_jobs or None)
-    free = decoding.plan(model, X, data, None, constraints)
-    _, log_z = decoding.marginals(model, data, free, n_jobs)
-    given = decoding.allowed_support(model.labels, data, y)
+    data = encode(X)
+    free = plan_of(scoring, X, data, None, constraints)
+    _, log_z = paths.marginals(scoring, data, free, n_jobs)
+    given = allowed_support(scoring.labels, data, y)
     both = intersect(free.support, given)
-    held = decoding.Plan(free.scorer, free.rules, both)
+    held = Plan(free.scorer, free.rules, both)
     try:
-        _, fixed = decoding.marginals(model, data, held, n_jobs)
+        _, fixed = paths.marginals(scoring, data, held, n_jobs)
     except ValueError:  # some sentence has no path left: one after the other then
-        return np.array([_alone(model, X, y, s, constraints, n_jobs) for s in range(len(data))])
+        return np.array(
+            [_alone(scoring, X[s : s + 1], encode, y[s], constraints, n_jobs) for s in range(len(data))]
+        )
     out: NDArray[np.float64] = np.exp(np.minimum(fixed - log_z, 0.0))
     return out
 
 
-def _alone(model: Model, X: Any, y: Sequence[Any], s: int, constraints: Any, n_jobs: int) -> float:
-    one = X[s : s + 1]
-    data = model.encode(one, n_jobs or None)
-    free = decoding.plan(model, one, data, None, constraints)
-    _, log_z = decoding.marginals(model, data, free, n_jobs)
-    given = decoding.allowed_support(model.labels, data, [y[s]])
-    held = decoding.Plan(free.scorer, free.rules, intersect(free.support, given))
+def _alone(
+    scoring: Scoring,
+    X: Any,
+    encode: Callable[[Any], _core.Dataset],
+    y: Sequence[Any],
+    constraints: Any,
+    n_jobs: int,
+) -> float:
+    """P(y | x) of a single sentence; 0 where its constraints leave no such path."""
+    data = encode(X)
+    free = plan_of(scoring, X, data, None, constraints)
+    _, log_z = paths.marginals(scoring, data, free, n_jobs)
+    given = allowed_support(scoring.labels, data, [y])
+    held = Plan(free.scorer, free.rules, intersect(free.support, given))
     try:
-        _, fixed = decoding.marginals(model, data, held, n_jobs)
+        _, fixed = paths.marginals(scoring, data, held, n_jobs)
     except ValueError:
         return 0.0
     return float(np.exp(min(fixed[0] - log_z[0], 0.0)))
 
 
 def _chunks(
-    model: Model, data: _core.Dataset, plan: decoding.Plan, chunks: Sequence[Sequence[Any]], n_jobs: int
+    scoring: Scoring, data: _core.Dataset, plan: Plan, chunks: Sequence[Sequence[Any]], n_jobs: int
 ) -> list[list[float]]:
-    if model.history is not None:
+    if scoring.history is not None:
         raise ParameterError(
             "probabilities of chunks need a chain of first order; use sequence_probabilities"
         )
-    kinds, table = entity_table(model.labels)
-    number = {schemes.split_label(y)[1]: int(k) for y, k in zip(model.labels, kinds) if y != "O"}
+    kinds, table = entity_table(scoring.labels)
+    number = {schemes.split_label(y)[1]: int(k) for y, k in zip(scoring.labels, kinds) if y != "O"}
     flat = [(s, chunk) for s, found in enumerate(chunks) for chunk in found]
     lengths = np.diff(data.offsets.astype(np.int64)).tolist()
     for s, chunk in flat:

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 import tagwise._core as _core
+from tagwise.dataset.layout import dense_layout, step_layout
 from tagwise.errors import ParameterError
-from tagwise.estimators.base import COMMON, FEATURES, STOPPING, Tagger, Task
+from tagwise.estimators.base import Tagger
+from tagwise.estimators.task import COMMON, FEATURES, STOPPING, Task
 from tagwise.features.recipe import Recipe, recipe_for
 from tagwise.features.sets import quoted
 from tagwise.learners import generative, gradient
@@ -77,7 +79,7 @@ class HMM(Tagger):
     def _layout(
         self, data: _core.Dataset, n_attributes: int, n_labels: int, params: dict[str, Any]
     ) -> _core.Layout:
-        return generative.dense_layout(n_attributes, n_labels, params["start_end"])
+        return dense_layout(n_attributes, n_labels, params["start_end"])
 
     def _train(self, task: Task) -> Result:
         begin = time.perf_counter()
@@ -155,32 +157,3 @@ class MEMM(Tagger):
             dev_score=task.dev_score,
             callbacks=task.callbacks,
         )
-
-
-def step_layout(layout: _core.Layout) -> _core.Layout:
-    """The features of a chain as those of its steps: label pairs, starts and ends become attributes of one token.
-
-    Attributes A + y' (behind label y'), A + L (first) and A + L + 1 (last) follow the A of the model, so the features
-    lie in the same order, and one weight vector serves both.
-    """
-    arrays, labels = layout.arrays(), layout.n_labels
-    edges = arrays["edges"].astype(np.int64)
-    counts = np.bincount(edges // labels, minlength=labels).tolist()
-    counts += [len(arrays["starts"]), len(arrays["ends"])]
-    behind = layout.n_node + np.cumsum(counts)
-    empty = np.zeros(0, dtype=np.uint32)
-    return _core.Layout.from_arrays(
-        layout.n_attributes + labels + 2,
-        labels,
-        {
-            "node_ptr": np.concatenate([arrays["node_ptr"], behind]).astype(np.uint64),
-            "node_label": np.concatenate(
-                [arrays["node_label"], edges % labels, arrays["starts"], arrays["ends"]]
-            ).astype(np.uint16),
-            "edges": empty,
-            "starts": empty.astype(np.uint16),
-            "ends": empty.astype(np.uint16),
-            "pair_ptr": empty.astype(np.uint64),
-            "pair": empty,
-        },
-    )

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.dataset import encode as dataset
-from tagwise.dataset import partial
+from tagwise.dataset import encode, partial
 from tagwise.errors import ParameterError
-from tagwise.estimators.base import COMMON, FEATURES, STOPPING, Tagger, Task
+from tagwise.estimators.base import Tagger
 from tagwise.estimators.limits import LIMITS, Limits
+from tagwise.estimators.task import COMMON, FEATURES, STOPPING, Task
 from tagwise.learners import gradient
 from tagwise.learners.loop import Result
 from tagwise.model.model import Model
@@ -104,7 +104,7 @@ class CRF(Tagger):
         known = partial.parse(gold, params["separator"], params["unknown"])
         labels = partial.collect(known)
         recipe, vocabulary, data = self._encoded(X, params)
-        dataset.check_lengths(data, known)
+        encode.check_lengths(data, known)
         support = partial.support_of(known, labels)
         choice = {name: params[name] for name in ("all_pairs", "start_end")}
         layout = partial.layout_of(data, len(vocabulary), support, **choice)

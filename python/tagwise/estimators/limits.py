@@ -12,18 +12,11 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.corpus import schemes
 from tagwise.errors import TrainingError
+from tagwise.features.inputs import tokens_of
 from tagwise.learners.loop import logger
 from tagwise.params import Number, Param
-from tagwise.scores.constraints import (
-    Constraints,
-    Dictionary,
-    Domain,
-    Groups,
-    Support,
-    boundary_support,
-    intersect,
-)
-from tagwise.scores.lookback import tokens_of
+from tagwise.scores.constraints import Constraints, Domain, Groups, Support, boundary_support, intersect
+from tagwise.scores.dictionary import Dictionary
 
 LIMITS = (
     Param(

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tagwise.errors import CorpusError, ParameterError
-from tagwise.estimators.base import Tagger, labels_of
+from tagwise.estimators.base import Tagger
+from tagwise.estimators.task import labels_of
 from tagwise.metrics import Report
 from tagwise.model.model import Model
 from tagwise.params import lookup

@@ -12,62 +12,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from tagwise._core import Dataset, Template, Vocabulary, encode_attributes, encode_tokens
 from tagwise.errors import CorpusError, ParameterError, TemplateError
+from tagwise.features.inputs import _fields, columns_of, kind_of
 from tagwise.features.sets import DEFAULT_COLUMN, SETS, template_text
 from tagwise.importing import function_at, path_of
 
-Kind = Literal["columns", "tokens", "attributes"]
 Function = Callable[[Any], Sequence[Any]]
-
-
-# --- what X is ----------------------------------------------------------------------------------------------
-
-
-def kind_of(X: Iterable[Any]) -> Kind | None:
-    """What the sentences of X are, judged by the first that is not empty; None where all are.
-
-    "columns": a Corpus, or mappings of column -> values; "tokens": lists of strings; "attributes": lists of
-    tokens that are lists or dicts of attributes.
-
-    >>> kind_of([["The", "dog"]]), kind_of([[["w=The"], {"w": "dog"}]]), kind_of([])
-    ('tokens', 'attributes', None)
-    """
-    if isinstance(X, (str, bytes, Mapping)):
-        raise CorpusError(
-            f"X is a list of sentences, found {type(X).__name__}; put a single sentence into a list"
-        )
-    for s, sentence in enumerate(X):
-        if hasattr(sentence, "fields") or isinstance(sentence, Mapping):
-            return "columns"
-        if isinstance(sentence, (str, bytes)) or not isinstance(sentence, Iterable):
-            raise CorpusError(
-                f"sentence {s} (X[{s}]) is {type(sentence).__name__}, expected a list of tokens; "
-                "put a single sentence into a list"
-            )
-        for token in sentence:
-            return "tokens" if isinstance(token, str) else "attributes"
-    return None
-
-
-def columns_of(X: Any) -> tuple[str, ...]:
-    """Columns that features may look at: a Corpus's but its label, the keys of mappings, else word alone."""
-    columns = getattr(X, "columns", None)
-    if columns is not None:
-        label = getattr(X, "label", None)
-        return tuple(c for c in columns if c != label)
-    for sentence in X:
-        fields = _fields(sentence)
-        if fields is not None:
-            label = getattr(sentence, "label", None)
-            return tuple(c for c in fields if c != label)
-        break
-    return (DEFAULT_COLUMN,)
 
 
 def file_columns(recipe: Recipe, X: Any) -> dict[str, Any]:
@@ -80,14 +36,6 @@ def file_columns(recipe: Recipe, X: Any) -> dict[str, Any]:
     names = columns_of(X)
     label = "label" if "label" not in names else "gold"
     return {"columns": [*names, label], "label": label}
-
-
-def _fields(sentence: Any) -> Mapping[str, Sequence[str]] | None:
-    fields = sentence if isinstance(sentence, Mapping) else getattr(sentence, "fields", None)
-    return fields if isinstance(fields, Mapping) else None
-
-
-# --- recipes ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

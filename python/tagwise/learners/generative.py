@@ -149,24 +149,8 @@ def overlapping_weights(
     return log_p, float((n.T * log_p).sum())
 
 
-def dense_layout(n_attributes: int, labels: int, start_end: bool) -> _core.Layout:
-    """Every attribute with every label and every pair of labels: smoothed probabilities are nowhere zero."""
-    every = np.arange(labels, dtype=np.uint16)
-    edge = every if start_end else every[:0]
-    arrays = {
-        "node_ptr": np.arange(n_attributes + 1, dtype=np.uint64) * np.uint64(labels),
-        "node_label": np.tile(every, n_attributes),
-        "edges": np.arange(labels * labels, dtype=np.uint32),
-        "starts": edge,
-        "ends": edge,
-        "pair_ptr": np.zeros(0, dtype=np.uint64),
-        "pair": np.zeros(0, dtype=np.uint32),
-    }
-    return _core.Layout.from_arrays(n_attributes, labels, arrays)
-
-
 def assemble(node: Array, moves: Moves, labels: int, smoothing: str, delta: float) -> tuple[Vector, float]:
-    """All weights in the order of `dense_layout`, and the log likelihood of the label sequences."""
+    """All weights in the order of `dataset.layout.dense_layout`, and the log likelihood of the label sequences."""
     steps = smooth(moves.steps, smoothing, delta)
     likelihood = float((moves.steps * steps).sum())
     parts = [node.ravel(), steps[:, :labels].ravel()]
@@ -183,7 +167,6 @@ __all__ = [
     "additive",
     "assemble",
     "count_moves",
-    "dense_layout",
     "emission_weights",
     "lengths",
     "overlapping_weights",

@@ -8,44 +8,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.decoding import paths as decoding
-from tagwise.decoding.paths import Allowed
+from tagwise.dataset.layout import Named, carried
+from tagwise.decoding import paths
+from tagwise.decoding.lookback import Memory
+from tagwise.decoding.plan import Allowed, plan_of
 from tagwise.errors import ModelFileError, ParameterError
 from tagwise.features.recipe import Recipe
-from tagwise.scores.constraints import Constraints, Dictionary, Rules
+from tagwise.model.explain import Explanation, explain
+from tagwise.scores.constraints import Constraints, Rules
+from tagwise.scores.dictionary import Dictionary
 from tagwise.scores.kernels import ARRAYS, Kernel, KernelScorer
-from tagwise.scores.lookback import History, Memory
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from tagwise.scores.lookback import History
+from tagwise.scores.scoring import Scoring
 
 Path = str | os.PathLike[str]
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Strongest features of each label and strongest transitions; prints itself."""
-
-    labels: dict[str, list[tuple[str, float]]]
-    transitions: list[tuple[str, str, float]]
-
-    def __rich__(self) -> RenderableType:
-        from rich.console import Group
-
-        from tagwise.terminal import explanation_table, transition_table
-
-        return Group(explanation_table(self.labels), transition_table(self.transitions))
-
-    def __str__(self) -> str:
-        from tagwise.terminal import as_text
-
-        return as_text(self.__rich__())
 
 
 @dataclass(frozen=True)
@@ -86,8 +68,8 @@ class Model:
         """Labels of each sentence: the best path ("viterbi"), each token's most probable label ("pointwise"), or the
         best path of a beam ("beam")."""
         data = self.encode(X, n_jobs)
-        path = decoding.best(
-            self,
+        path = paths.best(
+            self.scoring,
             X,
             data,
             decoder=decoder,
@@ -109,8 +91,8 @@ class Model:
     ) -> list[NDArray[np.float32]]:
         """p(y_t | x) of every token: one array [T, L] a sentence, columns in the order of `labels`."""
         data = self.encode(X, n_jobs)
-        plan = decoding.plan(self, X, data, allowed, constraints)
-        p, _ = decoding.marginals(self, data, plan, n_jobs or 0)
+        plan = plan_of(self.scoring, X, data, allowed, constraints)
+        p, _ = paths.marginals(self.scoring, data, plan, n_jobs or 0)
         bounds = data.offsets.tolist()
         return [p[begin:end] for begin, end in pairwise(bounds)]
 
@@ -129,11 +111,11 @@ class Model:
         if k < 1:
             raise ParameterError(f"k={k}; expected 1 or more")
         data, jobs = self.encode(X, n_jobs), n_jobs or 0
-        (counts, scores, labels), plan = decoding.kbest(
-            self, X, data, k, allowed=allowed, constraints=constraints, memory=memory, n_jobs=jobs
+        (counts, scores, labels), plan = paths.kbest(
+            self.scoring, X, data, k, allowed=allowed, constraints=constraints, memory=memory, n_jobs=jobs
         )
         if probability:
-            _, log_z = decoding.marginals(self, data, plan, jobs)
+            _, log_z = paths.marginals(self.scoring, data, plan, jobs)
             scores = np.exp(scores - np.repeat(log_z, counts))
         bounds = data.offsets.tolist()
         out: list[list[tuple[list[str], float]]] = []
@@ -148,9 +130,14 @@ class Model:
         return out
 
     @cached_property
+    def scoring(self) -> Scoring:
+        """What decoding asks of the model."""
+        return Scoring(self.labels, self.scorer, self.history, self.constraints, self.dictionary)
+
+    @property
     def rules(self) -> Rules | None:
         """The model's own constraints over its labels."""
-        return None if self.constraints is None else self.constraints.rules(self.labels)
+        return self.scoring.rules
 
     # --- looking inside ---------------------------------------------------------------------------------
 
@@ -175,25 +162,8 @@ class Model:
 
     def explain(self, top: int = 20) -> Explanation:
         """The `top` strongest features of each label, by magnitude, and the strongest transitions."""
-        weights, layout = self.scorer.weights, self.scorer.layout
-        arrays = layout.arrays()
-        node, label = weights[: layout.n_node], arrays["node_label"]
-        owner = np.repeat(np.arange(layout.n_attributes), _counts(arrays["node_ptr"]))
-        strongest: dict[str, list[tuple[str, float]]] = {}
-        for y, name in enumerate(self.labels):
-            of = np.flatnonzero((label == y) & (node != 0.0))
-            order = of[np.lexsort((of, -np.abs(node[of])))][:top]
-            strongest[name] = [(self.vocabulary.text(int(owner[k])), float(node[k])) for k in order]
-        edge = weights[layout.n_node : layout.n_node + layout.n_edge]
-        pairs = arrays["edges"]
-        order = np.argsort(-np.abs(edge), kind="stable")[: max(top, len(self.labels))]
-        n = len(self.labels)
-        transitions = [
-            (self.labels[int(pairs[k]) // n], self.labels[int(pairs[k]) % n], float(edge[k]))
-            for k in order
-            if edge[k]
-        ]
-        return Explanation(strongest, transitions)
+        named = Named(self.scorer.layout, self.vocabulary, self.labels)
+        return explain(named, self.scorer.weights, top)
 
     # --- files ------------------------------------------------------------------------------------------
 
@@ -319,12 +289,6 @@ def _forbidden(constraints: Constraints | None, labels: Sequence[str]) -> NDArra
     return None if constraints is None else constraints.rules(labels).forbidden
 
 
-def _counts(ptr: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Entries of each row of a sparse matrix, from its row pointers."""
-    pointers = ptr.astype(np.int64)
-    return pointers[1:] - pointers[:-1]
-
-
 def transfer(
     old: Model, vocabulary: _core.Vocabulary, layout: _core.Layout, labels: Sequence[str]
 ) -> NDArray[np.float64]:
@@ -333,53 +297,5 @@ def transfer(
         raise ParameterError(
             "warm_start: a kernel model has support tokens in place of weights; start from a model without a kernel"
         )
-    out = np.zeros(len(layout))
-    before, after = old.scorer.layout.arrays(), layout.arrays()
-    w = old.scorer.weights.astype(np.float64)
-    n_old, n_new = len(old.labels), len(labels)
-    label_of = {label: i for i, label in enumerate(old.labels)}
-    to_old = np.array([label_of.get(label, -1) for label in labels], dtype=np.int64)
-    old_keys, new_keys = old.vocabulary.arrays()[0], vocabulary.arrays()[0]
-    if len(old_keys) and len(new_keys):
-        order = np.argsort(old_keys, kind="stable")
-        at = np.minimum(np.searchsorted(old_keys[order], new_keys), len(old_keys) - 1)
-        attribute = np.where(old_keys[order][at] == new_keys, order[at].astype(np.int64), -1)
-    else:
-        attribute = np.full(len(new_keys), -1, dtype=np.int64)
-
-    def codes(arrays: dict[str, Any], ptr: str, target: str, width: int) -> NDArray[np.int64]:
-        owner = np.repeat(np.arange(max(len(arrays[ptr]) - 1, 0), dtype=np.int64), _counts(arrays[ptr]))
-        out: NDArray[np.int64] = owner * width + arrays[target].astype(np.int64)
-        return out
-
-    def copy(known: NDArray[np.int64], wanted: NDArray[np.int64], source: int, target: int) -> None:
-        """Weights of the sorted `known` codes to the places of the `wanted` ones; -1 is nowhere."""
-        if len(known) == 0 or len(wanted) == 0:
-            return
-        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        found = (wanted >= 0) & (known[place] == wanted)
-        out[target + np.flatnonzero(found)] = w[source + place[found]]
-
-    def pair(code: NDArray[np.int64]) -> NDArray[np.int64]:
-        """A new label pair in the old numbering, or -1."""
-        begin, end = to_old[code // n_new], to_old[code % n_new]
-        return np.where((begin >= 0) & (end >= 0), begin * n_old + end, -1)
-
-    def conjoin(code: NDArray[np.int64], width_new: int, width_old: int, inner: Any) -> NDArray[np.int64]:
-        owner, rest = attribute[code // width_new], inner(code % width_new)
-        return np.where((owner >= 0) & (rest >= 0), owner * width_old + rest, -1)
-
-    node_old, node_new = (
-        codes(before, "node_ptr", "node_label", n_old),
-        codes(after, "node_ptr", "node_label", n_new),
-    )
-    copy(node_old, conjoin(node_new, n_new, n_old, lambda y: to_old[y]), 0, 0)
-    source, target = len(node_old), len(node_new)
-    copy(before["edges"].astype(np.int64), pair(after["edges"].astype(np.int64)), source, target)
-    source, target = source + len(before["edges"]), target + len(after["edges"])
-    for name in ("starts", "ends"):
-        copy(before[name].astype(np.int64), to_old[after[name].astype(np.int64)], source, target)
-        source, target = source + len(before[name]), target + len(after[name])
-    pairs_old, pairs_new = (codes(a, "pair_ptr", "pair", n * n) for a, n in ((before, n_old), (after, n_new)))
-    copy(pairs_old, conjoin(pairs_new, n_new * n_new, n_old * n_old, pair), source, target)
-    return out
+    before = Named(old.scorer.layout, old.vocabulary, old.labels)
+    return carried(before, old.scorer.weights, Named(layout, vocabulary, labels))

@@ -1,4 +1,4 @@
-"""What label sequences may be: schemes, forbidden and required transitions, labels that occur once; tag dictionaries.
+"""What label sequences may be: schemes, forbidden and required transitions, labels that occur once.
 
 >>> rules = Constraints.parse("bio").rules(["O", "B-PER", "I-PER"])
 >>> rules.start.tolist(), rules.pairs[0].tolist()
@@ -7,10 +7,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain, repeat
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +16,7 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.corpus import schemes
+from tagwise.dataset.layout import codes_of
 from tagwise.errors import CorpusError, ParameterError
 
 Bools = NDArray[np.bool_]
@@ -211,10 +210,10 @@ def scheme_of(labels: Sequence[str], layout: _core.Layout | None) -> str | None:
         return None
     pairs: list[tuple[str | None, str | None]] = []
     if layout is not None:
-        arrays, n = layout.arrays(), len(labels)
-        pairs += [(labels[e // n], labels[e % n]) for e in arrays["edges"].tolist()]
-        pairs += [(None, labels[y]) for y in arrays["starts"].tolist()]
-        pairs += [(labels[y], None) for y in arrays["ends"].tolist()]
+        _, edges, starts, ends, _ = (codes.tolist() for codes in codes_of(layout))
+        pairs += [(labels[e // len(labels)], labels[e % len(labels)]) for e in edges]
+        pairs += [(None, labels[y]) for y in starts]
+        pairs += [(labels[y], None) for y in ends]
     counts = {
         scheme: sum(not schemes.valid(a, b, scheme) for a, b in pairs)
         for scheme in schemes.SCHEMES
@@ -224,86 +223,6 @@ def scheme_of(labels: Sequence[str], layout: _core.Layout | None) -> str | None:
         )
     }
     return min(counts, key=counts.__getitem__) if counts else None
-
-
-# --- tag dictionaries ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Dictionary:
-    """Labels of the words that were seen often enough: each of them may take no other.
-
-    sets: [sets, L], the first of all labels; of: the set of each word.
-    """
-
-    sets: Bools
-    of: Mapping[str, int] = field(repr=False)
-
-    @staticmethod
-    def build(
-        words: Iterable[Sequence[str]],
-        gold: NDArray[np.uint16],
-        n_labels: int,
-        count: int,
-        share: float = 0.0,
-    ) -> Dictionary:
-        """From training tokens: words seen `count` times or more, labels with at least `share` of them."""
-        seen: Counter[tuple[str, int]] = Counter(
-            zip((word for sentence in words for word in sentence), gold.tolist())
-        )
-        total: Counter[str] = Counter()
-        for (word, _), n in seen.items():
-            total[word] += n
-        labels: dict[str, list[int]] = {}
-        for (word, label), n in seen.items():
-            if total[word] >= count and n >= share * total[word]:
-                labels.setdefault(word, []).append(label)
-        return Dictionary.of_labels(labels, n_labels)
-
-    @staticmethod
-    def of_labels(labels: Mapping[str, Iterable[int]], n_labels: int) -> Dictionary:
-        """From the label numbers of each word."""
-        rows: dict[frozenset[int], int] = {}
-        of = {word: rows.setdefault(frozenset(found), len(rows) + 1) for word, found in labels.items()}
-        sets = np.zeros((len(rows) + 1, n_labels), dtype=np.bool_)
-        sets[0] = True
-        for found, row in rows.items():
-            sets[row, sorted(found)] = True
-        return Dictionary(sets, of)
-
-    def joined(self, before: Dictionary) -> Dictionary:
-        """With the words of another one, which knows the first of these labels: what either allows is allowed."""
-        labels: dict[str, set[int]] = {}
-        for dictionary in (before, self):
-            for word, row in dictionary.of.items():
-                labels.setdefault(word, set()).update(np.flatnonzero(dictionary.sets[row]).tolist())
-        return Dictionary.of_labels(labels, self.sets.shape[1])
-
-    def support(self, words: Iterable[Sequence[str]]) -> Support:
-        """The sets and the set of each token."""
-        flat = map(self.of.get, chain.from_iterable(words), repeat(0))
-        return self.sets, np.fromiter(flat, dtype=np.uint32)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """What a model file keeps."""
-        texts = [word.encode("utf-8", "surrogatepass") for word in self.of]
-        return {
-            "dictionary.text": np.frombuffer(b"".join(texts), dtype=np.uint8).copy(),
-            "dictionary.end": np.cumsum([len(t) for t in texts], dtype=np.int64).astype(np.uint32),
-            "dictionary.of": np.fromiter(self.of.values(), dtype=np.uint32),
-            "dictionary.sets": self.sets.astype(np.uint8).ravel(),
-        }
-
-    @staticmethod
-    def from_arrays(arrays: Mapping[str, NDArray[Any]], n_labels: int) -> Dictionary:
-        """A dictionary from what `arrays` gave."""
-        text, ends = arrays["dictionary.text"].tobytes(), arrays["dictionary.end"].tolist()
-        begins = [0, *ends[:-1]]
-        of = {
-            text[a:b].decode("utf-8", "surrogatepass"): row
-            for a, b, row in zip(begins, ends, arrays["dictionary.of"].tolist())
-        }
-        return Dictionary(arrays["dictionary.sets"].reshape(-1, n_labels).astype(np.bool_), of)
 
 
 # --- supports -----------------------------------------------------------------------------------------------
@@ -336,62 +255,9 @@ def intersect(*supports: Support | None) -> Support | None:
     return sets, of
 
 
-def with_dictionary(
-    dictionary: Support, other: Support | None, rules: Rules | None, offsets: NDArray[np.uint64]
-) -> Support:
-    """The dictionary within other constraints; a sentence that they leave no path goes without the dictionary."""
-    if other is None and (rules is None or (rules.pairs.all() and rules.once is None)):
-        return dictionary
-    both = intersect(dictionary, other)
-    if both is None:
-        return dictionary
-    n = dictionary[0].shape[1]
-    pairs = np.ones((n, n), dtype=np.bool_) if rules is None else rules.pairs
-    possible = _core.feasible(offsets, both[0], both[1], pairs)
-    bounds = offsets.astype(np.int64)
-    if rules is not None and rules.once is not None:
-        for s in np.flatnonzero(possible).tolist():
-            possible[s] = _once_leaves_a_path(both[0][both[1][bounds[s] : bounds[s + 1]]], rules)
-    if possible.all():
-        return both
-    lengths = bounds[1:] - bounds[:-1]
-    loose = dictionary[1].copy()
-    loose[~np.repeat(possible, lengths)] = 0
-    return intersect((dictionary[0], loose), other) or dictionary
-
-
-def _once_leaves_a_path(sets: Bools, rules: Rules) -> bool:
-    """Whether some path inside these sets [T, L] keeps the pairs and begins every group once at most.
-
-    Of the paths that end in one label those matter alone whose begun groups no other's are a part of.
-    """
-    n, nothing = len(rules.group), frozenset[int]()
-    ends: dict[int, list[frozenset[int]]] = {n: [nothing]}  # label -> groups begun; n is the start
-    for allowed in sets:
-        after: dict[int, list[frozenset[int]]] = {}
-        for y in np.flatnonzero(allowed).tolist():
-            group = int(rules.group[y])
-            found: set[frozenset[int]] = set()
-            for before, ways in ends.items():
-                if before < n and not rules.pairs[before, y]:
-                    continue
-                if group == NO_GROUP or not rules.begins[before, y]:
-                    found.update(ways)
-                else:
-                    found.update(begun | {group} for begun in ways if group not in begun)
-            kept = [begun for begun in found if not any(other < begun for other in found)]
-            if kept:
-                after[y] = kept
-        if not after:
-            return False
-        ends = after
-    return True
-
-
 __all__ = [
     "NO_GROUP",
     "Constraints",
-    "Dictionary",
     "Domain",
     "Groups",
     "Rules",
@@ -399,5 +265,4 @@ __all__ = [
     "boundary_support",
     "intersect",
     "scheme_of",
-    "with_dictionary",
 ]

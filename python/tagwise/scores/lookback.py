@@ -1,4 +1,4 @@
-"""Labels further back than one: settings, weights, the words and documents that they need, and what is remembered.
+"""Labels further back than one: which features look at them, and their weights.
 
 >>> parse("m=1,p=2"), parse((2, float("inf"))), parse("1")
 ((1, 2), (2, 'inf'), (1, 1))
@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.errors import CorpusError
 
 #: With p = inf labels so far back, and further, share one table.
 NEAR = 8
@@ -164,110 +163,10 @@ class History:
         return settings.with_weights(weights)
 
 
-# --- words and documents ------------------------------------------------------------------------------------
-
-
-def tokens_of(X: Any, what: str) -> list[Any]:
-    """The tokens of each sentence, for what needs words and not attributes."""
-    out = []
-    for s, sentence in enumerate(X):
-        words = sentence
-        if not isinstance(sentence, list):
-            fields = getattr(sentence, "fields", sentence)
-            words = next(iter(fields.values()), []) if isinstance(fields, (dict, Mapping)) else sentence
-        if len(words) and not isinstance(words[0], str):
-            raise CorpusError(
-                f"sentence {s} holds attributes, but {what} needs its words; pass lists of tokens or a Corpus"
-            )
-        out.append(words)
-    return out
-
-
-def starts_of(X: Any) -> NDArray[np.uint32]:
-    """The first sentence of each document; what marks none is one document."""
-    begins = [s for s, sentence in enumerate(X) if s == 0 or getattr(sentence, "doc", None) is not None]
-    return np.array(begins, dtype=np.uint32)
-
-
-class Memory:
-    """Labels that the words of a document were given so far, so that a stream can be labelled batch by batch.
-
-    Hand the same one to each `predict`: a batch whose first sentence begins no document goes on with the last one.
-    """
-
-    def __init__(self) -> None:
-        self.counts: dict[str, NDArray[np.float32]] = {}
-
-    def clear(self) -> None:
-        """Forget the document."""
-        self.counts.clear()
-
-    def before(
-        self, ids: Mapping[str, int], n_labels: int
-    ) -> tuple[NDArray[np.uint32], NDArray[np.float32]] | None:
-        """What the core is told: numbers of the words that were seen, and their labels' counts."""
-        known = [(ids[word], row) for word, row in self.counts.items() if word in ids]
-        if not known:
-            return None
-        counts = np.array([row for _, row in known], dtype=np.float32).reshape(-1, n_labels)
-        return np.array([number for number, _ in known], dtype=np.uint32), counts
-
-    def add(self, words: list[Any], path: NDArray[np.uint16], n_labels: int) -> None:
-        """Sentences of the open document and their labels, one after the other."""
-        at = 0
-        for sentence in words:
-            for word in sentence:
-                row = self.counts.get(word)
-                if row is None:
-                    row = self.counts[word] = np.zeros(n_labels, dtype=np.float32)
-                row[path[at]] += 1
-                at += 1
-
-
-def search(
-    history: History,
-    scorer: _core.Scorer,
-    X: Any,
-    data: _core.Dataset,
-    k: int,
-    *,
-    beam: int | None = None,
-    memory: Memory | None = None,
-    support: Any = None,
-    n_jobs: int = 0,
-) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.uint16]]:
-    """The k best paths of each sentence: counts, scores, labels one after the other."""
-    n_labels = scorer.layout.n_labels
-    native = history.native(n_labels)
-    if not history.document:
-        return native.kbest(scorer, data, k, beam=beam, allowed=support, n_jobs=n_jobs)
-    words, starts = tokens_of(X, "a model with document features"), starts_of(X)
-    ids: dict[str, int] = {}
-    flat = np.fromiter((ids.setdefault(w, len(ids)) for sentence in words for w in sentence), dtype=np.uint32)
-    before = None
-    if memory is not None and len(words):
-        if getattr(X[0], "doc", None) is not None:
-            memory.clear()
-        before = memory.before(ids, n_labels)
-    found = native.kbest(
-        scorer, data, k, beam=beam, words=(flat, starts), before=before, allowed=support, n_jobs=n_jobs
-    )
-    if memory is not None and len(words):
-        last = int(starts[-1])
-        if last > 0:
-            memory.clear()
-        memory.add(words[last:], _firsts(found, data, last), n_labels)
-    return found
-
-
-def _firsts(
-    found: tuple[Any, Any, NDArray[np.uint16]], data: _core.Dataset, begin: int
-) -> NDArray[np.uint16]:
-    """The best path of each sentence from `begin` on, one after the other."""
-    lengths = np.diff(data.offsets.astype(np.int64))
-    at = np.concatenate([[0], np.cumsum(lengths * found[0].astype(np.int64))])
-    parts = [found[2][at[s] : at[s] + lengths[s]] for s in range(begin, len(lengths))]
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint16)
-
-
-__all__ = ["CELLS", "NEAR", "Domain", "History", "Memory", "parse", "search", "starts_of", "tokens_of"]
+__all__ = [
+    "CELLS",
+    "NEAR",
+    "Domain",
+    "History",
+    "parse",
+]
