@@ -10,6 +10,7 @@ from typing import Any
 import tagwise as tw
 from tagwise.corpus import schemes
 from tagwise.decoding import paths
+from tagwise.features.inputs import Inputs
 
 from . import ours
 from .harness import Context, Result, Times, alternate, seconds
@@ -68,7 +69,7 @@ def ratio(times: dict[str, Times], slow: str, fast: str) -> float:
 def decoded(model: Any, X: Any) -> Callable[[], object]:
     """Finding the paths of sentences that are encoded beforehand."""
     data = model.encode(X, 1)
-    return lambda: paths.best(model.scoring, X, data, n_jobs=1)
+    return lambda: paths.best(model.scoring, Inputs.of(X), data, n_jobs=1)
 
 
 def trained(tagger: Any, X: Any) -> float:

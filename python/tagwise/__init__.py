@@ -9,6 +9,7 @@
 
 from tagwise._core import __version__
 from tagwise.compare import compare
+from tagwise.corpus import schemes
 from tagwise.corpus.bundled import corpora, load_corpus
 from tagwise.corpus.conll import read_conll, write_conll
 from tagwise.corpus.conllu import read_conllu, write_conllu
@@ -84,6 +85,7 @@ __all__ = [
     "read_jsonl",
     "read_text",
     "regularization_path",
+    "schemes",
     "write",
     "write_conll",
     "write_conllu",

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import File, source_name
 from tagwise.errors import CorpusError
+
+
+class Opened(NamedTuple):
+    """A file that is to be read: its name, its text, and what was asked of its columns."""
+
+    name: str
+    chunks: Iterator[str]
+    columns: tuple[str, ...] | None
+    label: str | None
+    optional_label: bool
 
 
 def check_columns(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NoReturn
 
 from tagwise.corpus.blocks import Shared, blocks, doc_of, tidy_spaces, tidy_tabs
-from tagwise.corpus.columns import check_columns
+from tagwise.corpus.columns import Opened, check_columns
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import File, fail, open_text, shown, source_name, writer
 from tagwise.errors import CorpusError
@@ -154,6 +154,21 @@ def iter_conll(
         raise CorpusError(f"separator={separator!r} is neither a tab nor a space. Pass '\\t', ' ' or None.")
     name, chunks = open_text(file, encoding)
     return conll_sentences(chunks, Columns(name, names, label, optional_label), separator, comments)
+
+
+def looks(head: str, rows: list[str]) -> bool:
+    """Whether the first lines of a text are rows of columns: tabs, document marks, or rows of one width."""
+    if any("\t" in row for row in rows) or DOCSTART in head:
+        return True
+    sizes = {sum(map(bool, row.split(" "))) for row in rows}
+    blank = len(rows) > 1 and "\n\n" in head.lstrip("\n")
+    return len(sizes) == 1 and (blank or len(rows) > 2 or 1 in sizes)
+
+
+def opened(file: Opened) -> Iterator[Sentence]:
+    """The sentences of an open file."""
+    state = Columns(file.name, file.columns, file.label, file.optional_label)
+    return conll_sentences(file.chunks, state, None, None)
 
 
 def conll_sentences(

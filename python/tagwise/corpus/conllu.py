@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NoReturn
 
 from tagwise.corpus.blocks import Shared, blocks, doc_of, tidy_tabs
+from tagwise.corpus.columns import Opened
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import File, fail, open_text, shown, source_name, writer
 from tagwise.errors import CorpusError
@@ -38,6 +39,25 @@ def iter_conllu(
         )
     name, chunks = open_text(file, encoding)
     return conllu_sentences(name, chunks, names, label)
+
+
+def looks(head: str, rows: list[str]) -> bool:
+    """Whether the first line of a text with a token has ten cells, the first a number."""
+    cells = rows[0].split("\t")
+    return len(cells) == 10 and cells[0].replace("-", "").replace(".", "").isdecimal()
+
+
+def opened(file: Opened) -> Iterator[Sentence]:
+    """The sentences of an open file; ``label`` stands for upos where no column is named."""
+    names, label = file.columns, file.label
+    label = "upos" if label == "label" and names is None else label
+    asked = dict.fromkeys((*(names or ()), *((label,) if label else ())))
+    wrong = [n for n in asked if n not in CONLLU_COLUMNS]
+    if wrong:
+        raise CorpusError(
+            f"{', '.join(wrong)}: not a column of CoNLL-U. Its columns are {', '.join(CONLLU_COLUMNS)}."
+        )
+    return conllu_sentences(file.name, file.chunks, names or CONLLU_COLUMNS, label)
 
 
 def conllu_sentences(

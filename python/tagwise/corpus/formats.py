@@ -3,22 +3,49 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from tagwise.corpus.columns import check_columns, collect
-from tagwise.corpus.conll import DOCSTART, Columns, conll_sentences, data_lines, write_conll
-from tagwise.corpus.conllu import CONLLU_COLUMNS, conllu_sentences, write_conllu
-from tagwise.corpus.jsonl import is_column, jsonl_sentences, write_jsonl
+from tagwise.corpus import conll, conllu, jsonl, text
+from tagwise.corpus.columns import Opened, check_columns, collect
+from tagwise.corpus.conll import data_lines
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import File, open_text, source_name
-from tagwise.corpus.text import text_sentences, write_text
 from tagwise.errors import CorpusError
 
-FORMATS = ("conll", "conllu", "jsonl", "text")
 
-_ENDINGS = {".conllu": "conllu", ".jsonl": "jsonl", ".ndjson": "jsonl", ".tsv": "conll", ".conll": "conll"}
+@dataclass(frozen=True)
+class Format:
+    """What a format is: all that reading, writing and the command line ask of it.
+
+    endings: of file names; looks: whether the first lines of a text, and those of them that hold tokens, look like it,
+    asked format by format in the order of `turn`; unnamed: whether its columns have no names of their own.
+    """
+
+    name: str
+    endings: tuple[str, ...]
+    turn: int
+    looks: Callable[[str, list[str]], bool]
+    sentences: Callable[[Opened], Iterator[Sentence]]
+    write: Callable[[Iterable[Sentence], File], None]
+    unnamed: bool = False
+
+
+TABLE: dict[str, Format] = {
+    found.name: found
+    for found in (
+        Format("conll", (".tsv", ".conll"), 3, conll.looks, conll.opened, conll.write_conll, unnamed=True),
+        Format("conllu", (".conllu",), 2, conllu.looks, conllu.opened, conllu.write_conllu),
+        Format("jsonl", (".jsonl", ".ndjson"), 1, jsonl.looks, jsonl.opened, jsonl.write_jsonl),
+        Format("text", (), 4, text.looks, text.opened, text.write_text),
+    )
+}
+FORMATS = tuple(TABLE)
+#: The format of what tells nothing.
+DEFAULT = "conll"
+
+_ENDINGS = {ending: found.name for found in TABLE.values() for ending in found.endings}
 _COMPRESSED = (".gz", ".xz", ".bz2")
 
 
@@ -37,27 +64,12 @@ def format_of_text(head: str) -> str:
     ('conll', 'text')
     """
     rows = data_lines(head)
-    if not rows:
-        return "conll"
-    if rows[0][0] in "{[":
-        try:
-            value = json.loads(rows[0])
-        except (ValueError, RecursionError):
-            value = None
-        if isinstance(value, dict) or is_column(value, len(value) if isinstance(value, list) else -1):
-            return "jsonl"
-    cells = rows[0].split("\t")
-    if len(cells) == 10 and cells[0].replace("-", "").replace(".", "").isdecimal():
-        return "conllu"
-    if any("\t" in row for row in rows) or DOCSTART in head:
-        return "conll"
-    sizes = {sum(map(bool, row.split(" "))) for row in rows}
-    blank = len(rows) > 1 and "\n\n" in head.lstrip("\n")
-    return "conll" if len(sizes) == 1 and (blank or len(rows) > 2 or 1 in sizes) else "text"
+    by_turn = sorted(TABLE.values(), key=lambda found: found.turn)
+    return next((found.name for found in by_turn if rows and found.looks(head, rows)), DEFAULT)
 
 
 def _check_format(format: str | None) -> None:
-    if format is not None and format not in FORMATS:
+    if format is not None and format not in TABLE:
         raise CorpusError(f"format={format!r} is unknown. Use one of {', '.join(FORMATS)}.")
 
 
@@ -89,24 +101,7 @@ def iter_sentences(
                 break
         format = format_of_text(head)
         chunks = itertools.chain([head] if head else [], chunks)
-    if format == "conll":
-        return format, conll_sentences(chunks, Columns(name, names, label, optional_label), None, None)
-    if format == "conllu":
-        label = "upos" if label == "label" and names is None else label
-        return format, conllu_sentences(name, chunks, _conllu_columns(names, label), label)
-    if format == "jsonl":
-        return format, jsonl_sentences(name, chunks, names, label)
-    return format, text_sentences(chunks)
-
-
-def _conllu_columns(names: tuple[str, ...] | None, label: str | None) -> tuple[str, ...]:
-    asked = dict.fromkeys((*(names or ()), *((label,) if label else ())))
-    wrong = [n for n in asked if n not in CONLLU_COLUMNS]
-    if wrong:
-        raise CorpusError(
-            f"{', '.join(wrong)}: not a column of CoNLL-U. Its columns are {', '.join(CONLLU_COLUMNS)}."
-        )
-    return names or CONLLU_COLUMNS
+    return format, TABLE[format].sentences(Opened(name, chunks, names, label, optional_label))
 
 
 def read(
@@ -128,10 +123,4 @@ def read(
 def write(sentences: Iterable[Sentence], file: File, format: str | None = None) -> None:
     """Write sentences in a format, by the file's ending unless given; CoNLL columns in doubt."""
     _check_format(format)
-    writers: dict[str, Callable[[Iterable[Sentence], File], None]] = {
-        "conll": write_conll,
-        "conllu": write_conllu,
-        "jsonl": write_jsonl,
-        "text": write_text,
-    }
-    writers[format or format_of_name(source_name(file)) or "conll"](sentences, file)
+    TABLE[format or format_of_name(source_name(file)) or DEFAULT].write(sentences, file)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tagwise.corpus.blocks import lines_of
-from tagwise.corpus.columns import check_columns, collect
+from tagwise.corpus.columns import Opened, check_columns, collect
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import File, fail, open_text, shown, writer
 
@@ -34,6 +34,22 @@ def iter_jsonl(
 
 def is_column(value: object, size: int) -> bool:
     return isinstance(value, list) and len(value) == size and all(isinstance(v, str) for v in value)
+
+
+def looks(head: str, rows: list[str]) -> bool:
+    """Whether the first line of a text is a JSON object, or an array of strings."""
+    if rows[0][0] not in "{[":
+        return False
+    try:
+        value = json.loads(rows[0])
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) or is_column(value, len(value) if isinstance(value, list) else -1)
+
+
+def opened(file: Opened) -> Iterator[Sentence]:
+    """The sentences of an open file."""
+    return jsonl_sentences(file.name, file.chunks, file.columns, file.label)
 
 
 def jsonl_sentences(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tagwise.corpus.blocks import lines_of
+from tagwise.corpus.columns import Opened
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import File, open_text, shown, source_name, writer
 from tagwise.errors import CorpusError
@@ -14,6 +15,16 @@ def iter_text(file: File, *, encoding: str = "utf-8") -> Iterator[Sentence]:
     """Unlabelled sentences of a text with one sentence a line, its tokens separated by spaces."""
     _, chunks = open_text(file, encoding)
     return text_sentences(chunks)
+
+
+def looks(head: str, rows: list[str]) -> bool:
+    """Any text is one of tokens."""
+    return True
+
+
+def opened(file: Opened) -> Iterator[Sentence]:
+    """The sentences of an open file."""
+    return text_sentences(file.chunks)
 
 
 def text_sentences(chunks: Iterator[str]) -> Iterator[Sentence]:

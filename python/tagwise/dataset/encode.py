@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise._core import NO_LABEL, Dataset, Vocabulary, prune
+from tagwise.dataset.check import check_labels, check_lengths
 from tagwise.errors import CorpusError, ParameterError
+from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import recipe_for
 
 __all__ = [
@@ -29,9 +31,6 @@ __all__ = [
     "with_labels",
 ]
 
-#: Label ids are 16 bits wide, and the last one marks a token without a label.
-MAX_LABELS = NO_LABEL - 1
-
 
 def build(
     X: Any, features: Any = "default", min_count: int = 1, n_jobs: int | None = None
@@ -42,7 +41,7 @@ def build(
     """
     if min_count < 1:
         raise ParameterError(f"min_count={min_count}; expected 1 (keep every attribute) or more")
-    vocab = Vocabulary()
+    vocab, X = Vocabulary(), Inputs.of(X)
     data = recipe_for(features, X).learned(X).encode(X, vocab, n_jobs)
     return vocab, prune(vocab, data, min_count) if min_count > 1 else data
 
@@ -58,13 +57,7 @@ def collect_labels(y: Iterable[Sequence[str]]) -> list[str]:
         if isinstance(sentence, str):
             raise CorpusError(f"sentence {s} (y[{s}]) is a string, expected a list of labels, one a token")
         counts.update(sentence)
-    for label in counts:
-        if not isinstance(label, str):
-            raise CorpusError(
-                f"the label {label!r} is {type(label).__name__}, expected a string; convert it with str()"
-            )
-    if len(counts) > MAX_LABELS:
-        raise CorpusError(f"{len(counts)} labels, more than {MAX_LABELS}; is the label column the right one?")
+    check_labels(counts)
     return [label for label, _ in counts.most_common()]
 
 
@@ -103,17 +96,3 @@ def with_labels(
     """The dataset with these gold labels; a sentence with too many or too few is named."""
     check_lengths(data, y)
     return data.with_gold(encode_labels(y, labels, unknown))
-
-
-def check_lengths(data: Dataset, y: Sequence[Sequence[object]]) -> None:
-    """Refuse labels that do not fit the sentences, one a token."""
-    lengths = np.diff(data.offsets.astype(np.int64))
-    if len(y) != len(lengths):
-        raise CorpusError(
-            f"{len(y)} sentences of labels for {len(lengths)} sentences of tokens; X and y must match"
-        )
-    for s, (length, sentence) in enumerate(zip(lengths.tolist(), y)):
-        if len(sentence) != length:
-            raise CorpusError(
-                f"sentence {s} has {length} tokens and {len(sentence)} labels; every token needs one"
-            )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tagwise._core import NO_LABEL, Dataset, Layout
 from tagwise.dataset import layout as layouts
-from tagwise.dataset.encode import MAX_LABELS
+from tagwise.dataset.check import check_labels
 from tagwise.errors import CorpusError
 
 #: One token: the labels it may have, or None for any.
@@ -78,8 +78,7 @@ def collect(known: list[list[Known]]) -> list[str]:
             counts.update(labels or ())
     if not counts:
         raise CorpusError("no token of the training set has a known label; label at least some of them")
-    if len(counts) > MAX_LABELS:
-        raise CorpusError(f"{len(counts)} labels, more than {MAX_LABELS}; is the label column the right one?")
+    check_labels(counts)
     return [label for label, _ in counts.most_common()]
 
 

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.corpus import schemes
+from tagwise.dataset.check import lengths_of
 from tagwise.decoding import paths
 from tagwise.decoding.plan import Allowed, Plan, allowed_support, plan_of
 from tagwise.errors import CorpusError, ParameterError
+from tagwise.features.inputs import Inputs
 from tagwise.scores.constraints import intersect
 from tagwise.scores.entities import entity_table
 from tagwise.scores.scoring import Scoring
@@ -47,7 +49,7 @@ def entropy(p: NDArray[Any]) -> NDArray[np.float32]:
 
 def confidences(
     scoring: Scoring,
-    X: Any,
+    X: Inputs,
     data: _core.Dataset,
     *,
     allowed: Allowed | None = None,
@@ -72,7 +74,7 @@ def confidences(
 
 def chunk_probabilities(
     scoring: Scoring,
-    X: Any,
+    X: Inputs,
     data: _core.Dataset,
     chunks: Sequence[Sequence[Any]],
     *,
@@ -89,8 +91,8 @@ def chunk_probabilities(
 
 def sequence_probabilities(
     scoring: Scoring,
-    X: Any,
-    encode: Callable[[Any], _core.Dataset],
+    X: Inputs,
+    encode: Callable[[Inputs], _core.Dataset],
     y: Sequence[Sequence[Any]],
     *,
     constraints: Any = None,
@@ -110,7 +112,7 @@ def sequence_probabilities(
         _, fixed = paths.marginals(scoring, data, held, n_jobs)
     except ValueError:  # some sentence has no path left: one after the other then
         return np.array(
-            [_alone(scoring, X[s : s + 1], encode, y[s], constraints, n_jobs) for s in range(len(data))]
+            [_alone(scoring, X.only(s), encode, y[s], constraints, n_jobs) for s in range(len(data))]
         )
     out: NDArray[np.float64] = np.exp(np.minimum(fixed - log_z, 0.0))
     return out
@@ -118,8 +120,8 @@ def sequence_probabilities(
 
 def _alone(
     scoring: Scoring,
-    X: Any,
-    encode: Callable[[Any], _core.Dataset],
+    X: Inputs,
+    encode: Callable[[Inputs], _core.Dataset],
     y: Sequence[Any],
     constraints: Any,
     n_jobs: int,
@@ -147,7 +149,7 @@ def _chunks(
     kinds, table = entity_table(scoring.labels)
     number = {schemes.split_label(y)[1]: int(k) for y, k in zip(scoring.labels, kinds) if y != "O"}
     flat = [(s, chunk) for s, found in enumerate(chunks) for chunk in found]
-    lengths = np.diff(data.offsets.astype(np.int64)).tolist()
+    lengths = lengths_of(data).tolist()
     for s, chunk in flat:
         if isinstance(chunk, str) or not isinstance(chunk, Sequence) or len(chunk) != 3:
             raise CorpusError(f"sentence {s}: a chunk is (type, begin, end), got {chunk!r}")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.features.inputs import starts_of, tokens_of
+from tagwise.dataset.check import lengths_of
+from tagwise.features.inputs import Inputs
 from tagwise.scores.lookback import History
 
 
@@ -36,7 +37,7 @@ class Memory:
         counts = np.array([row for _, row in known], dtype=np.float32).reshape(-1, n_labels)
         return np.array([number for number, _ in known], dtype=np.uint32), counts
 
-    def add(self, words: list[Any], path: NDArray[np.uint16], n_labels: int) -> None:
+    def add(self, words: list[Sequence[str]], path: NDArray[np.uint16], n_labels: int) -> None:
         """Sentences of the open document and their labels, one after the other."""
         at = 0
         for sentence in words:
@@ -51,7 +52,7 @@ class Memory:
 def search(
     history: History,
     scorer: _core.Scorer,
-    X: Any,
+    X: Inputs,
     data: _core.Dataset,
     k: int,
     *,
@@ -65,12 +66,12 @@ def search(
     native = history.native(n_labels)
     if not history.document:
         return native.kbest(scorer, data, k, beam=beam, allowed=support, n_jobs=n_jobs)
-    words, starts = tokens_of(X, "a model with document features"), starts_of(X)
+    words, starts = X.words("a model with document features"), X.starts
     ids: dict[str, int] = {}
     flat = np.fromiter((ids.setdefault(w, len(ids)) for sentence in words for w in sentence), dtype=np.uint32)
     before = None
     if memory is not None and len(words):
-        if getattr(X[0], "doc", None) is not None:
+        if X.begins_document(0):
             memory.clear()
         before = memory.before(ids, n_labels)
     found = native.kbest(
@@ -88,7 +89,7 @@ def _firsts(
     found: tuple[Any, Any, NDArray[np.uint16]], data: _core.Dataset, begin: int
 ) -> NDArray[np.uint16]:
     """The best path of each sentence from `begin` on, one after the other."""
-    lengths = np.diff(data.offsets.astype(np.int64))
+    lengths = lengths_of(data)
     at = np.concatenate([[0], np.cumsum(lengths * found[0].astype(np.int64))])
     parts = [found[2][at[s] : at[s] + lengths[s]] for s in range(begin, len(lengths))]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint16)

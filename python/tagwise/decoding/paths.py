@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.dataset.check import lengths_of
 from tagwise.decoding.lookback import Memory, search
 from tagwise.decoding.plan import Allowed, Plan, plan_of
 from tagwise.errors import ParameterError
+from tagwise.features.inputs import Inputs
 from tagwise.scores.constraints import NO_GROUP
 from tagwise.scores.lookback import History
 from tagwise.scores.scoring import Scoring
@@ -26,7 +28,7 @@ Lists = tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.uint16]]
 
 def best(
     scoring: Scoring,
-    X: Any,
+    X: Inputs,
     data: _core.Dataset,
     *,
     decoder: str = "viterbi",
@@ -75,7 +77,7 @@ def best(
 
 def kbest(
     scoring: Scoring,
-    X: Any,
+    X: Inputs,
     data: _core.Dataset,
     k: int,
     *,
@@ -124,7 +126,7 @@ def marginals(
 def _search(
     scoring: Scoring,
     found: Plan,
-    X: Any,
+    X: Inputs,
     data: _core.Dataset,
     k: int,
     beam: int | None,
@@ -144,7 +146,7 @@ def _first_lawful(
 ) -> NDArray[np.uint16] | None:
     """The best path of each sentence in which every group begins one span at most; None where a list has none."""
     counts, _, labels = lists
-    lengths = np.diff(data.offsets.astype(np.int64)).tolist()
+    lengths = lengths_of(data).tolist()
     chosen, at, n = [], 0, len(group)
     for count, length in zip(counts.tolist(), lengths):
         paths = labels[at : at + count * length].reshape(count, length)

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.dataset.check import lengths_of
 from tagwise.errors import CorpusError, ParameterError
-from tagwise.features.inputs import tokens_of
+from tagwise.features.inputs import Inputs
 from tagwise.scores.constraints import Constraints, Groups, Rules, Support, boundary_support, intersect
 from tagwise.scores.dictionary import with_dictionary
 from tagwise.scores.kernels import KernelScorer
@@ -45,7 +46,7 @@ class Plan:
 
 
 def plan_of(
-    scoring: Scoring, X: Any, data: _core.Dataset, allowed: Allowed | None, constraints: Any = None
+    scoring: Scoring, X: Inputs, data: _core.Dataset, allowed: Allowed | None, constraints: Any = None
 ) -> Plan:
     """What holds for these sentences: the model's own constraints, or others (False for none), and `allowed`.
 
@@ -65,7 +66,7 @@ def plan_of(
     other = intersect(given, boundary_support(rules, data.offsets) if rules is not None else None)
     if scoring.dictionary is None:
         return Plan(scorer, rules, other)
-    sets, of = scoring.dictionary.support(tokens_of(X, "a model with a tag dictionary"))
+    sets, of = scoring.dictionary.support(X.words("a model with a tag dictionary"))
     if given is not None:
         free: NDArray[np.bool_] = np.all(given[0], axis=1)
         of = np.where(free[given[1]], of, 0).astype(np.uint32)
@@ -81,7 +82,7 @@ def allowed_support(
     index = {label: i for i, label in enumerate(labels)}
     sets: dict[frozenset[int] | None, int] = {None: 0}
     of: list[int] = []
-    lengths = np.diff(data.offsets.astype(np.int64)).tolist()
+    lengths = lengths_of(data).tolist()
     if len(allowed) != len(lengths):
         raise CorpusError(
             f"allowed has {len(allowed)} sentences, X has {len(lengths)}; give one entry a sentence"

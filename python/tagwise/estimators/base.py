@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.dataset import encode
+from tagwise.dataset.check import checked_weights
 from tagwise.decoding.confidence import Confidence, chunk_probabilities, confidences, sequence_probabilities
 from tagwise.decoding.lookback import Memory
 from tagwise.decoding.plan import Allowed
-from tagwise.errors import CorpusError, NotFittedError, ParameterError, TrainingError
+from tagwise.errors import CorpusError, NotFittedError, TrainingError
 from tagwise.estimators.limits import Limits, lawful_gold, limits_of
-from tagwise.estimators.task import TRANSIENT, Task, dev_scorer, labels_of
+from tagwise.estimators.task import TRANSIENT, Task, dev_scorer
+from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe, file_columns, recipe_for
 from tagwise.learners.loop import Callback, Iteration, Result, logger
 from tagwise.metrics import Report, evaluate
@@ -118,19 +120,20 @@ class Tagger:
             callbacks: called with an `Iteration` after each; True stops training and keeps the model.
             warm_start: a fitted tagger, a model or a model file whose weights to start from.
         """
-        params = self.checked()
-        task = self._task(X, labels_of(X, y), params)
+        params, inputs = self.checked(), Inputs.of(X)
+        task = self._task(inputs, inputs.gold(y), params)
         task.sample_weight = checked_weights(sample_weight, len(task.data))
         if warm_start is not None:
             task.warm = model_of(warm_start)
             task.start = transfer(task.warm, task.vocabulary, task.layout, task.labels)
         if dev is not None:
-            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, dev, labels_of(dev, dev_y))
+            part = Inputs.of(dev)
+            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, part, part.gold(dev_y))
         task.callbacks = listeners(callbacks, params)
         try:
             return self._keep(task, self._train(task))
         except TrainingError as error:
-            raise TrainingError(with_line(str(error), X, params)) from error
+            raise TrainingError(with_line(str(error), inputs, params)) from error
 
     def _keep(self, task: Task, result: Result) -> Tagger:
         """Be fitted with what training left."""
@@ -141,7 +144,7 @@ class Tagger:
         self.model_ = self._model(task, result.weights).with_meta(**self._meta(task, result))
         return self
 
-    def _task(self, X: Any, gold: Sequence[Sequence[str]], params: dict[str, Any]) -> Task:
+    def _task(self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any]) -> Task:
         """Encode the training set and lay its features out."""
         gold = lawful_gold(params, X, gold)
         labels = encode.collect_labels(gold)
@@ -154,7 +157,7 @@ class Tagger:
         return Task(data, layout, labels, vocabulary, recipe, params, np.zeros(len(layout)), X, limits=limits)
 
     @staticmethod
-    def _encoded(X: Any, params: dict[str, Any]) -> tuple[Recipe, _core.Vocabulary, _core.Dataset]:
+    def _encoded(X: Inputs, params: dict[str, Any]) -> tuple[Recipe, _core.Vocabulary, _core.Dataset]:
         """The sentences as ids of attributes, in a vocabulary of their own."""
         recipe = recipe_for(params["features"], X).learned(X)
         vocabulary = _core.Vocabulary()
@@ -303,6 +306,7 @@ class Tagger:
         For probabilistic models (CRF); `allowed` and `constraints` as in `predict`.
         """
         model = self._fitted()
+        X = Inputs.of(X)
         data, jobs = model.encode(X, self._jobs()), self._jobs() or 0
         return confidences(model.scoring, X, data, allowed=allowed, constraints=constraints, n_jobs=jobs)
 
@@ -312,10 +316,12 @@ class Tagger:
         """P(y | x) of given label sequences, [N]; an entry of y may also be a set of labels, or None for any."""
         model, jobs = self._fitted(), self._jobs()
 
-        def encode(part: Any) -> _core.Dataset:
+        def encode(part: Inputs) -> _core.Dataset:
             return model.encode(part, jobs)
 
-        return sequence_probabilities(model.scoring, X, encode, y, constraints=constraints, n_jobs=jobs or 0)
+        return sequence_probabilities(
+            model.scoring, Inputs.of(X), encode, y, constraints=constraints, n_jobs=jobs or 0
+        )
 
     def chunk_probability(
         self,
@@ -326,7 +332,7 @@ class Tagger:
         constraints: Any = None,
     ) -> list[list[float]]:
         """Probability that exactly these chunks, lists of (type, begin, end), are there."""
-        model, jobs = self._fitted(), self._jobs()
+        model, jobs, X = self._fitted(), self._jobs(), Inputs.of(X)
         data = model.encode(X, jobs)
         return chunk_probabilities(
             model.scoring, X, data, chunks, allowed=allowed, constraints=constraints, n_jobs=jobs or 0
@@ -334,7 +340,8 @@ class Tagger:
 
     def evaluate(self, X: Any, y: Sequence[Sequence[str]] | None = None) -> Report:
         """Scores of the predictions on a labelled corpus."""
-        return evaluate(labels_of(X, y), self.predict(X))
+        X = Inputs.of(X)
+        return evaluate(X.gold(y), self.predict(X))
 
     def score(self, X: Any, y: Sequence[Sequence[str]] | None = None) -> float:
         """F1 of chunks where the gold labels are chunks (B-, I- ...), else the fraction of right labels."""
@@ -360,32 +367,13 @@ class Tagger:
         (prune_model(model)[0] if prune else model).save(path)
 
 
-def with_line(message: str, X: Any, params: dict[str, Any]) -> str:
+def with_line(message: str, X: Inputs, params: dict[str, Any]) -> str:
     """A message about a sentence with the line of the file that it begins at, where that is known."""
     found = re.match(r"sentence (\d+)(?=:)", message)
     if found is None or params.get("max_length") is not None:  # pieces have numbers of their own
         return message
-    line = getattr(X[int(found[1])], "line", None)
+    line = X.line(int(found[1]))
     return f"{found[0]} (line {line}){message[found.end() :]}" if line else message
-
-
-def checked_weights(
-    sample_weight: Sequence[float] | NDArray[Any] | None, n: int
-) -> NDArray[np.float64] | None:
-    """The weights of `n` sentences as the learners take them: [n], finite and >= 0; or None for all 1."""
-    if sample_weight is None:
-        return None
-    wanted = f"sample_weight needs {n} finite numbers >= 0, one a sentence"
-    try:
-        weight = np.array(sample_weight, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        raise ParameterError(f"{wanted}; got {sample_weight!r:.60}") from None
-    if weight.shape != (n,):
-        raise ParameterError(f"{wanted}; got {'x'.join(map(str, weight.shape)) or 'a single number'}")
-    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0.0)))
-    if len(bad):
-        raise ParameterError(f"{wanted}; sentence {bad[0]} has {weight[bad[0]]:g}")
-    return weight
 
 
 def model_of(source: Tagger | Model | str | os.PathLike[str]) -> Model:

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 import tagwise._core as _core
+from tagwise.dataset.check import lengths_of
 from tagwise.dataset.layout import dense_layout, step_layout
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.task import COMMON, FEATURES, STOPPING, Task
+from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe, recipe_for
 from tagwise.features.sets import quoted
 from tagwise.learners import generative, gradient
@@ -56,7 +58,7 @@ class HMM(Tagger):
         *(param for param in COMMON if param.name in ("start_end", "n_jobs", "verbose")),
     )
 
-    def _task(self, X: Any, gold: Sequence[Sequence[str]], params: dict[str, Any]) -> Task:
+    def _task(self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any]) -> Task:
         recipe = recipe_for(params["features"], X)
         if recipe.has_edges:
             raise ParameterError("a hidden Markov model has no edge attributes; use MEMM or CRF for them")
@@ -89,7 +91,7 @@ class HMM(Tagger):
             )
         params, data, labels = task.params, task.data, len(task.labels)
         weight = np.ones(len(data)) if task.sample_weight is None else task.sample_weight
-        of_token = np.repeat(weight, generative.lengths(data))
+        of_token = np.repeat(weight, lengths_of(data))
         settings = (labels, params["smoothing"], params["delta"])
         if params["overlapping"]:
             node, likelihood = generative.overlapping_weights(
@@ -143,7 +145,7 @@ class MEMM(Tagger):
         steps = task.data.steps(task.layout.n_attributes, labels, params["start_end"])
         weight = task.sample_weight
         if weight is not None:
-            weight = np.repeat(weight, generative.lengths(task.data))
+            weight = np.repeat(weight, lengths_of(task.data))
         problem = gradient.Problem(steps, step_layout(task.layout), sample_weight=weight)
         return gradient.train(
             problem,

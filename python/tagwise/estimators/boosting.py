@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tagwise._core as _core
+from tagwise.dataset.check import lengths_of
 from tagwise.dataset.layout import Named, feature_names
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import Tagger
@@ -131,7 +132,7 @@ class Boosting(Tagger):
             )  # only the true ends of a sentence have start and end features
             first, last = np.concatenate([[True], new]), np.concatenate([new, [True]])
         if params["pi"] < 1.0:
-            weight = params["pi"] ** np.diff(data.offsets.astype(np.int64)).astype(np.float64)
+            weight = params["pi"] ** lengths_of(data).astype(np.float64)
             sample_weight = weight if sample_weight is None else sample_weight * weight
         smoothing = params["smoothing"]
         booster = _core.Boosting(

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.dataset import encode
+from tagwise.dataset.check import checked_weights
 from tagwise.dataset.layout import united
 from tagwise.errors import ParameterError, TrainingError
-from tagwise.estimators.base import Tagger, checked_weights, listeners, with_line
+from tagwise.estimators.base import Tagger, listeners, with_line
 from tagwise.estimators.limits import Limits, lawful_gold, limits_of
-from tagwise.estimators.task import Task, dev_scorer, labels_of
-from tagwise.features.inputs import starts_of, tokens_of
+from tagwise.estimators.task import Task, dev_scorer
+from tagwise.features.inputs import Inputs
 from tagwise.importing import path_of
 from tagwise.learners import costs, online
 from tagwise.learners.loop import Callback, Result
@@ -156,17 +157,19 @@ class OnlineTagger(Tagger):
             )
         fitted = hasattr(self, "model_")
         known = self.model_.constraints if fitted else None
-        gold = lawful_gold(params, X, labels_of(X, y), known)
+        inputs = Inputs.of(X)
+        gold = lawful_gold(params, inputs, inputs.gold(y), known)
         state = self._state() if fitted else None
-        task = self._task(X, gold, params) if state is None else self._grown(X, gold, params, state)
+        task = self._task(inputs, gold, params) if state is None else self._grown(inputs, gold, params, state)
         task.sample_weight = checked_weights(sample_weight, len(task.data))
         if dev is not None:
-            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, dev, labels_of(dev, dev_y))
+            part = Inputs.of(dev)
+            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, part, part.gold(dev_y))
         task.callbacks = listeners(callbacks, params)
         try:
             result = self._learn(task, state)
         except TrainingError as error:
-            raise TrainingError(with_line(str(error), X, params)) from error
+            raise TrainingError(with_line(str(error), inputs, params)) from error
         if fitted:
             before = len(self.history_)
             for entry in result.history:
@@ -196,7 +199,7 @@ class OnlineTagger(Tagger):
         return kept
 
     def _grown(
-        self, X: Any, gold: Sequence[Sequence[str]], params: dict[str, Any], state: dict[str, Any]
+        self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any], state: dict[str, Any]
     ) -> Task:
         """The task of more sentences, with the features of the model and theirs; the state is laid out anew."""
         model = self._fitted()
@@ -245,15 +248,15 @@ class OnlineTagger(Tagger):
         """The learner whose search looks further back."""
         words = None
         if history.document:
-            if not getattr(task.X, "has_documents", False):
+            if not task.X.has_documents:
                 raise ParameterError(
                     "document=True needs a corpus that marks its documents (-DOCSTART- rows, # newdoc); "
                     "train on one, or leave document features out"
                 )
-            tokens = tokens_of(task.X, "document=True")
+            tokens = task.X.words("document=True")
             ids: dict[str, int] = {}
             flat = (ids.setdefault(word, len(ids)) for sentence in tokens for word in sentence)
-            words = (np.fromiter(flat, dtype=np.uint32), starts_of(task.X))
+            words = (np.fromiter(flat, dtype=np.uint32), task.X.starts)
         terms = history.terms(len(task.labels))
         learner = _core.HistoryOnline(task.data, task.layout, terms, words=words, **options)
         start = np.concatenate([task.start, task.far_start(history)])

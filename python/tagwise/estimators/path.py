@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tagwise.errors import CorpusError, ParameterError
 from tagwise.estimators.base import Tagger
-from tagwise.estimators.task import labels_of
+from tagwise.features.inputs import Inputs
 from tagwise.metrics import Report
 from tagwise.model.model import Model
 from tagwise.params import lookup
@@ -149,7 +149,7 @@ def regularization_path(
     held = dev is None
     if held:
         X, y, dev, dev_y = hold_out(X, y, holdout)
-    gold = labels_of(dev, dev_y)
+    gold = Inputs.of(dev).gold(dev_y)
     steps: list[Step] = []
     last = warm_start
     for value in values:

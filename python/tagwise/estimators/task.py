@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.corpus.schemes import has_chunks
 from tagwise.dataset import partial
+from tagwise.dataset.check import lengths_of
 from tagwise.decoding import paths
-from tagwise.errors import CorpusError, ParameterError
+from tagwise.errors import CorpusError
 from tagwise.estimators.limits import Limits
+from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.learners.loop import Callback, Stopping
 from tagwise.metrics import evaluate
@@ -79,7 +81,7 @@ class Task:
     recipe: Recipe
     params: dict[str, Any]
     start: Vector  # weights to begin with: [features]
-    X: Any  # the sentences as they were given
+    X: Inputs  # the sentences as they were given
     sample_weight: NDArray[np.float64] | None = None
     limits: Limits | None = None
     partial: partial.Support | None = None  # what is known of each token, in place of its gold label
@@ -105,23 +107,13 @@ class Task:
         return Stopping(p["max_iter"], p["tol"], p["window"], p["patience"])
 
 
-def labels_of(X: Any, y: Sequence[Sequence[str]] | None) -> Sequence[Sequence[str]]:
-    """The labels that go with X: those given, or the corpus's own."""
-    if y is not None:
-        return y
-    labels = getattr(X, "labels", None)
-    if labels is None:
-        raise ParameterError("no labels: pass y, or a Corpus with a label column")
-    return labels  # type: ignore[no-any-return]
-
-
 def dev_scorer(
-    model: Callable[[Vector], Model], task: Task, X: Any, gold: Sequence[Sequence[str]]
+    model: Callable[[Vector], Model], task: Task, X: Inputs, gold: Sequence[Sequence[str]]
 ) -> Callable[[Vector], float]:
     """Score of weights on a dev set that is encoded once: F1 of chunks, or the fraction of right labels."""
     data = task.recipe.encode(X, task.vocabulary, task.params["n_jobs"])
     offsets = data.offsets
-    lengths = np.diff(offsets.astype(np.int64)).tolist()
+    lengths = lengths_of(data).tolist()
     if lengths != [len(sentence) for sentence in gold]:
         raise CorpusError("dev: sentences and labels differ in length; give every token one label")
     chunks = has_chunks(label for sentence in gold for label in sentence)

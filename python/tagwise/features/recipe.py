@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from tagwise._core import Dataset, Template, Vocabulary, encode_attributes, encode_tokens
 from tagwise.errors import CorpusError, ParameterError, TemplateError
-from tagwise.features.inputs import _fields, columns_of, kind_of
+from tagwise.features.inputs import Inputs, fields_of
 from tagwise.features.sets import DEFAULT_COLUMN, SETS, template_text
 from tagwise.importing import function_at, path_of
 
@@ -30,10 +30,10 @@ def file_columns(recipe: Recipe, X: Any) -> dict[str, Any]:
     """Columns of training and the label's name, so that files can be read as X was; nothing for bare attributes."""
     if recipe.kind == "attributes":
         return {}
-    columns, label = getattr(X, "columns", None), getattr(X, "label", None)
-    if columns is not None and label is not None:
-        return {"columns": list(columns), "label": label}
-    names = columns_of(X)
+    inputs = Inputs.of(X)
+    if inputs.all_columns is not None and inputs.label is not None:
+        return {"columns": list(inputs.all_columns), "label": inputs.label}
+    names = inputs.columns
     label = "label" if "label" not in names else "gold"
     return {"columns": [*names, label], "label": label}
 
@@ -88,7 +88,7 @@ class Recipe:
         """
         if self._compiled is None or not self._compiled.is_open:
             return self
-        compiled = self._compiled.learn(self._columns(X))
+        compiled = self._compiled.learn(self._columns(Inputs.of(X)))
         return replace(self, _compiled=compiled, lists=tuple(map(tuple, compiled.lists)))
 
     def encode(self, X: Any, vocab: Vocabulary, n_jobs: int | None = 1) -> Dataset:
@@ -96,19 +96,18 @@ class Recipe:
 
         n_jobs: threads, None for all cores; the result does not depend on it.
         """
-        if not isinstance(X, Sequence):
-            X = list(X)
+        inputs = Inputs.of(X)
         jobs = os.cpu_count() or 1 if n_jobs is None else max(1, n_jobs)
         if self.kind == "template":
-            return encode_tokens(self.template, vocab, self._columns(X), jobs)
+            return encode_tokens(self.template, vocab, self._columns(inputs), jobs)
         if self.kind == "function":
-            return encode_attributes(vocab, self._call(X), n_jobs=jobs)
-        if kind_of(X) in ("tokens", "columns"):
+            return encode_attributes(vocab, self._call(inputs), n_jobs=jobs)
+        if inputs.kind in ("tokens", "columns"):
             raise CorpusError(
                 "X holds tokens, but these features are attributes as given (lists or dicts a token); "
                 "make them the same way here"
             )
-        return encode_attributes(vocab, X, n_jobs=jobs)
+        return encode_attributes(vocab, inputs.sentences, n_jobs=jobs)
 
     def render(self, sentence: Any) -> list[list[str]]:
         """Attribute texts of each token of one sentence, for people to read.
@@ -117,31 +116,30 @@ class Recipe:
         [['word[0]=a'], ['word[0]=b']]
         """
         if self.kind == "template":
-            return self.template.render(self._columns([sentence])[0])
+            return self.template.render(self._columns(Inputs.of([sentence]))[0])
         vocab = Vocabulary()
         data = self.encode([sentence], vocab)
         ptr, ids, _ = data.node()
         texts = vocab.texts()
         return [[texts[i] for i in ids[ptr[t] : ptr[t + 1]]] for t in range(data.n_tokens)]
 
-    def _columns(self, X: Any) -> list[tuple[Sequence[str], ...]]:
+    def _columns(self, inputs: Inputs) -> list[tuple[Sequence[str], ...]]:
         """The columns of every sentence, as the template orders them."""
-        kind = kind_of(X)
-        if kind == "attributes":
+        if inputs.kind == "attributes":
             raise CorpusError(
                 f"X holds attributes (lists or dicts a token), but features {self.name!r} look at tokens; "
                 "pass lists of strings or a Corpus"
             )
-        if kind != "columns":
+        if inputs.kind != "columns":
             if self.columns != (self.token_column,):
                 raise CorpusError(
                     f"features {self.name!r} look at {', '.join(self.columns)}, but X holds only tokens; "
                     "pass a Corpus, or mappings of column -> values"
                 )
-            return [(sentence,) for sentence in X]
+            return [(sentence,) for sentence in inputs.sentences]
         sentences = []
-        for s, sentence in enumerate(X):
-            fields = _fields(sentence)
+        for s, sentence in enumerate(inputs.sentences):
+            fields = fields_of(sentence)
             if fields is None:
                 raise CorpusError(
                     f"sentence {s} has no columns, unlike those before it; do not mix kinds of sentences"
@@ -155,7 +153,7 @@ class Recipe:
                 ) from None
         return sentences
 
-    def _call(self, X: Any) -> list[Sequence[Any]]:
+    def _call(self, inputs: Inputs) -> list[Sequence[Any]]:
         """The function's attributes of every sentence, one entry a token."""
         function = self.function
         if function is None:
@@ -163,11 +161,11 @@ class Recipe:
                 f"the feature function {self.name!r} is not loaded; import it and resolve it again"
             )
         rows = []
-        for s, sentence in enumerate(X):
+        for s, sentence in enumerate(inputs.sentences):
             row = function(sentence)
             if not isinstance(row, Sequence) or isinstance(row, (str, bytes)):
                 row = list(row)
-            fields = _fields(sentence)
+            fields = fields_of(sentence)
             length = len(next(iter(fields.values()), ())) if fields is not None else len(sentence)
             if len(row) != length:
                 raise CorpusError(
@@ -278,6 +276,7 @@ def recipe_for(spec: Any, X: Any) -> Recipe:
     >>> recipe_for("default", [[["w=The"], ["w=dog"]]]).kind
     'attributes'
     """
+    inputs = Inputs.of(X)
     if isinstance(spec, Recipe) or callable(spec):
-        return resolve(spec, columns_of(X))
-    return resolve(spec, None if kind_of(X) == "attributes" else columns_of(X))
+        return resolve(spec, inputs.columns)
+    return resolve(spec, None if inputs.kind == "attributes" else inputs.columns)

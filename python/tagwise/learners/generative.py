@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.dataset.check import lengths_of
 from tagwise.errors import ParameterError
 from tagwise.optimizers.base import Vector
 
@@ -43,12 +44,6 @@ def smooth(n: Array, smoothing: str, delta: float) -> Array:
     return np.log(witten_bell(n) if smoothing == "witten_bell" else additive(n, delta))
 
 
-def lengths(data: _core.Dataset) -> NDArray[np.int64]:
-    """Tokens of each sentence: [N]."""
-    offsets = data.offsets.astype(np.int64)
-    return offsets[1:] - offsets[:-1]
-
-
 @dataclass(frozen=True)
 class Moves:
     """Counted steps between labels: [L, L + 1] with the end last (or [L, L] without it), and first labels [L]."""
@@ -61,8 +56,8 @@ def count_moves(data: _core.Dataset, labels: int, weight: Array, start_end: bool
     """Steps of the gold paths; `weight` [N] is the weight of each sentence."""
     gold = data.gold.astype(np.int64)
     offsets = data.offsets.astype(np.int64)
-    filled = lengths(data) > 0
-    of = np.repeat(weight, lengths(data))  # [tokens]
+    filled = lengths_of(data) > 0
+    of = np.repeat(weight, lengths_of(data))  # [tokens]
     inner = np.ones(len(gold), dtype=bool)  # whether a token has one before it
     inner[offsets[:-1][filled]] = False
     to = np.flatnonzero(inner)
@@ -168,7 +163,6 @@ __all__ = [
     "assemble",
     "count_moves",
     "emission_weights",
-    "lengths",
     "overlapping_weights",
     "smooth",
     "symbols",

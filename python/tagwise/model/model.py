@@ -19,6 +19,7 @@ from tagwise.decoding import paths
 from tagwise.decoding.lookback import Memory
 from tagwise.decoding.plan import Allowed, plan_of
 from tagwise.errors import ModelFileError, ParameterError
+from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.model.explain import Explanation, explain
 from tagwise.scores.constraints import Constraints, Rules
@@ -52,7 +53,7 @@ class Model:
 
     def encode(self, X: Any, n_jobs: int | None = None) -> _core.Dataset:
         """Sentences of any kind as the model's attributes; unknown attributes are dropped."""
-        return self.recipe.encode(X, self.vocabulary, n_jobs)
+        return self.recipe.encode(Inputs.of(X), self.vocabulary, n_jobs)
 
     def predict(
         self,
@@ -67,6 +68,7 @@ class Model:
     ) -> list[list[str]]:
         """Labels of each sentence: the best path ("viterbi"), each token's most probable label ("pointwise"), or the
         best path of a beam ("beam")."""
+        X = Inputs.of(X)
         data = self.encode(X, n_jobs)
         path = paths.best(
             self.scoring,
@@ -90,6 +92,7 @@ class Model:
         n_jobs: int | None = None,
     ) -> list[NDArray[np.float32]]:
         """p(y_t | x) of every token: one array [T, L] a sentence, columns in the order of `labels`."""
+        X = Inputs.of(X)
         data = self.encode(X, n_jobs)
         plan = plan_of(self.scoring, X, data, allowed, constraints)
         p, _ = paths.marginals(self.scoring, data, plan, n_jobs or 0)
@@ -110,6 +113,7 @@ class Model:
         """The k best paths of each sentence as (labels, score or probability), best first."""
         if k < 1:
             raise ParameterError(f"k={k}; expected 1 or more")
+        X = Inputs.of(X)
         data, jobs = self.encode(X, n_jobs), n_jobs or 0
         (counts, scores, labels), plan = paths.kbest(
             self.scoring, X, data, k, allowed=allowed, constraints=constraints, memory=memory, n_jobs=jobs
