@@ -190,7 +190,8 @@ def detail(tagger: Any, test: Corpus, predicted: list[list[str]], report: Report
     if not isinstance(scorer, KernelScorer):  # which keeps no weights by feature
         out["strongest"] = tagger.explain(KEPT_FEATURES).labels
         out["transitions"] = [
-            [round(float(x), 4) if abs(x) < 1e30 else None for x in line] for line in scorer.edge_scores
+            [round(float(x), 4) if abs(x) < 1e30 else None for x in line]
+            for line in tagger.model_.native.edge_scores
         ]
     return out
 

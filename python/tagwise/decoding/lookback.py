@@ -12,6 +12,7 @@ import tagwise._core as _core
 from tagwise.dataset.check import lengths_of
 from tagwise.features.inputs import Inputs
 from tagwise.scores.lookback import History
+from tagwise.scores.protocols import Lists
 
 
 class Memory:
@@ -60,7 +61,7 @@ def search(
     memory: Memory | None = None,
     support: Any = None,
     n_jobs: int = 0,
-) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.uint16]]:
+) -> Lists:
     """The k best paths of each sentence: counts, scores, labels one after the other."""
     n_labels = scorer.layout.n_labels
     native = history.native(n_labels)
@@ -85,9 +86,7 @@ def search(
     return found
 
 
-def _firsts(
-    found: tuple[Any, Any, NDArray[np.uint16]], data: _core.Dataset, begin: int
-) -> NDArray[np.uint16]:
+def _firsts(found: Lists, data: _core.Dataset, begin: int) -> NDArray[np.uint16]:
     """The best path of each sentence from `begin` on, one after the other."""
     lengths = lengths_of(data)
     at = np.concatenate([[0], np.cumsum(lengths * found[0].astype(np.int64))])

@@ -15,6 +15,7 @@ from tagwise.errors import ParameterError
 from tagwise.features.inputs import Inputs
 from tagwise.scores.constraints import NO_GROUP
 from tagwise.scores.lookback import History
+from tagwise.scores.protocols import Lists
 from tagwise.scores.scoring import Scoring
 
 DECODERS = ("viterbi", "pointwise", "beam")
@@ -22,8 +23,6 @@ DECODERS = ("viterbi", "pointwise", "beam")
 BEAM = 8
 #: Lists that are searched for a path whose labels occur once, where the search itself cannot see to it.
 ONCE_LISTS = (16, 128, 1024)
-
-Lists = tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.uint16]]
 
 
 def best(

@@ -16,6 +16,7 @@ from tagwise.features.inputs import Inputs
 from tagwise.scores.constraints import Constraints, Groups, Rules, Support, boundary_support, intersect
 from tagwise.scores.dictionary import with_dictionary
 from tagwise.scores.kernels import KernelScorer
+from tagwise.scores.protocols import Scorer, native
 from tagwise.scores.scoring import Scoring
 
 #: Allowed labels of every token of every sentence: a collection of labels; None for any, of a token or a sentence.
@@ -26,7 +27,7 @@ Allowed = Sequence[Sequence[Any] | None]
 class Plan:
     """Scores and constraints of one call."""
 
-    scorer: _core.Scorer | KernelScorer
+    scorer: Scorer
     rules: Rules | None
     support: Support | None
 
@@ -42,7 +43,7 @@ class Plan:
             raise ParameterError(
                 "a kernel model is searched by Viterbi and for k-best lists; leave out the rest"
             )
-        return self.scorer
+        return native(self.scorer, None if self.rules is None else self.rules.forbidden)
 
 
 def plan_of(

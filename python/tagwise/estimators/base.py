@@ -22,6 +22,7 @@ from tagwise.estimators.limits import Limits, lawful_gold, limits_of
 from tagwise.estimators.task import TRANSIENT, Task, dev_scorer
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe, file_columns, recipe_for
+from tagwise.learners.backends import current
 from tagwise.learners.loop import Callback, Iteration, Result, logger
 from tagwise.metrics import Report, evaluate
 from tagwise.model.explain import Explanation
@@ -178,7 +179,7 @@ class Tagger:
     def _model(self, task: Task, w: Vector) -> Model:
         """The model of these weights."""
         limits = task.limits or Limits()
-        scorer = _core.Scorer(task.layout, w.astype(np.float32), limits.forbidden)
+        scorer = current().scorer(task.layout, w.astype(np.float32), limits.forbidden, False)
         return Model(
             tuple(task.labels),
             task.recipe,

@@ -18,6 +18,7 @@ from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe, recipe_for
 from tagwise.features.sets import quoted
 from tagwise.learners import generative, gradient
+from tagwise.learners.backends import current
 from tagwise.learners.loop import Iteration, Result
 from tagwise.model.model import Model
 from tagwise.optimizers import OPTIMIZERS
@@ -133,7 +134,7 @@ class MEMM(Tagger):
     )
 
     def _model(self, task: Task, w: Vector) -> Model:
-        scorer = _core.Scorer(task.layout, w.astype(np.float32), local=True)
+        scorer = current().scorer(task.layout, w.astype(np.float32), None, True)
         return Model(tuple(task.labels), task.recipe, task.vocabulary, scorer)
 
     def _train(self, task: Task) -> Result:

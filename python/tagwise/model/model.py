@@ -26,6 +26,7 @@ from tagwise.scores.constraints import Constraints, Rules
 from tagwise.scores.dictionary import Dictionary
 from tagwise.scores.kernels import ARRAYS, Kernel, KernelScorer
 from tagwise.scores.lookback import History
+from tagwise.scores.protocols import Scorer, native
 from tagwise.scores.scoring import Scoring
 
 Path = str | os.PathLike[str]
@@ -41,7 +42,7 @@ class Model:
     labels: tuple[str, ...]
     recipe: Recipe
     vocabulary: _core.Vocabulary
-    scorer: _core.Scorer | KernelScorer
+    scorer: Scorer
     meta: dict[str, Any] = field(default_factory=dict)
     history: History | None = None
     constraints: Constraints | None = None
@@ -139,6 +140,13 @@ class Model:
         return Scoring(self.labels, self.scorer, self.history, self.constraints, self.dictionary)
 
     @property
+    def native(self) -> _core.Scorer:
+        """The scorer of its explicit weights, of which those of a kernel model are its transitions, on the CPU."""
+        if isinstance(self.scorer, KernelScorer):
+            return self.scorer.base
+        return native(self.scorer, _forbidden(self.constraints, self.labels))
+
+    @property
     def rules(self) -> Rules | None:
         """The model's own constraints over its labels."""
         return self.scoring.rules
@@ -197,13 +205,11 @@ class Model:
         own = dict(sorted(self.arrays.items()))  # so that a file that is read is written as it was
         if own:
             header["arrays"] = list(own)
-        base = self.scorer
-        if isinstance(base, KernelScorer):
-            header["kernel"] = base.kernel.to_json()
-            arrays |= base.arrays()
-            base = base.base
+        if isinstance(self.scorer, KernelScorer):
+            header["kernel"] = self.scorer.kernel.to_json()
+            arrays |= self.scorer.arrays()
         text = json.dumps(header, ensure_ascii=False, sort_keys=True)
-        _core.write_model(os.fspath(path), text, self.vocabulary, base, arrays | own | (extra or {}))
+        _core.write_model(os.fspath(path), text, self.vocabulary, self.native, arrays | own | (extra or {}))
 
     @staticmethod
     def load(path: Path) -> Model:
@@ -232,7 +238,7 @@ class Model:
             ) from error
         local = bool(header.get("local", False))
         base = file.scorer(n_attributes, len(labels), _forbidden(constraints, labels), local=local)
-        scorer: _core.Scorer | KernelScorer = base
+        scorer: Scorer = base
         if "kernel" in header:
             support = {name: file.array(name) for name in ARRAYS}
             scorer = KernelScorer.of_arrays(base, Kernel.from_json(header["kernel"]), support)

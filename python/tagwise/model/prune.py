@@ -27,7 +27,7 @@ def prune(model: Model, keep: NDArray[np.bool_] | None = None) -> tuple[Model, N
         keep[model.arrays.get("boosting.feature", np.zeros(0, np.uint32))] = True  # the rounds name them
     new_layout, used = kept(layout, keep)
     index = np.where(keep, np.cumsum(keep) - 1, -1)
-    forbidden = np.flatnonzero(np.isneginf(scorer.edge_scores)).astype(np.uint32)
+    forbidden = np.flatnonzero(np.isneginf(model.native.edge_scores)).astype(np.uint32)
     own = dict(model.arrays)
     if "boosting.feature" in own:
         own["boosting.feature"] = index[own["boosting.feature"]].astype(np.uint32)

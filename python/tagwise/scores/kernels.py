@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.errors import ModelFileError, ParameterError
 from tagwise.importing import function_at, path_of
+from tagwise.scores.protocols import Lists, Support
 
 #: What messages call it.
 KERNEL = "the kernel function"
 NAMES = ("linear", "poly", "rbf")
 ARRAYS = ("support.ptr", "support.ids", "support.values", "beta.ptr", "beta.label", "beta.value")
-
-Support = tuple[NDArray[np.bool_], NDArray[np.uint32]]
 
 
 class Block(NamedTuple):
@@ -195,7 +194,7 @@ class KernelScorer:
 
     def kbest(
         self, dataset: _core.Dataset, k: int, *, allowed: Support | None = None, n_jobs: int = 0
-    ) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.uint16]]:
+    ) -> Lists:
         """The k best paths of each sentence: how many of each [N], their scores, their labels one after the other."""
         return self.native.kbest(dataset, k, allowed=allowed, n_jobs=n_jobs)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-import tagwise._core as _core
 from tagwise.scores.constraints import Constraints, Rules
 from tagwise.scores.dictionary import Dictionary
-from tagwise.scores.kernels import KernelScorer
 from tagwise.scores.lookback import History
+from tagwise.scores.protocols import Scorer
 
 
 @dataclass(frozen=True)
@@ -17,7 +16,7 @@ class Scoring:
     """How sentences are scored and what their paths may be; it knows attributes by their numbers alone."""
 
     labels: tuple[str, ...]
-    scorer: _core.Scorer | KernelScorer
+    scorer: Scorer
     history: History | None = None
     constraints: Constraints | None = None
     dictionary: Dictionary | None = None
