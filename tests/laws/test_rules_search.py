@@ -131,9 +131,9 @@ def test_a_local_model_is_normalised_over_what_may_follow() -> None:
 def far_local(tagger: tw.Tagger, words: list[str], earlier: list[tuple[str, int]]) -> twin.Local:
     """The local score of a model with history (1, 2) and documents, from its weights."""
     model, L = tagger.model_, len(tagger.classes_)
-    assert model.history is not None
-    tables = model.history.weights.astype(float).reshape(-1, L, L)
-    repeated = tables[1] if model.history.document else None
+    assert model.lookback is not None
+    tables = model.lookback.weights.astype(float).reshape(-1, L, L)
+    repeated = tables[1] if model.lookback.document else None
     return twin.local_score(first_order(tagger, words), {2: tables[0]}, repeated, words, earlier)
 
 
