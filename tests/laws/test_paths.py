@@ -14,6 +14,7 @@ import pytest
 
 from tagwise import _core
 
+from .corpora import Corpus
 from .paths import (
     COUNTS,
     DECODING,
@@ -31,7 +32,6 @@ from .paths import (
     twin,
 )
 from .reference import chain, losses, once
-from .test_engine import Corpus
 
 # -- the switch -------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ import pytest
 
 from tagwise import _core
 
+from .corpora import Corpus
 from .paths import (
     COUNTS,
     DECODING,
@@ -29,7 +30,6 @@ from .paths import (
 from .reference import chain, losses
 from .reference.boosting import quantities
 from .reference.model import Shape
-from .test_engine import Corpus
 
 # -- decoding ---------------------------------------------------------------------------------------------------
 

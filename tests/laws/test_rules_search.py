@@ -17,7 +17,7 @@ from . import lawful
 from .lawful import Held
 from .reference import history as twin
 from .reference import scores as chain_scores
-from .test_rules import BIO, OWN, OWN_RULE, TEST, X, Y, fitted, left, ways
+from .ruled import BIO, OWN, OWN_RULE, TEST, X, Y, fitted, left, own_step, ways
 
 
 def first_order(tagger: tw.Tagger, words: list[str]) -> Any:
@@ -60,17 +60,6 @@ def step_rule(tagger: tw.Tagger, local: twin.Local, rule: Any, T: int) -> twin.L
         return local(t, path, y) if rule(t, T, before, labels[y]) else -np.inf
 
     return held
-
-
-def own_step(t: int, T: int, before: str | None, label: str) -> bool:
-    """`OWN_RULE` read from left to right."""
-    if label[0] == "I" and (before is None or before == "O" or before[2:] != label[2:]):
-        return False
-    if before == "B-Q" and label != "I-Q":
-        return False
-    if before is None and label == "B-Q":
-        return False
-    return t < T - 1 or label not in ("I-P", "B-Q")
 
 
 @pytest.mark.parametrize("name", ["crf", "perceptron", "mira"])

@@ -16,8 +16,7 @@ from tagwise.learners import gradient
 from . import lawful
 from .lawful import Held, Path, Rule
 from .reference import mira, svm
-from .test_rules import OWN, OWN_RULE, X, Y
-from .test_rules_search import own_step
+from .ruled import OWN, OWN_RULE, X, Y, own_step
 
 Make = Callable[..., tw.Tagger]
 

@@ -11,11 +11,11 @@ import pytest
 
 import tagwise as tw
 
+from ..online import permutation
 from ..reference import chain, costs, history, mira, perceptron
 from ..reference.chain import Array, Path, Scores
 from ..reference.model import Shape, features, score_sentence
 from ..strategies import Problem
-from ..test_online import permutation
 from .rows import NAMES, Bench, bits, dense, exact, mask, problem, row
 
 ONLINE = ("perceptron", "mira", "pa", "arow")
