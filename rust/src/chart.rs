@@ -397,7 +397,7 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % n
         };
-        for round in 0..300u64 {
+        for round in 0..150u64 {
             let l = [1, 2, 3, 5, 16, 17, 33, 49, 65, 70][below(10) as usize];
             let n = 1 + below(6) as usize;
             let mut draw = |forbid: u64| match below(10) {

@@ -6,6 +6,9 @@ sums of some edges or all, each instruction set; and each way is left where it m
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from itertools import pairwise
 from typing import Any
 
@@ -43,6 +46,16 @@ def test_the_switch_answers_what_was_forced_before() -> None:
     assert _core.force(before) == ""
     with pytest.raises(ValueError, match='no way "fast" to force; there are: log, wide'):
         _core.force("fast")
+
+
+def test_the_environment_forces_too() -> None:
+    """Before the first use: ways, and a lesser instruction set."""
+    environment = {**os.environ, "TAGWISE_PATH": "log, chunks", "TAGWISE_SIMD": "baseline"}
+    code = "from tagwise import _core; print(_core.SIMD, _core.force())"
+    out = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert out.stdout.split() == ["baseline", "log,chunks"]
 
 
 def test_the_switch_is_obeyed() -> None:
