@@ -108,11 +108,15 @@ class History:
         """
         endless = self.p == math.inf
         far = NEAR if endless else int(self.p)
-        out: list[tuple[tuple[Any, ...], int]] = [(("far", q, endless and q == far), 1) for q in range(2, far + 1)]
+        out: list[tuple[tuple[Any, ...], int]] = [
+            (("far", q, endless and q == far), 1) for q in range(2, far + 1)
+        ]
         out += [(("document",), 1)] * self.document
         return out + [(("tuple", n), n) for n in range(2, self.m + 1) if self.tuples]
 
-    def carried(self, old: History | None, before: Sequence[str], labels: Sequence[str]) -> NDArray[np.float64]:
+    def carried(
+        self, old: History | None, before: Sequence[str], labels: Sequence[str]
+    ) -> NDArray[np.float64]:
         """Weights for these labels from another history over the labels `before`; what that lacks gets 0."""
         known = {} if old is None else old.named_tables(len(before))
         place = {label: y for y, label in enumerate(before)}
