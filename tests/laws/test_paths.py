@@ -153,7 +153,12 @@ EXTRAS = [
     (loss, extra) for loss in losses.LOSSES for extra in ("", "weight rules", "weight cost", "cost rules")
 ]
 EXTRAS += [("log", "partial weight"), ("log", "partial weight rules"), ("log", "once weight rules")]
-EXTRAS += [("exp", "once weight"), ("log", "once cost weight")]
+EXTRAS += [
+    ("exp", "once weight"),
+    ("log", "once cost weight"),
+    ("log", "allowed weight"),
+    ("exp", "allowed weight"),
+]
 
 
 def terms_of(c: Corpus, loss: str, extra: str) -> Terms:
@@ -165,6 +170,8 @@ def terms_of(c: Corpus, loss: str, extra: str) -> Terms:
     if "rules" in extra:
         sets, forbidden = rules(c, 6)
         terms = terms._replace(sets=sets, forbidden=forbidden)
+    if "allowed" in extra:
+        terms = terms._replace(sets=rules(c, 6)[0])
     if "cost" in extra:
         cost = rng.uniform(-1, 2, (c.labels, c.labels))
         np.fill_diagonal(cost, 0.0)
