@@ -1,11 +1,11 @@
 //! Boosting as a Python object: many rounds a call.
 
-use super::encode::PyDataset;
-use super::engine::{pool, PyLayout};
-use crate::boosting::bound::Limits;
-use crate::boosting::index::Boundaries;
-use crate::boosting::select::Draw;
-use crate::boosting::{self, Boosting, Options};
+use crate::learners::boosting::bound::Limits;
+use crate::learners::boosting::index::Boundaries;
+use crate::learners::boosting::select::Draw;
+use crate::learners::boosting::{self, Boosting, Options};
+use crate::py::encode::PyDataset;
+use crate::py::objective::{pool, PyLayout};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

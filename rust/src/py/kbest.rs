@@ -1,10 +1,11 @@
 //! k-best lists: of one sentence's scores, and of a corpus.
 
-use super::encode::PyDataset;
-use super::engine::{pool, support, PyScorer, PySupport};
-use super::lattice::scores;
-use crate::general::Scores;
-use crate::{kbest, lists};
+use crate::chain::kbest;
+use crate::chain::log::Scores;
+use crate::decoding::lists;
+use crate::py::encode::PyDataset;
+use crate::py::lattice::scores;
+use crate::py::objective::{pool, support, PyScorer, PySupport};
 use numpy::{PyArray1, PyReadonlyArray2, PyReadonlyArrayDyn};
 use pyo3::prelude::*;
 

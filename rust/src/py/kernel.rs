@@ -1,19 +1,19 @@
 //! Kernel learners and kernel models as Python objects.
 
-use super::encode::PyDataset;
-use super::engine::{pool, support, PyLayout, PyScorer, PySupport};
-use super::kbest::Lists;
-use super::online::{answer, raised, Raised};
-use super::svm::{shared, standing};
 use crate::dataset::Csr;
+use crate::decoding::kernel::{Frame, Scorer, Tokens};
 use crate::error::Error;
-use crate::kernel::dual::{self, Dual};
-use crate::kernel::rows::Distinct;
-use crate::kernel::scorer::{Frame, Scorer, Tokens};
-use crate::kernel::space::Support;
-use crate::kernel::table::{Form, Limits, Table};
-use crate::kernel::Kernel;
-use crate::svm::{Options, Solver};
+use crate::learners::online::kernel::{self, Dual};
+use crate::learners::svm::kernel::Support;
+use crate::learners::svm::{Options, Solver};
+use crate::py::encode::PyDataset;
+use crate::py::kbest::Lists;
+use crate::py::objective::{pool, support, PyLayout, PyScorer, PySupport};
+use crate::py::online::{answer, raised, Raised};
+use crate::py::svm::{shared, standing};
+use crate::scores::kernel::rows::Distinct;
+use crate::scores::kernel::table::{Form, Limits, Table};
+use crate::scores::kernel::Kernel;
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -126,7 +126,7 @@ impl PyKernelPerceptron {
     ) -> PyResult<Self> {
         let slot = Raised::default();
         let kernel = self::kernel(kernel, &slot)?;
-        let options = dual::Options {
+        let options = kernel::Options {
             average,
             shuffle,
             seed,

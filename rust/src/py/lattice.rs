@@ -1,7 +1,7 @@
 //! The primitives on plain score arrays of one sentence.
 
+use crate::chain::log::{self, Scores, Trellis};
 use crate::error::{Error, Result};
-use crate::general::{self, Scores, Trellis};
 use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, PyReadonlyArrayDyn};
 use pyo3::prelude::*;
 
@@ -72,7 +72,7 @@ fn chain_viterbi<'py>(
 ) -> PyResult<(f64, Bound<'py, PyArray1<u16>>)> {
     let (l, node, edge) = scores(&node, &edge)?;
     let mut path = Vec::new();
-    let score = py.detach(|| general::viterbi(&Scores { labels: l, node: &node, edge: &edge }, &mut path));
+    let score = py.detach(|| log::viterbi(&Scores { labels: l, node: &node, edge: &edge }, &mut path));
     if score == f64::NEG_INFINITY {
         return Err(Error::Value("no label sequence is allowed by these scores".into()).into());
     }

@@ -6,12 +6,12 @@ use pyo3::prelude::*;
 
 pub mod boosting;
 pub mod encode;
-pub mod engine;
 pub mod file;
-pub mod history;
 pub mod kbest;
 pub mod kernel;
 pub mod lattice;
+pub mod lookback;
+pub mod objective;
 pub mod once;
 pub mod online;
 pub mod order;
@@ -45,9 +45,9 @@ impl From<Error> for PyErr {
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     boosting::register(m)?;
     encode::register(m)?;
-    engine::register(m)?;
+    objective::register(m)?;
     file::register(m)?;
-    history::register(m)?;
+    lookback::register(m)?;
     kbest::register(m)?;
     kernel::register(m)?;
     lattice::register(m)?;

@@ -1,10 +1,10 @@
 //! Labels that occur once, and whether constraints leave a path, as Python functions.
 
-use super::encode::PyDataset;
-use super::engine::{groups, pool, support, PyGroups, PyScorer, PySupport};
-use super::kbest::Lists;
+use crate::chain::once;
 use crate::error::Error;
-use crate::once;
+use crate::py::encode::PyDataset;
+use crate::py::kbest::Lists;
+use crate::py::objective::{groups, pool, support, PyGroups, PyScorer, PySupport};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 

@@ -1,12 +1,12 @@
 //! Online learners as a Python object: one call an epoch.
 
-use super::encode::PyDataset;
-use super::engine::{groups, pool, support, PyGroups, PyLayout, PySupport};
 use crate::error::{Error, Result};
-use crate::online::cost::{Cost, Entities, Judge, OUTSIDE};
-use crate::online::learn::Rule;
-use crate::online::learn::Tally;
-use crate::online::{program, Online, Options, State};
+use crate::learners::online::cost::{Cost, Entities, Judge, OUTSIDE};
+use crate::learners::online::rule::Rule;
+use crate::learners::online::rule::Tally;
+use crate::learners::online::{program, Online, Options, State};
+use crate::py::encode::PyDataset;
+use crate::py::objective::{groups, pool, support, PyGroups, PyLayout, PySupport};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};

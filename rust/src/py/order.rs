@@ -1,11 +1,11 @@
 //! Chains of order 2 and 3 as Python objects.
 
-use super::encode::PyDataset;
-use super::engine::{pool, support, PyLayout, PyScorer, PySupport};
-use super::history::PyHistoryScorer;
+use crate::decoding::order;
 use crate::error::Error;
-use crate::order::objective::{Objective, Order};
-use crate::order::tag;
+use crate::learners::batch::order::{Objective, Order};
+use crate::py::encode::PyDataset;
+use crate::py::lookback::PyHistoryScorer;
+use crate::py::objective::{pool, support, PyLayout, PyScorer, PySupport};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -121,7 +121,7 @@ fn order_marginals<'py>(
     let (data, l) = (&dataset.inner, history.terms.labels);
     let (support, pool) = (support(allowed, data.tokens(), l)?, pool(n_jobs)?);
     let (p, log_z) = py.detach(|| {
-        pool.install(|| tag::marginals(&scorer.inner, &history.terms, &history.rows, data, support.as_ref()))
+        pool.install(|| order::marginals(&scorer.inner, &history.terms, &history.rows, data, support.as_ref()))
     })?;
     Ok((PyArray1::from_vec(py, p).reshape([data.tokens(), l])?, PyArray1::from_vec(py, log_z)))
 }

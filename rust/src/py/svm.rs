@@ -1,10 +1,10 @@
 //! The Hidden Markov SVM as a Python object: one call an epoch.
 
-use super::encode::PyDataset;
-use super::engine::{pool, support, PyLayout, PySupport};
-use crate::online::cells::Tokens;
-use crate::svm::space::Linear;
-use crate::svm::{Options, Solver};
+use crate::learners::svm::space::Linear;
+use crate::learners::svm::{Options, Solver};
+use crate::py::encode::PyDataset;
+use crate::py::objective::{pool, support, PyLayout, PySupport};
+use crate::scores::cells::Tokens;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -98,7 +98,7 @@ pub fn shared(slack: &str) -> PyResult<bool> {
 }
 
 /// A state as a dict.
-pub fn standing<'py>(py: Python<'py>, state: &crate::svm::State) -> PyResult<Bound<'py, PyDict>> {
+pub fn standing<'py>(py: Python<'py>, state: &crate::learners::svm::State) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     out.set_item("primal", state.primal)?;
     out.set_item("dual", state.dual)?;

@@ -1,8 +1,8 @@
 //! Vector arithmetic and the limited-memory inverse Hessian.
 
-use super::engine::pool;
 use crate::error::Error;
-use crate::vector::{self, History};
+use crate::machine::vector::{self, History};
+use crate::py::objective::pool;
 use numpy::{PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::prelude::*;
 

@@ -4,11 +4,11 @@
 //! and `{"name": bool}` give the attribute "name" that value, `{"name": "text"}` gives "name:text" the value 1, and a
 //! list, set or dict as value puts "name:" before each of its attributes.
 
-use super::strings::{leading, Lookup, Objects, Strings};
-use super::tokens::{each, kind};
-use super::{corpus_error, utf8, PyDataset, PyVocab};
+use crate::dataset::vocab::{Key, Vocab};
 use crate::dataset::{Csr, Dataset};
-use crate::vocab::{Key, Vocab};
+use crate::py::encode::strings::{leading, Lookup, Objects, Strings};
+use crate::py::encode::tokens::{each, kind};
+use crate::py::encode::{corpus_error, utf8, PyDataset, PyVocab};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString, PyTuple};
 

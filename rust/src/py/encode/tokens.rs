@@ -1,10 +1,10 @@
 //! Token strings -> dataset through a template: strings are copied into the flat table, the rest runs without the GIL.
 
-use super::{corpus_error, utf8, PyDataset, PyVocab};
+use crate::dataset::extract::Extractor;
 use crate::error::Error;
-use crate::extract::Extractor;
-use crate::template::Template;
-use crate::tokens::Tokens;
+use crate::features::template::Template;
+use crate::features::tokens::Tokens;
+use crate::py::encode::{corpus_error, utf8, PyDataset, PyVocab};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
@@ -61,7 +61,7 @@ impl PyTemplate {
     fn used_columns(&self) -> Vec<String> {
         let columns = self.inner.columns.iter().enumerate();
         let last = columns.clone().map(|(i, _)| i).filter(|&i| self.inner.uses(i)).max();
-        let counted = crate::crfpp::recognise(&self.text);
+        let counted = crate::features::crfpp::recognise(&self.text);
         let used = columns.filter(|&(i, _)| self.inner.uses(i) || (counted && Some(i) <= last));
         used.map(|(_, name)| name.clone()).collect()
     }

@@ -1,0 +1,7 @@
+//! Sentences to attributes: texts, rules, and what a template compiles to.
+
+pub mod crfpp;
+pub mod parse;
+pub mod template;
+pub mod text;
+pub mod tokens;

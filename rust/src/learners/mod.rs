@@ -1,0 +1,6 @@
+//! Scores and gold to weights.
+
+pub mod batch;
+pub mod boosting;
+pub mod online;
+pub mod svm;
