@@ -8,7 +8,7 @@
 //! Ties: among equal scores the lower last label comes first, then the lower label before it, and so on. The first
 //! path is the one of `log::viterbi`, and the list for k is the beginning of the list for k + 1.
 
-use crate::chain::log::Scores;
+use crate::chain::lattice::Scores;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 

@@ -2,12 +2,15 @@
 //! weights or losses.
 
 pub mod chart;
+pub mod entities;
 pub mod kbest;
 pub mod lanes;
+pub mod lattice;
 pub mod log;
 pub mod lookback;
 pub mod narrow;
 pub mod once;
 pub mod order;
 pub mod pointwise;
+pub mod support;
 pub mod wide;

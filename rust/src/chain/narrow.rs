@@ -7,8 +7,8 @@
 //! One sentence at a time, label by label: with one or two labels a token that is less work than sixteen sentences side by
 //! side with all labels. The same floats are added in the same order as in `chain`, so both give the same path.
 
+use crate::chain::support::Support;
 use crate::machine::simd::WIDTH;
-use crate::scores::nodes::Support;
 
 /// With more labels than this a token's cells are filled side by side.
 const MANY: usize = 8;

@@ -11,8 +11,8 @@
 //! in double precision, scaled at each token. Where a state leads under a label depends on its last m - 1 labels alone, its
 //! *stem*: states of one stem are summed row by row, and only then sent on.
 
-use crate::dispatch;
 use crate::error::{Error, Result};
+use crate::machine::dispatch::dispatch;
 use crate::machine::simd::Simd;
 
 /// States and where they lead; arc s * L + y is the step from state s under label y.

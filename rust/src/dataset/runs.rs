@@ -1,7 +1,7 @@
 //! Attributes that tokens have in common, for scoring: what a template makes of one text (its affixes, its shape) is the
 //! same wherever the text stands, so that it is summed once and not at every token.
 
-use crate::dataset::Csr;
+use crate::dataset::csr::Csr;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, OnceLock};
 

@@ -7,14 +7,16 @@
 //! log P  = log sum_y exp(v_j(y) + log sum_{b: a chunk ends between y and b} exp(A[y, b] + s_{j+1}(b) + beta_{j+1}(b))) - log Z
 //! ```
 
-use crate::chain::log::{log_sum_exp, normalize_locally, Scores, Trellis};
+use crate::chain::log::{normalize_locally, Trellis};
+
+use crate::chain::entities::Entities;
+use crate::chain::lattice::{log_sum_exp, Scores};
 use crate::chain::once::{sum::Sum, Groups};
+use crate::chain::support::Support;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::learners::batch::alone::score_sentence;
-use crate::learners::online::cost::Entities;
-use crate::scores::nodes::Support;
 use crate::scores::scorer::Scorer;
+use crate::scores::sentence::score_sentence;
 use rayon::prelude::*;
 
 /// A chunk of a type from token `begin` up to, not including, `end` of a sentence.
@@ -78,7 +80,7 @@ pub fn chunks(
                 if let (Some(groups), Some(sum)) = (once, sum) {
                     sum.forward(&scores, groups);
                     sum.backward(&scores);
-                    let of = |&i: &u32| crate::decoding::chunks_once::one(&scores, sum, entities, chunks[i as usize]);
+                    let of = |&i: &u32| one_lawful(&scores, sum, entities, chunks[i as usize]);
                     return group.iter().map(of).collect();
                 }
                 trellis.forward(&scores);
@@ -96,6 +98,7 @@ pub fn chunks(
     Ok(out)
 }
 
+/// P(exactly this chunk is there | x), after the sums of its sentence.
 fn one(scores: &Scores<'_>, trellis: &Trellis, entities: &Entities, c: Chunk) -> f64 {
     let (l, n) = (scores.labels, scores.positions());
     let (begin, end) = (c.begin as usize, c.end as usize);
@@ -135,4 +138,55 @@ fn one(scores: &Scores<'_>, trellis: &Trellis, entities: &Entities, c: Chunk) ->
         }
     }
     (log_sum_exp(now.into_iter()) - trellis.log_z).exp().min(1.0)
+}
+
+/// P(exactly this chunk is there | x) over the lawful paths: the same over (set of spans begun, label), after the sums of
+/// its sentence.
+fn one_lawful(scores: &Scores<'_>, sum: &Sum, entities: &Entities, c: Chunk) -> f64 {
+    let (l, n, states) = (scores.labels, scores.positions(), sum.states());
+    let (begin, end) = (c.begin as usize, c.end as usize);
+    let between = |a: usize, b: usize| entities.boundary[a * l + b];
+    let never = f64::NEG_INFINITY;
+    let mut now = vec![never; states];
+    for (state, x) in now.iter_mut().enumerate() {
+        let (mask, y) = (state / l, state % l);
+        if entities.kind[y] != c.kind {
+            continue;
+        }
+        if begin == 0 {
+            if between(l, y) & 2 != 0 && mask == sum.first(y) {
+                *x = scores.node[y];
+            }
+            continue;
+        }
+        let (alpha, edge) = (&sum.alpha[(begin - 1) * states..begin * states], scores.edge(begin));
+        let ways = (0..l).filter(|&a| between(a, y) & 2 != 0);
+        let ways = ways.filter_map(|a| sum.before(mask, a, y).map(|s| alpha[s] + edge[a * l + y]));
+        *x = log_sum_exp(ways) + scores.node[begin * l + y];
+    }
+    for t in begin + 1..end {
+        let edge = scores.edge(t);
+        now = (0..states)
+            .map(|state| {
+                let (mask, y) = (state / l, state % l);
+                if entities.kind[y] != c.kind {
+                    return never;
+                }
+                let ways = (0..l).filter(|&a| between(a, y) == 0);
+                let ways = ways.filter_map(|a| sum.before(mask, a, y).map(|s| now[s] + edge[a * l + y]));
+                log_sum_exp(ways) + scores.node[t * l + y]
+            })
+            .collect();
+    }
+    if end < n {
+        let (edge, node) = (scores.edge(end), &scores.node[end * l..(end + 1) * l]);
+        let beta = &sum.beta[end * states..(end + 1) * states];
+        for (state, x) in now.iter_mut().enumerate().filter(|(_, x)| **x > never) {
+            let (mask, y) = (state / l, state % l);
+            let ways = (0..l).filter(|&b| between(y, b) != 0);
+            let ways = ways.filter_map(|b| sum.after(mask, y, b).map(|s| edge[y * l + b] + node[b] + beta[s]));
+            *x += log_sum_exp(ways);
+        }
+    }
+    (log_sum_exp(now.into_iter()) - sum.log_z).exp().min(1.0)
 }

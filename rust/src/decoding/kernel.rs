@@ -4,17 +4,19 @@
 //! kernel is that of a product of 0, a constant (poly) or a product of two factors (rbf), so that they all come as one
 //! sum that is known beforehand.
 
-use crate::chain::chart::{Chart, Find, Steps};
-use crate::dataset::{Csr, Dataset};
+use crate::chain::chart::{Chart, Steps};
+
+use crate::chain::support::Support;
+use crate::dataset::csr::Csr;
+use crate::dataset::Dataset;
 use crate::decoding::lists::Lists;
-use crate::dispatch;
 use crate::error::{Error, Result};
+use crate::machine::dispatch::dispatch;
+use crate::machine::find::Find;
 use crate::machine::simd::WIDTH;
 use crate::scores::kernel::expand::{self, Terms};
 use crate::scores::kernel::rows::{block, Distinct, Index};
-use crate::scores::kernel::table::Form;
-use crate::scores::kernel::Kernel;
-use crate::scores::nodes::Support;
+use crate::scores::kernel::{Form, Kernel};
 use rayon::prelude::*;
 
 /// Distinct tokens, or sentences, that one task takes at a time.

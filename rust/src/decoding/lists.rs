@@ -3,17 +3,20 @@
 //! Ranked by float32 scores, added from left to right as `predict` adds them, so that the first path of each list is
 //! the one that `Scorer::viterbi` gives. Sentences with edge attributes, or whose scores overflow, take the exact route.
 
-use crate::chain::chart::{Chart, Find, Steps};
+use crate::chain::chart::{Chart, Steps};
+
 use crate::chain::kbest;
-use crate::chain::log::{normalize_locally, Scores};
+use crate::chain::lattice::Scores;
+use crate::chain::log::normalize_locally;
+use crate::chain::support::Support;
 use crate::dataset::Dataset;
-use crate::dispatch;
 use crate::error::{Error, Result};
-use crate::learners::batch::alone::score_sentence;
+use crate::machine::dispatch::dispatch;
+use crate::machine::find::Find;
 use crate::machine::force::{self, Taken, Way};
 use crate::machine::simd::{Lane, WIDTH};
-use crate::scores::nodes::Support;
 use crate::scores::scorer::Scorer;
+use crate::scores::sentence::score_sentence;
 use rayon::prelude::*;
 
 /// Sentences that one task takes at a time.

@@ -1,16 +1,18 @@
 //! Labels of a corpus under fixed weights: document after document, sentence after sentence.
 
-use crate::chain::chart::{Find, Steps};
+use crate::chain::chart::Steps;
+
 use crate::chain::lookback::beam::Beam;
 use crate::chain::lookback::search::{self, Search, Sentence};
 use crate::chain::lookback::Terms;
+use crate::chain::support::Support;
 use crate::dataset::Dataset;
 use crate::decoding::lists::Lists;
-use crate::dispatch;
 use crate::error::{Error, Result};
+use crate::machine::dispatch::dispatch;
+use crate::machine::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
 use crate::scores::document::{Memory, Words};
-use crate::scores::nodes::Support;
 use crate::scores::scorer::Scorer;
 use rayon::prelude::*;
 

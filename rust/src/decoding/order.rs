@@ -2,13 +2,13 @@
 
 use crate::chain::lookback::Terms;
 use crate::chain::order::{Graph, Moves, Work};
+use crate::chain::support::Support;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::learners::batch::alone::score_sentence;
 use crate::machine::shared::Shared;
 use crate::machine::simd::{Lane, WIDTH};
-use crate::scores::nodes::Support;
 use crate::scores::scorer::Scorer;
+use crate::scores::sentence::score_sentence;
 use rayon::prelude::*;
 
 const TASK: usize = 16;

@@ -5,7 +5,7 @@
 //! every model here has: it makes no attribute.
 
 use crate::error::{Error, Result};
-use crate::features::template::{Atom, Draft};
+use crate::features::rule::{Atom, Draft};
 
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let numbered = text.lines().enumerate().map(|(i, line)| (i + 1, line.trim()));

@@ -8,7 +8,7 @@
 //! ```
 
 use crate::error::{Error, Result};
-use crate::features::template::{Atom, Draft};
+use crate::features::rule::{Atom, Draft};
 use crate::features::text::{Frequent, Function, Test};
 
 /// Rules one line may expand to.

@@ -3,8 +3,8 @@
 //! Texts repeat (Zipf), so each column keeps its distinct texts once; whatever is a function of a text alone is then
 //! computed once per distinct text instead of once per token.
 
-use crate::dataset::vocab::{hash, Key};
 use crate::error::{Error, Result};
+use crate::machine::hash::{hash, Key};
 
 const EMPTY: u32 = u32::MAX;
 

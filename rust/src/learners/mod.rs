@@ -4,3 +4,4 @@ pub mod batch;
 pub mod boosting;
 pub mod online;
 pub mod svm;
+pub mod tally;

@@ -172,7 +172,8 @@ pub fn with<R>(names: &str, test: impl FnOnce() -> R) -> R {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::simd::{level, Level};
+    use crate::machine::dispatch::level;
+    use crate::machine::simd::Level;
 
     #[test]
     fn names_are_ways_and_levels_only_go_down() {

@@ -3,7 +3,7 @@
 //! Sums run over blocks of fixed size and the blocks are added in order, so results have the same bits for any number
 //! of threads.
 
-use crate::dispatch;
+use crate::machine::dispatch::dispatch;
 use crate::machine::simd::Simd;
 use rayon::prelude::*;
 use std::borrow::Cow;

@@ -1,11 +1,12 @@
 //! Boosting as a Python object: many rounds a call.
 
-use crate::learners::boosting::bound::Limits;
+use crate::learners::boosting::bound::{self, Limits};
 use crate::learners::boosting::index::Boundaries;
 use crate::learners::boosting::select::Draw;
-use crate::learners::boosting::{self, Boosting, Options};
+use crate::learners::boosting::{Boosting, Options};
+use crate::py::common::pool;
 use crate::py::encode::PyDataset;
-use crate::py::objective::{pool, PyLayout};
+use crate::py::layout::PyLayout;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -51,7 +52,7 @@ impl PyBoosting {
             given.map_or_else(|| vec![true; data.len()], |f| f.as_array().to_vec())
         };
         let options = Options {
-            bound: boosting::Bound::named(bound)?,
+            bound: bound::Bound::named(bound)?,
             line_search,
             limits: Limits { smoothing, cap: max_step },
             draw: Draw { fraction: candidates, seed },
@@ -126,7 +127,7 @@ impl PyBoosting {
 
     /// The best step of every feature and its bound on Z, under loose, tight or exact: two arrays [features].
     fn bounds<'py>(&self, py: Python<'py>, bound: &str) -> PyResult<(Array<'py>, Array<'py>)> {
-        let bound = boosting::Bound::named(bound)?;
+        let bound = bound::Bound::named(bound)?;
         let found = py.detach(|| self.inner.bounds(bound))?;
         let (steps, z): (Vec<f64>, Vec<f64>) = found.into_iter().unzip();
         Ok((PyArray1::from_vec(py, steps), PyArray1::from_vec(py, z)))

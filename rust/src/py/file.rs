@@ -5,7 +5,7 @@ use crate::dataset::vocab::Vocab;
 use crate::error::Error;
 use crate::machine::container::{self, Container, Entry};
 use crate::py::encode::PyVocab;
-use crate::py::objective::PyScorer;
+use crate::py::scorer::PyScorer;
 use crate::scores::scorer::Scorer;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;

@@ -1,19 +1,20 @@
 //! Kernel learners and kernel models as Python objects.
 
-use crate::dataset::Csr;
+use crate::dataset::csr::Csr;
 use crate::decoding::kernel::{Frame, Scorer, Tokens};
 use crate::error::Error;
 use crate::learners::online::kernel::{self, Dual};
 use crate::learners::svm::kernel::Support;
 use crate::learners::svm::{Options, Solver};
+use crate::py::common::{pool, support, Lists, PySupport};
 use crate::py::encode::PyDataset;
-use crate::py::kbest::Lists;
-use crate::py::objective::{pool, support, PyLayout, PyScorer, PySupport};
+use crate::py::layout::PyLayout;
 use crate::py::online::{answer, raised, Raised};
+use crate::py::scorer::PyScorer;
 use crate::py::svm::{shared, standing};
 use crate::scores::kernel::rows::Distinct;
-use crate::scores::kernel::table::{Form, Limits, Table};
-use crate::scores::kernel::Kernel;
+use crate::scores::kernel::table::Table;
+use crate::scores::kernel::{Form, Kernel, Limits};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

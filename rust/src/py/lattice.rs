@@ -1,6 +1,9 @@
 //! The primitives on plain score arrays of one sentence.
 
-use crate::chain::log::{self, Scores, Trellis};
+use crate::chain::kbest;
+use crate::chain::log::{self, Trellis};
+
+use crate::chain::lattice::Scores;
 use crate::error::{Error, Result};
 use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, PyReadonlyArrayDyn};
 use pyo3::prelude::*;
@@ -79,8 +82,24 @@ fn chain_viterbi<'py>(
     Ok((score, PyArray1::from_vec(py, path)))
 }
 
+type Ranked<'py> = (f64, Bound<'py, PyArray1<u16>>);
+
+/// The k best paths of one sentence as (score, labels [T]), best first; fewer where fewer are allowed.
+#[pyfunction]
+fn chain_kbest<'py>(
+    py: Python<'py>,
+    node: PyReadonlyArray2<'_, f64>,
+    edge: PyReadonlyArrayDyn<'_, f64>,
+    k: usize,
+) -> PyResult<Vec<Ranked<'py>>> {
+    let (l, node, edge) = scores(&node, &edge)?;
+    let found = py.detach(|| kbest::kbest(&Scores { labels: l, node: &node, edge: &edge }, k));
+    Ok(found.into_iter().map(|(score, path)| (score, PyArray1::from_vec(py, path))).collect())
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(chain_marginals, m)?)?;
     m.add_function(wrap_pyfunction!(chain_log_partition, m)?)?;
-    m.add_function(wrap_pyfunction!(chain_viterbi, m)?)
+    m.add_function(wrap_pyfunction!(chain_viterbi, m)?)?;
+    m.add_function(wrap_pyfunction!(chain_kbest, m)?)
 }

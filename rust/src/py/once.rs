@@ -1,10 +1,10 @@
 //! Labels that occur once, and whether constraints leave a path, as Python functions.
 
-use crate::chain::once;
+use crate::decoding::once;
 use crate::error::Error;
+use crate::py::common::{groups, pool, support, Lists, PyGroups, PySupport};
 use crate::py::encode::PyDataset;
-use crate::py::kbest::Lists;
-use crate::py::objective::{groups, pool, support, PyGroups, PyScorer, PySupport};
+use crate::py::scorer::PyScorer;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
@@ -69,7 +69,7 @@ fn feasible<'py>(
         return Err(Error::Value("offsets, sets and pairs do not fit each other".into()).into());
     }
     let pairs: Vec<bool> = pairs.as_array().iter().copied().collect();
-    let found = py.detach(|| once::feasible(&offsets, &sets, &of, &pairs, l));
+    let found = py.detach(|| crate::chain::support::feasible(&offsets, &sets, &of, &pairs, l));
     Ok(PyArray1::from_vec(py, found))
 }
 

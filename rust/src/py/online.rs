@@ -1,12 +1,14 @@
 //! Online learners as a Python object: one call an epoch.
 
+use crate::chain::entities::{Entities, OUTSIDE};
 use crate::error::{Error, Result};
-use crate::learners::online::cost::{Cost, Entities, Judge, OUTSIDE};
+use crate::learners::online::cost::{Cost, Judge};
 use crate::learners::online::rule::Rule;
-use crate::learners::online::rule::Tally;
 use crate::learners::online::{program, Online, Options, State};
+use crate::learners::tally::Tally;
+use crate::py::common::{groups, pool, support, PyGroups, PySupport};
 use crate::py::encode::PyDataset;
-use crate::py::objective::{groups, pool, support, PyGroups, PyLayout, PySupport};
+use crate::py::layout::PyLayout;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};

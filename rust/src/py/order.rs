@@ -3,9 +3,11 @@
 use crate::decoding::order;
 use crate::error::Error;
 use crate::learners::batch::order::{Objective, Order};
+use crate::py::common::{pool, support, PySupport};
 use crate::py::encode::PyDataset;
+use crate::py::layout::PyLayout;
 use crate::py::lookback::PyHistoryScorer;
-use crate::py::objective::{pool, support, PyLayout, PyScorer, PySupport};
+use crate::py::scorer::PyScorer;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::prelude::*;
 use std::sync::Arc;

@@ -2,8 +2,9 @@
 
 use crate::learners::svm::space::Linear;
 use crate::learners::svm::{Options, Solver};
+use crate::py::common::{pool, support, PySupport};
 use crate::py::encode::PyDataset;
-use crate::py::objective::{pool, support, PyLayout, PySupport};
+use crate::py::layout::PyLayout;
 use crate::scores::cells::Tokens;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;

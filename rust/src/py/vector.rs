@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::machine::vector::{self, History};
-use crate::py::objective::pool;
+use crate::py::common::pool;
 use numpy::{PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::prelude::*;
 

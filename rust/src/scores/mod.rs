@@ -2,8 +2,11 @@
 //! `cells` for steps of one sentence, `kernel` where support tokens stand in place of weights.
 
 pub mod cells;
+pub mod check;
 pub mod document;
 pub mod kernel;
 pub mod nodes;
 pub mod scorer;
+pub mod sentence;
 pub mod table;
+pub mod tile;

@@ -5,12 +5,12 @@
 //! at this label, and so every attribute costs the same few instructions without a branch.
 //! The arrays of a `Layout` say the same in a third of the memory, but cost four cache misses an attribute.
 
+use crate::dataset::csr::Csr;
 use crate::dataset::layout::Layout;
 use crate::dataset::runs::Runs;
-use crate::dataset::Csr;
-use crate::dispatch;
+use crate::machine::dispatch::dispatch;
 use crate::machine::simd::{prefetch, Lane, Simd, WIDTH};
-use crate::scores::nodes::Tile;
+use crate::scores::tile::Tile;
 use rayon::prelude::*;
 
 /// Where an attribute's weights are: `lanes` lanes of `rows`, or `pairs` pairs of `pairs`, from `first` on. In a table of

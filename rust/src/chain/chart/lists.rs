@@ -14,7 +14,9 @@
 //!
 //! Ties go as in `kbest`: the lower last label first, then the lower label before it, and so on.
 
-use crate::chain::chart::{Chart, Find, Steps};
+use crate::chain::chart::{Chart, Steps};
+
+use crate::machine::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
 use std::cmp::Ordering;
 

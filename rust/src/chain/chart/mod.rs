@@ -13,94 +13,9 @@
 
 mod lists;
 
-use crate::machine::simd::{Baseline, Lane, Simd, WIDTH};
+use crate::machine::find::Find;
+use crate::machine::simd::{Lane, WIDTH};
 use lists::Lists;
-
-/// Looking into a lane.
-pub(crate) trait Find: Simd {
-    /// Bit i is set where a[i] == b[i].
-    unsafe fn equal(a: Self::F, b: Self::F) -> u32;
-    /// The largest number of a lane.
-    unsafe fn largest(a: Self::F) -> f32;
-    /// a[i] where a[i] < b[i], or a[i] == b[i] and bit i of `equal` is set; -infinity elsewhere.
-    unsafe fn behind(a: Self::F, b: Self::F, equal: u32) -> Self::F;
-}
-
-impl Find for Baseline {
-    #[inline(always)]
-    unsafe fn equal(a: Self::F, b: Self::F) -> u32 {
-        (0..WIDTH).fold(0, |mask, i| mask | u32::from(a[i] == b[i]) << i)
-    }
-    #[inline(always)]
-    unsafe fn largest(a: Self::F) -> f32 {
-        a.iter().fold(f32::NEG_INFINITY, |m, &x| if x > m { x } else { m })
-    }
-    #[inline(always)]
-    unsafe fn behind(a: Self::F, b: Self::F, equal: u32) -> Self::F {
-        std::array::from_fn(|i| match a[i] < b[i] || (a[i] == b[i] && equal >> i & 1 == 1) {
-            true => a[i],
-            false => f32::NEG_INFINITY,
-        })
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use super::Find;
-    use crate::machine::simd::{Avx2, Avx512};
-    use std::arch::x86_64::*;
-
-    #[inline(always)]
-    unsafe fn largest8(a: __m256) -> f32 {
-        let m = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
-        let m = _mm_max_ps(m, _mm_movehl_ps(m, m));
-        _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)))
-    }
-
-    impl Find for Avx512 {
-        #[inline(always)]
-        unsafe fn equal(a: __m512, b: __m512) -> u32 {
-            u32::from(_mm512_cmp_ps_mask::<_CMP_EQ_OQ>(a, b))
-        }
-        #[inline(always)]
-        unsafe fn largest(a: __m512) -> f32 {
-            let high = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(a)));
-            largest8(_mm256_max_ps(_mm512_castps512_ps256(a), high))
-        }
-        #[inline(always)]
-        unsafe fn behind(a: __m512, b: __m512, equal: u32) -> __m512 {
-            let less = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b);
-            let same = _mm512_cmp_ps_mask::<_CMP_EQ_OQ>(a, b) & equal as u16;
-            _mm512_mask_blend_ps(less | same, _mm512_set1_ps(f32::NEG_INFINITY), a)
-        }
-    }
-
-    impl Find for Avx2 {
-        #[inline(always)]
-        unsafe fn equal(a: [__m256; 2], b: [__m256; 2]) -> u32 {
-            let half = |i: usize| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_EQ_OQ>(a[i], b[i])) as u32;
-            half(0) | half(1) << 8
-        }
-        #[inline(always)]
-        unsafe fn largest(a: [__m256; 2]) -> f32 {
-            largest8(_mm256_max_ps(a[0], a[1]))
-        }
-        #[inline(always)]
-        unsafe fn behind(a: [__m256; 2], b: [__m256; 2], equal: u32) -> [__m256; 2] {
-            [behind8(a[0], b[0], equal), behind8(a[1], b[1], equal >> 8)]
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn behind8(a: __m256, b: __m256, equal: u32) -> __m256 {
-        let bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
-        let set = _mm256_and_si256(_mm256_set1_epi32(equal as i32), bits);
-        let same = _mm256_castsi256_ps(_mm256_cmpeq_epi32(set, bits));
-        let same = _mm256_and_ps(same, _mm256_cmp_ps::<_CMP_EQ_OQ>(a, b));
-        let keep = _mm256_or_ps(same, _mm256_cmp_ps::<_CMP_LT_OQ>(a, b));
-        _mm256_blendv_ps(_mm256_set1_ps(f32::NEG_INFINITY), a, keep)
-    }
-}
 
 /// Edge scores as rows of lanes, shared by all positions or one block a position; -infinity forbids, and is also what
 /// the padding behind the last label holds.
@@ -370,8 +285,8 @@ impl Chart {
 mod tests {
     use super::*;
     use crate::chain::kbest::kbest;
-    use crate::chain::log::Scores;
-    use crate::dispatch;
+    use crate::chain::lattice::Scores;
+    use crate::machine::dispatch::dispatch;
 
     #[inline(always)]
     unsafe fn all_kernel<S: Find>(chart: &mut Chart, steps: &Steps, k: usize, found: &mut (Vec<f32>, Vec<u16>)) -> f32 {

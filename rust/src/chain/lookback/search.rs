@@ -11,9 +11,11 @@
 //!
 //! Ties: the lower dropped label wins, then its better prefix; at the end the lower last label, then the one before it.
 
-use crate::chain::chart::{Find, Steps};
+use crate::chain::chart::Steps;
+
 use crate::chain::lookback::Terms;
-use crate::dispatch;
+use crate::machine::dispatch::dispatch;
+use crate::machine::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
 
 const NEVER: f32 = f32::NEG_INFINITY;

@@ -5,7 +5,7 @@
 //! So a sentence whose best paths repeat nothing pays nothing.
 
 use crate::chain::chart::{Chart, Steps};
-use crate::chain::log::Scores;
+use crate::chain::lattice::Scores;
 use crate::chain::once::{Groups, MOST};
 
 /// One path of a state's list.

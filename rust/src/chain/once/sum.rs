@@ -9,7 +9,9 @@
 //! alone. Marginals of a label are those of its states, added up. As in `general` each step is a product of exponentials,
 //! and a sum so small that it may have lost terms is taken again in log space.
 
-use crate::chain::log::{least, log_sum_exp, Scores, TINY};
+use crate::chain::log::{least, TINY};
+
+use crate::chain::lattice::{log_sum_exp, Scores};
 use crate::chain::once::Groups;
 
 pub struct Sum {

@@ -1,7 +1,7 @@
 //! Rules that join tokens or columns: their keys at every token of a sentence.
 
 use crate::dataset::extract::{distance, Extractor, Hash, Look, Plan};
-use crate::features::template::{outside, Rule};
+use crate::features::rule::{outside, Rule};
 use std::ops::Range;
 
 /// What a part of a rule looks at.

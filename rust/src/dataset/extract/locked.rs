@@ -1,12 +1,13 @@
 //! Looking up in a vocabulary that does not grow: in pieces, by any number of threads, with runs in place of rows where
 //! texts repeat.
 
+use crate::dataset::csr::Csr;
 use crate::dataset::extract::joint::{self, Joint};
 use crate::dataset::extract::{distance, Extractor, Group, Hash, Plan, ABSENT, CHUNK, HEAD, QUAD};
 use crate::dataset::runs::{Runs, LONG, MOST, OFTEN, RUN, WORTH};
 use crate::dataset::vocab::{Vocab, NONE};
-use crate::dataset::{Csr, Dataset};
-use crate::features::template::{outside, Rule};
+use crate::dataset::Dataset;
+use crate::features::rule::{outside, Rule};
 use crate::machine::force::{self, Taken, Way};
 
 /// Places outside of a sentence whose attributes are found once.
@@ -45,7 +46,7 @@ impl Extractor<'_> {
         let node = Rules::new(self, &self.node, &joined, vocab);
         let edge = Rules::new(self, &self.edge, &joined, vocab);
         let start = || {
-            let spare = &self.template.spare;
+            let spare = &self.spare;
             match runs.is_some() {
                 true => Piece { node: spare.take(true), of: spare.take(false), ..Piece::default() },
                 false => Piece::default(),
@@ -90,7 +91,7 @@ impl Extractor<'_> {
         let node = match runs {
             Some((ids, _)) => {
                 let groups = self.node.groups.len();
-                let home = self.template.spare.clone();
+                let home = self.spare.clone();
                 Runs { ids, of: all.of, rest: all.node, groups, marks: all.marks, home }.into()
             }
             None => {

@@ -9,14 +9,20 @@
 mod joint;
 mod locked;
 
-use crate::dataset::vocab::{hash, Key, Vocab, NONE};
-use crate::dataset::{Csr, Dataset};
+use crate::dataset::runs::Spare;
+use crate::dataset::vocab::{Vocab, NONE};
+
+use crate::dataset::csr::Csr;
+use crate::dataset::Dataset;
 use crate::error::Result;
-use crate::features::template::{outside, outside_text, Part, Rule, Template};
+use crate::features::rule::{outside, outside_text, Part, Rule};
+use crate::features::template::Template;
 use crate::features::text::{apply, Scratch};
 use crate::features::tokens::Tokens;
+use crate::machine::hash::{hash, Key};
 use joint::Joint;
 use rayon::prelude::*;
+use std::sync::Arc;
 
 /// Marks an atom without a value.
 const ABSENT: Key = Key { key: 0, check: 0 };
@@ -126,6 +132,7 @@ pub struct Extractor<'a> {
     values: Vec<Vec<Key>>,      // [columns] [texts x atoms of the column]
     shared: Vec<Vec<usize>>,    // [columns] atoms of the column that joint rules use
     jobs: Jobs,
+    spare: Arc<Spare>, // memory of datasets that are gone
 }
 
 /// How work on chunks is spread; results come back in order.
@@ -160,7 +167,8 @@ fn chunks(n: usize) -> Vec<std::ops::Range<usize>> {
 }
 
 impl<'a> Extractor<'a> {
-    pub fn new(template: &'a Template, tokens: &'a Tokens, threads: usize) -> Extractor<'a> {
+    /// `spare`: memory that runs are made in, and go back to.
+    pub fn new(template: &'a Template, tokens: &'a Tokens, threads: usize, spare: Arc<Spare>) -> Extractor<'a> {
         let mut widths = vec![0; tokens.columns.len()];
         let place = template.atoms.iter().map(|atom| {
             widths[atom.column] += 1;
@@ -210,8 +218,20 @@ impl<'a> Extractor<'a> {
             slots[group.column] += HEAD + group.rules.len().next_multiple_of(QUAD);
         }
         let jobs = Jobs::new(threads, tokens.tokens());
-        let mut it =
-            Extractor { template, tokens, node, edge, place, widths, slots, groups, values: Vec::new(), shared, jobs };
+        let mut it = Extractor {
+            template,
+            tokens,
+            node,
+            edge,
+            place,
+            widths,
+            slots,
+            groups,
+            values: Vec::new(),
+            shared,
+            jobs,
+            spare,
+        };
         it.values = (0..tokens.columns.len()).map(|c| it.values_of(c)).collect();
         it
     }

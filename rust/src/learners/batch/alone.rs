@@ -1,31 +1,16 @@
 //! One sentence's loss and gradient in double precision and log space: what the scaled recursions cannot do.
 
-use crate::chain::log::{Scores, Trellis};
+use crate::chain::log::Trellis;
+
+use crate::chain::lattice::Scores;
 use crate::chain::once::sum::Sum;
-use crate::chain::once::Groups;
-use crate::chain::wide::{Factors, Wide};
-use crate::dataset::layout::Layout;
+use crate::chain::wide::Wide;
 use crate::dataset::plan::Batch;
-use crate::dataset::Dataset;
 use crate::learners::batch::loss::Loss;
+use crate::learners::batch::terms::Setting;
 use crate::machine::force::{self, Taken};
 use crate::machine::simd::Lane;
-use crate::scores::nodes::Support;
-
-/// What a sentence is scored with.
-pub struct Setting<'a> {
-    pub data: &'a Dataset,
-    pub layout: &'a Layout,
-    pub w: &'a [f64],
-    pub edge_scores: &'a [f64],
-    pub factors: Option<&'a Factors>,
-    pub support: Option<&'a Support>,
-    pub partial: Option<&'a Support>,
-    pub cost: &'a [f64], // [L, L] or empty
-    pub once: Option<&'a Groups>,
-    pub loss: Loss,
-    pub shift: f64,
-}
+use crate::scores::sentence::score_sentence;
 
 /// Where a sentence's residuals go.
 pub struct Sink<'a> {
@@ -304,52 +289,5 @@ impl Exact {
             }
         }
         self.emit_nodes(lane, sink);
-    }
-}
-
-/// Node scores [T, L], boundaries included, and edge scores ([L, L], or [T, L, L] with edge attributes) of a sentence.
-pub fn score_sentence(
-    data: &Dataset,
-    layout: &Layout,
-    w: &[f64],
-    edge_scores: &[f64],
-    sentence: u32,
-    node: &mut Vec<f64>,
-    edge: &mut Vec<f64>,
-) {
-    let l = layout.labels;
-    let (begin, end) = (data.sentences[sentence as usize], data.sentences[sentence as usize + 1]);
-    node.clear();
-    node.resize((end - begin) * l, 0.0);
-    edge.clear();
-    edge.extend_from_slice(edge_scores);
-    for t in begin..end {
-        let row = &mut node[(t - begin) * l..(t - begin + 1) * l];
-        for (a, value) in data.node.row(t) {
-            let (first, labels) = layout.node(a);
-            for (i, &y) in labels.iter().enumerate() {
-                row[y as usize] += w[first + i] * f64::from(value);
-            }
-        }
-    }
-    if begin < end {
-        let (start, stop) = layout.boundary_scores(w);
-        let last = node.len() - l;
-        for y in 0..l {
-            node[y] += start[y];
-            node[last + y] += stop[y];
-        }
-    }
-    if data.has_edge_attributes() {
-        for t in begin + 1..end {
-            let at = edge.len();
-            edge.extend_from_slice(edge_scores);
-            for (a, value) in data.edge.row(t) {
-                let (first, pairs) = layout.pairs(a);
-                for (i, &pair) in pairs.iter().enumerate() {
-                    edge[at + pair as usize] += w[first + i] * f64::from(value);
-                }
-            }
-        }
     }
 }

@@ -13,14 +13,13 @@ use crate::chain::lanes::{self, Edges};
 use crate::dataset::layout::Layout;
 use crate::dataset::plan::Plan;
 use crate::dataset::Dataset;
-use crate::dispatch;
 use crate::error::{Error, Result};
-use crate::learners::batch::alone::Setting;
 use crate::learners::batch::loss::LARGE;
-use crate::learners::batch::objective::{check, Terms};
 use crate::learners::batch::pass::{batch_kernel, Pass, Scratch, Sums, SMALL};
+use crate::learners::batch::terms::{check, Setting, Terms};
+use crate::machine::dispatch::{dispatch, FlushToZero};
 use crate::machine::shared::Shared;
-use crate::machine::simd::{FlushToZero, Lane, Simd};
+use crate::machine::simd::{Lane, Simd};
 use crate::scores::nodes::{Grain, Nodes};
 use std::sync::Arc;
 

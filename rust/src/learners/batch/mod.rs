@@ -6,3 +6,4 @@ pub mod loss;
 pub mod objective;
 pub mod order;
 pub mod pass;
+pub mod terms;

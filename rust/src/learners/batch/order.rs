@@ -6,11 +6,11 @@
 
 use crate::chain::lookback::Terms;
 use crate::chain::order::{check_codes, Graph, Moves, Work};
+use crate::chain::support::Support;
 use crate::dataset::layout::Layout;
 use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::{Error, Result};
-use crate::learners::batch::alone::score_sentence;
-use crate::scores::nodes::Support;
+use crate::scores::sentence::score_sentence;
 use rayon::prelude::*;
 use std::sync::Arc;
 

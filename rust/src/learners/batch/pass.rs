@@ -4,13 +4,14 @@ use crate::chain::lanes::{self, Edges, Shape, Work};
 use crate::chain::pointwise::{self, More};
 use crate::dataset::plan::Batch;
 use crate::dataset::Dataset;
-use crate::dispatch;
-use crate::learners::batch::alone::{Exact, Setting, Sink};
-use crate::learners::batch::objective::Terms;
+use crate::learners::batch::alone::{Exact, Sink};
+use crate::learners::batch::terms::{Setting, Terms};
+use crate::machine::dispatch::dispatch;
 use crate::machine::force::{self, Taken, Way};
 use crate::machine::shared::Shared;
 use crate::machine::simd::{Lane, Level, Simd, WIDTH};
-use crate::scores::nodes::{Nodes, Tile};
+use crate::scores::nodes::{Field, Nodes};
+use crate::scores::tile::Tile;
 
 /// Batches between two sums of the pair expectations over lanes: float32 sums stay short, and the sum stays cheap.
 const DRAIN_EVERY: usize = 8;
@@ -62,14 +63,6 @@ pub struct Scratch {
     pub fields: Vec<Field>,           // of each batch
     pub flagged: Vec<(usize, usize)>, // batch and lane of the sentences left to `exact`
     pub hot: Vec<f64>,                // sums of the hot rows
-}
-
-/// What the phases of a batch hand on.
-#[derive(Default)]
-pub struct Field {
-    pub nodes: Vec<Lane>, // [T, L] node scores, then residuals before the gold labels are subtracted; slack for a whole tile
-    pub gold: [f64; WIDTH], // scores of the gold labels
-    pub subtract: Vec<Lane>, // what to subtract at the gold labels: one for all positions, or one each
 }
 
 /// Three phases over some batches at a time, scores - recursions - gradient.
@@ -164,15 +157,6 @@ fn leave_to_exact(pass: &Pass<'_>, group: &[Batch], scratch: &mut Scratch, sums:
                 sums.largest = sums.largest.max(largest + of_sentence);
             }
             None => sums.failed = Some(batch.sentences[lane]),
-        }
-    }
-}
-
-impl Field {
-    pub fn reserve(&mut self, batch: &Batch, labels: usize) {
-        let n = batch.positions() * labels + WIDTH;
-        if self.nodes.len() < n {
-            self.nodes.resize(n, Lane::ZERO);
         }
     }
 }

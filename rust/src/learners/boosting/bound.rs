@@ -12,6 +12,27 @@
 //! that Z = 1 - gain / N. The tight bound sums cells over the sentences where the feature can fire; the loose one is a
 //! single cell of all sentences with d = N and the union of the ranges.
 
+use crate::error::{Error, Result};
+
+/// Upper bound on Z by which features are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    Loose,
+    Tight,
+    Exact,
+}
+
+impl Bound {
+    pub fn named(name: &str) -> Result<Bound> {
+        match name {
+            "loose" => Ok(Bound::Loose),
+            "tight" => Ok(Bound::Tight),
+            "exact" => Ok(Bound::Exact),
+            _ => Err(Error::Value(format!("no bound {name:?}; there are loose, tight and exact"))),
+        }
+    }
+}
+
 /// Sentences of one feature that share a range.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {

@@ -11,6 +11,8 @@ use crate::learners::boosting::chain::BLOCK;
 use crate::learners::boosting::index::{chain_range, kind, Boundaries, Index};
 use std::collections::HashMap;
 
+/// Features in a block: the unit of "changed since it was last looked at".
+pub const FEATURES: usize = 16;
 /// No cell: the attribute has no feature with the label.
 pub const NONE: u32 = u32::MAX;
 

@@ -1,8 +1,10 @@
 //! Forward-backward of one sentence in double precision: scaled probabilities as in `crate::chain::lanes`, rows of labels padded to
 //! `BLOCK`, products and sums in a fixed order so that every machine gets the same bits.
 
-use crate::chain::log::{Scores, Trellis};
-use crate::dispatch;
+use crate::chain::log::Trellis;
+
+use crate::chain::lattice::Scores;
+use crate::machine::dispatch::dispatch;
 use crate::machine::force::{self, Taken, Way};
 use crate::machine::simd::Simd;
 

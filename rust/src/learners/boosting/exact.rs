@@ -2,8 +2,9 @@
 //! Johnson 2002, eq. 14). The masses of all sentences by u are one feature's whole story: Z(step) = sum_u mass(u) e^{step u}.
 
 use crate::learners::boosting::bound::{self, Gain, Limits};
+use crate::learners::boosting::cells::FEATURES;
 use crate::learners::boosting::index::{self, Kind};
-use crate::learners::boosting::state::{State, FEATURES};
+use crate::learners::boosting::state::State;
 use std::sync::atomic::Ordering;
 
 /// Sums of values nearer than this are one: their order of addition differs from path to path.

@@ -20,31 +20,12 @@ pub mod state;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use bound::{Gain, Limits};
+use bound::{Bound, Gain, Limits};
 use index::Boundaries;
 use select::{Chosen, Draw, Selector};
 use state::State;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// Upper bound on Z by which features are chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
-    Loose,
-    Tight,
-    Exact,
-}
-
-impl Bound {
-    pub fn named(name: &str) -> Result<Bound> {
-        match name {
-            "loose" => Ok(Bound::Loose),
-            "tight" => Ok(Bound::Tight),
-            "exact" => Ok(Bound::Exact),
-            _ => Err(Error::Value(format!("no bound {name:?}; there are loose, tight and exact"))),
-        }
-    }
-}
 
 pub struct Options {
     pub bound: Bound,

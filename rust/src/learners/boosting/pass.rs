@@ -2,11 +2,10 @@
 
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
-use crate::dispatch;
-use crate::learners::boosting::cells::{Cells, NONE};
+use crate::learners::boosting::cells::{Cells, FEATURES, NONE};
 use crate::learners::boosting::chain::{self, Edges, Work, BLOCK};
 use crate::learners::boosting::index::{Boundaries, Index};
-use crate::learners::boosting::state::FEATURES;
+use crate::machine::dispatch::dispatch;
 use crate::machine::shared::Shared;
 use crate::machine::simd::Simd;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -7,10 +7,10 @@
 //! The gain of the tight bound does not depend on N. That of the loose one falls with N, and N falls with every round:
 //! estimates are made for `floor` < N and serve until N is below it, when all blocks are looked at once more.
 
-use crate::learners::boosting::bound::{self, Gain, Limits};
+use crate::learners::boosting::bound::{self, Bound, Gain, Limits};
+use crate::learners::boosting::cells::FEATURES;
 use crate::learners::boosting::exact::Exact;
-use crate::learners::boosting::state::{State, FEATURES};
-use crate::learners::boosting::Bound;
+use crate::learners::boosting::state::State;
 use std::sync::atomic::Ordering;
 
 /// How far N may fall before the estimates of the loose bound are made again.

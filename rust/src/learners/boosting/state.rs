@@ -5,7 +5,7 @@ use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::boosting::bound::{Moments, Range};
-use crate::learners::boosting::cells::Cells;
+use crate::learners::boosting::cells::{Cells, FEATURES};
 use crate::learners::boosting::chain::{self, Edges, Work};
 use crate::learners::boosting::index::{self, Boundaries, Index, Kind};
 use crate::learners::boosting::pass::{self, masses, Job, Rows, Sums};
@@ -14,8 +14,6 @@ use rayon::prelude::*;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
-/// Features in a block: the unit of "changed since it was last looked at".
-pub const FEATURES: usize = 16;
 /// Sentences computed at once, before their differences are added up in order.
 const BATCH: usize = 256;
 /// Tokens of a batch from which threads pay.

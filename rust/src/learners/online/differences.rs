@@ -1,4 +1,6 @@
-//! Feature differences d_j = S(y) - S(y_j) of several paths of one sentence, without going through the features of every
+//! S(y) - S(y_j) of one path and of many.
+//!
+//! `Shared`: feature differences d_j = S(y) - S(y_j) of several paths of one sentence, without going through the features of every
 //! path: paths of a k-best list agree almost everywhere.
 //!
 //! At a token, all features of one label have the same *pattern*: which of the d_j they are in, and with which sign. So
@@ -70,6 +72,55 @@ impl Index {
                 at = (at + 1) & (size - 1);
             }
             self.slots[at] = number as u32 + 1;
+        }
+    }
+}
+
+/// d_j = S(y) - S(y_j) for k paths, feature by feature.
+#[derive(Default)]
+pub(crate) struct Differences {
+    index: Index,
+    pub(crate) amounts: Vec<f32>, // [features, k]
+}
+
+impl Differences {
+    pub(crate) fn begin(&mut self) {
+        self.index.clear();
+        self.amounts.clear();
+    }
+
+    /// Cells in the order of `amounts`.
+    pub(crate) fn cells(&self) -> &[u32] {
+        &self.index.cells
+    }
+
+    #[inline(always)]
+    pub(crate) fn add(&mut self, cell: u32, amount: f32, j: usize, k: usize) {
+        let number = self.index.of(cell);
+        if number * k == self.amounts.len() {
+            self.amounts.resize((number + 1) * k, 0.0);
+        }
+        self.amounts[number * k + j] += amount;
+    }
+
+    /// d_i.d_j, [k, k].
+    #[inline(always)]
+    pub(crate) fn gram(&self, k: usize, g: &mut Vec<f64>) {
+        g.clear();
+        g.resize(k * k, 0.0);
+        for row in self.amounts.chunks_exact(k) {
+            for (i, &x) in row.iter().enumerate() {
+                if x != 0.0 {
+                    for (g, &y) in g[i * k..i * k + i + 1].iter_mut().zip(row) {
+                        *g += f64::from(x * y);
+                    }
+                }
+            }
+        }
+        for i in 0..k {
+            for j in i + 1..k {
+                g[i * k + j] = g[j * k + i];
+            }
         }
     }
 }

@@ -6,15 +6,17 @@
 //! Budget: when more than that many tokens support the model, the one whose removal moves ||w|| least goes, that with
 //! the smallest sum_y beta(y)^2 K(x, x) (after Crammer, Kandola & Singer 2003). The average is cut to the budget alike.
 
-use crate::chain::chart::{Chart, Find};
+use crate::chain::chart::Chart;
+
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
-use crate::dispatch;
 use crate::error::{Error, Result};
-use crate::learners::online::rule::Tally;
+use crate::learners::tally::Tally;
+use crate::machine::dispatch::dispatch;
+use crate::machine::find::Find;
 use crate::machine::shuffle::Generator;
-use crate::scores::kernel::table::{Form, Limits, Table, Weights};
-use crate::scores::kernel::Kernel;
+use crate::scores::kernel::table::{Table, Weights};
+use crate::scores::kernel::{Form, Kernel, Limits};
 use std::sync::Arc;
 
 /// How to learn.

@@ -4,17 +4,20 @@
 //! document are as they were decoded a moment before, as in tagging. So with document features an epoch shuffles
 //! documents, and goes through the sentences of each in order.
 
-use crate::chain::chart::Find;
+use crate::chain::entities::Entities;
 use crate::chain::lookback::search::{self, Search, Sentence};
 use crate::chain::lookback::Terms;
 use crate::chain::once::Groups;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
-use crate::dispatch;
 use crate::error::{Error, Result};
-use crate::learners::online::cost::{Cost, Entities, Judge};
-use crate::learners::online::rule::{not_finite, Differences, Rule, Tally};
+use crate::learners::online::cost::{Cost, Judge};
+use crate::learners::online::differences::Differences;
+use crate::learners::online::rule::Rule;
 use crate::learners::online::{check, program, Options};
+use crate::learners::tally::{not_finite, Tally};
+use crate::machine::dispatch::dispatch;
+use crate::machine::find::Find;
 use crate::machine::shuffle::Generator;
 use crate::machine::simd::{Lane, WIDTH};
 use crate::scores::cells::{Bank, Tokens};

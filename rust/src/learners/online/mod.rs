@@ -10,17 +10,19 @@ pub mod lookback;
 pub mod program;
 pub mod rule;
 
+use crate::chain::entities::Entities;
 use crate::chain::once::Groups;
+use crate::chain::support::Support;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::learners::tally::Tally;
 use crate::machine::shuffle::Generator;
 use crate::machine::simd::{Lane, WIDTH};
 use crate::scores::cells::{Bank, Tokens};
-use crate::scores::nodes::Support;
-use cost::{Cost, Entities};
+use cost::Cost;
 use rayon::prelude::*;
-use rule::{Rule, Tally, Task, Worker};
+use rule::{Rule, Task, Worker};
 use std::sync::Arc;
 
 /// Sentences that one thread decodes at a time in a batch epoch.
@@ -340,7 +342,7 @@ pub(crate) fn check(data: &Dataset, layout: &Layout, options: &Options) -> Resul
         );
     }
     if let Some(groups) = &options.once {
-        groups.check_gold(data, layout.labels)?;
+        groups.check_gold(&data.sentences, &data.gold, layout.labels)?;
     }
     let w = &options.sample_weight;
     if !(w.is_empty() || w.len() == data.len()) || w.iter().any(|x| !x.is_finite() || *x < 0.0) {

@@ -1,12 +1,16 @@
 //! One step of each learner: decode a sentence, compare with its gold labels, change the weights.
 
-use crate::chain::chart::{Chart, Find, Steps};
+use crate::chain::chart::{Chart, Steps};
+
+use crate::chain::entities::Entities;
 use crate::chain::once::{search::Search, too_many, Groups};
-use crate::dispatch;
-use crate::error::{Error, Result};
-use crate::learners::online::cost::{Cost, Entities, Judge};
-use crate::learners::online::differences::{Index, Shared};
+use crate::error::Result;
+use crate::learners::online::cost::{Cost, Judge};
+use crate::learners::online::differences::{Differences, Shared};
 use crate::learners::online::program;
+use crate::learners::tally::{not_finite, Tally};
+use crate::machine::dispatch::dispatch;
+use crate::machine::find::Find;
 use crate::machine::simd::Lane;
 use crate::scores::cells::{Bank, Tokens};
 
@@ -48,77 +52,6 @@ pub struct Task {
     pub once: Option<Groups>, // what every guess keeps to
 }
 
-/// Sums over the steps of an epoch.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Tally {
-    pub sentences: usize,
-    pub tokens: usize,
-    pub updates: usize,         // sentences that changed the weights
-    pub wrong_sentences: usize, // best path other than gold
-    pub wrong_tokens: usize,
-    pub loss: f64, // of the best path: H(y^) - H(y) for the perceptron, else cost - w.d where positive
-}
-
-impl Tally {
-    pub fn add(&mut self, other: &Tally) {
-        self.sentences += other.sentences;
-        self.tokens += other.tokens;
-        self.updates += other.updates;
-        self.wrong_sentences += other.wrong_sentences;
-        self.wrong_tokens += other.wrong_tokens;
-        self.loss += other.loss;
-    }
-}
-
-/// d_j = S(y) - S(y_j) for k paths, feature by feature.
-#[derive(Default)]
-pub(crate) struct Differences {
-    index: Index,
-    pub(crate) amounts: Vec<f32>, // [features, k]
-}
-
-impl Differences {
-    pub(crate) fn begin(&mut self) {
-        self.index.clear();
-        self.amounts.clear();
-    }
-
-    /// Cells in the order of `amounts`.
-    pub(crate) fn cells(&self) -> &[u32] {
-        &self.index.cells
-    }
-
-    #[inline(always)]
-    pub(crate) fn add(&mut self, cell: u32, amount: f32, j: usize, k: usize) {
-        let number = self.index.of(cell);
-        if number * k == self.amounts.len() {
-            self.amounts.resize((number + 1) * k, 0.0);
-        }
-        self.amounts[number * k + j] += amount;
-    }
-
-    /// d_i.d_j, [k, k].
-    #[inline(always)]
-    pub(crate) fn gram(&self, k: usize, g: &mut Vec<f64>) {
-        g.clear();
-        g.resize(k * k, 0.0);
-        for row in self.amounts.chunks_exact(k) {
-            for (i, &x) in row.iter().enumerate() {
-                if x != 0.0 {
-                    for (g, &y) in g[i * k..i * k + i + 1].iter_mut().zip(row) {
-                        *g += f64::from(x * y);
-                    }
-                }
-            }
-        }
-        for i in 0..k {
-            for j in i + 1..k {
-                g[i * k + j] = g[j * k + i];
-            }
-        }
-    }
-}
-
 /// Scratch of one thread.
 pub struct Worker {
     chart: Chart,
@@ -156,12 +89,6 @@ impl Worker {
             search: Search::default(),
         }
     }
-}
-
-pub(crate) fn not_finite(sentence: u32) -> Error {
-    Error::Training(format!(
-        "sentence {sentence}: its score is not finite at the current weights; scale real-valued attributes down"
-    ))
 }
 
 /// Whether all paths of a list keep each group to one span.

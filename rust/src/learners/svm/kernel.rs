@@ -4,11 +4,13 @@
 //! d.d' = sum_{s,t} (n_s . n'_t) K(x_s, x_t) + transitions      n_s(y) = [gold_s = y] - [path_s = y]
 //! ```
 
-use crate::chain::chart::{Find, Steps};
+use crate::chain::chart::Steps;
+
 use crate::dataset::Dataset;
-use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::learners::svm::space::{Space, Work};
+use crate::machine::dispatch::dispatch;
+use crate::machine::find::Find;
 use crate::machine::simd::Lane;
 use crate::scores::kernel::table::Table;
 

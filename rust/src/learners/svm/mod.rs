@@ -17,9 +17,11 @@ pub mod block;
 pub mod kernel;
 pub mod space;
 
-use crate::chain::chart::{Chart, Find, Steps};
-use crate::dispatch;
+use crate::chain::chart::{Chart, Steps};
+
 use crate::error::{Error, Result};
+use crate::machine::dispatch::dispatch;
+use crate::machine::find::Find;
 use crate::machine::shuffle::Generator;
 use crate::machine::simd::{Lane, WIDTH};
 use block::Gain;

@@ -3,9 +3,11 @@
 //! With d = S(gold) - S(path) of a sentence, the solver asks for scores of paths, products of two d's of the same
 //! sentence, and w += amount * d. Everything else it knows by itself.
 
-use crate::chain::chart::{Chart, Find, Steps};
+use crate::chain::chart::{Chart, Steps};
+
 use crate::dataset::Dataset;
-use crate::dispatch;
+use crate::machine::dispatch::dispatch;
+use crate::machine::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
 use crate::scores::cells::{Bank, Tokens};
 

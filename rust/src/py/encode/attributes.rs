@@ -4,8 +4,11 @@
 //! and `{"name": bool}` give the attribute "name" that value, `{"name": "text"}` gives "name:text" the value 1, and a
 //! list, set or dict as value puts "name:" before each of its attributes.
 
-use crate::dataset::vocab::{Key, Vocab};
-use crate::dataset::{Csr, Dataset};
+use crate::dataset::vocab::Vocab;
+
+use crate::dataset::csr::Csr;
+use crate::dataset::Dataset;
+use crate::machine::hash::Key;
 use crate::py::encode::strings::{leading, Lookup, Objects, Strings};
 use crate::py::encode::tokens::{each, kind};
 use crate::py::encode::{corpus_error, utf8, PyDataset, PyVocab};

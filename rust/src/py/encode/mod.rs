@@ -4,8 +4,9 @@ mod attributes;
 mod strings;
 mod tokens;
 
+use crate::dataset::csr::Csr;
 use crate::dataset::vocab::{Vocab, NONE};
-use crate::dataset::{Csr, Dataset, NO_LABEL};
+use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::Error;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyIndexError;

@@ -1,6 +1,8 @@
 //! The weights of an online learner, cell by cell, and the scores that a sentence has under them.
 
-use crate::chain::chart::{Chart, Find, Steps};
+use crate::chain::chart::{Chart, Steps};
+
+use crate::machine::find::Find;
 use crate::machine::simd::{prefetch, Lane, WIDTH};
 use crate::scores::cells::Tokens;
 

@@ -7,11 +7,12 @@
 pub mod bank;
 mod fill;
 
+use crate::chain::support::{mask_rows, Support};
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::machine::simd::{prefetch, Lane, WIDTH};
-use crate::scores::nodes::{mask_rows, Support};
+use crate::scores::check::check_gold;
 pub use bank::Bank;
 use std::sync::Arc;
 
@@ -419,19 +420,4 @@ impl Tokens {
             set(c as usize, x);
         }
     }
-}
-
-/// The gold labels of every sentence must be possible.
-pub(crate) fn check_gold(data: &Dataset, l: usize, allowed: &[bool], support: Option<&Support>) -> Result<()> {
-    for (i, s) in data.sentences.windows(2).enumerate() {
-        let gold = &data.gold[s[0]..s[1]];
-        let outside =
-            support.is_some_and(|x| (s[0]..s[1]).any(|t| !x.sets[x.of[t] as usize * l + data.gold[t] as usize]));
-        if outside || gold.windows(2).any(|y| !allowed[y[0] as usize * l + y[1] as usize]) {
-            return Err(Error::Training(format!(
-                "sentence {i}: its gold labels are outside what the constraints allow; correct the sentence or relax the constraint"
-            )));
-        }
-    }
-    Ok(())
 }

@@ -8,7 +8,7 @@
 //! W = sum_s beta_s f(x_s) a token's score is sum m f(x) W over its own terms: n^2/2 of them, however many support
 //! tokens there are. Products of whole numbers stay whole: no square roots anywhere.
 
-use crate::dataset::Csr;
+use crate::dataset::csr::Csr;
 use crate::scores::kernel::Kernel;
 
 /// No second attribute.

@@ -15,7 +15,8 @@ pub mod expand;
 pub mod rows;
 pub mod table;
 
-use crate::dataset::Csr;
+use crate::chain::support::Support;
+use crate::dataset::csr::Csr;
 use crate::error::{Error, Result};
 use std::sync::Arc;
 
@@ -58,4 +59,19 @@ impl Kernel {
             _ => Ok(()),
         }
     }
+}
+
+/// How scores are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Auto,
+    Rows,
+    Expanded,
+}
+
+/// What paths of the training sentences may be.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    pub forbidden: Vec<u32>, // edges (label' * L + label) that score -infinity
+    pub support: Option<Support>,
 }

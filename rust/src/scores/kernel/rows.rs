@@ -1,6 +1,6 @@
 //! Distinct tokens, and the kernel of one of them with all.
 
-use crate::dataset::Csr;
+use crate::dataset::csr::Csr;
 use crate::error::{Error, Result};
 use crate::scores::kernel::Kernel;
 use std::collections::HashMap;

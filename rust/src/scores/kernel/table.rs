@@ -5,25 +5,17 @@
 //! its terms are kept instead, and a token's scores are summed when asked for.
 
 use crate::chain::chart::{Chart, Steps};
+use crate::chain::support::Support;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
-use crate::dispatch;
 use crate::error::{Error, Result};
+use crate::machine::dispatch::dispatch;
 use crate::machine::simd::{Lane, Simd, WIDTH};
-use crate::scores::cells::check_gold;
+use crate::scores::check::check_gold;
 use crate::scores::kernel::expand::{self, Expanded};
 use crate::scores::kernel::rows::{Distinct, Rows};
-use crate::scores::kernel::Kernel;
-use crate::scores::nodes::Support;
+use crate::scores::kernel::{Form, Kernel, Limits};
 use std::sync::Arc;
-
-/// How scores are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    Auto,
-    Rows,
-    Expanded,
-}
 
 /// betas of distinct tokens, and a weight for each transition, start and end.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,13 +39,6 @@ impl Weights {
         out.extend_from_slice(&self.beta);
         out
     }
-}
-
-/// What paths of the training sentences may be.
-#[derive(Clone, Debug, Default)]
-pub struct Limits {
-    pub forbidden: Vec<u32>, // edges (label' * L + label) that score -infinity
-    pub support: Option<Support>,
 }
 
 enum Scores {

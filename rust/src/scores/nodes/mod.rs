@@ -17,15 +17,15 @@ pub mod fold;
 
 pub use build::Grain;
 
+use crate::chain::support::{mask_rows, Support};
 use crate::dataset::plan::{Batch, Plan};
 use crate::dataset::Dataset;
-use crate::learners::batch::pass::Field;
 use crate::machine::shared::Shared;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 use crate::scores::nodes::bundle::Bundles;
 use crate::scores::nodes::fold::Fold;
+use crate::scores::tile::Tile;
 use rayon::prelude::*;
-use std::collections::HashMap;
 use std::ops::Range;
 
 /// A row of so many tokens is summed in double precision from time to time.
@@ -36,40 +36,6 @@ const HOT: u32 = 512;
 struct Rare {
     copy: u32,
     place: u32,
-}
-
-/// Labels that each token may take: a row of 0 and -infinity for every distinct set, and the row of each token.
-#[derive(Clone, Debug, Default)]
-pub struct Support {
-    pub sets: Vec<bool>, // [sets, L]
-    pub of: Vec<u32>,    // [tokens] index of the token's set
-}
-
-impl Support {
-    /// What both allow.
-    pub fn and(&self, other: &Support, labels: usize) -> Support {
-        let mut known: HashMap<(u32, u32), u32> = HashMap::new();
-        let mut sets = Vec::new();
-        let mut set = |a: u32, b: u32| {
-            let next = known.len() as u32;
-            *known.entry((a, b)).or_insert_with(|| {
-                let (a, b) = (&self.sets[a as usize * labels..], &other.sets[b as usize * labels..]);
-                sets.extend((0..labels).map(|y| a[y] && b[y]));
-                next
-            })
-        };
-        let of = self.of.iter().zip(&other.of).map(|(&a, &b)| set(a, b)).collect();
-        Support { sets, of }
-    }
-
-    /// Set the node scores [T, L] of what a sentence may not take to -infinity; `begin` is its first token.
-    pub fn forbid(&self, begin: usize, labels: usize, node: &mut [f64]) {
-        for (i, s) in node.iter_mut().enumerate() {
-            if !self.sets[self.of[begin + i / labels] as usize * labels + i % labels] {
-                *s = f64::NEG_INFINITY;
-            }
-        }
-    }
 }
 
 /// The tokens of a plan, slot by slot, as rows and rare features.
@@ -105,6 +71,23 @@ pub struct Nodes {
 pub struct Masks {
     rows: Vec<Lane>, // [sets, width]
     of: Vec<u32>,    // [slots], empty without sets
+}
+
+/// What the phases of a batch hand on.
+#[derive(Default)]
+pub struct Field {
+    pub nodes: Vec<Lane>, // [T, L] node scores, then residuals before the gold labels are subtracted; slack for a whole tile
+    pub gold: [f64; WIDTH], // scores of the gold labels
+    pub subtract: Vec<Lane>, // what to subtract at the gold labels: one for all positions, or one each
+}
+
+impl Field {
+    pub fn reserve(&mut self, batch: &Batch, labels: usize) {
+        let n = batch.positions() * labels + WIDTH;
+        if self.nodes.len() < n {
+            self.nodes.resize(n, Lane::ZERO);
+        }
+    }
 }
 
 /// The place of a gold label that is not known.
@@ -481,35 +464,5 @@ impl Nodes {
                 unsafe { gradient.add(feature as usize, f64::from(x)) };
             });
         }
-    }
-}
-
-/// Rows of 0 and -infinity for sets of labels [sets, L]; padding labels are 0.
-pub fn mask_rows(sets: &[bool], labels: usize, width: usize) -> Vec<Lane> {
-    let mut masks = vec![Lane::ZERO; sets.len() / labels.max(1) * width];
-    for (i, &allowed) in sets.iter().enumerate() {
-        let (set, y) = (i / labels, i % labels);
-        if !allowed {
-            masks[set * width + y / WIDTH].0[y % WIDTH] = f32::NEG_INFINITY;
-        }
-    }
-    masks
-}
-
-/// Scratch of tiles, [lane] rows of sixteen labels each: `width` of them for a position.
-#[derive(Default)]
-pub struct Tile(pub Vec<[Lane; WIDTH]>);
-
-impl Tile {
-    pub fn new(width: usize) -> Tile {
-        Tile(vec![[Lane::ZERO; WIDTH]; width])
-    }
-
-    /// At least `n` tiles; where the first one begins.
-    pub fn reserve(&mut self, n: usize) -> *mut Lane {
-        if self.0.len() < n {
-            self.0.resize(n, [Lane::ZERO; WIDTH]);
-        }
-        self.0.as_mut_ptr().cast()
     }
 }
