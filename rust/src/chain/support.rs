@@ -36,6 +36,16 @@ impl Support {
             }
         }
     }
+
+    /// The same for a row of lanes, the node scores of one token.
+    pub fn forbid_row(&self, token: usize, labels: usize, row: &mut [Lane]) {
+        let set = self.of[token] as usize;
+        for (y, &allowed) in self.sets[set * labels..(set + 1) * labels].iter().enumerate() {
+            if !allowed {
+                row[y / WIDTH].0[y % WIDTH] = f32::NEG_INFINITY;
+            }
+        }
+    }
 }
 
 /// Rows of 0 and -infinity for sets of labels [sets, L]; padding labels are 0.

@@ -1,19 +1,19 @@
 //! Best paths and marginals of unlabelled sentences under fixed weights.
 
 use crate::chain::lanes::{self, Shape, Work};
-use crate::chain::lattice::Scores;
 use crate::chain::log::{self, Trellis};
 use crate::chain::narrow::{Lists, Narrow};
 use crate::chain::support::{mask_rows, Support};
 use crate::dataset::plan::{Batch, Plan};
 use crate::dataset::Dataset;
-use crate::error::{Error, Result};
+use crate::decoding::lists::no_path;
+use crate::error::Result;
 use crate::machine::dispatch::{dispatch, FlushToZero};
 use crate::machine::force::{self, Taken, Way};
 use crate::machine::shared::Shared;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 use crate::scores::scorer::Scorer;
-use crate::scores::sentence::score_sentence;
+use crate::scores::sentence::{doubles, Scored};
 use crate::scores::table::{Attributes, Table};
 use crate::scores::tile::Tile;
 use rayon::prelude::*;
@@ -80,9 +80,7 @@ impl Scorer {
             .min();
         match failed {
             None => Ok(()),
-            Some(s) => Err(Error::Value(format!(
-                "sentence {s}: no label sequence is allowed, or its score is not finite; relax the constraints or scale its values down"
-            ))),
+            Some(s) => Err(no_path(s as usize)),
         }
     }
 }
@@ -129,7 +127,7 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
                                 let lanes = labels.iter().fold(0, |bits, &y| bits | 1 << (y as usize / WIDTH % 32));
                                 table.score_some::<S>(&data.node, begin + t, 0, lanes, &mut tile);
                             }
-                            None => scorer.score_token(data, begin + t, 0, &mut tile),
+                            None => scorer.fill_lane(data, begin + t, 0, &mut tile),
                         }
                         for &y in labels {
                             let y = y as usize;
@@ -165,13 +163,13 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
                         }
                         table.score::<S>(&job.from, token, lane, &mut tile)
                     }
-                    None => scorer.score_token(data, token, lane, &mut tile),
+                    None => scorer.fill_lane(data, token, lane, &mut tile),
                 }
                 if t == 0 {
-                    Scorer::add_row(&scorer.start, lane, &mut tile);
+                    tile.add_row(&scorer.start, lane);
                 }
                 if t + 1 == batch.lengths[lane] as usize {
-                    Scorer::add_row(&scorer.end, lane, &mut tile);
+                    tile.add_row(&scorer.end, lane);
                 }
                 if let Some((support, masks)) = &job.support {
                     let set = support.of[token] as usize;
@@ -242,8 +240,7 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
 #[derive(Default)]
 struct Exact {
     weights: Vec<f64>,
-    node: Vec<f64>,
-    edge: Vec<f64>,
+    scored: Scored,
     path: Vec<u16>,
     trellis: Trellis,
 }
@@ -254,25 +251,12 @@ impl Exact {
         let (scorer, data) = (job.scorer, job.data);
         let l = scorer.layout.labels;
         if self.weights.is_empty() {
-            self.weights = scorer.weights.iter().map(|&x| f64::from(x)).collect();
-        }
-        score_sentence(
-            data,
-            &scorer.layout,
-            &self.weights,
-            &scorer.edge_scores,
-            sentence,
-            &mut self.node,
-            &mut self.edge,
-        );
-        if scorer.local {
-            log::normalize_locally(l, &mut self.node, &self.edge);
+            self.weights = doubles(scorer);
         }
         let begin = data.sentences[sentence as usize];
-        if let Some((support, _)) = &job.support {
-            support.forbid(begin, l, &mut self.node);
-        }
-        let scores = Scores { labels: l, node: &self.node, edge: &self.edge };
+        let support = job.support.as_ref().map(|(support, _)| *support);
+        self.scored.fill(scorer, &self.weights, data, support, sentence as usize);
+        let scores = self.scored.scores(l);
         match &job.output {
             Output::Paths(paths) => {
                 let score = log::viterbi(&scores, &mut self.path);
@@ -286,7 +270,7 @@ impl Exact {
                 self.trellis.forward(&scores);
                 self.trellis.backward(&scores);
                 // SAFETY: a sentence's tokens are its own.
-                let out = unsafe { p.slice(begin * l, self.node.len()) };
+                let out = unsafe { p.slice(begin * l, scores.node.len()) };
                 for (at, x) in out.iter_mut().enumerate() {
                     *x = self.trellis.node_marginal(at) as f32;
                 }

@@ -7,7 +7,7 @@
 //! log P  = log sum_y exp(v_j(y) + log sum_{b: a chunk ends between y and b} exp(A[y, b] + s_{j+1}(b) + beta_{j+1}(b))) - log Z
 //! ```
 
-use crate::chain::log::{normalize_locally, Trellis};
+use crate::chain::log::Trellis;
 
 use crate::chain::entities::Entities;
 use crate::chain::lattice::{log_sum_exp, Scores};
@@ -16,7 +16,7 @@ use crate::chain::support::Support;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::scores::scorer::Scorer;
-use crate::scores::sentence::score_sentence;
+use crate::scores::sentence::{doubles, Scored};
 use rayon::prelude::*;
 
 /// A chunk of a type from token `begin` up to, not including, `end` of a sentence.
@@ -62,21 +62,15 @@ pub fn chunks(
     order.sort_by_key(|&i| chunks[i as usize].sentence);
     let groups: Vec<&[u32]> =
         order.chunk_by(|&a, &b| chunks[a as usize].sentence == chunks[b as usize].sentence).collect();
-    let weights: Vec<f64> = scorer.weights.iter().map(|&x| f64::from(x)).collect();
+    let weights = doubles(scorer);
     let found: Vec<Vec<f64>> = groups
         .par_iter()
         .map_init(
-            || (Vec::new(), Vec::new(), Trellis::default(), once.map(Sum::new)),
-            |(node, edge, trellis, sum), group| {
+            || (Scored::default(), Trellis::default(), once.map(Sum::new)),
+            |(scored, trellis, sum), group| {
                 let s = chunks[group[0] as usize].sentence;
-                score_sentence(data, &scorer.layout, &weights, &scorer.edge_scores, s, node, edge);
-                if scorer.local {
-                    normalize_locally(l, node, edge);
-                }
-                if let Some(support) = support {
-                    support.forbid(data.sentences[s as usize], l, node);
-                }
-                let scores = Scores { labels: l, node, edge };
+                scored.fill(scorer, &weights, data, support, s as usize);
+                let scores = scored.scores(l);
                 if let (Some(groups), Some(sum)) = (once, sum) {
                     sum.forward(&scores, groups);
                     sum.backward(&scores);

@@ -9,7 +9,7 @@ use crate::chain::chart::{Chart, Steps};
 use crate::chain::support::Support;
 use crate::dataset::csr::Csr;
 use crate::dataset::Dataset;
-use crate::decoding::lists::Lists;
+use crate::decoding::lists::{no_path, Lists};
 use crate::error::{Error, Result};
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
@@ -267,14 +267,7 @@ impl Scorer {
         let job = Job { scorer: self, data, support, nodes: &nodes, k };
         let tasks: Vec<usize> = (0..data.len().div_ceil(TASK)).collect();
         let parts: Vec<Result<Lists>> = tasks.par_iter().map(|&task| run(&job, task)).collect();
-        let mut all = Lists::default();
-        for part in parts {
-            let part = part?;
-            all.counts.extend(part.counts);
-            all.scores.extend(part.scores);
-            all.labels.extend(part.labels);
-        }
-        Ok(all)
+        Lists::join(parts)
     }
 }
 
@@ -323,9 +316,7 @@ unsafe fn run_kernel<S: Find>(job: &Job<'_>, task: usize) -> Result<Lists> {
             chart.best_paths::<S>(steps, job.k, &mut scores, &mut paths);
         }
         if job.k > 0 && !scores.first().is_some_and(|x| x.is_finite()) {
-            return Err(Error::Value(format!(
-                "sentence {s}: no label sequence is allowed, or its score is not finite; relax the constraints or scale its values down"
-            )));
+            return Err(no_path(s));
         }
         out.counts.push(scores.len() as u32);
         for i in 0..scores.len() {

@@ -7,11 +7,11 @@ use crate::chain::lookback::search::{self, Search, Sentence};
 use crate::chain::lookback::Terms;
 use crate::chain::support::Support;
 use crate::dataset::Dataset;
-use crate::decoding::lists::Lists;
+use crate::decoding::lists::{no_path, Lists};
 use crate::error::{Error, Result};
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
-use crate::machine::simd::{Lane, WIDTH};
+use crate::machine::simd::Lane;
 use crate::scores::document::{Memory, Words};
 use crate::scores::scorer::Scorer;
 use rayon::prelude::*;
@@ -64,14 +64,7 @@ pub fn tag(job: &Job<'_>) -> Result<Lists> {
         None => (0..n.div_ceil(TASK)).map(|i| (i * TASK, ((i + 1) * TASK).min(n))).collect(),
     };
     let parts: Vec<Result<Lists>> = (0..pieces.len()).into_par_iter().map(|i| run(job, &steps, i, pieces[i])).collect();
-    let mut all = Lists::default();
-    for part in parts {
-        let part = part?;
-        all.counts.extend(part.counts);
-        all.scores.extend(part.scores);
-        all.labels.extend(part.labels);
-    }
-    Ok(all)
+    Lists::join(parts)
 }
 
 dispatch!(fn run(job: &Job<'_>, steps: &Steps, piece: usize, sentences: (usize, usize)) -> Result<Lists> = run_kernel);
@@ -92,17 +85,12 @@ unsafe fn run_kernel<S: Find>(job: &Job<'_>, steps: &Steps, piece: usize, senten
         node.clear();
         node.resize(n * width, Lane::ZERO);
         for (t, row) in node.chunks_exact_mut(width).enumerate() {
-            fill(job.scorer, job.data, begin + t, (t == 0, t + 1 == n), row);
+            job.scorer.fill(data, begin + t, (t == 0, t + 1 == n), row);
             if let Some(words) = job.words {
                 memory.score::<S>(terms, job.rows, words, begin + t, row);
             }
             if let Some(support) = job.support {
-                let set = support.of[begin + t] as usize * l;
-                for (y, &allowed) in support.sets[set..set + l].iter().enumerate() {
-                    if !allowed {
-                        row[y / WIDTH].0[y % WIDTH] = f32::NEG_INFINITY;
-                    }
-                }
+                support.forbid_row(begin + t, l, row);
             }
         }
         let same = job.words.map_or(&[][..], |w| &w.same[begin..end]);
@@ -118,9 +106,7 @@ unsafe fn run_kernel<S: Find>(job: &Job<'_>, steps: &Steps, piece: usize, senten
             }
         };
         if k > 0 && !scores.first().is_some_and(|x| x.is_finite()) {
-            return Err(Error::Value(format!(
-                "sentence {s}: no label sequence is allowed, or its score is not finite; relax the constraints or scale its values down"
-            )));
+            return Err(no_path(s));
         }
         let kept = scores.len().min(k);
         for i in 0..kept {
@@ -136,23 +122,4 @@ unsafe fn run_kernel<S: Find>(job: &Job<'_>, steps: &Steps, piece: usize, senten
         }
     }
     Ok(out)
-}
-
-/// Node scores of a token, added in the order of `Scorer::viterbi`.
-#[inline(always)]
-pub(crate) fn fill(scorer: &Scorer, data: &Dataset, token: usize, (first, last): (bool, bool), row: &mut [Lane]) {
-    for at in data.node.ptr[token]..data.node.ptr[token + 1] {
-        let (begin, labels) = scorer.layout.node(data.node.ids[at]);
-        let value = data.node.value(at);
-        for (&y, &w) in labels.iter().zip(&scorer.weights[begin..begin + labels.len()]) {
-            row[y as usize / WIDTH].0[y as usize % WIDTH] += w * value;
-        }
-    }
-    for (scores, here) in [(&scorer.start, first), (&scorer.end, last)] {
-        if here {
-            for (y, &x) in scores.iter().enumerate() {
-                row[y / WIDTH].0[y % WIDTH] += x;
-            }
-        }
-    }
 }

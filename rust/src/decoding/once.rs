@@ -3,8 +3,8 @@
 use crate::chain::once::{search::Search, sum::Sum, too_many, Groups};
 use crate::chain::support::Support;
 use crate::dataset::Dataset;
-use crate::decoding::lists::Lists;
-use crate::error::{Error, Result};
+use crate::decoding::lists::{no_path, Lists};
+use crate::error::Result;
 use crate::machine::shared::Shared;
 use crate::scores::scorer::Scorer;
 use crate::scores::sentence::{doubles, Scored};
@@ -16,12 +16,6 @@ const TASK: usize = 16;
 fn check(scorer: &Scorer, data: &Dataset, groups: &Groups) -> Result<()> {
     groups.check(scorer.layout.labels)?;
     data.check_model(scorer.layout.attributes)
-}
-
-pub(crate) fn no_path(sentence: usize) -> Error {
-    Error::Value(format!(
-        "sentence {sentence}: no label sequence is allowed, or its score is not finite; relax the constraints"
-    ))
 }
 
 /// The k best paths of every sentence in which each group begins at most one span.
@@ -45,14 +39,7 @@ pub fn kbest(scorer: &Scorer, data: &Dataset, support: Option<&Support>, groups:
             Ok(lists)
         })
         .collect();
-    let mut out = Lists::default();
-    for part in parts {
-        let part = part?;
-        out.counts.extend(part.counts);
-        out.scores.extend(part.scores);
-        out.labels.extend(part.labels);
-    }
-    Ok(out)
+    Lists::join(parts)
 }
 
 /// Marginals p_t(y) over the lawful paths, [tokens, L], and log Z of every sentence, [N].

@@ -4,11 +4,12 @@ use crate::chain::lookback::Terms;
 use crate::chain::order::{Graph, Moves, Work};
 use crate::chain::support::Support;
 use crate::dataset::Dataset;
+use crate::decoding::lists::no_path;
 use crate::error::{Error, Result};
 use crate::machine::shared::Shared;
 use crate::machine::simd::{Lane, WIDTH};
 use crate::scores::scorer::Scorer;
-use crate::scores::sentence::score_sentence;
+use crate::scores::sentence::{doubles, score_sentence};
 use rayon::prelude::*;
 
 const TASK: usize = 16;
@@ -55,7 +56,7 @@ pub fn marginals(
     data.check_model(scorer.layout.attributes)?;
     let (graph, arcs) = graph(scorer, terms, rows);
     let moves = Moves::new(&arcs);
-    let weights: Vec<f64> = scorer.weights.iter().map(|&x| f64::from(x)).collect();
+    let weights = doubles(scorer);
     let edges = vec![0.0; l * l];
     let mut p = vec![0.0f32; data.tokens() * l];
     let mut log_z = vec![0.0f64; data.len()];
@@ -85,8 +86,6 @@ pub fn marginals(
     });
     match failed.min() {
         None => Ok((p, log_z)),
-        Some(s) => Err(Error::Value(format!(
-            "sentence {s}: no label sequence is allowed, or its score is not finite; relax the constraints or scale its values down"
-        ))),
+        Some(s) => Err(no_path(s)),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::chain::once::Groups;
 use crate::chain::support::Support;
+use crate::decoding;
 use crate::error::Error;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1};
 use pyo3::prelude::*;
@@ -57,6 +58,10 @@ pub fn groups((group, begins): PyGroups<'_>) -> Groups {
 
 /// Counts [N], scores [paths] and labels [sum of the paths' lengths].
 pub type Lists<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<u16>>);
+
+pub fn lists(py: Python<'_>, found: decoding::lists::Lists) -> Lists<'_> {
+    (PyArray1::from_vec(py, found.counts), PyArray1::from_vec(py, found.scores), PyArray1::from_vec(py, found.labels))
+}
 
 /// For tests: take these ways (names between commas) wherever the core may choose; answers those forced before.
 #[pyfunction]

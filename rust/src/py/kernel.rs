@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::learners::online::kernel::{self, Dual};
 use crate::learners::svm::kernel::Support;
 use crate::learners::svm::{Options, Solver};
-use crate::py::common::{pool, support, Lists, PySupport};
+use crate::py::common::{self, pool, support, Lists, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
 use crate::py::online::{answer, raised, Raised};
@@ -434,11 +434,7 @@ impl PyKernelScorer {
         let (support, pool) = (support(allowed, data.tokens(), self.inner.labels())?, pool(n_jobs)?);
         let found = py.detach(|| pool.install(|| self.inner.lists(data, support.as_ref(), k)));
         let found = self.done(found)?;
-        Ok((
-            PyArray1::from_vec(py, found.counts),
-            PyArray1::from_vec(py, found.scores),
-            PyArray1::from_vec(py, found.labels),
-        ))
+        Ok(common::lists(py, found))
     }
 }
 

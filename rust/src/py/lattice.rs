@@ -27,6 +27,10 @@ pub fn scores(
     Ok((l, node.iter().copied().collect(), edge.iter().copied().collect()))
 }
 
+fn no_path() -> Error {
+    Error::Value("no label sequence is allowed by these scores".into())
+}
+
 /// log Z, node marginals [T, L] and pair marginals [T, L, L] (block t: the step from t-1 to t; block 0 is zero).
 #[pyfunction]
 #[allow(clippy::type_complexity)]
@@ -50,7 +54,7 @@ fn chain_marginals<'py>(
         (trellis.log_z, p, pairs)
     });
     if log_z == f64::NEG_INFINITY {
-        return Err(Error::Value("no label sequence is allowed by these scores".into()).into());
+        return Err(no_path().into());
     }
     Ok((log_z, PyArray1::from_vec(py, p).reshape([n, l])?, PyArray1::from_vec(py, pairs).reshape([n, l, l])?))
 }
@@ -77,7 +81,7 @@ fn chain_viterbi<'py>(
     let mut path = Vec::new();
     let score = py.detach(|| log::viterbi(&Scores { labels: l, node: &node, edge: &edge }, &mut path));
     if score == f64::NEG_INFINITY {
-        return Err(Error::Value("no label sequence is allowed by these scores".into()).into());
+        return Err(no_path().into());
     }
     Ok((score, PyArray1::from_vec(py, path)))
 }

@@ -9,7 +9,7 @@ use crate::learners::online::lookback::Learner;
 use crate::learners::online::rule::Rule;
 use crate::learners::online::Options;
 use crate::machine::simd::Lane;
-use crate::py::common::{groups, pool, support, Lists, PyGroups, PySupport};
+use crate::py::common::{self, groups, pool, support, Lists, PyGroups, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
 use crate::py::online::{answer, cost, entities, PyEntities, Raised};
@@ -120,11 +120,7 @@ impl PyHistoryScorer {
             decoder,
         };
         let found = py.detach(|| pool.install(|| lookback::tag(&job)))?;
-        Ok((
-            PyArray1::from_vec(py, found.counts),
-            PyArray1::from_vec(py, found.scores),
-            PyArray1::from_vec(py, found.labels),
-        ))
+        Ok(common::lists(py, found))
     }
 }
 

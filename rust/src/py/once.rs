@@ -2,7 +2,7 @@
 
 use crate::decoding::once;
 use crate::error::Error;
-use crate::py::common::{groups, pool, support, Lists, PyGroups, PySupport};
+use crate::py::common::{self, groups, pool, support, Lists, PyGroups, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::scorer::PyScorer;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
@@ -27,11 +27,7 @@ fn once_kbest<'py>(
     let (data, groups) = (&dataset.inner, groups(once));
     let (support, pool) = (support(allowed, data.tokens(), scorer.inner.layout().labels)?, pool(n_jobs)?);
     let found = py.detach(|| pool.install(|| once::kbest(&scorer.inner, data, support.as_ref(), &groups, k)))?;
-    Ok((
-        PyArray1::from_vec(py, found.counts),
-        PyArray1::from_vec(py, found.scores),
-        PyArray1::from_vec(py, found.labels),
-    ))
+    Ok(common::lists(py, found))
 }
 
 /// Marginals over the paths in which every group begins at most one span, [tokens, L], and log Z of each sentence, [N].

@@ -1,7 +1,7 @@
 //! Features and weights, ready to label sentences, as a Python object.
 
 use crate::decoding::lists;
-use crate::py::common::{pool, support, Lists, PySupport};
+use crate::py::common::{self, pool, support, Lists, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
 use crate::scores::scorer::Scorer;
@@ -82,11 +82,7 @@ impl PyScorer {
         let data = &dataset.inner;
         let (support, pool) = (support(allowed, data.tokens(), self.inner.layout().labels)?, pool(n_jobs)?);
         let found = py.detach(|| pool.install(|| lists::lists(&self.inner, data, support.as_ref(), k)))?;
-        Ok((
-            PyArray1::from_vec(py, found.counts),
-            PyArray1::from_vec(py, found.scores),
-            PyArray1::from_vec(py, found.labels),
-        ))
+        Ok(common::lists(py, found))
     }
 
     /// Marginals of each token, [tokens, L], and log Z of each sentence, [N].

@@ -85,24 +85,38 @@ impl Scorer {
         self.table.get().and_then(Option::as_ref).filter(|_| !force::is_forced(Way::Layout))
     }
 
-    /// Scores of one token's labels into a row of sixteen-label lanes.
+    /// `add(label, x)` for the score of every feature of a token, feature after feature.
     #[inline(always)]
-    pub(crate) fn score_token(&self, data: &Dataset, token: usize, lane: usize, tile: &mut Tile) {
-        for v in &mut tile.0 {
-            v[lane] = Lane::ZERO;
-        }
+    fn each(&self, data: &Dataset, token: usize, mut add: impl FnMut(usize, f32)) {
         for at in data.node.ptr[token]..data.node.ptr[token + 1] {
             let (first, labels) = self.layout.node(data.node.ids[at]);
             let value = data.node.value(at);
             for (&y, &w) in labels.iter().zip(&self.weights[first..first + labels.len()]) {
-                tile.0[y as usize / WIDTH][lane].0[y as usize % WIDTH] += w * value;
+                add(y as usize, w * value);
             }
         }
     }
 
-    pub(crate) fn add_row(row: &[f32], lane: usize, tile: &mut Tile) {
-        for (y, &x) in row.iter().enumerate() {
-            tile.0[y / WIDTH][lane].0[y % WIDTH] += x;
+    /// Adds the node scores of a token to a row of sixteen-label lanes, in the order of `viterbi`: its features, then start
+    /// and end where it is the first and the last of its sentence.
+    #[inline(always)]
+    pub fn fill(&self, data: &Dataset, token: usize, (first, last): (bool, bool), row: &mut [Lane]) {
+        self.each(data, token, |y, x| row[y / WIDTH].0[y % WIDTH] += x);
+        for (scores, here) in [(&self.start, first), (&self.end, last)] {
+            if here {
+                for (y, &x) in scores.iter().enumerate() {
+                    row[y / WIDTH].0[y % WIDTH] += x;
+                }
+            }
         }
+    }
+
+    /// The same for one lane of a tile, without start and end.
+    #[inline(always)]
+    pub fn fill_lane(&self, data: &Dataset, token: usize, lane: usize, tile: &mut Tile) {
+        for v in &mut tile.0 {
+            v[lane] = Lane::ZERO;
+        }
+        self.each(data, token, |y, x| tile.0[y / WIDTH][lane].0[y % WIDTH] += x);
     }
 }

@@ -18,4 +18,11 @@ impl Tile {
         }
         self.0.as_mut_ptr().cast()
     }
+
+    /// Adds a score for each label to one lane.
+    pub fn add_row(&mut self, row: &[f32], lane: usize) {
+        for (y, &x) in row.iter().enumerate() {
+            self.0[y / WIDTH][lane].0[y % WIDTH] += x;
+        }
+    }
 }

@@ -11,7 +11,7 @@
 
 use crate::chain::log::{least, TINY};
 
-use crate::chain::lattice::{log_sum_exp, Scores};
+use crate::chain::lattice::{log_sum_exp, weigh, Scores};
 use crate::chain::once::Groups;
 
 pub struct Sum {
@@ -252,12 +252,4 @@ impl Sum {
             }
         }
     }
-}
-
-/// e^{v - m} with m the largest, which is returned; -infinity and zeros where nothing is finite.
-fn weigh(values: impl Iterator<Item = f64> + Clone, out: &mut Vec<f64>) -> f64 {
-    let most = values.clone().fold(f64::NEG_INFINITY, f64::max);
-    out.clear();
-    out.extend(values.map(|v| if most.is_finite() { (v - most).exp() } else { 0.0 }));
-    most
 }

@@ -8,8 +8,9 @@ use crate::chain::lookback::Terms;
 use crate::chain::order::{check_codes, Graph, Moves, Work};
 use crate::chain::support::Support;
 use crate::dataset::layout::Layout;
-use crate::dataset::{Dataset, NO_LABEL};
+use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::scores::check::{check_given_weights, check_labels, outside_constraints};
 use crate::scores::sentence::score_sentence;
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -37,9 +38,7 @@ impl Order {
             return Err(Error::Value(format!("order={order}: expected 2 or 3 (1 is the plain chain)")));
         }
         check_codes(l, order + 1)?;
-        if data.gold.len() != data.tokens() || data.gold.iter().any(|&y| y as usize >= l || y == NO_LABEL) {
-            return Err(Error::Value("every training token needs a gold label of the label set".into()));
-        }
+        check_labels(data, l)?;
         if data.has_edge_attributes() {
             return Err(Error::Value("edge attributes do not go with order > 1; use a template without them".into()));
         }
@@ -52,7 +51,7 @@ impl Order {
         for (i, s) in data.sentences.windows(2).enumerate() {
             let gold = &data.gold[s[0]..s[1]];
             if gold.windows(2).any(|y| banned[y[0] as usize * l + y[1] as usize]) {
-                return Err(outside(i));
+                return Err(outside_constraints(i));
             }
             for (n, seen) in (3..=order + 1).zip(&mut tuples) {
                 seen.extend(gold.windows(n).map(|w| w.iter().fold(0, |code, &y| code * l as u32 + u32::from(y))));
@@ -128,12 +127,6 @@ impl Order {
     }
 }
 
-fn outside(sentence: usize) -> Error {
-    Error::Training(format!(
-        "sentence {sentence}: its gold labels are outside what the constraints allow; correct the sentence or relax the constraint"
-    ))
-}
-
 /// Of some sentences: w_i log Z, expectations of first-order features, expectations of arcs.
 type Sums = (f64, Vec<f64>, Vec<f64>);
 
@@ -153,12 +146,7 @@ impl Objective {
         weights: Vec<f64>,
         support: Option<Support>,
     ) -> Result<Objective> {
-        if !(weights.is_empty() || weights.len() == data.len()) || weights.iter().any(|w| !w.is_finite() || *w < 0.0) {
-            return Err(Error::Value(format!(
-                "sample_weight needs {} finite numbers >= 0, one a sentence",
-                data.len()
-            )));
-        }
+        check_given_weights(&weights, data.len())?;
         let (layout, graph) = (&order.layout, &order.graph);
         data.check_layout(layout.attributes)?;
         let l = graph.labels;
@@ -168,7 +156,7 @@ impl Objective {
             let allowed =
                 |x: &Support| path.iter().enumerate().all(|(t, &y)| x.sets[x.of[s[0] + t] as usize * l + y as usize]);
             if !support.as_ref().is_none_or(allowed) {
-                return Err(outside(i));
+                return Err(outside_constraints(i));
             }
             for (t, &y) in path.iter().enumerate() {
                 for (a, value) in data.node.row(s[0] + t) {

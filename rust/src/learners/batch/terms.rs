@@ -7,6 +7,7 @@ use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::batch::loss::Loss;
+use crate::scores::check::{allowed_edges, check_gold, check_labels, check_weights};
 
 /// What is minimised, beside the data.
 #[derive(Clone, Debug)]
@@ -43,13 +44,10 @@ pub struct Setting<'a> {
 
 /// Whether labels, weights, costs and constraints fit the data and each other.
 pub fn check(data: &Dataset, l: usize, terms: &Terms) -> Result<()> {
-    let n = data.len();
-    if terms.partial.is_none() && (data.gold.len() != data.tokens() || data.gold.iter().any(|&y| y as usize >= l)) {
-        return Err(Error::Value("every training token needs a gold label of the label set".into()));
+    if terms.partial.is_none() {
+        check_labels(data, l)?;
     }
-    if terms.weights.len() != n || terms.weights.iter().any(|w| !w.is_finite() || *w < 0.0) {
-        return Err(Error::Value(format!("sample_weight needs {n} finite numbers >= 0, one a sentence")));
-    }
+    check_weights(&terms.weights, data.len())?;
     if !terms.cost.is_empty() && (terms.cost.len() != l * l || terms.cost.iter().any(|c| !c.is_finite())) {
         return Err(Error::Value(format!("the cost matrix needs {l} x {l} finite numbers")));
     }
@@ -70,21 +68,5 @@ pub fn check(data: &Dataset, l: usize, terms: &Terms) -> Result<()> {
     if terms.partial.is_some() {
         return Ok(());
     }
-    let mut allowed = vec![true; l * l];
-    for &e in &terms.forbidden {
-        allowed[e as usize] = false;
-    }
-    for (i, s) in data.sentences.windows(2).enumerate() {
-        let gold = &data.gold[s[0]..s[1]];
-        let outside = terms
-            .support
-            .as_ref()
-            .is_some_and(|x| (s[0]..s[1]).any(|t| !x.sets[x.of[t] as usize * l + data.gold[t] as usize]));
-        if outside || gold.windows(2).any(|y| !allowed[y[0] as usize * l + y[1] as usize]) {
-            return Err(Error::Training(format!(
-                "sentence {i}: its gold labels are outside what the constraints allow; correct the sentence or relax the constraint"
-            )));
-        }
-    }
-    Ok(())
+    check_gold(data, l, &allowed_edges(l, &terms.forbidden)?, terms.support.as_ref())
 }

@@ -10,6 +10,7 @@ use crate::learners::boosting::chain::{self, Edges, Work};
 use crate::learners::boosting::index::{self, Boundaries, Index, Kind};
 use crate::learners::boosting::pass::{self, masses, Job, Rows, Sums};
 use crate::machine::shared::Shared;
+use crate::scores::check::{check_labels, check_weights};
 use rayon::prelude::*;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
@@ -431,9 +432,7 @@ impl State {
 
 fn check(data: &Dataset, layout: &Layout, weight: &[f64], boundaries: &Boundaries, w: &[f64]) -> Result<()> {
     let n = data.len();
-    if data.gold.len() != data.tokens() || data.gold.iter().any(|&y| y as usize >= layout.labels) {
-        return Err(Error::Value("every training token needs a gold label of the label set".into()));
-    }
+    check_labels(data, layout.labels)?;
     if data.node.ids.iter().any(|&a| a as usize >= layout.attributes) {
         return Err(Error::Value("the features were laid out for another vocabulary; build the layout again".into()));
     }
@@ -442,9 +441,7 @@ fn check(data: &Dataset, layout: &Layout, weight: &[f64], boundaries: &Boundarie
             "boosting does not take edge attributes; leave them out of the features, or use another learner".into(),
         ));
     }
-    if weight.len() != n || weight.iter().any(|x| !x.is_finite() || *x < 0.0) {
-        return Err(Error::Value(format!("sample_weight needs {n} finite numbers >= 0, one a sentence")));
-    }
+    check_weights(weight, n)?;
     if boundaries.first.len() != n || boundaries.last.len() != n {
         return Err(Error::Value(format!("boundaries need {n} flags, one a sentence")));
     }

@@ -15,6 +15,7 @@ use crate::learners::tally::Tally;
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::shuffle::Generator;
+use crate::scores::check::check_given_weights;
 use crate::scores::kernel::table::{Table, Weights};
 use crate::scores::kernel::{Form, Kernel, Limits};
 use std::sync::Arc;
@@ -63,13 +64,7 @@ unsafe fn decode_kernel<S: Find>(dual: &mut Dual, sentence: u32) -> f32 {
 
 impl Dual {
     pub fn new(data: Arc<Dataset>, layout: Arc<Layout>, kernel: Kernel, mut options: Options) -> Result<Dual> {
-        let w = &options.sample_weight;
-        if !(w.is_empty() || w.len() == data.len()) || w.iter().any(|x| !x.is_finite() || *x < 0.0) {
-            return Err(Error::Value(format!(
-                "sample_weight needs {} finite numbers >= 0, one a sentence",
-                data.len()
-            )));
-        }
+        check_given_weights(&options.sample_weight, data.len())?;
         if options.budget == Some(0) {
             return Err(Error::Value("a budget of 0 support tokens leaves no model; use 1 or more".into()));
         }

@@ -20,6 +20,7 @@ use crate::learners::tally::Tally;
 use crate::machine::shuffle::Generator;
 use crate::machine::simd::{Lane, WIDTH};
 use crate::scores::cells::{Bank, Tokens};
+use crate::scores::check::check_given_weights;
 use cost::Cost;
 use rayon::prelude::*;
 use rule::{Rule, Task, Worker};
@@ -344,9 +345,5 @@ pub(crate) fn check(data: &Dataset, layout: &Layout, options: &Options) -> Resul
     if let Some(groups) = &options.once {
         groups.check_gold(&data.sentences, &data.gold, layout.labels)?;
     }
-    let w = &options.sample_weight;
-    if !(w.is_empty() || w.len() == data.len()) || w.iter().any(|x| !x.is_finite() || *x < 0.0) {
-        return value(format!("sample_weight needs {} finite numbers >= 0, one a sentence", data.len()));
-    }
-    Ok(())
+    check_given_weights(&options.sample_weight, data.len())
 }

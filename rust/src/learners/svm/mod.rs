@@ -24,6 +24,7 @@ use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::shuffle::Generator;
 use crate::machine::simd::{Lane, WIDTH};
+use crate::scores::check::check_given_weights;
 use block::Gain;
 use rayon::prelude::*;
 use space::{Space, Work};
@@ -472,9 +473,5 @@ fn check(options: &Options, n: usize) -> Result<()> {
     if options.most == 0 {
         return value("a working set needs room for at least 1 path".into());
     }
-    let w = &options.sample_weight;
-    if !(w.is_empty() || w.len() == n) || w.iter().any(|x| !x.is_finite() || *x < 0.0) {
-        return value(format!("sample_weight needs {n} finite numbers >= 0, one a sentence"));
-    }
-    Ok(())
+    check_given_weights(&options.sample_weight, n)
 }

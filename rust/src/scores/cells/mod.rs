@@ -12,7 +12,7 @@ use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::machine::simd::{prefetch, Lane, WIDTH};
-use crate::scores::check::check_gold;
+use crate::scores::check::{allowed_edges, check_gold, check_labels};
 pub use bank::Bank;
 use std::sync::Arc;
 
@@ -140,17 +140,9 @@ impl Tokens {
     /// `forbidden`: edges (label' * L + label) of score -infinity.
     pub fn new(data: Arc<Dataset>, layout: &Layout, forbidden: &[u32], support: Option<&Support>) -> Result<Tokens> {
         let (l, width) = (layout.labels, layout.labels.div_ceil(WIDTH));
-        if data.gold.len() != data.tokens() || data.gold.iter().any(|&y| y as usize >= l) {
-            return Err(Error::Value("every training token needs a gold label of the label set".into()));
-        }
+        check_labels(&data, l)?;
         data.check_layout(layout.attributes)?;
-        let mut allowed = vec![true; l * l];
-        for &e in forbidden {
-            *allowed
-                .get_mut(e as usize)
-                .ok_or_else(|| Error::Value(format!("forbidden edge {e} is outside the {l} by {l} label pairs")))? =
-                false;
-        }
+        let allowed = allowed_edges(l, forbidden)?;
         check_gold(&data, l, &allowed, support)?;
 
         let mut count = vec![0u32; layout.attributes];

@@ -11,7 +11,7 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::machine::dispatch::dispatch;
 use crate::machine::simd::{Lane, Simd, WIDTH};
-use crate::scores::check::check_gold;
+use crate::scores::check::{allowed_edges, check_gold, check_labels};
 use crate::scores::kernel::expand::{self, Expanded};
 use crate::scores::kernel::rows::{Distinct, Rows};
 use crate::scores::kernel::{Form, Kernel, Limits};
@@ -95,9 +95,7 @@ impl Table {
     ) -> Result<Table> {
         kernel.check()?;
         let l = layout.labels;
-        if data.gold.len() != data.tokens() || data.gold.iter().any(|&y| y as usize >= l) {
-            return Err(Error::Value("every training token needs a gold label of the label set".into()));
-        }
+        check_labels(&data, l)?;
         if data.has_edge_attributes() {
             return Err(Error::Value(
                 "kernels are for attributes of tokens; leave edge attributes out, or use explicit weights".into(),
@@ -107,10 +105,8 @@ impl Table {
             return Err(Error::Value("a kernel model has no node features; give a layout without them".into()));
         }
         data.check_layout(layout.attributes)?;
-        let (mut edge_allowed, mut steps) = (vec![true; l * l], Steps::new(l));
+        let (edge_allowed, mut steps) = (allowed_edges(l, &limits.forbidden)?, Steps::new(l));
         for &e in &limits.forbidden {
-            let outside = || Error::Value(format!("forbidden edge {e} is outside the {l} by {l} label pairs"));
-            *edge_allowed.get_mut(e as usize).ok_or_else(outside)? = false;
             steps.set(0, e as usize / l, e as usize % l, f32::NEG_INFINITY);
         }
         check_gold(&data, l, &edge_allowed, limits.support.as_ref())?;
