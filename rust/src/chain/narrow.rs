@@ -14,14 +14,14 @@ use crate::machine::simd::WIDTH;
 const MANY: usize = 8;
 
 /// The labels of each set, one after the other.
-pub struct Lists {
+pub struct Allowed {
     labels: Vec<u16>,
     ends: Vec<u32>, // [sets]
 }
 
-impl Lists {
-    pub fn new(support: &Support, labels: usize) -> Lists {
-        let mut out = Lists { labels: Vec::new(), ends: Vec::new() };
+impl Allowed {
+    pub fn new(support: &Support, labels: usize) -> Allowed {
+        let mut out = Allowed { labels: Vec::new(), ends: Vec::new() };
         for set in support.sets.chunks_exact(labels.max(1)) {
             out.labels.extend((0..labels).filter(|&y| set[y]).map(|y| y as u16));
             out.ends.push(out.labels.len() as u32);
@@ -60,7 +60,7 @@ impl Narrow {
     #[inline(always)]
     pub fn run(
         &mut self,
-        lists: &Lists,
+        lists: &Allowed,
         sets: &[u32],
         labels: usize,
         edge: &[f32],

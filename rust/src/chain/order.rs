@@ -106,7 +106,7 @@ impl Moves {
 
 /// Scratch of one sentence.
 #[derive(Default)]
-pub struct Work {
+pub struct OrderWork {
     alpha: Vec<f64>, // [T, states]
     beta: Vec<f64>,  // [states] of one token
     gamma: Vec<f64>, // [states] beta of the token after, times its psi / c
@@ -115,7 +115,7 @@ pub struct Work {
     scale: Vec<f64>, // [T] 1 / c_t
 }
 
-impl Work {
+impl OrderWork {
     /// Node scores [T, L] -> alpha; log Z, not finite where there is no path.
     pub fn forward(&mut self, graph: &Graph, moves: &Moves, node: &[f64]) -> f64 {
         let (l, states) = (graph.labels, graph.states());

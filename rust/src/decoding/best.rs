@@ -2,7 +2,7 @@
 
 use crate::chain::lanes::{self, Shape, Work};
 use crate::chain::log::{self, Trellis};
-use crate::chain::narrow::{Lists, Narrow};
+use crate::chain::narrow::{Allowed, Narrow};
 use crate::chain::support::{mask_rows, Support};
 use crate::dataset::plan::{Batch, Plan};
 use crate::dataset::Dataset;
@@ -36,7 +36,7 @@ struct Job<'a> {
     from: Attributes<'a>,
     data: &'a Dataset,
     support: Option<(&'a Support, Vec<Lane>)>,
-    lists: Option<Lists>, // labels of the support's sets, where paths are asked for
+    lists: Option<Allowed>, // labels of the support's sets, where paths are asked for
     output: Output<'a>,
 }
 
@@ -61,7 +61,7 @@ impl Scorer {
         let width = self.layout.labels.div_ceil(WIDTH);
         let support = support.map(|s| (s, mask_rows(&s.sets, self.layout.labels, width)));
         let paths = matches!(output, Output::Paths(_));
-        let lists = support.as_ref().filter(|_| paths).map(|(s, _)| Lists::new(s, self.layout.labels));
+        let lists = support.as_ref().filter(|_| paths).map(|(s, _)| Allowed::new(s, self.layout.labels));
         let table = self.table(data.tokens());
         force::count(Taken::Table, usize::from(table.is_some()));
         let runs = data.node.runs().and_then(|runs| Some((runs, table?.sums(runs)?)));
@@ -98,7 +98,7 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
     let width = l.div_ceil(WIDTH);
     let mut work = Work::default();
     let mut tile = Tile::new(width);
-    let mut exact = Exact::default();
+    let mut exact = Precise::default();
     let mut narrow = Narrow::default();
     let mut failed = None;
     let (mut by_lanes, mut by_cells) = (0, 0);
@@ -238,14 +238,14 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
 
 /// One sentence in double precision and log space.
 #[derive(Default)]
-struct Exact {
+struct Precise {
     weights: Vec<f64>,
     scored: Scored,
     path: Vec<u16>,
     trellis: Trellis,
 }
 
-impl Exact {
+impl Precise {
     fn run(&mut self, job: &Job<'_>, sentence: u32) -> Option<u32> {
         force::count(Taken::Log, 1);
         let (scorer, data) = (job.scorer, job.data);

@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::simd::WIDTH;
-use crate::scores::kernel::expand::{self, Terms};
-use crate::scores::kernel::rows::{block, Distinct, Index};
+use crate::scores::kernel::expand::{self, Products};
+use crate::scores::kernel::rows::{block, Distinct, Inverted};
 use crate::scores::kernel::{Form, Kernel};
 use rayon::prelude::*;
 
@@ -24,7 +24,7 @@ const TASK: usize = 64;
 
 /// The support tokens of a model with their betas.
 #[derive(Clone, Debug, Default)]
-pub struct Tokens {
+pub struct SupportTokens {
     pub rows: Csr,          // [M] attributes of each, ascending
     pub beta_ptr: Vec<u32>, // [M + 1]
     pub beta_label: Vec<u16>,
@@ -41,20 +41,26 @@ pub struct Frame {
 }
 
 /// A kernel model, ready to score.
-pub struct Scorer {
-    pub tokens: Tokens,
+pub struct KernelScorer {
+    pub tokens: SupportTokens,
     kernel: Kernel,
     frame: Frame,
     steps: Steps,
     attributes: usize,
     square: Vec<f64>, // [M]
-    index: Index,
+    index: Inverted,
     rest: Vec<f64>, // [L] sum of beta_s K at a product of 0, without the token's own factor
-    expanded: Option<(Terms, Vec<f32>)>, // weights [terms, L], factors included
+    expanded: Option<(Products, Vec<f32>)>, // weights [terms, L], factors included
 }
 
-impl Scorer {
-    pub fn new(tokens: Tokens, frame: Frame, kernel: Kernel, attributes: usize, form: Form) -> Result<Scorer> {
+impl KernelScorer {
+    pub fn new(
+        tokens: SupportTokens,
+        frame: Frame,
+        kernel: Kernel,
+        attributes: usize,
+        form: Form,
+    ) -> Result<KernelScorer> {
         kernel.check()?;
         let (l, m) = (frame.labels, tokens.rows.rows());
         let bad = |what: &str| {
@@ -82,8 +88,8 @@ impl Scorer {
         }
         let square: Vec<f64> =
             (0..m).map(|r| tokens.rows.row(r).map(|(_, v)| f64::from(v) * f64::from(v)).sum()).collect();
-        let mut out = Scorer {
-            index: Index::new(&tokens.rows, attributes),
+        let mut out = KernelScorer {
+            index: Inverted::new(&tokens.rows, attributes),
             steps: Steps::from_scores(l, &frame.edge),
             rest: vec![0.0; l],
             expanded: None,
@@ -132,7 +138,7 @@ impl Scorer {
     }
 
     fn expand(&mut self) {
-        let (l, mut terms, mut weight) = (self.frame.labels, Terms::default(), Vec::<f64>::new());
+        let (l, mut terms, mut weight) = (self.frame.labels, Products::default(), Vec::<f64>::new());
         let mut row = Vec::new();
         for r in 0..self.tokens.rows.rows() {
             row.clear();
@@ -188,7 +194,7 @@ impl Scorer {
         // The kernel at a product of 0 is that of the support token times a factor of this one (1 but for rbf).
         let factor = match self.kernel {
             Kernel::Rbf { gamma } => (-gamma * square).exp(),
-            _ => 1.0,
+            Kernel::Linear | Kernel::Poly { .. } | Kernel::Function(_) => 1.0,
         };
         scratch.sum.clear();
         scratch.sum.extend(self.rest.iter().map(|x| factor * x));
@@ -203,7 +209,7 @@ impl Scorer {
         }
     }
 
-    fn by_terms(&self, terms: &Terms, weight: &[f32], scratch: &mut Scratch) {
+    fn by_terms(&self, terms: &Products, weight: &[f32], scratch: &mut Scratch) {
         let l = self.frame.labels;
         scratch.sum.clear();
         scratch.sum.resize(l, 0.0);
@@ -219,7 +225,7 @@ impl Scorer {
 
     fn by_function(
         &self,
-        function: &crate::scores::kernel::Function,
+        function: &crate::scores::kernel::KernelFunction,
         distinct: &Distinct,
         first: usize,
         out: &mut [f32],
@@ -280,7 +286,7 @@ struct Scratch {
 }
 
 struct Job<'a> {
-    scorer: &'a Scorer,
+    scorer: &'a KernelScorer,
     data: &'a Dataset,
     support: Option<&'a Support>,
     nodes: &'a [f32],

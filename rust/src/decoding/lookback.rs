@@ -4,7 +4,7 @@ use crate::chain::chart::Steps;
 
 use crate::chain::lookback::beam::Beam;
 use crate::chain::lookback::search::{self, Search, Sentence};
-use crate::chain::lookback::Terms;
+use crate::chain::lookback::Lookback;
 use crate::chain::support::Support;
 use crate::dataset::Dataset;
 use crate::decoding::lists::{no_path, Lists};
@@ -31,7 +31,7 @@ pub enum Decoder {
 /// Everything that scores a sentence.
 pub struct Job<'a> {
     pub scorer: &'a Scorer,
-    pub terms: Terms,
+    pub terms: Lookback,
     pub rows: &'a [Lane], // [rows, width]
     pub data: &'a Dataset,
     pub words: Option<&'a Words>, // where the terms have document features

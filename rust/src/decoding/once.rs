@@ -1,6 +1,6 @@
 //! Paths and marginals of a corpus in which labels form at most one contiguous span.
 
-use crate::chain::once::{search::Search, sum::Sum, too_many, Groups};
+use crate::chain::once::{search::LawfulSearch, sum::Sum, too_many, Groups};
 use crate::chain::support::Support;
 use crate::dataset::Dataset;
 use crate::decoding::lists::{no_path, Lists};
@@ -25,7 +25,7 @@ pub fn kbest(scorer: &Scorer, data: &Dataset, support: Option<&Support>, groups:
     let parts: Vec<Result<Lists>> = (0..data.len().div_ceil(TASK))
         .into_par_iter()
         .map(|task| {
-            let (mut scored, mut search, mut lists) = (Scored::default(), Search::default(), Lists::default());
+            let (mut scored, mut search, mut lists) = (Scored::default(), LawfulSearch::default(), Lists::default());
             for s in task * TASK..((task + 1) * TASK).min(data.len()) {
                 scored.fill(scorer, &weights, data, support, s);
                 search.run(&scored.scores(l), groups, k).map_err(|n| too_many(s, n))?;

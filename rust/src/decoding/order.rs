@@ -1,7 +1,7 @@
 //! Marginals of a corpus under the fixed weights of a chain of order 2 or 3.
 
-use crate::chain::lookback::Terms;
-use crate::chain::order::{Graph, Moves, Work};
+use crate::chain::lookback::Lookback;
+use crate::chain::order::{Graph, Moves, OrderWork};
 use crate::chain::support::Support;
 use crate::dataset::Dataset;
 use crate::decoding::lists::no_path;
@@ -15,7 +15,7 @@ use rayon::prelude::*;
 const TASK: usize = 16;
 
 /// The graph and arc scores of dense weights: a state for every tuple that some weight other than 0 begins with.
-fn graph(scorer: &Scorer, terms: &Terms, rows: &[Lane]) -> (Graph, Vec<f64>) {
+fn graph(scorer: &Scorer, terms: &Lookback, rows: &[Lane]) -> (Graph, Vec<f64>) {
     let (l, order, width) = (terms.labels, terms.cell, terms.width());
     let tuple =
         |n: usize, code: usize, y: usize| f64::from(rows[terms.tuple_row(n, code) * width + y / WIDTH].0[y % WIDTH]);
@@ -44,7 +44,7 @@ fn graph(scorer: &Scorer, terms: &Terms, rows: &[Lane]) -> (Graph, Vec<f64>) {
 /// Marginals p_t(y) of every token, [tokens, L], and log Z of every sentence, [N].
 pub fn marginals(
     scorer: &Scorer,
-    terms: &Terms,
+    terms: &Lookback,
     rows: &[Lane],
     data: &Dataset,
     support: Option<&Support>,
@@ -62,7 +62,7 @@ pub fn marginals(
     let mut log_z = vec![0.0f64; data.len()];
     let (out, logs) = (Shared::new(&mut p), Shared::new(&mut log_z));
     let failed = (0..data.len().div_ceil(TASK)).into_par_iter().filter_map(|task| {
-        let (mut node, mut edge, mut p, mut work) = (Vec::new(), Vec::new(), Vec::new(), Work::default());
+        let (mut node, mut edge, mut p, mut work) = (Vec::new(), Vec::new(), Vec::new(), OrderWork::default());
         for s in task * TASK..((task + 1) * TASK).min(data.len()) {
             let begin = data.sentences[s];
             score_sentence(data, &scorer.layout, &weights, &edges, s as u32, &mut node, &mut edge);

@@ -156,7 +156,9 @@ impl Reader<'_> {
                     Token::Name(n) if n == "edge" => edge = true,
                     Token::Name(n) if n == "pad" => pad = true,
                     Token::Name(n) if n == "absent" => pad = false,
-                    other => return Err(format!("{other} before \":\"; only edge, pad and absent may stand there")),
+                    Token::Name(_) | Token::Text(_) | Token::Number(_) | Token::Sign(_) | Token::Range => {
+                        return Err(format!("{token} before \":\"; only edge, pad and absent may stand there"))
+                    }
                 }
             }
             self.at = colon + 1;

@@ -38,7 +38,7 @@ pub struct Part {
 
 /// What makes one attribute at a token, or none where an atom has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct TemplateRule {
     pub parts: Vec<Part>,
     /// Text before, between and after the values: one more than parts.
     pub pieces: Vec<String>,
@@ -52,7 +52,7 @@ pub struct Rule {
     pub last: bool,
 }
 
-impl Rule {
+impl TemplateRule {
     /// Column and offset that every part looks at, where they are the same for all and the position does not matter.
     pub fn single(&self, atoms: &[Atom]) -> Option<(usize, isize)> {
         let place = |p: &Part| (atoms[p.atom].column, p.offset);

@@ -5,8 +5,8 @@
 //! as a part of its own, so that no value, whatever characters it holds, can be mistaken for another split of the text.
 
 use crate::error::{Error, Result};
-use crate::features::rule::{Atom, Draft, Part, Rule};
-use crate::features::text::{apply, Scratch};
+use crate::features::rule::{Atom, Draft, Part, TemplateRule};
+use crate::features::text::{apply, TextScratch};
 use crate::features::tokens::Tokens;
 use crate::machine::hash::hash;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub struct Template {
     pub columns: Vec<String>,
     pub atoms: Vec<Atom>,
-    pub rules: Vec<Rule>,
+    pub rules: Vec<TemplateRule>,
 }
 
 impl Template {
@@ -51,7 +51,7 @@ impl Template {
         Ok(template)
     }
 
-    fn rule(&mut self, draft: Draft) -> Rule {
+    fn rule(&mut self, draft: Draft) -> TemplateRule {
         let parts = draft
             .parts
             .into_iter()
@@ -69,7 +69,7 @@ impl Template {
             identity.extend_from_slice(&(piece.len() as u64).to_le_bytes());
             identity.extend_from_slice(piece.as_bytes());
         }
-        Rule {
+        TemplateRule {
             parts,
             seed: hash(&identity),
             pieces: draft.pieces,
@@ -114,7 +114,7 @@ impl Template {
             let column = &tokens.columns[atom.column];
             let mut count = vec![0usize; column.texts()];
             column.cells.iter().for_each(|&text| count[text as usize] += 1);
-            let mut scratch = Scratch::default();
+            let mut scratch = TextScratch::default();
             let mut of_value: HashMap<String, usize> = HashMap::new();
             for (text, n) in count.into_iter().enumerate() {
                 if let Some(value) = apply(before, column.text(text), &mut scratch) {

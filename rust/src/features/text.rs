@@ -19,6 +19,7 @@ pub enum Class {
 }
 
 #[inline]
+#[allow(clippy::wildcard_enum_match_arm)] // an enum of another crate, open to additions
 pub fn class(c: char) -> Class {
     match c {
         'a'..='z' => Class::Lower,
@@ -39,6 +40,7 @@ pub fn class(c: char) -> Class {
             | G::FinalPunctuation
             | G::OtherPunctuation => Class::Punct,
             G::MathSymbol | G::CurrencySymbol | G::ModifierSymbol | G::OtherSymbol => Class::Symbol,
+            // Separators, controls, and whatever Unicode adds.
             _ => Class::Other,
         },
     }
@@ -165,7 +167,7 @@ pub fn initial(text: &str) -> Option<&'static str> {
         Class::Lower => Some("lower"),
         Class::Upper => Some("upper"),
         Class::Letter | Class::Digit | Class::Number => Some("alnum"),
-        _ => None,
+        Class::Mark | Class::Punct | Class::Symbol | Class::Other => None,
     }
 }
 
@@ -218,13 +220,13 @@ impl Test {
 
 /// Two strings that `apply` writes in.
 #[derive(Default)]
-pub struct Scratch {
+pub struct TextScratch {
     value: String,
     spare: String,
 }
 
 /// Apply a chain of functions. None: it has no value here (a text too short for its affix, a test that fails).
-pub fn apply<'a>(functions: &[Function], text: &'a str, scratch: &'a mut Scratch) -> Option<&'a str> {
+pub fn apply<'a>(functions: &[Function], text: &'a str, scratch: &'a mut TextScratch) -> Option<&'a str> {
     let mut rewritten = false;
     let (mut begin, mut end) = (0, text.len());
     for function in functions {
@@ -234,7 +236,12 @@ pub fn apply<'a>(functions: &[Function], text: &'a str, scratch: &'a mut Scratch
             Function::Suffix(n) => begin = end - suffix(current, *n)?.len(),
             Function::Test(test) if test.holds(current) => end = begin,
             Function::Test(_) => return None,
-            _ => {
+            Function::Lower
+            | Function::Digits
+            | Function::Shape
+            | Function::ShortShape
+            | Function::Length
+            | Function::Initial => {
                 scratch.spare.clear();
                 rewrite(function, current, &mut scratch.spare)?;
                 std::mem::swap(&mut scratch.value, &mut scratch.spare);
@@ -264,7 +271,7 @@ mod tests {
     use super::*;
 
     fn value(functions: &[Function], text: &str) -> Option<String> {
-        apply(functions, text, &mut Scratch::default()).map(str::to_owned)
+        apply(functions, text, &mut TextScratch::default()).map(str::to_owned)
     }
 
     #[test]

@@ -98,7 +98,7 @@ pub fn add_ridge(w: &[f64], c: f64, gradient: &mut [f64]) -> f64 {
 ///
 /// `scale` d: the recursion runs in the variables u = w / d, whose steps are s / d and gradients d g. With d_k small where
 /// the curvature is large the Hessian is nearer to a multiple of the identity, which is what it starts from.
-pub struct History {
+pub struct CurvaturePairs {
     capacity: usize,
     scale: Option<Vec<f32>>,   // [features]
     pairs: Vec<[Vec<f32>; 2]>, // oldest first: [s, y]
@@ -106,9 +106,15 @@ pub struct History {
     with_g: (f64, Vec<f64>),   // of the gradient that the last pair led to: g . g, and its products with the pairs
 }
 
-impl History {
-    pub fn new(capacity: usize, scale: Option<Vec<f32>>) -> History {
-        History { capacity: capacity.max(1), scale, pairs: Vec::new(), products: Vec::new(), with_g: (0.0, Vec::new()) }
+impl CurvaturePairs {
+    pub fn new(capacity: usize, scale: Option<Vec<f32>>) -> CurvaturePairs {
+        CurvaturePairs {
+            capacity: capacity.max(1),
+            scale,
+            pairs: Vec::new(),
+            products: Vec::new(),
+            with_g: (0.0, Vec::new()),
+        }
     }
 
     pub fn len(&self) -> usize {

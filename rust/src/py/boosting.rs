@@ -3,7 +3,7 @@
 use crate::learners::boosting::bound::{self, Limits};
 use crate::learners::boosting::index::Boundaries;
 use crate::learners::boosting::select::Draw;
-use crate::learners::boosting::{Boosting, Options};
+use crate::learners::boosting::{Boosting, BoostingOptions};
 use crate::py::common::pool;
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
@@ -51,7 +51,7 @@ impl PyBoosting {
         let flags = |given: Option<PyReadonlyArray1<'_, bool>>| {
             given.map_or_else(|| vec![true; data.len()], |f| f.as_array().to_vec())
         };
-        let options = Options {
+        let options = BoostingOptions {
             bound: bound::Bound::named(bound)?,
             line_search,
             limits: Limits { smoothing, cap: max_step },

@@ -57,9 +57,9 @@ pub fn groups((group, begins): PyGroups<'_>) -> Groups {
 }
 
 /// Counts [N], scores [paths] and labels [sum of the paths' lengths].
-pub type Lists<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<u16>>);
+pub type PyLists<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<u16>>);
 
-pub fn lists(py: Python<'_>, found: decoding::lists::Lists) -> Lists<'_> {
+pub fn lists(py: Python<'_>, found: decoding::lists::Lists) -> PyLists<'_> {
     (PyArray1::from_vec(py, found.counts), PyArray1::from_vec(py, found.scores), PyArray1::from_vec(py, found.labels))
 }
 

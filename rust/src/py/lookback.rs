@@ -1,15 +1,15 @@
 //! History, documents and beams as Python objects.
 
-use crate::chain::lookback::Terms;
+use crate::chain::lookback::Lookback;
 use crate::decoding::chunks::{self, Chunk};
 use crate::decoding::lookback::{self, Decoder, Job};
 use crate::error::Error;
 use crate::learners::online::cost::Cost;
 use crate::learners::online::lookback::Learner;
 use crate::learners::online::rule::Rule;
-use crate::learners::online::Options;
+use crate::learners::online::OnlineOptions;
 use crate::machine::simd::Lane;
-use crate::py::common::{self, groups, pool, support, Lists, PyGroups, PySupport};
+use crate::py::common::{self, groups, pool, support, PyGroups, PyLists, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
 use crate::py::online::{answer, cost, entities, PyEntities, Raised};
@@ -27,7 +27,7 @@ type PyBefore<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray2<'py, f32>);
 /// Which features on labels further back exist.
 #[pyclass(name = "Terms", module = "tagwise._core", frozen)]
 pub struct PyTerms {
-    inner: Terms,
+    inner: Lookback,
 }
 
 #[pymethods]
@@ -35,7 +35,7 @@ impl PyTerms {
     #[new]
     #[pyo3(signature = (n_labels, cell = 1, far = 1, *, endless = false, document = false, tuples = false))]
     fn new(n_labels: usize, cell: usize, far: usize, endless: bool, document: bool, tuples: bool) -> PyResult<Self> {
-        let inner = Terms { labels: n_labels, cell, far, endless, document, tuples };
+        let inner = Lookback { labels: n_labels, cell, far, endless, document, tuples };
         inner.check()?;
         Ok(PyTerms { inner })
     }
@@ -50,7 +50,7 @@ fn words(
     given: Option<PyWords<'_>>,
     before: Option<PyBefore<'_>>,
     dataset: &PyDataset,
-    terms: &Terms,
+    terms: &Lookback,
 ) -> PyResult<Option<Words>> {
     let Some((word, starts)) = given else { return Ok(None) };
     let (word, starts) = (word.as_array().to_vec(), starts.as_array().to_vec());
@@ -69,7 +69,7 @@ fn words(
 /// Weights of the terms, ready to label sentences together with a scorer.
 #[pyclass(name = "HistoryScorer", module = "tagwise._core", frozen)]
 pub struct PyHistoryScorer {
-    pub(super) terms: Terms,
+    pub(super) terms: Lookback,
     pub(super) rows: Vec<Lane>,
 }
 
@@ -99,7 +99,7 @@ impl PyHistoryScorer {
         before: Option<PyBefore<'_>>,
         allowed: Option<PySupport<'_>>,
         n_jobs: usize,
-    ) -> PyResult<Lists<'py>> {
+    ) -> PyResult<PyLists<'py>> {
         let (data, l) = (&dataset.inner, self.terms.labels);
         if scorer.inner.layout().labels != l {
             return Err(Error::Value("the scorer has another number of labels than the terms".into()).into());
@@ -179,7 +179,7 @@ impl PyHistoryOnline {
         if terms.labels != layout.labels {
             return Err(Error::Value("the layout has another number of labels than the terms".into()).into());
         }
-        let options = Options {
+        let options = OnlineOptions {
             rule,
             cost,
             entities: self::entities(entities)?,

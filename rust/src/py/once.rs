@@ -2,7 +2,7 @@
 
 use crate::decoding::once;
 use crate::error::Error;
-use crate::py::common::{self, groups, pool, support, Lists, PyGroups, PySupport};
+use crate::py::common::{self, groups, pool, support, PyGroups, PyLists, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::scorer::PyScorer;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
@@ -23,7 +23,7 @@ fn once_kbest<'py>(
     k: usize,
     allowed: Option<PySupport<'_>>,
     n_jobs: usize,
-) -> PyResult<Lists<'py>> {
+) -> PyResult<PyLists<'py>> {
     let (data, groups) = (&dataset.inner, groups(once));
     let (support, pool) = (support(allowed, data.tokens(), scorer.inner.layout().labels)?, pool(n_jobs)?);
     let found = py.detach(|| pool.install(|| once::kbest(&scorer.inner, data, support.as_ref(), &groups, k)))?;

@@ -4,7 +4,7 @@ use crate::chain::entities::{Entities, OUTSIDE};
 use crate::error::{Error, Result};
 use crate::learners::online::cost::{Cost, Judge};
 use crate::learners::online::rule::Rule;
-use crate::learners::online::{program, Online, Options, State};
+use crate::learners::online::{program, Online, OnlineOptions, OnlineState};
 use crate::learners::tally::Tally;
 use crate::py::common::{groups, pool, support, PyGroups, PySupport};
 use crate::py::encode::PyDataset;
@@ -150,7 +150,7 @@ impl PyOnline {
         let entities = self::entities(entities)?;
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
         let pool = pool(n_jobs)?;
-        let options = Options {
+        let options = OnlineOptions {
             rule,
             cost,
             entities,
@@ -221,7 +221,7 @@ impl PyOnline {
                 Some(x) => Ok(x.extract::<PyReadonlyArray1<'_, f64>>()?.as_array().to_vec()),
             }
         };
-        let given = State {
+        let given = OnlineState {
             weights: array("weights")?,
             sums: array("sums")?,
             variance: array("variance")?,

@@ -2,7 +2,7 @@
 
 use crate::decoding::order;
 use crate::error::Error;
-use crate::learners::batch::order::{Objective, Order};
+use crate::learners::batch::order::{Order, OrderObjective};
 use crate::py::common::{pool, support, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
@@ -64,7 +64,7 @@ impl PyOrder {
 /// Log-loss of a chain of order 2 or 3.
 #[pyclass(name = "OrderObjective", module = "tagwise._core", frozen)]
 pub struct PyOrderObjective {
-    inner: Objective,
+    inner: OrderObjective,
 }
 
 #[pymethods]
@@ -81,7 +81,7 @@ impl PyOrderObjective {
         let (order, data) = (order.inner.clone(), dataset.inner.clone());
         let support = support(allowed, data.tokens(), order.graph.labels)?;
         let weights = sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default();
-        Ok(PyOrderObjective { inner: py.detach(|| Objective::new(order, data, weights, support))? })
+        Ok(PyOrderObjective { inner: py.detach(|| OrderObjective::new(order, data, weights, support))? })
     }
 
     /// Number of features.
@@ -89,7 +89,7 @@ impl PyOrderObjective {
         self.inner.len()
     }
 
-    /// Loss at `w`, the gradient written to `gradient`; as `Objective.value`, whose last two arguments it takes.
+    /// Loss at `w`, the gradient written to `gradient`; as `OrderObjective.value`, whose last two arguments it takes.
     #[pyo3(signature = (w, gradient, n_jobs = 0, log_domain = false))]
     fn value(
         &self,

@@ -1,7 +1,7 @@
 //! Features and weights, ready to label sentences, as a Python object.
 
 use crate::decoding::lists;
-use crate::py::common::{self, pool, support, Lists, PySupport};
+use crate::py::common::{self, pool, support, PyLists, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
 use crate::scores::scorer::Scorer;
@@ -78,7 +78,7 @@ impl PyScorer {
         k: usize,
         allowed: Option<PySupport<'_>>,
         n_jobs: usize,
-    ) -> PyResult<Lists<'py>> {
+    ) -> PyResult<PyLists<'py>> {
         let data = &dataset.inner;
         let (support, pool) = (support(allowed, data.tokens(), self.inner.layout().labels)?, pool(n_jobs)?);
         let found = py.detach(|| pool.install(|| lists::lists(&self.inner, data, support.as_ref(), k)))?;

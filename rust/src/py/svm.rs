@@ -1,11 +1,11 @@
 //! The Hidden Markov SVM as a Python object: one call an epoch.
 
 use crate::learners::svm::space::Linear;
-use crate::learners::svm::{Options, Solver};
+use crate::learners::svm::{Solver, SvmOptions};
 use crate::py::common::{pool, support, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
-use crate::scores::cells::Tokens;
+use crate::scores::cells::TokenCells;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -44,7 +44,7 @@ impl PySvm {
         allowed: Option<PySupport<'_>>,
     ) -> PyResult<Self> {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
-        let options = Options {
+        let options = SvmOptions {
             c,
             shared: shared(slack)?,
             rescale,
@@ -58,7 +58,7 @@ impl PySvm {
         let support = support(allowed, data.tokens(), layout.labels)?;
         let pool = pool(n_jobs)?;
         let inner = py.detach(|| {
-            let tokens = Tokens::new(data, &layout, &forbidden, support.as_ref())?;
+            let tokens = TokenCells::new(data, &layout, &forbidden, support.as_ref())?;
             Solver::new(Linear::new(tokens), layout.labels, options)
         })?;
         Ok(PySvm { inner, pool })
@@ -99,7 +99,7 @@ pub fn shared(slack: &str) -> PyResult<bool> {
 }
 
 /// A state as a dict.
-pub fn standing<'py>(py: Python<'py>, state: &crate::learners::svm::State) -> PyResult<Bound<'py, PyDict>> {
+pub fn standing<'py>(py: Python<'py>, state: &crate::learners::svm::SolverState) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     out.set_item("primal", state.primal)?;
     out.set_item("dual", state.dual)?;

@@ -4,7 +4,7 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::machine::simd::{Lane, Simd};
 
-use crate::chain::lookback::Terms;
+use crate::chain::lookback::Lookback;
 
 /// The words of a corpus, document by document.
 #[derive(Clone, Debug, Default)]
@@ -105,7 +105,7 @@ impl Memory {
     #[inline(always)]
     pub(crate) unsafe fn score<S: Simd>(
         &self,
-        terms: &Terms,
+        terms: &Lookback,
         rows: &[Lane],
         words: &Words,
         token: usize,

@@ -55,7 +55,7 @@ struct Found {
 
 /// Scratch.
 #[derive(Default)]
-pub(super) struct Lists {
+pub(super) struct ChartLists {
     sides: Vec<Side>, // the smallest gap first
     found: Vec<Found>,
     heap: Vec<Candidate>,
@@ -163,7 +163,7 @@ unsafe fn lane<S: Find>(
     S::behind(S::add(S::load(&*delta.add(v)), S::load(&*column.add(v))), value, later)
 }
 
-impl Lists {
+impl ChartLists {
     /// All paths after the best one, which is there already.
     #[inline(always)]
     unsafe fn fill<S: Find>(

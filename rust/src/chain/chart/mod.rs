@@ -15,7 +15,7 @@ mod lists;
 
 use crate::machine::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
-use lists::Lists;
+use lists::ChartLists;
 
 /// Edge scores as rows of lanes, shared by all positions or one block a position; -infinity forbids, and is also what
 /// the padding behind the last label holds.
@@ -117,7 +117,7 @@ pub struct Chart {
     delta: Vec<Lane>,    // [T, width]
     pad: Vec<Lane>,      // [width] 0, -infinity behind the last label
     varying: bool,       // one block of edge scores a position
-    lists: Lists,
+    lists: ChartLists,
 }
 
 impl Chart {

@@ -5,7 +5,7 @@
 //! Ties: the lower label, then the better prefix.
 
 use crate::chain::lookback::search::Sentence;
-use crate::chain::lookback::Terms;
+use crate::chain::lookback::Lookback;
 use crate::machine::simd::WIDTH;
 use std::cmp::Ordering;
 
@@ -21,7 +21,14 @@ pub struct Beam {
 
 impl Beam {
     /// The `beam` best whole paths it comes upon, best first: scores, and labels one after the other.
-    pub fn run(&mut self, terms: &Terms, x: &Sentence<'_>, beam: usize, scores: &mut Vec<f32>, paths: &mut Vec<u16>) {
+    pub fn run(
+        &mut self,
+        terms: &Lookback,
+        x: &Sentence<'_>,
+        beam: usize,
+        scores: &mut Vec<f32>,
+        paths: &mut Vec<u16>,
+    ) {
         let (width, l) = (terms.width(), terms.labels);
         let n = x.node.len() / width;
         scores.clear();

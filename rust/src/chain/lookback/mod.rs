@@ -2,7 +2,7 @@
 //! "Discriminative online algorithms for sequence labeling", section 3.2.
 //!
 //! A cell of the chart holds the last m labels exactly; labels further back, up to p, are read off the cell's own best
-//! path. `Terms` says which features exist and where they lie, `search` finds paths, `document` knows which words
+//! path. `Lookback` says which features exist and where they lie, `search` finds paths, `document` knows which words
 //! repeat, `learn` trains, `tag` labels a corpus, `beam` is the comparison that the paper draws.
 //!
 //! ```text
@@ -24,7 +24,7 @@ const MOST_CELLS: usize = 1 << 22;
 
 /// Which features exist. They lie in rows: one weight for each label of the token, a row for each of what precedes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct Lookback {
     pub labels: usize,
     pub cell: usize,    // m
     pub far: usize,     // p: tables F_2 .. F_p; 1 for none
@@ -33,7 +33,7 @@ pub struct Terms {
     pub tuples: bool,   // G_2 .. G_m
 }
 
-impl Terms {
+impl Lookback {
     pub fn check(&self) -> Result<()> {
         if self.cell == 0 || self.cell > MOST_CELL {
             return Err(Error::Value(format!("m={}: expected 1, 2 or 3 labels a cell", self.cell)));

@@ -13,7 +13,7 @@
 
 use crate::chain::chart::Steps;
 
-use crate::chain::lookback::Terms;
+use crate::chain::lookback::Lookback;
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
@@ -31,7 +31,7 @@ pub struct Sentence<'a> {
 
 /// Scratch for one sentence at a time.
 pub struct Search {
-    terms: Terms,
+    terms: Lookback,
     width: usize,
     k: usize,
     positions: usize,
@@ -45,7 +45,7 @@ pub struct Search {
 }
 
 impl Search {
-    pub fn new(terms: Terms) -> Search {
+    pub fn new(terms: Lookback) -> Search {
         let width = terms.width();
         let mut pad = vec![Lane([NEVER; WIDTH]); width];
         for y in 0..terms.labels {
@@ -66,7 +66,7 @@ impl Search {
         }
     }
 
-    pub fn terms(&self) -> &Terms {
+    pub fn terms(&self) -> &Lookback {
         &self.terms
     }
 
@@ -271,7 +271,7 @@ unsafe fn add<S: Find>(row: &mut [Lane], more: &[Lane]) {
 }
 
 /// Score of a path in double precision.
-pub fn score(terms: &Terms, x: &Sentence<'_>, path: &[u16]) -> f64 {
+pub fn score(terms: &Lookback, x: &Sentence<'_>, path: &[u16]) -> f64 {
     let width = terms.width();
     let get = |lanes: &[Lane], row: usize, y: usize| f64::from(lanes[row * width + y / WIDTH].0[y % WIDTH]);
     let mut sum = 0.0;

@@ -18,7 +18,7 @@ struct Entry {
 
 /// Scratch of one thread, and what it found last.
 #[derive(Default)]
-pub struct Search {
+pub struct LawfulSearch {
     pub scores: Vec<f64>, // best first
     pub paths: Vec<u16>,  // [paths, T]
     lists: Vec<Entry>,
@@ -29,7 +29,7 @@ pub struct Search {
     edge: Vec<f64>,
 }
 
-impl Search {
+impl LawfulSearch {
     /// The k best lawful paths. Ties go to the lower label at the last token where paths differ, as everywhere. Err: so
     /// many groups compete, more than can be tracked. Without a path `scores` is empty.
     pub fn run(&mut self, scores: &Scores<'_>, groups: &Groups, k: usize) -> Result<(), usize> {

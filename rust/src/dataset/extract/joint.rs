@@ -1,7 +1,7 @@
 //! Rules that join tokens or columns: their keys at every token of a sentence.
 
-use crate::dataset::extract::{distance, Extractor, Hash, Look, Plan};
-use crate::features::rule::{outside, Rule};
+use crate::dataset::extract::{distance, Extractor, Hash, Look, RulePlan};
+use crate::features::rule::{outside, TemplateRule};
 use std::ops::Range;
 
 /// What a part of a rule looks at.
@@ -16,7 +16,7 @@ struct Source<'a, H> {
 
 /// A rule and the sources of its parts.
 pub struct Joint<'a, H> {
-    pub rule: &'a Rule,
+    pub rule: &'a TemplateRule,
     parts: Vec<Source<'a, H>>,
     /// The attribute's id, of a rule that looks at nothing; keys are then not asked for.
     pub id: Option<u32>,
@@ -34,7 +34,7 @@ impl Extractor<'_> {
     }
 
     /// The joint rules of a plan over these values.
-    pub(super) fn joints<'b, H: Hash>(&'b self, plan: &'b Plan<'_>, joined: &'b [Vec<H>]) -> Vec<Joint<'b, H>> {
+    pub(super) fn joints<'b, H: Hash>(&'b self, plan: &'b RulePlan<'_>, joined: &'b [Vec<H>]) -> Vec<Joint<'b, H>> {
         let source = |look: &Look| Source {
             cells: &self.tokens.columns[look.column].cells,
             values: &joined[look.column],

@@ -3,11 +3,11 @@
 
 use crate::dataset::csr::Csr;
 use crate::dataset::extract::joint::{self, Joint};
-use crate::dataset::extract::{distance, Extractor, Group, Hash, Plan, ABSENT, CHUNK, HEAD, QUAD};
+use crate::dataset::extract::{distance, Extractor, Group, Hash, RulePlan, ABSENT, CHUNK, HEAD, QUAD};
 use crate::dataset::runs::{Runs, LONG, MOST, OFTEN, RUN, WORTH};
 use crate::dataset::vocab::{Vocab, NONE};
 use crate::dataset::Dataset;
-use crate::features::rule::{outside, Rule};
+use crate::features::rule::{outside, TemplateRule};
 use crate::machine::force::{self, Taken, Way};
 
 /// Places outside of a sentence whose attributes are found once.
@@ -23,7 +23,7 @@ struct Piece {
 }
 
 /// Key of a rule whose parts all look `distance` tokens outside of the sentence, or ABSENT.
-fn outside_key(rule: &Rule, distance: isize) -> u64 {
+fn outside_key(rule: &TemplateRule, distance: isize) -> u64 {
     if !rule.pad || rule.parts.iter().any(|part| part.test) {
         return ABSENT.key;
     }
@@ -243,12 +243,12 @@ impl Extractor<'_> {
 
 /// The rules of node or of edge attributes.
 struct Rules<'a> {
-    plan: &'a Plan<'a>,
+    plan: &'a RulePlan<'a>,
     joints: Vec<Joint<'a, u64>>,
 }
 
 impl<'a> Rules<'a> {
-    fn new(of: &'a Extractor<'_>, plan: &'a Plan<'a>, joined: &'a [Vec<u64>], vocab: &Vocab) -> Rules<'a> {
+    fn new(of: &'a Extractor<'_>, plan: &'a RulePlan<'a>, joined: &'a [Vec<u64>], vocab: &Vocab) -> Rules<'a> {
         let mut joints = of.joints(plan, joined);
         joints.iter_mut().for_each(|joint| joint.id = joint.constant().map(|key| vocab.get(key)));
         Rules { plan, joints }

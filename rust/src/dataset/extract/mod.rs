@@ -15,9 +15,9 @@ use crate::dataset::vocab::{Vocab, NONE};
 use crate::dataset::csr::Csr;
 use crate::dataset::Dataset;
 use crate::error::Result;
-use crate::features::rule::{outside, outside_text, Part, Rule};
+use crate::features::rule::{outside, outside_text, Part, TemplateRule};
 use crate::features::template::Template;
-use crate::features::text::{apply, Scratch};
+use crate::features::text::{apply, TextScratch};
 use crate::features::tokens::Tokens;
 use crate::machine::hash::{hash, Key};
 use joint::Joint;
@@ -99,7 +99,7 @@ struct Group<'a> {
     offset: isize,
     place: usize,
     number: usize, // among the column's groups
-    rules: Vec<&'a Rule>,
+    rules: Vec<&'a TemplateRule>,
     pad: bool,
 }
 
@@ -113,18 +113,18 @@ struct Look {
 
 /// The rules of node or of edge attributes.
 #[derive(Default)]
-struct Plan<'a> {
+struct RulePlan<'a> {
     groups: Vec<Group<'a>>,
-    joint: Vec<(&'a Rule, Vec<Look>)>, // rules that join tokens or columns
-    width: usize,                      // most attributes of a token
+    joint: Vec<(&'a TemplateRule, Vec<Look>)>, // rules that join tokens or columns
+    width: usize,                              // most attributes of a token
 }
 
 /// A template laid over tokens: the values of its atoms at every distinct text.
 pub struct Extractor<'a> {
     template: &'a Template,
     tokens: &'a Tokens,
-    node: Plan<'a>,
-    edge: Plan<'a>,
+    node: RulePlan<'a>,
+    edge: RulePlan<'a>,
     place: Vec<(usize, usize)>, // [atoms] column, place in the column's row
     widths: Vec<usize>,         // [columns] atoms of the column
     slots: Vec<usize>,          // [columns] places of the column's groups
@@ -177,7 +177,7 @@ impl<'a> Extractor<'a> {
         let place = place.collect();
         let mut slots = vec![0; tokens.columns.len()];
         let mut shared: Vec<Vec<usize>> = vec![Vec::new(); tokens.columns.len()];
-        let (mut node, mut edge) = (Plan::default(), Plan::default());
+        let (mut node, mut edge) = (RulePlan::default(), RulePlan::default());
         for rule in &template.rules {
             let plan = if rule.edge { &mut edge } else { &mut node };
             plan.width += 1;
@@ -241,7 +241,7 @@ impl<'a> Extractor<'a> {
         let atoms: Vec<_> = self.template.atoms.iter().filter(|a| a.column == column).collect();
         let texts = &self.tokens.columns[column];
         self.jobs.concat(texts.texts(), |range| {
-            let mut scratch = Scratch::default();
+            let mut scratch = TextScratch::default();
             let mut values = Vec::with_capacity(range.len() * atoms.len());
             for number in range {
                 for atom in &atoms {
@@ -275,7 +275,7 @@ impl<'a> Extractor<'a> {
 
     /// Key of a rule's attribute at a token, or ABSENT.
     #[inline]
-    fn key(&self, rule: &Rule, begin: usize, t: usize, length: usize) -> Key {
+    fn key(&self, rule: &TemplateRule, begin: usize, t: usize, length: usize) -> Key {
         if (rule.first && t > 0) || (rule.last && t + 1 < length) || (rule.edge && t == 0) {
             return ABSENT;
         }
@@ -300,7 +300,7 @@ impl<'a> Extractor<'a> {
 
     /// Key of a rule of a group at a distinct text of its column.
     #[inline]
-    fn group_key(&self, rule: &Rule, column: usize, text: usize) -> Key {
+    fn group_key(&self, rule: &TemplateRule, column: usize, text: usize) -> Key {
         let row = &self.values[column][text * self.widths[column]..];
         let mut key = rule.seed;
         for part in &rule.parts {
@@ -314,8 +314,8 @@ impl<'a> Extractor<'a> {
     }
 
     /// Text of a rule's attribute at a token where it has one.
-    fn render(&self, rule: &Rule, begin: usize, t: usize, length: usize, out: &mut Vec<u8>) {
-        let mut scratch = Scratch::default();
+    fn render(&self, rule: &TemplateRule, begin: usize, t: usize, length: usize, out: &mut Vec<u8>) {
+        let mut scratch = TextScratch::default();
         for (piece, part) in rule.pieces.iter().zip(&rule.parts) {
             out.extend_from_slice(piece.as_bytes());
             let at = t as isize + part.offset;
@@ -376,7 +376,7 @@ impl<'a> Extractor<'a> {
     /// Append the rows of the sentence of `length` tokens at `begin`, adding what is new to the vocabulary.
     fn intern(
         &self,
-        plan: &Plan<'_>,
+        plan: &RulePlan<'_>,
         (begin, length): (usize, usize),
         vocab: &mut Vocab,
         (known, joints): (&mut [Vec<u32>], &[Joint<'_, Key>]),
@@ -425,7 +425,7 @@ impl<'a> Extractor<'a> {
     }
 }
 
-impl Plan<'_> {
+impl RulePlan<'_> {
     fn is_empty(&self) -> bool {
         self.width == 0
     }

@@ -20,7 +20,7 @@ pub struct Sink<'a> {
 }
 
 #[derive(Default)]
-pub struct Exact {
+pub struct Alone {
     node: Vec<f64>,
     edge: Vec<f64>,
     trellis: Trellis,
@@ -30,7 +30,7 @@ pub struct Exact {
     pairs: Vec<f64>,    // [T, L, L] weighted pair residuals; block 0 unused
 }
 
-impl Exact {
+impl Alone {
     /// Hands the sentence's residuals to the sink; answers its loss and l, or None where they are not finite.
     pub fn run(
         &mut self,
@@ -214,11 +214,7 @@ impl Exact {
         let mut omega = vec![0.0; n];
         for (t, &y) in gold.iter().enumerate() {
             let log_p = self.trellis.alpha[t * l + y as usize] + self.trellis.beta[t * l + y as usize] - log_z;
-            let (v, o) = if loss == Loss::PointwiseLog {
-                (-weight * log_p, weight)
-            } else {
-                loss.pointwise(weight, log_p.exp())
-            };
+            let (v, o) = loss.pointwise_of_log(weight, log_p);
             (value, total, omega[t]) = (value + v, total + o, o);
             worst = worst.max(-log_p);
         }

@@ -24,21 +24,38 @@ impl Loss {
     }
 
     pub fn is_pointwise(self) -> bool {
-        matches!(self, Loss::PointwiseLog | Loss::PointwiseExp)
+        match self {
+            Loss::Log | Loss::Exp => false,
+            Loss::PointwiseLog | Loss::PointwiseExp => true,
+        }
+    }
+
+    /// Whether the loss of a sentence grows as e^l and is summed relative to its largest term.
+    pub fn is_shifted(self) -> bool {
+        match self {
+            Loss::Exp => true,
+            Loss::Log | Loss::PointwiseLog | Loss::PointwiseExp => false,
+        }
     }
 
     /// Value e^-shift w loss and the factor e^-shift w loss'(l) of E[S] - S(y), for the sequential losses.
     pub fn sequential(self, w: f64, l: f64, shift: f64) -> (f64, f64) {
-        if self == Loss::Log || w == 0.0 {
+        if w == 0.0 {
             return (w * l, w);
         }
-        let factor = (w.ln() + l - shift).exp();
-        (factor - w * (-shift).exp(), factor)
+        match self {
+            Loss::Log => (w * l, w),
+            Loss::Exp => {
+                let factor = (w.ln() + l - shift).exp();
+                (factor - w * (-shift).exp(), factor)
+            }
+            Loss::PointwiseLog | Loss::PointwiseExp => unreachable!("{self:?} is a function of marginals"),
+        }
     }
 
     /// Whether a sentence's loss is beyond range: the caller shifts and asks again.
     pub fn is_beyond(self, w: f64, l: f64, shift: f64) -> bool {
-        self == Loss::Exp && l.is_finite() && w.ln() + l - shift > LARGE + 1.0
+        self.is_shifted() && l.is_finite() && w.ln() + l - shift > LARGE + 1.0
     }
 
     /// Value and the weight omega_t of the token's conditional expectation, for the pointwise losses.
@@ -47,8 +64,17 @@ impl Loss {
             return (0.0, 0.0); // also where p = 0
         }
         match self {
+            Loss::PointwiseLog => (-w * p.ln(), w),
             Loss::PointwiseExp => (w / p, w / p),
-            _ => (-w * p.ln(), w),
+            Loss::Log | Loss::Exp => unreachable!("{self:?} is a function of log Z - H"),
+        }
+    }
+
+    /// The same from log p, which may be beyond the range of p.
+    pub fn pointwise_of_log(self, w: f64, log_p: f64) -> (f64, f64) {
+        match self {
+            Loss::PointwiseLog => (-w * log_p, w),
+            Loss::PointwiseExp | Loss::Log | Loss::Exp => self.pointwise(w, log_p.exp()),
         }
     }
 }

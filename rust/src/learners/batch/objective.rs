@@ -6,7 +6,7 @@ use crate::dataset::layout::Layout;
 use crate::dataset::plan::Plan;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::learners::batch::loss::{Loss, LARGE};
+use crate::learners::batch::loss::LARGE;
 use crate::learners::batch::pass::{run_chunk, Pass, Scratch, Sums, GROUP};
 use crate::learners::batch::terms::{check, Setting, Terms};
 use crate::machine::dispatch::FlushToZero;
@@ -36,12 +36,12 @@ pub struct Objective {
     terms: Terms,
     plan: Plan,
     nodes: Nodes,
-    memory: Mutex<Memory>,
+    memory: Mutex<Buffers>,
 }
 
 /// What an evaluation writes to; kept between evaluations.
 #[derive(Default)]
-struct Memory {
+struct Buffers {
     rows: Vec<Lane>,           // [rows, width] weights of frequent attributes
     gradients: Vec<Vec<Lane>>, // [lanes] for each chunk; zero between evaluations
     scratch: Vec<Scratch>,     // for each chunk
@@ -96,7 +96,7 @@ impl Objective {
             return Err(Error::Value(format!("expected {n} weights, got {} and {}", w.len(), gradient.len())));
         }
         let mut value = self.sum(w, gradient, 0.0)?;
-        if self.terms.loss != Loss::Exp {
+        if !self.terms.loss.is_shifted() {
             return Ok(value);
         }
         let mut shift = 0.0;
@@ -120,7 +120,7 @@ impl Objective {
         let l = layout.labels;
         let mut memory = self.memory.lock().unwrap_or_else(|poisoned| {
             let mut memory = poisoned.into_inner();
-            *memory = Memory::default(); // sums half made
+            *memory = Buffers::default(); // sums half made
             memory
         });
         let memory = &mut *memory;

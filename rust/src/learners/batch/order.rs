@@ -4,8 +4,8 @@
 //! labels have. The sentences are cut into a fixed number of pieces whose sums are added in their order, so that the
 //! result does not depend on the number of threads.
 
-use crate::chain::lookback::Terms;
-use crate::chain::order::{check_codes, Graph, Moves, Work};
+use crate::chain::lookback::Lookback;
+use crate::chain::order::{check_codes, Graph, Moves, OrderWork};
 use crate::chain::support::Support;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
@@ -112,10 +112,11 @@ impl Order {
         self.of_arc.iter().enumerate().map(score).collect()
     }
 
-    /// Weights as `Terms` with tuples lays them out, 0 for tuples without a feature.
+    /// Weights as `Lookback` with tuples lays them out, 0 for tuples without a feature.
     pub fn dense(&self, w: &[f64]) -> Vec<f32> {
         let l = self.graph.labels;
-        let terms = Terms { labels: l, cell: self.graph.order, far: 1, endless: false, document: false, tuples: true };
+        let terms =
+            Lookback { labels: l, cell: self.graph.order, far: 1, endless: false, document: false, tuples: true };
         let mut out = vec![0.0; terms.len()];
         for (k, codes) in self.tuples.iter().enumerate() {
             for (i, &code) in codes.iter().enumerate() {
@@ -128,10 +129,10 @@ impl Order {
 }
 
 /// Of some sentences: w_i log Z, expectations of first-order features, expectations of arcs.
-type Sums = (f64, Vec<f64>, Vec<f64>);
+type OrderSums = (f64, Vec<f64>, Vec<f64>);
 
 /// What is minimised.
-pub struct Objective {
+pub struct OrderObjective {
     order: Arc<Order>,
     data: Arc<Dataset>,
     weights: Vec<f64>, // [N] of the sentences, or empty for all 1
@@ -139,13 +140,13 @@ pub struct Objective {
     gold: Vec<f64>, // [features] value of each on the gold paths, weighted
 }
 
-impl Objective {
+impl OrderObjective {
     pub fn new(
         order: Arc<Order>,
         data: Arc<Dataset>,
         weights: Vec<f64>,
         support: Option<Support>,
-    ) -> Result<Objective> {
+    ) -> Result<OrderObjective> {
         check_given_weights(&weights, data.len())?;
         let (layout, graph) = (&order.layout, &order.graph);
         data.check_layout(layout.attributes)?;
@@ -186,7 +187,7 @@ impl Objective {
                 }
             }
         }
-        Ok(Objective { order, data, weights, support, gold })
+        Ok(OrderObjective { order, data, weights, support, gold })
     }
 
     pub fn len(&self) -> usize {
@@ -204,7 +205,7 @@ impl Objective {
         }
         let moves = Moves::new(&self.order.arc_scores(w));
         let n = self.data.len();
-        let parts: Vec<Result<Sums>> = (0..PIECES)
+        let parts: Vec<Result<OrderSums>> = (0..PIECES)
             .into_par_iter()
             .with_max_len(1)
             .map(|i| self.piece(w, &moves, n * i / PIECES..n * (i + 1) / PIECES))
@@ -226,11 +227,11 @@ impl Objective {
     }
 
     /// Sum of w_i log Z over some sentences, expectations of their node features, expectations of arcs.
-    fn piece(&self, w: &[f64], moves: &Moves, range: std::ops::Range<usize>) -> Result<Sums> {
+    fn piece(&self, w: &[f64], moves: &Moves, range: std::ops::Range<usize>) -> Result<OrderSums> {
         let (layout, graph, data) = (&self.order.layout, &self.order.graph, &self.data);
         let l = graph.labels;
         let edges = vec![0.0; l * l];
-        let (mut node, mut edge, mut p, mut work) = (Vec::new(), Vec::new(), Vec::new(), Work::default());
+        let (mut node, mut edge, mut p, mut work) = (Vec::new(), Vec::new(), Vec::new(), OrderWork::default());
         let (mut sum, mut first, mut arcs) = (0.0, vec![0.0; layout.len()], vec![0.0; graph.arcs()]);
         for s in range {
             let (begin, end) = (data.sentences[s], data.sentences[s + 1]);

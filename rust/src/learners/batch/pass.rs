@@ -4,7 +4,7 @@ use crate::chain::lanes::{self, Edges, Shape, Work};
 use crate::chain::pointwise::{self, More};
 use crate::dataset::plan::Batch;
 use crate::dataset::Dataset;
-use crate::learners::batch::alone::{Exact, Sink};
+use crate::learners::batch::alone::{Alone, Sink};
 use crate::learners::batch::terms::{Setting, Terms};
 use crate::machine::dispatch::dispatch;
 use crate::machine::force::{self, Taken, Way};
@@ -59,7 +59,7 @@ pub struct Scratch {
     pub work: Work,
     more: More,
     pub tile: Tile,
-    exact: Exact,
+    exact: Alone,
     pub fields: Vec<Field>,           // of each batch
     pub flagged: Vec<(usize, usize)>, // batch and lane of the sentences left to `exact`
     pub hot: Vec<f64>,                // sums of the hot rows

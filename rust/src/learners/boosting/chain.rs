@@ -17,7 +17,7 @@ const SAFE: f64 = 1e-50;
 
 /// Edge scores as the recursions need them, rows padded to P.
 #[derive(Clone, Debug, Default)]
-pub struct Edges {
+pub struct EdgeFactors {
     pub labels: usize,
     pub padded: usize,
     pub score: Vec<f64>,      // [L, L]
@@ -26,10 +26,10 @@ pub struct Edges {
     pub max: f64,
 }
 
-impl Edges {
-    pub fn new(labels: usize, score: Vec<f64>) -> Edges {
+impl EdgeFactors {
+    pub fn new(labels: usize, score: Vec<f64>) -> EdgeFactors {
         let padded = labels.next_multiple_of(BLOCK);
-        let mut out = Edges { labels, padded, score, ..Edges::default() };
+        let mut out = EdgeFactors { labels, padded, score, ..EdgeFactors::default() };
         out.update();
         out
     }
@@ -52,7 +52,7 @@ impl Edges {
 
 /// Scratch of one thread.
 #[derive(Default)]
-pub struct Work {
+pub struct ChainWork {
     alpha: Vec<f64>,   // [T, P]
     inverse: Vec<f64>, // [T] 1 / c_t
     beta: Vec<f64>,    // [P]
@@ -83,7 +83,7 @@ dispatch!(
     /// log Z - H(gold) would be no better than the rounding of two large numbers. Instead P(gold) is the product of
     /// 1 - q_t, q_t = P(y_t is wrong | y_{t-1} is right) = sum over wrong y of M[g, y] gamma_t(y) / beta_{t-1}(g): a loss
     /// of 1e-20 has all its digits.
-    fn scaled(psi: &[f64], gold: &[u16], edges: &Edges, work: &mut Work, p: &mut [f64], pairs: &mut [f64]) -> f64 = kernel
+    fn scaled(psi: &[f64], gold: &[u16], edges: &EdgeFactors, work: &mut ChainWork, p: &mut [f64], pairs: &mut [f64]) -> f64 = kernel
 );
 
 /// -log of a product of numbers 1 - q: a series for small q, one logarithm for many of the others.
@@ -115,8 +115,8 @@ impl Product {
 unsafe fn kernel<S: Simd>(
     psi: &[f64],
     gold: &[u16],
-    edges: &Edges,
-    work: &mut Work,
+    edges: &EdgeFactors,
+    work: &mut ChainWork,
     p: &mut [f64],
     pairs: &mut [f64],
 ) -> f64 {
@@ -199,8 +199,8 @@ pub fn marginals(
     node: &[f64],
     psi: &[f64],
     gold: &[u16],
-    edges: &Edges,
-    work: &mut Work,
+    edges: &EdgeFactors,
+    work: &mut ChainWork,
     p: &mut [f64],
     pairs: &mut [f64],
 ) -> f64 {
@@ -238,7 +238,7 @@ pub fn marginals(
 }
 
 /// H of the gold path from node scores [T, P].
-fn gold_score(node: &[f64], gold: &[u16], edges: &Edges) -> f64 {
+fn gold_score(node: &[f64], gold: &[u16], edges: &EdgeFactors) -> f64 {
     let nodes: f64 = gold.iter().zip(node.chunks_exact(edges.padded)).map(|(&y, row)| row[y as usize]).sum();
     let steps = gold.windows(2).map(|y| edges.score[y[0] as usize * edges.labels + y[1] as usize]);
     nodes + steps.sum::<f64>()
@@ -273,13 +273,13 @@ mod tests {
             node[0] = far; // label 0 first, label 2 next, and no way between them
             node[width + 2] = far;
             score[2] = -far;
-            let edges = Edges::new(l, score.clone());
+            let edges = EdgeFactors::new(l, score.clone());
             let mut psi = vec![0.0; node.len()];
             for t in 0..3 {
                 exponentiate(l, &node[t * width..][..width], &mut psi[t * width..][..width]);
             }
             let gold = [0, 2, 1];
-            let (mut p, mut pairs, mut work) = (vec![0.0; node.len()], vec![0.0; l * width], Work::default());
+            let (mut p, mut pairs, mut work) = (vec![0.0; node.len()], vec![0.0; l * width], ChainWork::default());
             let loss = marginals(&node, &psi, &gold, &edges, &mut work, &mut p, &mut pairs);
             let flat: Vec<f64> = node.chunks(width).flat_map(|r| r[..l].to_vec()).collect();
             let scores = Scores { labels: l, node: &flat, edge: &edges.score };

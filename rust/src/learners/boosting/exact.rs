@@ -85,8 +85,8 @@ impl Exact {
         }
         let fires = |t: usize, from: usize, to: usize| match kind {
             Kind::Edge { from: a, to: b } => f64::from(u8::from(t > 0 && from == a && to == b)),
-            _ if to == of => values[t],
-            _ => 0.0,
+            Kind::Node { .. } | Kind::Start { .. } | Kind::End { .. } if to == of => values[t],
+            Kind::Node { .. } | Kind::Start { .. } | Kind::End { .. } => 0.0,
         };
         let gold = &state.data.gold[begin..end];
         let right: f64 = (0..gold.len()).map(|t| fires(t, gold[t.saturating_sub(1)] as usize, gold[t] as usize)).sum();

@@ -27,7 +27,7 @@ use state::State;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub struct Options {
+pub struct BoostingOptions {
     pub bound: Bound,
     /// Refine the bound's step by line search.
     pub line_search: bool,
@@ -62,7 +62,7 @@ pub struct Step {
 pub struct Boosting {
     pub state: State,
     selector: Selector,
-    options: Options,
+    options: BoostingOptions,
     rounds: u64,
     scale: f64, // of the last round's steps, where features overlap
     chosen: Vec<Chosen>,
@@ -72,7 +72,7 @@ pub struct Boosting {
 }
 
 impl Boosting {
-    pub fn new(data: Arc<Dataset>, layout: Arc<Layout>, mut options: Options) -> Result<Boosting> {
+    pub fn new(data: Arc<Dataset>, layout: Arc<Layout>, mut options: BoostingOptions) -> Result<Boosting> {
         let Limits { smoothing, cap } = options.limits;
         if !(smoothing.is_finite() && smoothing >= 0.0 && cap > 0.0 && cap.is_finite()) {
             return Err(Error::Value(format!(

@@ -3,7 +3,7 @@
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::learners::boosting::cells::{Cells, FEATURES, NONE};
-use crate::learners::boosting::chain::{self, Edges, Work, BLOCK};
+use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors, BLOCK};
 use crate::learners::boosting::index::{Boundaries, Index};
 use crate::machine::dispatch::dispatch;
 use crate::machine::shared::Shared;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Job<'a> {
     pub data: &'a Dataset,
     pub layout: &'a Layout,
-    pub edges: &'a Edges,
+    pub edges: &'a EdgeFactors,
     pub edge_at: &'a [u32], // place of each edge feature in a matrix [L, P]
     pub node: &'a [f64],
     pub psi: &'a [f64],
@@ -32,7 +32,7 @@ pub struct Job<'a> {
 impl Job<'_> {
     /// # Safety
     /// No other thread runs the same `i` or the same sentence.
-    pub unsafe fn run(&self, i: usize, s: usize, work: &mut Work) {
+    pub unsafe fn run(&self, i: usize, s: usize, work: &mut ChainWork) {
         let (width, l) = (self.edges.padded, self.layout.labels);
         let (begin, end) = (self.data.sentences[s], self.data.sentences[s + 1]);
         let (rows, gold) = (begin * width..end * width, &self.data.gold[begin..end]);
@@ -67,7 +67,7 @@ impl Job<'_> {
 }
 
 /// Where differences go.
-pub struct Sums<'a> {
+pub struct BoostingSums<'a> {
     pub data: &'a Dataset,
     pub layout: &'a Layout,
     pub node_ptr: &'a [u64],
@@ -83,7 +83,7 @@ pub struct Sums<'a> {
 
 /// Scratch of one thread.
 #[derive(Default)]
-pub struct Rows {
+pub struct RowScratch {
     wrong: Vec<f64>,  // [T, P] differences of the labels that are not gold, 0 for the gold one
     mass: Vec<f64>,   // [T, P] difference of d, 0 for the gold label
     sum: Vec<f64>,    // [P] the same over the places of an entry
@@ -95,14 +95,14 @@ dispatch!(
     /// belongs to one part and is added to in the order of sentences: the sums do not depend on the number of parts. No
     /// other thread may work on the same part.
     pub fn add(
-        sums: &Sums<'_>,
+        sums: &BoostingSums<'_>,
         s: usize,
         nodes: &[f64],
         pairs: &[f64],
         d: f64,
         part: usize,
         parts: usize,
-        rows: &mut Rows,
+        rows: &mut RowScratch,
     ) = add_kernel
 );
 
@@ -118,14 +118,14 @@ fn plus(to: &mut [f64], by: &[f64]) {
 /// `S` only says which instructions the compiler may use.
 #[inline(always)]
 unsafe fn add_kernel<S: Simd>(
-    sums: &Sums<'_>,
+    sums: &BoostingSums<'_>,
     s: usize,
     nodes: &[f64],
     pairs: &[f64],
     d: f64,
     part: usize,
     parts: usize,
-    rows: &mut Rows,
+    rows: &mut RowScratch,
 ) {
     let (width, tight, index) = (sums.width, sums.cells.is_tight(), sums.index);
     let base = sums.data.sentences[s];
@@ -205,7 +205,7 @@ unsafe fn add_kernel<S: Simd>(
     }
 }
 
-impl Sums<'_> {
+impl BoostingSums<'_> {
     /// Those of edges, starts and ends.
     ///
     /// # Safety

@@ -2,7 +2,7 @@
 //! conservative where a feature fires several times in a sentence; this is what their authors expected to help.
 
 use crate::learners::boosting::bound::Limits;
-use crate::learners::boosting::chain::{self, Edges, Work};
+use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
 use crate::learners::boosting::index::{self, Kind};
 use crate::learners::boosting::pass;
 use crate::learners::boosting::state::State;
@@ -23,7 +23,7 @@ struct Line<'a> {
 /// Scratch of one thread.
 #[derive(Default)]
 struct Scratch {
-    work: Work,
+    work: ChainWork,
     node: Vec<f64>,
     psi: Vec<f64>,
     p: Vec<f64>,
@@ -35,7 +35,7 @@ impl Line<'_> {
         let state = self.state;
         let mut edges = None;
         if let Kind::Edge { from, to } = self.kind {
-            let mut moved: Edges = state.edges.clone();
+            let mut moved: EdgeFactors = state.edges.clone();
             moved.score[from * state.layout.labels + to] += step;
             moved.update();
             edges = Some(moved);
@@ -55,7 +55,7 @@ impl Line<'_> {
         parts.iter().fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1))
     }
 
-    fn sentence(&self, s: usize, step: f64, edges: &Edges, x: &mut Scratch) -> (f64, f64) {
+    fn sentence(&self, s: usize, step: f64, edges: &EdgeFactors, x: &mut Scratch) -> (f64, f64) {
         let state = self.state;
         let (l, width) = (state.layout.labels, state.edges.padded);
         let (begin, end) = (state.data.sentences[s], state.data.sentences[s + 1]);

@@ -6,9 +6,9 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::boosting::bound::{Moments, Range};
 use crate::learners::boosting::cells::{Cells, FEATURES};
-use crate::learners::boosting::chain::{self, Edges, Work};
+use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
 use crate::learners::boosting::index::{self, Boundaries, Index, Kind};
-use crate::learners::boosting::pass::{self, masses, Job, Rows, Sums};
+use crate::learners::boosting::pass::{self, masses, BoostingSums, Job, RowScratch};
 use crate::machine::shared::Shared;
 use crate::scores::check::{check_labels, check_weights};
 use rayon::prelude::*;
@@ -33,7 +33,7 @@ pub struct State {
     pub boundaries: Boundaries,
     pub weight: Vec<f64>, // [N] w_i
     pub w: Vec<f64>,      // [K]
-    pub edges: Edges,
+    pub edges: EdgeFactors,
     edge_at: Vec<u32>,      // [edge features] place in a matrix [L, P]
     pub node: Vec<f64>,     // [tokens, P] node scores, start and end included
     pub psi: Vec<f64>,      // [tokens, P] exp(score - top)
@@ -50,8 +50,8 @@ pub struct State {
     pub changed: Vec<AtomicBool>, // [blocks]
     built: f64,                   // N when the sums were built
     arena: Arena,
-    work: Work,
-    rows: Rows,
+    work: ChainWork,
+    rows: RowScratch,
 }
 
 /// What a batch of sentences hands from the recursions to the sums.
@@ -80,7 +80,7 @@ impl State {
         } else {
             Cells::loose(&data, &layout, &index, &boundaries)
         };
-        let edges = Edges::new(layout.labels, layout.edge_scores(&w));
+        let edges = EdgeFactors::new(layout.labels, layout.edge_scores(&w));
         let place = |&e: &u32| (e as usize / layout.labels * edges.padded + e as usize % layout.labels) as u32;
         let edge_at = layout.edges.iter().map(place).collect();
         let (rows, n) = (data.tokens() * edges.padded, data.len());
@@ -100,8 +100,8 @@ impl State {
             changed: (0..layout.len().div_ceil(FEATURES)).map(|_| AtomicBool::new(true)).collect(),
             built: 0.0,
             arena: Arena::default(),
-            work: Work::default(),
-            rows: Rows::default(),
+            work: ChainWork::default(),
+            rows: RowScratch::default(),
             edge_at,
             data,
             layout,
@@ -187,7 +187,7 @@ impl State {
         self.built = self.n;
         let (m, mass) = (Shared::new(&mut self.m), Shared::new(&mut self.mass));
         let (width, n_edges) = (self.edges.padded, self.layout.edges.len());
-        let sums = Sums {
+        let sums = BoostingSums {
             data: &self.data,
             layout: &self.layout,
             node_ptr: &self.layout.node_ptr,
@@ -202,7 +202,7 @@ impl State {
         };
         let parts = rayon::current_num_threads();
         (0..parts).into_par_iter().for_each(|part| {
-            let mut rows = Rows::default();
+            let mut rows = RowScratch::default();
             for s in 0..self.d.len() {
                 let nodes = &self.residual[self.data.sentences[s] * width..self.data.sentences[s + 1] * width];
                 let pairs = &self.pairs[s * n_edges..(s + 1) * n_edges];
@@ -218,14 +218,14 @@ impl State {
             Kind::Node { attribute, .. } => {
                 out.extend(self.index.postings(attribute).iter().map(|&e| self.index.sentence[e as usize]));
             }
-            kind => {
+            kind @ (Kind::Edge { .. } | Kind::Start { .. } | Kind::End { .. }) => {
                 let least = if matches!(kind, Kind::Edge { .. }) { 2 } else { 1 };
                 out.extend((0..self.len() as u32).filter(|&s| {
                     let s = s as usize;
                     let here = match kind {
                         Kind::Start { .. } => self.boundaries.first[s],
                         Kind::End { .. } => self.boundaries.last[s],
-                        _ => true,
+                        Kind::Edge { .. } | Kind::Node { .. } => true,
                     };
                     here && self.data.sentences[s + 1] - self.data.sentences[s] >= least
                 }));
@@ -317,14 +317,14 @@ impl State {
                 (0..batch.len())
                     .into_par_iter()
                     .with_min_len(8)
-                    .for_each_init(Work::default, |work, i| unsafe { job.run(i, batch[i] as usize, work) });
+                    .for_each_init(ChainWork::default, |work, i| unsafe { job.run(i, batch[i] as usize, work) });
             } else {
                 for (i, &s) in batch.iter().enumerate() {
                     unsafe { job.run(i, s as usize, &mut self.work) };
                 }
             }
             let (m, mass) = (Shared::new(&mut self.m), Shared::new(&mut self.mass));
-            let sums = Sums {
+            let sums = BoostingSums {
                 data: &self.data,
                 layout: &self.layout,
                 node_ptr: &self.layout.node_ptr,
@@ -338,7 +338,7 @@ impl State {
                 changed: &self.changed,
             };
             let d = &self.d;
-            let add = |part: usize, parts: usize, rows: &mut Rows| {
+            let add = |part: usize, parts: usize, rows: &mut RowScratch| {
                 for (i, &s) in batch.iter().enumerate() {
                     let s = s as usize;
                     let length = self.data.sentences[s + 1] - self.data.sentences[s];
@@ -350,7 +350,7 @@ impl State {
             };
             if many {
                 let parts = rayon::current_num_threads();
-                (0..parts).into_par_iter().for_each(|part| add(part, parts, &mut Rows::default()));
+                (0..parts).into_par_iter().for_each(|part| add(part, parts, &mut RowScratch::default()));
             } else {
                 add(0, 1, &mut self.rows);
             }
@@ -383,7 +383,7 @@ impl State {
     /// Loss of the listed sentences at the scores as they are, without touching any sum.
     pub fn loss_of(&self, sentences: &[u32]) -> f64 {
         let width = self.edges.padded;
-        let one = |(work, p): &mut (Work, Vec<f64>), s: usize| {
+        let one = |(work, p): &mut (ChainWork, Vec<f64>), s: usize| {
             let (begin, end) = (self.data.sentences[s], self.data.sentences[s + 1]);
             let rows = begin * width..end * width;
             p.resize(p.len().max(rows.len()), 0.0);

@@ -4,7 +4,7 @@ use crate::chain::entities::{Entities, Span};
 use crate::error::{Error, Result};
 
 /// A cost from outside: (gold, guess) -> how bad, finite and >= 0.
-pub type Function = dyn Fn(&[u16], &[u16]) -> Result<f64> + Send + Sync;
+pub type CostFunction = dyn Fn(&[u16], &[u16]) -> Result<f64> + Send + Sync;
 
 /// y gold, y' guess; G and T the sets of their entities.
 pub enum Cost {
@@ -28,7 +28,7 @@ pub enum Cost {
         beta: f64,
         gamma: f64,
     },
-    Function(Box<Function>),
+    Function(Box<CostFunction>),
 }
 
 /// Scratch: the gold entities of the sentence at hand.
@@ -41,7 +41,10 @@ pub struct Judge {
 impl Cost {
     /// Whether the cost needs entities.
     pub fn needs_entities(&self) -> bool {
-        matches!(self, Cost::F1 { .. } | Cost::PrecisionRecall { .. } | Cost::Weighted { .. })
+        match self {
+            Cost::F1 { .. } | Cost::PrecisionRecall { .. } | Cost::Weighted { .. } => true,
+            Cost::Accuracy | Cost::Root | Cost::ZeroOne | Cost::Function(_) => false,
+        }
     }
 
     /// Cost of one token where the cost is a sum over tokens.
@@ -51,22 +54,28 @@ impl Cost {
             Cost::Accuracy => 1.0,
             Cost::Weighted { alpha, beta, gamma } => match (entities.outside(gold), entities.outside(guess)) {
                 (true, _) => *alpha,
-                (_, true) => *beta,
-                _ => *gamma,
+                (false, true) => *beta,
+                (false, false) => *gamma,
             },
-            _ => return None,
+            Cost::Root | Cost::ZeroOne | Cost::F1 { .. } | Cost::PrecisionRecall { .. } | Cost::Function(_) => {
+                return None
+            }
         })
     }
 
     /// Whether the cost is a sum over tokens.
     pub fn is_sum(&self) -> bool {
-        matches!(self, Cost::Accuracy | Cost::Weighted { .. })
+        match self {
+            Cost::Accuracy | Cost::Weighted { .. } => true,
+            Cost::Root | Cost::ZeroOne | Cost::F1 { .. } | Cost::PrecisionRecall { .. } | Cost::Function(_) => false,
+        }
     }
 
     /// Read the gold labels of a sentence; the guesses that follow are judged against them.
     pub fn begin(&self, entities: &Entities, judge: &mut Judge, gold: &[u16]) {
-        if matches!(self, Cost::F1 { .. } | Cost::PrecisionRecall { .. }) {
-            entities.spans(gold, &mut judge.gold);
+        match self {
+            Cost::F1 { .. } | Cost::PrecisionRecall { .. } => entities.spans(gold, &mut judge.gold),
+            Cost::Accuracy | Cost::Root | Cost::ZeroOne | Cost::Weighted { .. } | Cost::Function(_) => {}
         }
     }
 

@@ -1,13 +1,13 @@
 //! S(y) - S(y_j) of one path and of many.
 //!
-//! `Shared`: feature differences d_j = S(y) - S(y_j) of several paths of one sentence, without going through the features of every
+//! `Patterns`: feature differences d_j = S(y) - S(y_j) of several paths of one sentence, without going through the features of every
 //! path: paths of a k-best list agree almost everywhere.
 //!
 //! At a token, all features of one label have the same *pattern*: which of the d_j they are in, and with which sign. So
 //! each of them is met once, with the number of its pattern. A feature met under several patterns (an attribute of two
 //! tokens) gets a row of its own. The Gram matrix and the change of the weights are then sums over patterns and such rows.
 
-use crate::scores::cells::Tokens;
+use crate::scores::cells::TokenCells;
 
 /// Paths that are worked on side by side: a vector of float64 where the machine has them.
 const BLOCK: usize = 8;
@@ -21,12 +21,12 @@ struct Item {
 
 /// Numbers 0, 1, ... for cells in the order they are first asked for: a table small enough for the nearest caches.
 #[derive(Default)]
-pub(crate) struct Index {
+pub(crate) struct Numbers {
     slots: Vec<u32>, // a power of two of them: 1 + number, 0 where free
     pub cells: Vec<u32>,
 }
 
-impl Index {
+impl Numbers {
     pub fn clear(&mut self) {
         // As large as this sentence needed it: one long sentence does not slow down all after it.
         self.slots.truncate((4 * self.cells.len()).next_power_of_two().max(1024));
@@ -40,7 +40,7 @@ impl Index {
             self.grow();
         }
         let mask = self.slots.len() - 1;
-        let mut at = Index::hash(cell) & mask;
+        let mut at = Numbers::hash(cell) & mask;
         loop {
             let number = self.slots[at & mask] as usize;
             if number == 0 {
@@ -67,7 +67,7 @@ impl Index {
         self.slots.clear();
         self.slots.resize(size, 0);
         for (number, &cell) in self.cells.iter().enumerate() {
-            let mut at = Index::hash(cell) & (size - 1);
+            let mut at = Numbers::hash(cell) & (size - 1);
             while self.slots[at] != 0 {
                 at = (at + 1) & (size - 1);
             }
@@ -79,7 +79,7 @@ impl Index {
 /// d_j = S(y) - S(y_j) for k paths, feature by feature.
 #[derive(Default)]
 pub(crate) struct Differences {
-    index: Index,
+    index: Numbers,
     pub(crate) amounts: Vec<f32>, // [features, k]
 }
 
@@ -127,9 +127,9 @@ impl Differences {
 
 /// Scratch for one sentence at a time.
 #[derive(Default)]
-pub(super) struct Shared {
+pub(super) struct Patterns {
     wide: usize, // paths, in whole blocks
-    index: Index,
+    index: Numbers,
     items: Vec<Item>,      // in the order of `index`
     rows: Vec<f32>,        // [rows, wide] patterns, and rows of one feature
     times: Vec<f64>,       // [rows] sum of the squared values of the items that have the row
@@ -137,10 +137,10 @@ pub(super) struct Shared {
     steps: Vec<f64>,       // [rows]
 }
 
-impl Shared {
+impl Patterns {
     /// Read the paths `kept` of `paths` [.., T], none of them gold; `touch` every cell.
     #[inline(always)]
-    pub fn read(&mut self, tokens: &Tokens, sentence: u32, paths: &[u16], kept: &[usize], touch: impl Fn(u32)) {
+    pub fn read(&mut self, tokens: &TokenCells, sentence: u32, paths: &[u16], kept: &[usize], touch: impl Fn(u32)) {
         self.index.clear();
         self.items.clear();
         self.rows.clear();

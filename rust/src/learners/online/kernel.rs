@@ -16,27 +16,28 @@ use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::shuffle::Generator;
 use crate::scores::check::check_given_weights;
-use crate::scores::kernel::table::{Table, Weights};
-use crate::scores::kernel::{Form, Kernel, Limits};
+use crate::scores::kernel::rows::block;
+use crate::scores::kernel::table::{Betas, Weights};
+use crate::scores::kernel::{Constraints, Form, Kernel};
 use std::sync::Arc;
 
 /// How to learn.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct DualOptions {
     pub average: bool,
     pub shuffle: bool,
     pub seed: u64,
     pub budget: Option<usize>,
     pub sample_weight: Vec<f32>, // [N], or empty for all 1
-    pub limits: Limits,
+    pub limits: Constraints,
     pub form: Form,
     pub bytes: usize,
 }
 
 /// A perceptron at work.
 pub struct Dual {
-    pub table: Table,
-    options: Options,
+    pub table: Betas,
+    options: DualOptions,
     sums: Weights, // every change times the steps before it
     clock: f64,
     epochs: u64,
@@ -63,14 +64,14 @@ unsafe fn decode_kernel<S: Find>(dual: &mut Dual, sentence: u32) -> f32 {
 }
 
 impl Dual {
-    pub fn new(data: Arc<Dataset>, layout: Arc<Layout>, kernel: Kernel, mut options: Options) -> Result<Dual> {
+    pub fn new(data: Arc<Dataset>, layout: Arc<Layout>, kernel: Kernel, mut options: DualOptions) -> Result<Dual> {
         check_given_weights(&options.sample_weight, data.len())?;
         if options.budget == Some(0) {
             return Err(Error::Value("a budget of 0 support tokens leaves no model; use 1 or more".into()));
         }
         let l = layout.labels;
         let limits = std::mem::take(&mut options.limits);
-        let mut table = Table::new(data, layout, kernel, limits, options.form, options.bytes)?;
+        let mut table = Betas::new(data, layout, kernel, limits, options.form, options.bytes)?;
         let n = table.distinct.len();
         let own = match options.budget {
             None => Vec::new(),
@@ -263,13 +264,13 @@ impl Dual {
 }
 
 /// K(x, x); a function is asked for one pair.
-fn own(table: &mut Table, u: u32) -> Result<f64> {
+fn own(table: &mut Betas, u: u32) -> Result<f64> {
     match &table.kernel {
         Kernel::Function(function) => {
-            let one = crate::scores::kernel::rows::block(&table.distinct.rows, std::iter::once(u as usize));
+            let one = block(&table.distinct.rows, std::iter::once(u as usize));
             Ok(function(&one, &one)?.first().copied().unwrap_or(0.0))
         }
-        kernel => {
+        kernel @ (Kernel::Linear | Kernel::Poly { .. } | Kernel::Rbf { .. }) => {
             let square = table.distinct.square[u as usize];
             Ok(kernel.of(square, square, square))
         }

@@ -6,7 +6,7 @@
 
 use crate::chain::entities::Entities;
 use crate::chain::lookback::search::{self, Search, Sentence};
-use crate::chain::lookback::Terms;
+use crate::chain::lookback::Lookback;
 use crate::chain::once::Groups;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
@@ -14,13 +14,13 @@ use crate::error::{Error, Result};
 use crate::learners::online::cost::{Cost, Judge};
 use crate::learners::online::differences::Differences;
 use crate::learners::online::rule::Rule;
-use crate::learners::online::{check, program, Options};
+use crate::learners::online::{check, program, OnlineOptions};
 use crate::learners::tally::{not_finite, Tally};
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::shuffle::Generator;
 use crate::machine::simd::{Lane, WIDTH};
-use crate::scores::cells::{Bank, Tokens};
+use crate::scores::cells::{Bank, TokenCells};
 use crate::scores::document::{Memory, Words};
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ struct Scratch {
 
 /// A learner at work. The weights are a function of the data, the options and the number of epochs alone.
 pub struct Learner {
-    tokens: Tokens,
+    tokens: TokenCells,
     words: Option<Words>,
     rule: Rule,
     cost: Cost,
@@ -84,9 +84,9 @@ impl Learner {
     pub fn new(
         data: Arc<Dataset>,
         layout: &Layout,
-        terms: Terms,
+        terms: Lookback,
         words: Option<Words>,
-        options: Options,
+        options: OnlineOptions,
     ) -> Result<Learner> {
         check(&data, layout, &options)?;
         terms.check()?;
@@ -108,7 +108,7 @@ impl Learner {
                 "labels that occur once do not go with document features; leave one of them out".into(),
             ));
         }
-        let tokens = Tokens::new(data, layout, &options.forbidden, options.support.as_ref())?;
+        let tokens = TokenCells::new(data, layout, &options.forbidden, options.support.as_ref())?;
         let width = tokens.width;
         let entities = options.entities.unwrap_or_default();
         let mut augment = Vec::new();
@@ -358,7 +358,7 @@ fn lawful_first(
 /// `add(number, amount)` for every feature of the terms in S(gold) - S(guess); numbers count the rows of lanes through.
 #[inline(always)]
 fn far_difference(
-    terms: &Terms,
+    terms: &Lookback,
     earlier: Option<(&Words, &Memory)>,
     begin: usize,
     same: &[u32],

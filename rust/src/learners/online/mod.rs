@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::learners::tally::Tally;
 use crate::machine::shuffle::Generator;
 use crate::machine::simd::{Lane, WIDTH};
-use crate::scores::cells::{Bank, Tokens};
+use crate::scores::cells::{Bank, TokenCells};
 use crate::scores::check::check_given_weights;
 use cost::Cost;
 use rayon::prelude::*;
@@ -30,7 +30,7 @@ use std::sync::Arc;
 const DECODE: usize = 256;
 
 /// How to learn.
-pub struct Options {
+pub struct OnlineOptions {
     pub rule: Rule,
     pub cost: Cost,
     pub entities: Option<Entities>,
@@ -75,7 +75,7 @@ pub struct Online {
 
 /// What training can be resumed from; one number a feature in each array.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct State {
+pub struct OnlineState {
     pub weights: Vec<f64>,
     pub sums: Vec<f64>,     // every change times the steps before it; empty without averaging
     pub variance: Vec<f64>, // empty except for AROW
@@ -84,9 +84,9 @@ pub struct State {
 }
 
 impl Online {
-    pub fn new(data: Arc<Dataset>, layout: &Layout, options: Options) -> Result<Online> {
+    pub fn new(data: Arc<Dataset>, layout: &Layout, options: OnlineOptions) -> Result<Online> {
         check(&data, layout, &options)?;
-        let tokens = Tokens::new(data, layout, &options.forbidden, options.support.as_ref())?;
+        let tokens = TokenCells::new(data, layout, &options.forbidden, options.support.as_ref())?;
         let entities = options.entities.unwrap_or_default();
         let mut augment = Vec::new();
         if options.augment {
@@ -264,10 +264,10 @@ impl Online {
         }))
     }
 
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> OnlineState {
         let (bank, tokens) = (&self.bank, &self.task.tokens);
         let gather = |v: &[f64]| if v.is_empty() { Vec::new() } else { tokens.gather(|c| v[c]) };
-        State {
+        OnlineState {
             weights: tokens.gather(|c| f64::from(bank.w(c))),
             sums: gather(&bank.u),
             variance: gather(&bank.variance),
@@ -277,7 +277,7 @@ impl Online {
     }
 
     /// Go on from a state: one of `state`, or weights from elsewhere with the other arrays empty.
-    pub fn restore(&mut self, state: &State) -> Result<()> {
+    pub fn restore(&mut self, state: &OnlineState) -> Result<()> {
         let n = self.features;
         for (name, v, optional) in
             [("weights", &state.weights, false), ("sums", &state.sums, true), ("variance", &state.variance, true)]
@@ -307,7 +307,7 @@ impl Online {
     }
 }
 
-pub(crate) fn check(data: &Dataset, layout: &Layout, options: &Options) -> Result<()> {
+pub(crate) fn check(data: &Dataset, layout: &Layout, options: &OnlineOptions) -> Result<()> {
     let value = |message: String| Err(Error::Value(message));
     let positive = |name: &str, x: f64| match x > 0.0 && x.is_finite() {
         true => Ok(()),
@@ -320,7 +320,7 @@ pub(crate) fn check(data: &Dataset, layout: &Layout, options: &Options) -> Resul
             positive("gamma", gamma)?;
             positive("variance", options.variance)?;
         }
-        _ => {}
+        Rule::Perceptron | Rule::Mira { limit: None, .. } => {}
     }
     if options.batch && options.rule != Rule::Perceptron {
         return value("batch mode is the perceptron's; the other learners need the weights of the step before".into());
@@ -335,7 +335,7 @@ pub(crate) fn check(data: &Dataset, layout: &Layout, options: &Options) -> Resul
         Cost::F1 { cap } => &[cap],
         Cost::PrecisionRecall { alpha } => &[alpha, 1.0 - alpha],
         Cost::Weighted { alpha, beta, gamma } => &[alpha, beta, gamma],
-        _ => &[],
+        Cost::Accuracy | Cost::Root | Cost::ZeroOne | Cost::Function(_) => &[],
     };
     if amounts.iter().any(|x| !x.is_finite() || *x < 0.0) {
         return value(

@@ -3,16 +3,16 @@
 use crate::chain::chart::{Chart, Steps};
 
 use crate::chain::entities::Entities;
-use crate::chain::once::{search::Search, too_many, Groups};
+use crate::chain::once::{search::LawfulSearch, too_many, Groups};
 use crate::error::Result;
 use crate::learners::online::cost::{Cost, Judge};
-use crate::learners::online::differences::{Differences, Shared};
+use crate::learners::online::differences::{Differences, Patterns};
 use crate::learners::online::program;
 use crate::learners::tally::{not_finite, Tally};
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::simd::Lane;
-use crate::scores::cells::{Bank, Tokens};
+use crate::scores::cells::{Bank, TokenCells};
 
 /// What to do with a wrong guess y^; d = S(y) - S(y^), loss = cost - w.d.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,14 +36,14 @@ impl Rule {
     pub(crate) fn k(self) -> usize {
         match self {
             Rule::Mira { k, .. } => k,
-            _ => 1,
+            Rule::Perceptron | Rule::PassiveAggressive { .. } | Rule::Arow { .. } => 1,
         }
     }
 }
 
 /// What a learner does, with everything that does not change while it learns.
 pub struct Task {
-    pub tokens: Tokens,
+    pub tokens: TokenCells,
     pub rule: Rule,
     pub cost: Cost,
     pub entities: Entities,
@@ -58,7 +58,7 @@ pub struct Worker {
     varied: Steps,          // edge scores of the sentence at hand, with edge attributes
     steps: Vec<(u32, f32)>, // what the perceptron adds to which cell
     differences: Differences,
-    shared: Shared,
+    shared: Patterns,
     judge: Judge,
     path: Vec<u16>,
     paths: Vec<u16>, // [k, T]
@@ -67,7 +67,7 @@ pub struct Worker {
     gram: Vec<f64>,
     lack: Vec<f64>, // cost - w.d of each
     tau: Vec<f64>,
-    search: Search, // where labels may occur once
+    search: LawfulSearch, // where labels may occur once
 }
 
 impl Worker {
@@ -77,7 +77,7 @@ impl Worker {
             varied: Steps::new(labels),
             steps: Vec::new(),
             differences: Differences::default(),
-            shared: Shared::default(),
+            shared: Patterns::default(),
             judge: Judge::default(),
             path: Vec::new(),
             paths: Vec::new(),
@@ -86,7 +86,7 @@ impl Worker {
             gram: Vec::new(),
             lack: Vec::new(),
             tau: Vec::new(),
-            search: Search::default(),
+            search: LawfulSearch::default(),
         }
     }
 }
@@ -101,7 +101,7 @@ fn keep_to(
     groups: &Groups,
     chart: &Chart,
     steps: &Steps,
-    search: &mut Search,
+    search: &mut LawfulSearch,
     sentence: u32,
     path: &mut [u16],
 ) -> Result<()> {
@@ -193,7 +193,7 @@ fn change(
             return Ok(weight != 0.0);
         }
         Rule::Mira { k, limit } if k > 1 => return project(task, bank, worker, sentence, weight, limit, loss),
-        _ => {}
+        Rule::Mira { .. } | Rule::PassiveAggressive { .. } | Rule::Arow { .. } => {}
     }
     // One constraint: closed forms.
     task.cost.begin(&task.entities, &mut worker.judge, gold);
@@ -227,7 +227,8 @@ fn change(
     let tau = match task.rule {
         Rule::PassiveAggressive { second: true, c } => lack / (norm + 0.5 / c),
         Rule::PassiveAggressive { second: false, c } | Rule::Mira { limit: Some(c), .. } => c.min(lack / norm),
-        _ => lack / norm,
+        Rule::Mira { limit: None, .. } => lack / norm,
+        Rule::Perceptron | Rule::Arow { .. } => unreachable!("{:?} took its step above", task.rule),
     } * f64::from(weight);
     for (&c, &x) in d.cells().iter().zip(&d.amounts) {
         bank.add(tokens, c, (tau * f64::from(x)) as f32);

@@ -13,7 +13,7 @@ const MOST: usize = 20;
 
 /// What one visit did.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Gain {
+pub struct Visit {
     /// The dual rose by this much.
     pub rise: f64,
     /// Largest violation of the optimality conditions before the visit.
@@ -21,7 +21,7 @@ pub struct Gain {
 }
 
 /// Moves `alpha` [k] towards the optimum until no step promises more than `tolerance` per unit; `gradient` [k] follows.
-pub fn ascend(g: &[f64], gradient: &mut [f64], alpha: &mut [f64], c: f64, shared: bool, tolerance: f64) -> Gain {
+pub fn ascend(g: &[f64], gradient: &mut [f64], alpha: &mut [f64], c: f64, shared: bool, tolerance: f64) -> Visit {
     match shared {
         true => pairs(g, gradient, alpha, c, tolerance),
         false => boxes(g, gradient, alpha, c, tolerance),
@@ -30,13 +30,13 @@ pub fn ascend(g: &[f64], gradient: &mut [f64], alpha: &mut [f64], c: f64, shared
 
 /// One slack a sentence: weight moves between the pair of paths that gains most (Platt 1998); what is left of C is a
 /// path of its own, number k, without gradient or curvature.
-fn pairs(g: &[f64], gradient: &mut [f64], alpha: &mut [f64], c: f64, tolerance: f64) -> Gain {
+fn pairs(g: &[f64], gradient: &mut [f64], alpha: &mut [f64], c: f64, tolerance: f64) -> Visit {
     let k = alpha.len();
     let mut left = (c - alpha.iter().sum::<f64>()).max(0.0);
     if left <= 1e-12 * c {
         left = 0.0;
     }
-    let mut gain = Gain::default();
+    let mut gain = Visit::default();
     for step in 0..MOST * k.max(1) {
         let (mut up, mut top) = (k, 0.0);
         let (mut down, mut low) = if left > 0.0 { (k, 0.0) } else { (k, f64::INFINITY) };
@@ -72,9 +72,9 @@ fn pairs(g: &[f64], gradient: &mut [f64], alpha: &mut [f64], c: f64, tolerance: 
 }
 
 /// One slack a path: each alpha to its optimum in turn (Hildreth 1957).
-fn boxes(g: &[f64], gradient: &mut [f64], alpha: &mut [f64], c: f64, tolerance: f64) -> Gain {
+fn boxes(g: &[f64], gradient: &mut [f64], alpha: &mut [f64], c: f64, tolerance: f64) -> Visit {
     let k = alpha.len();
-    let mut gain = Gain::default();
+    let mut gain = Visit::default();
     for sweep in 0..MOST {
         let mut worst = 0.0f64;
         for j in 0..k {
@@ -136,7 +136,7 @@ mod tests {
                     let ga: Vec<f64> = (0..k).map(|i| (0..k).map(|j| g[i * k + j] * a[j]).sum()).collect();
                     a.iter().zip(&b).zip(&ga).map(|((a, b), ga)| a * b - 0.5 * a * ga).sum::<f64>()
                 };
-                let (mut before, mut last) = (0.0, Gain::default());
+                let (mut before, mut last) = (0.0, Visit::default());
                 for _ in 0..2000 {
                     last = ascend(&g, &mut gradient, &mut alpha, c, shared, 1e-9);
                     let after = value(&alpha);

@@ -8,24 +8,24 @@ use crate::chain::chart::Steps;
 
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::learners::svm::space::{Space, Work};
+use crate::learners::svm::space::{Space, SpaceWork};
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::simd::Lane;
-use crate::scores::kernel::table::Table;
+use crate::scores::kernel::table::Betas;
 
-pub struct Support {
-    pub table: Table,
+pub struct KernelSpace {
+    pub table: Betas,
     edges: Vec<f64>, // [L * L + 2 L] scratch, 0 between calls
     near: Vec<f64>,  // [positions, positions] kernel values of a sentence
     by: Vec<(u16, f64)>,
     failed: Option<Error>,
 }
 
-impl Support {
-    pub fn new(table: Table) -> Support {
+impl KernelSpace {
+    pub fn new(table: Betas) -> KernelSpace {
         let l = table.layout.labels;
-        Support { table, edges: vec![0.0; l * l + 2 * l], near: Vec::new(), by: Vec::new(), failed: None }
+        KernelSpace { table, edges: vec![0.0; l * l + 2 * l], near: Vec::new(), by: Vec::new(), failed: None }
     }
 
     /// What a kernel function failed with, if it did.
@@ -34,7 +34,7 @@ impl Support {
     }
 
     /// `add(cell, amount)` for the transitions, starts and ends of S(gold) - S(path).
-    fn transitions(table: &Table, gold: &[u16], path: &[u16], mut add: impl FnMut(usize, f64)) {
+    fn transitions(table: &Betas, gold: &[u16], path: &[u16], mut add: impl FnMut(usize, f64)) {
         let l = table.layout.labels;
         let last = gold.len() - 1;
         for (t, (&y, &z)) in gold.iter().zip(path).enumerate() {
@@ -57,10 +57,10 @@ impl Support {
     }
 }
 
-dispatch!(fn run(space: &Support, work: &mut Work, sentence: u32, cost: &[Lane]) = run_kernel);
+dispatch!(fn run(space: &KernelSpace, work: &mut SpaceWork, sentence: u32, cost: &[Lane]) = run_kernel);
 
 #[inline(always)]
-unsafe fn run_kernel<S: Find>(space: &Support, work: &mut Work, sentence: u32, cost: &[Lane]) {
+unsafe fn run_kernel<S: Find>(space: &KernelSpace, work: &mut SpaceWork, sentence: u32, cost: &[Lane]) {
     let (begin, end) = space.table.range(sentence);
     work.chart.begin(end - begin, false);
     for t in 0..end - begin {
@@ -69,16 +69,16 @@ unsafe fn run_kernel<S: Find>(space: &Support, work: &mut Work, sentence: u32, c
     }
 }
 
-impl Space for Support {
+impl Space for KernelSpace {
     fn data(&self) -> &Dataset {
         &self.table.data
     }
 
-    fn run(&self, work: &mut Work, sentence: u32, _next: u32, cost: &[Lane]) {
+    fn run(&self, work: &mut SpaceWork, sentence: u32, _next: u32, cost: &[Lane]) {
         run(self, work, sentence, cost);
     }
 
-    fn refill(&self, work: &mut Work, sentence: u32, positions: &[u32], cost: &[Lane]) {
+    fn refill(&self, work: &mut SpaceWork, sentence: u32, positions: &[u32], cost: &[Lane]) {
         let (begin, end) = self.table.range(sentence);
         work.chart.begin(end - begin, false);
         for &t in positions {
@@ -86,7 +86,7 @@ impl Space for Support {
         }
     }
 
-    fn steps<'a>(&'a self, _work: &'a Work) -> &'a Steps {
+    fn steps<'a>(&'a self, _work: &'a SpaceWork) -> &'a Steps {
         &self.table.steps
     }
 

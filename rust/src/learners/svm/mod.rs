@@ -25,9 +25,9 @@ use crate::machine::find::Find;
 use crate::machine::shuffle::Generator;
 use crate::machine::simd::{Lane, WIDTH};
 use crate::scores::check::check_given_weights;
-use block::Gain;
+use block::Visit;
 use rayon::prelude::*;
-use space::{Space, Work};
+use space::{Space, SpaceWork};
 
 /// Passes over the working sets in an epoch, at most.
 const PASSES: usize = 10;
@@ -42,7 +42,7 @@ const TASK: usize = 64;
 
 /// How to train.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct SvmOptions {
     pub c: f64,
     /// One slack a sentence (SVM_1); else one a path (SVM_2).
     pub shared: bool,
@@ -70,7 +70,7 @@ struct Set {
 
 /// Where training stands after an epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct State {
+pub struct SolverState {
     pub primal: f64,
     pub dual: f64,
     pub norm: f64,       // ||w||^2
@@ -95,13 +95,13 @@ struct Look {
 /// A training set and its alphas.
 pub struct Solver<S: Space> {
     pub space: S,
-    options: Options,
+    options: SvmOptions,
     sets: Vec<Set>,
     quiet: Vec<u8>, // [N] times satisfied in a row
     cost: Vec<Lane>,
     epsilon: f64, // violations below it are left alone
     epochs: u64,
-    work: Work,
+    work: SpaceWork,
     found: Look,
     gradient: Vec<f64>,
     before: Vec<f64>,
@@ -131,7 +131,7 @@ unsafe fn paths_kernel<S: Find>(
 }
 
 impl<S: Space> Solver<S> {
-    pub fn new(space: S, labels: usize, options: Options) -> Result<Solver<S>> {
+    pub fn new(space: S, labels: usize, options: SvmOptions) -> Result<Solver<S>> {
         let n = space.data().len();
         check(&options, n)?;
         let width = labels.div_ceil(WIDTH);
@@ -152,7 +152,7 @@ impl<S: Space> Solver<S> {
             cost,
             epsilon: 1e-3 * options.tolerance.min(1.0),
             epochs: 0,
-            work: Work::new(labels),
+            work: SpaceWork::new(labels),
             found: Look::default(),
             gradient: Vec::new(),
             before: Vec::new(),
@@ -177,7 +177,7 @@ impl<S: Space> Solver<S> {
     }
 
     /// One epoch; where training stands after it.
-    pub fn epoch(&mut self) -> Result<State> {
+    pub fn epoch(&mut self) -> Result<SolverState> {
         let n = self.sets.len();
         let mut order: Vec<u32> = (0..n as u32)
             .filter(|&i| self.quiet[i as usize] < QUIET && self.c(i as usize) > 0.0 && !self.space.gold(i).is_empty())
@@ -215,7 +215,7 @@ impl<S: Space> Solver<S> {
     }
 
     /// Optimise the alphas of a sentence; with `decode`, the sentence visited next, look for violating paths first.
-    fn visit(&mut self, i: u32, decode: Option<u32>) -> Result<Gain> {
+    fn visit(&mut self, i: u32, decode: Option<u32>) -> Result<Visit> {
         let (at, c) = (i as usize, self.c(i as usize));
         match decode {
             Some(next) => {
@@ -234,7 +234,7 @@ impl<S: Space> Solver<S> {
         }
         let set = &mut self.sets[at];
         if set.alpha.is_empty() {
-            return Ok(Gain::default());
+            return Ok(Visit::default());
         }
         self.before.clone_from(&set.alpha);
         let gain = block::ascend(&set.gram, &mut self.gradient, &mut set.alpha, c, self.options.shared, self.epsilon);
@@ -296,8 +296,8 @@ impl<S: Space> Solver<S> {
     }
 
     /// Primal and dual at the weights of the alphas.
-    fn measure(&mut self) -> Result<State> {
-        let mut state = State::default();
+    fn measure(&mut self) -> Result<SolverState> {
+        let mut state = SolverState::default();
         let mut linear = 0.0;
         for set in &self.sets {
             let held = set.alpha.iter().filter(|&&a| a > 0.0).count();
@@ -316,7 +316,7 @@ impl<S: Space> Solver<S> {
         let looks: Vec<Result<Vec<Look>>> = tasks
             .par_iter()
             .map_init(
-                || Work::new(labels),
+                || SpaceWork::new(labels),
                 |work, &task| {
                     let end = ((task + 1) * TASK).min(n);
                     (task * TASK..end)
@@ -368,7 +368,7 @@ fn alphas(sets: &[Set]) -> impl Iterator<Item = (u32, &[u16], f64)> {
     })
 }
 
-impl Options {
+impl SvmOptions {
     /// b of a path.
     fn bound(&self, gold: &[u16], path: &[u16]) -> f64 {
         match self.rescale {
@@ -378,14 +378,21 @@ impl Options {
     }
 
     /// b - 1/2 w.d of a path. With rescaled margins the chart's node scores hold twice b already.
-    fn lack(&self, work: &Work, steps: &Steps, gold: &[u16], path: &[u16]) -> f64 {
+    fn lack(&self, work: &SpaceWork, steps: &Steps, gold: &[u16], path: &[u16]) -> f64 {
         (if self.rescale { 0.0 } else { 1.0 }) - 0.5 * work.chart.lead(steps, gold, path)
     }
 }
 
 /// The worst wrong paths of a sentence whose scores are in the chart: the worst one with a slack a sentence, else the
 /// `k` best but for gold.
-fn look<S: Space>(space: &S, options: &Options, work: &mut Work, i: u32, k: usize, found: &mut Look) -> Result<()> {
+fn look<S: Space>(
+    space: &S,
+    options: &SvmOptions,
+    work: &mut SpaceWork,
+    i: u32,
+    k: usize,
+    found: &mut Look,
+) -> Result<()> {
     let gold = space.gold(i);
     let n = gold.len();
     found.paths.clear();
@@ -462,7 +469,7 @@ impl Set {
     }
 }
 
-fn check(options: &Options, n: usize) -> Result<()> {
+fn check(options: &SvmOptions, n: usize) -> Result<()> {
     let value = |message: String| Err(Error::Value(message));
     if !(options.c > 0.0 && options.c.is_finite()) {
         return value(format!("C must be a finite number > 0, got {}", options.c));

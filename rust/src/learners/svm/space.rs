@@ -9,10 +9,10 @@ use crate::dataset::Dataset;
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
-use crate::scores::cells::{Bank, Tokens};
+use crate::scores::cells::{Bank, TokenCells};
 
 /// Scratch of one thread.
-pub struct Work {
+pub struct SpaceWork {
     pub chart: Chart,
     pub varied: Steps, // edge scores of the sentence at hand, with edge attributes
     pub path: Vec<u16>,
@@ -21,9 +21,9 @@ pub struct Work {
     pub row: Vec<f64>, // [L]
 }
 
-impl Work {
-    pub fn new(labels: usize) -> Work {
-        Work {
+impl SpaceWork {
+    pub fn new(labels: usize) -> SpaceWork {
+        SpaceWork {
             chart: Chart::new(labels),
             varied: Steps::new(labels),
             path: Vec::new(),
@@ -40,13 +40,13 @@ pub trait Space: Send + Sync {
 
     /// Scores of a sentence, `next` being the one after it, and their recursion; `cost` [L, width] or empty is added to
     /// the node scores of each gold label.
-    fn run(&self, work: &mut Work, sentence: u32, next: u32, cost: &[Lane]);
+    fn run(&self, work: &mut SpaceWork, sentence: u32, next: u32, cost: &[Lane]);
 
     /// Node scores of some positions of a sentence, without the recursion.
-    fn refill(&self, work: &mut Work, sentence: u32, positions: &[u32], cost: &[Lane]);
+    fn refill(&self, work: &mut SpaceWork, sentence: u32, positions: &[u32], cost: &[Lane]);
 
     /// Edge scores of the sentence at hand.
-    fn steps<'a>(&'a self, work: &'a Work) -> &'a Steps;
+    fn steps<'a>(&'a self, work: &'a SpaceWork) -> &'a Steps;
 
     /// Products of the last path's d with the d of each path, itself included: paths [k, T], out [k].
     fn products(&mut self, sentence: u32, paths: &[u16], out: &mut Vec<f64>);
@@ -66,13 +66,13 @@ pub trait Space: Send + Sync {
 
 /// One weight a feature, in the cells of the online learners.
 pub struct Linear {
-    pub tokens: Tokens,
+    pub tokens: TokenCells,
     pub bank: Bank,
     scratch: Vec<f64>, // [cells] all 0 between calls, except for `exact`
 }
 
 impl Linear {
-    pub fn new(tokens: Tokens) -> Linear {
+    pub fn new(tokens: TokenCells) -> Linear {
         let bank = Bank::new(&tokens, false, None);
         let scratch = vec![0.0; tokens.cells()];
         Linear { tokens, bank, scratch }
@@ -84,17 +84,17 @@ impl Linear {
     }
 }
 
-dispatch!(fn run_linear(space: &Linear, work: &mut Work, sentence: u32, next: u32, cost: &[Lane]) = run_kernel);
+dispatch!(fn run_linear(space: &Linear, work: &mut SpaceWork, sentence: u32, next: u32, cost: &[Lane]) = run_kernel);
 
 #[inline(always)]
-unsafe fn run_kernel<S: Find>(space: &Linear, work: &mut Work, sentence: u32, next: u32, cost: &[Lane]) {
+unsafe fn run_kernel<S: Find>(space: &Linear, work: &mut SpaceWork, sentence: u32, next: u32, cost: &[Lane]) {
     space.bank.run::<S>(&space.tokens, &mut work.chart, &mut work.varied, sentence, next, cost);
 }
 
-dispatch!(fn refill_linear(space: &Linear, work: &mut Work, sentence: u32, at: &[u32], cost: &[Lane]) = refill_kernel);
+dispatch!(fn refill_linear(space: &Linear, work: &mut SpaceWork, sentence: u32, at: &[u32], cost: &[Lane]) = refill_kernel);
 
 #[inline(always)]
-unsafe fn refill_kernel<S: Find>(space: &Linear, work: &mut Work, sentence: u32, at: &[u32], cost: &[Lane]) {
+unsafe fn refill_kernel<S: Find>(space: &Linear, work: &mut SpaceWork, sentence: u32, at: &[u32], cost: &[Lane]) {
     space.bank.refill::<S>(&space.tokens, &mut work.chart, &mut work.varied, sentence, at, cost);
 }
 
@@ -103,15 +103,15 @@ impl Space for Linear {
         &self.tokens.data
     }
 
-    fn run(&self, work: &mut Work, sentence: u32, next: u32, cost: &[Lane]) {
+    fn run(&self, work: &mut SpaceWork, sentence: u32, next: u32, cost: &[Lane]) {
         run_linear(self, work, sentence, next, cost);
     }
 
-    fn refill(&self, work: &mut Work, sentence: u32, positions: &[u32], cost: &[Lane]) {
+    fn refill(&self, work: &mut SpaceWork, sentence: u32, positions: &[u32], cost: &[Lane]) {
         refill_linear(self, work, sentence, positions, cost);
     }
 
-    fn steps<'a>(&'a self, work: &'a Work) -> &'a Steps {
+    fn steps<'a>(&'a self, work: &'a SpaceWork) -> &'a Steps {
         self.bank.steps(&self.tokens, &work.varied)
     }
 

@@ -4,7 +4,7 @@ use crate::chain::chart::{Chart, Steps};
 
 use crate::machine::find::Find;
 use crate::machine::simd::{prefetch, Lane, WIDTH};
-use crate::scores::cells::Tokens;
+use crate::scores::cells::TokenCells;
 
 /// The weights, and what their average is made from: w_avg = w - u / steps (Daume 2006, figure 2.3), where u collects
 /// every change times the number of steps before it. A change costs two additions, the average nothing until asked for.
@@ -18,7 +18,7 @@ pub struct Bank {
 }
 
 impl Bank {
-    pub fn new(tokens: &Tokens, average: bool, variance: Option<f64>) -> Bank {
+    pub fn new(tokens: &TokenCells, average: bool, variance: Option<f64>) -> Bank {
         let mut bank = Bank {
             w: vec![Lane::ZERO; tokens.cells() / WIDTH],
             u: vec![0.0; if average { tokens.cells() } else { 0 }],
@@ -31,7 +31,7 @@ impl Bank {
     }
 
     /// Bring the edge scores up to date with the weights.
-    pub fn refresh(&mut self, tokens: &Tokens) {
+    pub fn refresh(&mut self, tokens: &TokenCells) {
         let l = tokens.labels;
         for pair in 0..l * l {
             let at = tokens.edges[0] as usize + pair / l * tokens.width * WIDTH + pair % l;
@@ -71,7 +71,7 @@ impl Bank {
 
     /// w += amount at a cell. u takes what float32 really added, so that the average is that of the real weights.
     #[inline(always)]
-    pub fn add(&mut self, tokens: &Tokens, cell: u32, amount: f32) {
+    pub fn add(&mut self, tokens: &TokenCells, cell: u32, amount: f32) {
         let at = cell as usize;
         let w = &mut self.w[at / WIDTH].0[at % WIDTH];
         let new = *w + amount;
@@ -90,7 +90,7 @@ impl Bank {
 
     /// The edge scores of the sentence at hand: `varied`, as `run` left it, with edge attributes.
     #[inline(always)]
-    pub fn steps<'a>(&'a self, tokens: &Tokens, varied: &'a Steps) -> &'a Steps {
+    pub fn steps<'a>(&'a self, tokens: &TokenCells, varied: &'a Steps) -> &'a Steps {
         if tokens.data.has_edge_attributes() {
             varied
         } else {
@@ -103,7 +103,7 @@ impl Bank {
     #[inline(always)]
     pub(crate) unsafe fn run<S: Find>(
         &self,
-        tokens: &Tokens,
+        tokens: &TokenCells,
         chart: &mut Chart,
         varied: &mut Steps,
         sentence: u32,
@@ -144,7 +144,7 @@ impl Bank {
     #[inline(always)]
     pub(crate) unsafe fn refill<S: Find>(
         &self,
-        tokens: &Tokens,
+        tokens: &TokenCells,
         chart: &mut Chart,
         varied: &mut Steps,
         sentence: u32,
@@ -171,7 +171,7 @@ impl Bank {
     }
 
     /// Edge scores position by position: A_t = A + sum of the edge attributes' weights.
-    fn vary(&self, tokens: &Tokens, varied: &mut Steps, begin: usize, n: usize) {
+    fn vary(&self, tokens: &TokenCells, varied: &mut Steps, begin: usize, n: usize) {
         let l = tokens.labels;
         varied.resize(n);
         for t in 0..n {

@@ -1,9 +1,9 @@
 //! Node scores of a sentence from the weights: single cells first, then the rows of each token.
 
 use crate::machine::simd::{Lane, Simd, WIDTH};
-use crate::scores::cells::{Rows, Tokens, GROUP};
+use crate::scores::cells::{RowNumbers, TokenCells, GROUP};
 
-impl Tokens {
+impl TokenCells {
     /// Node scores of position t of the sentence that begins at a token, into a row of the chart.
     #[inline(always)]
     pub(crate) unsafe fn fill<S: Simd>(&self, weights: &[Lane], begin: usize, t: usize, out: &mut [Lane]) {
@@ -61,8 +61,8 @@ impl Tokens {
         let which = here.row..next.row;
         let values = if self.row_values.is_empty() { &[][..] } else { &self.row_values[which.clone()] };
         match &self.rows {
-            Rows::Short(rows) => self.add_all::<S, u16>(weights, rows.get_unchecked(which), values, out),
-            Rows::Long(rows) => self.add_all::<S, u32>(weights, rows.get_unchecked(which), values, out),
+            RowNumbers::Short(rows) => self.add_all::<S, u16>(weights, rows.get_unchecked(which), values, out),
+            RowNumbers::Long(rows) => self.add_all::<S, u32>(weights, rows.get_unchecked(which), values, out),
         }
     }
 

@@ -32,31 +32,31 @@ struct Rare {
 }
 
 /// Numbers of rows, in two bytes each where they fit: reading them is most of what an epoch reads from far memory.
-enum Rows {
+enum RowNumbers {
     Short(Vec<u16>),
     Long(Vec<u32>),
 }
 
-impl Rows {
-    fn new(all: Vec<u32>, most: usize) -> Rows {
+impl RowNumbers {
+    fn new(all: Vec<u32>, most: usize) -> RowNumbers {
         match most <= 1 << 16 {
-            true => Rows::Short(all.iter().map(|&r| r as u16).collect()),
-            false => Rows::Long(all),
+            true => RowNumbers::Short(all.iter().map(|&r| r as u16).collect()),
+            false => RowNumbers::Long(all),
         }
     }
 
     #[inline(always)]
     fn get(&self, at: usize) -> usize {
         match self {
-            Rows::Short(rows) => rows[at] as usize,
-            Rows::Long(rows) => rows[at] as usize,
+            RowNumbers::Short(rows) => rows[at] as usize,
+            RowNumbers::Long(rows) => rows[at] as usize,
         }
     }
 
     fn ahead(&self, which: std::ops::Range<usize>) -> Ahead {
         match self {
-            Rows::Short(rows) => Ahead::of(&rows[which]),
-            Rows::Long(rows) => Ahead::of(&rows[which]),
+            RowNumbers::Short(rows) => Ahead::of(&rows[which]),
+            RowNumbers::Long(rows) => Ahead::of(&rows[which]),
         }
     }
 }
@@ -114,13 +114,13 @@ impl Walk {
 }
 
 /// The training data: what each token adds to its scores, and where each feature lies. Never changes.
-pub struct Tokens {
+pub struct TokenCells {
     pub data: Arc<Dataset>,
     pub labels: usize,
     pub width: usize, // lanes of a row
     at: Vec<At>,      // [tokens + 1]
     spans: Vec<At>,   // [sentences + 1] those of the first tokens
-    rows: Rows,       // in whole groups
+    rows: RowNumbers, // in whole groups
     row_values: Vec<f32>,
     rare: Vec<Rare>,
     rare_values: Vec<f32>,
@@ -136,9 +136,14 @@ pub struct Tokens {
     pub allowed: Vec<bool>, // [L, L] edges that are not forbidden
 }
 
-impl Tokens {
+impl TokenCells {
     /// `forbidden`: edges (label' * L + label) of score -infinity.
-    pub fn new(data: Arc<Dataset>, layout: &Layout, forbidden: &[u32], support: Option<&Support>) -> Result<Tokens> {
+    pub fn new(
+        data: Arc<Dataset>,
+        layout: &Layout,
+        forbidden: &[u32],
+        support: Option<&Support>,
+    ) -> Result<TokenCells> {
         let (l, width) = (layout.labels, layout.labels.div_ceil(WIDTH));
         check_labels(&data, l)?;
         data.check_layout(layout.attributes)?;
@@ -208,12 +213,12 @@ impl Tokens {
             cell_of[layout.pair_at() + i] = cells as u32;
             cells += 1;
         }
-        let mut out = Tokens {
+        let mut out = TokenCells {
             labels: l,
             width,
             at: Vec::with_capacity(data.tokens() + 1),
             spans: Vec::with_capacity(data.len() + 1),
-            rows: Rows::Long(Vec::new()),
+            rows: RowNumbers::Long(Vec::new()),
             row_values: Vec::new(),
             rare: Vec::new(),
             rare_values: Vec::new(),
@@ -258,7 +263,7 @@ impl Tokens {
             }
         }
         out.spans.push(At { row: rows.len(), rare: out.rare.len() });
-        out.rows = Rows::new(rows, n_rows);
+        out.rows = RowNumbers::new(rows, n_rows);
         Ok(out)
     }
 

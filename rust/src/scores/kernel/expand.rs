@@ -16,13 +16,13 @@ const SINGLE: u32 = u32::MAX;
 
 /// Terms by their attributes: open addressing, linear probing.
 #[derive(Clone, Debug, Default)]
-pub struct Terms {
+pub struct Products {
     keys: Vec<u64>, // 0 is empty: key + 1
     ids: Vec<u32>,
     len: usize,
 }
 
-impl Terms {
+impl Products {
     #[inline(always)]
     fn slot(&self, key: u64) -> usize {
         let mask = self.keys.len() - 1;
@@ -87,7 +87,7 @@ pub fn possible(kernel: &Kernel) -> bool {
 pub fn count(kernel: &Kernel, n: usize) -> usize {
     match kernel {
         Kernel::Poly { degree: 2, .. } => 1 + n + n * (n + 1) / 2,
-        _ => 1 + n,
+        Kernel::Linear | Kernel::Poly { .. } | Kernel::Rbf { .. } | Kernel::Function(_) => 1 + n,
     }
 }
 
@@ -117,7 +117,7 @@ pub fn terms(kernel: &Kernel, row: &[(u32, f32)], mut each: impl FnMut(u32, u32,
                 each(a, SINGLE, f64::from(v), gamma);
             }
         }
-        _ => {
+        Kernel::Linear | Kernel::Rbf { .. } | Kernel::Function(_) => {
             for &(a, v) in row {
                 each(a, SINGLE, f64::from(v), 1.0);
             }
@@ -138,7 +138,7 @@ impl Expanded {
     pub fn new(kernel: &Kernel, rows: &Csr) -> Expanded {
         let mut out = Expanded { ptr: vec![0], ..Expanded::default() };
         let plain = rows.values.is_empty();
-        let mut known = Terms::default();
+        let mut known = Products::default();
         let mut row = Vec::new();
         for r in 0..rows.rows() {
             row.clear();

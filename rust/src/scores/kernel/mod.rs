@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use std::sync::Arc;
 
 /// K of every row of the first block with every row of the second: [rows, rows].
-pub type Function = Arc<dyn Fn(&Csr, &Csr) -> Result<Vec<f64>> + Send + Sync>;
+pub type KernelFunction = Arc<dyn Fn(&Csr, &Csr) -> Result<Vec<f64>> + Send + Sync>;
 
 /// A kernel.
 #[derive(Clone)]
@@ -29,7 +29,7 @@ pub enum Kernel {
     Linear,
     Poly { degree: u32, coef: f64, gamma: f64 },
     Rbf { gamma: f64 },
-    Function(Function),
+    Function(KernelFunction),
 }
 
 impl Kernel {
@@ -56,7 +56,7 @@ impl Kernel {
             Kernel::Rbf { gamma } if !(gamma > 0.0 && gamma.is_finite()) => {
                 bad(format!("an rbf kernel needs a finite gamma > 0, got {gamma}"))
             }
-            _ => Ok(()),
+            Kernel::Linear | Kernel::Poly { .. } | Kernel::Rbf { .. } | Kernel::Function(_) => Ok(()),
         }
     }
 }
@@ -71,7 +71,7 @@ pub enum Form {
 
 /// What paths of the training sentences may be.
 #[derive(Clone, Debug, Default)]
-pub struct Limits {
+pub struct Constraints {
     pub forbidden: Vec<u32>, // edges (label' * L + label) that score -infinity
     pub support: Option<Support>,
 }

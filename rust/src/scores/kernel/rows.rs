@@ -85,14 +85,14 @@ impl Distinct {
 
 /// Tokens by attribute.
 #[derive(Clone, Debug, Default)]
-pub struct Index {
+pub struct Inverted {
     ptr: Vec<usize>, // [A + 1]
     row: Vec<u32>,
     value: Vec<f32>, // empty: all 1
 }
 
-impl Index {
-    pub fn new(rows: &Csr, attributes: usize) -> Index {
+impl Inverted {
+    pub fn new(rows: &Csr, attributes: usize) -> Inverted {
         let mut ptr = vec![0usize; attributes + 1];
         for &a in &rows.ids {
             ptr[a as usize + 1] += 1;
@@ -113,7 +113,7 @@ impl Index {
                 *place += 1;
             }
         }
-        Index { ptr, row, value }
+        Inverted { ptr, row, value }
     }
 
     /// <x, x_r> of a token with every row: `out` [rows]. Attributes outside the index meet nothing.
@@ -155,9 +155,9 @@ pub fn block(rows: &Csr, which: impl Iterator<Item = usize>) -> Csr {
 
 /// Kernel rows K(x_u, .) over all distinct tokens, computed when asked for and kept while there is room: the second
 /// chance algorithm, a row that was used since the hand passed it last is passed over once more.
-pub struct Rows {
+pub struct KernelRows {
     pub kernel: Kernel,
-    index: Index,
+    index: Inverted,
     room: usize,      // rows that fit
     place: Vec<u32>,  // [U] slot of a token's row, u32::MAX where it is not kept
     owner: Vec<u32>,  // [slots]
@@ -167,13 +167,13 @@ pub struct Rows {
     pub computed: u64, // rows computed so far
 }
 
-impl Rows {
+impl KernelRows {
     /// `bytes`: what the kept rows may take; one row always fits.
-    pub fn new(kernel: Kernel, distinct: &Distinct, attributes: usize, bytes: usize) -> Rows {
+    pub fn new(kernel: Kernel, distinct: &Distinct, attributes: usize, bytes: usize) -> KernelRows {
         let n = distinct.len();
-        Rows {
+        KernelRows {
             kernel,
-            index: Index::new(&distinct.rows, attributes),
+            index: Inverted::new(&distinct.rows, attributes),
             room: (bytes / (4 * n.max(1))).clamp(1, n.max(1)),
             place: vec![u32::MAX; n],
             owner: Vec::new(),

@@ -13,8 +13,8 @@ use crate::machine::dispatch::dispatch;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 use crate::scores::check::{allowed_edges, check_gold, check_labels};
 use crate::scores::kernel::expand::{self, Expanded};
-use crate::scores::kernel::rows::{Distinct, Rows};
-use crate::scores::kernel::{Form, Kernel, Limits};
+use crate::scores::kernel::rows::{Distinct, KernelRows};
+use crate::scores::kernel::{Constraints, Form, Kernel};
 use std::sync::Arc;
 
 /// betas of distinct tokens, and a weight for each transition, start and end.
@@ -41,20 +41,20 @@ impl Weights {
     }
 }
 
-enum Scores {
-    Rows { rows: Box<Rows>, score: Vec<f64> },      // [L, U]
-    Expanded { terms: Expanded, weight: Vec<f64> }, // [terms, L]
+enum Kept {
+    Rows { rows: Box<KernelRows>, score: Vec<f64> }, // [L, U]
+    Expanded { terms: Expanded, weight: Vec<f64> },  // [terms, L]
 }
 
 /// A training set, its betas and its scores.
-pub struct Table {
+pub struct Betas {
     pub data: Arc<Dataset>,
     pub layout: Arc<Layout>,
     pub distinct: Distinct,
     pub kernel: Kernel,
     pub weights: Weights,
     pub steps: Steps,
-    scores: Scores,
+    scores: Kept,
     support: Option<Support>,
     edge_allowed: Vec<bool>, // [L, L]
     edge_exists: Vec<bool>,  // [L, L]
@@ -83,16 +83,16 @@ fn cheaper(kernel: &Kernel, data: &Dataset, distinct: &Distinct, l: usize, bytes
     memory <= bytes as f64 && tokens * each * (0.25 * l as f64 + 2.0) < 0.1 * tokens * u * 3.0
 }
 
-impl Table {
+impl Betas {
     /// `bytes`: what kernel rows, or written-out terms under `Auto`, may take.
     pub fn new(
         data: Arc<Dataset>,
         layout: Arc<Layout>,
         kernel: Kernel,
-        limits: Limits,
+        limits: Constraints,
         form: Form,
         bytes: usize,
-    ) -> Result<Table> {
+    ) -> Result<Betas> {
         kernel.check()?;
         let l = layout.labels;
         check_labels(&data, l)?;
@@ -122,10 +122,10 @@ impl Table {
         let scores = if expanded {
             let terms = Expanded::new(&kernel, &distinct.rows);
             let weight = vec![0.0; terms.factor.len() * l];
-            Scores::Expanded { terms, weight }
+            Kept::Expanded { terms, weight }
         } else {
-            let rows = Rows::new(kernel.clone(), &distinct, layout.attributes, bytes);
-            Scores::Rows { rows: Box::new(rows), score: vec![0.0; l * distinct.len()] }
+            let rows = KernelRows::new(kernel.clone(), &distinct, layout.attributes, bytes);
+            Kept::Rows { rows: Box::new(rows), score: vec![0.0; l * distinct.len()] }
         };
         let mut edge_exists = vec![false; l * l];
         layout.edges.iter().for_each(|&e| edge_exists[e as usize] = true);
@@ -134,7 +134,7 @@ impl Table {
             labels.iter().for_each(|&y| exists[y as usize] = true);
             exists
         };
-        Ok(Table {
+        Ok(Betas {
             start_exists: boundary(&layout.starts),
             end_exists: boundary(&layout.ends),
             weights: Weights::new(distinct.len(), l),
@@ -151,7 +151,7 @@ impl Table {
     }
 
     pub fn is_expanded(&self) -> bool {
-        matches!(self.scores, Scores::Expanded { .. })
+        matches!(self.scores, Kept::Expanded { .. })
     }
 
     /// First token of a sentence and the one behind its last.
@@ -163,13 +163,13 @@ impl Table {
     pub fn change(&mut self, u: u32, by: &[(u16, f64)]) -> Result<()> {
         let (l, n) = (self.layout.labels, self.distinct.len());
         match &mut self.scores {
-            Scores::Rows { rows, score } => {
+            Kept::Rows { rows, score } => {
                 let row = rows.row(&self.distinct, u)?;
                 for &(y, x) in by.iter().filter(|c| c.1 != 0.0) {
                     add_scaled(&mut score[y as usize * n..(y as usize + 1) * n], row, x);
                 }
             }
-            Scores::Expanded { terms, weight } => {
+            Kept::Expanded { terms, weight } => {
                 for at in terms.ptr[u as usize]..terms.ptr[u as usize + 1] {
                     let f = terms.value.get(at).map_or(1.0, |&v| f64::from(v));
                     let row = &mut weight[terms.term[at] as usize * l..][..l];
@@ -213,12 +213,12 @@ impl Table {
     pub fn score(&self, u: u32, out: &mut [f64]) {
         let (l, n) = (self.layout.labels, self.distinct.len());
         match &self.scores {
-            Scores::Rows { score, .. } => {
+            Kept::Rows { score, .. } => {
                 for (y, x) in out.iter_mut().enumerate() {
                     *x = score[y * n + u as usize];
                 }
             }
-            Scores::Expanded { terms, weight } => {
+            Kept::Expanded { terms, weight } => {
                 out.fill(0.0);
                 for at in terms.ptr[u as usize]..terms.ptr[u as usize + 1] {
                     let term = terms.term[at] as usize;
@@ -259,8 +259,8 @@ impl Table {
     /// K of two distinct tokens, as `change` sees it.
     pub fn kernel_of(&mut self, a: u32, b: u32) -> Result<f64> {
         match &mut self.scores {
-            Scores::Rows { rows, .. } => Ok(f64::from(rows.row(&self.distinct, a)?[b as usize])),
-            Scores::Expanded { .. } => {
+            Kept::Rows { rows, .. } => Ok(f64::from(rows.row(&self.distinct, a)?[b as usize])),
+            Kept::Expanded { .. } => {
                 let (a, b) = (a as usize, b as usize);
                 let square = &self.distinct.square;
                 Ok(self.kernel.of(self.distinct.dot(a, b), square[a], square[b]))
