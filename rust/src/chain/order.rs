@@ -209,7 +209,6 @@ unsafe fn push_kernel<S: Simd>(graph: &Graph, m: &[f64], from: &[f64], rows: &mu
 /// beta(s) = sum_y M[s, y] rows[stem(s), y]; expected[s, y] += weight alpha(s) rows[stem(s), y], the factor M[s, y] left
 /// for the end. A state that no path reaches needs neither.
 #[inline(always)]
-#[allow(clippy::extra_unused_type_parameters)]
 unsafe fn pull_kernel<S: Simd>(
     graph: &Graph,
     m: &[f64],

@@ -50,7 +50,8 @@ impl Layout {
             out.edges = (0..(labels * labels) as u32).collect();
             (out.starts, out.ends) = if choice.start_end { (all.clone(), all) } else { Default::default() };
         } else {
-            let (ptr, label) = observed(attributes, labels, &data.node.ptr, &data.node.ids, |t| Some(data.gold[t]));
+            let (ptr, label) =
+                observed(attributes, labels, &data.node.csr().ptr, &data.node.csr().ids, |t| Some(data.gold[t]));
             (out.node_ptr, out.node_label) = (ptr.into(), label.iter().map(|&y| y as u16).collect::<Vec<_>>().into());
             let mut edge = vec![false; labels * labels];
             let (mut start, mut end) = (vec![false; labels], vec![false; labels]);

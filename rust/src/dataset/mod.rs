@@ -97,18 +97,18 @@ impl Dataset {
                 if self.gold[t] == NO_LABEL || before == Some(NO_LABEL) {
                     continue;
                 }
-                for (id, value) in self.node.row(t) {
-                    out.node.push(id, value);
+                for (id, value) in self.node.csr().row(t) {
+                    out.node.csr_mut().push(id, value);
                 }
                 match before {
-                    Some(y) => out.node.push(first + u32::from(y), 1.0),
-                    None if start_end => out.node.push(first + labels, 1.0),
+                    Some(y) => out.node.csr_mut().push(first + u32::from(y), 1.0),
+                    None if start_end => out.node.csr_mut().push(first + labels, 1.0),
                     None => {}
                 }
                 if start_end && t + 1 == s[1] {
-                    out.node.push(first + labels + 1, 1.0);
+                    out.node.csr_mut().push(first + labels + 1, 1.0);
                 }
-                out.node.end_row();
+                out.node.csr_mut().end_row();
                 out.gold.push(self.gold[t]);
                 out.end_sentence();
             }

@@ -2,7 +2,6 @@
 //! same wherever the text stands, so that it is summed once and not at every token.
 
 use crate::dataset::csr::Csr;
-use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Texts seen this often have runs ...
@@ -87,7 +86,7 @@ impl Runs {
     }
 }
 
-/// Attributes of tokens as rows. Where they are kept in runs, rows are made when somebody asks for them.
+/// Attributes of tokens as rows. Where they are kept in runs, rows are made when somebody asks for them by `csr`.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     rows: OnceLock<Csr>,
@@ -107,38 +106,35 @@ impl From<Csr> for Rows {
 }
 
 impl Rows {
+    /// One row a token, made of the runs where nobody asked before: a pass over the corpus.
+    #[inline]
+    pub fn csr(&self) -> &Csr {
+        self.rows.get_or_init(|| self.runs.as_ref().map(Runs::rows).unwrap_or_default())
+    }
+
+    /// The rows to be changed. Whoever changes them has them alone: the runs are given up.
+    pub fn csr_mut(&mut self) -> &mut Csr {
+        let _ = self.csr();
+        self.runs = None;
+        match self.rows.get_mut() {
+            Some(rows) => rows,
+            None => unreachable!("made above"),
+        }
+    }
+
     pub fn runs(&self) -> Option<&Runs> {
         self.runs.as_ref()
     }
 
     /// Number of tokens.
     pub fn rows(&self) -> usize {
-        self.runs.as_ref().map_or_else(|| self.deref().rows(), |runs| runs.rest.rows())
+        self.runs.as_ref().map_or_else(|| self.csr().rows(), |runs| runs.rest.rows())
     }
 
     /// The largest attribute.
     pub fn largest(&self) -> Option<u32> {
         // The largest of all, which vectors find faster than a search the first that is too large.
         let most = |rows: &Csr| rows.ids.iter().copied().max();
-        self.runs.as_ref().map_or_else(|| most(self), |runs| most(&runs.ids).max(most(&runs.rest)))
-    }
-}
-
-impl Deref for Rows {
-    type Target = Csr;
-    fn deref(&self) -> &Csr {
-        self.rows.get_or_init(|| self.runs.as_ref().map(Runs::rows).unwrap_or_default())
-    }
-}
-
-/// Whoever changes rows has them alone: the runs are given up.
-impl DerefMut for Rows {
-    fn deref_mut(&mut self) -> &mut Csr {
-        let _ = Rows::deref(self);
-        self.runs = None;
-        match self.rows.get_mut() {
-            Some(rows) => rows,
-            None => unreachable!("made above"),
-        }
+        self.runs.as_ref().map_or_else(|| most(self.csr()), |runs| most(&runs.ids).max(most(&runs.rest)))
     }
 }

@@ -67,7 +67,7 @@ impl Scorer {
         let runs = data.node.runs().and_then(|runs| Some((runs, table?.sums(runs)?)));
         let from = match &runs {
             Some((runs, sums)) => Attributes { single: &runs.rest, runs: Some((&runs.of, sums)) },
-            None => Attributes { single: &data.node, runs: None },
+            None => Attributes { single: data.node.csr(), runs: None },
         };
         let job = Job { scorer: self, table, from, data, support, lists, output };
         let plan = Plan::new(&data.sentences);
@@ -125,7 +125,7 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
                         match job.table {
                             Some(table) => {
                                 let lanes = labels.iter().fold(0, |bits, &y| bits | 1 << (y as usize / WIDTH % 32));
-                                table.score_some::<S>(&data.node, begin + t, 0, lanes, &mut tile);
+                                table.score_some::<S>(data.node.csr(), begin + t, 0, lanes, &mut tile);
                             }
                             None => scorer.fill_lane(data, begin + t, 0, &mut tile),
                         }

@@ -252,7 +252,7 @@ impl KernelScorer {
             return Err(Error::Value("a kernel model knows no edge attributes; encode with the model's recipe".into()));
         }
         let l = self.frame.labels;
-        let distinct = Distinct::new(&data.node);
+        let distinct = Distinct::new(data.node.csr());
         let scores = self.distinct_scores(&distinct)?;
         let mut out = Vec::with_capacity(data.tokens() * l);
         for &u in &distinct.of {

@@ -28,7 +28,6 @@ impl PyBoosting {
         dataset, layout, *, bound = "loose", line_search = false, smoothing = 0.0, max_step = 10.0, candidates = 1.0,
         features_per_round = 1, overlap = false, seed = 0, n_jobs = 0, sample_weight = None, first = None, last = None, start = None,
     ))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,

@@ -109,7 +109,6 @@ impl PyKernelPerceptron {
         dataset, layout, kernel, *, average = true, budget = None, shuffle = true, seed = 0, sample_weight = None,
         form = "auto", cache_bytes = 1 << 28, forbidden = None, allowed = None,
     ))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
@@ -200,7 +199,6 @@ impl PyKernelSvm {
         shuffle = true, seed = 0, n_jobs = 0, sample_weight = None, form = "auto", cache_bytes = 1 << 28,
         forbidden = None, allowed = None,
     ))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
@@ -342,7 +340,7 @@ impl PyKernelScorer {
         let (data, beta, form) = (dataset.inner.clone(), beta.as_array().to_vec(), self::form(form)?);
         let (frame, attributes) = frame(base);
         let inner = py.detach(|| {
-            let (distinct, l) = (Distinct::new(&data.node), frame.labels);
+            let (distinct, l) = (Distinct::new(data.node.csr()), frame.labels);
             if beta.len() != distinct.len() * l {
                 return Err(Error::Value(format!(
                     "{} betas for {} distinct tokens and {l} labels",

@@ -87,7 +87,6 @@ impl PyHistoryScorer {
 
     /// The k best paths of each sentence: how many of each [N], their scores, their labels one after the other.
     #[pyo3(signature = (scorer, dataset, k = 1, *, beam = None, words = None, before = None, allowed = None, n_jobs = 0))]
-    #[allow(clippy::too_many_arguments)]
     fn kbest<'py>(
         &self,
         py: Python<'py>,
@@ -139,7 +138,6 @@ impl PyHistoryOnline {
         cost_numbers = Vec::new(), entities = None, augment = false, shuffle = true, seed = 0, n_jobs = 1,
         sample_weight = None, forbidden = None, allowed = None, once = None,
     ))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
@@ -231,7 +229,6 @@ impl PyHistoryOnline {
 /// `entities`: the type of each label [L] and what lies between two labels [L + 1, L], as online learners take it.
 #[pyfunction]
 #[pyo3(signature = (scorer, dataset, sentence, begin, end, kind, entities, *, allowed = None, once = None, n_jobs = 0))]
-#[allow(clippy::too_many_arguments)]
 fn chunk_probabilities<'py>(
     py: Python<'py>,
     scorer: &PyScorer,

@@ -104,7 +104,6 @@ impl PyOnline {
         variance = 1.0, cost = None, cost_numbers = Vec::new(), entities = None, augment = false, shuffle = true,
         seed = 0, n_jobs = 1, sample_weight = None, forbidden = None, allowed = None, once = None,
     ))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,

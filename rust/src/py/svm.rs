@@ -26,7 +26,6 @@ impl PySvm {
         dataset, layout, *, c = 1.0, slack = "instance", rescale = false, tolerance = 1e-2, most = 50, shuffle = true,
         seed = 0, n_jobs = 0, sample_weight = None, forbidden = None, allowed = None,
     ))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,

@@ -88,9 +88,9 @@ impl Scorer {
     /// `add(label, x)` for the score of every feature of a token, feature after feature.
     #[inline(always)]
     fn each(&self, data: &Dataset, token: usize, mut add: impl FnMut(usize, f32)) {
-        for at in data.node.ptr[token]..data.node.ptr[token + 1] {
-            let (first, labels) = self.layout.node(data.node.ids[at]);
-            let value = data.node.value(at);
+        for at in data.node.csr().ptr[token]..data.node.csr().ptr[token + 1] {
+            let (first, labels) = self.layout.node(data.node.csr().ids[at]);
+            let value = data.node.csr().value(at);
             for (&y, &w) in labels.iter().zip(&self.weights[first..first + labels.len()]) {
                 add(y as usize, w * value);
             }

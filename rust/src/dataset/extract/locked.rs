@@ -159,7 +159,6 @@ impl Extractor<'_> {
     }
 
     /// Append the rows of one sentence's tokens; with a `second` place their runs go there, and are left out of the rows.
-    #[allow(clippy::too_many_arguments)]
     fn look_up(
         &self,
         Rules { plan, joints }: &Rules<'_>,

@@ -357,18 +357,18 @@ impl<'a> Extractor<'a> {
             self.tokens.columns.iter().zip(&self.slots).map(|(c, &slots)| vec![NONE; c.texts() * slots]).collect();
         let mut data = Dataset { sentences: self.tokens.sentences.clone(), ..Dataset::default() };
         // Room for every rule at every token, of which only what is used is ever touched, and the rest given back.
-        data.node.ids.reserve(self.tokens.tokens() * self.node.width);
-        data.node.ptr.reserve(self.tokens.tokens());
+        data.node.csr_mut().ids.reserve(self.tokens.tokens() * self.node.width);
+        data.node.csr_mut().ptr.reserve(self.tokens.tokens());
         let (mut keys, joined) = (Vec::new(), self.joined());
         let (node, edge) = (self.joints(&self.node, &joined), self.joints(&self.edge, &joined));
         for bounds in self.tokens.sentences.windows(2) {
             let at = (bounds[0], bounds[1] - bounds[0]);
-            self.intern(&self.node, at, vocab, (&mut known, &node), &mut keys, &mut data.node)?;
+            self.intern(&self.node, at, vocab, (&mut known, &node), &mut keys, data.node.csr_mut())?;
             if !self.edge.is_empty() {
                 self.intern(&self.edge, at, vocab, (&mut known, &edge), &mut keys, &mut data.edge)?;
             }
         }
-        data.node.ids.shrink_to_fit();
+        data.node.csr_mut().ids.shrink_to_fit();
         data.edge.ids.shrink_to_fit();
         Ok(data)
     }

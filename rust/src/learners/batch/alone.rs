@@ -59,9 +59,9 @@ impl Alone {
         self.pairs.clear();
         self.pairs.resize(gold.len() * l * l, 0.0);
         let value = if let Some(partial) = setting.partial {
-            let z = self.expect(weight);
+            let z = self.expect(l, weight);
             partial.forbid(begin, l, &mut self.node);
-            let given = self.expect(-weight);
+            let given = self.expect(l, -weight);
             let difference = z - given;
             (weight * difference, difference)
         } else {
@@ -91,9 +91,9 @@ impl Alone {
                     return None;
                 }
                 if setting.once.is_some() {
-                    self.expect_lawful(factor);
+                    self.expect_lawful(l, factor);
                 } else {
-                    self.expect(factor);
+                    self.expect(l, factor);
                 }
                 self.subtract_gold(gold, l, factor);
                 (value, minus_log_p)
@@ -155,8 +155,7 @@ impl Alone {
     }
 
     /// Add `factor` times the expected counts under the current scores; returns log Z.
-    fn expect(&mut self, factor: f64) -> f64 {
-        let l = self.labels();
+    fn expect(&mut self, l: usize, factor: f64) -> f64 {
         let scores = Scores { labels: l, node: &self.node, edge: &self.edge };
         let log_z = self.trellis.forward(&scores);
         if !log_z.is_finite() {
@@ -173,8 +172,7 @@ impl Alone {
     }
 
     /// The same over the lawful paths, whose forward sums are done.
-    fn expect_lawful(&mut self, factor: f64) {
-        let l = self.labels();
+    fn expect_lawful(&mut self, l: usize, factor: f64) {
         let scores = Scores { labels: l, node: &self.node, edge: &self.edge };
         let Some(sum) = &mut self.sum else { return };
         sum.backward(&scores);
@@ -182,14 +180,6 @@ impl Alone {
         for t in 1..scores.positions() {
             sum.add_pairs(&scores, t, factor, &mut self.pairs[t * l * l..(t + 1) * l * l]);
         }
-    }
-
-    fn labels(&self) -> usize {
-        let n = self.residual.len();
-        if n == 0 {
-            return 1;
-        }
-        self.pairs.len() / n // T L L / T L
     }
 
     fn subtract_gold(&mut self, gold: &[u16], l: usize, factor: f64) {

@@ -160,7 +160,7 @@ impl OrderObjective {
                 return Err(outside_constraints(i));
             }
             for (t, &y) in path.iter().enumerate() {
-                for (a, value) in data.node.row(s[0] + t) {
+                for (a, value) in data.node.csr().row(s[0] + t) {
                     let (first, labels) = layout.node(a);
                     if let Ok(j) = labels.binary_search(&y) {
                         gold[first + j] += weight * f64::from(value);
@@ -253,7 +253,7 @@ impl OrderObjective {
             p.resize(node.len(), 0.0);
             work.backward(graph, moves, weight, &mut p, &mut arcs);
             for (t, p) in p.chunks_exact(l).enumerate() {
-                for (a, value) in data.node.row(begin + t) {
+                for (a, value) in data.node.csr().row(begin + t) {
                     let (at, labels) = layout.node(a);
                     for (g, &y) in first[at..at + labels.len()].iter_mut().zip(labels) {
                         *g += weight * f64::from(value) * p[y as usize];

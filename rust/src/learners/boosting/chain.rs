@@ -111,7 +111,6 @@ impl Product {
 
 /// `S` only says which instructions the compiler may use.
 #[inline(always)]
-#[allow(clippy::extra_unused_type_parameters)]
 unsafe fn kernel<S: Simd>(
     psi: &[f64],
     gold: &[u16],

@@ -72,10 +72,10 @@ impl Exact {
         match kind {
             Kind::Node { attribute, label } => {
                 of = label;
-                for at in state.data.node.ptr[begin]..state.data.node.ptr[end] {
-                    if state.data.node.ids[at] == attribute {
-                        let t = state.data.node.ptr[begin + 1..=end].partition_point(|&p| p <= at);
-                        values[t] += f64::from(state.data.node.value(at));
+                for at in state.data.node.csr().ptr[begin]..state.data.node.csr().ptr[end] {
+                    if state.data.node.csr().ids[at] == attribute {
+                        let t = state.data.node.csr().ptr[begin + 1..=end].partition_point(|&p| p <= at);
+                        values[t] += f64::from(state.data.node.csr().value(at));
                     }
                 }
             }

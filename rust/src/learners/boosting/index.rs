@@ -29,18 +29,18 @@ pub struct Index {
 
 impl Index {
     pub fn new(data: &Dataset, attributes: usize) -> Result<Index> {
-        if data.tokens() >= u32::MAX as usize || data.node.ids.len() >= u32::MAX as usize {
+        if data.tokens() >= u32::MAX as usize || data.node.csr().ids.len() >= u32::MAX as usize {
             return Err(Error::Value("the training set is too large for boosting: over 4 billion attributes".into()));
         }
         let n = data.len();
-        let valued = !data.node.values.is_empty();
+        let valued = !data.node.csr().values.is_empty();
         let mut out = Index {
             entry_ptr: vec![0],
             attribute: Vec::new(),
             sentence: Vec::new(),
             occurrence_ptr: vec![0],
-            token: vec![0; data.node.ids.len()],
-            value: if valued { vec![0.0; data.node.ids.len()] } else { Vec::new() },
+            token: vec![0; data.node.csr().ids.len()],
+            value: if valued { vec![0.0; data.node.csr().ids.len()] } else { Vec::new() },
             posting_ptr: vec![0; attributes + 1],
             posting: Vec::new(),
         };
@@ -49,8 +49,8 @@ impl Index {
         for s in 0..n {
             let (first, tokens) = (out.attribute.len(), data.sentences[s]..data.sentences[s + 1]);
             counts.clear();
-            for at in data.node.ptr[tokens.start]..data.node.ptr[tokens.end] {
-                let a = data.node.ids[at] as usize;
+            for at in data.node.csr().ptr[tokens.start]..data.node.csr().ptr[tokens.end] {
+                let a = data.node.csr().ids[at] as usize;
                 if entry_of[a] == u32::MAX {
                     entry_of[a] = counts.len() as u32;
                     counts.push(0);
@@ -67,11 +67,11 @@ impl Index {
                 *count = begin;
             }
             for t in tokens {
-                for at in data.node.ptr[t]..data.node.ptr[t + 1] {
-                    let place = &mut counts[entry_of[data.node.ids[at] as usize] as usize];
+                for at in data.node.csr().ptr[t]..data.node.csr().ptr[t + 1] {
+                    let place = &mut counts[entry_of[data.node.csr().ids[at] as usize] as usize];
                     out.token[*place] = t as u32;
                     if valued {
-                        out.value[*place] = data.node.values[at];
+                        out.value[*place] = data.node.csr().values[at];
                     }
                     *place += 1;
                 }

@@ -136,7 +136,7 @@ impl State {
         self.node.fill(0.0);
         for t in 0..self.tops.len() {
             let row = &mut self.node[t * width..(t + 1) * width];
-            for (a, v) in self.data.node.row(t) {
+            for (a, v) in self.data.node.csr().row(t) {
                 let (first, labels) = self.layout.node(a);
                 for (j, &y) in labels.iter().enumerate() {
                     row[y as usize] += f64::from(v) * self.w[first + j];
@@ -433,7 +433,7 @@ impl State {
 fn check(data: &Dataset, layout: &Layout, weight: &[f64], boundaries: &Boundaries, w: &[f64]) -> Result<()> {
     let n = data.len();
     check_labels(data, layout.labels)?;
-    if data.node.ids.iter().any(|&a| a as usize >= layout.attributes) {
+    if data.node.csr().ids.iter().any(|&a| a as usize >= layout.attributes) {
         return Err(Error::Value("the features were laid out for another vocabulary; build the layout again".into()));
     }
     if data.has_edge_attributes() || !layout.pair.is_empty() {

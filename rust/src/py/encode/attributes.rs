@@ -254,14 +254,14 @@ pub(super) fn encode_attributes(
     let mut bounds = None;
     if vocab.try_borrow()?.inner.is_locked() {
         let vocab = vocab.try_borrow()?;
-        (*inner.node, inner.sentences) = read(Ids::Locked(&vocab.inner), "X", sentences, n_jobs)?;
+        (*inner.node.csr_mut(), inner.sentences) = read(Ids::Locked(&vocab.inner), "X", sentences, n_jobs)?;
         if let Some(edge) = edge {
             let (rows, found) = read(Ids::Locked(&vocab.inner), "edge", edge, n_jobs)?;
             (inner.edge, bounds) = (rows, Some(found));
         }
     } else {
         let mut vocab = vocab.try_borrow_mut()?;
-        (*inner.node, inner.sentences) = read(Ids::Growing(&mut vocab.inner), "X", sentences, n_jobs)?;
+        (*inner.node.csr_mut(), inner.sentences) = read(Ids::Growing(&mut vocab.inner), "X", sentences, n_jobs)?;
         if let Some(edge) = edge {
             let (rows, found) = read(Ids::Growing(&mut vocab.inner), "edge", edge, n_jobs)?;
             (inner.edge, bounds) = (rows, Some(found));

@@ -169,7 +169,7 @@ impl PyDataset {
     }
 
     fn __repr__(&self) -> String {
-        let attributes = self.inner.node.ids.len() + self.inner.edge.ids.len();
+        let attributes = self.inner.node.csr().ids.len() + self.inner.edge.ids.len();
         format!("<Dataset: {} sentences, {} tokens, {attributes} attributes>", self.inner.len(), self.inner.tokens())
     }
 
@@ -181,7 +181,7 @@ impl PyDataset {
     /// Number of node attributes of all tokens together.
     #[getter]
     fn n_attributes(&self) -> usize {
-        self.inner.node.ids.len()
+        self.inner.node.csr().ids.len()
     }
 
     /// Number of edge attributes of all tokens together.
@@ -204,7 +204,7 @@ impl PyDataset {
 
     /// Node attributes in CSR form: row pointers [tokens + 1], ids, values (empty: all are 1).
     fn node<'py>(&self, py: Python<'py>) -> (Array<'py, u64>, Array<'py, u32>, Array<'py, f32>) {
-        csr(py, &self.inner.node)
+        csr(py, self.inner.node.csr())
     }
 
     /// Edge attributes in CSR form; no rows where there are none.
@@ -268,7 +268,7 @@ fn prune(
         let counts = vocab.counts().to_vec();
         let map = vocab.retain(|id| counts[id as usize] >= min_count);
         let mut data = Dataset::clone(data);
-        data.node.renumber(&map);
+        data.node.csr_mut().renumber(&map);
         data.edge.renumber(&map);
         data
     });

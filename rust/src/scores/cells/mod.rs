@@ -151,7 +151,7 @@ impl TokenCells {
         check_gold(&data, l, &allowed, support)?;
 
         let mut count = vec![0u32; layout.attributes];
-        for &a in &data.node.ids {
+        for &a in &data.node.csr().ids {
             count[a as usize] = count[a as usize].saturating_add(1);
         }
         let is_row = |a: usize| count[a] >= FREQUENT || layout.node(a as u32).1.len() >= MANY;
@@ -249,14 +249,14 @@ impl TokenCells {
                 for (row, here) in [(start, t == s[0]), (end, t + 1 == s[1])] {
                     if here {
                         rows.push(row);
-                        if !data.node.values.is_empty() {
+                        if !data.node.csr().values.is_empty() {
                             out.row_values.push(1.0);
                         }
                     }
                 }
                 let whole = rows.len().next_multiple_of(GROUP);
                 rows.resize(whole, 0);
-                if !data.node.values.is_empty() {
+                if !data.node.csr().values.is_empty() {
                     out.row_values.resize(whole, 0.0);
                 }
                 out.at.push(At { row: rows.len(), rare: out.rare.len() });
@@ -270,8 +270,8 @@ impl TokenCells {
     fn push_token(&mut self, layout: &Layout, row_of: &[u32], begin: usize, token: usize, rows: &mut Vec<u32>) {
         let data = self.data.clone();
         let here = ((token - begin) * self.width * WIDTH) as u32;
-        let valued = !data.node.values.is_empty();
-        for (a, value) in data.node.row(token) {
+        let valued = !data.node.csr().values.is_empty();
+        for (a, value) in data.node.csr().row(token) {
             if row_of[a as usize] != u32::MAX {
                 rows.push(row_of[a as usize]);
                 if valued {

@@ -66,7 +66,6 @@ dispatch!(fn add_scaled(to: &mut [f64], row: &[f32], x: f64) = add_kernel);
 
 /// to += x * row: what training with kernel rows spends its time on. S is for `dispatch`: the compiler makes the vectors.
 #[inline(always)]
-#[allow(clippy::extra_unused_type_parameters)]
 unsafe fn add_kernel<S: Simd>(to: &mut [f64], row: &[f32], x: f64) {
     for (s, &k) in to.iter_mut().zip(row) {
         *s += x * f64::from(k);
@@ -110,7 +109,7 @@ impl Betas {
             steps.set(0, e as usize / l, e as usize % l, f32::NEG_INFINITY);
         }
         check_gold(&data, l, &edge_allowed, limits.support.as_ref())?;
-        let distinct = Distinct::new(&data.node);
+        let distinct = Distinct::new(data.node.csr());
         let expanded = match form {
             Form::Rows => false,
             Form::Expanded if !expand::possible(&kernel) => {

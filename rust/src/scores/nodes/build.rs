@@ -29,7 +29,7 @@ impl Nodes {
         let labels = layout.labels;
         let width = labels.div_ceil(WIDTH);
         let mut count = vec![0u32; layout.attributes];
-        for &a in &data.node.ids {
+        for &a in &data.node.csr().ids {
             count[a as usize] += 1;
         }
         // Rows: frequent attributes in order of their ids, then start and end.
@@ -76,7 +76,7 @@ impl Nodes {
             costs: Vec::new(),
         };
         out.count_gold_edges(data);
-        let valued = !data.node.values.is_empty();
+        let valued = !data.node.csr().values.is_empty();
         let mut row_ptr = Vec::with_capacity(plan.slots + 1);
         row_ptr.push(0);
         // First copy of a rare attribute's features, and the chunk that it is of.
@@ -94,8 +94,8 @@ impl Nodes {
                     for lane in 0..batch.active(t) {
                         let token = data.sentences[batch.sentences[lane] as usize] + t;
                         let place = |y: u16| ((t * labels + y as usize) * WIDTH + lane) as u32;
-                        for at in data.node.ptr[token]..data.node.ptr[token + 1] {
-                            let (a, value) = (data.node.ids[at] as usize, data.node.value(at));
+                        for at in data.node.csr().ptr[token]..data.node.csr().ptr[token + 1] {
+                            let (a, value) = (data.node.csr().ids[at] as usize, data.node.csr().value(at));
                             if row_of[a] != u32::MAX {
                                 out.rows.push(row_of[a]);
                                 if valued {
