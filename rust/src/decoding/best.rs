@@ -110,6 +110,9 @@ impl Scratch {
 }
 
 /// Runs the batches; answers the first sentence that has no finite result.
+///
+/// # Safety
+/// The machine has the instructions of `S`; no other thread works on these batches.
 #[inline(always)]
 unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u32> {
     let (scorer, data) = (job.scorer, job.data);
@@ -164,6 +167,9 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
 }
 
 /// The best path of a sentence (its number and length) whose tokens may take few labels.
+///
+/// # Safety
+/// The machine has the instructions of `S`; no other thread works on the sentence.
 #[inline(always)]
 unsafe fn narrow_path<S: Simd>(
     job: &Job<'_>,
@@ -205,6 +211,9 @@ unsafe fn narrow_path<S: Simd>(
 }
 
 /// Node scores of position t of a batch.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `scratch.work` is reserved for the batch.
 #[inline(always)]
 unsafe fn score_position<S: Simd>(job: &Job<'_>, batch: &Batch, t: usize, scratch: &mut Scratch) {
     let (scorer, data, l) = (job.scorer, job.data, job.scorer.layout.labels);
@@ -244,6 +253,9 @@ unsafe fn score_position<S: Simd>(job: &Job<'_>, batch: &Batch, t: usize, scratc
 }
 
 /// Marginals and log Z of a batch whose node scores are filled.
+///
+/// # Safety
+/// The machine has the instructions of `S`; no other thread works on the batch.
 #[inline(always)]
 unsafe fn marginals_of_batch<S: Simd>(
     job: &Job<'_>,
@@ -323,6 +335,7 @@ impl Precise {
                 for (at, x) in out.iter_mut().enumerate() {
                     *x = self.trellis.node_marginal(at) as f32;
                 }
+                // SAFETY: as above.
                 unsafe { log_z.set(sentence as usize, self.trellis.log_z) };
                 (!self.trellis.log_z.is_finite()).then_some(sentence)
             }

@@ -74,6 +74,9 @@ struct Turn<'a> {
 }
 
 /// Three phases over some batches at a time, scores - recursions - gradient.
+///
+/// # Safety
+/// The machine has the instructions of `S`; the batches are of chunk c, which no other thread works on.
 #[inline(always)]
 unsafe fn chunk_kernel<S: Simd>(
     pass: &Pass<'_>,
@@ -170,6 +173,9 @@ fn leave_to_exact(pass: &Pass<'_>, group: &[Batch], scratch: &mut Scratch, sums:
 }
 
 /// Node scores of a batch.
+///
+/// # Safety
+/// The machine has the instructions of `S`; the batch is number i of its group.
 #[inline(always)]
 unsafe fn score_batch<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut Scratch) {
     let nodes = pass.nodes;
@@ -180,6 +186,9 @@ unsafe fn score_batch<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, scratch
 }
 
 /// Sixteen sentences by the scaled recursions, from node scores to residuals; those beyond range are flagged instead.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `pass` is of the batch's plan, and field i holds the batch's node scores.
 #[inline(always)]
 pub unsafe fn batch_kernel<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut Scratch, sums: &mut Sums) {
     let (s, loss) = (&pass.setting, pass.terms.loss);
@@ -249,6 +258,9 @@ fn labels_of(data: &Dataset, sentence: u32) -> &[u16] {
 }
 
 /// The backward recursion, weighted marginals in place of psi, and the pair expectations.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn backward<S: Simd>(pass: &Pass<'_>, shape: &Shape, factor: &Lane, work: &mut Work) {
     for t in (0..shape.positions()).rev() {
@@ -258,6 +270,9 @@ unsafe fn backward<S: Simd>(pass: &Pass<'_>, shape: &Shape, factor: &Lane, work:
 }
 
 /// log Z - log Z under the known labels: the same pass twice, with opposite signs.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn partial_batch<S: Simd>(pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mut Scratch, sums: &mut Sums) {
     let Turn { batch, i, shape, weights } = turn;
@@ -296,6 +311,9 @@ unsafe fn partial_batch<S: Simd>(pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mut
 }
 
 /// The pointwise losses: marginals, then the two recursions of conditional expectations.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn pointwise_batch<S: Simd>(
     pass: &Pass<'_>,

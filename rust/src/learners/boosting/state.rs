@@ -339,16 +339,14 @@ impl State {
             new_edges: Shared::new(&mut arena.edges),
             fresh: Shared::new(&mut arena.fresh),
         };
-        // SAFETY: a sentence occurs once in a list, and so do its places in every shared array.
+        let run = |work: &mut ChainWork, i: usize| {
+            // SAFETY: a sentence occurs once in a list, and so do its places in every shared array.
+            unsafe { job.run(i, batch[i] as usize, work) }
+        };
         if many {
-            (0..batch.len())
-                .into_par_iter()
-                .with_min_len(8)
-                .for_each_init(ChainWork::default, |work, i| unsafe { job.run(i, batch[i] as usize, work) });
+            (0..batch.len()).into_par_iter().with_min_len(8).for_each_init(ChainWork::default, run);
         } else {
-            for (i, &s) in batch.iter().enumerate() {
-                unsafe { job.run(i, s as usize, &mut self.work) };
-            }
+            (0..batch.len()).for_each(|i| run(&mut self.work, i));
         }
     }
 

@@ -218,6 +218,9 @@ impl Learner {
 dispatch!(fn step(learner: &mut Learner, sentence: u32, tally: &mut Tally) -> Result<()> = step_kernel);
 
 /// Decode a sentence, compare with its gold labels, change the weights.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn step_kernel<S: Find>(learner: &mut Learner, sentence: u32, tally: &mut Tally) -> Result<()> {
     let Learner { tokens, words, bank, far, search, scratch, .. } = learner;
