@@ -134,9 +134,22 @@ impl Work {
         grow(&mut self.p, l.next_multiple_of(WIDTH));
         grow(&mut self.pairs, l * l);
     }
+
+    /// Whether every array has room for the shape.
+    fn is_reserved(&self, shape: &Shape) -> bool {
+        let (t, l) = (shape.positions(), shape.labels);
+        self.psi.len() >= t * l
+            && self.alpha.len() >= t * l
+            && self.gamma.len() >= t * l
+            && self.inverse.len() >= t
+            && self.p.len() >= l
+    }
 }
 
 /// sum_y' from(y') m[y', y..y+N], the inner product of every recursion.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `m` is [L, L], `from` [L], and y + N <= L.
 #[inline(always)]
 pub unsafe fn product<S: Simd, const N: usize>(m: &[f32], labels: usize, from: &[Lane], y: usize) -> [S::F; N] {
     debug_assert!(m.len() == labels * labels && from.len() == labels && y + N <= labels);
@@ -153,9 +166,13 @@ pub unsafe fn product<S: Simd, const N: usize>(m: &[f32], labels: usize, from: &
 }
 
 /// Node scores in `work.psi` -> psi, alpha, 1/c; writes log Z of each sentence, or NaN where it is flagged.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `edges` is of the shape's labels, `work` reserved for the shape.
 #[inline(always)]
 pub unsafe fn forward<S: Simd>(shape: &Shape, edges: &Edges, work: &mut Work, log_z: &mut [f64; WIDTH]) {
     let (l, positions) = (shape.labels, shape.positions());
+    debug_assert!(edges.labels == l && work.is_reserved(shape));
     let mut sums = [0.0f64; WIDTH];
     // The product of the scales is this times 2^exponents: one logarithm a sentence.
     let mut product_of_scales = [1.0f64; WIDTH];
@@ -248,6 +265,9 @@ pub fn clear_lane(shape: &Shape, work: &mut Work, lane: usize) {
 /// One backward step at position t: gamma_t from beta_t, leaving weighted marginals of position t in `work.p`, or, `OVER`,
 /// in place of psi_t. Call it for t = T-1 down to 0. Those in `work.p` add up to the weight: what rounding took from
 /// beta_t, which adds up over a long sentence, is given back at every step.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `edges` is of the shape's labels, `work` as `forward` left it.
 #[inline(always)]
 pub unsafe fn backward_step<S: Simd, const OVER: bool>(
     shape: &Shape,
@@ -257,6 +277,7 @@ pub unsafe fn backward_step<S: Simd, const OVER: bool>(
     t: usize,
 ) {
     let l = shape.labels;
+    debug_assert!(edges.labels == l && work.is_reserved(shape) && t < shape.positions());
     let ends = Lane(std::array::from_fn(|i| if shape.lengths[i] as usize == t + 1 { 1.0 } else { 0.0 }));
     let (here, after) = work.gamma.split_at_mut((t + 1) * l);
     let mut step = Step::<S> {
@@ -307,6 +328,8 @@ struct Step<'a, S: Simd> {
 }
 
 impl<S: Simd> Step<'_, S> {
+    /// # Safety
+    /// The machine has the instructions of `S`.
     #[inline(always)]
     unsafe fn finish<const OVER: bool>(&mut self, y: usize, mut beta: S::F) {
         let zero = S::splat(0.0);
@@ -336,6 +359,9 @@ pub fn tiles<S: Simd>(labels: usize, edges: &[u32]) -> Vec<bool> {
 /// Add sum_t left_{t-1}(y') right_t(y) to `pairs`: a matrix product over positions, in register tiles, over a few
 /// positions at a time so that both factors stay in the first cache. `wanted`: which tiles somebody asks for, all where
 /// it is empty.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `left` and `right` are [T, L] and `pairs` [L, L], or longer.
 #[inline(always)]
 pub unsafe fn add_pairs<S: Simd>(shape: &Shape, wanted: &[bool], left: &[Lane], right: &[Lane], pairs: &mut [Lane]) {
     const STEP: usize = 8;
@@ -391,6 +417,9 @@ const MANY: usize = 32;
 
 /// Best path of each sentence: node scores in `work.psi` -> labels through `emit(lane, t, label)`, and its score.
 /// Ties go to the lower label.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `edges` is of the shape's labels, `work` reserved for the shape.
 #[inline(always)]
 pub unsafe fn viterbi<S: Simd>(
     shape: &Shape,
@@ -411,6 +440,9 @@ pub unsafe fn viterbi<S: Simd>(
 
 /// `work.alpha` holds the back pointers as numbers (`NOTED`), or the best score of each label before its node score: then
 /// the way back looks for the label that gave it. Both directions add the same two floats, so that equality is exact.
+///
+/// # Safety
+/// As for `viterbi`.
 #[inline(always)]
 unsafe fn best_paths<S: Simd, const NOTED: bool>(
     shape: &Shape,
@@ -420,6 +452,7 @@ unsafe fn best_paths<S: Simd, const NOTED: bool>(
 ) -> [f32; WIDTH] {
     const MOST: usize = 6;
     let (l, positions) = (shape.labels, shape.positions());
+    debug_assert!(edges.labels == l && work.is_reserved(shape));
     for t in 1..positions {
         let (before, here) = work.psi.split_at_mut(t * l);
         let from = &before[(t - 1) * l..];

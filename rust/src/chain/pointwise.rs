@@ -41,8 +41,12 @@ impl More {
 }
 
 /// m-weighted sums of `from` over all labels: out(y) = sum_k from(k) m[k, y].
+///
+/// # Safety
+/// The machine has the instructions of `S`; `m` is [L, L], `from` and `out` [L].
 #[inline(always)]
 unsafe fn apply<S: Simd>(m: &[f32], l: usize, from: &[Lane], out: &mut [Lane]) {
+    debug_assert!(m.len() == l * l && from.len() == l && out.len() == l);
     let mut y = 0;
     while y < l {
         if y + 4 <= l {
@@ -59,6 +63,9 @@ unsafe fn apply<S: Simd>(m: &[f32], l: usize, from: &[Lane], out: &mut [Lane]) {
 }
 
 /// sum_y a(y) b(y).
+///
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn inner<S: Simd>(a: &[Lane], b: &[Lane]) -> S::F {
     let mut sum = S::splat(0.0);
@@ -71,6 +78,9 @@ unsafe fn inner<S: Simd>(a: &[Lane], b: &[Lane]) -> S::F {
 /// Residuals (the gold label's omega not yet subtracted) into `more.p`, and the factors of the pair residuals into `more.u`
 /// and `more.v`. Before: alpha in `work.alpha`, gamma in `work.gamma`, psi in `work.psi`, p in `more.p`, and `more.omega`.
 /// `gold(t, lane)` is the gold label.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `edges` is of the shape's labels, `work` and `more` reserved for the shape.
 #[inline(always)]
 pub unsafe fn residuals<S: Simd>(
     shape: &Shape,
@@ -80,6 +90,7 @@ pub unsafe fn residuals<S: Simd>(
     gold: impl Fn(usize, usize) -> usize,
 ) {
     let (l, n) = (shape.labels, shape.positions());
+    debug_assert!(edges.labels == l && [&more.p, &more.u, &more.v].iter().all(|v| v.len() >= n * l));
     // Gold marginals, before `p` turns into residuals.
     let active = |t: usize, lane: usize| (t as u32) < shape.lengths[lane] && more_active(work, t, lane);
     let mut share = vec![Lane::ZERO; n];

@@ -1,5 +1,6 @@
 //! Labels that each token may take, and whether a path is left.
 
+use crate::error::{Error, Result};
 use crate::machine::simd::{Lane, WIDTH};
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -12,6 +13,19 @@ pub struct Support {
 }
 
 impl Support {
+    /// Sets of the shape [sets, L], and the set of each token: they must be of so many labels and tokens, and every token's
+    /// set must exist.
+    pub fn new(sets: Vec<bool>, shape: (usize, usize), of: Vec<u32>, labels: usize, tokens: usize) -> Result<Support> {
+        debug_assert!(sets.len() == shape.0 * shape.1);
+        match shape.1 != labels || of.len() != tokens || of.iter().any(|&s| s as usize >= shape.0) {
+            true => Err(Error::Value(format!(
+                "allowed sets of shape {shape:?} for {} tokens do not fit {labels} labels and {tokens} tokens",
+                of.len()
+            ))),
+            false => Ok(Support { sets, of }),
+        }
+    }
+
     /// What both allow.
     pub fn and(&self, other: &Support, labels: usize) -> Support {
         let mut known: HashMap<(u32, u32), u32> = HashMap::new();

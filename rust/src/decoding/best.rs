@@ -90,28 +90,42 @@ const NEXT: usize = 2;
 
 dispatch!(fn run_batches(job: &Job<'_>, batches: &[Batch]) -> Option<u32> = batches_kernel);
 
+/// Scratch of one task, and what it did.
+#[derive(Default)]
+struct Scratch {
+    work: Work,
+    tile: Tile,
+    precise: Precise,
+    narrow: Narrow,
+    failed: Option<u32>, // the first sentence without a finite result
+    by_lanes: usize,
+    by_cells: usize,
+}
+
+impl Scratch {
+    /// A sentence that the fast ways cannot do.
+    fn leave(&mut self, job: &Job<'_>, sentence: u32) {
+        self.failed = self.failed.or(self.precise.run(job, sentence));
+    }
+}
+
 /// Runs the batches; answers the first sentence that has no finite result.
+///
+/// # Safety
+/// The machine has the instructions of `S`; no other thread works on these batches.
 #[inline(always)]
 unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u32> {
     let (scorer, data) = (job.scorer, job.data);
     let l = scorer.layout.labels;
-    let width = l.div_ceil(WIDTH);
-    let mut work = Work::default();
-    let mut tile = Tile::new(width);
-    let mut exact = Precise::default();
-    let mut narrow = Narrow::default();
-    let mut failed = None;
-    let (mut by_lanes, mut by_cells) = (0, 0);
-    let ones = Lane([1.0; WIDTH]);
+    let mut scratch = Scratch { tile: Tile::new(l.div_ceil(WIDTH)), ..Scratch::default() };
     let (log, narrowly, broadly) =
         (force::is_forced(Way::Log), force::is_forced(Way::Narrow), force::is_forced(Way::Broad));
     for batch in batches {
         let shape = Shape { labels: l, lengths: batch.lengths };
-        let begin = |lane: usize| data.sentences[batch.sentences[lane] as usize];
         let by_paths = matches!(job.output, Output::Paths(_));
         if log || data.has_edge_attributes() || scorer.local || (!by_paths && !scorer.edges.scaled) {
             for &s in &batch.sentences {
-                failed = failed.or(exact.run(job, s));
+                scratch.leave(job, s);
             }
             continue;
         }
@@ -120,120 +134,167 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
             let pairs: usize = batch.sentences.iter().map(|&s| lists.pairs(sets(s), l)).sum();
             if (NARROW * pairs < shape.positions() * l * l || narrowly) && !broadly {
                 for (lane, &s) in batch.sentences.iter().enumerate() {
-                    let (begin, last) = (begin(lane), (batch.lengths[lane] as usize).saturating_sub(1));
-                    let node = |t: usize, labels: &[u16], out: &mut Vec<f32>| {
-                        match job.table {
-                            Some(table) => {
-                                let lanes = labels.iter().fold(0, |bits, &y| bits | 1 << (y as usize / WIDTH % 32));
-                                table.score_some::<S>(data.node.csr(), begin + t, 0, lanes, &mut tile);
-                            }
-                            None => scorer.fill_lane(data, begin + t, 0, &mut tile),
-                        }
-                        for &y in labels {
-                            let y = y as usize;
-                            let mut x = tile.0[y / WIDTH][0].0[y % WIDTH];
-                            if t == 0 {
-                                x += scorer.start[y];
-                            }
-                            if t == last {
-                                x += scorer.end[y];
-                            }
-                            out.push(x);
-                        }
-                    };
-                    let emit = |t: usize, y: u16| paths.set(begin + t, y);
-                    if narrow.run(lists, sets(s), l, &scorer.edges.score, node, emit).is_finite() {
-                        by_cells += 1;
-                    } else {
-                        failed = failed.or(exact.run(job, s));
-                    }
+                    narrow_path::<S>(job, lists, sets(s), paths, (s, batch.lengths[lane] as usize), &mut scratch);
                 }
                 continue;
             }
         }
-        work.reserve(&shape);
+        scratch.work.reserve(&shape);
         for t in 0..shape.positions() {
-            let active = batch.active(t);
-            for lane in 0..active {
-                let token = begin(lane) + t;
-                match job.table {
-                    Some(table) => {
-                        if lane + NEXT < active {
-                            table.prefetch(&job.from, begin(lane + NEXT) + t);
-                        }
-                        table.score::<S>(&job.from, token, lane, &mut tile)
-                    }
-                    None => scorer.fill_lane(data, token, lane, &mut tile),
-                }
-                if t == 0 {
-                    tile.add_row(&scorer.start, lane);
-                }
-                if t + 1 == batch.lengths[lane] as usize {
-                    tile.add_row(&scorer.end, lane);
-                }
-                if let Some((support, masks)) = &job.support {
-                    let set = support.of[token] as usize;
-                    for v in 0..width {
-                        let sum = S::add(S::load(&tile.0[v][lane]), S::load(&masks[set * width + v]));
-                        S::store(sum, &mut tile.0[v][lane]);
-                    }
-                }
-            }
-            for v in 0..width {
-                let at = t * l + v * WIDTH;
-                let out: &mut [Lane; WIDTH] = &mut *work.psi[at..at + WIDTH].as_mut_ptr().cast();
-                S::transpose(&tile.0[v], out);
-            }
+            score_position::<S>(job, batch, t, &mut scratch);
         }
         match &job.output {
             Output::Paths(paths) => {
                 // Each token belongs to one lane of one batch.
-                let best = lanes::viterbi::<S>(&shape, &scorer.edges, &mut work, |lane, t, y| {
+                let begin = |lane: usize| data.sentences[batch.sentences[lane] as usize];
+                let best = lanes::viterbi::<S>(&shape, &scorer.edges, &mut scratch.work, |lane, t, y| {
                     paths.set(begin(lane) + t, y);
                 });
                 for (lane, &s) in batch.sentences.iter().enumerate() {
                     if best[lane].is_finite() {
-                        by_lanes += 1;
+                        scratch.by_lanes += 1;
                     } else {
-                        failed = failed.or(exact.run(job, s));
+                        scratch.leave(job, s);
                     }
                 }
             }
-            Output::Marginals(p, log_zs) => {
-                let mut log_z = [0.0; WIDTH];
-                lanes::forward::<S>(&shape, &scorer.edges, &mut work, &mut log_z);
-                for (lane, &s) in batch.sentences.iter().enumerate() {
-                    log_zs.set(s as usize, log_z[lane]);
-                    if log_z[lane].is_nan() {
-                        lanes::clear_lane(&shape, &mut work, lane);
-                    }
+            Output::Marginals(p, log_z) => marginals_of_batch::<S>(job, batch, &shape, (p, log_z), &mut scratch),
+        }
+    }
+    force::count(Taken::Lanes, scratch.by_lanes);
+    force::count(Taken::Narrow, scratch.by_cells);
+    scratch.failed
+}
+
+/// The best path of a sentence (its number and length) whose tokens may take few labels.
+///
+/// # Safety
+/// The machine has the instructions of `S`; no other thread works on the sentence.
+#[inline(always)]
+unsafe fn narrow_path<S: Simd>(
+    job: &Job<'_>,
+    lists: &Allowed,
+    sets: &[u32],
+    paths: &Shared<'_, u16>,
+    (s, length): (u32, usize),
+    scratch: &mut Scratch,
+) {
+    let (scorer, data, l) = (job.scorer, job.data, job.scorer.layout.labels);
+    let (begin, last) = (data.sentences[s as usize], length.saturating_sub(1));
+    let tile = &mut scratch.tile;
+    let node = |t: usize, labels: &[u16], out: &mut Vec<f32>| {
+        match job.table {
+            Some(table) => {
+                let lanes = labels.iter().fold(0, |bits, &y| bits | 1 << (y as usize / WIDTH % 32));
+                table.score_some::<S>(data.node.csr(), begin + t, 0, lanes, tile);
+            }
+            None => scorer.fill_lane(data, begin + t, 0, tile),
+        }
+        for &y in labels {
+            let y = y as usize;
+            let mut x = tile.0[y / WIDTH][0].0[y % WIDTH];
+            if t == 0 {
+                x += scorer.start[y];
+            }
+            if t == last {
+                x += scorer.end[y];
+            }
+            out.push(x);
+        }
+    };
+    let emit = |t: usize, y: u16| paths.set(begin + t, y);
+    if scratch.narrow.run(lists, sets, l, &scorer.edges.score, node, emit).is_finite() {
+        scratch.by_cells += 1;
+    } else {
+        scratch.leave(job, s);
+    }
+}
+
+/// Node scores of position t of a batch.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `scratch.work` is reserved for the batch.
+#[inline(always)]
+unsafe fn score_position<S: Simd>(job: &Job<'_>, batch: &Batch, t: usize, scratch: &mut Scratch) {
+    let (scorer, data, l) = (job.scorer, job.data, job.scorer.layout.labels);
+    let (width, active) = (l.div_ceil(WIDTH), batch.active(t));
+    let begin = |lane: usize| data.sentences[batch.sentences[lane] as usize];
+    let Scratch { work, tile, .. } = scratch;
+    for lane in 0..active {
+        let token = begin(lane) + t;
+        match job.table {
+            Some(table) => {
+                if lane + NEXT < active {
+                    table.prefetch(&job.from, begin(lane + NEXT) + t);
                 }
-                for t in (0..shape.positions()).rev() {
-                    lanes::backward_step::<S, false>(&shape, &scorer.edges, &mut work, &ones, t);
-                    for v in 0..width {
-                        let from: &[Lane; WIDTH] = &*work.p[v * WIDTH..(v + 1) * WIDTH].as_ptr().cast();
-                        S::transpose(from, &mut tile.0[v]);
-                    }
-                    for lane in 0..batch.active(t) {
-                        let out = p.slice((begin(lane) + t) * l, l);
-                        for (v, part) in out.chunks_mut(WIDTH).enumerate() {
-                            part.copy_from_slice(&tile.0[v][lane].0[..part.len()]);
-                        }
-                    }
-                }
-                for (lane, &s) in batch.sentences.iter().enumerate() {
-                    if !log_z[lane].is_nan() {
-                        by_lanes += 1;
-                    } else {
-                        failed = failed.or(exact.run(job, s));
-                    }
-                }
+                table.score::<S>(&job.from, token, lane, tile)
+            }
+            None => scorer.fill_lane(data, token, lane, tile),
+        }
+        if t == 0 {
+            tile.add_row(&scorer.start, lane);
+        }
+        if t + 1 == batch.lengths[lane] as usize {
+            tile.add_row(&scorer.end, lane);
+        }
+        if let Some((support, masks)) = &job.support {
+            let set = support.of[token] as usize;
+            for v in 0..width {
+                let sum = S::add(S::load(&tile.0[v][lane]), S::load(&masks[set * width + v]));
+                S::store(sum, &mut tile.0[v][lane]);
             }
         }
     }
-    force::count(Taken::Lanes, by_lanes);
-    force::count(Taken::Narrow, by_cells);
-    failed
+    for v in 0..width {
+        let at = t * l + v * WIDTH;
+        let out: &mut [Lane; WIDTH] = &mut *work.psi[at..at + WIDTH].as_mut_ptr().cast();
+        S::transpose(&tile.0[v], out);
+    }
+}
+
+/// Marginals and log Z of a batch whose node scores are filled.
+///
+/// # Safety
+/// The machine has the instructions of `S`; no other thread works on the batch.
+#[inline(always)]
+unsafe fn marginals_of_batch<S: Simd>(
+    job: &Job<'_>,
+    batch: &Batch,
+    shape: &Shape,
+    (p, log_zs): (&Shared<'_, f32>, &Shared<'_, f64>),
+    scratch: &mut Scratch,
+) {
+    let (edges, data, l) = (&job.scorer.edges, job.data, shape.labels);
+    let Scratch { work, tile, .. } = &mut *scratch;
+    let ones = Lane([1.0; WIDTH]);
+    let mut log_z = [0.0; WIDTH];
+    lanes::forward::<S>(shape, edges, work, &mut log_z);
+    for (lane, &s) in batch.sentences.iter().enumerate() {
+        log_zs.set(s as usize, log_z[lane]);
+        if log_z[lane].is_nan() {
+            lanes::clear_lane(shape, work, lane);
+        }
+    }
+    for t in (0..shape.positions()).rev() {
+        lanes::backward_step::<S, false>(shape, edges, work, &ones, t);
+        for v in 0..l.div_ceil(WIDTH) {
+            let from: &[Lane; WIDTH] = &*work.p[v * WIDTH..(v + 1) * WIDTH].as_ptr().cast();
+            S::transpose(from, &mut tile.0[v]);
+        }
+        for lane in 0..batch.active(t) {
+            let out = p.slice((data.sentences[batch.sentences[lane] as usize] + t) * l, l);
+            for (v, part) in out.chunks_mut(WIDTH).enumerate() {
+                part.copy_from_slice(&tile.0[v][lane].0[..part.len()]);
+            }
+        }
+    }
+    for (lane, &s) in batch.sentences.iter().enumerate() {
+        if !log_z[lane].is_nan() {
+            scratch.by_lanes += 1;
+        } else {
+            scratch.leave(job, s);
+        }
+    }
 }
 
 /// One sentence in double precision and log space.
@@ -274,6 +335,7 @@ impl Precise {
                 for (at, x) in out.iter_mut().enumerate() {
                     *x = self.trellis.node_marginal(at) as f32;
                 }
+                // SAFETY: as above.
                 unsafe { log_z.set(sentence as usize, self.trellis.log_z) };
                 (!self.trellis.log_z.is_finite()).then_some(sentence)
             }

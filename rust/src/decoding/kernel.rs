@@ -295,6 +295,8 @@ struct Job<'a> {
 
 dispatch!(fn run(job: &Job<'_>, task: usize) -> Result<Lists> = run_kernel);
 
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn run_kernel<S: Find>(job: &Job<'_>, task: usize) -> Result<Lists> {
     let (data, l, steps) = (job.data, job.scorer.frame.labels, &job.scorer.steps);

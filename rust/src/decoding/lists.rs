@@ -74,6 +74,8 @@ pub fn lists(scorer: &Scorer, data: &Dataset, support: Option<&Support>, k: usiz
 
 dispatch!(fn run(job: &Job<'_>, task: usize) -> Result<Lists> = run_kernel);
 
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn run_kernel<S: Find>(job: &Job<'_>, task: usize) -> Result<Lists> {
     let (scorer, data) = (job.scorer, job.data);

@@ -69,6 +69,8 @@ pub fn tag(job: &Job<'_>) -> Result<Lists> {
 
 dispatch!(fn run(job: &Job<'_>, steps: &Steps, piece: usize, sentences: (usize, usize)) -> Result<Lists> = run_kernel);
 
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn run_kernel<S: Find>(job: &Job<'_>, steps: &Steps, piece: usize, sentences: (usize, usize)) -> Result<Lists> {
     let (terms, data, l) = (&job.terms, job.data, job.terms.labels);

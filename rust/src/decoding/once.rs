@@ -73,6 +73,7 @@ pub fn marginals(
             for (x, &p) in place.iter_mut().zip(here.iter()) {
                 *x = p as f32;
             }
+            // SAFETY: as above.
             unsafe { logs.set(s, z) };
             None
         },

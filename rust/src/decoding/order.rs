@@ -80,6 +80,7 @@ pub fn marginals(
             for (x, &p) in place.iter_mut().zip(&p) {
                 *x = p as f32;
             }
+            // SAFETY: as above.
             unsafe { logs.set(s, z) };
         }
         None

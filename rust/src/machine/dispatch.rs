@@ -89,6 +89,7 @@ macro_rules! dispatch {
                 match $crate::machine::dispatch::level() {
                     // SAFETY: `level` asked the machine for exactly these features.
                     $crate::machine::simd::Level::Avx512 => return unsafe { avx512($($arg),*) },
+                    // SAFETY: as above.
                     $crate::machine::simd::Level::Avx2 => return unsafe { avx2($($arg),*) },
                     $crate::machine::simd::Level::Baseline => {}
                 }

@@ -5,10 +5,19 @@ use crate::machine::simd::{Baseline, Simd, WIDTH};
 /// Comparisons within lanes. Unsafe as the methods of `Simd` are.
 pub(crate) trait Find: Simd {
     /// Bit i is set where a[i] == b[i].
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
     unsafe fn equal(a: Self::F, b: Self::F) -> u32;
     /// The largest number of a lane.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
     unsafe fn largest(a: Self::F) -> f32;
     /// a[i] where a[i] < b[i], or a[i] == b[i] and bit i of `equal` is set; -infinity elsewhere.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
     unsafe fn behind(a: Self::F, b: Self::F, equal: u32) -> Self::F;
 }
 

@@ -36,25 +36,58 @@ pub trait Simd: Copy {
     const TALL: usize;
     const WIDE: usize;
     type F: Copy;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
     unsafe fn load(lane: &Lane) -> Self::F;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
     unsafe fn store(v: Self::F, lane: &mut Lane);
+    /// # Safety
+    /// The machine has the instructions of `Self`.
     unsafe fn splat(x: f32) -> Self::F;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
     unsafe fn add(a: Self::F, b: Self::F) -> Self::F;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
     unsafe fn sub(a: Self::F, b: Self::F) -> Self::F;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
     unsafe fn mul(a: Self::F, b: Self::F) -> Self::F;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
     unsafe fn div(a: Self::F, b: Self::F) -> Self::F;
     /// a * b + c
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
     unsafe fn fma(a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
     unsafe fn max(a: Self::F, b: Self::F) -> Self::F;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
     unsafe fn min(a: Self::F, b: Self::F) -> Self::F;
     /// x where a > b, else y (also where a or b is not a number)
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
     unsafe fn select_gt(a: Self::F, b: Self::F, x: Self::F, y: Self::F) -> Self::F;
     /// p * 2^n for integral n in [-126, 127]
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
     unsafe fn scale2(p: Self::F, n: Self::F) -> Self::F;
     /// Transpose a 16 x 16 tile: `rows[i].0[j]` goes to `out[j].0[i]`.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
     unsafe fn transpose(rows: &[Lane; WIDTH], out: &mut [Lane; WIDTH]);
 
     /// e^x for x <= 0: Cephes' range reduction and degree-5 polynomial, 2 ulp; 0 below -87 (and for -infinity).
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
     #[inline(always)]
     unsafe fn exp_neg(x: Self::F) -> Self::F {
         let magic = Self::splat(12_582_912.0); // 1.5 * 2^23: adding it rounds to an integer

@@ -34,21 +34,29 @@ fn dot_body<A: Copy + Into<f64>, B: Copy + Into<f64>>(a: &[A], b: &[B]) -> f64 {
 }
 
 // `S` says what a kernel is compiled for; the compiler finds the vector instructions by itself.
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn dot_singles_kernel<S: Simd>(a: &[f32], b: &[f32]) -> f64 {
     dot_body(a, b)
 }
 
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn dot_mixed_kernel<S: Simd>(a: &[f32], b: &[f64]) -> f64 {
     dot_body(a, b)
 }
 
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn dot_block_kernel<S: Simd>(a: &[f64], b: &[f64]) -> f64 {
     dot_body(a, b)
 }
 
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn add_pair_kernel<S: Simd>(out: &mut [f64], s: &[f32], y: &[f32], c: &[f64]) {
     for ((o, &s), &y) in out.iter_mut().zip(s).zip(y) {

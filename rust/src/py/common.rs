@@ -38,15 +38,8 @@ pub type PySupport<'py> = (PyReadonlyArray2<'py, bool>, PyReadonlyArray1<'py, u3
 pub fn support(given: Option<PySupport<'_>>, tokens: usize, labels: usize) -> PyResult<Option<Support>> {
     let Some((sets, of)) = given else { return Ok(None) };
     let shape = sets.as_array().dim();
-    let support = Support { sets: sets.as_array().iter().copied().collect(), of: of.as_array().to_vec() };
-    if shape.1 != labels || support.of.len() != tokens || support.of.iter().any(|&s| s as usize >= shape.0) {
-        return Err(Error::Value(format!(
-            "allowed sets of shape {shape:?} for {} tokens do not fit {labels} labels and {tokens} tokens",
-            support.of.len()
-        ))
-        .into());
-    }
-    Ok(Some(support))
+    let (sets, of) = (sets.as_array().iter().copied().collect(), of.as_array().to_vec());
+    Ok(Some(Support::new(sets, shape, of, labels, tokens)?))
 }
 
 /// Labels that may occur once: `group` [L], 2^32 - 1 for none; `begins` [L + 1, L], whether a span begins between two.

@@ -102,6 +102,9 @@ impl Memory {
     }
 
     /// Add to the node scores of a token what the earlier sentences say: sum_u R[y_u, y].
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
     #[inline(always)]
     pub(crate) unsafe fn score<S: Simd>(
         &self,

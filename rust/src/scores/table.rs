@@ -70,6 +70,8 @@ dispatch!(
     fn sum_runs(table: &Table, runs: &Csr, first: usize, sums: &mut [Lane]) = sum_kernel
 );
 
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn sum_kernel<S: Simd>(table: &Table, runs: &Csr, first: usize, sums: &mut [Lane]) {
     let mut tile = Tile::new(table.width);
@@ -158,6 +160,9 @@ impl Table {
     }
 
     /// Scores of one token's labels into lane `lane` of the tile.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `from.runs` are sums of this table.
     #[inline(always)]
     pub unsafe fn score<S: Simd>(&self, from: &Attributes, token: usize, lane: usize, tile: &mut Tile) {
         match (self.width, from.single.values.is_empty()) {
@@ -174,6 +179,9 @@ impl Table {
     }
 
     /// `ONES`: whether all values are 1.
+    ///
+    /// # Safety
+    /// As for `score`; W is the width.
     #[inline(always)]
     unsafe fn score_in<S: Simd, const W: usize, const ONES: bool>(
         &self,
@@ -183,6 +191,10 @@ impl Table {
         tile: &mut Tile,
     ) {
         let data = from.single;
+        debug_assert!(self.width == W && tile.0.len() >= W);
+        debug_assert!(from
+            .runs
+            .is_none_or(|(of, sums)| of.ids_of(token).iter().all(|&r| (r as usize + 1) * W <= sums.len())));
         // No branch an attribute: lanes that a row lacks are read from a row of zeros, lists are remembered and come last.
         let mut sum = [S::splat(0.0); W];
         if let Some((of, sums)) = from.runs {
@@ -201,7 +213,8 @@ impl Table {
             let stop = end.min(begin + LISTS);
             for at in begin..stop {
                 let entry = self.entries[data.ids[at] as usize];
-                let row = self.rows.as_ptr().add(entry.first as usize);
+                debug_assert!(W > 1 && entry.lanes() == 0 || (entry.first as usize) < self.rows.len());
+                let row = self.rows.as_ptr().wrapping_add(entry.first as usize);
                 let value = S::splat(if ONES { 1.0 } else { data.value(at) });
                 if W == 1 {
                     let x = S::mul(S::splat(entry.scale()), S::load(&*row));
@@ -237,6 +250,9 @@ impl Table {
 
     /// The same for the lanes of labels in the set of bits `wanted` alone: with few labels a token most of a row need not
     /// be fetched. The other lanes of the tile are left as they are. The same floats are added in the same order.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
     #[inline(always)]
     pub unsafe fn score_some<S: Simd>(&self, data: &Csr, token: usize, lane: usize, wanted: u32, tile: &mut Tile) {
         if self.width > 4 {
@@ -275,6 +291,8 @@ impl Table {
         }
     }
 
+    /// # Safety
+    /// The machine has the instructions of `S`.
     #[inline(always)]
     unsafe fn score_wide<S: Simd>(&self, data: &Csr, token: usize, lane: usize, tile: &mut Tile) {
         tile.0.iter_mut().for_each(|part| part[lane] = Lane::ZERO);

@@ -70,6 +70,9 @@ struct Known<'a> {
 
 impl Chart {
     /// The k best paths, once every position is advanced: their scores, and their labels one after the other.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; every position is advanced, with the same `steps`.
     #[inline(always)]
     pub(crate) unsafe fn best_paths<S: Find>(
         &mut self,
@@ -110,6 +113,9 @@ impl Chart {
 
     /// The largest value of a way into a cell that comes after one of this value from this label: a lower value, or the
     /// same from a later label. Its label is asked for only where it is needed.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
     #[inline(always)]
     unsafe fn next_way<S: Find>(
         &self,
@@ -148,6 +154,9 @@ impl Chart {
 
 /// Lane v of the ways into a cell that come after one of a value and a label; -infinity for the others. A function, not a
 /// closure, which would not be compiled for the machine's vectors.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn lane<S: Find>(
     delta: *const Lane,
@@ -165,6 +174,9 @@ unsafe fn lane<S: Find>(
 
 impl ChartLists {
     /// All paths after the best one, which is there already.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
     #[inline(always)]
     unsafe fn fill<S: Find>(
         &mut self,
@@ -213,6 +225,9 @@ impl ChartLists {
     }
 
     /// The `most` smallest gaps of the best path.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
     #[inline(always)]
     unsafe fn look_aside<S: Find>(&mut self, chart: &Chart, steps: &Steps, most: usize, score: f32, best: &[u16]) {
         let n = chart.positions;
@@ -235,6 +250,9 @@ impl ChartLists {
     }
 
     /// The next deviation that a path shares with the best one, from a number on.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
     #[inline(always)]
     unsafe fn push_side<S: Find>(&mut self, known: &Known, parent: u32, from: u32) {
         let Found { score, shared } = self.found[parent as usize];
@@ -248,6 +266,9 @@ impl ChartLists {
     }
 
     /// The way into a cell of a path after one of this value and label.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
     #[inline(always)]
     unsafe fn push_own<S: Find>(&mut self, known: &Known, parent: u32, t: usize, after: (f32, usize)) {
         let (chart, n) = (known.chart, known.chart.positions);
@@ -259,6 +280,8 @@ impl ChartLists {
         }
     }
 
+    /// # Safety
+    /// The machine has the instructions of `S`.
     #[inline(always)]
     unsafe fn push<S: Find>(&mut self, known: &Known, new: Candidate) {
         let mut at = self.heap.len();
@@ -269,6 +292,8 @@ impl ChartLists {
         }
     }
 
+    /// # Safety
+    /// The machine has the instructions of `S`.
     #[inline(always)]
     unsafe fn pop<S: Find>(&mut self, known: &Known) -> Option<Candidate> {
         if self.heap.is_empty() {
@@ -293,6 +318,9 @@ impl ChartLists {
 
 impl Known<'_> {
     /// Whether a candidate comes before another one.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
     #[inline(always)]
     unsafe fn first<S: Find>(&self, a: &Candidate, b: &Candidate) -> bool {
         if a.score != b.score {
@@ -309,6 +337,9 @@ impl Known<'_> {
     }
 
     /// Label t of a candidate, `next` being the one after it.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
     #[inline(always)]
     unsafe fn label<S: Find>(&self, of: &Candidate, t: usize, next: usize) -> usize {
         let at = of.way.at as usize;

@@ -89,6 +89,9 @@ impl Steps {
 }
 
 /// Largest of a row of lanes and the first label that has it.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn top<S: Find>(row: &[Lane]) -> (f32, usize) {
     let mut max = S::load(&row[0]);
@@ -188,6 +191,9 @@ impl Chart {
     }
 
     /// The recursion at position t, whose node scores are in place.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; t is one of the positions the chart was begun with, and `steps` has its block.
     #[inline(always)]
     pub(crate) unsafe fn advance<S: Find>(&mut self, steps: &Steps, t: usize) {
         let mut v = 0;
@@ -203,10 +209,15 @@ impl Chart {
     }
 
     /// N lanes of labels from lane v on, in U independent maxima.
+    ///
+    /// # Safety
+    /// As for `advance`; v + N <= width.
     #[inline(always)]
     unsafe fn advance_some<S: Find, const N: usize, const U: usize>(&mut self, steps: &Steps, t: usize, v: usize) {
         let at = t * self.width + v;
-        debug_assert!(at + N <= self.node.len());
+        debug_assert!(v + N <= self.width && at + N <= self.node.len());
+        debug_assert!(at + N <= self.delta.len() && at + N <= self.best.len());
+        debug_assert!((self.block(t) + 1) * self.labels * self.width <= steps.rows.len());
         if t == 0 {
             for j in 0..N {
                 let sum = S::add(S::load(&self.node[at + j]), S::load(&self.pad[v + j]));
@@ -249,9 +260,14 @@ impl Chart {
     }
 
     /// The label before y at t >= 1 on the best path there.
+    ///
+    /// # Safety
+    /// As for `advance`; 1 <= t, and y is a label.
     #[inline(always)]
     unsafe fn before<S: Find>(&self, steps: &Steps, t: usize, y: usize) -> usize {
         let width = self.width;
+        debug_assert!(t > 0 && y < self.labels && (t + 1) * width <= self.best.len());
+        debug_assert!((self.block(t) + 1) * self.labels * width <= steps.columns.len());
         let value = S::splat(self.best.get_unchecked(t * width + y / WIDTH).0[y % WIDTH]);
         let delta = self.delta.as_ptr().add((t - 1) * width);
         let column = steps.columns.as_ptr().add((self.block(t) * self.labels + y) * width);
@@ -265,6 +281,9 @@ impl Chart {
     }
 
     /// The best path, once every position is advanced, and its score: not finite where there is none.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; every position is advanced, with the same `steps`.
     #[inline(always)]
     pub(crate) unsafe fn best_path<S: Find>(&self, steps: &Steps, path: &mut [u16]) -> f32 {
         let n = self.positions;

@@ -80,6 +80,9 @@ impl Search {
     }
 
     /// The k best paths: their scores, and their labels one after the other. Fewer where fewer exist.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
     #[inline(always)]
     pub(crate) unsafe fn run<S: Find>(
         &mut self,
@@ -128,6 +131,9 @@ impl Search {
     }
 
     /// Every entry at t-1 into the cells at t.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
     #[inline(always)]
     unsafe fn step<S: Find>(&mut self, x: &Sentence<'_>, t: usize) {
         let (terms, width, k) = (self.terms, self.width, self.k);
@@ -196,6 +202,9 @@ impl Search {
     }
 
     /// The row of an entry, its score added, into the k rows of a cell, which are sorted.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
     #[inline(always)]
     unsafe fn merge<S: Find>(&mut self, back: usize, target: usize, base: f32, entry: usize) {
         let (width, k) = (self.width, self.k);
@@ -263,6 +272,8 @@ impl Search {
     }
 }
 
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn add<S: Find>(row: &mut [Lane], more: &[Lane]) {
     for (a, b) in row.iter_mut().zip(more) {
@@ -292,6 +303,8 @@ dispatch!(
         = search_kernel
 );
 
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn search_kernel<S: Find>(
     search: &mut Search,

@@ -142,6 +142,8 @@ dispatch!(
     fn run_steps(this: &mut Stochastic, order: &[u32], eta: f64, l2: f64, seen: f64) -> f64 = step_kernel
 );
 
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l2: f64, mut seen: f64) -> f64 {
     let l = this.layout.labels;
@@ -242,6 +244,8 @@ fn passed_over(terms: &Terms, sentence: usize, length: u32) -> f64 {
     }
 }
 
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn multiply<S: Simd>(lanes: &mut [Lane], by: f32) {
     if by == 1.0 {

@@ -65,7 +65,18 @@ pub struct Scratch {
     pub hot: Vec<f64>,                // sums of the hot rows
 }
 
+/// A batch at hand.
+struct Turn<'a> {
+    batch: &'a Batch,
+    i: usize, // its number in the group
+    shape: Shape,
+    weights: [f64; WIDTH], // of its sentences, 0 for lanes without one
+}
+
 /// Three phases over some batches at a time, scores - recursions - gradient.
+///
+/// # Safety
+/// The machine has the instructions of `S`; the batches are of chunk c, which no other thread works on.
 #[inline(always)]
 unsafe fn chunk_kernel<S: Simd>(
     pass: &Pass<'_>,
@@ -162,6 +173,9 @@ fn leave_to_exact(pass: &Pass<'_>, group: &[Batch], scratch: &mut Scratch, sums:
 }
 
 /// Node scores of a batch.
+///
+/// # Safety
+/// The machine has the instructions of `S`; the batch is number i of its group.
 #[inline(always)]
 unsafe fn score_batch<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut Scratch) {
     let nodes = pass.nodes;
@@ -172,41 +186,45 @@ unsafe fn score_batch<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, scratch
 }
 
 /// Sixteen sentences by the scaled recursions, from node scores to residuals; those beyond range are flagged instead.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `pass` is of the batch's plan, and field i holds the batch's node scores.
 #[inline(always)]
 pub unsafe fn batch_kernel<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut Scratch, sums: &mut Sums) {
     let (s, loss) = (&pass.setting, pass.terms.loss);
     let l = s.layout.labels;
+    let weight = |i: usize| batch.sentences.get(i).map_or(0.0, |&s| pass.terms.weights[s as usize]);
     let shape = Shape { labels: l, lengths: batch.lengths };
-    let weights: [f64; WIDTH] =
-        std::array::from_fn(|i| batch.sentences.get(i).map_or(0.0, |&s| pass.terms.weights[s as usize]));
-    let Scratch { work, more, tile, fields, flagged, .. } = scratch;
-    let field = &mut fields[i];
-    work.reserve(&shape);
-    std::mem::swap(&mut work.psi, &mut field.nodes);
+    let turn = Turn { batch, i, shape, weights: std::array::from_fn(weight) };
+    let Turn { shape, weights, .. } = &turn;
+    scratch.work.reserve(shape);
+    std::mem::swap(&mut scratch.work.psi, &mut scratch.fields[i].nodes);
     if pass.terms.partial.is_some() {
-        partial_batch::<S>(pass, batch, i, &shape, &weights, work, more, tile, flagged, sums);
-        field.subtract.clear();
-        field.subtract.push(Lane::ZERO);
-        std::mem::swap(&mut work.psi, &mut field.nodes);
+        partial_batch::<S>(pass, &turn, scratch, sums);
+        let Scratch { work, fields, .. } = scratch;
+        fields[i].subtract.clear();
+        fields[i].subtract.push(Lane::ZERO);
+        std::mem::swap(&mut work.psi, &mut fields[i].nodes);
         return;
     }
+    let Scratch { work, fields, flagged, .. } = &mut *scratch;
     let mut log_z = [0.0; WIDTH];
-    lanes::forward::<S>(&shape, pass.edges, work, &mut log_z);
+    lanes::forward::<S>(shape, pass.edges, work, &mut log_z);
     let mut factor = Lane::ZERO;
     for (lane, &sentence) in batch.sentences.iter().enumerate() {
-        let mut gold = field.gold[lane];
+        let mut gold = fields[i].gold[lane];
         for &(edge, n) in pass.nodes.gold_edges(sentence) {
             gold += pass.edges.rounded[edge as usize] * f64::from(n);
         }
         if log_z[lane].is_nan() || !gold.is_finite() {
             flagged.push((i, lane));
-            lanes::clear_lane(&shape, work, lane);
+            lanes::clear_lane(shape, work, lane);
         } else if !loss.is_pointwise() {
             let minus_log_p = log_z[lane] - gold;
             let large = minus_log_p + weights[lane].ln();
             sums.largest = sums.largest.max(large);
             if loss.is_beyond(weights[lane], minus_log_p, s.shift) {
-                lanes::clear_lane(&shape, work, lane); // out of range: the caller shifts and asks again
+                lanes::clear_lane(shape, work, lane); // out of range: the caller shifts and asks again
                 continue;
             }
             let (value, slope) = loss.sequential(weights[lane], minus_log_p, s.shift);
@@ -217,20 +235,22 @@ pub unsafe fn batch_kernel<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, sc
         }
     }
     if loss.is_pointwise() {
-        pointwise_batch::<S>(pass, batch, i, &shape, &weights, &factor, work, more, flagged, sums);
-        field.subtract.clear();
-        field.subtract.extend_from_slice(&more.omega[..shape.positions()]);
+        pointwise_batch::<S>(pass, &turn, &factor, scratch, sums);
+        let Scratch { more, fields, .. } = &mut *scratch;
+        fields[i].subtract.clear();
+        fields[i].subtract.extend_from_slice(&more.omega[..shape.positions()]);
     } else {
         for (lane, &sentence) in batch.sentences.iter().enumerate() {
             for &(edge, n) in pass.nodes.gold_edges(sentence) {
                 sums.edges[edge as usize] -= f64::from(factor.0[lane]) * f64::from(n);
             }
         }
-        backward::<S>(pass, &shape, &factor, work);
-        field.subtract.clear();
-        field.subtract.push(factor);
+        backward::<S>(pass, shape, &factor, work);
+        fields[i].subtract.clear();
+        fields[i].subtract.push(factor);
     }
-    std::mem::swap(&mut work.psi, &mut field.nodes);
+    let Scratch { work, fields, .. } = scratch;
+    std::mem::swap(&mut work.psi, &mut fields[i].nodes);
 }
 
 fn labels_of(data: &Dataset, sentence: u32) -> &[u16] {
@@ -238,6 +258,9 @@ fn labels_of(data: &Dataset, sentence: u32) -> &[u16] {
 }
 
 /// The backward recursion, weighted marginals in place of psi, and the pair expectations.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn backward<S: Simd>(pass: &Pass<'_>, shape: &Shape, factor: &Lane, work: &mut Work) {
     for t in (0..shape.positions()).rev() {
@@ -247,19 +270,13 @@ unsafe fn backward<S: Simd>(pass: &Pass<'_>, shape: &Shape, factor: &Lane, work:
 }
 
 /// log Z - log Z under the known labels: the same pass twice, with opposite signs.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn partial_batch<S: Simd>(
-    pass: &Pass<'_>,
-    batch: &Batch,
-    i: usize,
-    shape: &Shape,
-    weights: &[f64; WIDTH],
-    work: &mut Work,
-    more: &mut More,
-    tile: &mut Tile,
-    flagged: &mut Vec<(usize, usize)>,
-    sums: &mut Sums,
-) {
+unsafe fn partial_batch<S: Simd>(pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mut Scratch, sums: &mut Sums) {
+    let Turn { batch, i, shape, weights } = turn;
+    let Scratch { work, more, tile, flagged, .. } = scratch;
     let n = shape.positions() * shape.labels;
     let (mut all, mut given, mut unused) = ([0.0; WIDTH], [0.0; WIDTH], [0.0; WIDTH]);
     more.reserve(shape);
@@ -271,7 +288,7 @@ unsafe fn partial_batch<S: Simd>(
     let mut left = Vec::new();
     for lane in 0..batch.sentences.len() {
         if all[lane].is_nan() || given[lane].is_nan() {
-            flagged.push((i, lane));
+            flagged.push((*i, lane));
             left.push(lane);
             lanes::clear_lane(shape, work, lane);
         } else {
@@ -294,19 +311,19 @@ unsafe fn partial_batch<S: Simd>(
 }
 
 /// The pointwise losses: marginals, then the two recursions of conditional expectations.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn pointwise_batch<S: Simd>(
     pass: &Pass<'_>,
-    batch: &Batch,
-    i: usize,
-    shape: &Shape,
-    weights: &[f64; WIDTH],
+    turn: &Turn<'_>,
     factor: &Lane,
-    work: &mut Work,
-    more: &mut More,
-    flagged: &mut Vec<(usize, usize)>,
+    scratch: &mut Scratch,
     sums: &mut Sums,
 ) {
+    let Turn { batch, i, shape, weights } = turn;
+    let Scratch { work, more, flagged, .. } = scratch;
     let (s, loss, l) = (&pass.setting, pass.terms.loss, shape.labels);
     let n = shape.positions() * l;
     more.reserve(shape);
@@ -323,7 +340,7 @@ unsafe fn pointwise_batch<S: Simd>(
         }
         let p = |t: usize| more.p[t * l + labels[t] as usize].0[lane];
         if (0..labels.len()).any(|t| p(t).partial_cmp(&SMALL) != Some(std::cmp::Ordering::Greater)) {
-            flagged.push((i, lane));
+            flagged.push((*i, lane));
             lanes::clear_lane(shape, work, lane);
             for v in more.p[..n].iter_mut().chain(&mut work.gamma[..n]) {
                 v.0[lane] = 0.0;

@@ -110,6 +110,9 @@ impl Product {
 }
 
 /// `S` only says which instructions the compiler may use.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn kernel<S: Simd>(
     psi: &[f64],

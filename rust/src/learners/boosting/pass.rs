@@ -116,6 +116,9 @@ fn plus(to: &mut [f64], by: &[f64]) {
 }
 
 /// `S` only says which instructions the compiler may use.
+///
+/// # Safety
+/// The machine has the instructions of `S`; no other thread works on the same part.
 #[inline(always)]
 unsafe fn add_kernel<S: Simd>(
     sums: &BoostingSums<'_>,

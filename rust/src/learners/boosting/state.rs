@@ -279,104 +279,124 @@ impl State {
     /// Compute the listed sentences again and move the sums by the differences. `ends` are places in the list after which
     /// log N is noted.
     pub fn refresh(&mut self, sentences: &[u32], ends: &[usize], losses: &mut Vec<f64>) -> Result<()> {
-        let (width, l) = (self.edges.padded, self.layout.labels);
-        let n_edges = self.layout.edges.len();
-        let (mut done, mut next_end) = (0, 0);
+        let (mut done, mut ends) = (0, ends.iter().copied().peekable());
         for batch in sentences.chunks(BATCH) {
-            let arena = &mut self.arena;
-            arena.at.clear();
-            let mut rows = 0;
-            for &s in batch {
-                arena.at.push(rows);
-                rows += self.data.sentences[s as usize + 1] - self.data.sentences[s as usize];
-            }
-            arena.nodes.resize(arena.nodes.len().max(rows * width), 0.0);
-            arena.pairs.resize(arena.pairs.len().max(batch.len() * l * width), 0.0);
-            arena.edges.resize(arena.edges.len().max(batch.len() * n_edges), 0.0);
-            arena.fresh.resize(arena.fresh.len().max(batch.len()), [0.0; 3]);
+            let rows = self.reserve(batch);
             let many = rows >= MANY && rayon::current_num_threads() > 1;
-            let job = Job {
-                data: &self.data,
-                layout: &self.layout,
-                edges: &self.edges,
-                edge_at: &self.edge_at,
-                node: &self.node,
-                psi: &self.psi,
-                weight: &self.weight,
-                shift: self.shift,
-                at: &arena.at,
-                residual: Shared::new(&mut self.residual),
-                pairs: Shared::new(&mut self.pairs),
-                new_nodes: Shared::new(&mut arena.nodes),
-                new_pairs: Shared::new(&mut arena.pairs),
-                new_edges: Shared::new(&mut arena.edges),
-                fresh: Shared::new(&mut arena.fresh),
-            };
-            // SAFETY: a sentence occurs once in a list, and so do its places in every shared array.
-            if many {
-                (0..batch.len())
-                    .into_par_iter()
-                    .with_min_len(8)
-                    .for_each_init(ChainWork::default, |work, i| unsafe { job.run(i, batch[i] as usize, work) });
-            } else {
-                for (i, &s) in batch.iter().enumerate() {
-                    unsafe { job.run(i, s as usize, &mut self.work) };
-                }
-            }
-            let (m, mass) = (Shared::new(&mut self.m), Shared::new(&mut self.mass));
-            let sums = BoostingSums {
-                data: &self.data,
-                layout: &self.layout,
-                node_ptr: &self.layout.node_ptr,
-                node_label: &self.layout.node_label,
-                index: &self.index,
-                cells: &self.cells,
-                boundaries: &self.boundaries,
-                width,
-                m: &m,
-                mass: &mass,
-                changed: &self.changed,
-            };
-            let d = &self.d;
-            let add = |part: usize, parts: usize, rows: &mut RowScratch| {
-                for (i, &s) in batch.iter().enumerate() {
-                    let s = s as usize;
-                    let length = self.data.sentences[s + 1] - self.data.sentences[s];
-                    let nodes = &arena.nodes[arena.at[i] * width..(arena.at[i] + length) * width];
-                    let pairs = &arena.edges[i * n_edges..(i + 1) * n_edges];
-                    // Parts share no feature.
-                    pass::add(&sums, s, nodes, pairs, arena.fresh[i][2] - d[s], part, parts, rows);
-                }
-            };
-            if many {
-                let parts = rayon::current_num_threads();
-                (0..parts).into_par_iter().for_each(|part| add(part, parts, &mut RowScratch::default()));
-            } else {
-                add(0, 1, &mut self.rows);
-            }
+            self.compute(batch, many);
+            self.add_differences(batch, many);
             for (i, &s) in batch.iter().enumerate() {
-                let [l, e, d] = self.arena.fresh[i];
-                if !l.is_finite() || !e.is_finite() {
-                    return Err(Error::Training(format!(
-                        "sentence {s}: its loss is not finite; scale real-valued attributes down, lower max_step, \
-                         or weight long sentences down (pi, max_length)"
-                    )));
-                }
-                self.n += d - self.d[s as usize];
-                (self.l[s as usize], self.e[s as usize], self.d[s as usize]) = (l, e, d);
+                self.take(i, s)?;
                 done += 1;
-                if next_end < ends.len() && ends[next_end] == done {
+                if ends.next_if_eq(&done).is_some() {
                     if self.n < FALL * self.built {
                         self.n = self.d.iter().sum(); // what the difference of two large numbers left is noise
                     }
                     losses.push(self.n.max(0.0).ln() + self.shift);
-                    next_end += 1;
                 }
             }
         }
         if self.n.is_nan() || self.n < FALL * self.built {
             self.n = self.d.iter().sum(); // what the difference of two large numbers left is noise
         }
+        Ok(())
+    }
+
+    /// Room for what a batch of sentences is computed into; answers its tokens.
+    fn reserve(&mut self, batch: &[u32]) -> usize {
+        let (width, l, n_edges) = (self.edges.padded, self.layout.labels, self.layout.edges.len());
+        let arena = &mut self.arena;
+        arena.at.clear();
+        let mut rows = 0;
+        for &s in batch {
+            arena.at.push(rows);
+            rows += self.data.sentences[s as usize + 1] - self.data.sentences[s as usize];
+        }
+        arena.nodes.resize(arena.nodes.len().max(rows * width), 0.0);
+        arena.pairs.resize(arena.pairs.len().max(batch.len() * l * width), 0.0);
+        arena.edges.resize(arena.edges.len().max(batch.len() * n_edges), 0.0);
+        arena.fresh.resize(arena.fresh.len().max(batch.len()), [0.0; 3]);
+        rows
+    }
+
+    /// Residuals and losses of a batch, and their differences, into the arena.
+    fn compute(&mut self, batch: &[u32], many: bool) {
+        let arena = &mut self.arena;
+        let job = Job {
+            data: &self.data,
+            layout: &self.layout,
+            edges: &self.edges,
+            edge_at: &self.edge_at,
+            node: &self.node,
+            psi: &self.psi,
+            weight: &self.weight,
+            shift: self.shift,
+            at: &arena.at,
+            residual: Shared::new(&mut self.residual),
+            pairs: Shared::new(&mut self.pairs),
+            new_nodes: Shared::new(&mut arena.nodes),
+            new_pairs: Shared::new(&mut arena.pairs),
+            new_edges: Shared::new(&mut arena.edges),
+            fresh: Shared::new(&mut arena.fresh),
+        };
+        let run = |work: &mut ChainWork, i: usize| {
+            // SAFETY: a sentence occurs once in a list, and so do its places in every shared array.
+            unsafe { job.run(i, batch[i] as usize, work) }
+        };
+        if many {
+            (0..batch.len()).into_par_iter().with_min_len(8).for_each_init(ChainWork::default, run);
+        } else {
+            (0..batch.len()).for_each(|i| run(&mut self.work, i));
+        }
+    }
+
+    /// The differences of a batch onto masses and moments.
+    fn add_differences(&mut self, batch: &[u32], many: bool) {
+        let (width, n_edges, arena) = (self.edges.padded, self.layout.edges.len(), &self.arena);
+        let (m, mass) = (Shared::new(&mut self.m), Shared::new(&mut self.mass));
+        let sums = BoostingSums {
+            data: &self.data,
+            layout: &self.layout,
+            node_ptr: &self.layout.node_ptr,
+            node_label: &self.layout.node_label,
+            index: &self.index,
+            cells: &self.cells,
+            boundaries: &self.boundaries,
+            width,
+            m: &m,
+            mass: &mass,
+            changed: &self.changed,
+        };
+        let d = &self.d;
+        let add = |part: usize, parts: usize, rows: &mut RowScratch| {
+            for (i, &s) in batch.iter().enumerate() {
+                let s = s as usize;
+                let length = self.data.sentences[s + 1] - self.data.sentences[s];
+                let nodes = &arena.nodes[arena.at[i] * width..(arena.at[i] + length) * width];
+                let pairs = &arena.edges[i * n_edges..(i + 1) * n_edges];
+                // Parts share no feature.
+                pass::add(&sums, s, nodes, pairs, arena.fresh[i][2] - d[s], part, parts, rows);
+            }
+        };
+        if many {
+            let parts = rayon::current_num_threads();
+            (0..parts).into_par_iter().for_each(|part| add(part, parts, &mut RowScratch::default()));
+        } else {
+            add(0, 1, &mut self.rows);
+        }
+    }
+
+    /// The loss of the batch's sentence i, which is s, in place of the old one.
+    fn take(&mut self, i: usize, s: u32) -> Result<()> {
+        let [l, e, d] = self.arena.fresh[i];
+        if !l.is_finite() || !e.is_finite() {
+            return Err(Error::Training(format!(
+                "sentence {s}: its loss is not finite; scale real-valued attributes down, lower max_step, \
+                 or weight long sentences down (pi, max_length)"
+            )));
+        }
+        self.n += d - self.d[s as usize];
+        (self.l[s as usize], self.e[s as usize], self.d[s as usize]) = (l, e, d);
         Ok(())
     }
 

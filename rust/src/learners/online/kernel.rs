@@ -51,6 +51,8 @@ pub struct Dual {
 
 dispatch!(fn decode(dual: &mut Dual, sentence: u32) -> f32 = decode_kernel);
 
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn decode_kernel<S: Find>(dual: &mut Dual, sentence: u32) -> f32 {
     let (begin, end) = dual.table.range(sentence);

@@ -218,6 +218,9 @@ impl Learner {
 dispatch!(fn step(learner: &mut Learner, sentence: u32, tally: &mut Tally) -> Result<()> = step_kernel);
 
 /// Decode a sentence, compare with its gold labels, change the weights.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn step_kernel<S: Find>(learner: &mut Learner, sentence: u32, tally: &mut Tally) -> Result<()> {
     let Learner { tokens, words, bank, far, search, scratch, .. } = learner;
@@ -280,43 +283,54 @@ unsafe fn step_kernel<S: Find>(learner: &mut Learner, sentence: u32, tally: &mut
     let worst = scratch.lack.iter().copied().fold(0.0, f64::max);
     if (perceptron && wrong > 0) || (!perceptron && worst > 0.0) {
         tally.loss += f64::from(weight) * if perceptron { scratch.lack[0] } else { worst };
-        let (d, k) = (&mut scratch.differences, scratch.kept.len());
-        let base = tokens.cells();
-        d.begin();
-        for (i, &j) in scratch.kept.iter().enumerate() {
-            let path = &scratch.paths[j * n..(j + 1) * n];
-            tokens.difference(sentence, gold, path, |cell, x| d.add(cell, x, i, k));
-            far_difference(&terms, words.as_ref().map(|w| (w, &scratch.memory)), begin, same, gold, path, |at, x| {
-                d.add((base + at) as u32, x, i, k);
-            });
-        }
-        if perceptron {
-            scratch.tau.clear();
-            scratch.tau.push(1.0);
-        } else {
-            d.gram(k, &mut scratch.gram);
-            let limit = if let Rule::Mira { limit, .. } = learner.rule { limit } else { None };
-            program::solve(&scratch.gram, &scratch.lack, limit, &mut scratch.tau);
-        }
-        let mut changed = false;
-        for (&cell, row) in d.cells().iter().zip(d.amounts.chunks_exact(k)) {
-            let step: f64 = row.iter().zip(&scratch.tau).map(|(&x, t)| f64::from(x) * t).sum::<f64>();
-            let step = (step * f64::from(weight)) as f32;
-            if step != 0.0 {
-                changed = true;
-                match (cell as usize).checked_sub(base) {
-                    None => bank.add(tokens, cell, step),
-                    Some(at) => far.add(at, step, bank.clock),
-                }
-            }
-        }
-        tally.updates += usize::from(changed);
+        tally.updates += usize::from(change(learner, sentence, weight));
     }
+    let Learner { words, bank, scratch, .. } = learner;
     if let Some(words) = words {
         scratch.memory.add(words, begin, &scratch.paths[..n], terms.labels);
     }
     bank.clock += 1.0;
     Ok(())
+}
+
+/// Change the weights after a sentence, by the paths that are kept and what they lack; whether anything changed.
+#[inline(always)]
+fn change(learner: &mut Learner, sentence: u32, weight: f32) -> bool {
+    let Learner { tokens, words, bank, far, search, scratch, .. } = learner;
+    let (terms, (begin, end), gold) = (*search.terms(), tokens.range(sentence), tokens.gold(sentence));
+    let n = end - begin;
+    let same = words.as_ref().map_or(&[][..], |w| &w.same[begin..end]);
+    let (d, k) = (&mut scratch.differences, scratch.kept.len());
+    let base = tokens.cells();
+    d.begin();
+    for (i, &j) in scratch.kept.iter().enumerate() {
+        let path = &scratch.paths[j * n..(j + 1) * n];
+        tokens.difference(sentence, gold, path, |cell, x| d.add(cell, x, i, k));
+        far_difference(&terms, words.as_ref().map(|w| (w, &scratch.memory)), begin, same, gold, path, |at, x| {
+            d.add((base + at) as u32, x, i, k);
+        });
+    }
+    if learner.rule == Rule::Perceptron {
+        scratch.tau.clear();
+        scratch.tau.push(1.0);
+    } else {
+        d.gram(k, &mut scratch.gram);
+        let limit = if let Rule::Mira { limit, .. } = learner.rule { limit } else { None };
+        program::solve(&scratch.gram, &scratch.lack, limit, &mut scratch.tau);
+    }
+    let mut changed = false;
+    for (&cell, row) in d.cells().iter().zip(d.amounts.chunks_exact(k)) {
+        let step: f64 = row.iter().zip(&scratch.tau).map(|(&x, t)| f64::from(x) * t).sum::<f64>();
+        let step = (step * f64::from(weight)) as f32;
+        if step != 0.0 {
+            changed = true;
+            match (cell as usize).checked_sub(base) {
+                None => bank.add(tokens, cell, step),
+                Some(at) => far.add(at, step, bank.clock),
+            }
+        }
+    }
+    changed
 }
 
 /// The k best lawful paths of ever longer lists in place of the k best. A cell's list is of its own best paths, so this is

@@ -120,6 +120,8 @@ dispatch!(
     pub fn learn(task: &Task, bank: &mut Bank, worker: &mut Worker, order: &[u32]) -> Result<Tally> = learn_kernel
 );
 
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn learn_kernel<S: Find>(task: &Task, bank: &mut Bank, worker: &mut Worker, order: &[u32]) -> Result<Tally> {
     let mut tally = Tally::default();
@@ -289,6 +291,8 @@ dispatch!(
         -> Result<Tally> = decode_kernel
 );
 
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn decode_kernel<S: Find>(
     task: &Task,

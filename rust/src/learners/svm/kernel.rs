@@ -59,6 +59,8 @@ impl KernelSpace {
 
 dispatch!(fn run(space: &KernelSpace, work: &mut SpaceWork, sentence: u32, cost: &[Lane]) = run_kernel);
 
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn run_kernel<S: Find>(space: &KernelSpace, work: &mut SpaceWork, sentence: u32, cost: &[Lane]) {
     let (begin, end) = space.table.range(sentence);

@@ -110,6 +110,8 @@ pub struct Solver<S: Space> {
 }
 
 dispatch!(fn best_path(chart: &Chart, steps: &Steps, path: &mut [u16]) -> f32 = path_kernel);
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn path_kernel<S: Find>(chart: &Chart, steps: &Steps, path: &mut [u16]) -> f32 {
     chart.best_path::<S>(steps, path)
@@ -119,6 +121,8 @@ dispatch!(
     fn best_paths(chart: &mut Chart, steps: &Steps, k: usize, scores: &mut Vec<f32>, paths: &mut Vec<u16>)
         = paths_kernel
 );
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn paths_kernel<S: Find>(
     chart: &mut Chart,

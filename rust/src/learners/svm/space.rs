@@ -86,6 +86,8 @@ impl Linear {
 
 dispatch!(fn run_linear(space: &Linear, work: &mut SpaceWork, sentence: u32, next: u32, cost: &[Lane]) = run_kernel);
 
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn run_kernel<S: Find>(space: &Linear, work: &mut SpaceWork, sentence: u32, next: u32, cost: &[Lane]) {
     space.bank.run::<S>(&space.tokens, &mut work.chart, &mut work.varied, sentence, next, cost);
@@ -93,6 +95,8 @@ unsafe fn run_kernel<S: Find>(space: &Linear, work: &mut SpaceWork, sentence: u3
 
 dispatch!(fn refill_linear(space: &Linear, work: &mut SpaceWork, sentence: u32, at: &[u32], cost: &[Lane]) = refill_kernel);
 
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn refill_kernel<S: Find>(space: &Linear, work: &mut SpaceWork, sentence: u32, at: &[u32], cost: &[Lane]) {
     space.bank.refill::<S>(&space.tokens, &mut work.chart, &mut work.varied, sentence, at, cost);

@@ -292,6 +292,7 @@ impl<'py> Paused<'py> {
 impl Drop for Paused<'_> {
     fn drop(&mut self) {
         if self.was_on {
+            // SAFETY: the GIL is held: `_gil` is its proof.
             unsafe { pyo3::ffi::PyGC_Enable() };
         }
     }

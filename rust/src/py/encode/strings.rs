@@ -36,6 +36,7 @@ struct Text {
 
 // SAFETY: read-only memory that outlives every use, see the head of the file.
 unsafe impl Send for Text {}
+// SAFETY: as above.
 unsafe impl Sync for Text {}
 
 impl Text {

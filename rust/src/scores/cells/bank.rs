@@ -100,6 +100,9 @@ impl Bank {
 
     /// Fill and advance the chart for a sentence, `next` being the one after it; `cost` [L, width] is added to the node
     /// scores of each gold label.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; bank and chart are of these tokens.
     #[inline(always)]
     pub(crate) unsafe fn run<S: Find>(
         &self,
@@ -141,6 +144,9 @@ impl Bank {
     }
 
     /// Node scores of some positions of a sentence, without the recursion; the rest of the chart is left as it is.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; bank and chart are of these tokens.
     #[inline(always)]
     pub(crate) unsafe fn refill<S: Find>(
         &self,

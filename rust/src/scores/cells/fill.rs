@@ -5,6 +5,9 @@ use crate::scores::cells::{RowNumbers, TokenCells, GROUP};
 
 impl TokenCells {
     /// Node scores of position t of the sentence that begins at a token, into a row of the chart.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `weights` are [cells], `out` a row of `width` lanes.
     #[inline(always)]
     pub(crate) unsafe fn fill<S: Simd>(&self, weights: &[Lane], begin: usize, t: usize, out: &mut [Lane]) {
         let (here, next) = (self.at[begin + t], self.at[begin + t + 1]);
@@ -24,6 +27,9 @@ impl TokenCells {
 
     /// The part of the single cells in the node scores of a whole sentence: one loop over all its tokens, because few of
     /// them have the same number.
+    ///
+    /// # Safety
+    /// `weights` are [cells], `out` the rows of the sentence.
     #[inline(always)]
     pub(crate) unsafe fn begin_fill(&self, weights: &[Lane], sentence: u32, out: &mut [Lane]) {
         let (begin, end) = self.range(sentence);
@@ -39,8 +45,16 @@ impl TokenCells {
     }
 
     /// Add some of the single cells; `out` begins at place `base` of the sentence.
+    ///
+    /// # Safety
+    /// `weights` are [cells]; `which` are of tokens whose rows are in `out`.
     #[inline(always)]
     unsafe fn add_rare(&self, weights: &[Lane], which: std::ops::Range<usize>, base: usize, out: &mut [Lane]) {
+        debug_assert!(self.rare[which.clone()].iter().all(|f| {
+            (f.cell as usize) < weights.len() * WIDTH
+                && f.at as usize >= base
+                && f.at as usize - base < out.len() * WIDTH
+        }));
         let (cells, scores) = (weights.as_ptr().cast::<f32>(), out.as_mut_ptr().cast::<f32>());
         if self.rare_values.is_empty() {
             for f in self.rare.get_unchecked(which) {
@@ -55,8 +69,12 @@ impl TokenCells {
     }
 
     /// Add a token's rows.
+    ///
+    /// # Safety
+    /// As for `fill`; the token exists.
     #[inline(always)]
     pub(crate) unsafe fn add_rows<S: Simd>(&self, weights: &[Lane], token: usize, out: &mut [Lane]) {
+        debug_assert!(token + 1 < self.at.len() && out.len() >= self.width);
         let (here, next) = (self.at.get_unchecked(token), self.at.get_unchecked(token + 1));
         let which = here.row..next.row;
         let values = if self.row_values.is_empty() { &[][..] } else { &self.row_values[which.clone()] };
@@ -66,6 +84,8 @@ impl TokenCells {
         }
     }
 
+    /// # Safety
+    /// As for `fill`; `ids` are numbers of rows.
     #[inline(always)]
     unsafe fn add_all<S: Simd, I: Copy + Into<u32>>(
         &self,
@@ -87,6 +107,9 @@ impl TokenCells {
     }
 
     /// N lanes of labels from lane v on, in U sums that do not wait for each other.
+    ///
+    /// # Safety
+    /// As for `add_all`; v + N <= width.
     #[inline(always)]
     unsafe fn add_some<S: Simd, I: Copy + Into<u32>, const N: usize, const U: usize>(
         &self,
@@ -96,6 +119,8 @@ impl TokenCells {
         v: usize,
         out: &mut [Lane],
     ) {
+        debug_assert!(v + N <= self.width && out.len() >= v + N);
+        debug_assert!(ids.iter().all(|&id| (id.into() as usize + 1) * self.width <= weights.len()));
         let mut sums = [[S::splat(0.0); N]; U];
         // All lanes at once is the common case, and then the width is a constant.
         let width = if v == 0 && N < 4 { N } else { self.width };

@@ -136,20 +136,22 @@ pub struct TokenCells {
     pub allowed: Vec<bool>, // [L, L] edges that are not forbidden
 }
 
-impl TokenCells {
-    /// `forbidden`: edges (label' * L + label) of score -infinity.
-    pub fn new(
-        data: Arc<Dataset>,
-        layout: &Layout,
-        forbidden: &[u32],
-        support: Option<&Support>,
-    ) -> Result<TokenCells> {
-        let (l, width) = (layout.labels, layout.labels.div_ceil(WIDTH));
-        check_labels(&data, l)?;
-        data.check_layout(layout.attributes)?;
-        let allowed = allowed_edges(l, forbidden)?;
-        check_gold(&data, l, &allowed, support)?;
+/// Where each feature lies. Rows: one of no feature, frequent attributes, then start and end, then the edges; single cells:
+/// the other attributes in order of their ids, then pairs.
+struct Cells {
+    width: usize,
+    rows: usize,          // number of rows
+    row_of: Vec<u32>,     // [attributes] row, or u32::MAX
+    cell_of: Vec<u32>,    // [features]
+    exists: Vec<u16>,     // [lanes of rows]
+    boundaries: [u32; 2], // rows of start and end
+    edges: [u32; 2],      // first cell of the edge rows, and the one behind their last
+    cells: usize,         // number of cells
+}
 
+impl Cells {
+    fn new(data: &Dataset, layout: &Layout) -> Result<Cells> {
+        let (l, width) = (layout.labels, layout.labels.div_ceil(WIDTH));
         let mut count = vec![0u32; layout.attributes];
         for &a in &data.node.csr().ids {
             count[a as usize] = count[a as usize].saturating_add(1);
@@ -163,28 +165,46 @@ impl TokenCells {
         if (n_rows * width * WIDTH).saturating_add(n_rare) >= u32::MAX as usize - WIDTH {
             return Err(Error::Value("more than 4 billion weights; raise min_count or use fewer templates".into()));
         }
-        let mut cell_of = vec![0u32; layout.len()];
-        let mut exists = vec![0u16; n_rows * width];
-        let mut next_row = 0;
-        let mut row = |features: usize, labels: &[u16], cell_of: &mut [u32]| {
-            let lane = next_row * width;
-            next_row += 1;
-            for (i, &y) in labels.iter().enumerate() {
-                exists[lane + y as usize / WIDTH] |= 1 << (y as usize % WIDTH);
-                cell_of[features + i] = (lane * WIDTH + y as usize) as u32;
-            }
-            (lane / width) as u32
+        let mut out = Cells {
+            width,
+            rows: 0,
+            row_of: vec![u32::MAX; layout.attributes],
+            cell_of: vec![0; layout.len()],
+            exists: vec![0; n_rows * width],
+            boundaries: [0; 2],
+            edges: [0; 2],
+            cells: n_rows * width * WIDTH,
         };
-        // Rows: one of no feature, frequent attributes, then start and end, then the edges.
-        row(0, &[], &mut cell_of);
-        let mut row_of = vec![u32::MAX; layout.attributes];
+        out.row(0, &[]);
         for &a in &with_row {
             let (first, labels) = layout.node(a);
-            row_of[a as usize] = row(first, labels, &mut cell_of);
+            out.row_of[a as usize] = out.row(first, labels);
         }
-        let start = row(layout.start_at(), &layout.starts, &mut cell_of);
-        let end = row(layout.end_at(), &layout.ends, &mut cell_of);
-        let mut edges = [0u32; 2];
+        let start = out.row(layout.start_at(), &layout.starts);
+        out.boundaries = [start, out.row(layout.end_at(), &layout.ends)];
+        out.edge_rows(layout);
+        for a in (0..layout.attributes).filter(|&a| !is_row(a)) {
+            let (first, labels) = layout.node(a as u32);
+            out.single(first, labels.len());
+        }
+        out.single(layout.pair_at(), layout.pair.len());
+        Ok(out)
+    }
+
+    /// A row of the features from `first` on.
+    fn row(&mut self, first: usize, labels: &[u16]) -> u32 {
+        let lane = self.rows * self.width;
+        self.rows += 1;
+        for (i, &y) in labels.iter().enumerate() {
+            self.exists[lane + y as usize / WIDTH] |= 1 << (y as usize % WIDTH);
+            self.cell_of[first + i] = (lane * WIDTH + y as usize) as u32;
+        }
+        (lane / self.width) as u32
+    }
+
+    /// One row for each label before.
+    fn edge_rows(&mut self, layout: &Layout) {
+        let l = layout.labels;
         let mut i = 0;
         for from in 0..l {
             let begin = i;
@@ -194,25 +214,37 @@ impl TokenCells {
                 Some((e as usize % l) as u16)
             })
             .collect();
-            let number = row(layout.edge_at() + begin, &labels, &mut cell_of);
+            let number = self.row(layout.edge_at() + begin, &labels);
             if from == 0 {
-                edges[0] = number * (width * WIDTH) as u32;
+                self.edges[0] = number * (self.width * WIDTH) as u32;
             }
         }
-        edges[1] = edges[0] + (l * width * WIDTH) as u32;
-        // Single cells: the other attributes in order of their ids, then pairs.
-        let mut cells = n_rows * width * WIDTH;
-        for a in (0..layout.attributes).filter(|&a| !is_row(a)) {
-            let (first, labels) = layout.node(a as u32);
-            for i in 0..labels.len() {
-                cell_of[first + i] = cells as u32;
-                cells += 1;
-            }
+        self.edges[1] = self.edges[0] + (l * self.width * WIDTH) as u32;
+    }
+
+    /// A cell for each of n features from `first` on.
+    fn single(&mut self, first: usize, n: usize) {
+        for cell in &mut self.cell_of[first..first + n] {
+            *cell = self.cells as u32;
+            self.cells += 1;
         }
-        for i in 0..layout.pair.len() {
-            cell_of[layout.pair_at() + i] = cells as u32;
-            cells += 1;
-        }
+    }
+}
+
+impl TokenCells {
+    /// `forbidden`: edges (label' * L + label) of score -infinity.
+    pub fn new(
+        data: Arc<Dataset>,
+        layout: &Layout,
+        forbidden: &[u32],
+        support: Option<&Support>,
+    ) -> Result<TokenCells> {
+        let (l, width) = (layout.labels, layout.labels.div_ceil(WIDTH));
+        check_labels(&data, l)?;
+        data.check_layout(layout.attributes)?;
+        let allowed = allowed_edges(l, forbidden)?;
+        check_gold(&data, l, &allowed, support)?;
+        let cells = Cells::new(&data, layout)?;
         let mut out = TokenCells {
             labels: l,
             width,
@@ -225,46 +257,54 @@ impl TokenCells {
             pair_ptr: Vec::new(),
             pairs: Vec::new(),
             pair_values: Vec::new(),
-            exists,
-            cell_of,
-            edges,
-            cells: cells.next_multiple_of(WIDTH),
+            exists: cells.exists,
+            cell_of: cells.cell_of,
+            edges: cells.edges,
+            cells: cells.cells.next_multiple_of(WIDTH),
             masks: support.map(|s| mask_rows(&s.sets, l, width)).unwrap_or_default(),
             mask_of: support.map(|s| s.of.clone()).unwrap_or_default(),
             allowed,
-            data: data.clone(),
+            data,
         };
+        let rows = out.read(layout, &cells.row_of, cells.boundaries)?;
+        out.rows = RowNumbers::new(rows, cells.rows);
+        Ok(out)
+    }
+
+    /// The lists of all tokens; answers their rows, in whole groups.
+    fn read(&mut self, layout: &Layout, row_of: &[u32], boundaries: [u32; 2]) -> Result<Vec<u32>> {
+        let data = self.data.clone();
+        let valued = !data.node.csr().values.is_empty();
         let mut rows: Vec<u32> = Vec::new();
-        out.at.push(At::default());
+        self.at.push(At::default());
         if data.has_edge_attributes() {
-            out.pair_ptr.push(0);
+            self.pair_ptr.push(0);
         }
         for s in data.sentences.windows(2) {
-            if (s[1] - s[0]).saturating_mul(width * WIDTH) > u32::MAX as usize {
+            if (s[1] - s[0]).saturating_mul(self.width * WIDTH) > u32::MAX as usize {
                 return Err(Error::Value("a sentence has more than 4 billion scores; cut it".into()));
             }
-            out.spans.push(At { row: rows.len(), rare: out.rare.len() });
+            self.spans.push(At { row: rows.len(), rare: self.rare.len() });
             for t in s[0]..s[1] {
-                out.push_token(layout, &row_of, s[0], t, &mut rows);
-                for (row, here) in [(start, t == s[0]), (end, t + 1 == s[1])] {
+                self.push_token(layout, row_of, s[0], t, &mut rows);
+                for (row, here) in boundaries.into_iter().zip([t == s[0], t + 1 == s[1]]) {
                     if here {
                         rows.push(row);
-                        if !data.node.csr().values.is_empty() {
-                            out.row_values.push(1.0);
+                        if valued {
+                            self.row_values.push(1.0);
                         }
                     }
                 }
                 let whole = rows.len().next_multiple_of(GROUP);
                 rows.resize(whole, 0);
-                if !data.node.csr().values.is_empty() {
-                    out.row_values.resize(whole, 0.0);
+                if valued {
+                    self.row_values.resize(whole, 0.0);
                 }
-                out.at.push(At { row: rows.len(), rare: out.rare.len() });
+                self.at.push(At { row: rows.len(), rare: self.rare.len() });
             }
         }
-        out.spans.push(At { row: rows.len(), rare: out.rare.len() });
-        out.rows = RowNumbers::new(rows, n_rows);
-        Ok(out)
+        self.spans.push(At { row: rows.len(), rare: self.rare.len() });
+        Ok(rows)
     }
 
     fn push_token(&mut self, layout: &Layout, row_of: &[u32], begin: usize, token: usize, rows: &mut Vec<u32>) {

@@ -65,6 +65,9 @@ pub struct Betas {
 dispatch!(fn add_scaled(to: &mut [f64], row: &[f32], x: f64) = add_kernel);
 
 /// to += x * row: what training with kernel rows spends its time on. S is for `dispatch`: the compiler makes the vectors.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn add_kernel<S: Simd>(to: &mut [f64], row: &[f32], x: f64) {
     for (s, &k) in to.iter_mut().zip(row) {

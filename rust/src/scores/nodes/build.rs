@@ -21,124 +21,66 @@ pub struct Grain {
     pub group: usize,
 }
 
+/// Which attributes have rows, and the features of each row: frequent attributes in order of their ids, then start and end.
+struct Frequent {
+    of: Vec<u32>,           // [attributes] row, or u32::MAX
+    features: Vec<u64>,     // [rows + 1] into `index`
+    index: Vec<(u32, u16)>, // (feature, label)
+    boundaries: [u32; 2],   // rows of start and end
+}
+
+impl Frequent {
+    fn new(data: &Dataset, layout: &Layout, least: u32) -> Frequent {
+        let mut count = vec![0u32; layout.attributes];
+        for &a in &data.node.csr().ids {
+            count[a as usize] += 1;
+        }
+        let mut out = Frequent {
+            of: vec![u32::MAX; layout.attributes],
+            features: vec![0],
+            index: Vec::new(),
+            boundaries: [0; 2],
+        };
+        for a in 0..layout.attributes {
+            let (first, labels) = layout.node(a as u32);
+            if !labels.is_empty() && count[a] >= least {
+                out.of[a] = out.push(first, labels);
+            }
+        }
+        let start = out.push(layout.start_at(), &layout.starts);
+        out.boundaries = [start, out.push(layout.end_at(), &layout.ends)];
+        out
+    }
+
+    /// A row of features from `first` on.
+    fn push(&mut self, first: usize, labels: &[u16]) -> u32 {
+        self.index.extend(labels.iter().enumerate().map(|(i, &y)| ((first + i) as u32, y)));
+        self.features.push(self.index.len() as u64);
+        (self.features.len() - 2) as u32
+    }
+}
+
+/// Where a token stands: in a batch of a chunk.
+struct Stand<'a> {
+    chunk: usize,
+    batch: &'a Batch,
+    lane: usize,
+    t: usize,
+    token: usize,
+}
+
 impl Nodes {
     pub fn new(data: &Dataset, layout: &Layout, plan: &Plan, grain: Grain) -> Result<Nodes> {
         if layout.len() >= u32::MAX as usize {
             return Err(Error::Value("more than 4 billion features; raise min_count or use fewer templates".into()));
         }
-        let labels = layout.labels;
-        let width = labels.div_ceil(WIDTH);
-        let mut count = vec![0u32; layout.attributes];
-        for &a in &data.node.csr().ids {
-            count[a as usize] += 1;
-        }
-        // Rows: frequent attributes in order of their ids, then start and end.
-        let (mut row_of, mut row_features, mut row_index) = (vec![u32::MAX; layout.attributes], vec![0u64], Vec::new());
-        for a in 0..layout.attributes {
-            let (first, of) = layout.node(a as u32);
-            if !of.is_empty() && count[a] >= grain.frequent {
-                row_of[a] = (row_features.len() - 1) as u32;
-                row_index.extend(of.iter().enumerate().map(|(i, &y)| ((first + i) as u32, y)));
-                row_features.push(row_index.len() as u64);
-            }
-        }
-        let mut boundary = |of: &[u16], first: usize| {
-            row_index.extend(of.iter().enumerate().map(|(i, &y)| ((first + i) as u32, y)));
-            row_features.push(row_index.len() as u64);
-            (row_features.len() - 2) as u32
-        };
-        let start = boundary(&layout.starts, layout.start_at());
-        let end = boundary(&layout.ends, layout.end_at());
-        let mut out = Nodes {
-            labels,
-            width,
-            order: Vec::new(),
-            row_ptr: Vec::new(),
-            rows: Vec::new(),
-            row_values: Vec::new(),
-            bundles: Bundles::default(),
-            row_steps: Vec::new(),
-            rare_ptr: vec![0],
-            rare: Vec::new(),
-            rare_values: Vec::new(),
-            gold: Vec::with_capacity(plan.slots),
-            gold_edges: Vec::new(),
-            gold_edge_ptr: vec![0],
-            row_features,
-            row_index,
-            row_at: Vec::new(),
-            hot: Vec::new(),
-            copies: Vec::new(),
-            copy_ptr: vec![0],
-            fold: Fold::default(),
-            support: Masks::default(),
-            partial: Masks::default(),
-            costs: Vec::new(),
-        };
+        let mut frequent = Frequent::new(data, layout, grain.frequent);
+        let mut out = Nodes::empty(layout.labels, &mut frequent, plan.slots);
         out.count_gold_edges(data);
-        let valued = !data.node.csr().values.is_empty();
-        let mut row_ptr = Vec::with_capacity(plan.slots + 1);
-        row_ptr.push(0);
-        // First copy of a rare attribute's features, and the chunk that it is of.
-        let mut copy_of = vec![(0u32, u32::MAX); layout.attributes];
-        for (c, chunk) in plan.chunks.iter().enumerate() {
-            for batch in &plan.batches[chunk.clone()] {
-                // Places are counted within a batch's scores and within the tiles of a group.
-                if batch.positions() * labels.max(width * grain.group) * WIDTH >= NOWHERE as usize {
-                    return Err(Error::Value(format!(
-                        "a sentence of {} tokens with {labels} labels is too long; cut it with max_length",
-                        batch.positions()
-                    )));
-                }
-                for t in 0..batch.positions() {
-                    for lane in 0..batch.active(t) {
-                        let token = data.sentences[batch.sentences[lane] as usize] + t;
-                        let place = |y: u16| ((t * labels + y as usize) * WIDTH + lane) as u32;
-                        for at in data.node.csr().ptr[token]..data.node.csr().ptr[token + 1] {
-                            let (a, value) = (data.node.csr().ids[at] as usize, data.node.csr().value(at));
-                            if row_of[a] != u32::MAX {
-                                out.rows.push(row_of[a]);
-                                if valued {
-                                    out.row_values.push(value);
-                                }
-                                continue;
-                            }
-                            let (first, of) = layout.node(a as u32);
-                            if copy_of[a].1 != c as u32 {
-                                copy_of[a] = ((out.copies.len() - out.copy_ptr[c]) as u32, c as u32);
-                                out.copies.extend((first..first + of.len()).map(|f| f as u32));
-                            }
-                            for (i, &y) in of.iter().enumerate() {
-                                out.rare.push(Rare { copy: copy_of[a].0 + i as u32, place: place(y) });
-                                if valued {
-                                    out.rare_values.push(value);
-                                }
-                            }
-                        }
-                        let n = batch.lengths[lane] as usize;
-                        for (row, here) in [(start, t == 0), (end, t + 1 == n)] {
-                            if here && out.row_features[row as usize] < out.row_features[row as usize + 1] {
-                                out.rows.push(row);
-                                if valued {
-                                    out.row_values.push(1.0);
-                                }
-                            }
-                        }
-                        row_ptr.push(out.rows.len());
-                        let gold = data.gold.get(token).copied().unwrap_or(NO_LABEL);
-                        out.gold.push(if (gold as usize) < labels { place(gold) } else { NOWHERE });
-                    }
-                }
-                out.rare_ptr.push(out.rare.len());
-            }
-            out.copy_ptr.push(out.copies.len());
-        }
-        if out.rows.len().max(out.copies.len()) >= u32::MAX as usize {
-            return Err(Error::Value("more than 4 billion attributes; raise min_count or use fewer templates".into()));
-        }
-        if grain.fold && !valued {
+        let mut row_ptr = out.read_tokens(data, layout, plan, grain, &frequent)?;
+        if grain.fold && data.node.csr().values.is_empty() {
             let n_rows = out.n_rows();
-            let alone = |r| r == start || r == end;
+            let alone = |r| frequent.boundaries.contains(&r);
             out.fold = Fold::new(n_rows, &mut row_ptr, &mut out.rows, alone);
             out.fold.join(&mut row_ptr, &mut out.rows, alone);
             // Joint rows have no features of their own.
@@ -148,19 +90,143 @@ impl Nodes {
         force::count(Taken::Rows, out.rows.len());
         force::count(Taken::Rare, out.rare.len());
         out.sort_by_length(&row_ptr, plan);
+        out.bundle(plan, grain.group);
+        Ok(out)
+    }
+
+    /// No token yet; takes the features of the rows.
+    fn empty(labels: usize, frequent: &mut Frequent, slots: usize) -> Nodes {
+        Nodes {
+            labels,
+            width: labels.div_ceil(WIDTH),
+            order: Vec::new(),
+            row_ptr: Vec::new(),
+            rows: Vec::new(),
+            row_values: Vec::new(),
+            bundles: Bundles::default(),
+            row_steps: Vec::new(),
+            rare_ptr: vec![0],
+            rare: Vec::new(),
+            rare_values: Vec::new(),
+            gold: Vec::with_capacity(slots),
+            gold_edges: Vec::new(),
+            gold_edge_ptr: vec![0],
+            row_features: std::mem::take(&mut frequent.features),
+            row_index: std::mem::take(&mut frequent.index),
+            row_at: Vec::new(),
+            hot: Vec::new(),
+            copies: Vec::new(),
+            copy_ptr: vec![0],
+            fold: Fold::default(),
+            support: Masks::default(),
+            partial: Masks::default(),
+            costs: Vec::new(),
+        }
+    }
+
+    /// Rows, rare features and gold places of all tokens, slot by slot; answers the first row of each: [slots + 1].
+    fn read_tokens(
+        &mut self,
+        data: &Dataset,
+        layout: &Layout,
+        plan: &Plan,
+        grain: Grain,
+        frequent: &Frequent,
+    ) -> Result<Vec<usize>> {
+        let labels = self.labels;
+        let mut row_ptr = Vec::with_capacity(plan.slots + 1);
+        row_ptr.push(0);
+        // First copy of a rare attribute's features, and the chunk that it is of.
+        let mut copy_of = vec![(0u32, u32::MAX); layout.attributes];
+        for (chunk, batches) in plan.chunks.iter().enumerate() {
+            for batch in &plan.batches[batches.clone()] {
+                // Places are counted within a batch's scores and within the tiles of a group.
+                if batch.positions() * labels.max(self.width * grain.group) * WIDTH >= NOWHERE as usize {
+                    return Err(Error::Value(format!(
+                        "a sentence of {} tokens with {labels} labels is too long; cut it with max_length",
+                        batch.positions()
+                    )));
+                }
+                for t in 0..batch.positions() {
+                    for lane in 0..batch.active(t) {
+                        let token = data.sentences[batch.sentences[lane] as usize] + t;
+                        let stand = Stand { chunk, batch, lane, t, token };
+                        self.read_token(data, layout, frequent, &stand, &mut copy_of);
+                        row_ptr.push(self.rows.len());
+                    }
+                }
+                self.rare_ptr.push(self.rare.len());
+            }
+            self.copy_ptr.push(self.copies.len());
+        }
+        if self.rows.len().max(self.copies.len()) >= u32::MAX as usize {
+            return Err(Error::Value("more than 4 billion attributes; raise min_count or use fewer templates".into()));
+        }
+        Ok(row_ptr)
+    }
+
+    fn read_token(
+        &mut self,
+        data: &Dataset,
+        layout: &Layout,
+        frequent: &Frequent,
+        stand: &Stand<'_>,
+        copy_of: &mut [(u32, u32)],
+    ) {
+        let Stand { chunk, batch, lane, t, token } = *stand;
+        let (labels, attributes) = (self.labels, data.node.csr());
+        let valued = !attributes.values.is_empty();
+        let place = |y: u16| ((t * labels + y as usize) * WIDTH + lane) as u32;
+        for at in attributes.ptr[token]..attributes.ptr[token + 1] {
+            let (a, value) = (attributes.ids[at] as usize, attributes.value(at));
+            if frequent.of[a] != u32::MAX {
+                self.rows.push(frequent.of[a]);
+                if valued {
+                    self.row_values.push(value);
+                }
+                continue;
+            }
+            let (first, of) = layout.node(a as u32);
+            if copy_of[a].1 != chunk as u32 {
+                copy_of[a] = ((self.copies.len() - self.copy_ptr[chunk]) as u32, chunk as u32);
+                self.copies.extend((first..first + of.len()).map(|f| f as u32));
+            }
+            for (i, &y) in of.iter().enumerate() {
+                self.rare.push(Rare { copy: copy_of[a].0 + i as u32, place: place(y) });
+                if valued {
+                    self.rare_values.push(value);
+                }
+            }
+        }
+        let n = batch.lengths[lane] as usize;
+        for (row, here) in frequent.boundaries.into_iter().zip([t == 0, t + 1 == n]) {
+            if here && self.row_features[row as usize] < self.row_features[row as usize + 1] {
+                self.rows.push(row);
+                if valued {
+                    self.row_values.push(1.0);
+                }
+            }
+        }
+        let gold = data.gold.get(token).copied().unwrap_or(NO_LABEL);
+        self.gold.push(if (gold as usize) < labels { place(gold) } else { NOWHERE });
+    }
+
+    /// The same entries row by row.
+    fn bundle(&mut self, plan: &Plan, group: usize) {
+        let (classes, lanes) = (self.classes(), self.n_lanes());
+        let (rows, row_ptr, order) = (&self.rows, &self.row_ptr, &self.order);
         let entries = |batch: &Batch, entry: &mut dyn FnMut(usize, u32, u32)| {
             for slot in batch.slot..batch.slot + batch.tokens() {
-                for class in 0..out.classes() {
-                    let at = slot * out.classes() + class;
-                    for &row in &out.rows[out.row_ptr[at] as usize..out.row_ptr[at + 1] as usize] {
-                        entry(class, row, out.order[slot]);
+                for class in 0..classes {
+                    let at = slot * classes + class;
+                    for &row in &rows[row_ptr[at] as usize..row_ptr[at + 1] as usize] {
+                        entry(class, row, order[slot]);
                     }
                 }
             }
         };
-        (out.bundles, out.row_steps) =
-            Bundles::new(plan, grain.group, width, out.classes(), out.n_lanes(), entries, &out.row_values);
-        Ok(out)
+        (self.bundles, self.row_steps) =
+            Bundles::new(plan, group, self.width, classes, lanes, entries, &self.row_values);
     }
 
     /// Most neighbours of a sentence have one of a few pairs of labels.

@@ -100,9 +100,14 @@ impl Bundles {
 
     /// Add the residuals of a group, given by its first batch, to the rows. `tiles`: those of its batches, one after the
     /// other; `steps`: what each is multiplied by, empty for 1.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; the batch is the first of a group, `tiles` are those of the group, `gradient` is [lanes].
     #[inline(always)]
     pub unsafe fn add<S: Simd>(&self, first: &Batch, tiles: *const Lane, steps: &[f32], gradient: &mut [Lane]) {
+        debug_assert!(self.group_of[first.index] != u32::MAX);
         let group = self.group_of[first.index] as usize;
+        debug_assert!(self.are_inside(group, gradient.len()));
         let mut at = self.place_ptr[group];
         let gradient = gradient.as_mut_ptr();
         if self.width > 4 {
@@ -127,7 +132,17 @@ impl Bundles {
         }
     }
 
+    /// Whether the rows of a group begin inside so many lanes.
+    fn are_inside(&self, group: usize, lanes: usize) -> bool {
+        let classes = if self.width > 4 { 1 } else { self.width };
+        let heads = self.head_ptr[group * classes]..self.head_ptr[(group + 1) * classes];
+        self.heads[heads].iter().all(|head| (head.row as usize) < lanes)
+    }
+
     /// Rows of N lanes.
+    ///
+    /// # Safety
+    /// As for `add`; the heads are rows of at least N lanes, and `at` is where their places begin.
     #[inline(always)]
     unsafe fn add_class<S: Simd, const N: usize>(
         &self,
@@ -137,6 +152,7 @@ impl Bundles {
         steps: &[f32],
         gradient: *mut Lane,
     ) {
+        debug_assert!(heads.end <= self.heads.len());
         for (i, head) in self.heads.get_unchecked(heads.clone()).iter().enumerate() {
             if let Some(later) = self.heads.get(heads.start + i + AHEAD) {
                 let row = gradient.wrapping_add(later.row as usize);
@@ -144,6 +160,7 @@ impl Bundles {
             }
             let range = *at..*at + head.tokens as usize;
             *at = range.end;
+            debug_assert!(range.end <= self.places.len());
             let places = self.places.get_unchecked(range.clone());
             let row = gradient.add(head.row as usize);
             let mut sum: [S::F; N] = std::array::from_fn(|j| S::load(&*row.add(j)));

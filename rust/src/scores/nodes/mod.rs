@@ -181,6 +181,7 @@ impl Nodes {
             let row = unsafe { shared.slice(to.start, to.len()) };
             for &b in carried {
                 let from = self.lanes(b as usize);
+                // SAFETY: as above.
                 let add = unsafe { shared.slice(from.start, from.len()) };
                 for (a, b) in row.iter_mut().zip(add) {
                     a.0.iter_mut().zip(b.0).for_each(|(x, y)| *x += y);
@@ -211,6 +212,10 @@ impl Nodes {
 
     /// Node scores of a batch into `psi` ([T, L], and slack for a whole tile), and the score of its gold labels. `rare`
     /// holds the copies of all chunks.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; the batch is of the plan that the nodes were made for; `rows` is as `fill_rows` and `rare` as `fill_rare` fill
+    /// them; `psi` has room for the batch's scores and a lane of slack.
     #[inline(always)]
     pub unsafe fn fill<S: Simd>(
         &self,
@@ -223,6 +228,9 @@ impl Nodes {
         tile: &mut Tile,
     ) {
         let slots = batch.slot..batch.slot + batch.tokens();
+        debug_assert!(slots.end <= self.order.len() && slots.end <= self.gold.len());
+        debug_assert!(rows.len() >= self.n_lanes() && rare.len() >= self.n_copies());
+        debug_assert!(psi.len() >= batch.positions() * self.labels);
         let tiles = tile.reserve(batch.positions() * self.width);
         for (slot, &place) in slots.clone().zip(self.order.get_unchecked(slots.clone())) {
             self.sum_rows::<S>(slot, rows, tiles.add(place as usize));
@@ -239,6 +247,7 @@ impl Nodes {
         let scores = psi.as_mut_ptr().cast::<f32>();
         let rare = &rare[self.copies(batch.chunk)];
         let range = self.rare_ptr[batch.index]..self.rare_ptr[batch.index + 1];
+        debug_assert!(self.are_inside(range.clone(), rare.len(), psi.len()));
         if self.rare_values.is_empty() {
             for f in self.rare.get_unchecked(range) {
                 *scores.add(f.place as usize) += *rare.get_unchecked(f.copy as usize);
@@ -256,7 +265,15 @@ impl Nodes {
         }
     }
 
+    /// Whether rare features lie inside so many copies and so many lanes of scores.
+    fn are_inside(&self, range: Range<usize>, copies: usize, lanes: usize) -> bool {
+        self.rare[range].iter().all(|f| (f.copy as usize) < copies && (f.place as usize) < lanes * WIDTH)
+    }
+
     /// Masks and costs of a batch's tokens onto its tiles.
+    ///
+    /// # Safety
+    /// As for `fill`; `tiles` are those of the batch.
     #[inline(always)]
     unsafe fn add_terms<S: Simd>(&self, batch: &Batch, masks: &Masks, tiles: *mut Lane) {
         let mut slot = batch.slot;
@@ -276,6 +293,9 @@ impl Nodes {
     }
 
     /// Add row `row` of `rows` ([.., width]) to the token at `place`.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `place` and the `width` - 1 tiles behind it are inside the tiles.
     #[inline(always)]
     unsafe fn add_row<S: Simd>(&self, rows: &[Lane], row: usize, place: *mut Lane) {
         for v in 0..self.width {
@@ -285,6 +305,9 @@ impl Nodes {
     }
 
     /// Sum of a token's rows to its place.
+    ///
+    /// # Safety
+    /// As for `add_row`; the slot is one of the plan's.
     #[inline(always)]
     unsafe fn sum_rows<S: Simd>(&self, slot: usize, rows: &[Lane], place: *mut Lane) {
         match self.width {
@@ -302,6 +325,8 @@ impl Nodes {
         }
     }
 
+    /// # Safety
+    /// As for `sum_rows`; W is the width.
     #[inline(always)]
     unsafe fn sum_classes<S: Simd, const W: usize>(&self, slot: usize, rows: &[Lane], place: *mut Lane) {
         let mut sum = [S::splat(0.0); W];
@@ -322,6 +347,9 @@ impl Nodes {
     }
 
     /// Add rows of N lanes to a sum of W lanes.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `range` is inside `self.rows`, and `rows` holds N lanes from each of them on.
     #[inline(always)]
     unsafe fn add_class<S: Simd, const W: usize, const N: usize>(
         &self,
@@ -330,6 +358,7 @@ impl Nodes {
         sum: &mut [S::F; W],
     ) {
         let range = range.start as usize..range.end as usize;
+        debug_assert!(self.rows[range.clone()].iter().all(|&first| first as usize + N.min(W) <= rows.len()));
         let values = self.row_values.get(range.clone());
         for (i, &first) in self.rows.get_unchecked(range).iter().enumerate() {
             let row = rows.as_ptr().add(first as usize);
@@ -347,6 +376,10 @@ impl Nodes {
     /// The transpose of `fill` for a group of batches: residuals before the gold labels are subtracted ([T, L], and
     /// slack for a whole tile) minus what is to be subtracted at the gold labels, into the gradient rows and `rare`, the
     /// chunk's copies.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; the group is one of those that the nodes were made for, `fields` are those of its batches, `gradient`
+    /// is [lanes], `rare` the copies of its chunk.
     #[inline(always)]
     pub unsafe fn spread<S: Simd>(
         &self,
@@ -357,6 +390,7 @@ impl Nodes {
         tile: &mut Tile,
     ) {
         let positions: usize = group.iter().map(|batch| batch.positions()).sum();
+        debug_assert!(fields.len() >= group.len() && gradient.len() >= self.n_lanes());
         tile.reserve(positions * self.width);
         let mut base = 0;
         for (batch, field) in group.iter().zip(fields) {
@@ -367,6 +401,9 @@ impl Nodes {
     }
 
     /// Residuals of a batch to its rare features, and to its tiles. `subtract`: one for all positions, or one each.
+    ///
+    /// # Safety
+    /// As for `spread`; `tile` has room for the batch.
     #[inline(always)]
     unsafe fn spread_rare<S: Simd>(
         &self,
@@ -376,6 +413,9 @@ impl Nodes {
         rare: &mut [f32],
         tile: &mut [[Lane; WIDTH]],
     ) {
+        let range = self.rare_ptr[batch.index]..self.rare_ptr[batch.index + 1];
+        debug_assert!(self.are_inside(range.clone(), rare.len(), residual.len()));
+        debug_assert!(batch.slot + batch.tokens() <= self.gold.len());
         let values = residual.as_mut_ptr().cast::<f32>();
         let mut slot = batch.slot;
         for t in 0..batch.positions() {
@@ -388,7 +428,6 @@ impl Nodes {
             }
             slot += active;
         }
-        let range = self.rare_ptr[batch.index]..self.rare_ptr[batch.index + 1];
         if self.rare_values.is_empty() {
             for f in self.rare.get_unchecked(range) {
                 *rare.get_unchecked_mut(f.copy as usize) += *values.add(f.place as usize);
@@ -442,6 +481,7 @@ impl Nodes {
             // SAFETY: as in `fill_rows`.
             let sum = unsafe { shared.slice(to.start * WIDTH, to.len() * WIDTH) };
             for &a in carriers {
+                // SAFETY: as above.
                 let add = unsafe { shared.slice(self.lanes(a as usize).start * WIDTH, sum.len()) };
                 sum.iter_mut().zip(add).for_each(|(x, y)| *x += *y);
             }
