@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import tagwise as tw
-from tagwise import decoding, schemes
+from tagwise.corpus import schemes
+from tagwise.decoding import paths
+from tagwise.features.inputs import Inputs
 
 from . import ours
 from .harness import Context, Result, Times, alternate, seconds
@@ -67,7 +69,7 @@ def ratio(times: dict[str, Times], slow: str, fast: str) -> float:
 def decoded(model: Any, X: Any) -> Callable[[], object]:
     """Finding the paths of sentences that are encoded beforehand."""
     data = model.encode(X, 1)
-    return lambda: decoding.best(model, X, data, n_jobs=1)
+    return lambda: paths.best(model.scoring, Inputs.of(X), data, n_jobs=1)
 
 
 def trained(tagger: Any, X: Any) -> float:

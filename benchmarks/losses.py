@@ -15,7 +15,7 @@ import numpy as np
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.dataset import collect_labels, encode_labels
+from tagwise.dataset.encode import collect_labels, encode_labels
 from tagwise.learners import gradient, stochastic
 from tagwise.learners.loop import Stopping
 from tagwise.optimizers import OPTIMIZERS

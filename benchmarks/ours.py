@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.dataset import collect_labels, encode_labels
-from tagwise.estimators.base import dev_scorer
+from tagwise.dataset.encode import collect_labels, encode_labels
+from tagwise.estimators.task import dev_scorer
+from tagwise.features.inputs import Inputs
 
 from .workloads import Attributes, data_folder, workload
 
@@ -96,12 +97,12 @@ def boosting(n_jobs: int | None = 1, **parameters: Any) -> Any:
 
 def scorer(tagger: Any, task: Any, part: Any) -> Any:
     """The score of a weight vector on a corpus."""
-    return dev_scorer(lambda w: tagger._model(task, w), task, part, part.labels)
+    return dev_scorer(lambda w: tagger._model(task, w), task, Inputs.of(part), part.labels)
 
 
 def _pieces(features: str, train: Any, max_length: int) -> tuple[Any, Any, Any, Any]:
     tagger = tw.Boosting(features=features, n_jobs=1)
-    task = tagger._task(train, train.labels, tagger.checked())
+    task = tagger._task(Inputs.of(train), train.labels, tagger.checked())
     data, piece_of = task.data.cut(max_length)
     new = piece_of[1:] != piece_of[:-1]
     return data, task.layout, np.concatenate([[True], new]), np.concatenate([new, [True]])

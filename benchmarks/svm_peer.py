@@ -17,8 +17,8 @@ import numpy as np
 
 import tagwise as tw
 from tagwise import _core
+from tagwise.corpus.schemes import spans
 from tagwise.features import recipe_for
-from tagwise.schemes import spans
 
 from .harness import Times, alternate
 

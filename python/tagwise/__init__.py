@@ -9,22 +9,14 @@
 
 from tagwise._core import __version__
 from tagwise.compare import compare
-from tagwise.corpus import (
-    Corpus,
-    Sentence,
-    corpora,
-    load_corpus,
-    read,
-    read_conll,
-    read_conllu,
-    read_jsonl,
-    read_text,
-    write,
-    write_conll,
-    write_conllu,
-    write_jsonl,
-    write_text,
-)
+from tagwise.corpus import schemes
+from tagwise.corpus.bundled import corpora, load_corpus
+from tagwise.corpus.conll import read_conll, write_conll
+from tagwise.corpus.conllu import read_conllu, write_conllu
+from tagwise.corpus.formats import read, write
+from tagwise.corpus.jsonl import read_jsonl, write_jsonl
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.text import read_text, write_text
 from tagwise.errors import (
     CorpusError,
     ModelFileError,
@@ -48,9 +40,10 @@ from tagwise.estimators import (
     Tagger,
     load,
 )
+from tagwise.estimators.path import RegularizationPath, regularization_path
 from tagwise.metrics import Calibration, Report, calibration, evaluate
-from tagwise.model import Model
-from tagwise.tuning import RegularizationPath, regularization_path
+from tagwise.model.model import Model
+from tagwise.scores import lattice, losses
 
 __all__ = [
     "AROW",
@@ -82,14 +75,17 @@ __all__ = [
     "compare",
     "corpora",
     "evaluate",
+    "lattice",
     "load",
     "load_corpus",
+    "losses",
     "read",
     "read_conll",
     "read_conllu",
     "read_jsonl",
     "read_text",
     "regularization_path",
+    "schemes",
     "write",
     "write_conll",
     "write_conllu",

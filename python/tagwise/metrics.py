@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .errors import CorpusError
-from .schemes import boundary, has_chunks, split_label
-from .sentence import Corpus
+from tagwise.corpus.schemes import boundary, has_chunks, split_label
+from tagwise.corpus.sentence import Corpus
+from tagwise.errors import CorpusError
 
 if TYPE_CHECKING:
     from rich.console import Group

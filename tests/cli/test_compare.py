@@ -249,7 +249,7 @@ def test_what_is_too_much_beside_others_runs_alone(
     small: tuple[tw.Corpus, tw.Corpus], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The youngest is stopped, waits until nobody runs, and is trained then; the others are not disturbed."""
-    module = sys.modules["tagwise.compare.run"]
+    module = sys.modules["tagwise.compare.pool"]
     monkeypatch.setattr(module, "resident", lambda _: 100 << 20)
     monkeypatch.setattr(module.Pool, "room", lambda pool: len(pool.running) < pool.jobs)
     cells = plan(["hmm"], ["a"], ["S1"], sizes=[20, 40])

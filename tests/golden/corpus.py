@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise as tw
-from tagwise.kernels import Block
+from tagwise.scores.kernels import Block
 
 #: word/part of speech/label; a line a sentence, an empty line before each document.
 TEXT = """

@@ -14,8 +14,8 @@ from itertools import product
 
 import numpy as np
 
-from tagwise.history import Memory
-from tagwise.model import Model
+from tagwise.decoding.lookback import Memory
+from tagwise.model.model import Model
 
 Path = tuple[str, ...]
 Rule = Callable[[Path], bool]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.estimators.baselines import step_layout
+from tagwise.dataset.layout import step_layout
 
 from .reference import chain, generative, scores
 from .reference.model import score_sentence

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tagwise as tw
-from tagwise import _core, schemes
-from tagwise.learners.online import entity_table
+from tagwise import _core
+from tagwise.corpus import schemes
+from tagwise.scores.entities import entity_table
 
 from . import lawful
 from .reference import chain, scores

@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tagwise as tw
-from tagwise import _core, schemes
-from tagwise.constraints import Constraints, Dictionary, intersect, scheme_of
+from tagwise import _core
+from tagwise.corpus import schemes
+from tagwise.scores.constraints import Constraints, intersect, scheme_of
+from tagwise.scores.dictionary import Dictionary
 
 from . import lawful
 

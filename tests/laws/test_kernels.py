@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tagwise import _core
 from tagwise.errors import TrainingError
-from tagwise.kernels import Block, Kernel, KernelScorer
+from tagwise.scores.kernels import Block, Kernel, KernelScorer
 
 from .reference import chain, model, perceptron, svm
 from .strategies import Problem, problems, reals, wholes

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.history import Memory
+from tagwise.decoding.lookback import Memory
 
 from .parameters.common import SHORT, P, X, Y
 from .parameters.online import corpus

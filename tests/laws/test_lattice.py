@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from tagwise import losses as ours
 from tagwise.errors import ParameterError
-from tagwise.lattice import Lattice
-from tagwise.losses import ScoreGradient
+from tagwise.scores import losses as ours
+from tagwise.scores.lattice import Lattice
+from tagwise.scores.losses import ScoreGradient
 
 from .reference import chain, enumeration, losses
 from .strategies import Chain, chains, wholes

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tagwise as tw
-from tagwise import _core, schemes
-from tagwise.constraints import Constraints
+from tagwise import _core
+from tagwise.corpus import schemes
+from tagwise.scores.constraints import Constraints
 
 from .reference import chain, costs, mira, model, once, scores
 from .strategies import Problem, problems, wholes

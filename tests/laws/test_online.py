@@ -13,7 +13,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tagwise import _core, schemes
+from tagwise import _core
+from tagwise.corpus import schemes
 from tagwise.errors import TrainingError
 
 from .reference import chain, costs, mira, model, perceptron, qp, scores

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import tagwise as tw
+from tagwise.estimators.path import STRENGTHS, RegularizationPath, Step, hold_out
 from tagwise.metrics import evaluate
-from tagwise.tuning import STRENGTHS, RegularizationPath, Step, hold_out
 
 from .parameters.rows import bits
 

@@ -20,9 +20,9 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.history import Memory
-from tagwise.kernels import KernelScorer
-from tagwise.prune import prune
+from tagwise.decoding.lookback import Memory
+from tagwise.model.prune import prune
+from tagwise.scores.kernels import KernelScorer
 
 from ..golden import corpus
 from ..golden.kinds import EDGES, KINDS, PLAIN, fitted

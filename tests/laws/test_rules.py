@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise import schemes
-from tagwise.constraints import Constraints
+from tagwise.corpus import schemes
+from tagwise.scores.constraints import Constraints
 
 from . import lawful
 from .lawful import Held, Path, Rule

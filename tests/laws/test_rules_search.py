@@ -11,7 +11,7 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.history import Memory
+from tagwise.decoding.lookback import Memory
 
 from . import lawful
 from .lawful import Held

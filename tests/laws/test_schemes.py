@@ -9,8 +9,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from tagwise.errors import CorpusError
-from tagwise.schemes import (
+from tagwise.corpus.schemes import (
     SCHEMES,
     Span,
     allowed,
@@ -24,6 +23,7 @@ from tagwise.schemes import (
     split_label,
     valid,
 )
+from tagwise.errors import CorpusError
 
 TYPES = ("X", "Y-z")
 TAGS = {"IOB1": "BI", "IOB2": "BI", "IOE1": "IE", "IOE2": "IE", "IOBES": "BIES", "BILOU": "BILU"}

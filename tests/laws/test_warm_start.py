@@ -12,10 +12,10 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.dataset import collect_labels, with_labels
+from tagwise.dataset.encode import collect_labels, with_labels
 from tagwise.features import Recipe
-from tagwise.history import History
-from tagwise.model import transfer
+from tagwise.model.model import transfer
+from tagwise.scores.lookback import History
 
 from ..golden import corpus
 from ..golden.kinds import EDGES, PLAIN

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tagwise import _core
-from tagwise.kernels import Kernel
+from tagwise.scores.kernels import Kernel
 
 from .test_kernels import frame
 from .test_svm import run as close_the_gap

@@ -11,6 +11,7 @@ import pytest
 
 import tagwise as tw
 from tagwise.errors import ParameterError
+from tagwise.features import Inputs
 from tagwise.learners import gradient
 
 WORD = "word[0]\n"
@@ -253,7 +254,7 @@ def test_stochastic_descent_goes_to_the_weighted_optimum() -> None:
     descent = crf(optimizer="sgd", max_iter=30, tol=0.0)
     assert descent.fit(X, Y, sample_weight=weight).objective_ < 1.06 * best.objective_
     elsewhere = descent.fit(X, Y).model_.scorer.weights.astype(np.float64)
-    task = descent._task(X, Y, descent.checked())
+    task = descent._task(Inputs.of(X), Y, descent.checked())
     objective = gradient.Problem(task.data, task.layout, sample_weight=weight).objective()
     value, _ = objective.value(elsewhere, np.zeros_like(elsewhere))
     assert value + 0.3 * elsewhere @ elsewhere > 2.0 * best.objective_
@@ -263,7 +264,7 @@ def test_stochastic_descent_goes_to_the_weighted_optimum() -> None:
 def test_both_engines_of_a_problem_have_its_weights(loss: str) -> None:
     """The descent that warms up L-BFGS, on the log loss whatever the loss, sees what the objective sees."""
     tagger = crf(loss=loss)
-    task = tagger._task(X, Y, tagger.checked())
+    task = tagger._task(Inputs.of(X), Y, tagger.checked())
     w = 0.1 * np.random.default_rng(0).standard_normal(len(task.layout))
     problem = gradient.Problem(task.data, task.layout, loss, REAL)
     for name in (loss, "log"):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tagwise import _core
-from tagwise.kernels import Kernel
+from tagwise.scores.kernels import Kernel
 
 from .reference import chain, costs, history, model, perceptron
 from .test_kernels import TWIN, Kernelled, frame, random_sparse

@@ -15,7 +15,7 @@ import tagwise as tw
 from tagwise import _core
 from tagwise.errors import ParameterError
 from tagwise.estimators.boosting import Round, rounds
-from tagwise.prune import prune
+from tagwise.model.prune import prune
 from tagwise.report.rounds import rounds_svg
 
 from .test_estimators import X, Y

@@ -14,19 +14,7 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.compare import (
-    Cache,
-    Cell,
-    Comparison,
-    Data,
-    Event,
-    Learner,
-    collect,
-    draw,
-    parse,
-    plan,
-    run,
-)
+from tagwise.compare import Cache, Cell, Comparison, Data, Event, Learner, collect, draw, parse, plan, run
 from tagwise.compare.cache import Names
 from tagwise.compare.cells import measure
 from tagwise.compare.plan import held_out

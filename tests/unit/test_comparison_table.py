@@ -21,7 +21,7 @@ import tagwise as tw
 from tagwise.compare import Comparison, Published, Row, p_value
 from tagwise.compare.presets import figures
 from tagwise.compare.table import GROUP, MEASURES
-from tagwise.confidence import entropy
+from tagwise.decoding.confidence import entropy
 from tagwise.report.html import page
 
 BASE = Row(

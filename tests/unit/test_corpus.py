@@ -18,10 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tagwise import corpus as tc
-from tagwise import streams
-from tagwise.corpus import Corpus, Sentence
+from tagwise.corpus import Corpus, Sentence, streams
+from tagwise.corpus.formats import format_of_text
 from tagwise.errors import CorpusError
-from tagwise.formats import format_of_text
 
 CONLLU = """\
 # newdoc id = d1
@@ -570,7 +569,7 @@ class TestBundled:
     def test_come_with_licence_and_attribution(self) -> None:
         for info in tc.corpora():
             if info.bundled:
-                note = Path(tc.__file__).parent / "data" / info.folder / "ATTRIBUTION.txt"
+                note = Path(tc.__file__).parent.parent / "data" / info.folder / "ATTRIBUTION.txt"
                 assert "creativecommons.org/licenses/" in note.read_text(encoding="utf-8")
 
     @pytest.mark.skipif(

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tagwise._core import Vocabulary, encode_attributes, prune
-from tagwise.dataset import NO_LABEL, build, collect_labels, encode_labels, with_labels
+from tagwise.dataset.encode import NO_LABEL, build, collect_labels, encode_labels, with_labels
 from tagwise.errors import CorpusError, ModelFileError, ParameterError
 
 NAMES = st.text("abc:=é日", min_size=1, max_size=3)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.sentence import Corpus, Sentence
+from tagwise.corpus.sentence import Corpus, Sentence
 
 X = [["London", "is"], ["a"]]
 Y = [["B-LOC", "O"], ["O"]]

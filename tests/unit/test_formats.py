@@ -12,23 +12,15 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise import corpus
-from tagwise.blocks import _SHARED_STRINGS, Shared, doc_of
-from tagwise.conll import format_conll, iter_conll, read_conll, write_conll
-from tagwise.conllu import CONLLU_COLUMNS, format_conllu, iter_conllu, read_conllu, write_conllu
+from tagwise.corpus import bundled
+from tagwise.corpus.blocks import _SHARED_STRINGS, Shared, doc_of
+from tagwise.corpus.conll import format_conll, iter_conll, read_conll, write_conll
+from tagwise.corpus.conllu import CONLLU_COLUMNS, format_conllu, iter_conllu, read_conllu, write_conllu
+from tagwise.corpus.formats import format_of_name, iter_sentences, read, write
+from tagwise.corpus.jsonl import format_jsonl, read_jsonl
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.text import format_text, read_text, write_text
 from tagwise.errors import CorpusError
-from tagwise.formats import (
-    format_jsonl,
-    format_of_name,
-    format_text,
-    iter_sentences,
-    read,
-    read_jsonl,
-    read_text,
-    write,
-    write_text,
-)
-from tagwise.sentence import Corpus, Sentence
 
 
 def stream(text: str) -> io.StringIO:
@@ -417,7 +409,7 @@ def test_representations() -> None:
 
 def test_corpora_that_are_not_bundled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From a folder that is given or named by the environment: parts by their files, dev where there is one."""
-    monkeypatch.delenv(corpus.DATA_VARIABLE, raising=False)
+    monkeypatch.delenv(bundled.DATA_VARIABLE, raising=False)
 
     def put(folder: str, part: str, sentences: int, columns: int) -> None:
         (tmp_path / folder).mkdir(exist_ok=True)
@@ -440,7 +432,7 @@ def test_corpora_that_are_not_bundled(tmp_path: Path, monkeypatch: pytest.Monkey
     assert (len(train), dev, len(test)) == (3, None, 2)
     assert train.columns == ("word", "pos", "label")
     assert train[0].labels == ["train2"]
-    monkeypatch.setenv(corpus.DATA_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(bundled.DATA_VARIABLE, str(tmp_path))
     train, dev, test = tw.load_corpus("conll2003-en")
     assert dev is not None
     assert [p[0].tokens for p in (train, dev, test)] == [["train0"], ["testa0"], ["testb0"]]
@@ -459,4 +451,4 @@ def test_corpora_that_are_not_bundled(tmp_path: Path, monkeypatch: pytest.Monkey
         r"label='pos' of conll2002-es is unknown\. Use ner", lambda: tw.load_corpus("conll2002-es", "pos")
     )
     refused("cannot be opened", lambda: tw.load_corpus("conll2000", root=tmp_path / "none"))
-    assert [c.name for c in corpus.corpora() if c.bundled] == ["ewt-pos", "wnut17-ner"]
+    assert [c.name for c in bundled.corpora() if c.bundled] == ["ewt-pos", "wnut17-ner"]

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.history import Memory, parse
+from tagwise.decoding.lookback import Memory
+from tagwise.scores.lookback import parse
 
 NAMES = ["Rosa", "Ines", "Lund", "Oslo"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from tagwise.errors import ModelFileError, ParameterError
 from tagwise.importing import function_at, path_of
-from tagwise.kernels import Block, Kernel, KernelScorer, kernel_of
+from tagwise.scores.kernels import Block, Kernel, KernelScorer, kernel_of
 
 HERE = "tests.unit.test_kernel_blocks"
 

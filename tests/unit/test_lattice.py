@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from tagwise import losses
 from tagwise.errors import ParameterError
-from tagwise.lattice import Lattice
+from tagwise.scores import losses
+from tagwise.scores.lattice import Lattice
 
 LOSSES = [losses.log_loss, losses.exp_loss, losses.pointwise_log_loss, losses.pointwise_exp_loss]
 

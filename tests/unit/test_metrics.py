@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tagwise import metrics
-from tagwise.conll import read_conll
+from tagwise.corpus.conll import read_conll
+from tagwise.corpus.schemes import SCHEMES, Span, from_spans, spans
+from tagwise.corpus.sentence import Corpus
 from tagwise.errors import CorpusError
 from tagwise.metrics import Report, calibration, evaluate
-from tagwise.schemes import SCHEMES, Span, from_spans, spans
-from tagwise.sentence import Corpus
 
 # The oracle: conlleval's rules as they are published.
 

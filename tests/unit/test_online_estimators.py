@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.learners.online import parse_cost
+from tagwise.learners.costs import parse_cost
 
 from ..names import named
 from .test_estimators import X, Y

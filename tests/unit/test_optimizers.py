@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tagwise._core import dot
-from tagwise.optimizers import OPTIMIZERS, Objective, Step, conjugate_gradient, lbfgs, owlqn
+from tagwise.optimizers import OPTIMIZERS, Evaluate, Step, conjugate_gradient, lbfgs, owlqn
 from tagwise.optimizers.base import Vector
 from tagwise.optimizers.lbfgs import CURVATURE, SUFFICIENT, LineSearch, _between
 from tagwise.optimizers.owlqn import LONGEST, pseudo_gradient
@@ -241,7 +241,7 @@ def test_the_table_of_optimisers(name: str) -> None:
     assert entry.name == name
     assert entry.l1 is (name == "owlqn")
     assert entry.help
-    objective: Objective = quadratic(CURVES, AT)
+    objective: Evaluate = quadratic(CURVES, AT)
     if name == "sgd":
         with pytest.raises(TypeError, match="stochastic descent needs sentences"):
             entry.run(objective, np.zeros(4))

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise import schemes
-from tagwise.prune import prune
-from tagwise.reshape import codes_of, layout_of, united
+from tagwise.corpus import schemes
+from tagwise.dataset.layout import codes_of, layout_of, united
+from tagwise.model.prune import prune
 
 from ..golden.names import named
 from .test_estimators import X, Y

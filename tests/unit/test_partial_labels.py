@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise import _core, dataset, partial
+from tagwise import _core
+from tagwise.dataset import encode, partial
 from tagwise.errors import CorpusError, ParameterError
 
 
@@ -45,10 +46,10 @@ def test_the_layout_of_certain_labels_is_the_usual_one() -> None:
     X = [[[word, word[0]] for word in s] for s in X]
     vocabulary = _core.Vocabulary()
     data = _core.encode_attributes(vocabulary, X, X)
-    labels = dataset.collect_labels(y)
+    labels = encode.collect_labels(y)
     support = partial.support_of(partial.parse(y), labels)
     mine = partial.layout_of(data, len(vocabulary), support, all_pairs=False, start_end=True)
-    usual = _core.Layout.build(dataset.with_labels(data, y, labels), len(vocabulary), len(labels))
+    usual = _core.Layout.build(encode.with_labels(data, y, labels), len(vocabulary), len(labels))
     for name, array in usual.arrays().items():
         np.testing.assert_array_equal(mine.arrays()[name], array, err_msg=name)
 

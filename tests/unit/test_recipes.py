@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from tagwise._core import Vocabulary
-from tagwise.compat import crfpp
+from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.errors import CorpusError, ParameterError, TemplateError
-from tagwise.features import Recipe, columns_of, file_columns, recipe_for, resolve
-from tagwise.sentence import Corpus, Sentence
-from tagwise.sets import SETS, quoted, template_text
+from tagwise.features import Recipe, columns_of, crfpp, file_columns, recipe_for, resolve
+from tagwise.features.sets import SETS, quoted, template_text
 
 LABELLED = Corpus([Sentence({"form": ["a", "b"], "pos": ["N", "V"], "ner": ["X", "Y"]}, "ner")])
 

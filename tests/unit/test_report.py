@@ -15,7 +15,7 @@ import pytest
 import tagwise as tw
 from tagwise.compare import Comparison, Published
 from tagwise.report.figures import best_front
-from tagwise.report.html import page
+from tagwise.report.html import page, write
 from tagwise.report.svg import Chart, Line, Point, log_ticks, ticks
 
 BROWSER = next(
@@ -133,7 +133,7 @@ def pixels(path: Path) -> tuple[int, int]:
 def test_a_browser_shows_it(comparison: Comparison, tmp_path: Path, theme: str) -> None:
     """The script runs to its end: the model's panels are filled. The picture is there, and dark is not light."""
     path, picture = tmp_path / "report.html", tmp_path / f"{theme}.png"
-    comparison.report(path)
+    write(comparison, path)
     base = [str(BROWSER), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
     base += [
         f"--user-data-dir={tmp_path / 'profile'}",

@@ -8,9 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tagwise import schemes
+from tagwise.corpus import schemes
+from tagwise.corpus.schemes import (
+    SCHEMES,
+    Span,
+    allowed,
+    convert,
+    detect,
+    from_spans,
+    has_chunks,
+    spans,
+    valid,
+)
 from tagwise.errors import CorpusError
-from tagwise.schemes import SCHEMES, Span, allowed, convert, detect, from_spans, has_chunks, spans, valid
 
 TYPES = ["PER", "LOC", "creative-work", ""]
 

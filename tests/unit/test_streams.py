@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from tagwise.errors import CorpusError
-from tagwise.streams import (
+from tagwise.corpus.streams import (
     atomic,
     byte_chunks,
     check_encoding,
@@ -27,6 +26,7 @@ from tagwise.streams import (
     text_chunks,
     writer,
 )
+from tagwise.errors import CorpusError
 
 TEXT = "der Hund\nüber\n\nBBB\n"
 

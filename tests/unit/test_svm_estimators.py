@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.kernels import Block, KernelScorer
+from tagwise.scores.kernels import Block, KernelScorer
 
 from ..names import named
 from .test_estimators import X, Y

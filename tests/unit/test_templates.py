@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tagwise._core import Template, Vocabulary, encode_tokens
-from tagwise.compat import crfpp
 from tagwise.errors import CorpusError, TemplateError
+from tagwise.features import crfpp
 
 # --- the slow twin ------------------------------------------------------------------------------------------
 

@@ -12,14 +12,14 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tagwise.compare.table import comparison_table
 from tagwise.estimators.boosting import Round
 from tagwise.params import Number, Param
 from tagwise.report import html
 from tagwise.report.rounds import POINTS, _ticks, feature_text, rounds_svg, rounds_table
 from tagwise.report.svg import Strip, dot_plot
-from tagwise.report.terminal import (
+from tagwise.terminal import (
     as_text,
-    comparison_table,
     explanation_table,
     pair_table,
     parameter_table,
@@ -195,5 +195,5 @@ def test_a_plot_of_nothing_is_nothing() -> None:
 def test_a_report_is_written_as_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In UTF-8, whatever the machine prefers."""
     monkeypatch.setattr(html, "page", lambda comparison: f"<p>ü {comparison}</p>")
-    html.write_report("it", tmp_path / "r.html")  # type: ignore[arg-type]
+    html.write("it", tmp_path / "r.html")  # type: ignore[arg-type]
     assert (tmp_path / "r.html").read_bytes() == "<p>ü it</p>".encode()

@@ -6,8 +6,8 @@ import pytest
 
 import tagwise as tw
 from tagwise.errors import CorpusError, ParameterError
+from tagwise.estimators.path import RegularizationPath, Step
 from tagwise.metrics import evaluate
-from tagwise.tuning import RegularizationPath, Step
 
 train, dev, _ = tw.load_corpus("wnut17-ner")
 

@@ -51,7 +51,7 @@ def bench(features: str, sentences: int, max_iter: int, n_jobs: int | None) -> N
       tagwise bench --n-jobs 1 --features default
     """
     import tagwise as tw
-    from tagwise.report.terminal import pair_table
+    from tagwise.terminal import pair_table
 
     train, _, test = tw.load_corpus("ewt-pos")
     data = train[:sentences]

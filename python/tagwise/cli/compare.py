@@ -32,9 +32,9 @@ from tagwise.compare import (
     resolve_corpora,
     run,
 )
-from tagwise.corpus import Corpus
+from tagwise.corpus.sentence import Corpus
 from tagwise.errors import TrainingError
-from tagwise.report.terminal import table
+from tagwise.terminal import table
 
 WRITERS = (".csv", ".json", ".md", ".tex")
 
@@ -166,7 +166,9 @@ def show_losses(outputs: tuple[str, ...], report: str | None) -> None:
         Path(path).write_text(text, encoding="utf-8")
         say(f"wrote {path}")
     if report:
-        Comparison(title="tagwise compare losses", note=PRESETS["losses"].note).report(report)
+        from tagwise.report.html import write
+
+        write(Comparison(title="tagwise compare losses", note=PRESETS["losses"].note), report)
         say(f"wrote {report}")
 
 
@@ -342,7 +344,9 @@ def compare(
     for path in outputs:
         save(comparison, path)
     if report:
-        comparison.report(report)
+        from tagwise.report.html import write
+
+        write(comparison, report)
         say(f"wrote {report}")
     if interrupted:
         say(f"interrupted after {len(comparison)} of {len(cells)} rows; run it again to go on")

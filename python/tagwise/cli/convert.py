@@ -8,10 +8,11 @@ import rich_click as click
 
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import corpus_options, known_corpus, names_of, read_sentences
-from tagwise.corpus import FORMATS, Sentence, format_of_name, write
+from tagwise.corpus.formats import DEFAULT, FORMATS, format_of_name, write
+from tagwise.corpus.schemes import convert as convert_labels
+from tagwise.corpus.schemes import scheme_name
+from tagwise.corpus.sentence import Sentence
 from tagwise.errors import CorpusError
-from tagwise.schemes import convert as convert_labels
-from tagwise.schemes import scheme_name
 
 
 def rewritten(
@@ -75,7 +76,7 @@ def convert(
         _, sentences = read_sentences(source, form, names, label or "label")
     if scheme:
         sentences = rewritten(sentences, source, from_scheme, scheme_name(scheme))
-    write(sentences, target, target_format or format_of_name(target) or "conll")
+    write(sentences, target, target_format or format_of_name(target) or DEFAULT)
 
 
 __all__ = ["convert"]

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import corpus_options, is_model, read_corpus
-from tagwise.corpus import Corpus
+from tagwise.corpus.sentence import Corpus
 from tagwise.errors import CorpusError
 
 
@@ -69,7 +69,7 @@ def evaluate(
       tagwise tag model.tagwise test.txt | tagwise eval -
     """
     import tagwise as tw
-    from tagwise.report.terminal import table
+    from tagwise.terminal import table
 
     if second is None and is_model(first):
         raise click.UsageError(

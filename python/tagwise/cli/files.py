@@ -10,7 +10,9 @@ from typing import IO, Any, TypeVar, cast
 
 import rich_click as click
 
-from tagwise.corpus import FORMATS, Corpus, Sentence, corpora, iter_sentences, load_corpus
+from tagwise.corpus.bundled import corpora, load_corpus
+from tagwise.corpus.formats import FORMATS, iter_sentences
+from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.errors import CorpusError
 
 PARTS = ("train", "dev", "test")

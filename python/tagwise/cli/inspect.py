@@ -53,7 +53,7 @@ def inspect(model: str, top: int, only: tuple[str, ...], as_json: bool, plot: st
     import tagwise as tw
     from tagwise.estimators.boosting import rounds as rounds_of
     from tagwise.report.rounds import rounds_svg, rounds_table
-    from tagwise.report.terminal import explanation_table, pair_table, transition_table
+    from tagwise.terminal import explanation_table, pair_table, transition_table
 
     begin = time.perf_counter()
     tagger = tw.load(model)

@@ -12,10 +12,15 @@ import rich_click as click
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import model_columns, names_of, read_sentences
 from tagwise.cli.stream import batches
-from tagwise.corpus import FORMATS, Corpus, Sentence, format_conll, format_conllu, format_jsonl, format_text
+from tagwise.corpus.conll import format_conll
+from tagwise.corpus.conllu import format_conllu
+from tagwise.corpus.formats import FORMATS, TABLE
+from tagwise.corpus.jsonl import format_jsonl
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.streams import fail, writer
+from tagwise.corpus.text import format_text
+from tagwise.decoding.lookback import Memory
 from tagwise.errors import TagwiseError
-from tagwise.history import Memory
-from tagwise.streams import fail, writer
 
 
 class Labelling(NamedTuple):
@@ -91,9 +96,16 @@ def conllu_writer(column: str) -> Callable[[Sentence, Labelling], str]:
 
 def output_writer(form: str, label: str | None) -> Callable[[Sentence, Labelling], str]:
     """How a labelled sentence is written in a format."""
-    if form == "conllu":
-        return conllu_writer(label if label in ("upos", "xpos") else "upos")
-    return {"conll": as_conll, "jsonl": as_jsonl, "text": as_text}[form]
+    return OUTPUT[form](label)
+
+
+#: By format: how a labelled sentence is written where the label's column has this name.
+OUTPUT: dict[str, Callable[[str | None], Callable[[Sentence, Labelling], str]]] = {
+    "conll": lambda _: as_conll,
+    "conllu": lambda label: conllu_writer(label if label in ("upos", "xpos") else "upos"),
+    "jsonl": lambda _: as_jsonl,
+    "text": lambda _: as_text,
+}
 
 
 def label_batch(
@@ -206,7 +218,7 @@ def tag(
     names, label = model_columns(tagger)
     given = names_of(columns, None)[0]
     kind, sentences = read_sentences(source, form, given, None)
-    if kind == "conll" and given is None and names is not None:
+    if TABLE[kind].unnamed and given is None and names is not None:
         sentences = named(sentences, names, label, source)
     write = output_writer(output_format or kind, label)
     memory = Memory()

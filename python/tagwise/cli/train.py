@@ -62,7 +62,7 @@ def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -
     if not wanted:
         return
     from tagwise.estimators import LEARNERS
-    from tagwise.report.terminal import parameter_table
+    from tagwise.terminal import parameter_table
 
     for name, kind in LEARNERS.items():
         Console().print(parameter_table(name, kind.PARAMS))

@@ -18,11 +18,13 @@ from tagwise.compare.cache import Cache, default_folder
 from tagwise.compare.cells import Row
 from tagwise.compare.learners import NAMES, Learner, check_learner, learner_names, make, parse
 from tagwise.compare.plan import Cell, CorpusSpec, Data, draw, plan, resolve_corpora
-from tagwise.compare.presets import PRESETS, Preset, loss_curves
-from tagwise.compare.run import Event, run
+from tagwise.compare.pool import Event
+from tagwise.compare.presets import PRESETS, Preset
+from tagwise.compare.run import run
 from tagwise.compare.significance import p_value
 from tagwise.compare.table import Comparison, Published
 from tagwise.errors import TrainingError
+from tagwise.scores.losses import loss_curves
 
 
 def compare(

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tagwise import _core
+import tagwise._core as _core
 from tagwise.compare.plan import Cell, Data
-from tagwise.corpus import Corpus
-from tagwise.estimators.base import TRANSIENT
-from tagwise.features import recipe_for
+from tagwise.corpus.sentence import Corpus
+from tagwise.estimators.task import TRANSIENT
+from tagwise.features.recipe import recipe_for
 
 FORMAT = 1
 CACHE_VARIABLE = "TAGWISE_CACHE"

@@ -12,9 +12,9 @@ from typing import Any
 
 from tagwise.compare.cache import Cache, Names
 from tagwise.compare.plan import Cell, Data, draw, held_out
-from tagwise.corpus import Corpus
-from tagwise.kernels import KernelScorer
+from tagwise.corpus.sentence import Corpus
 from tagwise.metrics import Report, count_by_sentence, evaluate
+from tagwise.scores.kernels import KernelScorer
 
 #: Sentences with errors that a result keeps, and features of each label.
 KEPT_ERRORS, KEPT_FEATURES, LONGEST = 24, 12, 60
@@ -190,7 +190,8 @@ def detail(tagger: Any, test: Corpus, predicted: list[list[str]], report: Report
     if not isinstance(scorer, KernelScorer):  # which keeps no weights by feature
         out["strongest"] = tagger.explain(KEPT_FEATURES).labels
         out["transitions"] = [
-            [round(float(x), 4) if abs(x) < 1e30 else None for x in line] for line in scorer.edge_scores
+            [round(float(x), 4) if abs(x) < 1e30 else None for x in line]
+            for line in tagger.model_.native.edge_scores
         ]
     return out
 

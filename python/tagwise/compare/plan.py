@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from tagwise.compare.learners import Learner, estimator, parse
-from tagwise.corpus import Corpus, load_corpus
+from tagwise.corpus.bundled import load_corpus
+from tagwise.corpus.sentence import Corpus
 
 CorpusSpec = Union[str, "Mapping[str, Any]", "Sequence[str]", "tuple[Corpus, Corpus]"]
 

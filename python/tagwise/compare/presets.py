@@ -404,25 +404,7 @@ PRESETS: dict[str, Preset] = {
 }
 
 
-def loss_curves(margins: Sequence[float] | None = None) -> list[dict[str, float]]:
-    """Loss of one decision between two labels by its margin, as the library's losses compute it."""
-    import numpy as np
-
-    from tagwise.lattice import Lattice
-    from tagwise.losses import exp_loss, log_loss
-
-    out = []
-    for margin in margins if margins is not None else [i / 4 for i in range(-12, 13)]:
-        lattice = Lattice(node=np.array([[margin, 0.0]]), edge=np.zeros((2, 2)))
-        out.append(
-            {
-                "margin": margin,
-                "zero_one": float(margin <= 0),
-                "exp": exp_loss(lattice, [0])[0],
-                "log": log_loss(lattice, [0])[0],
-            }
-        )
-    return out
-
-
-__all__ = ["PRESETS", "Preset", "loss_curves"]
+__all__ = [
+    "PRESETS",
+    "Preset",
+]

@@ -14,8 +14,6 @@ from tagwise.compare.cells import Row
 from tagwise.compare.significance import p_value
 
 if TYPE_CHECKING:
-    import os
-
     from rich.table import Table
 
 #: What a row is averaged over seeds by, and the measures that are averaged.
@@ -110,12 +108,12 @@ class Comparison(Sequence[Row]):
         return self.rows[index]
 
     def __rich__(self) -> Table:
-        from tagwise.report.terminal import comparison_table
+        from tagwise.compare.table import comparison_table
 
         return comparison_table(self)
 
     def __str__(self) -> str:
-        from tagwise.report.terminal import as_text
+        from tagwise.terminal import as_text
 
         return as_text(self.__rich__())
 
@@ -258,12 +256,6 @@ class Comparison(Sequence[Row]):
         lines += [" & ".join(map(latex, cells)) + r" \\" for cells in body]
         return "\n".join([*lines, r"\hline", r"\end{tabular}"]) + "\n"
 
-    def report(self, path: str | os.PathLike[str]) -> None:
-        """Write one HTML page that needs nothing else: tables, curves, confusions, features, errors."""
-        from tagwise.report.html import write_report
-
-        write_report(self, path)
-
 
 _LATEX = {c: "\\" + c for c in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
@@ -282,4 +274,16 @@ def latex(text: str) -> str:
     return "".join(_LATEX.get(c, c) for c in text)
 
 
-__all__ = ["Comparison", "Published", "latex", "percent"]
+def comparison_table(comparison: Comparison) -> Table:
+    """A comparison as a table, with a line between corpora."""
+    from tagwise.terminal import table
+
+    head, body = comparison.sheet()
+    out = table(head, [], title=comparison.title, caption=comparison.caption, left=4)
+    for index, cells in enumerate(body):
+        last = index + 1 < len(body) and body[index + 1][0] != cells[0]
+        out.add_row(*cells, end_section=last)
+    return out
+
+
+__all__ = ["Comparison", "Published", "comparison_table", "latex", "percent"]

@@ -18,10 +18,11 @@ from tagwise.estimators.base import Tagger
 from tagwise.estimators.baselines import HMM, MEMM
 from tagwise.estimators.boosting import Boosting
 from tagwise.estimators.crf import CRF, LOSSES
-from tagwise.estimators.online import AROW, MIRA, PassiveAggressive, Perceptron
+from tagwise.estimators.mira import AROW, MIRA, PassiveAggressive
+from tagwise.estimators.perceptron import Perceptron
 from tagwise.estimators.svm import HMSVM
 from tagwise.learners.loop import Iteration
-from tagwise.model import Model
+from tagwise.model.model import Model
 
 __all__ = [
     "AROW",

@@ -5,103 +5,31 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core, dataset, decoding, partial
-from tagwise.confidence import Confidence, chunk_probabilities, confidences, sequence_probabilities
-from tagwise.decoding import Allowed
-from tagwise.errors import CorpusError, NotFittedError, ParameterError, TrainingError
+import tagwise._core as _core
+from tagwise.dataset import encode
+from tagwise.dataset.check import checked_weights
+from tagwise.decoding.confidence import Confidence, chunk_probabilities, confidences, sequence_probabilities
+from tagwise.decoding.lookback import Memory
+from tagwise.decoding.plan import Allowed
+from tagwise.errors import CorpusError, NotFittedError, TrainingError
 from tagwise.estimators.limits import Limits, lawful_gold, limits_of
-from tagwise.features import Recipe, file_columns, recipe_for
-from tagwise.history import History, Memory
-from tagwise.learners.loop import Callback, Iteration, Result, Stopping, logger
+from tagwise.estimators.task import TRANSIENT, Task, dev_scorer
+from tagwise.features.inputs import Inputs
+from tagwise.features.recipe import Recipe, file_columns, recipe_for
+from tagwise.learners.backends import current
+from tagwise.learners.loop import Callback, Iteration, Result, logger
 from tagwise.metrics import Report, evaluate
-from tagwise.model import Explanation, Model, transfer
+from tagwise.model.explain import Explanation
+from tagwise.model.model import Model, transfer
+from tagwise.model.prune import prune as prune_model
 from tagwise.optimizers.base import Vector
-from tagwise.params import Anything, Flag, Number, Param, lookup
-from tagwise.prune import prune as prune_model
-from tagwise.schemes import has_chunks
-
-FEATURES = Param(
-    "features",
-    "default",
-    Anything("S1, S2, S3, S3(window=2), pos, ner, default, a template, a function, or attributes"),
-    "how tokens become attributes",
-)
-COMMON = (
-    Param("start_end", True, Flag(), "features for the first and the last label of a sentence"),
-    Param("min_count", 1, Number(1, integer=True), "drop attributes seen less often in training"),
-    Param("all_pairs", False, Flag(), "also create features that never occur with the gold labels"),
-    Param(
-        "n_jobs",
-        None,
-        Number(1, integer=True, optional=True),
-        "threads; None for all cores; results do not depend on it",
-    ),
-    Param("seed", 0, Number(0, integer=True), "seed of everything random"),
-    Param("verbose", 0, Number(0, integer=True), "1 logs every iteration to the logger `tagwise`"),
-)
-STOPPING = (
-    Param("max_iter", 1000, Number(0, integer=True), "most iterations"),
-    Param(
-        "tol",
-        1e-5,
-        Number(0.0),
-        "stop when the objective improves by less, relatively, over `window` iterations",
-    ),
-    Param("window", 10, Number(1, integer=True), "iterations over which `tol` is measured"),
-    Param(
-        "patience",
-        20,
-        Number(0, integer=True),
-        "with a dev set: iterations without a better dev score; 0 never stops",
-    ),
-)
-
-#: Parameters that do not change the model and so do not go into its file.
-TRANSIENT = ("n_jobs", "verbose")
-
-
-@dataclass
-class Task:
-    """One training run as a learner sees it: the encoded training set and what goes with it."""
-
-    data: _core.Dataset
-    layout: _core.Layout
-    labels: list[str]
-    vocabulary: _core.Vocabulary
-    recipe: Recipe
-    params: dict[str, Any]
-    start: Vector  # weights to begin with: [features]
-    X: Any  # the sentences as they were given
-    sample_weight: NDArray[np.float64] | None = None
-    limits: Limits | None = None
-    partial: partial.Support | None = None  # what is known of each token, in place of its gold label
-    order: _core.Order | None = None  # states and features of a chain of order 2 or 3
-    warm: Model | None = None  # the model that `start` is from
-    dev_score: Callable[[Vector], float] | None = None
-    callbacks: list[Callback] = field(default_factory=list)
-
-    def far_start(self, history: History) -> Vector:
-        """Weights of labels further back to begin with, as `history` lays them out."""
-        if self.warm is None:
-            return history.carried(None, (), self.labels)
-        return history.carried(self.warm.history, self.warm.labels, self.labels)
-
-    @property
-    def n_jobs(self) -> int:
-        """Threads as the core takes them: 0 for all."""
-        return self.params["n_jobs"] or 0
-
-    def stopping(self) -> Stopping:
-        """The stopping rule of `STOPPING`'s parameters."""
-        p = self.params
-        return Stopping(p["max_iter"], p["tol"], p["window"], p["patience"])
+from tagwise.params import Param, lookup
 
 
 class Tagger:
@@ -193,19 +121,20 @@ class Tagger:
             callbacks: called with an `Iteration` after each; True stops training and keeps the model.
             warm_start: a fitted tagger, a model or a model file whose weights to start from.
         """
-        params = self.checked()
-        task = self._task(X, labels_of(X, y), params)
+        params, inputs = self.checked(), Inputs.of(X)
+        task = self._task(inputs, inputs.gold(y), params)
         task.sample_weight = checked_weights(sample_weight, len(task.data))
         if warm_start is not None:
             task.warm = model_of(warm_start)
             task.start = transfer(task.warm, task.vocabulary, task.layout, task.labels)
         if dev is not None:
-            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, dev, labels_of(dev, dev_y))
+            part = Inputs.of(dev)
+            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, part, part.gold(dev_y))
         task.callbacks = listeners(callbacks, params)
         try:
             return self._keep(task, self._train(task))
         except TrainingError as error:
-            raise TrainingError(with_line(str(error), X, params)) from error
+            raise TrainingError(with_line(str(error), inputs, params)) from error
 
     def _keep(self, task: Task, result: Result) -> Tagger:
         """Be fitted with what training left."""
@@ -216,26 +145,26 @@ class Tagger:
         self.model_ = self._model(task, result.weights).with_meta(**self._meta(task, result))
         return self
 
-    def _task(self, X: Any, gold: Sequence[Sequence[str]], params: dict[str, Any]) -> Task:
+    def _task(self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any]) -> Task:
         """Encode the training set and lay its features out."""
         gold = lawful_gold(params, X, gold)
-        labels = dataset.collect_labels(gold)
+        labels = encode.collect_labels(gold)
         if not labels:
             raise CorpusError("the training set has no token; give at least one labelled sentence")
         recipe, vocabulary, data = self._encoded(X, params)
-        data = dataset.with_labels(data, gold, labels)
+        data = encode.with_labels(data, gold, labels)
         layout = self._layout(data, len(vocabulary), len(labels), params)
         limits = limits_of(params, labels, data, X, gold)
         return Task(data, layout, labels, vocabulary, recipe, params, np.zeros(len(layout)), X, limits=limits)
 
     @staticmethod
-    def _encoded(X: Any, params: dict[str, Any]) -> tuple[Recipe, _core.Vocabulary, _core.Dataset]:
+    def _encoded(X: Inputs, params: dict[str, Any]) -> tuple[Recipe, _core.Vocabulary, _core.Dataset]:
         """The sentences as ids of attributes, in a vocabulary of their own."""
         recipe = recipe_for(params["features"], X).learned(X)
         vocabulary = _core.Vocabulary()
         data = recipe.encode(X, vocabulary, params["n_jobs"])
         if params["min_count"] > 1:
-            data = dataset.prune(vocabulary, data, params["min_count"])
+            data = encode.prune(vocabulary, data, params["min_count"])
         vocabulary.lock()
         return recipe, vocabulary, data
 
@@ -250,7 +179,7 @@ class Tagger:
     def _model(self, task: Task, w: Vector) -> Model:
         """The model of these weights."""
         limits = task.limits or Limits()
-        scorer = _core.Scorer(task.layout, w.astype(np.float32), limits.forbidden)
+        scorer = current().scorer(task.layout, w.astype(np.float32), limits.forbidden, False)
         return Model(
             tuple(task.labels),
             task.recipe,
@@ -378,13 +307,22 @@ class Tagger:
         For probabilistic models (CRF); `allowed` and `constraints` as in `predict`.
         """
         model = self._fitted()
-        return confidences(model, X, allowed=allowed, constraints=constraints, n_jobs=self._jobs() or 0)
+        X = Inputs.of(X)
+        data, jobs = model.encode(X, self._jobs()), self._jobs() or 0
+        return confidences(model.scoring, X, data, allowed=allowed, constraints=constraints, n_jobs=jobs)
 
     def sequence_probability(
         self, X: Any, y: Sequence[Sequence[Any]], *, constraints: Any = None
     ) -> NDArray[np.float64]:
         """P(y | x) of given label sequences, [N]; an entry of y may also be a set of labels, or None for any."""
-        return sequence_probabilities(self._fitted(), X, y, constraints=constraints, n_jobs=self._jobs() or 0)
+        model, jobs = self._fitted(), self._jobs()
+
+        def encode(part: Inputs) -> _core.Dataset:
+            return model.encode(part, jobs)
+
+        return sequence_probabilities(
+            model.scoring, Inputs.of(X), encode, y, constraints=constraints, n_jobs=jobs or 0
+        )
 
     def chunk_probability(
         self,
@@ -395,13 +333,16 @@ class Tagger:
         constraints: Any = None,
     ) -> list[list[float]]:
         """Probability that exactly these chunks, lists of (type, begin, end), are there."""
+        model, jobs, X = self._fitted(), self._jobs(), Inputs.of(X)
+        data = model.encode(X, jobs)
         return chunk_probabilities(
-            self._fitted(), X, chunks, allowed=allowed, constraints=constraints, n_jobs=self._jobs() or 0
+            model.scoring, X, data, chunks, allowed=allowed, constraints=constraints, n_jobs=jobs or 0
         )
 
     def evaluate(self, X: Any, y: Sequence[Sequence[str]] | None = None) -> Report:
         """Scores of the predictions on a labelled corpus."""
-        return evaluate(labels_of(X, y), self.predict(X))
+        X = Inputs.of(X)
+        return evaluate(X.gold(y), self.predict(X))
 
     def score(self, X: Any, y: Sequence[Sequence[str]] | None = None) -> float:
         """F1 of chunks where the gold labels are chunks (B-, I- ...), else the fraction of right labels."""
@@ -427,42 +368,13 @@ class Tagger:
         (prune_model(model)[0] if prune else model).save(path)
 
 
-def with_line(message: str, X: Any, params: dict[str, Any]) -> str:
+def with_line(message: str, X: Inputs, params: dict[str, Any]) -> str:
     """A message about a sentence with the line of the file that it begins at, where that is known."""
     found = re.match(r"sentence (\d+)(?=:)", message)
     if found is None or params.get("max_length") is not None:  # pieces have numbers of their own
         return message
-    line = getattr(X[int(found[1])], "line", None)
+    line = X.line(int(found[1]))
     return f"{found[0]} (line {line}){message[found.end() :]}" if line else message
-
-
-def labels_of(X: Any, y: Sequence[Sequence[str]] | None) -> Sequence[Sequence[str]]:
-    """The labels that go with X: those given, or the corpus's own."""
-    if y is not None:
-        return y
-    labels = getattr(X, "labels", None)
-    if labels is None:
-        raise ParameterError("no labels: pass y, or a Corpus with a label column")
-    return labels  # type: ignore[no-any-return]
-
-
-def checked_weights(
-    sample_weight: Sequence[float] | NDArray[Any] | None, n: int
-) -> NDArray[np.float64] | None:
-    """The weights of `n` sentences as the learners take them: [n], finite and >= 0; or None for all 1."""
-    if sample_weight is None:
-        return None
-    wanted = f"sample_weight needs {n} finite numbers >= 0, one a sentence"
-    try:
-        weight = np.array(sample_weight, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        raise ParameterError(f"{wanted}; got {sample_weight!r:.60}") from None
-    if weight.shape != (n,):
-        raise ParameterError(f"{wanted}; got {'x'.join(map(str, weight.shape)) or 'a single number'}")
-    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0.0)))
-    if len(bad):
-        raise ParameterError(f"{wanted}; sentence {bad[0]} has {weight[bad[0]]:g}")
-    return weight
 
 
 def model_of(source: Tagger | Model | str | os.PathLike[str]) -> Model:
@@ -471,30 +383,6 @@ def model_of(source: Tagger | Model | str | os.PathLike[str]) -> Model:
     if isinstance(source, Tagger):
         return source._fitted()
     return Model.load(source)
-
-
-def dev_scorer(
-    model: Callable[[Vector], Model], task: Task, X: Any, gold: Sequence[Sequence[str]]
-) -> Callable[[Vector], float]:
-    """Score of weights on a dev set that is encoded once: F1 of chunks, or the fraction of right labels."""
-    data = task.recipe.encode(X, task.vocabulary, task.params["n_jobs"])
-    offsets = data.offsets
-    lengths = np.diff(offsets.astype(np.int64)).tolist()
-    if lengths != [len(sentence) for sentence in gold]:
-        raise CorpusError("dev: sentences and labels differ in length; give every token one label")
-    chunks = has_chunks(label for sentence in gold for label in sentence)
-    flat = np.array([label for sentence in gold for label in sentence], dtype=object)
-
-    def score(w: Vector) -> float:
-        current = model(w)
-        path = decoding.best(current, X, data, n_jobs=task.n_jobs)
-        if chunks:
-            return evaluate(gold, _core.name_paths(path, offsets, list(current.labels))).f1
-        if len(path) == 0:
-            return 0.0
-        return float(np.mean(np.array(current.labels, dtype=object)[path] == flat))
-
-    return score
 
 
 def listeners(callbacks: Iterable[Callback], params: dict[str, Any]) -> list[Callback]:

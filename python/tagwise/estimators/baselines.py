@@ -8,17 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from tagwise import _core
+import tagwise._core as _core
+from tagwise.dataset.check import lengths_of
+from tagwise.dataset.layout import dense_layout, step_layout
 from tagwise.errors import ParameterError
-from tagwise.estimators.base import COMMON, FEATURES, STOPPING, Tagger, Task
-from tagwise.features import Recipe, recipe_for
+from tagwise.estimators.base import Tagger
+from tagwise.estimators.task import COMMON, FEATURES, STOPPING, Task
+from tagwise.features.inputs import Inputs
+from tagwise.features.recipe import Recipe, recipe_for
+from tagwise.features.sets import quoted
 from tagwise.learners import generative, gradient
+from tagwise.learners.backends import current
 from tagwise.learners.loop import Iteration, Result
-from tagwise.model import Model
+from tagwise.model.model import Model
 from tagwise.optimizers import OPTIMIZERS
 from tagwise.optimizers.base import Vector
 from tagwise.params import Choice, Flag, Number, Param
-from tagwise.sets import quoted
 
 #: What unknown words are told apart by: rules over the word's column.
 UNKNOWN: dict[str, str] = {
@@ -54,7 +59,7 @@ class HMM(Tagger):
         *(param for param in COMMON if param.name in ("start_end", "n_jobs", "verbose")),
     )
 
-    def _task(self, X: Any, gold: Sequence[Sequence[str]], params: dict[str, Any]) -> Task:
+    def _task(self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any]) -> Task:
         recipe = recipe_for(params["features"], X)
         if recipe.has_edges:
             raise ParameterError("a hidden Markov model has no edge attributes; use MEMM or CRF for them")
@@ -77,7 +82,7 @@ class HMM(Tagger):
     def _layout(
         self, data: _core.Dataset, n_attributes: int, n_labels: int, params: dict[str, Any]
     ) -> _core.Layout:
-        return generative.dense_layout(n_attributes, n_labels, params["start_end"])
+        return dense_layout(n_attributes, n_labels, params["start_end"])
 
     def _train(self, task: Task) -> Result:
         begin = time.perf_counter()
@@ -87,7 +92,7 @@ class HMM(Tagger):
             )
         params, data, labels = task.params, task.data, len(task.labels)
         weight = np.ones(len(data)) if task.sample_weight is None else task.sample_weight
-        of_token = np.repeat(weight, generative.lengths(data))
+        of_token = np.repeat(weight, lengths_of(data))
         settings = (labels, params["smoothing"], params["delta"])
         if params["overlapping"]:
             node, likelihood = generative.overlapping_weights(
@@ -129,7 +134,7 @@ class MEMM(Tagger):
     )
 
     def _model(self, task: Task, w: Vector) -> Model:
-        scorer = _core.Scorer(task.layout, w.astype(np.float32), local=True)
+        scorer = current().scorer(task.layout, w.astype(np.float32), None, True)
         return Model(tuple(task.labels), task.recipe, task.vocabulary, scorer)
 
     def _train(self, task: Task) -> Result:
@@ -141,7 +146,7 @@ class MEMM(Tagger):
         steps = task.data.steps(task.layout.n_attributes, labels, params["start_end"])
         weight = task.sample_weight
         if weight is not None:
-            weight = np.repeat(weight, generative.lengths(task.data))
+            weight = np.repeat(weight, lengths_of(task.data))
         problem = gradient.Problem(steps, step_layout(task.layout), sample_weight=weight)
         return gradient.train(
             problem,
@@ -155,32 +160,3 @@ class MEMM(Tagger):
             dev_score=task.dev_score,
             callbacks=task.callbacks,
         )
-
-
-def step_layout(layout: _core.Layout) -> _core.Layout:
-    """The features of a chain as those of its steps: label pairs, starts and ends become attributes of one token.
-
-    Attributes A + y' (behind label y'), A + L (first) and A + L + 1 (last) follow the A of the model, so the features
-    lie in the same order, and one weight vector serves both.
-    """
-    arrays, labels = layout.arrays(), layout.n_labels
-    edges = arrays["edges"].astype(np.int64)
-    counts = np.bincount(edges // labels, minlength=labels).tolist()
-    counts += [len(arrays["starts"]), len(arrays["ends"])]
-    behind = layout.n_node + np.cumsum(counts)
-    empty = np.zeros(0, dtype=np.uint32)
-    return _core.Layout.from_arrays(
-        layout.n_attributes + labels + 2,
-        labels,
-        {
-            "node_ptr": np.concatenate([arrays["node_ptr"], behind]).astype(np.uint64),
-            "node_label": np.concatenate(
-                [arrays["node_label"], edges % labels, arrays["starts"], arrays["ends"]]
-            ).astype(np.uint16),
-            "edges": empty,
-            "starts": empty.astype(np.uint16),
-            "ends": empty.astype(np.uint16),
-            "pair_ptr": empty.astype(np.uint64),
-            "pair": empty,
-        },
-    )

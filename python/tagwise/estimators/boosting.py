@@ -7,16 +7,18 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tagwise import _core
+import tagwise._core as _core
+from tagwise.dataset.check import lengths_of
+from tagwise.dataset.layout import Named, feature_names
 from tagwise.errors import ParameterError
-from tagwise.estimators.base import COMMON, FEATURES, Tagger, Task
+from tagwise.estimators.base import Tagger
+from tagwise.estimators.task import COMMON, FEATURES, Task
 from tagwise.learners import boosting
 from tagwise.learners.loop import Result
-from tagwise.model import Model
+from tagwise.model.model import Model
+from tagwise.model.prune import prune
 from tagwise.params import Choice, Flag, Number, Param
-from tagwise.prune import prune
 
 
 class Round(NamedTuple):
@@ -130,7 +132,7 @@ class Boosting(Tagger):
             )  # only the true ends of a sentence have start and end features
             first, last = np.concatenate([[True], new]), np.concatenate([new, [True]])
         if params["pi"] < 1.0:
-            weight = params["pi"] ** np.diff(data.offsets.astype(np.int64)).astype(np.float64)
+            weight = params["pi"] ** lengths_of(data).astype(np.float64)
             sample_weight = weight if sample_weight is None else sample_weight * weight
         smoothing = params["smoothing"]
         booster = _core.Boosting(
@@ -171,28 +173,9 @@ def rounds(model: Model) -> list[Round]:
     if "boosting.feature" not in model.arrays:
         return []
     columns = [model.arrays[f"boosting.{name}"].tolist() for name in boosting.COLUMNS]
-    names = feature_names(model, model.arrays["boosting.feature"])
+    named = Named(model.scorer.layout, model.vocabulary, model.labels)
+    names = feature_names(named, model.arrays["boosting.feature"].tolist())
     return [
         Round(number, *names[feature], step, bound, log_loss)
         for number, feature, step, bound, log_loss in zip(*columns)
     ]
-
-
-def feature_names(model: Model, features: NDArray[Any]) -> dict[int, tuple[str, str, str]]:
-    """(kind, attribute, label) of some features; the label before stands for the attribute of an edge."""
-    layout, labels = model.scorer.layout, model.labels
-    arrays = layout.arrays()
-    bounds = np.cumsum([layout.n_node, layout.n_edge, len(arrays["starts"])]).tolist()
-    out: dict[int, tuple[str, str, str]] = {}
-    for k in np.unique(features).tolist():
-        if k < bounds[0]:
-            attribute = int(np.searchsorted(arrays["node_ptr"], k, side="right")) - 1
-            out[k] = ("node", model.vocabulary.text(attribute), labels[arrays["node_label"][k]])
-        elif k < bounds[1]:
-            before, after = divmod(int(arrays["edges"][k - bounds[0]]), len(labels))
-            out[k] = ("edge", labels[before], labels[after])
-        elif k < bounds[2]:
-            out[k] = ("start", "", labels[arrays["starts"][k - bounds[1]]])
-        else:
-            out[k] = ("end", "", labels[arrays["ends"][k - bounds[2]]])
-    return out

@@ -9,17 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core, dataset, partial
+import tagwise._core as _core
+from tagwise.dataset import partial
+from tagwise.dataset.check import check_lengths, lengths_of
 from tagwise.errors import ParameterError
-from tagwise.estimators.base import COMMON, FEATURES, STOPPING, Tagger, Task
+from tagwise.estimators.base import Tagger
 from tagwise.estimators.limits import LIMITS, Limits
-from tagwise.history import History
+from tagwise.estimators.task import COMMON, FEATURES, STOPPING, Task
+from tagwise.features.inputs import Inputs
 from tagwise.learners import gradient
 from tagwise.learners.loop import Result
-from tagwise.model import Model
+from tagwise.model.model import Model
 from tagwise.optimizers import OPTIMIZERS
 from tagwise.optimizers.base import Vector
 from tagwise.params import Anything, Choice, Flag, Number, Param
+from tagwise.scores.lookback import History
 
 LOSSES = ("log", "exp", "pointwise_log", "pointwise_exp")
 OPTIMIZER_HELP = "auto: owlqn where l1 > 0, else sgd for a few epochs and then lbfgs"
@@ -90,7 +94,7 @@ class CRF(Tagger):
         *COMMON,
     )
 
-    def _task(self, X: Any, gold: Sequence[Sequence[Any]], params: dict[str, Any]) -> Task:
+    def _task(self, X: Inputs, gold: Sequence[Sequence[Any]], params: dict[str, Any]) -> Task:
         if not params["partial"] and not partial.is_partial(gold):
             return super()._task(X, gold, params)
         odd = {"loss": "log", "cost": None, "order": 1, "constraints": None, "dictionary": None}
@@ -102,7 +106,7 @@ class CRF(Tagger):
         known = partial.parse(gold, params["separator"], params["unknown"])
         labels = partial.collect(known)
         recipe, vocabulary, data = self._encoded(X, params)
-        dataset.check_lengths(data, known)
+        check_lengths(data, known)
         support = partial.support_of(known, labels)
         choice = {name: params[name] for name in ("all_pairs", "start_end")}
         layout = partial.layout_of(data, len(vocabulary), support, **choice)
@@ -115,7 +119,7 @@ class CRF(Tagger):
             data, piece_of = data.cut(params["max_length"])
             sample_weight = None if sample_weight is None else sample_weight[piece_of]
         if params["pi"] < 1.0:
-            weight = params["pi"] ** np.diff(data.offsets.astype(np.int64)).astype(np.float64)
+            weight = params["pi"] ** lengths_of(data).astype(np.float64)
             sample_weight = weight if sample_weight is None else sample_weight * weight
         limits = task.limits or Limits()
         start = task.start

@@ -6,17 +6,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tagwise import _core
+import tagwise._core as _core
+from tagwise.dataset.layout import without_nodes
 from tagwise.errors import ParameterError
-from tagwise.estimators.base import Tagger, Task
+from tagwise.estimators.base import Tagger
 from tagwise.estimators.limits import Limits
+from tagwise.estimators.task import Task
 from tagwise.importing import path_of
-from tagwise.kernels import KERNEL as KERNEL_FUNCTION
-from tagwise.kernels import Kernel, KernelScorer, kernel_of
 from tagwise.learners.loop import Result
-from tagwise.model import Model
+from tagwise.model.model import Model
 from tagwise.optimizers.base import Vector
 from tagwise.params import Anything, Choice, Number, Param
+from tagwise.scores.kernels import KERNEL as KERNEL_FUNCTION
+from tagwise.scores.kernels import Kernel, KernelScorer, kernel_of
 
 KERNEL = (
     Param(
@@ -74,10 +76,7 @@ class Kernelised(Tagger):
             raise ParameterError(
                 "kernels are for attributes of tokens; leave edge attributes out of the features"
             )
-        arrays = layout.arrays()
-        arrays["node_ptr"] = np.zeros(n_attributes + 1, dtype=np.uint64)
-        arrays["node_label"] = np.zeros(0, dtype=np.uint16)
-        return _core.Layout.from_arrays(n_attributes, n_labels, arrays)
+        return without_nodes(layout)
 
     def _model(self, task: Task, w: Vector) -> Model:
         kernel = self._kernel(task.params, task.data)

@@ -9,20 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core, schemes
-from tagwise.constraints import (
-    Constraints,
-    Dictionary,
-    Domain,
-    Groups,
-    Support,
-    boundary_support,
-    intersect,
-)
+import tagwise._core as _core
+from tagwise.corpus import schemes
 from tagwise.errors import TrainingError
-from tagwise.history import tokens_of
+from tagwise.features.inputs import Inputs
 from tagwise.learners.loop import logger
 from tagwise.params import Number, Param
+from tagwise.scores.constraints import Constraints, Domain, Groups, Support, boundary_support, intersect
+from tagwise.scores.dictionary import Dictionary
 
 LIMITS = (
     Param(
@@ -58,7 +52,7 @@ class Limits:
 
 
 def lawful_gold(
-    params: dict[str, Any], X: Any, gold: Sequence[Sequence[str]], before: Constraints | None = None
+    params: dict[str, Any], X: Inputs, gold: Sequence[Sequence[str]], before: Constraints | None = None
 ) -> Sequence[Sequence[str]]:
     """The gold labels as a scheme that is asked for has them; "auto" is that of `before`, if it has one.
 
@@ -84,7 +78,7 @@ def lawful_gold(
     ill = [s for s, y in enumerate(gold) if not all(map(valid, zip([None, *y], [*y, None])))]
     if not ill:
         return gold
-    line = getattr(X[ill[0]], "line", None)
+    line = X.line(ill[0])
     place = f"sentence {ill[0]}" + (f" (line {line})" if line else "")
     if not auto:
         raise TrainingError(
@@ -107,7 +101,7 @@ def limits_of(
     params: dict[str, Any],
     labels: list[str],
     data: _core.Dataset,
-    X: Any,
+    X: Inputs,
     gold: Any,
     before: Constraints | None = None,
     known: Dictionary | None = None,
@@ -125,7 +119,7 @@ def limits_of(
         forbidden = rules.forbidden if not rules.pairs.all() else None
         support, once = boundary_support(rules, data.offsets), rules.once
     if params["dictionary"] is not None:
-        words = tokens_of(X, "a tag dictionary")
+        words = X.words("a tag dictionary")
         dictionary = Dictionary.build(
             words, data.gold, len(labels), params["dictionary"], params["dictionary_share"]
         )

@@ -1,4 +1,4 @@
-"""Perceptron, MIRA, passive-aggressive, AROW: estimators that learn sentence by sentence."""
+"""What estimators that learn sentence by sentence share."""
 
 from __future__ import annotations
 
@@ -10,32 +10,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core, dataset
+import tagwise._core as _core
+from tagwise.dataset import encode
+from tagwise.dataset.check import checked_weights
+from tagwise.dataset.layout import united
 from tagwise.errors import ParameterError, TrainingError
-from tagwise.estimators.base import (
-    COMMON,
-    FEATURES,
-    Tagger,
-    Task,
-    checked_weights,
-    dev_scorer,
-    labels_of,
-    listeners,
-    with_line,
-)
-from tagwise.estimators.kernel import KERNEL, Kernelised
-from tagwise.estimators.limits import LIMITS, Limits, lawful_gold, limits_of
-from tagwise.history import Domain, History, starts_of, tokens_of
+from tagwise.estimators.base import Tagger, listeners, with_line
+from tagwise.estimators.limits import Limits, lawful_gold, limits_of
+from tagwise.estimators.task import Task, dev_scorer
+from tagwise.features.inputs import Inputs
 from tagwise.importing import path_of
-from tagwise.learners import online
+from tagwise.learners import costs, online
 from tagwise.learners.loop import Callback, Result
-from tagwise.model import Model
+from tagwise.model.model import Model
+from tagwise.model.prune import prune as prune_model
 from tagwise.optimizers.base import Vector
-from tagwise.params import Anything, Choice, Flag, Number, Param
-from tagwise.prune import prune as prune_model
-from tagwise.reshape import united
-
-SEQUENCE_COST = "how bad a wrong path is: the margin that is asked for"
+from tagwise.params import Flag, Number, Param
+from tagwise.scores.entities import entity_table
+from tagwise.scores.lookback import Domain, History
 
 EPOCHS = (
     Param("epochs", 20, Number(1, integer=True), "passes over the training set"),
@@ -165,17 +157,19 @@ class OnlineTagger(Tagger):
             )
         fitted = hasattr(self, "model_")
         known = self.model_.constraints if fitted else None
-        gold = lawful_gold(params, X, labels_of(X, y), known)
+        inputs = Inputs.of(X)
+        gold = lawful_gold(params, inputs, inputs.gold(y), known)
         state = self._state() if fitted else None
-        task = self._task(X, gold, params) if state is None else self._grown(X, gold, params, state)
+        task = self._task(inputs, gold, params) if state is None else self._grown(inputs, gold, params, state)
         task.sample_weight = checked_weights(sample_weight, len(task.data))
         if dev is not None:
-            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, dev, labels_of(dev, dev_y))
+            part = Inputs.of(dev)
+            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, part, part.gold(dev_y))
         task.callbacks = listeners(callbacks, params)
         try:
             result = self._learn(task, state)
         except TrainingError as error:
-            raise TrainingError(with_line(str(error), X, params)) from error
+            raise TrainingError(with_line(str(error), inputs, params)) from error
         if fitted:
             before = len(self.history_)
             for entry in result.history:
@@ -205,18 +199,18 @@ class OnlineTagger(Tagger):
         return kept
 
     def _grown(
-        self, X: Any, gold: Sequence[Sequence[str]], params: dict[str, Any], state: dict[str, Any]
+        self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any], state: dict[str, Any]
     ) -> Task:
         """The task of more sentences, with the features of the model and theirs; the state is laid out anew."""
         model = self._fitted()
         labels = list(model.labels)
-        labels += [label for label in dataset.collect_labels(gold) if label not in set(labels)]
+        labels += [label for label in encode.collect_labels(gold) if label not in set(labels)]
         vocabulary = model.vocabulary.growing()
         data = model.recipe.encode(X, vocabulary, params["n_jobs"])
         if params["min_count"] > 1:
-            data = dataset.prune(vocabulary, data, params["min_count"])
+            data = encode.prune(vocabulary, data, params["min_count"])
         vocabulary.lock()
-        data = dataset.with_labels(data, gold, labels)
+        data = encode.with_labels(data, gold, labels)
         new = self._layout(data, len(vocabulary), len(labels), params)
         layout, places = united(model.scorer.layout, new)
         for name, fill in (("weights", 0.0), ("sums", 0.0), ("variance", params.get("variance", 1.0))):
@@ -254,15 +248,15 @@ class OnlineTagger(Tagger):
         """The learner whose search looks further back."""
         words = None
         if history.document:
-            if not getattr(task.X, "has_documents", False):
+            if not task.X.has_documents:
                 raise ParameterError(
                     "document=True needs a corpus that marks its documents (-DOCSTART- rows, # newdoc); "
                     "train on one, or leave document features out"
                 )
-            tokens = tokens_of(task.X, "document=True")
+            tokens = task.X.words("document=True")
             ids: dict[str, int] = {}
             flat = (ids.setdefault(word, len(ids)) for sentence in tokens for word in sentence)
-            words = (np.fromiter(flat, dtype=np.uint32), starts_of(task.X))
+            words = (np.fromiter(flat, dtype=np.uint32), task.X.starts)
         terms = history.terms(len(task.labels))
         learner = _core.HistoryOnline(task.data, task.layout, terms, words=words, **options)
         start = np.concatenate([task.start, task.far_start(history)])
@@ -282,7 +276,7 @@ class OnlineTagger(Tagger):
         cost = task.params.get("cost")
         if callable(cost):
             try:
-                meta["params"]["cost"] = path_of(cost, online.COST_FUNCTION)
+                meta["params"]["cost"] = path_of(cost, costs.COST_FUNCTION)
             except ParameterError:
                 meta["params"]["cost"] = "function"  # training needs it, the model does not
         return meta
@@ -290,174 +284,8 @@ class OnlineTagger(Tagger):
     @staticmethod
     def _cost(task: Task) -> dict[str, Any]:
         """The cost of the parameters as the core takes it."""
-        cost, numbers = online.parse_cost(task.params["cost"])
+        cost, numbers = costs.parse_cost(task.params["cost"])
         labels = task.labels
         if callable(cost):
-            cost = online.named(cost, labels)
-        return {"cost": cost, "cost_numbers": numbers, "entities": online.entity_table(labels)}
-
-
-class Perceptron(Kernelised, OnlineTagger):
-    """Structured perceptron (Collins 2002): w += S(gold) - S(best path) where they differ; averaged by default.
-
-    With a kernel, in its dual form: node scores come from training tokens, transitions keep their weights.
-    """
-
-    name = "perceptron"
-    PARAMS = (
-        FEATURES,
-        Param(
-            "mode", "online", Choice(("online", "batch")), "batch applies the updates of an epoch at its end"
-        ),
-        *HISTORY,
-        *KERNEL,
-        Param(
-            "budget",
-            None,
-            Number(1, integer=True, optional=True),
-            "with a kernel: most support tokens; None for any number",
-        ),
-        *EPOCHS,
-        *LIMITS,
-        *COMMON,
-    )
-    explicit = (None, "none")
-
-    def _online(self, task: Task) -> dict[str, Any]:
-        return {"kind": "perceptron", "batch": task.params["mode"] == "batch"}
-
-    def _train(self, task: Task) -> Result:
-        kernel, params = self._kernel(task.params, task.data), task.params
-        if kernel is None:
-            return super()._train(task)
-        if params["mode"] == "batch" or params["shards"] > 1:
-            raise ParameterError("a kernel perceptron learns sentence by sentence: leave mode and shards out")
-        if History.of(params) is not None:
-            raise ParameterError(
-                "a kernel perceptron takes no history; leave it out, or leave the kernel out"
-            )
-        self._refuse(task)
-        self.__dict__.pop("state_", None)
-        limits = task.limits or Limits()
-        learner = _core.KernelPerceptron(
-            task.data,
-            task.layout,
-            kernel.spec(task.layout.n_attributes),
-            average=params["average"],
-            budget=params["budget"],
-            shuffle=params["shuffle"],
-            seed=params["seed"],
-            sample_weight=None if task.sample_weight is None else task.sample_weight.astype(np.float32),
-            form=params["form"],
-            cache_bytes=params["cache_mb"] << 20,
-            forbidden=limits.forbidden,
-            allowed=limits.support,
-        )
-        return online.train(
-            learner,
-            params["epochs"],
-            params["patience"],
-            averaged=params["average"],
-            dev_score=task.dev_score,
-            callbacks=task.callbacks,
-        )
-
-
-class MIRA(OnlineTagger):
-    """k-best MIRA: the smallest change of w by which the gold path beats each of the k best by its cost."""
-
-    name = "mira"
-    PARAMS = (
-        FEATURES,
-        Param("k", 4, Number(1, integer=True), "paths that the gold one must beat"),
-        Param(
-            "cost",
-            "accuracy",
-            Anything("accuracy, f1, precision_recall(alpha), ..., or a function"),
-            SEQUENCE_COST,
-        ),
-        Param(
-            "C",
-            None,
-            Number(0.0, optional=True, open_low=True),
-            "most a sentence may change w by; None for any",
-        ),
-        Param(
-            "augment",
-            False,
-            Flag(),
-            "add the cost to the scores while searching, where it is a sum over tokens",
-        ),
-        *HISTORY,
-        *EPOCHS,
-        *LIMITS,
-        *COMMON,
-    )
-
-    def _online(self, task: Task) -> dict[str, Any]:
-        cost = self._cost(task)
-        return {
-            "kind": "mira",
-            "k": task.params["k"],
-            "limit": task.params["C"],
-            "augment": task.params["augment"],
-            **cost,
-        }
-
-
-class PassiveAggressive(OnlineTagger):
-    """Passive-aggressive learning (Crammer et al. 2006): the best path alone, with slack linear (1) or squared (2)."""
-
-    name = "pa"
-    PARAMS = (
-        FEATURES,
-        Param("variant", 1, Number(0, 2, integer=True), "0: no slack, 1: PA-I, 2: PA-II"),
-        Param(
-            "cost",
-            "accuracy",
-            Anything("accuracy, f1, precision_recall(alpha), ..., or a function"),
-            SEQUENCE_COST,
-        ),
-        Param("C", 1.0, Number(0.0, open_low=True), "aggressiveness"),
-        *EPOCHS,
-        *LIMITS,
-        *COMMON,
-    )
-
-    def _online(self, task: Task) -> dict[str, Any]:
-        return {
-            "kind": "pa",
-            "variant": task.params["variant"],
-            "limit": task.params["C"],
-            **self._cost(task),
-        }
-
-
-class AROW(OnlineTagger):
-    """Adaptive regularisation of weights (Crammer, Kulesza and Dredze 2009): a variance for every feature."""
-
-    name = "arow"
-    PARAMS = (
-        FEATURES,
-        Param(
-            "gamma", 1.0, Number(0.0, open_low=True), "how much of an error is believed; larger moves less"
-        ),
-        Param("variance", 1.0, Number(0.0, open_low=True), "variance of every feature at the start"),
-        Param(
-            "cost",
-            "accuracy",
-            Anything("accuracy, f1, precision_recall(alpha), ..., or a function"),
-            SEQUENCE_COST,
-        ),
-        *EPOCHS,
-        *LIMITS,
-        *COMMON,
-    )
-
-    def _online(self, task: Task) -> dict[str, Any]:
-        return {
-            "kind": "arow",
-            "gamma": task.params["gamma"],
-            "variance": task.params["variance"],
-            **self._cost(task),
-        }
+            cost = costs.named(cost, labels)
+        return {"cost": cost, "cost_numbers": numbers, "entities": entity_table(labels)}

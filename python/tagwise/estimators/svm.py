@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tagwise import _core
-from tagwise.estimators.base import COMMON, FEATURES, Tagger, Task
+import tagwise._core as _core
+from tagwise.estimators.base import Tagger
 from tagwise.estimators.kernel import KERNEL, Kernelised
 from tagwise.estimators.limits import LIMITS, Limits
+from tagwise.estimators.task import COMMON, FEATURES, Task
 from tagwise.learners import svm
 from tagwise.learners.loop import Result
 from tagwise.params import Choice, Flag, Number, Param

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core
+import tagwise._core as _core
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.optimizers.base import Vector
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core
+import tagwise._core as _core
+from tagwise.dataset.check import lengths_of
 from tagwise.errors import ParameterError
 from tagwise.optimizers.base import Vector
 
@@ -43,12 +44,6 @@ def smooth(n: Array, smoothing: str, delta: float) -> Array:
     return np.log(witten_bell(n) if smoothing == "witten_bell" else additive(n, delta))
 
 
-def lengths(data: _core.Dataset) -> NDArray[np.int64]:
-    """Tokens of each sentence: [N]."""
-    offsets = data.offsets.astype(np.int64)
-    return offsets[1:] - offsets[:-1]
-
-
 @dataclass(frozen=True)
 class Moves:
     """Counted steps between labels: [L, L + 1] with the end last (or [L, L] without it), and first labels [L]."""
@@ -61,8 +56,8 @@ def count_moves(data: _core.Dataset, labels: int, weight: Array, start_end: bool
     """Steps of the gold paths; `weight` [N] is the weight of each sentence."""
     gold = data.gold.astype(np.int64)
     offsets = data.offsets.astype(np.int64)
-    filled = lengths(data) > 0
-    of = np.repeat(weight, lengths(data))  # [tokens]
+    filled = lengths_of(data) > 0
+    of = np.repeat(weight, lengths_of(data))  # [tokens]
     inner = np.ones(len(gold), dtype=bool)  # whether a token has one before it
     inner[offsets[:-1][filled]] = False
     to = np.flatnonzero(inner)
@@ -149,24 +144,8 @@ def overlapping_weights(
     return log_p, float((n.T * log_p).sum())
 
 
-def dense_layout(n_attributes: int, labels: int, start_end: bool) -> _core.Layout:
-    """Every attribute with every label and every pair of labels: smoothed probabilities are nowhere zero."""
-    every = np.arange(labels, dtype=np.uint16)
-    edge = every if start_end else every[:0]
-    arrays = {
-        "node_ptr": np.arange(n_attributes + 1, dtype=np.uint64) * np.uint64(labels),
-        "node_label": np.tile(every, n_attributes),
-        "edges": np.arange(labels * labels, dtype=np.uint32),
-        "starts": edge,
-        "ends": edge,
-        "pair_ptr": np.zeros(0, dtype=np.uint64),
-        "pair": np.zeros(0, dtype=np.uint32),
-    }
-    return _core.Layout.from_arrays(n_attributes, labels, arrays)
-
-
 def assemble(node: Array, moves: Moves, labels: int, smoothing: str, delta: float) -> tuple[Vector, float]:
-    """All weights in the order of `dense_layout`, and the log likelihood of the label sequences."""
+    """All weights in the order of `dataset.layout.dense_layout`, and the log likelihood of the label sequences."""
     steps = smooth(moves.steps, smoothing, delta)
     likelihood = float((moves.steps * steps).sum())
     parts = [node.ravel(), steps[:, :labels].ravel()]
@@ -183,9 +162,7 @@ __all__ = [
     "additive",
     "assemble",
     "count_moves",
-    "dense_layout",
     "emission_weights",
-    "lengths",
     "overlapping_weights",
     "smooth",
     "symbols",

@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise import _core
+import tagwise._core as _core
+from tagwise.dataset.layout import blocks_of, node_attributes
 from tagwise.errors import ParameterError, TrainingError
 from tagwise.learners import stochastic
+from tagwise.learners.backends import Backend, current
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.optimizers import OPTIMIZERS, Optimizer, Step
-from tagwise.optimizers.base import Vector
+from tagwise.scores.protocols import Objective, Vector
 
 #: Stochastic epochs before L-BFGS, and the number of sentences from which on they pay.
 WARMUP, WORTH_WARMING = 6, 200
@@ -46,11 +48,9 @@ def curvature_scale(data: _core.Dataset, layout: _core.Layout) -> NDArray[np.flo
     The curvature of a feature grows with how often it is met. The power is measured: 1/4 is faster to a gap of 1e-2 and
     slower from 1e-3 on.
     """
-    arrays = layout.arrays()
     n = np.full(len(layout), float(data.n_tokens))
     counts = np.bincount(data.node()[1], minlength=layout.n_attributes)
-    pointers = arrays["node_ptr"].astype(np.int64)
-    n[: layout.n_node] = np.repeat(counts, pointers[1:] - pointers[:-1])
+    n[blocks_of(layout).node] = counts[node_attributes(layout)]
     scale: NDArray[np.float32] = ((1.0 + 0.01 * n) ** -0.125).astype(np.float32)
     return scale
 
@@ -62,7 +62,7 @@ class Evaluation:
     l_i + log w_i, or the largest -log p of a token.
     """
 
-    def __init__(self, objective: _core.Objective | _core.OrderObjective, l2: float, n_jobs: int) -> None:
+    def __init__(self, objective: Objective, l2: float, n_jobs: int) -> None:
         self.objective = objective
         self.l2 = l2
         self.n_jobs = n_jobs
@@ -116,19 +116,9 @@ class Problem:
     once: tuple[NDArray[np.uint32], NDArray[np.bool_]] | None = None  # labels that form one span at most
     order: _core.Order | None = None  # of a chain of order 2 or 3
 
-    def _shared(self) -> dict[str, Any]:
-        names = ("loss", "sample_weight", "forbidden", "allowed")
-        return {name: getattr(self, name) for name in names}
-
-    def objective(self) -> _core.Objective | _core.OrderObjective:
-        """Loss and gradient of the whole training set."""
-        if self.order is not None:
-            return _core.OrderObjective(
-                self.order, self.data, sample_weight=self.sample_weight, allowed=self.allowed
-            )
-        return _core.Objective(
-            self.data, self.layout, **self._shared(), partial=self.partial, cost=self.cost, once=self.once
-        )
+    def objective(self, backend: Backend | None = None) -> Objective:
+        """Loss and gradient of the whole training set, by the engine that is used now or another."""
+        return (backend or current()).objective(self)
 
     def descent(self, loss: str | None = None) -> _core.Stochastic:
         """Stochastic descent, on another loss where one is named."""
@@ -136,7 +126,14 @@ class Problem:
             raise ParameterError(
                 "optimizer='sgd' can do neither cost nor partial labels nor order > 1; use lbfgs"
             )
-        return _core.Stochastic(self.data, self.layout, **{**self._shared(), "loss": loss or self.loss})
+        return _core.Stochastic(
+            self.data,
+            self.layout,
+            loss=loss or self.loss,
+            sample_weight=self.sample_weight,
+            forbidden=self.forbidden,
+            allowed=self.allowed,
+        )
 
     @property
     def warms_up(self) -> bool:
@@ -166,20 +163,22 @@ def train(
     """
     chosen = choose_optimizer(optimizer, l1)
     start = np.asarray(start, dtype=np.float64)
-    n = len(problem.data)
+    n, backend = len(problem.data), current()
     if chosen.name == "sgd":
-        evaluate = Evaluation(problem.objective(), l2, n_jobs)
+        if not backend.descends:
+            raise ParameterError(f"backend {backend.name!r} has no stochastic epochs; use optimizer='lbfgs'")
+        evaluate = Evaluation(problem.objective(backend), l2, n_jobs)
         steps = stochastic.sgd(evaluate, stochastic.Descent(problem.descent(), start, l2, n, seed))
         return run(steps, stopping, dev_score=dev_score, callbacks=callbacks)
     extra: dict[str, Any] = {"l1": l1} if chosen.l1 else {}
     warm = 0
     if optimizer == "auto" and not chosen.l1 and problem.order is None:
         extra["scale"] = curvature_scale(problem.data, problem.layout)
-        if problem.warms_up and not start.any() and stopping.max_iter > WARMUP:
+        if backend.descends and problem.warms_up and not start.any() and stopping.max_iter > WARMUP:
             warm = WARMUP
     with ThreadPoolExecutor(1) as other:
         # One thread warms up while another, if there may be one, gets the objective ready.
-        ready = other.submit(problem.objective) if n_jobs != 1 else None
+        ready = other.submit(problem.objective, backend) if n_jobs != 1 else None
         if warm:
             # On the log loss for all: the pointwise ones are not convex and their own steps lead into poor minima, the
             # exponential ones begin beyond what steps can do.
@@ -187,7 +186,7 @@ def train(
             for _ in range(warm):
                 start = descent.epoch()
             del descent  # its copy of the training set
-        evaluate = Evaluation(ready.result() if ready else problem.objective(), l2, n_jobs)
+        evaluate = Evaluation(ready.result() if ready else problem.objective(backend), l2, n_jobs)
 
     def states(w: Vector) -> Iterator[Step]:
         return chosen.run(evaluate, w, n_jobs=n_jobs, **extra)

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tagwise import _core
+import tagwise._core as _core
 from tagwise.errors import TrainingError
-from tagwise.optimizers.base import Objective, Step, Vector
+from tagwise.optimizers.base import Evaluate, Step, Vector
 
 FIRST, FACTOR, MOST_TRIALS = 0.1, 2.0, 12
 LEAST_GAIN = 1e-4
@@ -85,7 +85,7 @@ def _norm(gradient: Vector) -> float:
         return float(np.linalg.norm(gradient))
 
 
-def sgd(objective: Objective, descent: Descent) -> Iterator[Step]:
+def sgd(objective: Evaluate, descent: Descent) -> Iterator[Step]:
     """The starting point, then a state an epoch, each with the value of the whole objective.
 
     An epoch that does not lower it has met the noise of its steps: they are halved.

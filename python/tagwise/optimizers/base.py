@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
+from tagwise.scores.protocols import Vector as Vector
 
-Vector = NDArray[np.float64]
-
-#: objective(w, gradient) -> value; the gradient is written in place.
-Objective = Callable[[Vector, Vector], float]
+#: objective(w, gradient) -> value, penalty included; the gradient is written in place.
+Evaluate = Callable[[Vector, Vector], float]
 
 
 @dataclass(frozen=True)

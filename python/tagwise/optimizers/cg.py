@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from tagwise._core import dot
-from tagwise.optimizers.base import Objective, Step, Vector
+from tagwise.optimizers.base import Evaluate, Step, Vector
 from tagwise.optimizers.lbfgs import LineSearch
 
 
-def conjugate_gradient(objective: Objective, w: Vector, *, n_jobs: int = 0) -> Iterator[Step]:
+def conjugate_gradient(objective: Evaluate, w: Vector, *, n_jobs: int = 0) -> Iterator[Step]:
     """Minimise from w. Ends by itself only where no step decreases the objective.
 
     Args:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise._core import History, add_scaled, dot
-from tagwise.optimizers.base import Objective, Step, Vector
+from tagwise.optimizers.base import Evaluate, Step, Vector
 
 SUFFICIENT = 1e-4  # decrease: f(a) <= f(0) + SUFFICIENT a f'(0)
 CURVATURE = 0.9  # |f'(a)| <= CURVATURE |f'(0)|; smaller where directions must be conjugate
@@ -19,7 +19,7 @@ MOST_TRIALS = 25
 class LineSearch:
     """phi(a) = f(w + a d) and its derivative, with the trial point and its gradient kept in two buffers."""
 
-    def __init__(self, objective: Objective, n: int, n_jobs: int, curvature: float = CURVATURE) -> None:
+    def __init__(self, objective: Evaluate, n: int, n_jobs: int, curvature: float = CURVATURE) -> None:
         self.objective = objective
         self.n_jobs = n_jobs
         self.curvature = curvature
@@ -94,7 +94,7 @@ def _between(a: float, fa: float, ga: float, b: float, fb: float, gb: float) -> 
 
 
 def lbfgs(
-    objective: Objective,
+    objective: Evaluate,
     w: Vector,
     *,
     memory: int = 6,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tagwise._core import History
-from tagwise.optimizers.base import Objective, Step, Vector
+from tagwise.optimizers.base import Evaluate, Step, Vector
 
 #: Most that a first trial changes a weight by.
 LONGEST = 16.0
@@ -21,7 +21,7 @@ def pseudo_gradient(w: Vector, gradient: Vector, l1: float) -> Vector:
     return np.where(w == 0.0, at_zero, signed)
 
 
-def owlqn(objective: Objective, w: Vector, *, l1: float, memory: int = 6, n_jobs: int = 0) -> Iterator[Step]:
+def owlqn(objective: Evaluate, w: Vector, *, l1: float, memory: int = 6, n_jobs: int = 0) -> Iterator[Step]:
     """Minimise objective(w) + l1 ||w||_1 from w; values and norms yielded include the penalty.
 
     Args:

@@ -241,7 +241,7 @@ def precision_recall(entries: Sequence[Mapping[str, Any]], palette: Palette) -> 
 
 def losses() -> str:
     """The 0-1, exponential and logarithmic loss by margin."""
-    from tagwise.compare.presets import loss_curves
+    from tagwise.scores.losses import loss_curves
 
     chart = Chart("losses by margin", "margin", "loss", y_range=(0.0, 8.0))
     curves = loss_curves([i / 20 for i in range(-41, 61)])

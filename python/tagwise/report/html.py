@@ -10,7 +10,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from tagwise import _core
+import tagwise._core as _core
 from tagwise.report import figures
 from tagwise.report.figures import Palette
 
@@ -248,10 +248,10 @@ MODEL = (
 )
 
 
-def write_report(comparison: Comparison, path: str | os.PathLike[str]) -> None:
-    """Write the page of a comparison."""
+def write(comparison: Comparison, path: str | os.PathLike[str]) -> None:
+    """Write a comparison as one HTML page that needs nothing else: tables, curves, confusions, features, errors."""
     with open(path, "w", encoding="utf-8") as file:
         file.write(page(comparison))
 
 
-__all__ = ["page", "write_report"]
+__all__ = ["page", "write"]

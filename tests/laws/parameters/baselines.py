@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise import _core, dataset
-from tagwise.estimators.baselines import step_layout
+from tagwise import _core
+from tagwise.dataset import encode
+from tagwise.dataset.layout import step_layout
 from tagwise.learners import gradient
 
 from ..reference.chain import Array
@@ -75,8 +76,8 @@ def l1(b: Bench) -> None:
 @row("optimizer", "memm")
 def optimizer(b: Bench) -> None:
     """Each name runs its own optimiser."""
-    vocabulary, data = dataset.build(tokens(P))
-    data = dataset.with_labels(data, names(P), dataset.collect_labels(names(P)))
+    vocabulary, data = encode.build(tokens(P))
+    data = encode.with_labels(data, names(P), encode.collect_labels(names(P)))
     layout = _core.Layout.build(data, len(vocabulary), P.shape.labels)
     steps = data.steps(len(vocabulary), P.shape.labels)
     evaluate = gradient.Evaluation(_core.Objective(steps, step_layout(layout)), 0.2, 0)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise import _core, decoding
+from tagwise import _core
+from tagwise.decoding import paths
 from tagwise.features import Recipe
 from tagwise.learners import gradient
 
@@ -116,7 +117,7 @@ def n_jobs(b: Bench) -> None:
     runs = [b.fit(P, n_jobs=jobs, **short(b)) for jobs in (1, 2, 3, None)]
     assert len({bits(tagger) for tagger in runs}) == 1
     asked: dict[str, set[Any]] = {"encode": set(), "search": set(), "train": set()}
-    encode, best, value = Recipe.encode, decoding.best, gradient.Evaluation.__init__
+    encode, best, value = Recipe.encode, paths.best, gradient.Evaluation.__init__
 
     def encoding(self: Recipe, X: Any, vocabulary: Any, n_jobs: int | None = None) -> Any:
         asked["encode"].add(n_jobs)
@@ -131,7 +132,7 @@ def n_jobs(b: Bench) -> None:
         value(self, objective, l2, n_jobs)
 
     b.monkeypatch.setattr(Recipe, "encode", encoding)
-    b.monkeypatch.setattr(decoding, "best", searching)
+    b.monkeypatch.setattr(paths, "best", searching)
     b.monkeypatch.setattr(gradient.Evaluation, "__init__", evaluating)
     for name in ("Svm", "Boosting"):
         made = getattr(_core, name)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise import _core, dataset
+from tagwise import _core
+from tagwise.dataset import encode
 from tagwise.learners import gradient, stochastic
 from tagwise.optimizers import OPTIMIZERS, lbfgs
 
@@ -146,8 +147,8 @@ def assert_optimizers(b: Bench, evaluate: Callable[..., float], size: int) -> No
 @row("optimizer", "crf")
 def optimizer(b: Bench) -> None:
     """Each name runs its own optimiser."""
-    vocabulary, data = dataset.build(tokens(P))
-    data = dataset.with_labels(data, names(P), dataset.collect_labels(names(P)))
+    vocabulary, data = encode.build(tokens(P))
+    data = encode.with_labels(data, names(P), encode.collect_labels(names(P)))
     layout = _core.Layout.build(data, len(vocabulary), P.shape.labels)
     evaluate = gradient.Evaluation(_core.Objective(data, layout), 0.2, 0)
     assert_optimizers(b, evaluate, len(layout))
@@ -311,9 +312,9 @@ def assert_replayed(b: Bench) -> None:
     """Six epochs on the log loss with weights, rules and penalty come first, then scaled L-BFGS on the loss itself."""
     many = Problem(BIO.shape, BIO.X * 34, BIO.y * 34)
     weight = np.resize(WEIGHT, len(many.X))
-    vocabulary, data = dataset.build(tokens(many))
-    labels = dataset.collect_labels(names(many))
-    data = dataset.with_labels(data, names(many), labels)
+    vocabulary, data = encode.build(tokens(many))
+    labels = encode.collect_labels(names(many))
+    data = encode.with_labels(data, names(many), labels)
     layout = _core.Layout.build(data, len(vocabulary), len(labels))
     inside, outside = labels.index("I-p"), labels.index("O")
     sets = np.ones((2, len(labels)), dtype=bool)

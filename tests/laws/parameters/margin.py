@@ -11,7 +11,7 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
-from tagwise.kernels import Block
+from tagwise.scores.kernels import Block
 
 from ..reference import chain, perceptron, qp, svm
 from ..reference.perceptron import Kernel

@@ -1,0 +1,39 @@
+"""Files <-> sentences and documents, and the corpora that come with the library."""
+
+from tagwise.corpus.bundled import CorpusInfo, corpora, load_corpus
+from tagwise.corpus.conll import format_conll, iter_conll, read_conll, write_conll
+from tagwise.corpus.conllu import CONLLU_COLUMNS, format_conllu, iter_conllu, read_conllu, write_conllu
+from tagwise.corpus.formats import FORMATS, format_of_name, iter_sentences, read, write
+from tagwise.corpus.jsonl import format_jsonl, iter_jsonl, read_jsonl, write_jsonl
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.text import format_text, iter_text, read_text, write_text
+
+__all__ = [
+    "CONLLU_COLUMNS",
+    "FORMATS",
+    "Corpus",
+    "CorpusInfo",
+    "Sentence",
+    "corpora",
+    "format_conll",
+    "format_conllu",
+    "format_jsonl",
+    "format_of_name",
+    "format_text",
+    "iter_conll",
+    "iter_conllu",
+    "iter_jsonl",
+    "iter_sentences",
+    "iter_text",
+    "load_corpus",
+    "read",
+    "read_conll",
+    "read_conllu",
+    "read_jsonl",
+    "read_text",
+    "write",
+    "write_conll",
+    "write_conllu",
+    "write_jsonl",
+    "write_text",
+]

@@ -1,0 +1,95 @@
+"""What the line-based formats share: runs of non-blank lines with their line numbers, and shared strings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+_BLANK = re.compile(r"(?m)^\t+$")
+_TRAILING = re.compile(r"(?m) +$")
+_LEADING = re.compile(r"(?m)^ +")
+_AROUND_TAB = re.compile(r" *\t *")
+_SPACES = re.compile(r"[ \t]+")
+_BORDER_SPACE = re.compile(r"(?m)^ | $")
+_NEWDOC = re.compile(r"#\s*newdoc(?:\s+id\s*=\s*(.*?))?\s*$")
+_SHARED_STRINGS = 1 << 16
+
+
+class Shared(dict[str, str]):
+    """One object for equal strings: a small corpus, each hash computed once. Bounded, for streams."""
+
+    def column(self, values: Sequence[str]) -> list[str]:
+        if len(self) > _SHARED_STRINGS:
+            self.clear()
+        return list(map(self.setdefault, values, values))
+
+
+def tidy_tabs(text: str) -> str:
+    """Tab-separated lines without spaces around the cells; blank lines empty."""
+    if " " in text:
+        if " \t" in text or "\t " in text:
+            text = _AROUND_TAB.sub("\t", text)
+        if "\n " in text or text[0] == " ":
+            text = _LEADING.sub("", text)
+        if " \n" in text:
+            text = _TRAILING.sub("", text)
+    if "\t\n" in text:
+        text = _BLANK.sub("", text)
+    return text
+
+
+def tidy_spaces(text: str) -> str:
+    """Lines whose cells are separated by exactly one space; blank lines empty."""
+    if "\t" in text or "  " in text:
+        text = _SPACES.sub(" ", text)
+    if " \n" in text or "\n " in text or text[0] == " ":
+        text = _BORDER_SPACE.sub("", text)
+    return text
+
+
+def blocks(chunks: Iterator[str], tidy: Callable[[str], str]) -> Iterator[tuple[int, str]]:
+    """Runs of non-blank lines, each with the number of its first line. Memory: one chunk and one run."""
+    parts: list[str] = []
+    line = 1
+    for chunk in chunks:
+        text = tidy(chunk)
+        parts.append(text)
+        if text[0] != "\n" and "\n\n" not in text:
+            continue
+        text = "".join(parts)
+        cut = text.rfind("\n\n")
+        if cut < 0:  # the file begins with an empty line
+            continue
+        parts = [text[cut + 2 :]]
+        for block in text[:cut].split("\n\n"):
+            if block and block[0] != "\n" != block[-1]:
+                yield line, block
+            else:  # several blank lines in a row leave one at either end
+                kept = block.lstrip("\n")
+                if kept:
+                    yield line + len(block) - len(kept), kept.rstrip("\n")
+            line += block.count("\n") + 2
+    text = "".join(parts)
+    kept = text.strip("\n")
+    if kept:
+        yield line + len(text) - len(text.lstrip("\n")), kept
+
+
+def doc_of(comment: str, doc: str | None) -> str | None:
+    """The document that a comment line begins, else the one already begun."""
+    if "newdoc" in comment:
+        match = _NEWDOC.match(comment)
+        if match:
+            return match[1] or ""
+    return doc
+
+
+def lines_of(chunks: Iterator[str]) -> Iterator[tuple[int, str]]:
+    """Non-blank lines with their numbers."""
+    number = 0
+    for chunk in chunks:
+        for line in chunk[:-1].split("\n"):
+            number += 1
+            line = line.strip(" \t")
+            if line:
+                yield number, line

@@ -1,0 +1,150 @@
+"""The corpora that `load_corpus` knows: those that come with the library, those that are read from a folder."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from tagwise.corpus.conll import read_conll
+from tagwise.corpus.sentence import Corpus
+from tagwise.errors import CorpusError
+
+DATA_VARIABLE = "TAGWISE_DATA"
+
+
+@dataclass(frozen=True)
+class CorpusInfo:
+    """A corpus that load_corpus knows: what it is, what its files hold, what its licence asks."""
+
+    name: str
+    task: str
+    bundled: bool
+    folder: str
+    columns: tuple[str, ...]
+    labels: tuple[str, ...]  # columns that may be the label, the default first
+    files: tuple[str, str | None, str]  # train, dev, test
+    licence: str
+
+
+_CORPORA = {
+    info.name: info
+    for info in (
+        CorpusInfo(
+            "ewt-pos",
+            "part-of-speech tags of English web text",
+            True,
+            "ewt-pos",
+            ("word", "upos", "xpos"),
+            ("xpos", "upos"),
+            ("train", "dev", "test"),
+            "Universal Dependencies English Web Treebank, CC BY-SA 4.0",
+        ),
+        CorpusInfo(
+            "wnut17-ner",
+            "emerging named entities in English user text (IOB2)",
+            True,
+            "wnut17-ner",
+            ("word", "ner"),
+            ("ner",),
+            ("train", "dev", "test"),
+            "W-NUT 2017 shared task, CC BY 4.0",
+        ),
+        CorpusInfo(
+            "conll2000",
+            "English chunks (IOB2)",
+            False,
+            "conll2000",
+            ("word", "pos", "chunk"),
+            ("chunk",),
+            ("train", None, "test"),
+            "for measuring only, not bundled",
+        ),
+        CorpusInfo(
+            "conll2002-es",
+            "Spanish named entities (IOB2)",
+            False,
+            "conll2002-es",
+            ("word", "pos", "ner"),
+            ("ner",),
+            ("train", "testa", "testb"),
+            "research use only, not bundled",
+        ),
+        CorpusInfo(
+            "conll2003-en",
+            "English named entities (IOB1), with documents",
+            False,
+            "conll2003-en",
+            ("word", "pos", "chunk", "ner"),
+            ("ner",),
+            ("train", "testa", "testb"),
+            "research use only, not bundled",
+        ),
+        CorpusInfo(
+            "ptb-sample",
+            "part-of-speech tags of a sample of the Penn Treebank",
+            False,
+            "ptb-sample",
+            ("word", "pos"),
+            ("pos",),
+            ("all", None, "all"),
+            "non-commercial use only, not bundled",
+        ),
+    )
+}
+
+_PTB_TRAIN = 3400  # the sample is one file: this many sentences train, the rest test
+
+
+def corpora() -> list[CorpusInfo]:
+    """The corpora that load_corpus knows, bundled ones first."""
+    return list(_CORPORA.values())
+
+
+def _root(info: CorpusInfo, root: str | os.PathLike[str] | None) -> Path:
+    if info.bundled:
+        return Path(__file__).parent.parent / "data"
+    given = root if root is not None else os.environ.get(DATA_VARIABLE)
+    if not given:
+        raise CorpusError(
+            f"corpus {info.name} ({info.licence}) does not come with tagwise. Set the environment variable "
+            f"{DATA_VARIABLE} to the folder that holds {info.folder}/, or pass root=..."
+        )
+    return Path(given)
+
+
+def load_corpus(
+    name: str, label: str | None = None, *, root: str | os.PathLike[str] | None = None
+) -> tuple[Corpus, Corpus | None, Corpus]:
+    """Train, dev and test part of a corpus by its name; dev is None where the corpus has none.
+
+    Args:
+        name: ``ewt-pos`` and ``wnut17-ner`` are bundled; ``conll2000``, ``conll2002-es``, ``conll2003-en``
+            and ``ptb-sample`` are read from ``root`` or the folder in the environment variable TAGWISE_DATA.
+        label: for ewt-pos ``xpos`` (default) or ``upos``. The chosen column is always called ``label``,
+            and the other columns that may be labels are left out.
+        root: the folder of the corpora that are not bundled.
+
+    >>> train, dev, test = load_corpus("wnut17-ner")
+    >>> len(train), train.columns, train.label
+    (3394, ('word', 'label'), 'label')
+    """
+    info = _CORPORA.get(name)
+    if info is None:
+        raise CorpusError(f"there is no corpus {name!r}. Known are {', '.join(_CORPORA)}.")
+    label = label or info.labels[0]
+    if label not in info.labels and label != "label":
+        raise CorpusError(f"label={label!r} of {name} is unknown. Use {' or '.join(info.labels)}.")
+    chosen = info.labels[0] if label == "label" else label
+    columns = ["label" if c == chosen else "_" if c in info.labels else c for c in info.columns]
+    folder = _root(info, root) / info.folder
+    parts: dict[str, Corpus] = {}
+    for part in info.files:
+        if part is not None and part not in parts:
+            path = folder / f"{part}.txt.gz"
+            parts[part] = read_conll(path, columns=columns, separator="\t", comments=False)
+    train, dev, test = info.files
+    if train == test:
+        whole = parts[train]
+        return whole[:_PTB_TRAIN], None, whole[_PTB_TRAIN:]
+    return parts[train], parts[dev] if dev else None, parts[test]

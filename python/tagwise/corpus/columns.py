@@ -1,0 +1,51 @@
+"""Which columns are read, and what they become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.streams import File, source_name
+from tagwise.errors import CorpusError
+
+
+class Opened(NamedTuple):
+    """A file that is to be read: its name, its text, and what was asked of its columns."""
+
+    name: str
+    chunks: Iterator[str]
+    columns: tuple[str, ...] | None
+    label: str | None
+    optional_label: bool
+
+
+def check_columns(
+    columns: Sequence[str] | None, label: str | None
+) -> tuple[tuple[str, ...] | None, str | None]:
+    """The names as a tuple, and the label column they have."""
+    if columns is None:
+        return None, label
+    if isinstance(columns, str):
+        columns = columns.replace(",", " ").split()
+    names = tuple(columns)
+    kept = [n for n in names if n != "_"]
+    if not kept or len(set(kept)) != len(kept) or not all(isinstance(n, str) and n for n in names):
+        raise CorpusError(
+            f"columns={names!r} are not column names. "
+            "Give one distinct name a column, '_' for one to leave out."
+        )
+    if label is not None and label not in kept:
+        if label != "label":
+            raise CorpusError(
+                f"label={label!r} is not among the columns {', '.join(kept)}. Name one of them."
+            )
+        label = None
+    return names, label
+
+
+def collect(
+    sentences: Iterator[Sentence], file: File, columns: Sequence[str] | None, label: str | None
+) -> Corpus:
+    names = [n for n in check_columns(columns, label)[0] or () if n != "_"]
+    return Corpus(sentences, columns=names, label=label if label in names else None, source=source_name(file))

@@ -1,0 +1,216 @@
+"""CoNLL-U: ten columns separated by tabs; multiword tokens, empty nodes and comments are kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NoReturn
+
+from tagwise.corpus.blocks import Shared, blocks, doc_of, tidy_tabs
+from tagwise.corpus.columns import Opened
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.streams import File, fail, open_text, shown, source_name, writer
+from tagwise.errors import CorpusError
+
+CONLLU_COLUMNS = ("word", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+
+_UNSHARED = frozenset(("head", "deps", "misc"))  # short, or seldom the same twice
+
+_RANGE = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})$", re.ASCII)
+_EMPTY_NODE = re.compile(r"(0|[1-9][0-9]{0,8})\.([1-9][0-9]{0,8})$", re.ASCII)
+
+
+def iter_conllu(
+    file: File, columns: Sequence[str] | None = None, label: str | None = "upos", *, encoding: str = "utf-8"
+) -> Iterator[Sentence]:
+    """Sentences of a CoNLL-U file, one at a time.
+
+    The columns are word (FORM), lemma, upos, xpos, feats, head, deprel, deps, misc; ``columns`` keeps some.
+    Comments, multiword tokens (``3-4``) and empty nodes (``5.1``) are kept with their sentence and written
+    back by write_conllu; ``# newdoc`` begins a document.
+    """
+    names = CONLLU_COLUMNS if columns is None else tuple(columns)
+    unknown = [n for n in names if n not in CONLLU_COLUMNS]
+    if unknown or not names or len(set(names)) != len(names) or (label is not None and label not in names):
+        raise CorpusError(
+            f"columns={names!r} with label={label!r}: a CoNLL-U file has the columns "
+            f"{', '.join(CONLLU_COLUMNS)}. "
+            "Name some of these, each once, the label among them."
+        )
+    name, chunks = open_text(file, encoding)
+    return conllu_sentences(name, chunks, names, label)
+
+
+def looks(head: str, rows: list[str]) -> bool:
+    """Whether the first line of a text with a token has ten cells, the first a number."""
+    cells = rows[0].split("\t")
+    return len(cells) == 10 and cells[0].replace("-", "").replace(".", "").isdecimal()
+
+
+def opened(file: Opened) -> Iterator[Sentence]:
+    """The sentences of an open file; ``label`` stands for upos where no column is named."""
+    names, label = file.columns, file.label
+    label = "upos" if label == "label" and names is None else label
+    asked = dict.fromkeys((*(names or ()), *((label,) if label else ())))
+    wrong = [n for n in asked if n not in CONLLU_COLUMNS]
+    if wrong:
+        raise CorpusError(
+            f"{', '.join(wrong)}: not a column of CoNLL-U. Its columns are {', '.join(CONLLU_COLUMNS)}."
+        )
+    return conllu_sentences(file.name, file.chunks, names or CONLLU_COLUMNS, label)
+
+
+def conllu_sentences(
+    name: str, chunks: Iterator[str], names: tuple[str, ...], label: str | None
+) -> Iterator[Sentence]:
+    shared = Shared()
+    places = [(n, 1 + CONLLU_COLUMNS.index(n)) for n in names]
+    ids: list[str] = []
+    pending: list[str] = []
+    doc: str | None = None
+    for line, block in blocks(chunks, tidy_tabs):
+        while block[:1] == "#":
+            comment, _, block = block.partition("\n")
+            doc = doc_of(comment, doc)
+            pending.append(comment)
+            line += 1
+        if not block:
+            continue
+        # All cells at once, line ends as cells of their own (see conll.Columns.sentence).
+        cells = block.replace("\n", "\t\n\t").split("\t")
+        n = block.count("\n") + 1
+        if len(cells) != 11 * n - 1 or cells[10::11].count("\n") != n - 1 or "" in cells:
+            _bad_conllu_block(name, line, block.split("\n"))
+        if len(ids) < n:
+            ids = list(map(str, range(1, 2 * n + 1)))
+        extra: tuple[tuple[int, str], ...] = ()
+        if cells[0::11] == ids[:n]:
+            fields = {}
+            for column, i in places:
+                values = cells[i::11]
+                plain = column in _UNSHARED or values.count("_") == n
+                fields[column] = values if plain else shared.column(values)
+        else:
+            tokens, extra = _split_rows(name, line, block.split("\n"))
+            fields = {column: shared.column([row[i] for row in tokens]) for column, i in places}
+        yield Sentence(fields, label, comments=tuple(pending), doc=doc, line=line, rows=extra)
+        pending, doc = [], None
+
+
+def _bad_conllu_block(name: str, line: int, lines: list[str]) -> NoReturn:
+    """Say which row is the wrong one."""
+    for i, text in enumerate(lines):
+        cells = text.split("\t")
+        if len(cells) != 10 or "" in cells:
+            _bad_conllu_row(name, line + i, text, cells)
+    raise AssertionError(f"{name}:{line}: every row is sound, but not the sentence")
+
+
+def _bad_conllu_row(name: str, line: int, text: str, cells: list[str]) -> NoReturn:
+    if text[0] == "#":
+        fail(
+            name,
+            line,
+            f"a comment inside a sentence: {shown(text)}",
+            "Comments stand before the sentence's tokens.",
+        )
+    if len(cells) != 10:
+        fail(
+            name,
+            line,
+            f"{len(cells)} column{'s' * (len(cells) != 1)} in {shown(text)}, "
+            "expected the 10 of CoNLL-U separated by tabs",
+            "Give all ten (_ for no value), or read the file with read_conll.",
+        )
+    column = ("id", *CONLLU_COLUMNS)[cells.index("")]
+    fail(
+        name, line, f"an empty value in column {column} of {shown(text)}", "Write _ where there is no value."
+    )
+
+
+def _split_rows(
+    name: str, line: int, lines: list[str]
+) -> tuple[list[list[str]], tuple[tuple[int, str], ...]]:
+    """Token rows, and the other rows each with the index of the token it precedes."""
+    tokens: list[list[str]] = []
+    extra: list[tuple[int, str]] = []
+    last_range, last_empty, range_line = 0, (0, 0), line
+    for i, text in enumerate(lines):
+        row = text.split("\t")
+        key, n = row[0], len(tokens)
+        if key == str(n + 1):
+            tokens.append(row)
+            continue
+        span, node = _RANGE.match(key), _EMPTY_NODE.match(key)
+        if span and int(span[1]) == n + 1 and int(span[2]) >= n + 1 and n >= last_range:
+            last_range, range_line = int(span[2]), line + i
+        elif node and int(node[1]) == n and (n, int(node[2])) > last_empty:
+            last_empty = (n, int(node[2]))
+        else:
+            fail(
+                name,
+                line + i,
+                f"id {shown(key)} after token {n}",
+                f"Number tokens 1, 2, ... in each sentence (here {n + 1}); a multiword token is "
+                f"{n + 1}-{n + 2}, an empty node {n}.1. A blank line must stand between sentences.",
+            )
+        extra.append((n, text))
+    if last_range > len(tokens):
+        fail(
+            name,
+            range_line,
+            f"a multiword token up to {last_range} in a sentence of {len(tokens)} tokens",
+            "End its range at a token of the sentence.",
+        )
+    if not tokens:
+        fail(name, line, "a sentence without tokens", "Give at least one row with the id 1.")
+    return tokens, tuple(extra)
+
+
+def read_conllu(
+    file: File, columns: Sequence[str] | None = None, label: str | None = "upos", *, encoding: str = "utf-8"
+) -> Corpus:
+    """A whole CoNLL-U file as a Corpus; the arguments are those of iter_conllu."""
+    sentences = iter_conllu(file, columns, label, encoding=encoding)
+    return Corpus(sentences, columns=columns or CONLLU_COLUMNS, label=label, source=source_name(file))
+
+
+def format_conllu(sentence: Sentence, *, label_column: str = "upos") -> str:
+    """A sentence as CoNLL-U text, its blank line included.
+
+    Columns that CoNLL-U does not know are left out, those it lacks are ``_``. A label column of another name
+    goes to ``label_column``.
+    """
+    if label_column not in CONLLU_COLUMNS:
+        raise CorpusError(f"label_column={label_column!r} is not one of {', '.join(CONLLU_COLUMNS)}.")
+    T = len(sentence)
+    if not T:
+        raise CorpusError(
+            "a sentence without tokens cannot stand in a CoNLL-U file. Leave it out, or write JSONL."
+        )
+    fields = dict(sentence.fields)
+    fields.setdefault("word", sentence.tokens)
+    if sentence.label is not None and sentence.label not in CONLLU_COLUMNS:
+        fields[label_column] = sentence.labels
+    cols = [fields.get(name) or ["_"] * T for name in CONLLU_COLUMNS]
+    for name, values in zip(CONLLU_COLUMNS, cols):
+        for t, value in enumerate(values):
+            if not value or value[0] == " " or value[-1] == " " or any(c in value for c in "\t\n\r\0"):
+                raise CorpusError(
+                    f"token {t}: {name} is {shown(value)}, which cannot stand in a CoNLL-U file. "
+                    "Replace it (_ for no value), or write JSONL, which holds any text."
+                )
+    out = [f"{t}\t" + "\t".join(cells) for t, cells in enumerate(zip(*cols), 1)]
+    for at, row in reversed(sentence.rows):
+        out.insert(at, row)
+    comments = list(sentence.comments)
+    if sentence.doc is not None and not any(doc_of(c, None) is not None for c in comments):
+        comments.insert(0, f"# newdoc id = {sentence.doc}" if sentence.doc else "# newdoc")
+    return "\n".join([*comments, *out]) + "\n\n"
+
+
+def write_conllu(sentences: Iterable[Sentence], file: File, *, label_column: str = "upos") -> None:
+    """Write sentences as CoNLL-U, as format_conllu shows them; ``file`` as in write_conll."""
+    with writer(file) as write:
+        for s in sentences:
+            write(format_conllu(s, label_column=label_column))

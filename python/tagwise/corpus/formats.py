@@ -1,0 +1,126 @@
+"""The table of formats: reading or writing a file of any of them, by its name and contents."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tagwise.corpus import conll, conllu, jsonl, text
+from tagwise.corpus.columns import Opened, check_columns, collect
+from tagwise.corpus.conll import data_lines
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.streams import File, open_text, source_name
+from tagwise.errors import CorpusError
+
+
+@dataclass(frozen=True)
+class Format:
+    """What a format is: all that reading, writing and the command line ask of it.
+
+    endings: of file names; looks: whether the first lines of a text, and those of them that hold tokens, look like it,
+    asked format by format in the order of `turn`; unnamed: whether its columns have no names of their own.
+    """
+
+    name: str
+    endings: tuple[str, ...]
+    turn: int
+    looks: Callable[[str, list[str]], bool]
+    sentences: Callable[[Opened], Iterator[Sentence]]
+    write: Callable[[Iterable[Sentence], File], None]
+    unnamed: bool = False
+
+
+TABLE: dict[str, Format] = {
+    found.name: found
+    for found in (
+        Format("conll", (".tsv", ".conll"), 3, conll.looks, conll.opened, conll.write_conll, unnamed=True),
+        Format("conllu", (".conllu",), 2, conllu.looks, conllu.opened, conllu.write_conllu),
+        Format("jsonl", (".jsonl", ".ndjson"), 1, jsonl.looks, jsonl.opened, jsonl.write_jsonl),
+        Format("text", (), 4, text.looks, text.opened, text.write_text),
+    )
+}
+FORMATS = tuple(TABLE)
+#: The format of what tells nothing.
+DEFAULT = "conll"
+
+_ENDINGS = {ending: found.name for found in TABLE.values() for ending in found.endings}
+_COMPRESSED = (".gz", ".xz", ".bz2")
+
+
+def format_of_name(name: str) -> str | None:
+    """The format that a file's ending tells, None where it tells nothing (.txt, stdin)."""
+    stem, ending = os.path.splitext(name.lower())
+    if ending in _COMPRESSED:
+        ending = os.path.splitext(stem)[1]
+    return _ENDINGS.get(ending)
+
+
+def format_of_text(head: str) -> str:
+    """The format that the first lines of a text look like; CoNLL columns in doubt.
+
+    >>> format_of_text("a NN\\nb VB\\n\\n"), format_of_text("a b c\\nd e\\n")
+    ('conll', 'text')
+    """
+    rows = data_lines(head)
+    by_turn = sorted(TABLE.values(), key=lambda found: found.turn)
+    return next((found.name for found in by_turn if rows and found.looks(head, rows)), DEFAULT)
+
+
+def _check_format(format: str | None) -> None:
+    if format is not None and format not in TABLE:
+        raise CorpusError(f"format={format!r} is unknown. Use one of {', '.join(FORMATS)}.")
+
+
+def iter_sentences(
+    file: File,
+    format: str | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    label: str | None = "label",
+    encoding: str = "utf-8",
+    optional_label: bool = False,
+) -> tuple[str, Iterator[Sentence]]:
+    """The format of a file and its sentences, one at a time; None: by its ending, else by its first lines.
+
+    In CoNLL-U ``label="label"`` stands for upos.
+    """
+    _check_format(format)
+    names, label = check_columns(columns, label)
+    name, chunks = open_text(file, encoding)
+    format = format or format_of_name(name)
+    if format is None:
+        head = ""
+        for chunk in chunks:  # a pipe may give a line at a time: go on until the format shows
+            head += chunk
+            rows = data_lines(head)
+            if len(head) > 4096 or (
+                rows and ("\t" in rows[0] or rows[0][0] == "{" or "\n\n" in head.lstrip())
+            ):
+                break
+        format = format_of_text(head)
+        chunks = itertools.chain([head] if head else [], chunks)
+    return format, TABLE[format].sentences(Opened(name, chunks, names, label, optional_label))
+
+
+def read(
+    file: File,
+    format: str | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    label: str | None = "label",
+    encoding: str = "utf-8",
+    optional_label: bool = False,
+) -> Corpus:
+    """A whole file of any format as a Corpus; the format by its ending or its contents unless given."""
+    _, sentences = iter_sentences(
+        file, format, columns=columns, label=label, encoding=encoding, optional_label=optional_label
+    )
+    return collect(sentences, file, columns, label)
+
+
+def write(sentences: Iterable[Sentence], file: File, format: str | None = None) -> None:
+    """Write sentences in a format, by the file's ending unless given; CoNLL columns in doubt."""
+    _check_format(format)
+    TABLE[format or format_of_name(source_name(file)) or DEFAULT].write(sentences, file)

@@ -1,0 +1,144 @@
+"""JSONL: one sentence a line, an object of arrays with one value a token."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from tagwise.corpus.blocks import lines_of
+from tagwise.corpus.columns import Opened, check_columns, collect
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.streams import File, fail, open_text, shown, writer
+
+_TO_COLUMN = {"tokens": "word", "words": "word", "labels": "label", "tags": "label"}
+
+
+_TO_KEY = {"word": "tokens", "label": "labels"}
+
+
+def iter_jsonl(
+    file: File, columns: Sequence[str] | None = None, label: str | None = "label", *, encoding: str = "utf-8"
+) -> Iterator[Sentence]:
+    """Sentences of a JSONL file, one object a line: ``{"tokens": [...], "labels": [...], "pos": [...]}``.
+
+    ``tokens`` (or ``words``) is the column word, ``labels`` (or ``tags``) the column label; any other array
+    with one string a token is a column of its name. Other keys are kept with the sentence; ``newdoc`` begins
+    a document. A line may also be just an array of tokens. ``columns`` names those wanted; None: those of
+    the first line.
+    """
+    names, label = check_columns(columns, label)
+    name, chunks = open_text(file, encoding)
+    return jsonl_sentences(name, chunks, names, label)
+
+
+def is_column(value: object, size: int) -> bool:
+    return isinstance(value, list) and len(value) == size and all(isinstance(v, str) for v in value)
+
+
+def looks(head: str, rows: list[str]) -> bool:
+    """Whether the first line of a text is a JSON object, or an array of strings."""
+    if rows[0][0] not in "{[":
+        return False
+    try:
+        value = json.loads(rows[0])
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) or is_column(value, len(value) if isinstance(value, list) else -1)
+
+
+def opened(file: Opened) -> Iterator[Sentence]:
+    """The sentences of an open file."""
+    return jsonl_sentences(file.name, file.chunks, file.columns, file.label)
+
+
+def jsonl_sentences(
+    name: str, chunks: Iterator[str], names: tuple[str, ...] | None, label: str | None
+) -> Iterator[Sentence]:
+    example = 'Write {"tokens": ["..."], "labels": ["..."]}, one object a line'
+    for line, text in lines_of(chunks):
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as e:
+            fail(name, line, f"not valid JSON ({str(e)[:80]}) in {shown(text)}", f"{example}.", e)
+        if isinstance(value, list):
+            value = {"tokens": value}
+        if not isinstance(value, dict):
+            fail(name, line, f"{shown(text)} is not an object", f"{example}.")
+        found: dict[str, Any] = {_TO_COLUMN.get(str(key), str(key)): v for key, v in value.items()}
+        comments = found.pop("comments", ())
+        doc = found.pop("newdoc", None)
+        if names is None:
+            first = found.get("word")
+            size = len(first) if isinstance(first, list) else -1
+            rest = [k for k, v in found.items() if k not in ("word", label) and is_column(v, size)]
+            label = label if label in found else None
+            names = ("word", *rest) if label is None else ("word", *rest, label)
+        kept = [n for n in names if n != "_"]
+        size = -1
+        for column in kept:
+            values = found.get(column)
+            key = next((k for k in value if _TO_COLUMN.get(k, k) == column), _TO_KEY.get(column, column))
+            if not isinstance(values, list):
+                was = "missing" if column not in found else f"{shown(json.dumps(values))}, not an array"
+                fail(
+                    name, line, f"{key!r} is {was}", f"{example}, with the columns {', '.join(kept)} in each."
+                )
+            size = len(values) if size < 0 else size
+            if len(values) != size:
+                fail(
+                    name,
+                    line,
+                    f"{len(values)} values of {key!r} for {size} tokens",
+                    "Give one value a token, or name the columns of the file with columns=(...).",
+                )
+            for t, v in enumerate(values):
+                if not isinstance(v, str) or not v:
+                    what = (
+                        "an empty label"
+                        if v == "" and column == label
+                        else f"{shown(json.dumps(v))} in {key!r}"
+                    )
+                    fail(name, line, f"{what} at token {t}", "Give a string that is not empty.")
+        if "\\u" in text:
+            try:
+                json.dumps(value, ensure_ascii=False).encode()
+            except UnicodeEncodeError as e:
+                fail(name, line, "a lone surrogate (\\ud800 to \\udfff)", "Write whole characters.", e)
+        if not (
+            isinstance(comments, (list, tuple))
+            and all(isinstance(c, str) and "\n" not in c for c in comments)
+        ):
+            fail(name, line, "'comments' is not an array of lines", "Give strings without line ends.")
+        if not (doc is None or isinstance(doc, (str, bool))) or (isinstance(doc, str) and "\n" in doc):
+            fail(name, line, "'newdoc' is not a name", "Give a string in one line, or true.")
+        begins = doc if isinstance(doc, str) else "" if doc else None
+        meta = {k: v for k, v in found.items() if k not in names} or None
+        fields = {n: found[n] for n in kept}
+        yield Sentence(fields, label, comments=tuple(comments), doc=begins, line=line, meta=meta)
+
+
+def read_jsonl(
+    file: File, columns: Sequence[str] | None = None, label: str | None = "label", *, encoding: str = "utf-8"
+) -> Corpus:
+    """A whole JSONL file as a Corpus; the arguments are those of iter_jsonl."""
+    return collect(iter_jsonl(file, columns, label, encoding=encoding), file, columns, label)
+
+
+def format_jsonl(sentence: Sentence) -> str:
+    """A sentence as one line of JSON, its newline included."""
+    value: dict[str, Any] = {_TO_KEY.get(name, name): values for name, values in sentence.fields.items()}
+    if sentence.doc is not None:
+        value["newdoc"] = sentence.doc
+    if sentence.comments:
+        value["comments"] = list(sentence.comments)
+    for key, v in (sentence.meta or {}).items():
+        value.setdefault(key, v)
+    return json.dumps(value, ensure_ascii=False) + "\n"
+
+
+def write_jsonl(sentences: Iterable[Sentence], file: File) -> None:
+    """Write sentences as JSONL; ``file`` as in write_conll."""
+    with writer(file) as write:
+        for s in sentences:
+            write(format_jsonl(s))

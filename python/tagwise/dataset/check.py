@@ -1,0 +1,68 @@
+"""What a training set must be: labels, lengths and weights, said once for all learners (in the core: `check.rs`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagwise._core import NO_LABEL, Dataset
+from tagwise.errors import CorpusError, ParameterError
+
+#: Label ids are 16 bits wide, and the last one marks a token without a label.
+MAX_LABELS = NO_LABEL - 1
+
+
+def check_labels(labels: Iterable[Any]) -> None:
+    """Refuse distinct labels that are no strings, and more than ids can number."""
+    distinct = list(labels)
+    for label in distinct:
+        if not isinstance(label, str):
+            raise CorpusError(
+                f"the label {label!r} is {type(label).__name__}, expected a string; convert it with str()"
+            )
+    if len(distinct) > MAX_LABELS:
+        raise CorpusError(
+            f"{len(distinct)} labels, more than {MAX_LABELS}; is the label column the right one?"
+        )
+
+
+def check_lengths(data: Dataset, y: Sequence[Sequence[object]]) -> None:
+    """Refuse labels that do not fit the sentences, one a token."""
+    lengths = lengths_of(data)
+    if len(y) != len(lengths):
+        raise CorpusError(
+            f"{len(y)} sentences of labels for {len(lengths)} sentences of tokens; X and y must match"
+        )
+    for s, (length, sentence) in enumerate(zip(lengths.tolist(), y)):
+        if len(sentence) != length:
+            raise CorpusError(
+                f"sentence {s} has {length} tokens and {len(sentence)} labels; every token needs one"
+            )
+
+
+def lengths_of(data: Dataset) -> NDArray[np.int64]:
+    """Tokens of each sentence: [N]."""
+    offsets = data.offsets.astype(np.int64)
+    return offsets[1:] - offsets[:-1]
+
+
+def checked_weights(
+    sample_weight: Sequence[float] | NDArray[Any] | None, n: int
+) -> NDArray[np.float64] | None:
+    """The weights of `n` sentences as the learners take them: [n], finite and >= 0; or None for all 1."""
+    if sample_weight is None:
+        return None
+    wanted = f"sample_weight needs {n} finite numbers >= 0, one a sentence"
+    try:
+        weight = np.array(sample_weight, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise ParameterError(f"{wanted}; got {sample_weight!r:.60}") from None
+    if weight.shape != (n,):
+        raise ParameterError(f"{wanted}; got {'x'.join(map(str, weight.shape)) or 'a single number'}")
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0.0)))
+    if len(bad):
+        raise ParameterError(f"{wanted}; sentence {bad[0]} has {weight[bad[0]]:g}")
+    return weight

@@ -1,0 +1,98 @@
+"""Attributes -> ids: a Vocabulary (grows, then locked) and a Dataset (flat CSR, offsets, gold labels).
+
+>>> vocab, data = build([["The", "dog"]], features="S1")
+>>> vocab.texts(), data.n_tokens
+(['word[0]=The', 'word[0]=dog'], 2)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagwise._core import NO_LABEL, Dataset, Vocabulary, prune
+from tagwise.dataset.check import check_labels, check_lengths
+from tagwise.errors import CorpusError, ParameterError
+from tagwise.features.inputs import Inputs
+from tagwise.features.recipe import recipe_for
+
+__all__ = [
+    "NO_LABEL",
+    "Dataset",
+    "Vocabulary",
+    "build",
+    "collect_labels",
+    "encode_labels",
+    "prune",
+    "with_labels",
+]
+
+
+def build(
+    X: Any, features: Any = "default", min_count: int = 1, n_jobs: int | None = None
+) -> tuple[Vocabulary, Dataset]:
+    """Vocabulary and dataset of sentences of any kind, without attributes seen fewer than min_count times.
+
+    The vocabulary still grows; lock it before other sentences are encoded with it.
+    """
+    if min_count < 1:
+        raise ParameterError(f"min_count={min_count}; expected 1 (keep every attribute) or more")
+    vocab, X = Vocabulary(), Inputs.of(X)
+    data = recipe_for(features, X).learned(X).encode(X, vocab, n_jobs)
+    return vocab, prune(vocab, data, min_count) if min_count > 1 else data
+
+
+def collect_labels(y: Iterable[Sequence[str]]) -> list[str]:
+    """The labels that occur, the most frequent first; equally frequent ones in order of first occurrence.
+
+    >>> collect_labels([["B", "O"], ["I", "O"]])
+    ['O', 'B', 'I']
+    """
+    counts: Counter[str] = Counter()
+    for s, sentence in enumerate(y):
+        if isinstance(sentence, str):
+            raise CorpusError(f"sentence {s} (y[{s}]) is a string, expected a list of labels, one a token")
+        counts.update(sentence)
+    check_labels(counts)
+    return [label for label, _ in counts.most_common()]
+
+
+def encode_labels(
+    y: Iterable[Sequence[str]], labels: Sequence[str], unknown: bool = False
+) -> NDArray[np.uint16]:
+    """Ids of the labels of all tokens, one sentence after the other; [tokens].
+
+    unknown: give a label that is not listed NO_LABEL instead of refusing it.
+
+    >>> encode_labels([["B", "O"], ["O"]], ["O", "B"]).tolist()
+    [1, 0, 0]
+    """
+    index = {label: i for i, label in enumerate(labels)}
+    if unknown:
+        return np.fromiter(
+            (index.get(label, NO_LABEL) for sentence in y for label in sentence), dtype=np.uint16
+        )
+    y = y if isinstance(y, Sequence) else list(y)
+    try:
+        return np.fromiter((index[label] for sentence in y for label in sentence), dtype=np.uint16)
+    except KeyError as error:
+        for s, sentence in enumerate(y):
+            for t, label in enumerate(sentence):
+                if label not in index:
+                    raise CorpusError(
+                        f"sentence {s}, token {t}: the label {label!r} is none of the {len(index)} known; "
+                        "it does not occur in the training data"
+                    ) from None
+        raise CorpusError(f"unknown label {error.args[0]!r}") from None
+
+
+def with_labels(
+    data: Dataset, y: Sequence[Sequence[str]], labels: Sequence[str], unknown: bool = False
+) -> Dataset:
+    """The dataset with these gold labels; a sentence with too many or too few is named."""
+    check_lengths(data, y)
+    return data.with_gold(encode_labels(y, labels, unknown))

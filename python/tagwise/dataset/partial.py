@@ -1,0 +1,152 @@
+"""Partial labels: a token may carry a set of labels, one of which is right, or none at all.
+
+>>> parse([["NN|VB", "_", "DT"]])
+[[('NN', 'VB'), None, ('DT',)]]
+>>> parse([[{"VB", "NN"}, None, "DT"]])
+[[('NN', 'VB'), None, ('DT',)]]
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagwise._core import NO_LABEL, Dataset, Layout
+from tagwise.dataset import layout as layouts
+from tagwise.dataset.check import check_labels
+from tagwise.errors import CorpusError
+
+#: One token: the labels it may have, or None for any.
+Known = tuple[str, ...] | None
+Support = tuple[NDArray[np.bool_], NDArray[np.uint32]]
+
+
+def is_partial(y: Sequence[Sequence[Any]]) -> bool:
+    """Whether some token carries a collection of labels, or None, in place of one label."""
+    return any(not isinstance(label, str) for sentence in y for label in sentence)
+
+
+def parse(y: Sequence[Sequence[Any]], separator: str = "|", unknown: str = "_") -> list[list[Known]]:
+    """What is known of each token: from "A|B" and "_", or from collections of labels and None."""
+    seen: dict[str, Known] = {}
+
+    def of_text(text: str) -> Known:
+        if text not in seen:
+            parts = text.split(separator) if separator else [text]
+            if text == unknown:
+                seen[text] = None
+            elif "" in parts:
+                raise CorpusError(
+                    f"the label {text!r} has an empty part; write A{separator}B, or {unknown!r} for any"
+                )
+            else:
+                seen[text] = tuple(dict.fromkeys(parts))
+        return seen[text]
+
+    out: list[list[Known]] = []
+    for s, sentence in enumerate(y):
+        known: list[Known] = []
+        for t, label in enumerate(sentence):
+            if label is None:
+                known.append(None)
+            elif isinstance(label, str):
+                known.append(of_text(label))
+            else:
+                labels = (
+                    tuple(sorted(label))
+                    if isinstance(label, (set, frozenset))
+                    else tuple(dict.fromkeys(label))
+                )
+                if not labels or not all(isinstance(name, str) for name in labels):
+                    raise CorpusError(
+                        f"sentence {s}, token {t}: {label!r} is no collection of labels; give strings, or None for any"
+                    )
+                known.append(labels)
+        out.append(known)
+    return out
+
+
+def collect(known: list[list[Known]]) -> list[str]:
+    """The labels that occur, the most frequent first; a label in a set counts as much as one alone."""
+    counts: Counter[str] = Counter()
+    for sentence in known:
+        for labels in sentence:
+            counts.update(labels or ())
+    if not counts:
+        raise CorpusError("no token of the training set has a known label; label at least some of them")
+    check_labels(counts)
+    return [label for label, _ in counts.most_common()]
+
+
+def support_of(known: list[list[Known]], labels: Sequence[str]) -> Support:
+    """The sets as the core takes them: distinct ones [sets, L], the first of all labels, and that of each token."""
+    index = {label: i for i, label in enumerate(labels)}
+    rows: dict[Known, int] = {None: 0}
+    of = [rows.setdefault(labels_, len(rows)) for sentence in known for labels_ in sentence]
+    sets = np.zeros((len(rows), len(labels)), dtype=np.bool_)
+    for names, row in rows.items():
+        sets[row, slice(None) if names is None else [index[name] for name in names]] = True
+    return sets, np.array(of, dtype=np.uint32)
+
+
+def gold_of(support: Support) -> NDArray[np.uint16]:
+    """The labels that are certain; NO_LABEL elsewhere: [tokens]."""
+    sets, of = support
+    single = np.where(sets.sum(axis=1) == 1, sets.argmax(axis=1), NO_LABEL)
+    return single[of].astype(np.uint16)
+
+
+def layout_of(
+    data: Dataset, n_attributes: int, support: Support, *, all_pairs: bool, start_end: bool
+) -> Layout:
+    """The features that some reading of the labels shows; tokens of which nothing is known show none.
+
+    Where all tokens have one label these are the features of `Layout.build`.
+    """
+    sets, of = support
+    n_labels = sets.shape[1]
+    if all_pairs:
+        certain = data.with_gold(np.zeros(data.n_tokens, dtype=np.uint16))
+        return Layout.build(certain, n_attributes, n_labels, all_pairs=True, start_end=start_end)
+    shown = sets.copy()
+    shown[0] = False  # any label: no evidence for one
+    offsets = data.offsets.astype(np.int64)
+
+    def observed(
+        ptr: NDArray[np.uint64], ids: NDArray[np.uint32], rows: NDArray[np.bool_], of_token: Any
+    ) -> Any:
+        """Distinct codes attribute * width + target over the tokens of a CSR matrix and the rows of their sets."""
+        width = rows.shape[1]
+        pointers = ptr.astype(np.int64)
+        token = np.repeat(np.arange(len(of_token)), pointers[1:] - pointers[:-1])
+        pairs = np.unique(ids.astype(np.int64) * len(rows) + of_token[token])
+        attribute, row = pairs // len(rows), pairs % len(rows)
+        first, target = np.nonzero(rows[row])
+        return np.unique(attribute[first] * width + target)
+
+    ptr, ids, _ = data.node()
+    node = observed(ptr, ids, shown, of.astype(np.int64))
+    follows = np.ones(data.n_tokens, dtype=np.bool_)
+    follows[offsets[:-1][offsets[:-1] < data.n_tokens]] = False
+    here = np.flatnonzero(follows)
+    steps, step_of = np.unique(of[here - 1].astype(np.int64) * len(sets) + of[here], return_inverse=True)
+    pairs = (shown[steps // len(sets)][:, :, None] & shown[steps % len(sets)][:, None, :]).reshape(
+        len(steps), n_labels * n_labels
+    )
+    full = offsets[:-1][np.diff(offsets) > 0]
+    starts = shown[of[full]].any(axis=0) if start_end else np.zeros(n_labels, dtype=np.bool_)
+    last = offsets[1:][np.diff(offsets) > 0] - 1
+    ends = shown[of[last]].any(axis=0) if start_end else np.zeros(n_labels, dtype=np.bool_)
+    pair = np.zeros(0, dtype=np.int64)
+    if data.n_edge_attributes:
+        ptr, ids, _ = data.edge()
+        of_step = np.full(data.n_tokens, len(steps))
+        of_step[here] = step_of
+        nothing = np.zeros((1, n_labels * n_labels), dtype=np.bool_)
+        pair = observed(ptr, ids, np.concatenate([pairs, nothing]), of_step)
+    codes = [node, *(np.flatnonzero(mark) for mark in (pairs.any(axis=0), starts, ends)), pair]
+    return layouts.layout_of(n_attributes, n_labels, codes, pairs=data.n_edge_attributes > 0)

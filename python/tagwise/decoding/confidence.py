@@ -1,0 +1,183 @@
+"""How sure a probabilistic model is: of sequences, tokens and chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise._core as _core
+from tagwise.corpus import schemes
+from tagwise.dataset.check import lengths_of
+from tagwise.decoding import paths
+from tagwise.decoding.plan import Allowed, Plan, allowed_support, plan_of
+from tagwise.errors import CorpusError, ParameterError
+from tagwise.features.inputs import Inputs
+from tagwise.scores.constraints import intersect
+from tagwise.scores.entities import entity_table
+from tagwise.scores.scoring import Scoring
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """The best path of a sentence and how sure the model is of it.
+
+    probability: of the whole path; tokens: of each of its labels, [T]; entropy: of the labels at each token in nats,
+    [T]; chunks: each chunk of the path with the probability that exactly this chunk is there.
+    """
+
+    labels: list[str]
+    probability: float
+    tokens: NDArray[np.float32]
+    entropy: NDArray[np.float32]
+    chunks: list[tuple[schemes.Span, float]]
+
+
+def entropy(p: NDArray[Any]) -> NDArray[np.float32]:
+    """- sum_y p log p of each row, in nats; 0 where one label has it all.
+
+    >>> entropy(np.array([[0.5, 0.5], [1.0, 0.0]])).round(4).tolist()
+    [0.6930999755859375, 0.0]
+    """
+    out: NDArray[np.float32] = -np.sum(np.where(p > 0, p * np.log(np.maximum(p, 1e-45)), 0.0), axis=-1)
+    return np.maximum(out, 0.0).astype(np.float32)
+
+
+def confidences(
+    scoring: Scoring,
+    X: Inputs,
+    data: _core.Dataset,
+    *,
+    allowed: Allowed | None = None,
+    constraints: Any = None,
+    n_jobs: int = 0,
+) -> list[Confidence]:
+    """The best path of each sentence with its probabilities."""
+    lists, plan = paths.kbest(scoring, X, data, 1, allowed=allowed, constraints=constraints, n_jobs=n_jobs)
+    _, scores, path = lists
+    p, log_z = paths.marginals(scoring, data, plan, n_jobs)
+    sure = np.exp(np.minimum(scores - log_z, 0.0))
+    of_label, doubt = p[np.arange(len(path)), path], entropy(p)
+    named = _core.name_paths(path, data.offsets, list(scoring.labels))
+    chunked = schemes.has_chunks(scoring.labels) and scoring.history is None
+    spans = [schemes.spans(labels) for labels in named] if chunked else [[] for _ in named]
+    found = _chunks(scoring, data, plan, spans, n_jobs) if chunked else [[] for _ in named]
+    return [
+        Confidence(labels, float(sure[s]), of_label[a:b], doubt[a:b], list(zip(spans[s], found[s])))
+        for s, (labels, (a, b)) in enumerate(zip(named, pairwise(data.offsets.tolist())))
+    ]
+
+
+def chunk_probabilities(
+    scoring: Scoring,
+    X: Inputs,
+    data: _core.Dataset,
+    chunks: Sequence[Sequence[Any]],
+    *,
+    allowed: Allowed | None = None,
+    constraints: Any = None,
+    n_jobs: int = 0,
+) -> list[list[float]]:
+    """P(a chunk of this type is at exactly these tokens | x), for lists of (type, begin, end), one a sentence."""
+    if len(chunks) != len(data):
+        raise CorpusError(f"{len(chunks)} lists of chunks for {len(data)} sentences; give one a sentence")
+    plan = plan_of(scoring, X, data, allowed, constraints)
+    return _chunks(scoring, data, plan, chunks, n_jobs)
+
+
+def sequence_probabilities(
+    scoring: Scoring,
+    X: Inputs,
+    encode: Callable[[Inputs], _core.Dataset],
+    y: Sequence[Sequence[Any]],
+    *,
+    constraints: Any = None,
+    n_jobs: int = 0,
+) -> NDArray[np.float64]:
+    """P(y | x) of given label sequences, [N]; where entries of y are sets of labels or None, that of all they allow.
+
+    log P = log Z with the labels held fixed - log Z.
+    """
+    data = encode(X)
+    free = plan_of(scoring, X, data, None, constraints)
+    _, log_z = paths.marginals(scoring, data, free, n_jobs)
+    given = allowed_support(scoring.labels, data, y)
+    both = intersect(free.support, given)
+    held = Plan(free.scorer, free.rules, both)
+    try:
+        _, fixed = paths.marginals(scoring, data, held, n_jobs)
+    except ValueError:  # some sentence has no path left: one after the other then
+        return np.array(
+            [_alone(scoring, X.only(s), encode, y[s], constraints, n_jobs) for s in range(len(data))]
+        )
+    out: NDArray[np.float64] = np.exp(np.minimum(fixed - log_z, 0.0))
+    return out
+
+
+def _alone(
+    scoring: Scoring,
+    X: Inputs,
+    encode: Callable[[Inputs], _core.Dataset],
+    y: Sequence[Any],
+    constraints: Any,
+    n_jobs: int,
+) -> float:
+    """P(y | x) of a single sentence; 0 where its constraints leave no such path."""
+    data = encode(X)
+    free = plan_of(scoring, X, data, None, constraints)
+    _, log_z = paths.marginals(scoring, data, free, n_jobs)
+    given = allowed_support(scoring.labels, data, [y])
+    held = Plan(free.scorer, free.rules, intersect(free.support, given))
+    try:
+        _, fixed = paths.marginals(scoring, data, held, n_jobs)
+    except ValueError:
+        return 0.0
+    return float(np.exp(min(fixed[0] - log_z[0], 0.0)))
+
+
+def _chunks(
+    scoring: Scoring, data: _core.Dataset, plan: Plan, chunks: Sequence[Sequence[Any]], n_jobs: int
+) -> list[list[float]]:
+    if scoring.history is not None:
+        raise ParameterError(
+            "probabilities of chunks need a chain of first order; use sequence_probabilities"
+        )
+    kinds, table = entity_table(scoring.labels)
+    number = {schemes.split_label(y)[1]: int(k) for y, k in zip(scoring.labels, kinds) if y != "O"}
+    flat = [(s, chunk) for s, found in enumerate(chunks) for chunk in found]
+    lengths = lengths_of(data).tolist()
+    for s, chunk in flat:
+        if isinstance(chunk, str) or not isinstance(chunk, Sequence) or len(chunk) != 3:
+            raise CorpusError(f"sentence {s}: a chunk is (type, begin, end), got {chunk!r}")
+        if not 0 <= chunk[1] < chunk[2] <= lengths[s]:
+            raise CorpusError(
+                f"sentence {s}: a chunk from {chunk[1]} to {chunk[2]} is not inside its {lengths[s]} tokens; "
+                "begin counts from 0, end is the token behind the last"
+            )
+        if chunk[0] not in number:
+            raise CorpusError(
+                f"sentence {s}: the model has no chunks of type {chunk[0]!r}; it has: {' '.join(map(str, number))}"
+            )
+    if not flat:
+        return [[] for _ in chunks]
+    p = _core.chunk_probabilities(
+        plan.explicit,
+        data,
+        np.array([s for s, _ in flat], dtype=np.uint32),
+        np.array([chunk[1] for _, chunk in flat], dtype=np.uint32),
+        np.array([chunk[2] for _, chunk in flat], dtype=np.uint32),
+        np.array([number[chunk[0]] for _, chunk in flat], dtype=np.uint16),
+        (kinds, table),
+        allowed=plan.support,
+        once=plan.once,
+        n_jobs=n_jobs,
+    )
+    ends = np.cumsum([len(found) for found in chunks]).tolist()
+    return [p[a:b].tolist() for a, b in pairwise([0, *ends])]
+
+
+__all__ = ["Confidence", "chunk_probabilities", "confidences", "entropy", "sequence_probabilities"]

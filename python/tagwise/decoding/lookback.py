@@ -1,0 +1,94 @@
+"""The search of models that look further back, and what it remembers of a document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise._core as _core
+from tagwise.dataset.check import lengths_of
+from tagwise.features.inputs import Inputs
+from tagwise.scores.lookback import History
+from tagwise.scores.protocols import Lists
+
+
+class Memory:
+    """Labels that the words of a document were given so far, so that a stream can be labelled batch by batch.
+
+    Hand the same one to each `predict`: a batch whose first sentence begins no document goes on with the last one.
+    """
+
+    def __init__(self) -> None:
+        self.counts: dict[str, NDArray[np.float32]] = {}
+
+    def clear(self) -> None:
+        """Forget the document."""
+        self.counts.clear()
+
+    def before(
+        self, ids: Mapping[str, int], n_labels: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.float32]] | None:
+        """What the core is told: numbers of the words that were seen, and their labels' counts."""
+        known = [(ids[word], row) for word, row in self.counts.items() if word in ids]
+        if not known:
+            return None
+        counts = np.array([row for _, row in known], dtype=np.float32).reshape(-1, n_labels)
+        return np.array([number for number, _ in known], dtype=np.uint32), counts
+
+    def add(self, words: list[Sequence[str]], path: NDArray[np.uint16], n_labels: int) -> None:
+        """Sentences of the open document and their labels, one after the other."""
+        at = 0
+        for sentence in words:
+            for word in sentence:
+                row = self.counts.get(word)
+                if row is None:
+                    row = self.counts[word] = np.zeros(n_labels, dtype=np.float32)
+                row[path[at]] += 1
+                at += 1
+
+
+def search(
+    history: History,
+    scorer: _core.Scorer,
+    X: Inputs,
+    data: _core.Dataset,
+    k: int,
+    *,
+    beam: int | None = None,
+    memory: Memory | None = None,
+    support: Any = None,
+    n_jobs: int = 0,
+) -> Lists:
+    """The k best paths of each sentence: counts, scores, labels one after the other."""
+    n_labels = scorer.layout.n_labels
+    native = history.native(n_labels)
+    if not history.document:
+        return native.kbest(scorer, data, k, beam=beam, allowed=support, n_jobs=n_jobs)
+    words, starts = X.words("a model with document features"), X.starts
+    ids: dict[str, int] = {}
+    flat = np.fromiter((ids.setdefault(w, len(ids)) for sentence in words for w in sentence), dtype=np.uint32)
+    before = None
+    if memory is not None and len(words):
+        if X.begins_document(0):
+            memory.clear()
+        before = memory.before(ids, n_labels)
+    found = native.kbest(
+        scorer, data, k, beam=beam, words=(flat, starts), before=before, allowed=support, n_jobs=n_jobs
+    )
+    if memory is not None and len(words):
+        last = int(starts[-1])
+        if last > 0:
+            memory.clear()
+        memory.add(words[last:], _firsts(found, data, last), n_labels)
+    return found
+
+
+def _firsts(found: Lists, data: _core.Dataset, begin: int) -> NDArray[np.uint16]:
+    """The best path of each sentence from `begin` on, one after the other."""
+    lengths = lengths_of(data)
+    at = np.concatenate([[0], np.cumsum(lengths * found[0].astype(np.int64))])
+    parts = [found[2][at[s] : at[s] + lengths[s]] for s in range(begin, len(lengths))]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint16)

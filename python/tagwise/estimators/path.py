@@ -1,0 +1,169 @@
+"""Regularisation chosen on data: a warm-started path over strengths.
+
+>>> import tagwise as tw
+>>> train, dev, _ = tw.load_corpus("wnut17-ner")
+>>> path = tw.regularization_path(tw.CRF(features="S1", max_iter=20), train[:200], dev[:100], strengths=[1.0, 0.1])
+>>> [step.strength for step in path], path.best.strength in (1.0, 0.1)
+([1.0, 0.1], True)
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tagwise.errors import CorpusError, ParameterError
+from tagwise.estimators.base import Tagger
+from tagwise.features.inputs import Inputs
+from tagwise.metrics import Report
+from tagwise.model.model import Model
+from tagwise.params import lookup
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+#: Strengths from strong to weak, three a decade.
+STRENGTHS = (10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One strength: the tagger trained with it and how it does on the development part."""
+
+    strength: float
+    tagger: Tagger
+    report: Report
+    iterations: int
+    seconds: float
+
+    @property
+    def score(self) -> float:
+        """F1 of chunks, or the fraction of right labels."""
+        return self.report.score
+
+
+class RegularizationPath(Sequence[Step]):
+    """The steps of a path, strongest first; `best` has the highest score, the stronger one of equals."""
+
+    def __init__(self, parameter: str, steps: list[Step]) -> None:
+        self.parameter = parameter
+        self.steps = steps
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.steps[index]
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    @property
+    def best(self) -> Step:
+        """The step with the highest score on the development part."""
+        # The first of equals: the strongest come first.
+        return max(self.steps, key=lambda step: step.score)
+
+    def __rich__(self) -> Table:
+        from rich.table import Table
+
+        table = Table(title=f"regularisation path over {self.parameter}")
+        for head in (self.parameter, "dev score", "non-zero features", "objective", "iterations", "seconds"):
+            table.add_column(head, justify="right")
+        for step in self.steps:
+            table.add_row(
+                f"{step.strength:g}",
+                f"{100 * step.score:.2f}",
+                f"{step.tagger.n_nonzero_:,}",
+                f"{step.tagger.objective_:,.2f}",
+                str(step.iterations),
+                f"{step.seconds:.1f}",
+                style="bold" if step is self.best else None,
+            )
+        return table
+
+    def __str__(self) -> str:
+        from tagwise.terminal import as_text
+
+        return as_text(self.__rich__())
+
+
+def hold_out(X: Any, y: Any, share: float) -> tuple[Any, Any, Any, Any]:
+    """X and y without their last sentences, and those: the share of all sentences, at least one of each."""
+    n = len(X)
+    if n < 2:
+        raise CorpusError("a path needs a development part: give dev, or at least two training sentences")
+    if not 0.0 < share < 1.0:
+        raise ParameterError(f"holdout={share!r}: expected a share between 0 and 1")
+    cut = n - min(n - 1, max(1, round(share * n)))
+    if y is None:
+        return X[:cut], None, X[cut:], None
+    return X[:cut], y[:cut], X[cut:], y[cut:]
+
+
+def regularization_path(
+    tagger: Tagger,
+    X: Any,
+    dev: Any = None,
+    *,
+    y: Sequence[Sequence[str]] | None = None,
+    dev_y: Sequence[Sequence[str]] | None = None,
+    strengths: Sequence[float] = STRENGTHS,
+    parameter: str = "l2",
+    holdout: float = 0.1,
+    refit: bool = False,
+    warm_start: Tagger | Model | str | os.PathLike[str] | None = None,
+    progress: Callable[[Step], Any] | None = None,
+) -> RegularizationPath:
+    """Train with one strength after the other, each from the last one's weights, and score each on `dev`.
+
+    A learner that cannot start from given weights (HM-SVM, HMM) begins anew with each.
+
+    Strong regularisation comes first: its optimum is near zero and found quickly, and each optimum is a good start
+    for the next. Training does not look at `dev`; only the choice does.
+
+    Args:
+        tagger: whose parameters to take; it is not changed.
+        X: training sentences or corpus.
+        dev: development part; the last `holdout` of X where there is none.
+        y: labels of X, where it is no corpus.
+        dev_y: labels of `dev`.
+        strengths: values to try.
+        parameter: which parameter: l2, l1, sigma, C.
+        holdout: share of X to hold out where `dev` is not given.
+        refit: train the best strength once more on all of X, where a part was held out.
+        warm_start: whose weights the first step begins with, as in `fit`.
+        progress: called after each step.
+    """
+    declared = lookup(tagger.PARAMS, parameter, type(tagger).__name__)
+    if not len(strengths):
+        raise ParameterError("strengths: give at least one value")
+    values = sorted(
+        {float(declared.check(value)) for value in strengths}, reverse=parameter not in ("sigma", "C")
+    )
+    whole = (X, y)
+    held = dev is None
+    if held:
+        X, y, dev, dev_y = hold_out(X, y, holdout)
+    gold = Inputs.of(dev).gold(dev_y)
+    steps: list[Step] = []
+    last = warm_start
+    for value in values:
+        here = type(tagger)(**{**tagger.get_params(), parameter: value})
+        begin = time.perf_counter()
+        here.fit(X, y, warm_start=last)
+        seconds = time.perf_counter() - begin
+        steps.append(Step(value, here, here.evaluate(dev, gold), len(here.history_), seconds))
+        last = here if tagger.starts_warm else None
+        if progress is not None:
+            progress(steps[-1])
+    path = RegularizationPath(parameter, steps)
+    if refit and held:
+        best = path.best
+        again = type(tagger)(**{**tagger.get_params(), parameter: best.strength})
+        again.fit(*whole, warm_start=best.tagger if tagger.starts_warm else None)
+        steps[steps.index(best)] = Step(best.strength, again, best.report, best.iterations, best.seconds)
+    return path

@@ -1,0 +1,84 @@
+"""The structured perceptron."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import tagwise._core as _core
+from tagwise.errors import ParameterError
+from tagwise.estimators.kernel import KERNEL, Kernelised
+from tagwise.estimators.limits import LIMITS, Limits
+from tagwise.estimators.online import EPOCHS, HISTORY, OnlineTagger
+from tagwise.estimators.task import COMMON, FEATURES, Task
+from tagwise.learners import online
+from tagwise.learners.loop import Result
+from tagwise.params import Choice, Number, Param
+from tagwise.scores.lookback import History
+
+
+class Perceptron(Kernelised, OnlineTagger):
+    """Structured perceptron (Collins 2002): w += S(gold) - S(best path) where they differ; averaged by default.
+
+    With a kernel, in its dual form: node scores come from training tokens, transitions keep their weights.
+    """
+
+    name = "perceptron"
+    PARAMS = (
+        FEATURES,
+        Param(
+            "mode", "online", Choice(("online", "batch")), "batch applies the updates of an epoch at its end"
+        ),
+        *HISTORY,
+        *KERNEL,
+        Param(
+            "budget",
+            None,
+            Number(1, integer=True, optional=True),
+            "with a kernel: most support tokens; None for any number",
+        ),
+        *EPOCHS,
+        *LIMITS,
+        *COMMON,
+    )
+    explicit = (None, "none")
+
+    def _online(self, task: Task) -> dict[str, Any]:
+        return {"kind": "perceptron", "batch": task.params["mode"] == "batch"}
+
+    def _train(self, task: Task) -> Result:
+        kernel, params = self._kernel(task.params, task.data), task.params
+        if kernel is None:
+            return super()._train(task)
+        if params["mode"] == "batch" or params["shards"] > 1:
+            raise ParameterError("a kernel perceptron learns sentence by sentence: leave mode and shards out")
+        if History.of(params) is not None:
+            raise ParameterError(
+                "a kernel perceptron takes no history; leave it out, or leave the kernel out"
+            )
+        self._refuse(task)
+        self.__dict__.pop("state_", None)
+        limits = task.limits or Limits()
+        learner = _core.KernelPerceptron(
+            task.data,
+            task.layout,
+            kernel.spec(task.layout.n_attributes),
+            average=params["average"],
+            budget=params["budget"],
+            shuffle=params["shuffle"],
+            seed=params["seed"],
+            sample_weight=None if task.sample_weight is None else task.sample_weight.astype(np.float32),
+            form=params["form"],
+            cache_bytes=params["cache_mb"] << 20,
+            forbidden=limits.forbidden,
+            allowed=limits.support,
+        )
+        return online.train(
+            learner,
+            params["epochs"],
+            params["patience"],
+            averaged=params["average"],
+            dev_score=task.dev_score,
+            callbacks=task.callbacks,
+        )

@@ -1,0 +1,131 @@
+"""One training run as a learner sees it, and the parameters that most learners share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise._core as _core
+from tagwise.corpus.schemes import has_chunks
+from tagwise.dataset import partial
+from tagwise.dataset.check import lengths_of
+from tagwise.decoding import paths
+from tagwise.errors import CorpusError
+from tagwise.estimators.limits import Limits
+from tagwise.features.inputs import Inputs
+from tagwise.features.recipe import Recipe
+from tagwise.learners.loop import Callback, Stopping
+from tagwise.metrics import evaluate
+from tagwise.model.model import Model
+from tagwise.optimizers.base import Vector
+from tagwise.params import Anything, Flag, Number, Param
+from tagwise.scores.lookback import History
+
+FEATURES = Param(
+    "features",
+    "default",
+    Anything("S1, S2, S3, S3(window=2), pos, ner, default, a template, a function, or attributes"),
+    "how tokens become attributes",
+)
+
+
+COMMON = (
+    Param("start_end", True, Flag(), "features for the first and the last label of a sentence"),
+    Param("min_count", 1, Number(1, integer=True), "drop attributes seen less often in training"),
+    Param("all_pairs", False, Flag(), "also create features that never occur with the gold labels"),
+    Param(
+        "n_jobs",
+        None,
+        Number(1, integer=True, optional=True),
+        "threads; None for all cores; results do not depend on it",
+    ),
+    Param("seed", 0, Number(0, integer=True), "seed of everything random"),
+    Param("verbose", 0, Number(0, integer=True), "1 logs every iteration to the logger `tagwise`"),
+)
+
+
+STOPPING = (
+    Param("max_iter", 1000, Number(0, integer=True), "most iterations"),
+    Param(
+        "tol",
+        1e-5,
+        Number(0.0),
+        "stop when the objective improves by less, relatively, over `window` iterations",
+    ),
+    Param("window", 10, Number(1, integer=True), "iterations over which `tol` is measured"),
+    Param(
+        "patience",
+        20,
+        Number(0, integer=True),
+        "with a dev set: iterations without a better dev score; 0 never stops",
+    ),
+)
+
+
+#: Parameters that do not change the model and so do not go into its file.
+TRANSIENT = ("n_jobs", "verbose")
+
+
+@dataclass
+class Task:
+    """One training run as a learner sees it: the encoded training set and what goes with it."""
+
+    data: _core.Dataset
+    layout: _core.Layout
+    labels: list[str]
+    vocabulary: _core.Vocabulary
+    recipe: Recipe
+    params: dict[str, Any]
+    start: Vector  # weights to begin with: [features]
+    X: Inputs  # the sentences as they were given
+    sample_weight: NDArray[np.float64] | None = None
+    limits: Limits | None = None
+    partial: partial.Support | None = None  # what is known of each token, in place of its gold label
+    order: _core.Order | None = None  # states and features of a chain of order 2 or 3
+    warm: Model | None = None  # the model that `start` is from
+    dev_score: Callable[[Vector], float] | None = None
+    callbacks: list[Callback] = field(default_factory=list)
+
+    def far_start(self, history: History) -> Vector:
+        """Weights of labels further back to begin with, as `history` lays them out."""
+        if self.warm is None:
+            return history.carried(None, (), self.labels)
+        return history.carried(self.warm.history, self.warm.labels, self.labels)
+
+    @property
+    def n_jobs(self) -> int:
+        """Threads as the core takes them: 0 for all."""
+        return self.params["n_jobs"] or 0
+
+    def stopping(self) -> Stopping:
+        """The stopping rule of `STOPPING`'s parameters."""
+        p = self.params
+        return Stopping(p["max_iter"], p["tol"], p["window"], p["patience"])
+
+
+def dev_scorer(
+    model: Callable[[Vector], Model], task: Task, X: Inputs, gold: Sequence[Sequence[str]]
+) -> Callable[[Vector], float]:
+    """Score of weights on a dev set that is encoded once: F1 of chunks, or the fraction of right labels."""
+    data = task.recipe.encode(X, task.vocabulary, task.params["n_jobs"])
+    offsets = data.offsets
+    lengths = lengths_of(data).tolist()
+    if lengths != [len(sentence) for sentence in gold]:
+        raise CorpusError("dev: sentences and labels differ in length; give every token one label")
+    chunks = has_chunks(label for sentence in gold for label in sentence)
+    flat = np.array([label for sentence in gold for label in sentence], dtype=object)
+
+    def score(w: Vector) -> float:
+        current = model(w)
+        path = paths.best(current.scoring, X, data, n_jobs=task.n_jobs)
+        if chunks:
+            return evaluate(gold, _core.name_paths(path, offsets, list(current.labels))).f1
+        if len(path) == 0:
+            return 0.0
+        return float(np.mean(np.array(current.labels, dtype=object)[path] == flat))
+
+    return score

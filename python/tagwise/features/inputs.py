@@ -1,0 +1,160 @@
+"""What X is: read once into a typed value, which everything behind it is handed.
+
+>>> X = Inputs.of([["The", "dog"], ["barks"]])
+>>> X.kind, X.columns, len(X), X.words("an example")
+('tokens', ('word',), 2, [['The', 'dog'], ['barks']])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagwise.errors import CorpusError, ParameterError
+from tagwise.features.sets import DEFAULT_COLUMN
+
+Kind = Literal["columns", "tokens", "attributes"]
+Labels = Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Sentences as a user gave them, and what there is to ask of them; each question is answered once.
+
+    sentences: of one kind, see `kind_of`; given: what they came in, a Corpus that knows its columns and labels perhaps.
+    """
+
+    sentences: Sequence[Any]
+    given: Any = field(default=None, repr=False, compare=False)
+
+    @staticmethod
+    def of(X: Any) -> Inputs:
+        """Anything that a user passes as X; what was read before stays as it is."""
+        if isinstance(X, Inputs):
+            return X
+        if isinstance(X, (Sequence, Mapping)) or not hasattr(type(X), "__iter__"):
+            return Inputs(X, X)
+        return Inputs(list(X), X)
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+    def only(self, s: int) -> Inputs:
+        """One of the sentences by itself."""
+        return Inputs.of(self.sentences[s : s + 1])
+
+    @cached_property
+    def kind(self) -> Kind | None:
+        """What the sentences are; see `kind_of`."""
+        return kind_of(self.sentences)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that features may look at: a Corpus's but its label, the keys of mappings, else word alone."""
+        if self.all_columns is not None:
+            return tuple(c for c in self.all_columns if c != self.label)
+        for sentence in self.sentences:
+            fields = fields_of(sentence)
+            if fields is not None:
+                label = getattr(sentence, "label", None)
+                return tuple(c for c in fields if c != label)
+            break
+        return (DEFAULT_COLUMN,)
+
+    @property
+    def all_columns(self) -> tuple[str, ...] | None:
+        """Columns of a Corpus, its label included; None for anything else."""
+        columns = getattr(self.given, "columns", None)
+        return None if columns is None else tuple(columns)
+
+    @property
+    def label(self) -> str | None:
+        """The label column of a Corpus that has one."""
+        label: str | None = getattr(self.given, "label", None)
+        return label
+
+    def gold(self, y: Labels | None) -> Labels:
+        """The labels that go with the sentences: those given, or the corpus's own."""
+        if y is not None:
+            return y
+        labels: Labels | None = getattr(self.given, "labels", None)
+        if labels is None:
+            raise ParameterError("no labels: pass y, or a Corpus with a label column")
+        return labels
+
+    def words(self, what: str) -> list[Sequence[str]]:
+        """The tokens of each sentence, for `what` needs words and not attributes."""
+        out: list[Sequence[str]] = []
+        for s, sentence in enumerate(self.sentences):
+            words = sentence
+            if not isinstance(sentence, list):
+                fields = getattr(sentence, "fields", sentence)
+                words = next(iter(fields.values()), []) if isinstance(fields, (dict, Mapping)) else sentence
+            if len(words) and not isinstance(words[0], str):
+                raise CorpusError(
+                    f"sentence {s} holds attributes, but {what} needs its words; pass lists of tokens or a Corpus"
+                )
+            out.append(words)
+        return out
+
+    @cached_property
+    def starts(self) -> NDArray[np.uint32]:
+        """The first sentence of each document; what marks none is one document."""
+        begins = [s for s in range(len(self)) if s == 0 or self.begins_document(s)]
+        return np.array(begins, dtype=np.uint32)
+
+    def begins_document(self, s: int) -> bool:
+        """Whether a sentence is marked as the first of a document."""
+        return getattr(self.sentences[s], "doc", None) is not None
+
+    @property
+    def has_documents(self) -> bool:
+        """Whether a Corpus marks its documents."""
+        return bool(getattr(self.given, "has_documents", False))
+
+    def line(self, s: int) -> int | None:
+        """The line of the file that a sentence begins at, where that is known."""
+        line: int | None = getattr(self.sentences[s], "line", None)
+        return line
+
+
+def kind_of(X: Iterable[Any]) -> Kind | None:
+    """What the sentences of X are, judged by the first that is not empty; None where all are.
+
+    "columns": a Corpus, or mappings of column -> values; "tokens": lists of strings; "attributes": lists of
+    tokens that are lists or dicts of attributes.
+
+    >>> kind_of([["The", "dog"]]), kind_of([[["w=The"], {"w": "dog"}]]), kind_of([])
+    ('tokens', 'attributes', None)
+    """
+    if isinstance(X, (str, bytes, Mapping)):
+        raise CorpusError(
+            f"X is a list of sentences, found {type(X).__name__}; put a single sentence into a list"
+        )
+    for s, sentence in enumerate(X):
+        if hasattr(sentence, "fields") or isinstance(sentence, Mapping):
+            return "columns"
+        if isinstance(sentence, (str, bytes)) or not isinstance(sentence, Iterable):
+            raise CorpusError(
+                f"sentence {s} (X[{s}]) is {type(sentence).__name__}, expected a list of tokens; "
+                "put a single sentence into a list"
+            )
+        for token in sentence:
+            return "tokens" if isinstance(token, str) else "attributes"
+    return None
+
+
+def columns_of(X: Any) -> tuple[str, ...]:
+    """Columns that features may look at: a Corpus's but its label, the keys of mappings, else word alone."""
+    return Inputs.of(X).columns
+
+
+def fields_of(sentence: Any) -> Mapping[str, Sequence[str]] | None:
+    """The columns of a sentence that has them by name."""
+    fields = sentence if isinstance(sentence, Mapping) else getattr(sentence, "fields", None)
+    return fields if isinstance(fields, Mapping) else None

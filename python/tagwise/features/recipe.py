@@ -1,0 +1,282 @@
+"""Sentences -> attributes: named sets (S1, S2, S3, pos, ner, default), templates, any function, or attributes as given.
+
+`resolve` turns what a user writes into a `Recipe`; a recipe encodes sentences and goes into the model file.
+Templates (`docs/templates.md`) run natively over whole corpora; a function is called once per sentence.
+
+>>> recipe = resolve("word[-1..0] & word[0].suffix(2)", ["word"])
+>>> recipe.render(["The", "dog"])[1]
+['word[-1]=The & word[0].suffix(2)=og', 'word[0]=dog & word[0].suffix(2)=og']
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from tagwise._core import Dataset, Template, Vocabulary, encode_attributes, encode_tokens
+from tagwise.errors import CorpusError, ParameterError, TemplateError
+from tagwise.features.inputs import Inputs, fields_of
+from tagwise.features.sets import DEFAULT_COLUMN, SETS, template_text
+from tagwise.importing import function_at, path_of
+
+Function = Callable[[Any], Sequence[Any]]
+
+
+def file_columns(recipe: Recipe, X: Any) -> dict[str, Any]:
+    """Columns of training and the label's name, so that files can be read as X was; nothing for bare attributes."""
+    if recipe.kind == "attributes":
+        return {}
+    inputs = Inputs.of(X)
+    if inputs.all_columns is not None and inputs.label is not None:
+        return {"columns": list(inputs.all_columns), "label": inputs.label}
+    names = inputs.columns
+    label = "label" if "label" not in names else "gold"
+    return {"columns": [*names, label], "label": label}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How sentences become attributes: a template over columns, a function, or attributes as they are given.
+
+    kind: "template" | "function" | "attributes"; name: what the user asked for; columns: those the template
+    looks at; token_column: the column that a plain list of tokens stands for; lists: frequent texts that the
+    template learnt from training sentences, None where it has none to learn or has yet to.
+    """
+
+    kind: Literal["template", "function", "attributes"]
+    name: str
+    text: str = ""
+    columns: tuple[str, ...] = ()
+    token_column: str = DEFAULT_COLUMN
+    function: Function | None = field(default=None, compare=False)
+    _compiled: Template | None = field(default=None, compare=False, repr=False)
+    lists: tuple[tuple[str, ...], ...] | None = field(default=None, repr=False)
+
+    @staticmethod
+    def of_template(text: str, columns: Sequence[str], name: str = "") -> Recipe:
+        """Recipe of a template over these columns; the first is the token itself."""
+        compiled = Template(text, list(columns))
+        used = compiled.used_columns or [columns[0]]
+        if used != list(columns):
+            compiled = Template(text, used)
+        return Recipe("template", name or text, text, tuple(used), columns[0], None, compiled)
+
+    @property
+    def template(self) -> Template:
+        """The compiled template."""
+        if self._compiled is None:
+            raise TemplateError(f"features {self.name!r} are not a template; only templates have one")
+        return self._compiled
+
+    @property
+    def has_edges(self) -> bool:
+        """Whether it makes edge attributes."""
+        return self._compiled is not None and self._compiled.has_edges
+
+    def learned(self, X: Any) -> Recipe:
+        """The recipe with its lists of frequent words (`is_rare`) taken from these training sentences.
+
+        A recipe without such lists, or with lists it learnt before, stays as it is.
+
+        >>> recipe = resolve("word[0].is_rare(2)?").learned([["a", "b", "a"]])
+        >>> recipe.lists, recipe.render(["a", "c"])
+        ((('a',),), [[], ['word[0].is_rare(2)?']])
+        """
+        if self._compiled is None or not self._compiled.is_open:
+            return self
+        compiled = self._compiled.learn(self._columns(Inputs.of(X)))
+        return replace(self, _compiled=compiled, lists=tuple(map(tuple, compiled.lists)))
+
+    def encode(self, X: Any, vocab: Vocabulary, n_jobs: int | None = 1) -> Dataset:
+        """Dataset of the sentences: a growing vocabulary gets new attributes, a locked one drops them.
+
+        n_jobs: threads, None for all cores; the result does not depend on it.
+        """
+        inputs = Inputs.of(X)
+        jobs = os.cpu_count() or 1 if n_jobs is None else max(1, n_jobs)
+        if self.kind == "template":
+            return encode_tokens(self.template, vocab, self._columns(inputs), jobs)
+        if self.kind == "function":
+            return encode_attributes(vocab, self._call(inputs), n_jobs=jobs)
+        if inputs.kind in ("tokens", "columns"):
+            raise CorpusError(
+                "X holds tokens, but these features are attributes as given (lists or dicts a token); "
+                "make them the same way here"
+            )
+        return encode_attributes(vocab, inputs.sentences, n_jobs=jobs)
+
+    def render(self, sentence: Any) -> list[list[str]]:
+        """Attribute texts of each token of one sentence, for people to read.
+
+        >>> resolve("S1", ["word"]).render(["a", "b"])
+        [['word[0]=a'], ['word[0]=b']]
+        """
+        if self.kind == "template":
+            return self.template.render(self._columns(Inputs.of([sentence]))[0])
+        vocab = Vocabulary()
+        data = self.encode([sentence], vocab)
+        ptr, ids, _ = data.node()
+        texts = vocab.texts()
+        return [[texts[i] for i in ids[ptr[t] : ptr[t + 1]]] for t in range(data.n_tokens)]
+
+    def _columns(self, inputs: Inputs) -> list[tuple[Sequence[str], ...]]:
+        """The columns of every sentence, as the template orders them."""
+        if inputs.kind == "attributes":
+            raise CorpusError(
+                f"X holds attributes (lists or dicts a token), but features {self.name!r} look at tokens; "
+                "pass lists of strings or a Corpus"
+            )
+        if inputs.kind != "columns":
+            if self.columns != (self.token_column,):
+                raise CorpusError(
+                    f"features {self.name!r} look at {', '.join(self.columns)}, but X holds only tokens; "
+                    "pass a Corpus, or mappings of column -> values"
+                )
+            return [(sentence,) for sentence in inputs.sentences]
+        sentences = []
+        for s, sentence in enumerate(inputs.sentences):
+            fields = fields_of(sentence)
+            if fields is None:
+                raise CorpusError(
+                    f"sentence {s} has no columns, unlike those before it; do not mix kinds of sentences"
+                )
+            try:
+                sentences.append(tuple(fields[c] for c in self.columns))
+            except KeyError as missing:
+                raise CorpusError(
+                    f"sentence {s} has no column {missing.args[0]!r}, which the features look at; "
+                    f"its columns are {', '.join(map(str, fields))}"
+                ) from None
+        return sentences
+
+    def _call(self, inputs: Inputs) -> list[Sequence[Any]]:
+        """The function's attributes of every sentence, one entry a token."""
+        function = self.function
+        if function is None:
+            raise ParameterError(
+                f"the feature function {self.name!r} is not loaded; import it and resolve it again"
+            )
+        rows = []
+        for s, sentence in enumerate(inputs.sentences):
+            row = function(sentence)
+            if not isinstance(row, Sequence) or isinstance(row, (str, bytes)):
+                row = list(row)
+            fields = fields_of(sentence)
+            length = len(next(iter(fields.values()), ())) if fields is not None else len(sentence)
+            if len(row) != length:
+                raise CorpusError(
+                    f"sentence {s} has {length} tokens, but {self.name} returned attributes for {len(row)}; "
+                    "a feature function takes a sentence and returns one list or dict of attributes a token"
+                )
+            rows.append(row)
+        return rows
+
+    def to_json(self) -> dict[str, Any]:
+        """What a model file keeps; a function is kept by its import path."""
+        if self.kind == "template":
+            data: dict[str, Any] = {
+                "kind": "template",
+                "name": self.name,
+                "template": self.text,
+                "columns": list(self.columns),
+                "token_column": self.token_column,
+            }
+            if self.lists is not None:
+                data["lists"] = [list(texts) for texts in self.lists]
+            return data
+        if self.kind == "function":
+            return {
+                "kind": "function",
+                "function": path_of(self.function, f"the feature function {self.name}"),
+            }
+        return {"kind": "attributes"}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Recipe:
+        """Recipe from what `to_json` made; a function is imported."""
+        kind = data.get("kind")
+        if kind == "template":
+            text, name, columns = data["template"], data["name"], tuple(data["columns"])
+            lists = data.get("lists")
+            compiled = Template(text, list(columns), lists)
+            learned = None if lists is None else tuple(map(tuple, lists))
+            return Recipe("template", name, text, columns, data["token_column"], None, compiled, learned)
+        if kind == "function":
+            return Recipe(
+                "function", data["function"], function=function_at(data["function"], "the feature function")
+            )
+        if kind == "attributes":
+            return Recipe("attributes", "attributes")
+        raise ParameterError(
+            f"unknown kind of features {kind!r}; the model is from a newer tagwise, or damaged"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.kind == "function":
+            return (Recipe, (self.kind, self.name, "", (), self.token_column, self.function))
+        return (Recipe.from_json, (self.to_json(),))
+
+
+def resolve(spec: Any, columns: Sequence[str] | None = (DEFAULT_COLUMN,)) -> Recipe:
+    """Recipe for a specification over these columns.
+
+    Args:
+        spec: "S1", "S2", "S3", "S3(window=2)", "pos", "ner", "default" (also None), template text (ours or
+            CRF++'s), the path of a template file, a function of a sentence, "attributes", or a Recipe.
+        columns: names of the columns, the token first; None where X holds attributes already.
+    """
+    if isinstance(spec, Recipe):
+        return spec
+    if spec == "attributes" or (columns is None and spec in (None, "default")):
+        return Recipe("attributes", "attributes")
+    if columns is None:
+        raise ParameterError(
+            f"features={spec!r} needs tokens, but X holds attributes already; leave features out"
+        )
+    if spec is None:
+        spec = "default"
+    if not columns:
+        raise TemplateError("there is no column to look at; a corpus needs at least one besides its labels")
+    if isinstance(spec, os.PathLike):
+        return _from_file(Path(spec), columns)
+    if isinstance(spec, str):
+        if re.search(r"[\[\n]", spec) or spec.strip() in ("bias", "first", "last"):
+            return Recipe.of_template(spec, columns)
+        if spec.split("(")[0].strip() not in SETS and Path(spec).is_file():
+            return _from_file(Path(spec), columns)
+        return Recipe.of_template(template_text(spec, columns), columns, spec.strip())
+    if callable(spec):
+        name = getattr(spec, "__qualname__", type(spec).__name__)
+        return Recipe("function", name, token_column=columns[0], function=spec)
+    raise ParameterError(
+        f"features={spec!r} is {type(spec).__name__}; expected {', '.join(SETS)}, a template or a function"
+    )
+
+
+def _from_file(path: Path, columns: Sequence[str]) -> Recipe:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TemplateError(
+            f"{path}: cannot read the template: {error}; expected a UTF-8 text file"
+        ) from error
+    try:
+        return Recipe.of_template(text, columns, path.name)
+    except TemplateError as error:
+        raise TemplateError(f"{path}: {error}") from None
+
+
+def recipe_for(spec: Any, X: Any) -> Recipe:
+    """Recipe for a specification and the sentences it is for: their columns, or their attributes as they are.
+
+    >>> recipe_for("default", [[["w=The"], ["w=dog"]]]).kind
+    'attributes'
+    """
+    inputs = Inputs.of(X)
+    if isinstance(spec, Recipe) or callable(spec):
+        return resolve(spec, inputs.columns)
+    return resolve(spec, None if inputs.kind == "attributes" else inputs.columns)

@@ -1,0 +1,1 @@
+"""What a learner leaves behind, as one value and as one file."""

@@ -1,0 +1,52 @@
+"""What a model has learnt, for people to read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagwise.dataset.layout import Named, blocks_of, codes_of
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Strongest features of each label and strongest transitions; prints itself."""
+
+    labels: dict[str, list[tuple[str, float]]]
+    transitions: list[tuple[str, str, float]]
+
+    def __rich__(self) -> RenderableType:
+        from rich.console import Group
+
+        from tagwise.terminal import explanation_table, transition_table
+
+        return Group(explanation_table(self.labels), transition_table(self.transitions))
+
+    def __str__(self) -> str:
+        from tagwise.terminal import as_text
+
+        return as_text(self.__rich__())
+
+
+def explain(named: Named, weights: NDArray[np.float32], top: int) -> Explanation:
+    """The `top` strongest features of each label, by magnitude, and the strongest transitions."""
+    labels, n, blocks = named.labels, len(named.labels), blocks_of(named.layout)
+    nodes, edges = codes_of(named.layout)[:2]
+    attribute, label = nodes // n, nodes % n
+    node, edge = weights[blocks.node], weights[blocks.edge]
+    strongest: dict[str, list[tuple[str, float]]] = {}
+    for y, name in enumerate(labels):
+        of = np.flatnonzero((label == y) & (node != 0.0))
+        order = of[np.lexsort((of, -np.abs(node[of])))][:top]
+        strongest[name] = [(named.vocabulary.text(int(attribute[k])), float(node[k])) for k in order]
+    order = np.argsort(-np.abs(edge), kind="stable")[: max(top, n)]
+    transitions = [
+        (labels[int(edges[k]) // n], labels[int(edges[k]) % n], float(edge[k])) for k in order if edge[k]
+    ]
+    return Explanation(strongest, transitions)

@@ -1,0 +1,311 @@
+"""A trained model: labels, vocabulary, weights, feature recipe; it predicts, explains itself, and is one file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise._core as _core
+from tagwise.dataset.layout import Named, carried
+from tagwise.decoding import paths
+from tagwise.decoding.lookback import Memory
+from tagwise.decoding.plan import Allowed, plan_of
+from tagwise.errors import ModelFileError, ParameterError
+from tagwise.features.inputs import Inputs
+from tagwise.features.recipe import Recipe
+from tagwise.model.explain import Explanation, explain
+from tagwise.scores.constraints import Constraints, Rules
+from tagwise.scores.dictionary import Dictionary
+from tagwise.scores.kernels import ARRAYS, Kernel, KernelScorer
+from tagwise.scores.lookback import History
+from tagwise.scores.protocols import Scorer, native
+from tagwise.scores.scoring import Scoring
+
+Path = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a learner leaves behind. `meta` goes into the file as it is: learner, parameters, metrics.
+
+    `arrays`: what a learner keeps beside its weights, as name.part -> float64 or uint32.
+    """
+
+    labels: tuple[str, ...]
+    recipe: Recipe
+    vocabulary: _core.Vocabulary
+    scorer: Scorer
+    meta: dict[str, Any] = field(default_factory=dict)
+    history: History | None = None
+    constraints: Constraints | None = None
+    dictionary: Dictionary | None = None
+    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    file: _core.ModelFile | None = field(default=None, repr=False, compare=False)  # where it was loaded from
+
+    # --- prediction -------------------------------------------------------------------------------------
+
+    def encode(self, X: Any, n_jobs: int | None = None) -> _core.Dataset:
+        """Sentences of any kind as the model's attributes; unknown attributes are dropped."""
+        return self.recipe.encode(Inputs.of(X), self.vocabulary, n_jobs)
+
+    def predict(
+        self,
+        X: Any,
+        *,
+        decoder: str = "viterbi",
+        allowed: Allowed | None = None,
+        constraints: Any = None,
+        beam: int | None = None,
+        memory: Memory | None = None,
+        n_jobs: int | None = None,
+    ) -> list[list[str]]:
+        """Labels of each sentence: the best path ("viterbi"), each token's most probable label ("pointwise"), or the
+        best path of a beam ("beam")."""
+        X = Inputs.of(X)
+        data = self.encode(X, n_jobs)
+        path = paths.best(
+            self.scoring,
+            X,
+            data,
+            decoder=decoder,
+            allowed=allowed,
+            constraints=constraints,
+            beam=beam,
+            memory=memory,
+            n_jobs=n_jobs or 0,
+        )
+        return _core.name_paths(path, data.offsets, list(self.labels))
+
+    def marginals(
+        self,
+        X: Any,
+        *,
+        allowed: Allowed | None = None,
+        constraints: Any = None,
+        n_jobs: int | None = None,
+    ) -> list[NDArray[np.float32]]:
+        """p(y_t | x) of every token: one array [T, L] a sentence, columns in the order of `labels`."""
+        X = Inputs.of(X)
+        data = self.encode(X, n_jobs)
+        plan = plan_of(self.scoring, X, data, allowed, constraints)
+        p, _ = paths.marginals(self.scoring, data, plan, n_jobs or 0)
+        bounds = data.offsets.tolist()
+        return [p[begin:end] for begin, end in pairwise(bounds)]
+
+    def kbest(
+        self,
+        X: Any,
+        k: int,
+        *,
+        probability: bool = False,
+        allowed: Allowed | None = None,
+        constraints: Any = None,
+        memory: Memory | None = None,
+        n_jobs: int | None = None,
+    ) -> list[list[tuple[list[str], float]]]:
+        """The k best paths of each sentence as (labels, score or probability), best first."""
+        if k < 1:
+            raise ParameterError(f"k={k}; expected 1 or more")
+        X = Inputs.of(X)
+        data, jobs = self.encode(X, n_jobs), n_jobs or 0
+        (counts, scores, labels), plan = paths.kbest(
+            self.scoring, X, data, k, allowed=allowed, constraints=constraints, memory=memory, n_jobs=jobs
+        )
+        if probability:
+            _, log_z = paths.marginals(self.scoring, data, plan, jobs)
+            scores = np.exp(scores - np.repeat(log_z, counts))
+        bounds = data.offsets.tolist()
+        out: list[list[tuple[list[str], float]]] = []
+        path = at = 0
+        for (begin, end), count in zip(pairwise(bounds), counts.tolist()):
+            best = []
+            for _ in range(count):
+                ids = labels[at : at + end - begin].tolist()
+                best.append(([self.labels[y] for y in ids], float(scores[path])))
+                path, at = path + 1, at + end - begin
+            out.append(best)
+        return out
+
+    @cached_property
+    def scoring(self) -> Scoring:
+        """What decoding asks of the model."""
+        return Scoring(self.labels, self.scorer, self.history, self.constraints, self.dictionary)
+
+    @property
+    def native(self) -> _core.Scorer:
+        """The scorer of its explicit weights, of which those of a kernel model are its transitions, on the CPU."""
+        if isinstance(self.scorer, KernelScorer):
+            return self.scorer.base
+        return native(self.scorer, _forbidden(self.constraints, self.labels))
+
+    @property
+    def rules(self) -> Rules | None:
+        """The model's own constraints over its labels."""
+        return self.scoring.rules
+
+    # --- looking inside ---------------------------------------------------------------------------------
+
+    @property
+    def n_features(self) -> int:
+        """Number of features: (attribute, label) and (label, label) pairs with a weight of their own.
+
+        Of a kernel model: (support token, label) and (label, label) pairs.
+        """
+        more = 0 if self.history is None else self.history.n_features
+        return len(self.scorer.layout) + self._n_betas + more
+
+    @property
+    def n_nonzero(self) -> int:
+        """Number of features whose weight is not zero."""
+        more = 0 if self.history is None else int(np.count_nonzero(self.history.weights))
+        return int(np.count_nonzero(self.scorer.weights)) + self._n_betas + more
+
+    @property
+    def _n_betas(self) -> int:
+        return self.scorer.n_betas if isinstance(self.scorer, KernelScorer) else 0
+
+    def explain(self, top: int = 20) -> Explanation:
+        """The `top` strongest features of each label, by magnitude, and the strongest transitions."""
+        named = Named(self.scorer.layout, self.vocabulary, self.labels)
+        return explain(named, self.scorer.weights, top)
+
+    # --- files ------------------------------------------------------------------------------------------
+
+    def save(self, path: Path, extra: dict[str, NDArray[Any]] | None = None) -> None:
+        """Write the model to one file, atomically; the format is described in docs/model-file.md.
+
+        extra: further arrays (float64 or uint32) that go into the file; `file.array(name)` reads them back.
+        """
+        header: dict[str, Any] = {
+            "tagwise": _core.__version__,
+            "labels": list(self.labels),
+            "features": self.recipe.to_json(),
+            "n_attributes": self.scorer.layout.n_attributes,
+            **({"local": True} if self.scorer.local else {}),
+            "meta": self.meta,
+        }
+        if "state" in self.meta and "state.weights" not in (extra or {}):  # a state of training is its arrays
+            header["meta"] = {name: x for name, x in self.meta.items() if name != "state"}
+        arrays: dict[str, NDArray[Any]] = {}
+        if self.history is not None:
+            header["history"] = self.history.to_json()
+            arrays["history"] = self.history.weights
+        if self.constraints is not None:
+            header["constraints"] = self.constraints.to_json()
+        if self.dictionary is not None:
+            arrays |= self.dictionary.arrays()
+        own = dict(sorted(self.arrays.items()))  # so that a file that is read is written as it was
+        if own:
+            header["arrays"] = list(own)
+        if isinstance(self.scorer, KernelScorer):
+            header["kernel"] = self.scorer.kernel.to_json()
+            arrays |= self.scorer.arrays()
+        text = json.dumps(header, ensure_ascii=False, sort_keys=True)
+        _core.write_model(os.fspath(path), text, self.vocabulary, self.native, arrays | own | (extra or {}))
+
+    @staticmethod
+    def load(path: Path) -> Model:
+        """Open a model file; its arrays are mapped, not read."""
+        file = _core.ModelFile(os.fspath(path))
+        try:
+            header = json.loads(file.header)
+            labels = tuple(header["labels"])
+            recipe = Recipe.from_json(header["features"])
+            n_attributes, meta = int(header["n_attributes"]), dict(header["meta"])
+            history = constraints = dictionary = None
+            if "history" in header:
+                history = History.from_json(header["history"], file.array("history"))
+            if "constraints" in header:
+                constraints = Constraints.parse(header["constraints"])
+            names = [name for name, _ in file.arrays if name.startswith("dictionary.")]
+            if names:
+                dictionary = Dictionary.from_arrays({name: file.array(name) for name in names}, len(labels))
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, ModelFileError) or not isinstance(
+                error, (KeyError, TypeError, json.JSONDecodeError)
+            ):
+                raise
+            raise ModelFileError(
+                f"{os.fspath(path)}: the header lacks {error}; the file was written by another program or version"
+            ) from error
+        local = bool(header.get("local", False))
+        base = file.scorer(n_attributes, len(labels), _forbidden(constraints, labels), local=local)
+        scorer: Scorer = base
+        if "kernel" in header:
+            support = {name: file.array(name) for name in ARRAYS}
+            scorer = KernelScorer.of_arrays(base, Kernel.from_json(header["kernel"]), support)
+        arrays = {name: file.array(name) for name in header.get("arrays", ())}
+        return Model(
+            labels, recipe, file.vocabulary(), scorer, meta, history, constraints, dictionary, arrays, file
+        )
+
+    def with_meta(self, **entries: Any) -> Model:
+        """The same model with these entries of `meta` set."""
+        return replace(self, meta={**self.meta, **entries})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        layout = self.scorer.layout
+        state = (
+            self.labels,
+            self.recipe,
+            self.vocabulary,
+            layout.n_attributes,
+            layout.arrays(),
+            self.scorer.weights,
+            self.meta,
+            self.scorer.local,
+            None if self.history is None else (self.history.to_json(), self.history.weights),
+            self.constraints,
+            self.dictionary,
+            self.arrays,
+        )
+        if isinstance(self.scorer, KernelScorer):
+            return (_rebuild, (*state, self.scorer.kernel, self.scorer.arrays()))
+        return (_rebuild, state)
+
+
+def _rebuild(
+    labels: tuple[str, ...],
+    recipe: Recipe,
+    vocabulary: _core.Vocabulary,
+    n_attributes: int,
+    arrays: dict[str, Any],
+    weights: NDArray[np.float32],
+    meta: dict[str, Any],
+    local: bool,
+    history: tuple[dict[str, Any], NDArray[np.float32]] | None,
+    constraints: Constraints | None,
+    dictionary: Dictionary | None,
+    own: dict[str, NDArray[Any]],
+    kernel: Kernel | None = None,
+    support: dict[str, Any] | None = None,
+) -> Model:
+    layout = _core.Layout.from_arrays(n_attributes, len(labels), arrays)
+    base = _core.Scorer(layout, weights, _forbidden(constraints, labels), local=local)
+    past = None if history is None else History.from_json(*history)
+    scorer = base if kernel is None or support is None else KernelScorer.of_arrays(base, kernel, support)
+    return Model(labels, recipe, vocabulary, scorer, meta, past, constraints, dictionary, own)
+
+
+def _forbidden(constraints: Constraints | None, labels: Sequence[str]) -> NDArray[np.uint32] | None:
+    return None if constraints is None else constraints.rules(labels).forbidden
+
+
+def transfer(
+    old: Model, vocabulary: _core.Vocabulary, layout: _core.Layout, labels: Sequence[str]
+) -> NDArray[np.float64]:
+    """The old model's weights at the places of a new layout; features that it lacks get 0. For warm starts."""
+    if isinstance(old.scorer, KernelScorer):
+        raise ParameterError(
+            "warm_start: a kernel model has support tokens in place of weights; start from a model without a kernel"
+        )
+    before = Named(old.scorer.layout, old.vocabulary, old.labels)
+    return carried(before, old.scorer.weights, Named(layout, vocabulary, labels))

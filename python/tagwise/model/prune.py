@@ -1,0 +1,42 @@
+"""A model without the features that do nothing: smaller file, same predictions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise._core as _core
+from tagwise.dataset.layout import kept
+from tagwise.model.model import Model
+from tagwise.scores.kernels import KernelScorer
+
+
+def prune(model: Model, keep: NDArray[np.bool_] | None = None) -> tuple[Model, NDArray[np.int64]]:
+    """The model with the features of `keep` alone, by default those whose weight is not 0.
+
+    Also answers the new index of each old feature, -1 for those dropped. Attributes without a feature go too.
+    """
+    scorer, layout = model.scorer, model.scorer.layout
+    if isinstance(scorer, KernelScorer):
+        return model, np.arange(len(layout))  # its weights are support tokens, kept compactly
+    weights = scorer.weights
+    if keep is None:
+        keep = weights != 0.0
+        keep[model.arrays.get("boosting.feature", np.zeros(0, np.uint32))] = True  # the rounds name them
+    new_layout, used = kept(layout, keep)
+    index = np.where(keep, np.cumsum(keep) - 1, -1)
+    forbidden = np.flatnonzero(np.isneginf(model.native.edge_scores)).astype(np.uint32)
+    own = dict(model.arrays)
+    if "boosting.feature" in own:
+        own["boosting.feature"] = index[own["boosting.feature"]].astype(np.uint32)
+    pruned = replace(
+        model,
+        arrays=own,
+        vocabulary=model.vocabulary.kept(used),
+        scorer=_core.Scorer(
+            new_layout, weights[keep], forbidden if len(forbidden) else None, local=scorer.local
+        ),
+    )
+    return pruned, index

@@ -1,0 +1,268 @@
+"""What label sequences may be: schemes, forbidden and required transitions, labels that occur once.
+
+>>> rules = Constraints.parse("bio").rules(["O", "B-PER", "I-PER"])
+>>> rules.start.tolist(), rules.pairs[0].tolist()
+([True, True, False], [True, True, False])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise._core as _core
+from tagwise.corpus import schemes
+from tagwise.dataset.layout import codes_of
+from tagwise.errors import CorpusError, ParameterError
+
+Bools = NDArray[np.bool_]
+#: Sets of labels [sets, L] and the set of each token [tokens], as the core takes them.
+Support = tuple[Bools, NDArray[np.uint32]]
+Pair = tuple[str | None, str | None]
+#: Group of each label [L] and where spans begin [L + 1, L].
+Groups = tuple[NDArray[np.uint32], Bools]
+
+_KEYS = ("scheme", "forbidden", "required", "once")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Constraints over the labels of one model."""
+
+    start: Bools  # [L] may begin a sentence
+    pairs: Bools  # [L, L] may follow one another
+    end: Bools  # [L] may end a sentence
+    group: NDArray[np.uint32]  # [L] which label-at-most-once each belongs to, or NO_GROUP
+    begins: Bools  # [L + 1, L] whether a span begins between two labels; row L is the start of the sentence
+
+    @property
+    def forbidden(self) -> NDArray[np.uint32]:
+        """Forbidden pairs as the core numbers them."""
+        return np.flatnonzero(~self.pairs.ravel()).astype(np.uint32)
+
+    @property
+    def once(self) -> Groups | None:
+        """Labels that may form one span only, as the core takes them; None where there are none."""
+        return (self.group, self.begins) if (self.group != NO_GROUP).any() else None
+
+
+NO_GROUP = np.iinfo(np.uint32).max
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What a user declares.
+
+    scheme: IOB1, IOB2, IOE1, IOE2, IOBES or BILOU, whose validity holds; "auto" for the one that training data are in.
+    forbidden: pairs (label, next label); None in their place is the start or the end of a sentence.
+    required: label -> the labels that alone may follow it.
+    once: labels, or types of chunks, that form at most one contiguous span in a sentence.
+    """
+
+    scheme: str | None = None
+    forbidden: tuple[Pair, ...] = ()
+    required: tuple[tuple[str, tuple[str | None, ...]], ...] = ()
+    once: tuple[str, ...] = ()
+
+    @staticmethod
+    def parse(value: Any) -> Constraints:
+        """Constraints of what a user writes: a scheme's name, "auto", or a mapping of the four names."""
+        if isinstance(value, Constraints):
+            return value
+        if isinstance(value, str):
+            value = {"scheme": value}
+        if not isinstance(value, Mapping) or any(key not in _KEYS for key in value):
+            raise ParameterError(
+                f"constraints={value!r}: expected auto, bio, IOBES ..., or a mapping with {', '.join(_KEYS)}"
+            )
+        scheme = value.get("scheme")
+        if scheme is not None and scheme != "auto":
+            try:
+                scheme = schemes.scheme_name(str(scheme))
+            except CorpusError as error:
+                raise ParameterError(f"constraints: {error}") from None
+        required = value.get("required") or {}
+        pairs = required.items() if isinstance(required, Mapping) else required
+        try:
+            return Constraints(
+                scheme,
+                tuple((a, b) for a, b in value.get("forbidden") or ()),
+                tuple((a, (b,) if b is None or isinstance(b, str) else tuple(b)) for a, b in pairs),
+                tuple(_listed(value.get("once"))),
+            )
+        except (TypeError, ValueError):
+            raise ParameterError(
+                f"constraints={value!r}: forbidden is a list of pairs, required a mapping of label -> labels, "
+                "once a list of labels"
+            ) from None
+
+    def resolved(
+        self, labels: Sequence[str], gold: Any = None, layout: _core.Layout | None = None
+    ) -> Constraints:
+        """The same with "auto" replaced: by what the gold labels are in, or a model's observed transitions."""
+        if self.scheme != "auto":
+            return self
+        found = schemes.detect(gold) if gold is not None else scheme_of(labels, layout)
+        return Constraints(found, self.forbidden, self.required, self.once)
+
+    def rules(self, labels: Sequence[str]) -> Rules:
+        """The constraints over these labels."""
+        n, index = len(labels), {label: i for i, label in enumerate(labels)}
+        start, end = np.ones(n, dtype=np.bool_), np.ones(n, dtype=np.bool_)
+        pairs = np.ones((n, n), dtype=np.bool_)
+        if self.scheme is not None:
+            found = schemes.allowed(labels, self.scheme)
+            start, pairs, end = (np.array(part, dtype=np.bool_).copy() for part in found)
+
+        def place(label: str) -> int:
+            if label not in index:
+                raise ParameterError(
+                    f"constraints: there is no label {label!r}; there are: {' '.join(labels)}"
+                )
+            return index[label]
+
+        for before, after in self.forbidden:
+            if before is not None and after is not None:
+                pairs[place(before), place(after)] = False
+            elif after is not None:
+                start[place(after)] = False
+            elif before is not None:
+                end[place(before)] = False
+            else:
+                raise ParameterError(
+                    "constraints: forbidden has a pair of two None; name a label on one side"
+                )
+        for before, following in self.required:
+            row = np.zeros(n, dtype=np.bool_)
+            row[[place(after) for after in following if after is not None]] = True
+            pairs[place(before)] &= row
+            end[place(before)] &= None in following
+        return Rules(start, pairs, end, *self._groups(labels))
+
+    def _groups(self, labels: Sequence[str]) -> tuple[NDArray[np.uint32], Bools]:
+        n = len(labels)
+        group = np.full(n, NO_GROUP, dtype=np.uint32)
+        chunks = schemes.has_chunks(labels)
+        for number, name in enumerate(self.once):
+            mine = [y == name or (chunks and y != "O" and schemes.split_label(y)[1] == name) for y in labels]
+            if not any(mine):
+                raise ParameterError(
+                    f"constraints: once names {name!r}, which is no label and no type of these: {' '.join(labels)}"
+                )
+            group[np.array(mine)] = number
+        begins = np.ones((n + 1, n), dtype=np.bool_)
+        for a, before in enumerate(labels):
+            for b, after in enumerate(labels):
+                begins[a, b] = schemes.boundary(before, after)[1] if chunks else before != after
+        return group, begins
+
+    def to_json(self) -> dict[str, Any]:
+        """What a model file keeps."""
+        return {
+            "scheme": self.scheme,
+            "forbidden": [list(pair) for pair in self.forbidden],
+            "required": [[label, list(following)] for label, following in self.required],
+            "once": list(self.once),
+        }
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What `Constraints.parse` takes, or None."""
+
+    def check(self, value: Any) -> Any:
+        if value is None:
+            return None
+        try:
+            return Constraints.parse(value).to_json()
+        except ParameterError as error:
+            raise ValueError(str(error)) from None
+
+    def parse(self, text: str) -> Any:
+        if text.lower() in ("none", ""):
+            return None
+        if text.lstrip().startswith("{"):
+            import json
+
+            try:
+                return self.check(json.loads(text))
+            except json.JSONDecodeError as error:
+                raise ValueError(f"expected a name or JSON ({error})") from None
+        return self.check(text)
+
+    def describe(self) -> str:
+        return f"auto, bio, IOBES ..., a mapping with {', '.join(_KEYS)}, or None"
+
+
+def _listed(names: Any) -> Iterable[str]:
+    if names is None:
+        return ()
+    return (names,) if isinstance(names, str) else names
+
+
+def scheme_of(labels: Sequence[str], layout: _core.Layout | None) -> str | None:
+    """The scheme with the fewest violations among the transitions that a model observed; None for no chunks."""
+    if not schemes.has_chunks(labels):
+        return None
+    pairs: list[tuple[str | None, str | None]] = []
+    if layout is not None:
+        _, edges, starts, ends, _ = (codes.tolist() for codes in codes_of(layout))
+        pairs += [(labels[e // len(labels)], labels[e % len(labels)]) for e in edges]
+        pairs += [(None, labels[y]) for y in starts]
+        pairs += [(labels[y], None) for y in ends]
+    counts = {
+        scheme: sum(not schemes.valid(a, b, scheme) for a, b in pairs)
+        for scheme in schemes.SCHEMES
+        if all(
+            schemes.valid(y, y, scheme) or schemes.valid(None, y, scheme) or schemes.valid(y, None, scheme)
+            for y in labels
+        )
+    }
+    return min(counts, key=counts.__getitem__) if counts else None
+
+
+# --- supports -----------------------------------------------------------------------------------------------
+
+
+def boundary_support(rules: Rules, offsets: NDArray[np.uint64]) -> Support | None:
+    """The labels that may begin and end sentences, as sets; None where any may."""
+    if rules.start.all() and rules.end.all():
+        return None
+    bounds = offsets.astype(np.int64)
+    full = bounds[:-1][np.diff(bounds) > 0], bounds[1:][np.diff(bounds) > 0] - 1
+    of = np.zeros(int(bounds[-1]), dtype=np.uint32)
+    of[full[0]] |= 1
+    of[full[1]] |= 2
+    everything = np.ones_like(rules.start)
+    return np.array([everything, rules.start, rules.end, rules.start & rules.end]), of
+
+
+def intersect(*supports: Support | None) -> Support | None:
+    """Labels that all of them allow."""
+    given = [s for s in supports if s is not None]
+    if len(given) < 2:
+        return given[0] if given else None
+    sets, of = given[0]
+    for more, its in given[1:]:
+        code = of.astype(np.int64) * len(more) + its
+        used, where = np.unique(code, return_inverse=True)
+        sets = sets[used // len(more)] & more[used % len(more)]
+        of = where.astype(np.uint32)
+    return sets, of
+
+
+__all__ = [
+    "NO_GROUP",
+    "Constraints",
+    "Domain",
+    "Groups",
+    "Rules",
+    "Support",
+    "boundary_support",
+    "intersect",
+    "scheme_of",
+]

@@ -1,0 +1,144 @@
+"""Tag dictionaries: labels of the words that were seen often enough."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise._core as _core
+from tagwise.scores.constraints import NO_GROUP, Bools, Rules, Support, intersect
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """Labels of the words that were seen often enough: each of them may take no other.
+
+    sets: [sets, L], the first of all labels; of: the set of each word.
+    """
+
+    sets: Bools
+    of: Mapping[str, int] = field(repr=False)
+
+    @staticmethod
+    def build(
+        words: Iterable[Sequence[str]],
+        gold: NDArray[np.uint16],
+        n_labels: int,
+        count: int,
+        share: float = 0.0,
+    ) -> Dictionary:
+        """From training tokens: words seen `count` times or more, labels with at least `share` of them."""
+        seen: Counter[tuple[str, int]] = Counter(
+            zip((word for sentence in words for word in sentence), gold.tolist())
+        )
+        total: Counter[str] = Counter()
+        for (word, _), n in seen.items():
+            total[word] += n
+        labels: dict[str, list[int]] = {}
+        for (word, label), n in seen.items():
+            if total[word] >= count and n >= share * total[word]:
+                labels.setdefault(word, []).append(label)
+        return Dictionary.of_labels(labels, n_labels)
+
+    @staticmethod
+    def of_labels(labels: Mapping[str, Iterable[int]], n_labels: int) -> Dictionary:
+        """From the label numbers of each word."""
+        rows: dict[frozenset[int], int] = {}
+        of = {word: rows.setdefault(frozenset(found), len(rows) + 1) for word, found in labels.items()}
+        sets = np.zeros((len(rows) + 1, n_labels), dtype=np.bool_)
+        sets[0] = True
+        for found, row in rows.items():
+            sets[row, sorted(found)] = True
+        return Dictionary(sets, of)
+
+    def joined(self, before: Dictionary) -> Dictionary:
+        """With the words of another one, which knows the first of these labels: what either allows is allowed."""
+        labels: dict[str, set[int]] = {}
+        for dictionary in (before, self):
+            for word, row in dictionary.of.items():
+                labels.setdefault(word, set()).update(np.flatnonzero(dictionary.sets[row]).tolist())
+        return Dictionary.of_labels(labels, self.sets.shape[1])
+
+    def support(self, words: Iterable[Sequence[str]]) -> Support:
+        """The sets and the set of each token."""
+        flat = map(self.of.get, chain.from_iterable(words), repeat(0))
+        return self.sets, np.fromiter(flat, dtype=np.uint32)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What a model file keeps."""
+        texts = [word.encode("utf-8", "surrogatepass") for word in self.of]
+        return {
+            "dictionary.text": np.frombuffer(b"".join(texts), dtype=np.uint8).copy(),
+            "dictionary.end": np.cumsum([len(t) for t in texts], dtype=np.int64).astype(np.uint32),
+            "dictionary.of": np.fromiter(self.of.values(), dtype=np.uint32),
+            "dictionary.sets": self.sets.astype(np.uint8).ravel(),
+        }
+
+    @staticmethod
+    def from_arrays(arrays: Mapping[str, NDArray[Any]], n_labels: int) -> Dictionary:
+        """A dictionary from what `arrays` gave."""
+        text, ends = arrays["dictionary.text"].tobytes(), arrays["dictionary.end"].tolist()
+        begins = [0, *ends[:-1]]
+        of = {
+            text[a:b].decode("utf-8", "surrogatepass"): row
+            for a, b, row in zip(begins, ends, arrays["dictionary.of"].tolist())
+        }
+        return Dictionary(arrays["dictionary.sets"].reshape(-1, n_labels).astype(np.bool_), of)
+
+
+def with_dictionary(
+    dictionary: Support, other: Support | None, rules: Rules | None, offsets: NDArray[np.uint64]
+) -> Support:
+    """The dictionary within other constraints; a sentence that they leave no path goes without the dictionary."""
+    if other is None and (rules is None or (rules.pairs.all() and rules.once is None)):
+        return dictionary
+    both = intersect(dictionary, other)
+    if both is None:
+        return dictionary
+    n = dictionary[0].shape[1]
+    pairs = np.ones((n, n), dtype=np.bool_) if rules is None else rules.pairs
+    possible = _core.feasible(offsets, both[0], both[1], pairs)
+    bounds = offsets.astype(np.int64)
+    if rules is not None and rules.once is not None:
+        for s in np.flatnonzero(possible).tolist():
+            possible[s] = _once_leaves_a_path(both[0][both[1][bounds[s] : bounds[s + 1]]], rules)
+    if possible.all():
+        return both
+    lengths = bounds[1:] - bounds[:-1]
+    loose = dictionary[1].copy()
+    loose[~np.repeat(possible, lengths)] = 0
+    return intersect((dictionary[0], loose), other) or dictionary
+
+
+def _once_leaves_a_path(sets: Bools, rules: Rules) -> bool:
+    """Whether some path inside these sets [T, L] keeps the pairs and begins every group once at most.
+
+    Of the paths that end in one label those matter alone whose begun groups no other's are a part of.
+    """
+    n, nothing = len(rules.group), frozenset[int]()
+    ends: dict[int, list[frozenset[int]]] = {n: [nothing]}  # label -> groups begun; n is the start
+    for allowed in sets:
+        after: dict[int, list[frozenset[int]]] = {}
+        for y in np.flatnonzero(allowed).tolist():
+            group = int(rules.group[y])
+            found: set[frozenset[int]] = set()
+            for before, ways in ends.items():
+                if before < n and not rules.pairs[before, y]:
+                    continue
+                if group == NO_GROUP or not rules.begins[before, y]:
+                    found.update(ways)
+                else:
+                    found.update(begun | {group} for begun in ways if group not in begun)
+            kept = [begun for begun in found if not any(other < begun for other in found)]
+            if kept:
+                after[y] = kept
+        if not after:
+            return False
+        ends = after
+    return True

@@ -1,0 +1,207 @@
+"""Kernels on attribute vectors, and models whose node scores come from support tokens.
+
+    s_t(y) = sum_s beta_s(y) K(x_t, x_s)
+
+with K linear <x, x'>, polynomial (coef + gamma <x, x'>)^degree, rbf exp(-gamma ||x - x'||^2), or a function of two
+blocks of tokens. Transitions, starts and ends keep a weight each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise._core as _core
+from tagwise.errors import ModelFileError, ParameterError
+from tagwise.importing import function_at, path_of
+from tagwise.scores.protocols import Lists, Support
+
+#: What messages call it.
+KERNEL = "the kernel function"
+NAMES = ("linear", "poly", "rbf")
+ARRAYS = ("support.ptr", "support.ids", "support.values", "beta.ptr", "beta.label", "beta.value")
+
+
+class Block(NamedTuple):
+    """Some tokens as a sparse matrix in CSR form, with the names of SciPy's: a row a token, a column an attribute."""
+
+    indptr: NDArray[np.uint64]
+    indices: NDArray[np.uint32]
+    data: NDArray[np.float64]
+    shape: tuple[int, int]
+
+    def toarray(self) -> NDArray[np.float64]:
+        """The dense matrix; large where there are many attributes."""
+        out = np.zeros(self.shape)
+        out[self._rows(), self.indices] = self.data
+        return out
+
+    def dots(self, other: Block) -> NDArray[np.float64]:
+        """<x, x'> of every row of this block with every row of the other: [rows, rows]."""
+        used = np.unique(self.indices)
+        found: NDArray[np.float64] = self._columns(used) @ other._columns(used).T
+        return found
+
+    def squares(self) -> NDArray[np.float64]:
+        """||x||^2 of every row."""
+        total = np.concatenate([[0.0], np.cumsum(self.data**2)])
+        ends: NDArray[np.float64] = np.diff(total[self.indptr.astype(np.int64)])
+        return ends
+
+    def _rows(self) -> NDArray[np.int64]:
+        """The row of every entry."""
+        pointers = self.indptr.astype(np.int64)
+        return np.repeat(np.arange(self.shape[0]), pointers[1:] - pointers[:-1])
+
+    def _columns(self, used: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """The dense matrix of these columns, ascending."""
+        out = np.zeros((self.shape[0], len(used)))
+        rows = self._rows()
+        at = np.minimum(np.searchsorted(used, self.indices), max(len(used) - 1, 0))
+        known = used[at] == self.indices if len(used) else np.zeros(len(rows), dtype=np.bool_)
+        out[rows[known], at[known]] = self.data[known]
+        return out
+
+
+Function = Callable[[Block, Block], Any]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel and its numbers; `function` where it is of one's own."""
+
+    name: str
+    degree: int = 2
+    coef: float = 1.0
+    gamma: float = 1.0
+    function: Function | None = None
+
+    def spec(self, n_attributes: int) -> tuple[str, int, float, float, Callable[..., Any] | None]:
+        """The kernel as the core takes it."""
+        function = self.function
+        if function is None:
+            return (self.name, self.degree, self.coef, self.gamma, None)
+
+        def call(a: tuple[Any, Any, Any], b: tuple[Any, Any, Any]) -> NDArray[np.float64]:
+            blocks = (Block(*rows, (len(rows[0]) - 1, n_attributes)) for rows in (a, b))
+            return np.ascontiguousarray(function(*blocks), dtype=np.float64)
+
+        return ("function", self.degree, self.coef, self.gamma, call)
+
+    def to_json(self) -> dict[str, Any]:
+        """What a model file keeps; a function is kept by its import path."""
+        if self.function is not None:
+            return {"name": "function", "function": path_of(self.function, KERNEL)}
+        numbers = {"linear": (), "poly": ("degree", "coef", "gamma"), "rbf": ("gamma",)}[self.name]
+        return {"name": self.name, **{name: getattr(self, name) for name in numbers}}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Kernel:
+        """Kernel from what `to_json` made; a function is imported."""
+        if data.get("name") == "function":
+            return Kernel("function", function=function_at(data["function"], KERNEL))
+        if data.get("name") not in NAMES:
+            raise ModelFileError(
+                f"unknown kernel {data.get('name')!r}; the model is from a newer tagwise, or damaged"
+            )
+        return Kernel(**data)
+
+
+def kernel_of(given: Any, degree: int, coef: float, gamma: float) -> Kernel:
+    """A kernel by its name, by the import path of a function (module:function), or the function itself."""
+    if callable(given):
+        return Kernel("function", function=given)
+    if given in NAMES:
+        return Kernel(given, degree, coef, gamma)
+    if isinstance(given, str) and ":" in given:
+        return Kernel("function", function=function_at(given, KERNEL))
+    raise ParameterError(
+        f"kernel={given!r}: expected one of {', '.join(NAMES)}, module:function, or a function of two blocks"
+    )
+
+
+class KernelScorer:
+    """Scores from support tokens; offers what a `_core.Scorer` offers, but for marginals.
+
+    `base` holds the transitions, starts and ends: a layout without node features, and its weights.
+    """
+
+    def __init__(self, base: _core.Scorer, native: _core.KernelScorer, kernel: Kernel) -> None:
+        self.base = base
+        self.native = native
+        self.kernel = kernel
+
+    @staticmethod
+    def of_training(
+        layout: _core.Layout,
+        w: NDArray[np.float64],
+        kernel: Kernel,
+        data: _core.Dataset,
+        forbidden: NDArray[np.uint32] | None = None,
+    ) -> KernelScorer:
+        """From what a kernel learner calls its weights: those of the layout, then beta of each distinct token."""
+        base = _core.Scorer(layout, w[: len(layout)].astype(np.float32), forbidden)
+        spec = kernel.spec(layout.n_attributes)
+        return KernelScorer(base, _core.KernelScorer.of_training(base, spec, data, w[len(layout) :]), kernel)
+
+    @staticmethod
+    def of_arrays(base: _core.Scorer, kernel: Kernel, arrays: Mapping[str, NDArray[Any]]) -> KernelScorer:
+        """From the arrays of a model file."""
+        spec = kernel.spec(base.layout.n_attributes)
+        return KernelScorer(base, _core.KernelScorer(base, spec, dict(arrays)), kernel)
+
+    def over(self, base: _core.Scorer) -> KernelScorer:
+        """The same support tokens over other transitions."""
+        return KernelScorer.of_arrays(base, self.kernel, self.arrays())
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The support tokens and their betas."""
+        return self.native.arrays()
+
+    @property
+    def layout(self) -> _core.Layout:
+        return self.base.layout
+
+    @property
+    def weights(self) -> NDArray[np.float32]:
+        """Weights of transitions, starts and ends."""
+        return self.base.weights
+
+    @property
+    def local(self) -> bool:
+        """Never normalised step by step."""
+        return False
+
+    @property
+    def n_support(self) -> int:
+        """Number of support tokens."""
+        return len(self.native)
+
+    @property
+    def n_betas(self) -> int:
+        """Number of (support token, label) pairs whose beta is not 0."""
+        return len(self.native.arrays()["beta.value"])
+
+    def viterbi(
+        self, dataset: _core.Dataset, *, allowed: Support | None = None, n_jobs: int = 0
+    ) -> NDArray[np.uint16]:
+        """Best path of each sentence, one label id a token: [tokens]."""
+        return self.native.viterbi(dataset, allowed=allowed, n_jobs=n_jobs)
+
+    def kbest(
+        self, dataset: _core.Dataset, k: int, *, allowed: Support | None = None, n_jobs: int = 0
+    ) -> Lists:
+        """The k best paths of each sentence: how many of each [N], their scores, their labels one after the other."""
+        return self.native.kbest(dataset, k, allowed=allowed, n_jobs=n_jobs)
+
+    def marginals(
+        self, dataset: _core.Dataset, *, allowed: Support | None = None, n_jobs: int = 0
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Refused: margins are no probabilities."""
+        raise ParameterError(
+            "a kernel model has scores but no probabilities; use decoder='viterbi' or predict_kbest, or train a CRF"
+        )

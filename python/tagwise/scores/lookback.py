@@ -1,0 +1,172 @@
+"""Labels further back than one: which features look at them, and their weights.
+
+>>> parse("m=1,p=2"), parse((2, float("inf"))), parse("1")
+((1, 2), (2, 'inf'), (1, 1))
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise._core as _core
+
+#: With p = inf labels so far back, and further, share one table.
+NEAR = 8
+#: Labels that a cell may hold.
+CELLS = (1, 2, 3)
+
+
+def parse(value: Any) -> tuple[int, int | str]:
+    """(m, p) of what a user writes: a pair, "1,2", "m=1,p=2"; p may be infinite, written "inf" from here on."""
+    given = value
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*\(?\s*(?:m\s*=)?\s*(\d+)\s*(?:,\s*(?:p\s*=)?\s*(\w+)\s*)?\)?\s*", value)
+        if match is None:
+            raise ValueError("expected (m, p) such as 1,2 or m=1,p=inf")
+        value = (match[1], match[2] or match[1])
+    elif isinstance(value, int) and not isinstance(value, bool):
+        value = (value, value)
+    try:
+        m, p = value
+        m = int(m)
+        far = math.inf if p in ("inf", "infinity", math.inf) else int(p)
+    except (TypeError, ValueError):
+        raise ValueError(f"expected (m, p) such as (1, 2), got {given!r}") from None
+    if m not in CELLS:
+        raise ValueError(f"m={m}: a cell holds 1, 2 or 3 labels")
+    if not far >= 1 or (far > 100 and far != math.inf):
+        raise ValueError(f"p={p}: expected 1 to 100, or inf")
+    return m, "inf" if far == math.inf else int(far)
+
+
+@dataclass(frozen=True)
+class Domain:
+    """A pair (m, p), or None."""
+
+    def check(self, value: Any) -> Any:
+        return None if value is None else parse(value)
+
+    def parse(self, text: str) -> Any:
+        return None if text.lower() in ("none", "") else parse(text)
+
+    def describe(self) -> str:
+        return "(m, p) with m = 1, 2, 3 and p >= 1 or inf, or None"
+
+
+@dataclass(frozen=True)
+class History:
+    """Which features on labels further back a model has, and their weights.
+
+    m: labels of a cell; p: furthest label back with a feature (y_{t-q}, y_t); document: features on the labels of
+    earlier tokens of the document with the same word; tuples: features of the m labels before together with y_t.
+    """
+
+    m: int = 1
+    p: float = 1
+    document: bool = False
+    tuples: bool = False
+    weights: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, dtype=np.float32), compare=False)
+    _native: list[_core.HistoryScorer] = field(default_factory=list, compare=False, repr=False)
+
+    @staticmethod
+    def of(params: Mapping[str, Any]) -> History | None:
+        """The settings among a learner's parameters; None where it is first-order."""
+        history, document = params.get("history"), params.get("document", False)
+        if history is None and not document:
+            return None
+        m, p = history or (1, 1)
+        return History(m, math.inf if p == "inf" else p, document)
+
+    @property
+    def exact(self) -> bool:
+        """Whether all features lie within a cell, so that sums over paths are exact: a chain of order m."""
+        return self.tuples and self.p == 1 and not self.document
+
+    @property
+    def n_features(self) -> int:
+        """Number of weights; of label tuples only those that are not zero count, since only those exist."""
+        return int(np.count_nonzero(self.weights)) if self.tuples else len(self.weights)
+
+    def terms(self, n_labels: int) -> _core.Terms:
+        """The features for so many labels."""
+        endless = self.p == math.inf
+        far = NEAR if endless else int(self.p)
+        return _core.Terms(n_labels, self.m, far, endless=endless, document=self.document, tuples=self.tuples)
+
+    def tables(self) -> list[tuple[tuple[Any, ...], int]]:
+        """What each table of weights is of, in their order, and how many labels before a token it looks at.
+
+        A table of n labels before is [L] * n + [L]; the last one of p = inf, which further labels share, is its own.
+        """
+        endless = self.p == math.inf
+        far = NEAR if endless else int(self.p)
+        out: list[tuple[tuple[Any, ...], int]] = [
+            (("far", q, endless and q == far), 1) for q in range(2, far + 1)
+        ]
+        out += [(("document",), 1)] * self.document
+        return out + [(("tuple", n), n) for n in range(2, self.m + 1) if self.tuples]
+
+    def carried(
+        self, old: History | None, before: Sequence[str], labels: Sequence[str]
+    ) -> NDArray[np.float64]:
+        """Weights for these labels from another history over the labels `before`; what that lacks gets 0."""
+        known = {} if old is None else old.named_tables(len(before))
+        place = {label: y for y, label in enumerate(before)}
+        mine = [y for y, label in enumerate(labels) if label in place]
+        theirs = [place[labels[y]] for y in mine]
+        out = [np.zeros(0)]
+        for name, n in self.tables():
+            table = np.zeros([len(labels)] * (n + 1))
+            if name in known:
+                table[np.ix_(*[mine] * (n + 1))] = known[name][np.ix_(*[theirs] * (n + 1))]
+            out.append(table.ravel())
+        return np.concatenate(out)
+
+    def named_tables(self, n_labels: int) -> dict[tuple[Any, ...], NDArray[np.float32]]:
+        """The weights table by table: [L] * n + [L] each."""
+        out, at = {}, 0
+        for name, n in self.tables():
+            size = n_labels ** (n + 1)
+            out[name] = self.weights[at : at + size].reshape([n_labels] * (n + 1))
+            at += size
+        return out
+
+    def with_weights(self, weights: NDArray[Any]) -> History:
+        """The same settings with weights."""
+        return History(self.m, self.p, self.document, self.tuples, weights.astype(np.float32))
+
+    def native(self, n_labels: int) -> _core.HistoryScorer:
+        """The core's scorer, made once."""
+        if not self._native:
+            self._native.append(_core.HistoryScorer(self.terms(n_labels), self.weights))
+        return self._native[0]
+
+    def to_json(self) -> dict[str, Any]:
+        """Settings for a model file's header."""
+        p: int | str = "inf" if self.p == math.inf else int(self.p)
+        return {"m": self.m, "p": p, "document": self.document, "tuples": self.tuples}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any], weights: NDArray[Any]) -> History:
+        """Settings from a header, weights from the file's array."""
+        m, p = parse((data["m"], data["p"]))
+        settings = History(
+            m, math.inf if p == "inf" else int(p), bool(data["document"]), bool(data["tuples"])
+        )
+        return settings.with_weights(weights)
+
+
+__all__ = [
+    "CELLS",
+    "NEAR",
+    "Domain",
+    "History",
+    "parse",
+]

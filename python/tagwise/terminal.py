@@ -1,0 +1,97 @@
+"""Tables for a terminal."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    pass
+
+
+def table(
+    head: Sequence[str], body: Sequence[Sequence[str]], *, title: str = "", caption: str = "", left: int = 1
+) -> Table:
+    """A plain table: the first `left` columns hold words, the others figures."""
+    out = Table(title=title or None, caption=caption or None, box=box.SIMPLE_HEAD, title_justify="left")
+    out.caption_justify = "left"
+    for index, name in enumerate(head):
+        out.add_column(name, justify="left" if index < left else "right", no_wrap=True)
+    for cells in body:
+        out.add_row(*cells)
+    return out
+
+
+def as_text(renderable: Any, width: int = 160) -> str:
+    """What a renderable prints, without colours."""
+    text = io.StringIO()
+    Console(file=text, width=width, color_system=None).print(renderable)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
+
+
+def percent(value: float | None) -> str:
+    """A share as a figure with two digits, or nothing where there is none."""
+    return "" if value is None else f"{100 * value:.2f}"
+
+
+def pair_table(pairs: Sequence[tuple[str, str]], *, title: str = "") -> Table:
+    """Names and what they are, one a line."""
+    out = Table(title=title or None, box=None, show_header=False, title_justify="left", padding=(0, 2, 0, 0))
+    out.add_column(style="bold", no_wrap=True)
+    out.add_column(overflow="fold")
+    for name, value in pairs:
+        out.add_row(name, Text(value))
+    return out
+
+
+def parameter_table(learner: str, params: Sequence[Any]) -> Table:
+    """A learner's parameters as they are declared."""
+    out = Table(title=learner, box=box.SIMPLE_HEAD, title_justify="left")
+    for name in ("parameter", "default", "values", "meaning"):
+        out.add_column(name, no_wrap=name == "parameter")
+    for param in params:
+        out.add_row(
+            *(Text(str(text)) for text in (param.name, param.default, param.domain.describe(), param.help))
+        )
+    return out
+
+
+def explanation_table(labels: Mapping[str, Sequence[tuple[str, float]]]) -> Table:
+    """The strongest attributes of each label."""
+    out = Table(box=box.SIMPLE_HEAD, title="strongest features", title_justify="left")
+    out.add_column("label", style="bold", no_wrap=True)
+    out.add_column("weight", justify="right", no_wrap=True)
+    out.add_column("attribute", overflow="fold")
+    for label, found in labels.items():
+        for index, (attribute, weight) in enumerate(found):
+            last = index + 1 == len(found)
+            out.add_row("" if index else Text(label), f"{weight:+.4f}", Text(attribute), end_section=last)
+    return out
+
+
+def transition_table(transitions: Sequence[tuple[str, str, float]]) -> Table:
+    """The strongest transitions."""
+    out = Table(box=box.SIMPLE_HEAD, title="strongest transitions", title_justify="left")
+    for name in ("from", "to"):
+        out.add_column(name, no_wrap=True)
+    out.add_column("weight", justify="right")
+    for before, after, weight in transitions:
+        out.add_row(Text(before), Text(after), f"{weight:+.4f}")
+    return out
+
+
+__all__ = [
+    "as_text",
+    "explanation_table",
+    "pair_table",
+    "parameter_table",
+    "percent",
+    "table",
+    "transition_table",
+]

@@ -1,0 +1,156 @@
+"""The seam has names: whatever keeps the two protocols can train and tag in place of the engine on the CPU."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise import _core
+from tagwise.features import Inputs
+from tagwise.learners import backends, gradient
+from tagwise.learners.backends import Sum
+from tagwise.scores.protocols import Objective, Scorer
+
+from .numpy_engine import NUMPY, NumpyObjective, NumpyScorer
+
+X = [
+    ["the", "dog", "barks"],
+    ["a", "cat", "sees", "the", "dog"],
+    ["dogs", "bark"],
+    ["the", "old", "cat"],
+    ["sees"],
+]
+Y = [["D", "N", "V"], ["D", "N", "V", "D", "N"], ["N", "V"], ["D", "A", "N"], ["V"]]
+NEW = [["the", "cat", "barks"], ["an", "old", "dog", "sees", "a", "cat"], [], ["bark"]]
+SETTINGS = {"features": "S2", "l2": 0.1, "max_iter": 200, "tol": 1e-12}
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine of the tests under its name."""
+    monkeypatch.setitem(backends.BACKENDS, NUMPY.name, NUMPY)
+
+
+def problem(parts: slice = slice(None), weight: Any = None, **settings: Any) -> gradient.Problem:
+    """The problem of some of the sentences, over the features of all."""
+    tagger = tw.CRF(**SETTINGS)
+    task = tagger._task(Inputs.of(X), Y, tagger.checked())
+    vocabulary, numbers = task.vocabulary, {y: i for i, y in enumerate(task.labels)}
+    data = task.recipe.encode(X[parts], vocabulary)
+    data = data.with_gold(np.array([numbers[y] for path in Y[parts] for y in path], dtype=np.uint16))
+    return gradient.Problem(data, task.layout, sample_weight=weight, **settings)
+
+
+def same(one: Objective, other: Objective, w: Any, *rest: Any) -> None:
+    """Two objectives are the same function at a point."""
+    slopes = [np.empty_like(w), np.empty_like(w)]
+    values = [objective.value(w, slope, *rest) for objective, slope in zip((one, other), slopes)]
+    assert values[0][0] == pytest.approx(values[1][0], rel=1e-5)
+    np.testing.assert_allclose(slopes[0], slopes[1], atol=2e-5 * max(1.0, np.abs(slopes[0]).max()))
+
+
+@pytest.mark.parametrize("weight", [None, np.array([1.0, 0.5, 0.0, 2.0, 1.0])])
+def test_the_objectives_are_one_function(weight: Any) -> None:
+    """Value and gradient, with and without weights of sentences."""
+    p = problem(weight=weight)
+    cpu, ours = p.objective(), p.objective(NUMPY)
+    assert isinstance(cpu, _core.Objective)
+    w = np.random.default_rng(0).normal(size=len(p.layout))
+    same(cpu, ours, w)
+
+
+@pytest.mark.parametrize(
+    ("backend", "loss"),
+    [("cpu", "log"), ("cpu", "exp"), ("cpu", "pointwise_log"), ("cpu", "pointwise_exp"), ("numpy", "log")],
+)
+def test_objectives_of_shards_add_up(backend: str, loss: str) -> None:
+    """The sum over fixed shards is the objective of the corpus, in the log domain too; an order gives the same bits."""
+    engine = backends.BACKENDS[backend]
+    shards = [problem(part, loss=loss).objective(engine) for part in (slice(0, 2), slice(2, 3), slice(3, 5))]
+    whole = problem(loss=loss).objective(engine)
+    w = np.random.default_rng(1).normal(size=len(problem().layout))
+    same(whole, Sum(shards), w)
+    if loss == "exp":
+        same(whole, Sum(shards), w, 0, True)
+    slopes = [np.empty_like(w), np.empty_like(w)]
+    assert Sum(shards).value(w, slopes[0], 1) == Sum(shards).value(w, slopes[1], 2)
+    assert slopes[0].tobytes() == slopes[1].tobytes()
+
+
+@pytest.mark.parametrize(("optimizer", "l1"), [("auto", 0.0), ("lbfgs", 0.0), ("auto", 0.3), ("cg", 0.0)])
+def test_another_engine_trains_the_same_model(tmp_path: Path, optimizer: str, l1: float) -> None:
+    """Through the public estimator: the same features, the same weights, the same file but for their last digits."""
+    params = {**SETTINGS, "optimizer": optimizer, "l1": l1}
+    cpu = tw.CRF(**params).fit(X, Y)
+    with backends.using("numpy"):
+        ours = tw.CRF(**params).fit(X, Y, dev=X[:2], dev_y=Y[:2])
+    assert isinstance(ours.model_.scorer, NumpyScorer)
+    assert ours.model_.scorer.calls == 0
+    assert ours.classes_ == cpu.classes_
+    assert ours.model_.vocabulary.texts() == cpu.model_.vocabulary.texts()
+    plain = tw.CRF(**params)
+    with backends.using("numpy"):
+        plain.fit(X, Y)
+    np.testing.assert_allclose(plain.model_.scorer.weights, cpu.model_.scorer.weights, atol=5e-3)
+    assert plain.objective_ == pytest.approx(cpu.objective_, rel=1e-4)
+    plain.save(tmp_path / "numpy.tagwise")
+    again = tw.load(tmp_path / "numpy.tagwise")
+    assert isinstance(again.model_.scorer, _core.Scorer)
+    assert again.predict(NEW) == cpu.predict(NEW) == plain.predict(NEW)
+
+
+def test_another_engine_tags_as_the_cpu_does() -> None:
+    """Paths, lists with scores and probabilities, marginals, allowed labels, rules: from the same weights."""
+    rules = {"forbidden": [("D", "V"), ("N", "N"), (None, "A")]}
+    with backends.using("numpy"):
+        tagger = tw.CRF(**SETTINGS, constraints=rules).fit(X, Y)
+    ours = tagger.model_.scorer
+    assert isinstance(ours, NumpyScorer)
+    twin = tw.CRF(**SETTINGS, constraints=rules)
+    twin.model_ = replace(tagger.model_, scorer=tagger.model_.native)
+    assert isinstance(twin.model_.scorer, _core.Scorer)
+    allowed = [None, [None, ["A", "N"], None, None, None, "N"], [], [["V"]]]
+    for keywords in ({}, {"allowed": allowed}):
+        assert tagger.predict(NEW, **keywords) == twin.predict(NEW, **keywords)
+        for a, b in zip(tagger.predict_marginals(NEW, **keywords), twin.predict_marginals(NEW, **keywords)):
+            np.testing.assert_allclose(a, b, atol=1e-5)
+        for probability in (False, True):
+            lists = [t.predict_kbest(NEW, 4, probability=probability, **keywords) for t in (tagger, twin)]
+            for a, b in zip(*lists):
+                assert [path for path, _ in a] == [path for path, _ in b]
+                assert [s for _, s in a] == pytest.approx([s for _, s in b], abs=1e-4)
+    assert ours.calls > 0
+    # What the protocol does not ask, the CPU does from the same weights.
+    for keywords in (
+        {"decoder": "beam", "beam": 3},
+        {"constraints": False},
+        {"constraints": {"once": ["D"]}},
+    ):
+        assert tagger.predict(NEW, **keywords) == twin.predict(NEW, **keywords)
+
+
+def test_what_an_engine_lacks_is_said() -> None:
+    """Stochastic epochs are the CPU's; an unknown engine is refused by name, and the CPU is back after a block."""
+    with backends.using("numpy"), pytest.raises(tw.ParameterError, match="numpy"):
+        tw.CRF(optimizer="sgd", features="S1").fit(X, Y)
+    with (
+        pytest.raises(tw.ParameterError, match="no backend 'abacus'; there are: cpu, numpy"),
+        backends.using("abacus"),
+    ):
+        pass
+    assert backends.current().name == "cpu"
+
+
+def test_the_engines_keep_the_protocols() -> None:
+    """As types: a checker would refuse these lines otherwise."""
+    p = problem()
+    objectives: list[Objective] = [p.objective(), NumpyObjective(p), Sum([p.objective()])]
+    weights = np.zeros(len(p.layout), dtype=np.float32)
+    scorers: list[Scorer] = [_core.Scorer(p.layout, weights), NumpyScorer(p.layout, weights, None)]
+    assert all(callable(objective.value) for objective in objectives)
+    assert len({scorer.viterbi(p.data).shape for scorer in scorers}) == 1
