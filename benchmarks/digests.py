@@ -36,10 +36,10 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "mira f1": ("mira", {"epochs": 3, "cost": "f1", "k": 2}),
     "pa": ("pa", {"epochs": 3}),
     "arow": ("arow", {"epochs": 3}),
-    "hmsvm": ("hmsvm", {"max_iter": 3}),
-    "hmsvm kernel": ("hmsvm", {"max_iter": 2, "kernel": "rbf", "features": "S1"}),
+    "hmsvm": ("hmsvm", {"max_epochs": 3}),
+    "hmsvm kernel": ("hmsvm", {"max_epochs": 2, "kernel": "rbf", "features": "S1"}),
     "boosting": ("boosting", {"rounds": 60}),
-    "boosting tight": ("boosting", {"rounds": 40, "bound": "tight", "line_search": True}),
+    "boosting tight": ("boosting", {"rounds": 40, "bound": "tight", "step": "line_search"}),
     "hmm": ("hmm", {"features": "S1"}),
     "memm": ("memm", {"max_iter": 10}),
 }

@@ -1,47 +1,28 @@
-//! Native core of tagwise. Data moves one way: vocab -> dataset -> weights -> lattice -> chain -> objective / predict;
-//! `py` alone knows Python.
-pub mod boosting;
-mod bundle;
-pub mod chain;
-pub mod chart;
-pub mod confidence;
-pub mod container;
-pub mod crfpp;
-pub mod dataset;
+//! Native core of tagwise, one room a floor, in the order of the line: a room uses only what stands above it.
+//! `error` is for all; `py` alone knows Python.
 pub mod error;
-pub mod exact;
-pub mod extract;
-pub mod fold;
-pub mod force;
-pub mod general;
-pub mod history;
-pub mod kbest;
-pub mod kernel;
-pub mod lattice;
-pub mod lists;
-pub mod loss;
-pub mod narrow;
-pub mod objective;
-pub mod once;
-pub mod online;
-pub mod order;
-pub mod parse;
-pub mod pass;
-pub mod plan;
-pub mod pointwise;
-pub mod predict;
+
+// The machine: vector instructions, files in memory, numbers drawn in a fixed order. Knows nothing of language.
+pub mod machine;
+
+// Sentences to attributes.
+pub mod features;
+
+// Scores of one sentence to paths and sums over paths. Knows neither features nor losses.
+pub mod chain;
+
+// Attributes to ids in flat arrays; where a weight lies.
+pub mod dataset;
+
+// Dataset times weights: the scores that the chain reads, and the transpose.
+pub mod scores;
+
+// Scores and gold to weights.
+pub mod learners;
+
+// Scores to labels.
+pub mod decoding;
+
+// The Python surface.
 #[cfg(feature = "python")]
 mod py;
-pub mod runs;
-pub mod shared;
-pub mod simd;
-pub mod stochastic;
-pub mod svm;
-pub mod table;
-pub mod template;
-pub mod text;
-pub mod tokens;
-pub mod vector;
-pub mod vocab;
-pub mod weights;
-pub mod wide;

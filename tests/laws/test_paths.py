@@ -6,6 +6,9 @@ sums of some edges or all, each instruction set; and each way is left where it m
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from itertools import pairwise
 from typing import Any
 
@@ -43,6 +46,16 @@ def test_the_switch_answers_what_was_forced_before() -> None:
     assert _core.force(before) == ""
     with pytest.raises(ValueError, match='no way "fast" to force; there are: log, wide'):
         _core.force("fast")
+
+
+def test_the_environment_forces_too() -> None:
+    """Before the first use: ways, and a lesser instruction set."""
+    environment = {**os.environ, "TAGWISE_PATH": "log, chunks", "TAGWISE_SIMD": "baseline"}
+    code = "from tagwise import _core; print(_core.SIMD, _core.force())"
+    out = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert out.stdout.split() == ["baseline", "log,chunks"]
 
 
 def test_the_switch_is_obeyed() -> None:
@@ -140,7 +153,12 @@ EXTRAS = [
     (loss, extra) for loss in losses.LOSSES for extra in ("", "weight rules", "weight cost", "cost rules")
 ]
 EXTRAS += [("log", "partial weight"), ("log", "partial weight rules"), ("log", "once weight rules")]
-EXTRAS += [("exp", "once weight"), ("log", "once cost weight")]
+EXTRAS += [
+    ("exp", "once weight"),
+    ("log", "once cost weight"),
+    ("log", "allowed weight"),
+    ("exp", "allowed weight"),
+]
 
 
 def terms_of(c: Corpus, loss: str, extra: str) -> Terms:
@@ -152,6 +170,8 @@ def terms_of(c: Corpus, loss: str, extra: str) -> Terms:
     if "rules" in extra:
         sets, forbidden = rules(c, 6)
         terms = terms._replace(sets=sets, forbidden=forbidden)
+    if "allowed" in extra:
+        terms = terms._replace(sets=rules(c, 6)[0])
     if "cost" in extra:
         cost = rng.uniform(-1, 2, (c.labels, c.labels))
         np.fill_diagonal(cost, 0.0)

@@ -30,6 +30,7 @@ from .paths import (
 from .reference import chain, losses
 from .reference.boosting import quantities
 from .reference.model import Shape
+from .reference.once import NONE
 
 # -- decoding ---------------------------------------------------------------------------------------------------
 
@@ -78,9 +79,9 @@ def test_every_way_of_decoding(labels: int, n: int, ruled: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("labels", [3, 9, 17, 33])
+@pytest.mark.parametrize("labels", [3, 9, 17, 33, 70])
 def test_every_way_of_decoding_real_weights(kind: str, labels: int) -> None:
-    c = corpus(labels + 50, labels, RAGGED[:17], kind)
+    c = corpus(labels + 50, labels, RAGGED[:17], kind, all_pairs=labels in (9, 70))
     sets, forbidden = rules(c, labels, 0.5)
     w = np.random.default_rng(labels).standard_normal(len(c.layout)).astype(np.float32)
     decode(c, w, None, None, 3, False)
@@ -177,6 +178,24 @@ def test_log_space_term_by_term(size: float) -> None:
                 found = _core.chain_marginals(node, edge)
             for ours, slow in zip(found, want):
                 np.testing.assert_allclose(ours, slow, rtol=1e-11, atol=1e-9, err_msg=ways)
+
+
+@pytest.mark.parametrize("far", [570.0, 600.0, 740.0, 744.0, 800.0])
+def test_products_that_lose_digits_are_taken_in_log_space(far: float) -> None:
+    """A label all but out of reach that its own score makes up for: e^-740 by itself has two digits."""
+    c, w = grid([[0.0, 0.5], [0.0, far], [0.25, far]], [[0.0, -far], [0.125, -far - 0.75]], [0, 0, 0])
+    s = c.scores(w)[0]
+    want = (chain.log_partition(s), *chain.marginals(s))
+    scorer = _core.Scorer(c.layout, w.astype(np.float32))
+    free = (np.full(2, NONE, dtype=np.uint32), np.ones((3, 2), dtype=bool))
+    for ways in ("", "slow"):
+        with forced(ways):
+            found = _core.chain_marginals(s.node, s.edge)
+            p, log_z = _core.once_marginals(scorer, c.data, free)
+        for ours, slow in zip(found, want):
+            np.testing.assert_allclose(ours, slow, rtol=1e-11, atol=1e-9, err_msg=ways)
+        np.testing.assert_allclose(p, want[1], atol=1e-6, err_msg=ways)
+        assert log_z[0] == pytest.approx(want[0], rel=1e-12), ways
 
 
 # -- other learners ---------------------------------------------------------------------------------------------
@@ -278,6 +297,22 @@ def test_growing_locked_runs_and_single_attributes_are_the_same() -> None:
                 np.testing.assert_array_equal(scorer.viterbi(locked), want, err_msg=ways)
             for ours, slow in zip(locked.node(), growing.node()):
                 np.testing.assert_array_equal(ours, slow, err_msg=ways)
+
+
+def test_attributes_by_name_are_found_again() -> None:
+    """Lists and mappings, node and edge attributes: a locked vocabulary has what the growing one gave, and no more."""
+    X = [[["a", "b"], ["b", "c", "b"]], [["a"]], []]
+    E = [[{"e": 2.0}, {"f": -1.0}], [{"e": 0.5}], []]
+    vocabulary = _core.Vocabulary()
+    growing = _core.encode_attributes(vocabulary, X, E)
+    assert sorted(vocabulary.texts()) == list("abcef")
+    vocabulary.lock()
+    for n_jobs in (1, 2):
+        more = [[["new", *token] for token in sentence] for sentence in X]
+        locked = _core.encode_attributes(vocabulary, more, E, n_jobs)
+        for ours, slow in zip((*locked.node(), *locked.edge()), (*growing.node(), *growing.edge())):
+            np.testing.assert_array_equal(ours, slow)
+    assert len(vocabulary) == 5
 
 
 def test_keys_of_attributes_stay_as_they_are() -> None:

@@ -84,7 +84,7 @@ def test_masked_features_stay_at_zero(p: Problem) -> None:
 
 
 @settings(max_examples=30)
-@given(arrays(float, (4, 3), elements=wholes(2)), arrays(float, 4, elements=reals(3.0)), st.floats(0.1, 2))
+@given(arrays(float, (4, 3), elements=wholes(1)), arrays(float, 4, elements=reals(3.0)), st.floats(0.1, 2))
 def test_quadratic_programs_meet_their_optimality_conditions(d: np.ndarray, b: np.ndarray, C: float) -> None:
     """Rows of whole numbers are equal, parallel or well apart: steps along all but parallel ones never arrive."""
     d, b = d[d.any(axis=1)], b[d.any(axis=1)]  # a row of zeros makes an unbounded program

@@ -64,9 +64,8 @@ class RegularizationPath(Sequence[Step]):
     @property
     def best(self) -> Step:
         """The step with the highest score on the development part."""
-        return max(
-            self.steps, key=lambda step: step.score
-        )  # the first of equals, and the strongest come first
+        # The first of equals: the strongest come first.
+        return max(self.steps, key=lambda step: step.score)
 
     def __rich__(self) -> Table:
         from rich.table import Table

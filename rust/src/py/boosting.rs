@@ -1,11 +1,12 @@
 //! Boosting as a Python object: many rounds a call.
 
-use super::encode::PyDataset;
-use super::engine::{pool, PyLayout};
-use crate::boosting::bound::Limits;
-use crate::boosting::index::Boundaries;
-use crate::boosting::select::Draw;
-use crate::boosting::{self, Boosting, Options};
+use crate::learners::boosting::bound::{self, Limits};
+use crate::learners::boosting::index::Boundaries;
+use crate::learners::boosting::select::Draw;
+use crate::learners::boosting::{Boosting, BoostingOptions};
+use crate::py::common::pool;
+use crate::py::encode::PyDataset;
+use crate::py::layout::PyLayout;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -27,7 +28,6 @@ impl PyBoosting {
         dataset, layout, *, bound = "loose", line_search = false, smoothing = 0.0, max_step = 10.0, candidates = 1.0,
         features_per_round = 1, overlap = false, seed = 0, n_jobs = 0, sample_weight = None, first = None, last = None, start = None,
     ))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
@@ -50,8 +50,8 @@ impl PyBoosting {
         let flags = |given: Option<PyReadonlyArray1<'_, bool>>| {
             given.map_or_else(|| vec![true; data.len()], |f| f.as_array().to_vec())
         };
-        let options = Options {
-            bound: boosting::Bound::named(bound)?,
+        let options = BoostingOptions {
+            bound: bound::Bound::named(bound)?,
             line_search,
             limits: Limits { smoothing, cap: max_step },
             draw: Draw { fraction: candidates, seed },
@@ -126,7 +126,7 @@ impl PyBoosting {
 
     /// The best step of every feature and its bound on Z, under loose, tight or exact: two arrays [features].
     fn bounds<'py>(&self, py: Python<'py>, bound: &str) -> PyResult<(Array<'py>, Array<'py>)> {
-        let bound = boosting::Bound::named(bound)?;
+        let bound = bound::Bound::named(bound)?;
         let found = py.detach(|| self.inner.bounds(bound))?;
         let (steps, z): (Vec<f64>, Vec<f64>) = found.into_iter().unzip();
         Ok((PyArray1::from_vec(py, steps), PyArray1::from_vec(py, z)))

@@ -1,12 +1,12 @@
 //! Model files.
 
-use super::encode::PyVocab;
-use super::engine::PyScorer;
-use crate::container::{self, Container, Entry};
+use crate::dataset::layout::Layout;
+use crate::dataset::vocab::Vocab;
 use crate::error::Error;
-use crate::predict::Scorer;
-use crate::vocab::Vocab;
-use crate::weights::Layout;
+use crate::machine::container::{self, Container, Entry};
+use crate::py::encode::PyVocab;
+use crate::py::scorer::PyScorer;
+use crate::scores::scorer::Scorer;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -1,19 +1,20 @@
 //! Kernel learners and kernel models as Python objects.
 
-use super::encode::PyDataset;
-use super::engine::{pool, support, PyLayout, PyScorer, PySupport};
-use super::kbest::Lists;
-use super::online::{answer, raised, Raised};
-use super::svm::{shared, standing};
-use crate::dataset::Csr;
+use crate::dataset::csr::Csr;
+use crate::decoding::kernel::{Frame, KernelScorer, SupportTokens};
 use crate::error::Error;
-use crate::kernel::dual::{self, Dual};
-use crate::kernel::rows::Distinct;
-use crate::kernel::scorer::{Frame, Scorer, Tokens};
-use crate::kernel::space::Support;
-use crate::kernel::table::{Form, Limits, Table};
-use crate::kernel::Kernel;
-use crate::svm::{Options, Solver};
+use crate::learners::online::kernel::{self, Dual};
+use crate::learners::svm::kernel::KernelSpace;
+use crate::learners::svm::{Solver, SvmOptions};
+use crate::py::common::{self, pool, support, PyLists, PySupport};
+use crate::py::encode::PyDataset;
+use crate::py::layout::PyLayout;
+use crate::py::online::{answer, raised, Raised};
+use crate::py::scorer::PyScorer;
+use crate::py::svm::{shared, standing};
+use crate::scores::kernel::rows::Distinct;
+use crate::scores::kernel::table::Betas;
+use crate::scores::kernel::{Constraints, Form, Kernel};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -87,8 +88,8 @@ fn limits(
     layout: &PyLayout,
     forbidden: Option<PyReadonlyArray1<'_, u32>>,
     allowed: Option<PySupport<'_>>,
-) -> PyResult<Limits> {
-    Ok(Limits {
+) -> PyResult<Constraints> {
+    Ok(Constraints {
         forbidden: forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default(),
         support: support(allowed, dataset.inner.tokens(), layout.inner.labels)?,
     })
@@ -108,7 +109,6 @@ impl PyKernelPerceptron {
         dataset, layout, kernel, *, average = true, budget = None, shuffle = true, seed = 0, sample_weight = None,
         form = "auto", cache_bytes = 1 << 28, forbidden = None, allowed = None,
     ))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
@@ -126,7 +126,7 @@ impl PyKernelPerceptron {
     ) -> PyResult<Self> {
         let slot = Raised::default();
         let kernel = self::kernel(kernel, &slot)?;
-        let options = dual::Options {
+        let options = kernel::DualOptions {
             average,
             shuffle,
             seed,
@@ -186,7 +186,7 @@ impl PyKernelPerceptron {
 /// A Hidden Markov SVM with a kernel, and its training set.
 #[pyclass(name = "KernelSvm", module = "tagwise._core")]
 pub struct PyKernelSvm {
-    inner: Solver<Support>,
+    inner: Solver<KernelSpace>,
     pool: Arc<ThreadPool>,
     raised: Raised,
 }
@@ -199,7 +199,6 @@ impl PyKernelSvm {
         shuffle = true, seed = 0, n_jobs = 0, sample_weight = None, form = "auto", cache_bytes = 1 << 28,
         forbidden = None, allowed = None,
     ))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
@@ -223,7 +222,7 @@ impl PyKernelSvm {
         let kernel = self::kernel(kernel, &slot)?;
         let limits = limits(dataset, layout, forbidden, allowed)?;
         let (data, layout, form) = (dataset.inner.clone(), layout.inner.clone(), self::form(form)?);
-        let options = Options {
+        let options = SvmOptions {
             c,
             shared: shared(slack)?,
             rescale,
@@ -236,8 +235,8 @@ impl PyKernelSvm {
         let labels = layout.labels;
         let pool = pool(n_jobs)?;
         let inner = py.detach(|| {
-            let table = Table::new(data, layout, kernel, limits, form, cache_bytes)?;
-            Solver::new(Support::new(table), labels, options)
+            let table = Betas::new(data, layout, kernel, limits, form, cache_bytes)?;
+            Solver::new(KernelSpace::new(table), labels, options)
         })?;
         Ok(PyKernelSvm { inner, pool, raised: slot })
     }
@@ -275,7 +274,7 @@ impl PyKernelSvm {
 /// Support tokens, ready to label sentences.
 #[pyclass(name = "KernelScorer", module = "tagwise._core", frozen)]
 pub struct PyKernelScorer {
-    inner: Scorer,
+    inner: KernelScorer,
     raised: Raised,
 }
 
@@ -313,7 +312,7 @@ impl PyKernelScorer {
         if bad {
             return Err(Error::ModelFile("the support tokens are inconsistent; train and save again".into()).into());
         }
-        let tokens = Tokens {
+        let tokens = SupportTokens {
             rows: Csr { ptr, ids, values },
             beta_ptr: take(arrays, "beta.ptr")?,
             beta_label: labels.into_iter().map(|y| y as u16).collect(),
@@ -321,7 +320,7 @@ impl PyKernelScorer {
         };
         let form = self::form(form)?;
         let (frame, attributes) = frame(base);
-        let inner = py.detach(|| Scorer::new(tokens, frame, kernel, attributes, form))?;
+        let inner = py.detach(|| KernelScorer::new(tokens, frame, kernel, attributes, form))?;
         Ok(PyKernelScorer { inner, raised: slot })
     }
 
@@ -341,7 +340,7 @@ impl PyKernelScorer {
         let (data, beta, form) = (dataset.inner.clone(), beta.as_array().to_vec(), self::form(form)?);
         let (frame, attributes) = frame(base);
         let inner = py.detach(|| {
-            let (distinct, l) = (Distinct::new(&data.node), frame.labels);
+            let (distinct, l) = (Distinct::new(data.node.csr()), frame.labels);
             if beta.len() != distinct.len() * l {
                 return Err(Error::Value(format!(
                     "{} betas for {} distinct tokens and {l} labels",
@@ -349,7 +348,7 @@ impl PyKernelScorer {
                     distinct.len()
                 )));
             }
-            let mut tokens = Tokens { beta_ptr: vec![0], ..Tokens::default() };
+            let mut tokens = SupportTokens { beta_ptr: vec![0], ..SupportTokens::default() };
             for (u, row) in beta.chunks_exact(l).enumerate().filter(|(_, row)| row.iter().any(|&x| x != 0.0)) {
                 for (a, v) in distinct.rows.row(u) {
                     tokens.rows.push(a, v);
@@ -361,7 +360,7 @@ impl PyKernelScorer {
                 }
                 tokens.beta_ptr.push(tokens.beta.len() as u32);
             }
-            Scorer::new(tokens, frame, kernel, attributes, form)
+            KernelScorer::new(tokens, frame, kernel, attributes, form)
         })?;
         Ok(PyKernelScorer { inner, raised: slot })
     }
@@ -428,16 +427,12 @@ impl PyKernelScorer {
         k: usize,
         allowed: Option<PySupport<'_>>,
         n_jobs: usize,
-    ) -> PyResult<Lists<'py>> {
+    ) -> PyResult<PyLists<'py>> {
         let data = &dataset.inner;
         let (support, pool) = (support(allowed, data.tokens(), self.inner.labels())?, pool(n_jobs)?);
         let found = py.detach(|| pool.install(|| self.inner.lists(data, support.as_ref(), k)));
         let found = self.done(found)?;
-        Ok((
-            PyArray1::from_vec(py, found.counts),
-            PyArray1::from_vec(py, found.scores),
-            PyArray1::from_vec(py, found.labels),
-        ))
+        Ok(common::lists(py, found))
     }
 }
 

@@ -1,7 +1,10 @@
 //! The primitives on plain score arrays of one sentence.
 
+use crate::chain::kbest;
+use crate::chain::log::{self, Trellis};
+
+use crate::chain::lattice::Scores;
 use crate::error::{Error, Result};
-use crate::general::{self, Scores, Trellis};
 use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, PyReadonlyArrayDyn};
 use pyo3::prelude::*;
 
@@ -22,6 +25,10 @@ pub fn scores(
         return Err(Error::Value("a score is NaN or +infinity; scores are finite, or -infinity to forbid".into()));
     }
     Ok((l, node.iter().copied().collect(), edge.iter().copied().collect()))
+}
+
+fn no_path() -> Error {
+    Error::Value("no label sequence is allowed by these scores".into())
 }
 
 /// log Z, node marginals [T, L] and pair marginals [T, L, L] (block t: the step from t-1 to t; block 0 is zero).
@@ -47,7 +54,7 @@ fn chain_marginals<'py>(
         (trellis.log_z, p, pairs)
     });
     if log_z == f64::NEG_INFINITY {
-        return Err(Error::Value("no label sequence is allowed by these scores".into()).into());
+        return Err(no_path().into());
     }
     Ok((log_z, PyArray1::from_vec(py, p).reshape([n, l])?, PyArray1::from_vec(py, pairs).reshape([n, l, l])?))
 }
@@ -72,15 +79,31 @@ fn chain_viterbi<'py>(
 ) -> PyResult<(f64, Bound<'py, PyArray1<u16>>)> {
     let (l, node, edge) = scores(&node, &edge)?;
     let mut path = Vec::new();
-    let score = py.detach(|| general::viterbi(&Scores { labels: l, node: &node, edge: &edge }, &mut path));
+    let score = py.detach(|| log::viterbi(&Scores { labels: l, node: &node, edge: &edge }, &mut path));
     if score == f64::NEG_INFINITY {
-        return Err(Error::Value("no label sequence is allowed by these scores".into()).into());
+        return Err(no_path().into());
     }
     Ok((score, PyArray1::from_vec(py, path)))
+}
+
+type Ranked<'py> = (f64, Bound<'py, PyArray1<u16>>);
+
+/// The k best paths of one sentence as (score, labels [T]), best first; fewer where fewer are allowed.
+#[pyfunction]
+fn chain_kbest<'py>(
+    py: Python<'py>,
+    node: PyReadonlyArray2<'_, f64>,
+    edge: PyReadonlyArrayDyn<'_, f64>,
+    k: usize,
+) -> PyResult<Vec<Ranked<'py>>> {
+    let (l, node, edge) = scores(&node, &edge)?;
+    let found = py.detach(|| kbest::kbest(&Scores { labels: l, node: &node, edge: &edge }, k));
+    Ok(found.into_iter().map(|(score, path)| (score, PyArray1::from_vec(py, path))).collect())
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(chain_marginals, m)?)?;
     m.add_function(wrap_pyfunction!(chain_log_partition, m)?)?;
-    m.add_function(wrap_pyfunction!(chain_viterbi, m)?)
+    m.add_function(wrap_pyfunction!(chain_viterbi, m)?)?;
+    m.add_function(wrap_pyfunction!(chain_kbest, m)?)
 }

@@ -5,16 +5,18 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
 pub mod boosting;
+pub mod common;
 pub mod encode;
-pub mod engine;
 pub mod file;
-pub mod history;
-pub mod kbest;
 pub mod kernel;
 pub mod lattice;
+pub mod layout;
+pub mod lookback;
+pub mod objective;
 pub mod once;
 pub mod online;
 pub mod order;
+pub mod scorer;
 pub mod svm;
 pub mod vector;
 
@@ -44,17 +46,19 @@ impl From<Error> for PyErr {
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     boosting::register(m)?;
+    common::register(m)?;
     encode::register(m)?;
-    engine::register(m)?;
+    objective::register(m)?;
     file::register(m)?;
-    history::register(m)?;
-    kbest::register(m)?;
+    lookback::register(m)?;
     kernel::register(m)?;
     lattice::register(m)?;
+    layout::register(m)?;
     vector::register(m)?;
     once::register(m)?;
     online::register(m)?;
     order::register(m)?;
+    scorer::register(m)?;
     svm::register(m)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -1,10 +1,10 @@
 //! Labels that occur once, and whether constraints leave a path, as Python functions.
 
-use super::encode::PyDataset;
-use super::engine::{groups, pool, support, PyGroups, PyScorer, PySupport};
-use super::kbest::Lists;
+use crate::decoding::once;
 use crate::error::Error;
-use crate::once;
+use crate::py::common::{self, groups, pool, support, PyGroups, PyLists, PySupport};
+use crate::py::encode::PyDataset;
+use crate::py::scorer::PyScorer;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
@@ -23,15 +23,11 @@ fn once_kbest<'py>(
     k: usize,
     allowed: Option<PySupport<'_>>,
     n_jobs: usize,
-) -> PyResult<Lists<'py>> {
+) -> PyResult<PyLists<'py>> {
     let (data, groups) = (&dataset.inner, groups(once));
     let (support, pool) = (support(allowed, data.tokens(), scorer.inner.layout().labels)?, pool(n_jobs)?);
     let found = py.detach(|| pool.install(|| once::kbest(&scorer.inner, data, support.as_ref(), &groups, k)))?;
-    Ok((
-        PyArray1::from_vec(py, found.counts),
-        PyArray1::from_vec(py, found.scores),
-        PyArray1::from_vec(py, found.labels),
-    ))
+    Ok(common::lists(py, found))
 }
 
 /// Marginals over the paths in which every group begins at most one span, [tokens, L], and log Z of each sentence, [N].
@@ -69,7 +65,7 @@ fn feasible<'py>(
         return Err(Error::Value("offsets, sets and pairs do not fit each other".into()).into());
     }
     let pairs: Vec<bool> = pairs.as_array().iter().copied().collect();
-    let found = py.detach(|| once::feasible(&offsets, &sets, &of, &pairs, l));
+    let found = py.detach(|| crate::chain::support::feasible(&offsets, &sets, &of, &pairs, l));
     Ok(PyArray1::from_vec(py, found))
 }
 

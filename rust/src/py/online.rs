@@ -1,12 +1,14 @@
 //! Online learners as a Python object: one call an epoch.
 
-use super::encode::PyDataset;
-use super::engine::{groups, pool, support, PyGroups, PyLayout, PySupport};
+use crate::chain::entities::{Entities, OUTSIDE};
 use crate::error::{Error, Result};
-use crate::online::cost::{Cost, Entities, Judge, OUTSIDE};
-use crate::online::learn::Rule;
-use crate::online::learn::Tally;
-use crate::online::{program, Online, Options, State};
+use crate::learners::online::cost::{Cost, Judge};
+use crate::learners::online::rule::Rule;
+use crate::learners::online::{program, Online, OnlineOptions, OnlineState};
+use crate::learners::tally::Tally;
+use crate::py::common::{groups, pool, support, PyGroups, PySupport};
+use crate::py::encode::PyDataset;
+use crate::py::layout::PyLayout;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -102,7 +104,6 @@ impl PyOnline {
         variance = 1.0, cost = None, cost_numbers = Vec::new(), entities = None, augment = false, shuffle = true,
         seed = 0, n_jobs = 1, sample_weight = None, forbidden = None, allowed = None, once = None,
     ))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
@@ -148,7 +149,7 @@ impl PyOnline {
         let entities = self::entities(entities)?;
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
         let pool = pool(n_jobs)?;
-        let options = Options {
+        let options = OnlineOptions {
             rule,
             cost,
             entities,
@@ -219,7 +220,7 @@ impl PyOnline {
                 Some(x) => Ok(x.extract::<PyReadonlyArray1<'_, f64>>()?.as_array().to_vec()),
             }
         };
-        let given = State {
+        let given = OnlineState {
             weights: array("weights")?,
             sums: array("sums")?,
             variance: array("variance")?,

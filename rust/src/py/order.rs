@@ -1,11 +1,13 @@
 //! Chains of order 2 and 3 as Python objects.
 
-use super::encode::PyDataset;
-use super::engine::{pool, support, PyLayout, PyScorer, PySupport};
-use super::history::PyHistoryScorer;
+use crate::decoding::order;
 use crate::error::Error;
-use crate::order::objective::{Objective, Order};
-use crate::order::tag;
+use crate::learners::batch::order::{Order, OrderObjective};
+use crate::py::common::{pool, support, PySupport};
+use crate::py::encode::PyDataset;
+use crate::py::layout::PyLayout;
+use crate::py::lookback::PyHistoryScorer;
+use crate::py::scorer::PyScorer;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -62,7 +64,7 @@ impl PyOrder {
 /// Log-loss of a chain of order 2 or 3.
 #[pyclass(name = "OrderObjective", module = "tagwise._core", frozen)]
 pub struct PyOrderObjective {
-    inner: Objective,
+    inner: OrderObjective,
 }
 
 #[pymethods]
@@ -79,7 +81,7 @@ impl PyOrderObjective {
         let (order, data) = (order.inner.clone(), dataset.inner.clone());
         let support = support(allowed, data.tokens(), order.graph.labels)?;
         let weights = sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default();
-        Ok(PyOrderObjective { inner: py.detach(|| Objective::new(order, data, weights, support))? })
+        Ok(PyOrderObjective { inner: py.detach(|| OrderObjective::new(order, data, weights, support))? })
     }
 
     /// Number of features.
@@ -87,7 +89,7 @@ impl PyOrderObjective {
         self.inner.len()
     }
 
-    /// Loss at `w`, the gradient written to `gradient`; as `Objective.value`, whose last two arguments it takes.
+    /// Loss at `w`, the gradient written to `gradient`; as `OrderObjective.value`, whose last two arguments it takes.
     #[pyo3(signature = (w, gradient, n_jobs = 0, log_domain = false))]
     fn value(
         &self,
@@ -121,7 +123,7 @@ fn order_marginals<'py>(
     let (data, l) = (&dataset.inner, history.terms.labels);
     let (support, pool) = (support(allowed, data.tokens(), l)?, pool(n_jobs)?);
     let (p, log_z) = py.detach(|| {
-        pool.install(|| tag::marginals(&scorer.inner, &history.terms, &history.rows, data, support.as_ref()))
+        pool.install(|| order::marginals(&scorer.inner, &history.terms, &history.rows, data, support.as_ref()))
     })?;
     Ok((PyArray1::from_vec(py, p).reshape([data.tokens(), l])?, PyArray1::from_vec(py, log_z)))
 }

@@ -1,10 +1,11 @@
 //! The Hidden Markov SVM as a Python object: one call an epoch.
 
-use super::encode::PyDataset;
-use super::engine::{pool, support, PyLayout, PySupport};
-use crate::online::cells::Tokens;
-use crate::svm::space::Linear;
-use crate::svm::{Options, Solver};
+use crate::learners::svm::space::Linear;
+use crate::learners::svm::{Solver, SvmOptions};
+use crate::py::common::{pool, support, PySupport};
+use crate::py::encode::PyDataset;
+use crate::py::layout::PyLayout;
+use crate::scores::cells::TokenCells;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -25,7 +26,6 @@ impl PySvm {
         dataset, layout, *, c = 1.0, slack = "instance", rescale = false, tolerance = 1e-2, most = 50, shuffle = true,
         seed = 0, n_jobs = 0, sample_weight = None, forbidden = None, allowed = None,
     ))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
@@ -43,7 +43,7 @@ impl PySvm {
         allowed: Option<PySupport<'_>>,
     ) -> PyResult<Self> {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
-        let options = Options {
+        let options = SvmOptions {
             c,
             shared: shared(slack)?,
             rescale,
@@ -57,7 +57,7 @@ impl PySvm {
         let support = support(allowed, data.tokens(), layout.labels)?;
         let pool = pool(n_jobs)?;
         let inner = py.detach(|| {
-            let tokens = Tokens::new(data, &layout, &forbidden, support.as_ref())?;
+            let tokens = TokenCells::new(data, &layout, &forbidden, support.as_ref())?;
             Solver::new(Linear::new(tokens), layout.labels, options)
         })?;
         Ok(PySvm { inner, pool })
@@ -98,7 +98,7 @@ pub fn shared(slack: &str) -> PyResult<bool> {
 }
 
 /// A state as a dict.
-pub fn standing<'py>(py: Python<'py>, state: &crate::svm::State) -> PyResult<Bound<'py, PyDict>> {
+pub fn standing<'py>(py: Python<'py>, state: &crate::learners::svm::SolverState) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     out.set_item("primal", state.primal)?;
     out.set_item("dual", state.dual)?;

@@ -1,13 +1,10 @@
 //! Vector arithmetic and the limited-memory inverse Hessian.
 
-use super::engine::pool;
 use crate::error::Error;
-use crate::vector::{self, History};
-use numpy::{PyReadonlyArray1, PyReadwriteArray1};
+use crate::machine::vector::{self, CurvaturePairs};
+use crate::py::common::{pool, In, Out};
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
-
-type In<'py> = PyReadonlyArray1<'py, f64>;
-type Out<'py> = PyReadwriteArray1<'py, f64>;
 
 fn same(lengths: &[usize]) -> PyResult<()> {
     if lengths.windows(2).any(|n| n[0] != n[1]) {
@@ -47,7 +44,7 @@ fn add_ridge(py: Python<'_>, w: In<'_>, c: f64, mut gradient: Out<'_>, n_jobs: u
 /// Limited-memory inverse Hessian.
 #[pyclass(name = "History", module = "tagwise._core")]
 pub struct PyHistory {
-    inner: History,
+    inner: CurvaturePairs,
     size: Option<usize>, // of the scale
     n_jobs: usize,
 }
@@ -58,7 +55,7 @@ impl PyHistory {
     #[pyo3(signature = (memory, n_jobs = 0, scale = None))]
     fn new(memory: usize, n_jobs: usize, scale: Option<PyReadonlyArray1<'_, f32>>) -> Self {
         let scale = scale.map(|d| d.as_array().to_vec());
-        PyHistory { size: scale.as_ref().map(Vec::len), inner: History::new(memory, scale), n_jobs }
+        PyHistory { size: scale.as_ref().map(Vec::len), inner: CurvaturePairs::new(memory, scale), n_jobs }
     }
 
     /// Number of pairs remembered.

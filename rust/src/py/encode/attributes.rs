@@ -4,11 +4,14 @@
 //! and `{"name": bool}` give the attribute "name" that value, `{"name": "text"}` gives "name:text" the value 1, and a
 //! list, set or dict as value puts "name:" before each of its attributes.
 
-use super::strings::{leading, Lookup, Objects, Strings};
-use super::tokens::{each, kind};
-use super::{corpus_error, utf8, PyDataset, PyVocab};
-use crate::dataset::{Csr, Dataset};
-use crate::vocab::{Key, Vocab};
+use crate::dataset::vocab::Vocab;
+
+use crate::dataset::csr::Csr;
+use crate::dataset::Dataset;
+use crate::machine::hash::Key;
+use crate::py::encode::strings::{leading, Lookup, Objects, Strings};
+use crate::py::encode::tokens::{each, kind};
+use crate::py::encode::{corpus_error, utf8, PyDataset, PyVocab};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString, PyTuple};
 
@@ -251,14 +254,14 @@ pub(super) fn encode_attributes(
     let mut bounds = None;
     if vocab.try_borrow()?.inner.is_locked() {
         let vocab = vocab.try_borrow()?;
-        (*inner.node, inner.sentences) = read(Ids::Locked(&vocab.inner), "X", sentences, n_jobs)?;
+        (*inner.node.csr_mut(), inner.sentences) = read(Ids::Locked(&vocab.inner), "X", sentences, n_jobs)?;
         if let Some(edge) = edge {
             let (rows, found) = read(Ids::Locked(&vocab.inner), "edge", edge, n_jobs)?;
             (inner.edge, bounds) = (rows, Some(found));
         }
     } else {
         let mut vocab = vocab.try_borrow_mut()?;
-        (*inner.node, inner.sentences) = read(Ids::Growing(&mut vocab.inner), "X", sentences, n_jobs)?;
+        (*inner.node.csr_mut(), inner.sentences) = read(Ids::Growing(&mut vocab.inner), "X", sentences, n_jobs)?;
         if let Some(edge) = edge {
             let (rows, found) = read(Ids::Growing(&mut vocab.inner), "edge", edge, n_jobs)?;
             (inner.edge, bounds) = (rows, Some(found));

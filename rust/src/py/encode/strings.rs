@@ -7,9 +7,11 @@
 //! References are the lists' own: no Python code runs between the collecting of an address and its use, and the GIL is
 //! held throughout, so nothing can change them; counting them would write to every string.
 
-use crate::dataset::Csr;
-use crate::simd::prefetch;
-use crate::vocab::{Key, Vocab};
+use crate::dataset::vocab::Vocab;
+
+use crate::dataset::csr::Csr;
+use crate::machine::hash::Key;
+use crate::machine::simd::prefetch;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -34,6 +36,7 @@ struct Text {
 
 // SAFETY: read-only memory that outlives every use, see the head of the file.
 unsafe impl Send for Text {}
+// SAFETY: as above.
 unsafe impl Sync for Text {}
 
 impl Text {

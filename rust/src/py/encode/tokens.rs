@@ -1,18 +1,21 @@
 //! Token strings -> dataset through a template: strings are copied into the flat table, the rest runs without the GIL.
 
-use super::{corpus_error, utf8, PyDataset, PyVocab};
+use crate::dataset::extract::Extractor;
+use crate::dataset::runs::Spare;
 use crate::error::Error;
-use crate::extract::Extractor;
-use crate::template::Template;
-use crate::tokens::Tokens;
+use crate::features::template::Template;
+use crate::features::tokens::Tokens;
+use crate::py::encode::{corpus_error, utf8, PyDataset, PyVocab};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use std::sync::Arc;
 
 /// Compiled templates over named columns.
 #[pyclass(name = "Template", module = "tagwise._core", frozen)]
 pub struct PyTemplate {
     pub inner: Template,
     text: String,
+    spare: Arc<Spare>, // of datasets made with it
 }
 
 #[pymethods]
@@ -24,7 +27,7 @@ impl PyTemplate {
         if let Some(lists) = lists {
             inner = inner.with_lists(lists)?;
         }
-        Ok(PyTemplate { inner, text })
+        Ok(PyTemplate { inner, text, spare: Arc::default() })
     }
 
     /// Whether a list of frequent texts (is_rare, is_frequent) is still to be learnt.
@@ -42,7 +45,8 @@ impl PyTemplate {
     /// The template with its lists of frequent texts taken from training sentences, given by their columns.
     fn learn(&self, py: Python<'_>, sentences: &Bound<'_, PyAny>) -> PyResult<Self> {
         let tokens = table(&self.inner, sentences)?;
-        Ok(PyTemplate { inner: py.detach(|| self.inner.learn(&tokens)), text: self.text.clone() })
+        let inner = py.detach(|| self.inner.learn(&tokens));
+        Ok(PyTemplate { inner, text: self.text.clone(), spare: self.spare.clone() })
     }
 
     /// The template as it was written.
@@ -61,7 +65,7 @@ impl PyTemplate {
     fn used_columns(&self) -> Vec<String> {
         let columns = self.inner.columns.iter().enumerate();
         let last = columns.clone().map(|(i, _)| i).filter(|&i| self.inner.uses(i)).max();
-        let counted = crate::crfpp::recognise(&self.text);
+        let counted = crate::features::crfpp::recognise(&self.text);
         let used = columns.filter(|&(i, _)| self.inner.uses(i) || (counted && Some(i) <= last));
         used.map(|(_, name)| name.clone()).collect()
     }
@@ -85,7 +89,7 @@ impl PyTemplate {
         closed(&self.inner)?;
         let mut tokens = Tokens::new(self.inner.columns.len());
         push(&mut tokens, &self.inner, 0, columns)?;
-        Ok(Extractor::new(&self.inner, &tokens, 1).texts())
+        Ok(Extractor::new(&self.inner, &tokens, 1, self.spare.clone()).texts())
     }
 
     #[allow(clippy::type_complexity)]
@@ -210,18 +214,18 @@ pub(super) fn encode_tokens(
     sentences: &Bound<'_, PyAny>,
     n_jobs: usize,
 ) -> PyResult<PyDataset> {
-    let template = &template.get().inner;
+    let (template, spare) = (&template.get().inner, template.get().spare.clone());
     closed(template)?;
     let tokens = table(template, sentences)?;
     let locked = vocab.try_borrow()?.inner.is_locked();
     let inner = if locked {
         let vocab = vocab.try_borrow()?;
         let vocab = &vocab.inner;
-        py.detach(|| Extractor::new(template, &tokens, n_jobs).locked(vocab))
+        py.detach(|| Extractor::new(template, &tokens, n_jobs, spare).locked(vocab))
     } else {
         let mut vocab = vocab.try_borrow_mut()?;
         let vocab = &mut vocab.inner;
-        py.detach(|| Extractor::new(template, &tokens, n_jobs).grow(vocab))?
+        py.detach(|| Extractor::new(template, &tokens, n_jobs, spare).grow(vocab))?
     };
     Ok(PyDataset { inner: inner.into() })
 }

@@ -1,0 +1,512 @@
+//! The recursions over a chain of labels, for sixteen sentences at a time.
+//!
+//! Scaled probability space (Rabiner 1989, section V.A): with psi_t(y) = exp(s_t(y) - max_y s_t) and
+//! M[y', y] = exp(A[y', y] - max A),
+//!
+//! ```text
+//! alpha_t(y)  = psi_t(y) sum_y' alpha_{t-1}(y') M[y', y] / c_t,      c_t such that sum_y alpha_t(y) = 1
+//! gamma_t(y)  = psi_t(y) beta_t(y) / c_t
+//! beta_t(y')  = sum_y M[y', y] gamma_{t+1}(y),                       beta_{T-1}(y) = the sentence's weight
+//! p_t(y)      = alpha_t(y) beta_t(y)
+//! sum_t p_t(y', y) = M[y', y] sum_t alpha_{t-1}(y') gamma_t(y)
+//! log Z       = sum_t (max s_t + log c_t) + (T - 1) max A
+//! ```
+//!
+//! so that one exp per node score and one per edge score are all there is, and the weight multiplies every marginal for
+//! free. Where no edge is forbidden and A spans at most `MAX_RANGE`, sum_y' alpha(y') M[y', y] >= e^-MAX_RANGE, hence
+//! c_t and 1/gamma_t are bounded below and nothing can overflow: float32 is enough. With forbidden edges or labels a
+//! state may be unreachable; its gamma is set to 0. A sentence whose c_t underflows all the same is flagged and left to
+//! `general`, which works in log space.
+
+use crate::machine::force::{self, Taken, Way};
+use crate::machine::simd::{Lane, Simd, WIDTH};
+
+/// Widest span of finite edge scores for which the scaled recursions are safe in float32.
+pub const MAX_RANGE: f32 = 80.0;
+/// A scale under this flags the sentence.
+const TINY: f32 = 1e-30;
+/// Positions after which the exponent of the product of scales is set aside: TINY^9 is still a double.
+const TAKE_EVERY: usize = 9;
+
+/// Edge scores of a first-order chain, as the recursions need them.
+#[derive(Clone, Debug)]
+pub struct Edges {
+    pub labels: usize,
+    pub score: Vec<f32>, // [L, L] A[y', y]; -infinity forbids
+    pub m: Vec<f32>,     // [L, L] exp(A - max)
+    /// [L, L] max + log M: the scores that the recursions really use, rounded as M is. The gold path is scored with
+    /// them, so that one edge's rounding error, met hundreds of thousands of times, cancels in log Z - H.
+    pub rounded: Vec<f64>,
+    pub transposed: Vec<f32>, // [L, L] M[y', y] at [y, y']
+    pub max: f64,
+    /// Whether the scaled recursions may be used at all.
+    pub scaled: bool,
+}
+
+impl Edges {
+    pub fn new(labels: usize, score: &[f64]) -> Edges {
+        let finite = || score.iter().copied().filter(|x| x.is_finite());
+        let max = finite().fold(f64::NEG_INFINITY, f64::max);
+        let min = finite().fold(f64::INFINITY, f64::min);
+        let proper = score.iter().all(|&x| x.is_finite() || x == f64::NEG_INFINITY);
+        let m: Vec<f32> = score.iter().map(|&x| (x - max).exp() as f32).collect();
+        let mut transposed = vec![0.0; labels * labels];
+        for from in 0..labels {
+            for to in 0..labels {
+                transposed[to * labels + from] = m[from * labels + to];
+            }
+        }
+        let rounded = m.iter().map(|&x| max + f64::from(x).ln()).collect();
+        let scaled = proper && max.is_finite() && max - min <= f64::from(MAX_RANGE) && max.abs() < 1e30;
+        Edges { labels, score: score.iter().map(|&x| x as f32).collect(), m, rounded, transposed, max, scaled }
+    }
+}
+
+/// Shape of the sixteen sentences at hand.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    pub labels: usize,
+    pub lengths: [u32; WIDTH], // descending; 0 for an unused lane
+}
+
+impl Shape {
+    pub fn positions(&self) -> usize {
+        self.lengths[0] as usize
+    }
+
+    /// 1 for the lanes with a token at position t, else 0.
+    #[inline(always)]
+    fn mask(&self, t: usize) -> Lane {
+        Lane(std::array::from_fn(|i| if (t as u32) < self.lengths[i] { 1.0 } else { 0.0 }))
+    }
+
+    /// Whether every lane has a token at position t.
+    #[inline(always)]
+    fn full(&self, t: usize) -> bool {
+        (t as u32) < self.lengths[WIDTH - 1]
+    }
+}
+
+/// `by_block!([sizes] most, n, y, N => body)` runs `body` for consecutive blocks `y..y + N` of 0..n, with N a constant of
+/// at most `most`, as even as possible. The sizes are listed so that no more code is made than can run.
+macro_rules! by_block {
+    ([$($k:literal)*] $most:expr, $n:expr, $y:ident, $N:ident => $body:block) => {{
+        let (n, mut $y) = ($n, 0usize);
+        let blocks = n.div_ceil($most);
+        for block in 0..blocks {
+            let size = (n - $y).div_ceil(blocks - block);
+            match size {
+                $($k if $k <= $most => {
+                    const $N: usize = $k;
+                    $body
+                })*
+                _ => {}
+            }
+            $y += size;
+        }
+    }};
+}
+
+/// Scratch of one thread; grows to the largest batch seen.
+#[derive(Default)]
+pub struct Work {
+    pub psi: Vec<Lane>,     // [T, L] node scores, then psi; 16 lanes of slack for whole tiles
+    pub gamma: Vec<Lane>,   // [T, L]
+    pub alpha: Vec<Lane>,   // [T, L]
+    pub inverse: Vec<Lane>, // [T] 1 / c_t, 0 at padding
+    pub p: Vec<Lane>,       // [L padded to 16] marginals at one position
+    pub pairs: Vec<Lane>,   // [L, L] sum_t alpha_{t-1}(y') gamma_t(y), lane by lane
+    pub tiles: Vec<bool>,   // those of `pairs` that are asked for, all where it is empty
+}
+
+impl Work {
+    pub fn reserve(&mut self, shape: &Shape) {
+        let (t, l) = (shape.positions(), shape.labels);
+        let grow = |v: &mut Vec<Lane>, n: usize| {
+            if v.len() < n {
+                v.resize(n, Lane::ZERO);
+            }
+        };
+        grow(&mut self.psi, t * l + WIDTH);
+        grow(&mut self.alpha, t * l);
+        grow(&mut self.gamma, t * l);
+        grow(&mut self.inverse, t);
+        grow(&mut self.p, l.next_multiple_of(WIDTH));
+        grow(&mut self.pairs, l * l);
+    }
+
+    /// Whether every array has room for the shape.
+    fn is_reserved(&self, shape: &Shape) -> bool {
+        let (t, l) = (shape.positions(), shape.labels);
+        self.psi.len() >= t * l
+            && self.alpha.len() >= t * l
+            && self.gamma.len() >= t * l
+            && self.inverse.len() >= t
+            && self.p.len() >= l
+    }
+}
+
+/// sum_y' from(y') m[y', y..y+N], the inner product of every recursion.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `m` is [L, L], `from` [L], and y + N <= L.
+#[inline(always)]
+pub unsafe fn product<S: Simd, const N: usize>(m: &[f32], labels: usize, from: &[Lane], y: usize) -> [S::F; N] {
+    debug_assert!(m.len() == labels * labels && from.len() == labels && y + N <= labels);
+    let mut sum = [S::splat(0.0); N];
+    let mut row = m.as_ptr().add(y);
+    for a in from {
+        let a = S::load(a);
+        for (j, s) in sum.iter_mut().enumerate() {
+            *s = S::fma(a, S::splat(*row.add(j)), *s);
+        }
+        row = row.wrapping_add(labels);
+    }
+    sum
+}
+
+/// Node scores in `work.psi` -> psi, alpha, 1/c; writes log Z of each sentence, or NaN where it is flagged.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `edges` is of the shape's labels, `work` reserved for the shape.
+#[inline(always)]
+pub unsafe fn forward<S: Simd>(shape: &Shape, edges: &Edges, work: &mut Work, log_z: &mut [f64; WIDTH]) {
+    let (l, positions) = (shape.labels, shape.positions());
+    debug_assert!(edges.labels == l && work.is_reserved(shape));
+    let mut sums = [0.0f64; WIDTH];
+    // The product of the scales is this times 2^exponents: one logarithm a sentence.
+    let mut product_of_scales = [1.0f64; WIDTH];
+    let mut exponents = [0i64; WIDTH];
+    let mut worst = S::splat(1.0);
+    let (zero, one) = (S::splat(0.0), S::splat(1.0));
+    for t in 0..positions {
+        let psi = &mut work.psi[t * l..(t + 1) * l];
+        let mut top = S::load(&psi[0]);
+        for s in &psi[1..] {
+            top = S::max(top, S::load(s));
+        }
+        let full = shape.full(t);
+        let mask = if full { one } else { S::load(&shape.mask(t)) };
+        // psi = exp(s - top), summed up with the incoming alphas.
+        let mut c = zero;
+        if t == 0 {
+            for (s, a) in psi.iter_mut().zip(&mut work.alpha[..l]) {
+                let e = S::mul(S::exp_neg(S::sub(S::load(s), top)), mask);
+                S::store(e, s);
+                S::store(e, a);
+                c = S::add(c, e);
+            }
+        } else {
+            for s in psi.iter_mut() {
+                let e = S::exp_neg(S::sub(S::load(s), top));
+                S::store(if full { e } else { S::select_gt(mask, zero, e, zero) }, s);
+            }
+            let (before, here) = work.alpha.split_at_mut(t * l);
+            let from = &before[(t - 1) * l..];
+            by_block!([1 2 3 4 5 6 7 8 9 10 11 12] S::BLOCK, l, y, N => {
+                let sum = product::<S, N>(&edges.m, l, from, y);
+                for j in 0..N {
+                    let a = S::mul(sum[j], S::load(&psi[y + j]));
+                    S::store(a, &mut here[y + j]);
+                    c = S::add(c, a);
+                }
+            });
+        }
+        // Padding has c = 0: its inverse is 0 and it takes no part in the logarithm.
+        let guarded = if full { c } else { S::select_gt(mask, zero, c, one) };
+        worst = S::min(worst, guarded);
+        let exact = S::div(one, guarded);
+        let inverse = S::mul(exact, mask);
+        S::store(inverse, &mut work.inverse[t]);
+        for a in &mut work.alpha[t * l..(t + 1) * l] {
+            S::store(S::mul(S::load(a), inverse), a);
+        }
+        let (mut tops, mut scales) = (Lane::ZERO, Lane::ZERO);
+        S::store(if full { top } else { S::select_gt(mask, zero, top, zero) }, &mut tops);
+        // What the alphas were multiplied by, as it was rounded, is what the logarithm must undo.
+        S::store(exact, &mut scales);
+        for i in 0..WIDTH {
+            sums[i] += f64::from(tops.0[i]);
+            product_of_scales[i] *= f64::from(scales.0[i]);
+        }
+        if t % TAKE_EVERY == TAKE_EVERY - 1 {
+            for i in 0..WIDTH {
+                let p = product_of_scales[i];
+                sums[i] += p * 0.0; // NaN from now on where p is no number
+                exponents[i] += (p.to_bits() >> 52) as i64 - 1023;
+                product_of_scales[i] = f64::from_bits(p.to_bits() & ((1 << 52) - 1) | 1023 << 52);
+            }
+        }
+    }
+    let mut low = Lane::ZERO;
+    S::store(worst, &mut low);
+    for i in 0..WIDTH {
+        let n = shape.lengths[i];
+        let logs = product_of_scales[i].ln() + exponents[i] as f64 * std::f64::consts::LN_2;
+        let z = sums[i] - logs + f64::from(n.saturating_sub(1)) * edges.max;
+        log_z[i] = if n == 0 {
+            0.0
+        } else if low.0[i] >= TINY && z.is_finite() {
+            z
+        } else {
+            f64::NAN
+        };
+    }
+}
+
+/// Remove a flagged lane from what `forward` left, so that nothing of it reaches a sum.
+pub fn clear_lane(shape: &Shape, work: &mut Work, lane: usize) {
+    let n = shape.positions() * shape.labels;
+    for v in work.psi[..n].iter_mut().chain(&mut work.alpha[..n]).chain(&mut work.inverse[..shape.positions()]) {
+        v.0[lane] = 0.0;
+    }
+}
+
+/// One backward step at position t: gamma_t from beta_t, leaving weighted marginals of position t in `work.p`, or, `OVER`,
+/// in place of psi_t. Call it for t = T-1 down to 0. Those in `work.p` add up to the weight: what rounding took from
+/// beta_t, which adds up over a long sentence, is given back at every step.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `edges` is of the shape's labels, `work` as `forward` left it.
+#[inline(always)]
+pub unsafe fn backward_step<S: Simd, const OVER: bool>(
+    shape: &Shape,
+    edges: &Edges,
+    work: &mut Work,
+    weight: &Lane,
+    t: usize,
+) {
+    let l = shape.labels;
+    debug_assert!(edges.labels == l && work.is_reserved(shape) && t < shape.positions());
+    let ends = Lane(std::array::from_fn(|i| if shape.lengths[i] as usize == t + 1 { 1.0 } else { 0.0 }));
+    let (here, after) = work.gamma.split_at_mut((t + 1) * l);
+    let mut step = Step::<S> {
+        last: !shape.full(t + 1),
+        ends: S::load(&ends),
+        weight: S::load(weight),
+        inverse: S::load(&work.inverse[t]),
+        alpha: &work.alpha[t * l..(t + 1) * l],
+        psi: &mut work.psi[t * l..(t + 1) * l],
+        p: &mut work.p[..l],
+        gamma: &mut here[t * l..],
+    };
+    if t + 1 < shape.positions() {
+        let from = &after[..l];
+        by_block!([1 2 3 4 5 6 7 8 9 10 11 12] S::BLOCK, l, y, N => {
+            let sum = product::<S, N>(&edges.transposed, l, from, y);
+            for j in 0..N {
+                step.finish::<OVER>(y + j, sum[j]);
+            }
+        });
+    } else {
+        for y in 0..l {
+            step.finish::<OVER>(y, S::splat(0.0));
+        }
+    }
+    if !OVER {
+        let mut sum = S::splat(0.0);
+        for p in &*step.p {
+            sum = S::add(sum, S::load(p));
+        }
+        let back = S::select_gt(sum, S::splat(0.0), S::div(step.weight, sum), S::splat(1.0));
+        for x in step.p.iter_mut().chain(step.gamma.iter_mut().take(l)) {
+            S::store(S::mul(S::load(x), back), x);
+        }
+    }
+}
+
+/// What a backward step does with every beta_t(y).
+struct Step<'a, S: Simd> {
+    last: bool, // some sentence ends here
+    ends: S::F,
+    weight: S::F,
+    inverse: S::F,
+    alpha: &'a [Lane], // [L]
+    psi: &'a mut [Lane],
+    p: &'a mut [Lane],
+    gamma: &'a mut [Lane],
+}
+
+impl<S: Simd> Step<'_, S> {
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn finish<const OVER: bool>(&mut self, y: usize, mut beta: S::F) {
+        let zero = S::splat(0.0);
+        if self.last {
+            beta = S::select_gt(self.ends, zero, self.weight, beta);
+        }
+        let (alpha, psi) = (S::load(&self.alpha[y]), S::load(&self.psi[y]));
+        S::store(S::mul(alpha, beta), if OVER { &mut self.psi[y] } else { &mut self.p[y] });
+        let gamma = S::mul(S::mul(psi, beta), self.inverse);
+        S::store(S::select_gt(alpha, zero, gamma, zero), &mut self.gamma[y]);
+    }
+}
+
+/// The tiles of `add_pairs` that hold one of these edges (label' * L + label).
+pub fn tiles<S: Simd>(labels: usize, edges: &[u32]) -> Vec<bool> {
+    let mut asked = vec![false; labels * labels];
+    edges.iter().for_each(|&e| asked[e as usize] = true);
+    let mut out = Vec::new();
+    by_block!([1 2 3 4] S::TALL, labels, from, P => {
+        by_block!([1 2 3 4 5 6] S::WIDE, labels, to, Q => {
+            out.push((from..from + P).any(|y| asked[y * labels + to..y * labels + to + Q].contains(&true)));
+        });
+    });
+    out
+}
+
+/// Add sum_t left_{t-1}(y') right_t(y) to `pairs`: a matrix product over positions, in register tiles, over a few
+/// positions at a time so that both factors stay in the first cache. `wanted`: which tiles somebody asks for, all where
+/// it is empty.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `left` and `right` are [T, L] and `pairs` [L, L], or longer.
+#[inline(always)]
+pub unsafe fn add_pairs<S: Simd>(shape: &Shape, wanted: &[bool], left: &[Lane], right: &[Lane], pairs: &mut [Lane]) {
+    const STEP: usize = 8;
+    let (l, n) = (shape.labels, shape.positions());
+    debug_assert!(left.len() >= n * l && right.len() >= n * l && pairs.len() >= l * l);
+    let mut begin = 1;
+    while begin < n {
+        let end = (begin + STEP).min(n);
+        let mut wanted = wanted.iter();
+        by_block!([1 2 3 4] S::TALL, l, from, P => {
+            by_block!([1 2 3 4 5 6] S::WIDE, l, to, Q => {
+                if wanted.next() != Some(&false) {
+                    let mut sum = [[S::splat(0.0); Q]; P];
+                    for (i, row) in sum.iter_mut().enumerate() {
+                        for (j, s) in row.iter_mut().enumerate() {
+                            *s = S::load(&pairs[(from + i) * l + to + j]);
+                        }
+                    }
+                    for t in begin..end {
+                        let a = left.as_ptr().add((t - 1) * l + from);
+                        let g = right.as_ptr().add(t * l + to);
+                        for (i, row) in sum.iter_mut().enumerate() {
+                            let x = S::load(&*a.add(i));
+                            for (j, s) in row.iter_mut().enumerate() {
+                                *s = S::fma(x, S::load(&*g.add(j)), *s);
+                            }
+                        }
+                    }
+                    for (i, row) in sum.iter().enumerate() {
+                        for (j, s) in row.iter().enumerate() {
+                            S::store(*s, &mut pairs[(from + i) * l + to + j]);
+                        }
+                    }
+                }
+            });
+        });
+        begin = end;
+    }
+}
+
+/// Move the lanes of `pairs` into pair expectations [L, L] and clear them.
+pub fn drain_pairs(edges: &Edges, pairs: &mut [Lane], expected: &mut [f64]) {
+    for ((lane, &m), out) in pairs.iter_mut().zip(&edges.m).zip(expected) {
+        if m > 0.0 {
+            *out += lane.0.iter().map(|&x| f64::from(x)).sum::<f64>() * f64::from(m);
+        }
+        *lane = Lane::ZERO;
+    }
+}
+
+/// Labels from which on it is faster to search for the label before each one of a path than to note it for all labels.
+const MANY: usize = 32;
+
+/// Best path of each sentence: node scores in `work.psi` -> labels through `emit(lane, t, label)`, and its score.
+/// Ties go to the lower label.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `edges` is of the shape's labels, `work` reserved for the shape.
+#[inline(always)]
+pub unsafe fn viterbi<S: Simd>(
+    shape: &Shape,
+    edges: &Edges,
+    work: &mut Work,
+    emit: impl FnMut(usize, usize, u16),
+) -> [f32; WIDTH] {
+    let noted = match (force::is_forced(Way::Noted), force::is_forced(Way::Sought)) {
+        (false, false) => shape.labels < MANY,
+        (noted, _) => noted,
+    };
+    force::count(if noted { Taken::Noted } else { Taken::Sought }, 1);
+    match noted {
+        true => best_paths::<S, true>(shape, edges, work, emit),
+        false => best_paths::<S, false>(shape, edges, work, emit),
+    }
+}
+
+/// `work.alpha` holds the back pointers as numbers (`NOTED`), or the best score of each label before its node score: then
+/// the way back looks for the label that gave it. Both directions add the same two floats, so that equality is exact.
+///
+/// # Safety
+/// As for `viterbi`.
+#[inline(always)]
+unsafe fn best_paths<S: Simd, const NOTED: bool>(
+    shape: &Shape,
+    edges: &Edges,
+    work: &mut Work,
+    mut emit: impl FnMut(usize, usize, u16),
+) -> [f32; WIDTH] {
+    const MOST: usize = 6;
+    let (l, positions) = (shape.labels, shape.positions());
+    debug_assert!(edges.labels == l && work.is_reserved(shape));
+    for t in 1..positions {
+        let (before, here) = work.psi.split_at_mut(t * l);
+        let from = &before[(t - 1) * l..];
+        let back = &mut work.alpha[t * l..(t + 1) * l];
+        by_block!([1 2 3 4 5 6] MOST, l, y, N => {
+            let mut best = [S::splat(0.0); N];
+            let mut index = [S::splat(0.0); N];
+            let first = S::load(&from[0]);
+            for (j, b) in best.iter_mut().enumerate() {
+                *b = S::add(first, S::splat(edges.score[y + j]));
+            }
+            for (k, a) in from.iter().enumerate().skip(1) {
+                let a = S::load(a);
+                let number = S::splat(k as f32);
+                let row = &edges.score[k * l + y..k * l + y + N];
+                for j in 0..N {
+                    let v = S::add(a, S::splat(row[j]));
+                    if NOTED {
+                        index[j] = S::select_gt(v, best[j], number, index[j]);
+                    }
+                    best[j] = S::max(v, best[j]);
+                }
+            }
+            for j in 0..N {
+                S::store(if NOTED { index[j] } else { best[j] }, &mut back[y + j]);
+                S::store(S::add(best[j], S::load(&here[y + j])), &mut here[y + j]);
+            }
+        });
+    }
+    std::array::from_fn(|lane| {
+        let n = shape.lengths[lane] as usize;
+        if n == 0 {
+            return 0.0;
+        }
+        let last = &work.psi[(n - 1) * l..n * l];
+        let mut y = 0;
+        for (k, s) in last.iter().enumerate() {
+            if s.0[lane] > last[y].0[lane] {
+                y = k;
+            }
+        }
+        let score = last[y].0[lane];
+        for t in (0..n).rev() {
+            emit(lane, t, y as u16);
+            if t > 0 {
+                let known = work.alpha[t * l + y].0[lane];
+                y = if NOTED {
+                    known as usize
+                } else {
+                    let gave = |k: &usize| work.psi[(t - 1) * l + k].0[lane] + edges.score[k * l + y] == known;
+                    (0..l).find(gave).unwrap_or(0)
+                };
+            }
+        }
+        score
+    })
+}

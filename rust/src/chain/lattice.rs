@@ -1,0 +1,44 @@
+//! Scores of one sentence: what every recursion in log space reads, and the sums that all of them take.
+
+/// Scores of one sentence: node [T, L]; edge [L, L], or [T, L, L] whose block t belongs to the step from t-1 to t (block
+/// 0 is not used). -infinity forbids. Start and end scores are part of the first and last node row.
+pub struct Scores<'a> {
+    pub labels: usize,
+    pub node: &'a [f64],
+    pub edge: &'a [f64],
+}
+
+impl Scores<'_> {
+    pub fn positions(&self) -> usize {
+        self.node.len() / self.labels.max(1)
+    }
+
+    /// Edge scores [L, L] of the step into position t.
+    #[inline]
+    pub fn edge(&self, t: usize) -> &[f64] {
+        let n = self.labels * self.labels;
+        if self.edge.len() == n {
+            self.edge
+        } else {
+            &self.edge[t * n..(t + 1) * n]
+        }
+    }
+}
+
+/// log sum exp; -infinity of nothing.
+#[inline]
+pub fn log_sum_exp(values: impl Iterator<Item = f64> + Clone) -> f64 {
+    let top = values.clone().fold(f64::NEG_INFINITY, f64::max);
+    if !top.is_finite() {
+        return top;
+    }
+    top + values.map(|v| (v - top).exp()).sum::<f64>().ln()
+}
+
+/// e^{v - m} with m the largest, which is returned; -infinity and zeros where nothing is finite.
+pub fn weigh(values: impl Iterator<Item = f64> + Clone, out: &mut Vec<f64>) -> f64 {
+    let most = values.clone().fold(f64::NEG_INFINITY, f64::max);
+    out.clear();
+    out.extend(values.map(|v| if most.is_finite() { (v - most).exp() } else { 0.0 }));
+    most
+}

@@ -1,0 +1,99 @@
+//! Beam search over whole paths: at each token the best prefixes are kept, whatever their last labels (Ratnaparkhi 1996).
+//!
+//! Not exact, and unlike `search` it may keep many prefixes that end alike and none of a label that would win later;
+//! its cost does not grow with the number of labels squared, which is what speaks for it where labels are many.
+//! Ties: the lower label, then the better prefix.
+
+use crate::chain::lookback::search::Sentence;
+use crate::chain::lookback::Lookback;
+use crate::machine::simd::WIDTH;
+use std::cmp::Ordering;
+
+/// Scratch for one sentence at a time.
+#[derive(Default)]
+pub struct Beam {
+    kept: Vec<f32>,              // scores of the prefixes at t-1
+    back: Vec<(u32, u16)>,       // [T, width of the beam] prefix before and label
+    reach: Vec<(f32, u16, u32)>, // score, label, prefix
+    row: Vec<f32>,
+    labels: Vec<u16>,
+}
+
+impl Beam {
+    /// The `beam` best whole paths it comes upon, best first: scores, and labels one after the other.
+    pub fn run(
+        &mut self,
+        terms: &Lookback,
+        x: &Sentence<'_>,
+        beam: usize,
+        scores: &mut Vec<f32>,
+        paths: &mut Vec<u16>,
+    ) {
+        let (width, l) = (terms.width(), terms.labels);
+        let n = x.node.len() / width;
+        scores.clear();
+        paths.clear();
+        self.kept.clear();
+        self.kept.push(0.0);
+        self.back.clear();
+        self.back.resize(n * beam, (0, 0));
+        self.labels.resize(n.max(self.labels.len()), 0);
+        for t in 0..n {
+            self.reach.clear();
+            for (i, &base) in self.kept.iter().enumerate() {
+                let at = i as u32;
+                self.row.clear();
+                self.row.resize(l, 0.0);
+                if t > 0 {
+                    // The prefix's labels, to where features look.
+                    let mut entry = at;
+                    for u in (0..t).rev() {
+                        let (before, label) = self.back[u * beam + entry as usize];
+                        self.labels[u] = label;
+                        entry = before;
+                    }
+                    let last = self.labels[t - 1] as usize;
+                    for (y, r) in self.row.iter_mut().enumerate() {
+                        *r = x.steps.get(0, last, y);
+                    }
+                    let row = &mut self.row;
+                    terms.at(&self.labels[..t], t, x.same, |number| {
+                        for (y, r) in row.iter_mut().enumerate() {
+                            *r += x.rows[number * width + y / WIDTH].0[y % WIDTH];
+                        }
+                    });
+                }
+                for (y, &r) in self.row.iter().enumerate() {
+                    let score = base + r + x.node[t * width + y / WIDTH].0[y % WIDTH];
+                    if score > f32::NEG_INFINITY {
+                        self.reach.push((score, y as u16, at));
+                    }
+                }
+            }
+            let order = |a: &(f32, u16, u32), b: &(f32, u16, u32)| -> Ordering {
+                b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2))
+            };
+            if self.reach.len() > beam {
+                self.reach.select_nth_unstable_by(beam - 1, order);
+                self.reach.truncate(beam);
+            }
+            self.reach.sort_unstable_by(order);
+            self.kept.clear();
+            for (i, &(score, label, before)) in self.reach.iter().enumerate() {
+                self.kept.push(score);
+                self.back[t * beam + i] = (before, label);
+            }
+        }
+        for (i, &score) in self.kept.iter().enumerate() {
+            scores.push(score);
+            let begin = paths.len();
+            paths.resize(begin + n, 0);
+            let mut at = i;
+            for t in (0..n).rev() {
+                let (before, label) = self.back[t * beam + at];
+                paths[begin + t] = label;
+                at = before as usize;
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Features on labels further back than one, and the search with hypothesised history (m, p) of Gimpel & Cohen,
+//! "Discriminative online algorithms for sequence labeling", section 3.2.
+//!
+//! A cell of the chart holds the last m labels exactly; labels further back, up to p, are read off the cell's own best
+//! path. `Lookback` says which features exist and where they lie, `search` finds paths, `document` knows which words
+//! repeat, `learn` trains, `tag` labels a corpus, `beam` is the comparison that the paper draws.
+//!
+//! ```text
+//! H(x, y) = first order + sum_t sum_{q=2..p} F_q[y_{t-q}, y_t] + sum_t sum_{u<t, w_u=w_t} R[y_u, y_t]
+//!           + sum_t sum_{n=2..m} G_n[y_{t-n} .. y_{t-1}, y_t]
+//! ```
+//! u runs over the earlier tokens of the document: in the sentence from the path at hand, before it from what was decoded.
+
+pub mod beam;
+pub mod search;
+
+use crate::error::{Error, Result};
+use crate::machine::simd::{Lane, WIDTH};
+
+/// Most labels a cell may hold.
+pub const MOST_CELL: usize = 3;
+/// Cells that a chart may have at a token: their numbers are kept in float32.
+const MOST_CELLS: usize = 1 << 22;
+
+/// Which features exist. They lie in rows: one weight for each label of the token, a row for each of what precedes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lookback {
+    pub labels: usize,
+    pub cell: usize,    // m
+    pub far: usize,     // p: tables F_2 .. F_p; 1 for none
+    pub endless: bool,  // labels further back than p share the last table
+    pub document: bool, // R
+    pub tuples: bool,   // G_2 .. G_m
+}
+
+impl Lookback {
+    pub fn check(&self) -> Result<()> {
+        if self.cell == 0 || self.cell > MOST_CELL {
+            return Err(Error::Value(format!("m={}: expected 1, 2 or 3 labels a cell", self.cell)));
+        }
+        if self.far == 0 || self.far > 1000 || (self.endless && self.far < 2) {
+            return Err(Error::Value(format!("p={}: expected 1 to 1000, or infinity", self.far)));
+        }
+        let cells = (0..self.cell).try_fold(1usize, |n, _| n.checked_mul(self.labels));
+        let weights = cells.and_then(|n| n.checked_mul(self.labels));
+        if self.labels == 0 || weights.is_none_or(|n| n > 1 << 28) || cells.is_none_or(|n| n > MOST_CELLS) {
+            return Err(Error::Value(format!(
+                "m={} with {} labels makes too many cells; use a smaller m",
+                self.cell, self.labels
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether lists of k entries a cell can be numbered.
+    pub fn check_lists(&self, k: usize) -> Result<()> {
+        let cells = self.labels.pow(self.cell as u32 - 1) * self.width() * WIDTH;
+        match cells.checked_mul(k.max(1)).is_some_and(|n| n <= 1 << 24) {
+            true => Ok(()),
+            false => {
+                Err(Error::Value(format!("k={k} paths in each of {cells} cells are too many; use a smaller k or m")))
+            }
+        }
+    }
+
+    /// Lanes of a row.
+    pub fn width(&self) -> usize {
+        self.labels.div_ceil(WIDTH)
+    }
+
+    /// Row of F_q for a label q tokens back.
+    #[inline(always)]
+    pub fn far_row(&self, q: usize, label: usize) -> usize {
+        (q.min(self.far) - 2) * self.labels + label
+    }
+
+    /// Row of R for the label of an earlier token with the same word.
+    #[inline(always)]
+    pub fn repeat_row(&self, label: usize) -> usize {
+        (self.far - 1) * self.labels + label
+    }
+
+    fn tuple_begin(&self) -> usize {
+        (self.far - 1 + usize::from(self.document)) * self.labels
+    }
+
+    /// Row of G_n for the n labels before a token, numbered with the last as the lowest digit; n = 2 or 3.
+    #[inline(always)]
+    pub fn tuple_row(&self, n: usize, labels: usize) -> usize {
+        self.tuple_begin() + labels + if n == 3 { self.labels * self.labels } else { 0 }
+    }
+
+    pub fn rows(&self) -> usize {
+        let l = self.labels;
+        let tuples = match (self.tuples, self.cell) {
+            (true, 2) => l * l,
+            (true, 3) => l * l + l * l * l,
+            _ => 0,
+        };
+        self.tuple_begin() + tuples
+    }
+
+    /// Number of features.
+    pub fn len(&self) -> usize {
+        self.rows() * self.labels
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many labels back a feature of position t looks, repeated words apart.
+    #[inline(always)]
+    pub fn depth(&self, t: usize) -> usize {
+        if self.endless {
+            t
+        } else {
+            t.min(self.far)
+        }
+    }
+
+    /// `f(row)` for every feature that position t of a path has, besides those of earlier sentences. `same` [T]: how
+    /// many tokens back the same word stands next, 0 for nowhere in the sentence.
+    #[inline(always)]
+    pub fn at(&self, path: &[u16], t: usize, same: &[u32], mut f: impl FnMut(usize)) {
+        for q in 2..=self.depth(t) {
+            f(self.far_row(q, path[t - q] as usize));
+        }
+        if self.document {
+            let mut u = t;
+            while same[u] != 0 {
+                u -= same[u] as usize;
+                f(self.repeat_row(path[u] as usize));
+            }
+        }
+        if self.tuples {
+            for n in 2..=self.cell.min(t) {
+                let before = path[t - n..t].iter().fold(0, |number, &y| number * self.labels + y as usize);
+                f(self.tuple_row(n, before));
+            }
+        }
+    }
+
+    /// Weights, one a feature, as rows of lanes.
+    pub fn lanes(&self, weights: &[f32]) -> Vec<Lane> {
+        let (l, width) = (self.labels, self.width());
+        let mut rows = vec![Lane::ZERO; self.rows() * width];
+        for (i, &x) in weights.iter().enumerate() {
+            rows[i / l * width + i % l / WIDTH].0[i % l % WIDTH] = x;
+        }
+        rows
+    }
+}

@@ -1,0 +1,317 @@
+//! Search with hypothesised history: the k best paths that cells of m labels can tell apart.
+//!
+//! The entries of a cell are paths that end in its m labels, best first. An entry reaches a cell of the next token with
+//!
+//! ```text
+//! score + A[y_{t-1}, y] + sum_{q=2..p} F_q[y_{t-q}, y] + sum_{u: same word} R[y_u, y] + tuples,   then + s_t(y)
+//! ```
+//! where every label further back is the entry's own. All labels y are one row of lanes; a row is merged into the k rows
+//! of its cell by k comparisons. With m >= p this is Viterbi, exact; with m < p each entry
+//! answers for the prefix that won, as the paper has it. Cost for a token: cells x k x (p + k) rows.
+//!
+//! Ties: the lower dropped label wins, then its better prefix; at the end the lower last label, then the one before it.
+
+use crate::chain::chart::Steps;
+
+use crate::chain::lookback::Lookback;
+use crate::machine::dispatch::dispatch;
+use crate::machine::find::Find;
+use crate::machine::simd::{Lane, WIDTH};
+
+const NEVER: f32 = f32::NEG_INFINITY;
+
+/// Scores of one sentence.
+#[derive(Clone, Copy)]
+pub struct Sentence<'a> {
+    pub node: &'a [Lane], // [T, width]; what lies behind the last label is not read
+    pub steps: &'a Steps, // one block of edge scores for all positions
+    pub rows: &'a [Lane], // [rows, width] weights of the terms
+    pub same: &'a [u32],  // [T] tokens back to the same word, 0 for nowhere; empty without documents
+}
+
+/// Scratch for one sentence at a time.
+pub struct Search {
+    terms: Lookback,
+    width: usize,
+    k: usize,
+    positions: usize,
+    now: Vec<Lane>,    // [cells / L, k, width] scores of the entries at t
+    before: Vec<Lane>, // the same at t-1
+    back: Vec<Lane>,   // [T, cells / L, k, width] number of the entry at t-1
+    row: Vec<Lane>,    // [width]
+    pad: Vec<Lane>,    // [width] 0, -infinity behind the last label
+    labels: Vec<u16>,  // of the entry at hand, backwards
+    best: Vec<(f32, usize)>,
+}
+
+impl Search {
+    pub fn new(terms: Lookback) -> Search {
+        let width = terms.width();
+        let mut pad = vec![Lane([NEVER; WIDTH]); width];
+        for y in 0..terms.labels {
+            pad[y / WIDTH].0[y % WIDTH] = 0.0;
+        }
+        Search {
+            terms,
+            width,
+            k: 1,
+            positions: 0,
+            now: Vec::new(),
+            before: Vec::new(),
+            back: Vec::new(),
+            row: vec![Lane::ZERO; width],
+            pad,
+            labels: Vec::new(),
+            best: Vec::new(),
+        }
+    }
+
+    pub fn terms(&self) -> &Lookback {
+        &self.terms
+    }
+
+    /// Cells at position t share their last label's row: how many rows there are.
+    fn prefixes(&self, t: usize) -> usize {
+        self.terms.labels.pow(self.terms.cell.min(t + 1) as u32 - 1)
+    }
+
+    fn stride(&self) -> usize {
+        self.terms.labels.pow(self.terms.cell as u32 - 1) * self.k * self.width
+    }
+
+    /// The k best paths: their scores, and their labels one after the other. Fewer where fewer exist.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    pub(crate) unsafe fn run<S: Find>(
+        &mut self,
+        x: &Sentence<'_>,
+        k: usize,
+        scores: &mut Vec<f32>,
+        paths: &mut Vec<u16>,
+    ) {
+        self.k = k.max(1);
+        let n = x.node.len() / self.width;
+        self.positions = n;
+        scores.clear();
+        paths.clear();
+        if k == 0 {
+            return;
+        }
+        if n == 0 {
+            scores.push(0.0);
+            return;
+        }
+        let stride = self.stride();
+        if self.now.len() < stride {
+            self.now.resize(stride, Lane::ZERO);
+            self.before.resize(stride, Lane::ZERO);
+        }
+        if self.back.len() < stride * n {
+            self.back.resize(stride * n, Lane::ZERO);
+        }
+        self.labels.resize(n.max(self.labels.len()), 0);
+        for t in 0..n {
+            std::mem::swap(&mut self.now, &mut self.before);
+            let filled = self.prefixes(t) * self.k * self.width;
+            self.now[..filled].fill(Lane([NEVER; WIDTH]));
+            if t == 0 {
+                for v in 0..self.width {
+                    S::store(S::add(S::load(&x.node[v]), S::load(&self.pad[v])), &mut self.now[v]);
+                }
+                continue;
+            }
+            self.step::<S>(x, t);
+            for (i, s) in self.now[..filled].iter_mut().enumerate() {
+                S::store(S::add(S::load(s), S::load(&x.node[t * self.width + i % self.width])), s);
+            }
+        }
+        self.finish(scores, paths);
+    }
+
+    /// Every entry at t-1 into the cells at t.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn step<S: Find>(&mut self, x: &Sentence<'_>, t: usize) {
+        let (terms, width, k) = (self.terms, self.width, self.k);
+        let (l, stride) = (terms.labels, self.stride());
+        let full = t >= terms.cell;
+        let keep = l.pow(terms.cell.saturating_sub(2) as u32);
+        let depth = terms.depth(t);
+        let repeated = !x.same.is_empty() && x.same[t] != 0;
+        let mut need = if depth >= 2 { depth } else { 1 };
+        if repeated {
+            let mut u = t;
+            while x.same[u] != 0 {
+                u -= x.same[u] as usize;
+            }
+            need = need.max(t - u);
+        }
+        for prefix in 0..self.prefixes(t - 1) {
+            for label in 0..l {
+                let target = match (full, terms.cell) {
+                    (_, 1) => 0,
+                    (true, _) => prefix % keep * l + label,
+                    (false, _) => prefix * l + label,
+                };
+                for rank in 0..k {
+                    let entry = ((prefix * k + rank) * width + label / WIDTH) * WIDTH + label % WIDTH;
+                    let base = self.before[entry / WIDTH].0[entry % WIDTH];
+                    if base == NEVER {
+                        break;
+                    }
+                    let edge = x.steps.row(0, label);
+                    if need > 1 || repeated || terms.tuples {
+                        self.labels[0] = label as u16;
+                        let mut at = entry;
+                        for q in 2..=need {
+                            at = self.back[(t - q + 1) * stride + at / WIDTH].0[at % WIDTH] as usize;
+                            self.labels[q - 1] = (at % (width * WIDTH)) as u16;
+                        }
+                        self.row.copy_from_slice(edge);
+                        for q in 2..=depth {
+                            let row = terms.far_row(q, self.labels[q - 1] as usize) * width;
+                            add::<S>(&mut self.row, &x.rows[row..row + width]);
+                        }
+                        if repeated {
+                            let mut u = t;
+                            while x.same[u] != 0 {
+                                u -= x.same[u] as usize;
+                                let row = terms.repeat_row(self.labels[t - u - 1] as usize) * width;
+                                add::<S>(&mut self.row, &x.rows[row..row + width]);
+                            }
+                        }
+                        if terms.tuples {
+                            // The cell itself: its digits are the labels before the token.
+                            let cell = prefix * l + label;
+                            for n in 2..=terms.cell.min(t) {
+                                let row = terms.tuple_row(n, cell % l.pow(n as u32)) * width;
+                                add::<S>(&mut self.row, &x.rows[row..row + width]);
+                            }
+                        }
+                    } else {
+                        self.row.copy_from_slice(edge);
+                    }
+                    self.merge::<S>(t * stride, target, base, entry);
+                }
+            }
+        }
+    }
+
+    /// The row of an entry, its score added, into the k rows of a cell, which are sorted.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn merge<S: Find>(&mut self, back: usize, target: usize, base: f32, entry: usize) {
+        let (width, k) = (self.width, self.k);
+        for v in 0..width {
+            let x = S::add(S::splat(base), S::load(&self.row[v]));
+            let e = S::splat(entry as f32);
+            // From the last to the first, each against the one above it: equals keep their order.
+            let mut at = (target * k + k - 1) * width + v;
+            let (mut s, mut b) = (S::load(&self.now[at]), S::load(&self.back[back + at]));
+            for _ in 1..k {
+                let (above, from) = (S::load(&self.now[at - width]), S::load(&self.back[back + at - width]));
+                let (here, its) = (S::select_gt(x, s, x, s), S::select_gt(x, s, e, b));
+                S::store(S::select_gt(x, above, above, here), &mut self.now[at]);
+                S::store(S::select_gt(x, above, from, its), &mut self.back[back + at]);
+                (s, b) = (above, from);
+                at -= width;
+            }
+            S::store(S::select_gt(x, s, x, s), &mut self.now[at]);
+            S::store(S::select_gt(x, s, e, b), &mut self.back[back + at]);
+        }
+    }
+
+    /// The best entries of the last token and their paths.
+    fn finish(&mut self, scores: &mut Vec<f32>, paths: &mut Vec<u16>) {
+        let (n, l, k, width) = (self.positions, self.terms.labels, self.k, self.width);
+        let (prefixes, digits) = (self.prefixes(n - 1), self.terms.cell.min(n) - 1);
+        self.best.clear();
+        for label in 0..l {
+            for number in 0..prefixes {
+                // The label before the last changes slowest.
+                let (mut prefix, mut rest) = (0, number);
+                for _ in 0..digits {
+                    prefix = prefix * l + rest % l;
+                    rest /= l;
+                }
+                for rank in 0..k {
+                    let entry = ((prefix * k + rank) * width + label / WIDTH) * WIDTH + label % WIDTH;
+                    let score = self.now[entry / WIDTH].0[entry % WIDTH];
+                    let full = self.best.len() == k;
+                    // NaN and infinity go through: the caller looks at the first score.
+                    if score == NEVER || (full && score <= self.best[k - 1].0) {
+                        break;
+                    }
+                    if full {
+                        self.best.pop();
+                    }
+                    let place = self.best.partition_point(|b| b.0 >= score);
+                    self.best.insert(place, (score, entry));
+                }
+            }
+        }
+        let stride = self.stride();
+        for &(score, entry) in &self.best {
+            scores.push(score);
+            let begin = paths.len();
+            paths.resize(begin + n, 0);
+            let mut at = entry;
+            for t in (0..n).rev() {
+                paths[begin + t] = (at % (width * WIDTH)) as u16;
+                if t > 0 {
+                    at = self.back[t * stride + at / WIDTH].0[at % WIDTH] as usize;
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn add<S: Find>(row: &mut [Lane], more: &[Lane]) {
+    for (a, b) in row.iter_mut().zip(more) {
+        S::store(S::add(S::load(a), S::load(b)), a);
+    }
+}
+
+/// Score of a path in double precision.
+pub fn score(terms: &Lookback, x: &Sentence<'_>, path: &[u16]) -> f64 {
+    let width = terms.width();
+    let get = |lanes: &[Lane], row: usize, y: usize| f64::from(lanes[row * width + y / WIDTH].0[y % WIDTH]);
+    let mut sum = 0.0;
+    for (t, &y) in path.iter().enumerate() {
+        let y = y as usize;
+        if t > 0 {
+            sum += f64::from(x.steps.get(0, path[t - 1] as usize, y));
+        }
+        terms.at(path, t, x.same, |row| sum += get(x.rows, row, y));
+        sum += get(x.node, t, y);
+    }
+    sum
+}
+
+dispatch!(
+    /// The k best paths of one sentence.
+    pub fn search(search: &mut Search, x: &Sentence<'_>, k: usize, scores: &mut Vec<f32>, paths: &mut Vec<u16>)
+        = search_kernel
+);
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn search_kernel<S: Find>(
+    search: &mut Search,
+    x: &Sentence<'_>,
+    k: usize,
+    scores: &mut Vec<f32>,
+    paths: &mut Vec<u16>,
+) {
+    search.run::<S>(x, k, scores, paths);
+}

@@ -1,0 +1,16 @@
+//! One sentence as a chain of scores: log partition, marginals, best path, k best paths. Nothing here knows of features,
+//! weights or losses.
+
+pub mod chart;
+pub mod entities;
+pub mod kbest;
+pub mod lanes;
+pub mod lattice;
+pub mod log;
+pub mod lookback;
+pub mod narrow;
+pub mod once;
+pub mod order;
+pub mod pointwise;
+pub mod support;
+pub mod wide;

@@ -1,0 +1,107 @@
+//! Labels that form at most one contiguous span in a sentence: searches and sums over (set of spans begun, label).
+//!
+//! The scores of such a state are those of its label; a step that begins a span of a group whose bit is set does not
+//! exist. A path of labels has one path of states, so the best paths, log Z and marginals of the states are those of the
+//! lawful label paths. With n groups tracked a token costs 2^n times as much.
+//!
+//! `search` tracks only the groups that a sentence's best paths repeat, `sum` all of them.
+
+pub mod search;
+pub mod sum;
+
+use crate::error::{Error, Result};
+
+/// No group.
+pub const NONE: u32 = u32::MAX;
+/// Labels that can be tracked at once.
+pub const MOST: usize = 12;
+
+/// Which labels may occur in one span only.
+#[derive(Clone, Debug)]
+pub struct Groups {
+    pub of: Vec<u32>,      // [L] group of each label, or NONE
+    pub begins: Vec<bool>, // [L + 1, L] a span begins between two labels; row L: at the start of the sentence
+}
+
+impl Groups {
+    /// Whether they are of so many labels.
+    pub fn check(&self, labels: usize) -> Result<()> {
+        match self.of.len() == labels && self.begins.len() == (labels + 1) * labels {
+            true => Ok(()),
+            false => Err(Error::Value(format!("groups of {} labels for a model of {labels}", self.of.len()))),
+        }
+    }
+
+    /// The groups that begin more than one span on a path are added to `found`.
+    pub fn repeated(&self, path: &[u16], found: &mut Vec<u32>) {
+        let l = self.of.len();
+        let mut before = l;
+        for (t, &y) in path.iter().enumerate() {
+            let group = self.of[y as usize];
+            if group != NONE && self.begins[before * l + y as usize] && !found.contains(&group) {
+                // Spans are few and short beside sentences: look back for another beginning.
+                let mut earlier = l;
+                for &z in &path[..t] {
+                    if self.of[z as usize] == group && self.begins[earlier * l + z as usize] {
+                        found.push(group);
+                        break;
+                    }
+                    earlier = z as usize;
+                }
+            }
+            before = y as usize;
+        }
+    }
+
+    /// Whether every group begins at most one span on a path.
+    pub fn lawful(&self, path: &[u16]) -> bool {
+        let mut found = Vec::new();
+        self.repeated(path, &mut found);
+        found.is_empty()
+    }
+
+    /// All groups.
+    pub fn all(&self) -> Vec<u32> {
+        let mut all: Vec<u32> = self.of.iter().copied().filter(|&g| g != NONE).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// The bit that a label sets when it begins a span, 0 for labels of groups that are not tracked: [L].
+    fn bits(&self, tracked: &[u32]) -> Vec<usize> {
+        self.of.iter().map(|g| tracked.iter().position(|a| a == g).map_or(0, |i| 1 << i)).collect()
+    }
+
+    /// Whether gold paths keep the rule; `sentences` [N + 1] the first token of each.
+    pub fn check_gold(&self, sentences: &[usize], gold: &[u16], labels: usize) -> Result<()> {
+        self.check(labels)?;
+        for (i, s) in sentences.windows(2).enumerate() {
+            if !self.lawful(&gold[s[0]..s[1]]) {
+                return Err(Error::Training(format!(
+                    "sentence {i}: a label that may occur once has two spans in its gold labels; correct the sentence, \
+                     let the label not be such, or leave the rule to decoding (constraints= of predict)"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether sums over states are possible.
+    pub fn check_sum(&self) -> Result<()> {
+        match self.all().len() <= MOST {
+            true => Ok(()),
+            false => Err(Error::Value(format!(
+                "{} labels may occur once, sums over paths can keep track of {MOST}; let fewer be such, or leave the rule \
+                 to decoding (constraints= of predict)",
+                self.all().len()
+            ))),
+        }
+    }
+}
+
+pub(crate) fn too_many(sentence: usize, groups: usize) -> Error {
+    Error::Value(format!(
+        "sentence {sentence}: {groups} labels that may occur once compete, {MOST} can be told apart; let fewer be such"
+    ))
+}

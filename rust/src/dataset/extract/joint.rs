@@ -1,0 +1,95 @@
+//! Rules that join tokens or columns: their keys at every token of a sentence.
+
+use crate::dataset::extract::{distance, Extractor, Hash, Look, RulePlan};
+use crate::features::rule::{outside, TemplateRule};
+use std::ops::Range;
+
+/// What a part of a rule looks at.
+struct Source<'a, H> {
+    cells: &'a [u32], // [tokens] text of each
+    values: &'a [H],  // [texts, width]
+    width: usize,
+    place: usize,
+    offset: isize,
+    test: bool,
+}
+
+/// A rule and the sources of its parts.
+pub struct Joint<'a, H> {
+    pub rule: &'a TemplateRule,
+    parts: Vec<Source<'a, H>>,
+    /// The attribute's id, of a rule that looks at nothing; keys are then not asked for.
+    pub id: Option<u32>,
+}
+
+impl Extractor<'_> {
+    /// Values of the atoms that joint rules use, close together: [columns] [texts x shared].
+    pub(super) fn joined<H: Hash>(&self) -> Vec<Vec<H>> {
+        (0..self.tokens.columns.len())
+            .map(|c| {
+                let rows = self.values[c].chunks_exact(self.widths[c].max(1));
+                rows.flat_map(|row| self.shared[c].iter().map(|&atom| H::of(row[self.place[atom].1]))).collect()
+            })
+            .collect()
+    }
+
+    /// The joint rules of a plan over these values.
+    pub(super) fn joints<'b, H: Hash>(&'b self, plan: &'b RulePlan<'_>, joined: &'b [Vec<H>]) -> Vec<Joint<'b, H>> {
+        let source = |look: &Look| Source {
+            cells: &self.tokens.columns[look.column].cells,
+            values: &joined[look.column],
+            width: self.shared[look.column].len(),
+            place: look.place,
+            offset: look.offset,
+            test: look.test,
+        };
+        let joints = plan.joint.iter();
+        joints.map(|(rule, parts)| Joint { rule, parts: parts.iter().map(source).collect(), id: None }).collect()
+    }
+}
+
+impl<H: Hash> Joint<'_, H> {
+    /// The tokens of a sentence at which the rule may have an attribute.
+    pub fn range(&self, length: usize) -> Range<usize> {
+        let begin = if self.rule.last { length.saturating_sub(1) } else { 0 };
+        let end = if self.rule.first { length.min(1) } else { length };
+        begin.max(usize::from(self.rule.edge))..end
+    }
+
+    /// The key of a rule that looks at nothing.
+    pub fn constant(&self) -> Option<H> {
+        self.parts.is_empty().then(|| H::of(self.rule.seed).present())
+    }
+
+    /// Key of the rule's attribute at token t of the sentence of `length` tokens that begins at `begin`, or ABSENT.
+    #[inline(always)]
+    fn key(&self, begin: usize, t: usize, length: usize) -> H {
+        let mut key = H::of(self.rule.seed);
+        for part in &self.parts {
+            let at = t as isize + part.offset;
+            let value = if at >= 0 && at < length as isize {
+                part.values[part.cells[begin + at as usize] as usize * part.width + part.place]
+            } else if self.rule.pad && !part.test {
+                H::of(outside(distance(at, length)))
+            } else {
+                return H::ABSENT;
+            };
+            if value.is_absent() {
+                return H::ABSENT;
+            }
+            key = key.mix(value);
+        }
+        key.present()
+    }
+}
+
+/// Keys of all rules at every token: [length, rules]. Rule by rule, so that what a rule looks at stays at hand.
+pub fn keys<H: Hash>(joints: &[Joint<'_, H>], begin: usize, length: usize, keys: &mut Vec<H>) {
+    keys.clear();
+    keys.resize(length * joints.len(), H::ABSENT);
+    for (j, joint) in joints.iter().enumerate().filter(|(_, joint)| joint.id.is_none()) {
+        for t in joint.range(length) {
+            keys[t * joints.len() + j] = joint.key(begin, t, length);
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! Tokens x template -> attribute ids. No text is built to look an attribute up.
+//!
+//! Each atom is hashed once per distinct text of its column, and an attribute's key is mixed from its rule's seed and its
+//! atoms' hashes (compositional hashing). A rule that looks at one column of one token is a function of that text alone:
+//! such rules are grouped by what they look at, and a group's ids are found once per distinct text. Only rules that join
+//! tokens or columns are looked up at every token. A token's attributes stand in this order: group by group, then the
+//! joint rules, each as the template has them.
+
+mod joint;
+mod locked;
+
+use crate::dataset::runs::Spare;
+use crate::dataset::vocab::{Vocab, NONE};
+
+use crate::dataset::csr::Csr;
+use crate::dataset::Dataset;
+use crate::error::Result;
+use crate::features::rule::{outside, outside_text, Part, TemplateRule};
+use crate::features::template::Template;
+use crate::features::text::{apply, TextScratch};
+use crate::features::tokens::Tokens;
+use crate::machine::hash::{hash, Key};
+use joint::Joint;
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// Marks an atom without a value.
+const ABSENT: Key = Key { key: 0, check: 0 };
+/// Tokens (or distinct texts) in one piece of parallel work: fixed, so that results never depend on the thread count.
+const CHUNK: usize = 4096;
+/// What a group's ids stand behind in a text's row: their number.
+const HEAD: usize = 1;
+/// Ids are copied so many at a time: a call to copy a handful would take longer than the copying.
+const QUAD: usize = 4;
+
+/// Folded 64 x 64 -> 128 bit product: every bit of both factors reaches every bit of the result.
+#[inline]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// What a rule's key is mixed from: whole keys where a vocabulary grows, their stored half where attributes are looked up.
+trait Hash: Copy {
+    const ABSENT: Self;
+    fn of(key: Key) -> Self;
+    fn is_absent(self) -> bool;
+    /// The key after one more value; order matters.
+    fn mix(self, value: Self) -> Self;
+    /// No value hashes to the mark of absence.
+    fn present(self) -> Self;
+}
+
+impl Hash for u64 {
+    const ABSENT: u64 = ABSENT.key;
+    #[inline(always)]
+    fn of(key: Key) -> u64 {
+        key.key
+    }
+    #[inline(always)]
+    fn is_absent(self) -> bool {
+        self == ABSENT.key
+    }
+    #[inline(always)]
+    fn mix(self, value: u64) -> u64 {
+        fold(self ^ 0x8bb8_4b93_962e_acc9, value ^ 0x4b33_a62e_d433_d4a3)
+    }
+    #[inline(always)]
+    fn present(self) -> u64 {
+        self.max(1)
+    }
+}
+
+impl Hash for Key {
+    const ABSENT: Key = ABSENT;
+    #[inline(always)]
+    fn of(key: Key) -> Key {
+        key
+    }
+    #[inline(always)]
+    fn is_absent(self) -> bool {
+        self.key == ABSENT.key
+    }
+    #[inline(always)]
+    fn mix(self, value: Key) -> Key {
+        let check = fold(self.check ^ 0x4d5a_2da5_1de1_aa47, value.check ^ 0xa076_1d64_78bd_642f);
+        Key { key: self.key.mix(value.key), check }
+    }
+    #[inline(always)]
+    fn present(self) -> Key {
+        Key { key: self.key.present(), check: self.check }
+    }
+}
+
+/// Rules whose parts all look at one column of the token `offset` away. In the column's table of ids the group has
+/// HEAD places in every text's row, for how many attributes it makes there, then their ids, in whole QUADs.
+struct Group<'a> {
+    column: usize,
+    offset: isize,
+    place: usize,
+    number: usize, // among the column's groups
+    rules: Vec<&'a TemplateRule>,
+    pad: bool,
+}
+
+/// What a part of a joint rule looks at; `place`: in the column's row of `joined`.
+struct Look {
+    column: usize,
+    place: usize,
+    offset: isize,
+    test: bool,
+}
+
+/// The rules of node or of edge attributes.
+#[derive(Default)]
+struct RulePlan<'a> {
+    groups: Vec<Group<'a>>,
+    joint: Vec<(&'a TemplateRule, Vec<Look>)>, // rules that join tokens or columns
+    width: usize,                              // most attributes of a token
+}
+
+/// A template laid over tokens: the values of its atoms at every distinct text.
+pub struct Extractor<'a> {
+    template: &'a Template,
+    tokens: &'a Tokens,
+    node: RulePlan<'a>,
+    edge: RulePlan<'a>,
+    place: Vec<(usize, usize)>, // [atoms] column, place in the column's row
+    widths: Vec<usize>,         // [columns] atoms of the column
+    slots: Vec<usize>,          // [columns] places of the column's groups
+    groups: Vec<usize>,         // [columns] their number
+    values: Vec<Vec<Key>>,      // [columns] [texts x atoms of the column]
+    shared: Vec<Vec<usize>>,    // [columns] atoms of the column that joint rules use
+    jobs: Jobs,
+    spare: Arc<Spare>, // memory of datasets that are gone
+}
+
+/// How work on chunks is spread; results come back in order.
+struct Jobs(Option<rayon::ThreadPool>);
+
+impl Jobs {
+    /// One thread where there is too little to share, or where the system gives no more.
+    fn new(threads: usize, work: usize) -> Jobs {
+        let threads = threads.min(work.div_ceil(CHUNK));
+        Jobs((threads > 1).then(|| rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok()).flatten())
+    }
+
+    /// What `f` makes of the ranges of numbers below `n`, one after the other.
+    fn concat<T: Clone + Send>(&self, n: usize, f: impl Fn(std::ops::Range<usize>) -> Vec<T> + Sync + Send) -> Vec<T> {
+        match &self.0 {
+            Some(_) => self.map(chunks(n), f).concat(),
+            None => f(0..n),
+        }
+    }
+
+    fn map<I: Send, T: Send>(&self, items: Vec<I>, f: impl Fn(I) -> T + Sync + Send) -> Vec<T> {
+        match &self.0 {
+            Some(pool) => pool.install(|| items.into_par_iter().map(f).collect()),
+            None => items.into_iter().map(f).collect(),
+        }
+    }
+}
+
+/// Ranges of at most CHUNK numbers below `n`.
+fn chunks(n: usize) -> Vec<std::ops::Range<usize>> {
+    (0..n).step_by(CHUNK).map(|begin| begin..n.min(begin + CHUNK)).collect()
+}
+
+impl<'a> Extractor<'a> {
+    /// `spare`: memory that runs are made in, and go back to.
+    pub fn new(template: &'a Template, tokens: &'a Tokens, threads: usize, spare: Arc<Spare>) -> Extractor<'a> {
+        let mut widths = vec![0; tokens.columns.len()];
+        let place = template.atoms.iter().map(|atom| {
+            widths[atom.column] += 1;
+            (atom.column, widths[atom.column] - 1)
+        });
+        let place = place.collect();
+        let mut slots = vec![0; tokens.columns.len()];
+        let mut shared: Vec<Vec<usize>> = vec![Vec::new(); tokens.columns.len()];
+        let (mut node, mut edge) = (RulePlan::default(), RulePlan::default());
+        for rule in &template.rules {
+            let plan = if rule.edge { &mut edge } else { &mut node };
+            plan.width += 1;
+            match rule.single(&template.atoms) {
+                None => {
+                    let parts = rule.parts.iter().map(|part| {
+                        let column = template.atoms[part.atom].column;
+                        let known = shared[column].iter().position(|&atom| atom == part.atom);
+                        let place = known.unwrap_or_else(|| {
+                            shared[column].push(part.atom);
+                            shared[column].len() - 1
+                        });
+                        Look { column, place, offset: part.offset, test: part.test }
+                    });
+                    plan.joint.push((rule, parts.collect()));
+                }
+                Some((column, offset)) => {
+                    match plan.groups.iter_mut().find(|g| (g.column, g.offset) == (column, offset)) {
+                        Some(group) => group.rules.push(rule),
+                        None => plan.groups.push(Group {
+                            column,
+                            offset,
+                            place: 0,
+                            number: 0,
+                            rules: vec![rule],
+                            pad: false,
+                        }),
+                    }
+                }
+            }
+        }
+        let mut groups = vec![0; tokens.columns.len()];
+        for group in node.groups.iter_mut().chain(&mut edge.groups) {
+            group.number = groups[group.column];
+            groups[group.column] += 1;
+            group.pad = group.rules.iter().any(|r| r.pad);
+            group.place = slots[group.column];
+            slots[group.column] += HEAD + group.rules.len().next_multiple_of(QUAD);
+        }
+        let jobs = Jobs::new(threads, tokens.tokens());
+        let mut it = Extractor {
+            template,
+            tokens,
+            node,
+            edge,
+            place,
+            widths,
+            slots,
+            groups,
+            values: Vec::new(),
+            shared,
+            jobs,
+            spare,
+        };
+        it.values = (0..tokens.columns.len()).map(|c| it.values_of(c)).collect();
+        it
+    }
+
+    /// Hash of every atom of a column at every distinct text.
+    fn values_of(&self, column: usize) -> Vec<Key> {
+        let atoms: Vec<_> = self.template.atoms.iter().filter(|a| a.column == column).collect();
+        let texts = &self.tokens.columns[column];
+        self.jobs.concat(texts.texts(), |range| {
+            let mut scratch = TextScratch::default();
+            let mut values = Vec::with_capacity(range.len() * atoms.len());
+            for number in range {
+                for atom in &atoms {
+                    values.push(match &atom.functions[..] {
+                        [] => texts.key(number).present(),
+                        functions => match apply(functions, texts.text(number), &mut scratch) {
+                            Some(value) => hash(value.as_bytes()).present(),
+                            None => ABSENT,
+                        },
+                    });
+                }
+            }
+            values
+        })
+    }
+
+    /// Value of a part for the token `t` of the sentence of `length` tokens that begins at `begin`.
+    #[inline]
+    fn value(&self, part: &Part, pad: bool, begin: usize, t: usize, length: usize) -> Key {
+        let at = t as isize + part.offset;
+        if at >= 0 && at < length as isize {
+            let (column, place) = self.place[part.atom];
+            let text = self.tokens.columns[column].cells[begin + at as usize] as usize;
+            self.values[column][text * self.widths[column] + place]
+        } else if pad && !part.test {
+            outside(distance(at, length))
+        } else {
+            ABSENT
+        }
+    }
+
+    /// Key of a rule's attribute at a token, or ABSENT.
+    #[inline]
+    fn key(&self, rule: &TemplateRule, begin: usize, t: usize, length: usize) -> Key {
+        if (rule.first && t > 0) || (rule.last && t + 1 < length) || (rule.edge && t == 0) {
+            return ABSENT;
+        }
+        let mut key = rule.seed;
+        for part in &rule.parts {
+            let value = self.value(part, rule.pad, begin, t, length);
+            if value.key == ABSENT.key {
+                return ABSENT;
+            }
+            key = key.mix(value);
+        }
+        key.present()
+    }
+
+    /// The distinct text that a group looks at from token t; None outside of the sentence, and where no edge ends.
+    #[inline(always)]
+    fn text_at(&self, group: &Group<'_>, begin: usize, t: usize, length: usize) -> Option<usize> {
+        let at = t as isize + group.offset;
+        let inside = at >= 0 && at < length as isize && !(group.rules[0].edge && t == 0);
+        inside.then(|| self.tokens.columns[group.column].cells[begin + at as usize] as usize)
+    }
+
+    /// Key of a rule of a group at a distinct text of its column.
+    #[inline]
+    fn group_key(&self, rule: &TemplateRule, column: usize, text: usize) -> Key {
+        let row = &self.values[column][text * self.widths[column]..];
+        let mut key = rule.seed;
+        for part in &rule.parts {
+            let value = row[self.place[part.atom].1];
+            if value.key == ABSENT.key {
+                return ABSENT;
+            }
+            key = key.mix(value);
+        }
+        key.present()
+    }
+
+    /// Text of a rule's attribute at a token where it has one.
+    fn render(&self, rule: &TemplateRule, begin: usize, t: usize, length: usize, out: &mut Vec<u8>) {
+        let mut scratch = TextScratch::default();
+        for (piece, part) in rule.pieces.iter().zip(&rule.parts) {
+            out.extend_from_slice(piece.as_bytes());
+            let at = t as isize + part.offset;
+            if part.test {
+                continue;
+            }
+            if at < 0 || at >= length as isize {
+                out.extend_from_slice(outside_text(distance(at, length)).as_bytes());
+                continue;
+            }
+            let atom = &self.template.atoms[part.atom];
+            let text = self.tokens.text(atom.column, begin + at as usize);
+            out.extend_from_slice(apply(&atom.functions, text, &mut scratch).unwrap_or("").as_bytes());
+        }
+        out.extend_from_slice(rule.pieces.last().map_or(&[], |p| p.as_bytes()));
+    }
+
+    /// Texts of the attributes of every token, as the template orders them.
+    pub fn texts(&self) -> Vec<Vec<String>> {
+        let mut rows = Vec::with_capacity(self.tokens.tokens());
+        for bounds in self.tokens.sentences.windows(2) {
+            let (begin, length) = (bounds[0], bounds[1] - bounds[0]);
+            for t in 0..length {
+                let present = self.template.rules.iter().filter(|r| self.key(r, begin, t, length).key != ABSENT.key);
+                let texts = present.map(|rule| {
+                    let mut text = Vec::new();
+                    self.render(rule, begin, t, length, &mut text);
+                    String::from_utf8_lossy(&text).into_owned()
+                });
+                rows.push(texts.collect());
+            }
+        }
+        rows
+    }
+
+    /// The dataset of a growing vocabulary: ids in order of first occurrence.
+    pub fn grow(&self, vocab: &mut Vocab) -> Result<Dataset> {
+        let mut known: Vec<Vec<u32>> =
+            self.tokens.columns.iter().zip(&self.slots).map(|(c, &slots)| vec![NONE; c.texts() * slots]).collect();
+        let mut data = Dataset { sentences: self.tokens.sentences.clone(), ..Dataset::default() };
+        // Room for every rule at every token, of which only what is used is ever touched, and the rest given back.
+        data.node.csr_mut().ids.reserve(self.tokens.tokens() * self.node.width);
+        data.node.csr_mut().ptr.reserve(self.tokens.tokens());
+        let (mut keys, joined) = (Vec::new(), self.joined());
+        let (node, edge) = (self.joints(&self.node, &joined), self.joints(&self.edge, &joined));
+        for bounds in self.tokens.sentences.windows(2) {
+            let at = (bounds[0], bounds[1] - bounds[0]);
+            self.intern(&self.node, at, vocab, (&mut known, &node), &mut keys, data.node.csr_mut())?;
+            if !self.edge.is_empty() {
+                self.intern(&self.edge, at, vocab, (&mut known, &edge), &mut keys, &mut data.edge)?;
+            }
+        }
+        data.node.csr_mut().ids.shrink_to_fit();
+        data.edge.ids.shrink_to_fit();
+        Ok(data)
+    }
+
+    /// Append the rows of the sentence of `length` tokens at `begin`, adding what is new to the vocabulary.
+    fn intern(
+        &self,
+        plan: &RulePlan<'_>,
+        (begin, length): (usize, usize),
+        vocab: &mut Vocab,
+        (known, joints): (&mut [Vec<u32>], &[Joint<'_, Key>]),
+        keys: &mut Vec<Key>,
+        rows: &mut Csr,
+    ) -> Result<()> {
+        joint::keys(joints, begin, length, keys);
+        vocab.warm(keys.iter().map(|key| key.key));
+        let mut keys = keys.iter();
+        for t in 0..length {
+            for group in &plan.groups {
+                if let Some(text) = self.text_at(group, begin, t, length) {
+                    let row = &mut known[group.column][text * self.slots[group.column] + group.place..];
+                    let ids = |count: u32| HEAD..HEAD + count as usize;
+                    if row[0] == NONE {
+                        row[0] = 0;
+                        for rule in &group.rules {
+                            let key = self.group_key(rule, group.column, text);
+                            if key.key != ABSENT.key {
+                                row[HEAD + row[0] as usize] =
+                                    vocab.intern(key, |out| self.render(rule, begin, t, length, out))?;
+                                row[0] += 1;
+                            }
+                        }
+                    } else {
+                        row[ids(row[0])].iter().for_each(|&id| vocab.count(id));
+                    }
+                    rows.ids.extend_from_slice(&row[ids(row[0])]);
+                } else if group.pad {
+                    for rule in &group.rules {
+                        let key = self.key(rule, begin, t, length);
+                        if key.key != ABSENT.key {
+                            rows.ids.push(vocab.intern(key, |out| self.render(rule, begin, t, length, out))?);
+                        }
+                    }
+                }
+            }
+            for (joint, &key) in joints.iter().zip(keys.by_ref()) {
+                if key.key != ABSENT.key {
+                    rows.ids.push(vocab.intern(key, |out| self.render(joint.rule, begin, t, length, out))?);
+                }
+            }
+            rows.end_row();
+        }
+        Ok(())
+    }
+}
+
+impl RulePlan<'_> {
+    fn is_empty(&self) -> bool {
+        self.width == 0
+    }
+}
+
+/// How far outside the sentence: -1 just before it, 1 just behind.
+fn distance(at: isize, length: usize) -> isize {
+    if at < 0 {
+        at
+    } else {
+        at - length as isize + 1
+    }
+}

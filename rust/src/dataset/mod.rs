@@ -1,0 +1,131 @@
+//! A corpus as numbers: attribute ids of every token in one flat array, sentence boundaries, gold labels.
+
+pub mod csr;
+pub mod extract;
+pub mod layout;
+pub mod plan;
+pub mod runs;
+pub mod vocab;
+
+use crate::dataset::csr::Csr;
+use crate::dataset::runs::Rows;
+use crate::error::{Error, Result};
+
+/// Gold label of a token that has none.
+pub const NO_LABEL: u16 = u16::MAX;
+
+/// N sentences of tokens: node attributes, edge attributes (conjoined with the label pair ending at the token), gold.
+#[derive(Clone, Debug)]
+pub struct Dataset {
+    pub sentences: Vec<usize>, // [N + 1] first token of each sentence
+    pub node: Rows,            // one row a token
+    pub edge: Csr,             // one row a token, or no row at all where no edge attribute exists
+    pub gold: Vec<u16>,        // [tokens], or empty for an unlabelled corpus
+}
+
+impl Default for Dataset {
+    fn default() -> Self {
+        Dataset { sentences: vec![0], node: Rows::default(), edge: Csr::default(), gold: Vec::new() }
+    }
+}
+
+impl Dataset {
+    pub fn len(&self) -> usize {
+        self.sentences.len() - 1
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn tokens(&self) -> usize {
+        self.node.rows()
+    }
+
+    pub fn has_edge_attributes(&self) -> bool {
+        !self.edge.ids.is_empty()
+    }
+
+    /// Refuse attributes that a model does not know.
+    pub fn check_model(&self, attributes: usize) -> Result<()> {
+        self.check(attributes, "is not the model's; encode with the model's vocabulary")
+    }
+
+    /// Refuse attributes that a layout has no features for.
+    pub fn check_layout(&self, attributes: usize) -> Result<()> {
+        self.check(attributes, "has no place in the layout; build it from this dataset")
+    }
+
+    fn check(&self, attributes: usize, wrong: &str) -> Result<()> {
+        match self.node.largest().max(self.edge.ids.iter().copied().max()) {
+            Some(a) if a as usize >= attributes => Err(Error::Value(format!("attribute {a} {wrong}"))),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn end_sentence(&mut self) {
+        self.sentences.push(self.node.rows());
+    }
+
+    /// The same tokens with every sentence of more than `most` tokens cut into pieces of similar length, and the
+    /// sentence that each piece comes from.
+    pub fn cut(&self, most: usize) -> (Dataset, Vec<u32>) {
+        let (mut sentences, mut from) = (vec![0], Vec::new());
+        for (i, s) in self.sentences.windows(2).enumerate() {
+            let length = s[1] - s[0];
+            let pieces = length.div_ceil(most.max(1)).max(1);
+            for piece in 1..=pieces {
+                sentences.push(s[0] + length * piece / pieces);
+                from.push(i as u32);
+            }
+        }
+        (Dataset { sentences, ..self.clone() }, from)
+    }
+
+    /// Every labelled token as a sentence of its own, with where it stands as further attributes: `first` + y' behind
+    /// the gold label y', `first` + L at the begin of a sentence, `first` + L + 1 at its end. Its classifier, given the
+    /// label before, is then a chain of length one. Tokens without a label, or behind one, are left out: nothing is known
+    /// of their step.
+    pub fn steps(&self, first: u32, labels: u32, start_end: bool) -> Result<Dataset> {
+        if self.gold.len() != self.tokens() {
+            return Err(Error::Value("the dataset has no gold labels; steps are those of labelled sentences".into()));
+        }
+        let mut out = Dataset::default();
+        for s in self.sentences.windows(2) {
+            for t in s[0]..s[1] {
+                let before = (t > s[0]).then(|| self.gold[t - 1]);
+                if self.gold[t] == NO_LABEL || before == Some(NO_LABEL) {
+                    continue;
+                }
+                for (id, value) in self.node.csr().row(t) {
+                    out.node.csr_mut().push(id, value);
+                }
+                match before {
+                    Some(y) => out.node.csr_mut().push(first + u32::from(y), 1.0),
+                    None if start_end => out.node.csr_mut().push(first + labels, 1.0),
+                    None => {}
+                }
+                if start_end && t + 1 == s[1] {
+                    out.node.csr_mut().push(first + labels + 1, 1.0);
+                }
+                out.node.csr_mut().end_row();
+                out.gold.push(self.gold[t]);
+                out.end_sentence();
+            }
+        }
+        Ok(out)
+    }
+
+    /// Attach gold labels: one id a token, `NO_LABEL` where it is unknown.
+    pub fn set_gold(&mut self, gold: Vec<u16>) -> Result<()> {
+        if gold.len() != self.tokens() {
+            return Err(Error::Value(format!(
+                "{} labels for {} tokens; give every token of every sentence exactly one label",
+                gold.len(),
+                self.tokens()
+            )));
+        }
+        self.gold = gold;
+        Ok(())
+    }
+}

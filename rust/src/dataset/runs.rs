@@ -1,0 +1,140 @@
+//! Attributes that tokens have in common, for scoring: what a template makes of one text (its affixes, its shape) is the
+//! same wherever the text stands, so that it is summed once and not at every token.
+
+use crate::dataset::csr::Csr;
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// Texts seen this often have runs ...
+pub const OFTEN: u32 = 3;
+/// ... of at least so many attributes; shorter ones are as fast by themselves.
+pub const LONG: u32 = 3;
+/// Most runs: their sums are to stay in the nearer caches. Texts are numbered as they occur, frequent ones early.
+pub const MOST: usize = 1 << 15;
+/// Tokens from which on runs pay.
+pub const WORTH: usize = 4000;
+
+/// The mark of a group of attributes that is a run; any other is their number.
+pub const RUN: u8 = u8::MAX;
+
+/// Attributes of tokens, without values, in runs and single. A token's come in groups, then single ones.
+#[derive(Clone, Debug, Default)]
+pub struct Runs {
+    pub ids: Csr,       // attributes of each run
+    pub of: Csr,        // runs of each token
+    pub rest: Csr,      // its other attributes
+    pub groups: usize,  // of each token
+    pub marks: Vec<u8>, // [tokens, groups] in which order they come
+    pub home: Arc<Spare>,
+}
+
+/// Most ids that are kept of one array, and arrays that are kept.
+const MOST_KEPT: usize = 1 << 23;
+const KEPT: usize = 2;
+
+/// Memory of runs that are gone, for those to come: pages fresh from the system cost as much as what is written to them.
+#[derive(Debug, Default)]
+pub struct Spare(Mutex<Vec<Csr>>);
+
+impl Spare {
+    /// An empty array, with the most room of those kept, or with the least.
+    pub fn take(&self, most: bool) -> Csr {
+        let Ok(mut kept) = self.0.lock() else { return Csr::default() };
+        kept.sort_by_key(|rows| rows.ids.capacity());
+        match kept.len() {
+            0 => Csr::default(),
+            n => kept.remove(if most { n - 1 } else { 0 }),
+        }
+    }
+
+    fn give(&self, mut rows: Csr) {
+        if let Ok(mut kept) = self.0.lock() {
+            if kept.len() < KEPT && rows.ids.capacity() <= MOST_KEPT {
+                rows.ids.clear();
+                rows.ptr.truncate(1);
+                kept.push(rows);
+            }
+        }
+    }
+}
+
+impl Drop for Runs {
+    fn drop(&mut self) {
+        self.home.give(std::mem::take(&mut self.rest));
+        self.home.give(std::mem::take(&mut self.of));
+    }
+}
+
+impl Runs {
+    /// One row a token.
+    fn rows(&self) -> Csr {
+        let mut out = Csr::default();
+        for token in 0..self.rest.rows() {
+            let (mut of, mut rest) = (self.of.ids_of(token).iter(), self.rest.ids_of(token));
+            for &mark in &self.marks[token * self.groups..(token + 1) * self.groups] {
+                if mark == RUN {
+                    of.by_ref().take(1).for_each(|&run| out.ids.extend_from_slice(self.ids.ids_of(run as usize)));
+                } else {
+                    let here;
+                    (here, rest) = rest.split_at(mark as usize);
+                    out.ids.extend_from_slice(here);
+                }
+            }
+            out.ids.extend_from_slice(rest);
+            out.end_row();
+        }
+        out
+    }
+}
+
+/// Attributes of tokens as rows. Where they are kept in runs, rows are made when somebody asks for them by `csr`.
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    rows: OnceLock<Csr>,
+    runs: Option<Runs>,
+}
+
+impl From<Runs> for Rows {
+    fn from(runs: Runs) -> Rows {
+        Rows { rows: OnceLock::new(), runs: Some(runs) }
+    }
+}
+
+impl From<Csr> for Rows {
+    fn from(rows: Csr) -> Rows {
+        Rows { rows: rows.into(), runs: None }
+    }
+}
+
+impl Rows {
+    /// One row a token, made of the runs where nobody asked before: a pass over the corpus.
+    #[inline]
+    pub fn csr(&self) -> &Csr {
+        self.rows.get_or_init(|| self.runs.as_ref().map(Runs::rows).unwrap_or_default())
+    }
+
+    /// The rows to be changed. Whoever changes them has them alone: the runs are given up.
+    pub fn csr_mut(&mut self) -> &mut Csr {
+        let _ = self.csr();
+        self.runs = None;
+        match self.rows.get_mut() {
+            Some(rows) => rows,
+            None => unreachable!("made above"),
+        }
+    }
+
+    pub fn runs(&self) -> Option<&Runs> {
+        self.runs.as_ref()
+    }
+
+    /// Number of tokens.
+    pub fn rows(&self) -> usize {
+        self.runs.as_ref().map_or_else(|| self.csr().rows(), |runs| runs.rest.rows())
+    }
+
+    /// The largest attribute.
+    pub fn largest(&self) -> Option<u32> {
+        // The largest of all, which vectors find faster than a search the first that is too large.
+        let most = |rows: &Csr| rows.ids.iter().copied().max();
+        self.runs.as_ref().map_or_else(|| most(self.csr()), |runs| most(&runs.ids).max(most(&runs.rest)))
+    }
+}

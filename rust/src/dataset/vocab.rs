@@ -1,0 +1,301 @@
+//! Attributes as numbers: a table from 64-bit keys to ids, with the attribute's text kept for people to read.
+//!
+//! A key is a hash: of the whole text where attributes arrive as strings, of (template, atoms) where they are extracted
+//! natively, so that no string is built to look one up. While the vocabulary grows each key carries a second,
+//! independent 64-bit hash; two attributes that agree on the key and differ on the check are a collision and are
+//! reported, so that within one vocabulary keys are certainly distinct.
+
+use crate::error::{Error, Result};
+use crate::machine::container::Buf;
+use crate::machine::hash::Key;
+use crate::machine::simd::prefetch;
+
+/// Marks an empty slot of the table, and an attribute that a vocabulary does not know.
+pub const NONE: u32 = u32::MAX;
+
+/// Open addressing with linear probing over a power of two of slots; at most half of them are taken.
+#[derive(Clone, Debug, Default)]
+pub struct Vocab {
+    keys: Buf<u64>,     // [A] key of each attribute, in order of first occurrence
+    table: Buf<u32>,    // [slots] id or NONE
+    text: Buf<u8>,      // texts, one after the other, UTF-8
+    text_end: Buf<u64>, // [A] end of each text
+    checks: Vec<u64>,   // [A] while growing, empty once locked
+    counts: Vec<u32>,   // [A] occurrences seen while growing, empty once locked
+    locked: bool,
+}
+
+impl Vocab {
+    pub fn new() -> Vocab {
+        Vocab { table: vec![NONE; 1024].into(), ..Vocab::default() }
+    }
+
+    /// A locked vocabulary from the arrays of a model file; the arrays are checked against each other.
+    pub fn from_parts(keys: Buf<u64>, table: Buf<u32>, text: Buf<u8>, text_end: Buf<u64>) -> Result<Vocab> {
+        let n = keys.len();
+        let bad = |what: &str| {
+            Err(Error::ModelFile(format!("the vocabulary is inconsistent: {what}; train and save the model again")))
+        };
+        if text_end.len() != n {
+            return bad("keys and texts differ in number");
+        }
+        if !table.len().is_power_of_two() || table.len() < 2 * n {
+            return bad("its table has a wrong size");
+        }
+        if text_end.windows(2).any(|w| w[0] > w[1]) || text_end.last().copied().unwrap_or(0) != text.len() as u64 {
+            return bad("a text lies outside the file");
+        }
+        if table.iter().any(|&id| id != NONE && id as usize >= n) {
+            return bad("its table names an unknown attribute");
+        }
+        if table.iter().filter(|&&id| id != NONE).count() != n {
+            return bad("its table does not name every attribute once");
+        }
+        Ok(Vocab { keys, table, text, text_end, locked: true, ..Vocab::default() })
+    }
+
+    /// The arrays that make the vocabulary up: keys, table, text, text_end.
+    pub fn parts(&self) -> (&[u64], &[u32], &[u8], &[u64]) {
+        (&self.keys, &self.table, &self.text, &self.text_end)
+    }
+
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    pub fn is_locked(&self) -> bool {
+        self.locked
+    }
+
+    /// No attribute is added from here on; what only growth needs is dropped.
+    pub fn lock(&mut self) {
+        self.locked = true;
+        self.checks = Vec::new();
+        self.counts = Vec::new();
+    }
+
+    /// Occurrences of each attribute while the vocabulary grew; empty once locked.
+    pub fn counts(&self) -> &[u32] {
+        &self.counts
+    }
+
+    /// Count one more occurrence of a known attribute.
+    #[inline]
+    pub fn count(&mut self, id: u32) {
+        if let Some(count) = self.counts.get_mut(id as usize) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// What only growth needs: the second hash and the count of each attribute; empty once locked.
+    pub fn growth(&self) -> (&[u64], &[u32]) {
+        (&self.checks, &self.counts)
+    }
+
+    /// Let a vocabulary restored from its arrays grow on.
+    pub fn unlock(mut self, checks: Vec<u64>, counts: Vec<u32>) -> Result<Vocab> {
+        if checks.len() != self.len() || counts.len() != self.len() {
+            return Err(Error::Value(format!(
+                "{} checks and {} counts for {} attributes; pass the arrays of one vocabulary",
+                checks.len(),
+                counts.len(),
+                self.len()
+            )));
+        }
+        if self.table.len() < 1024 {
+            self.rehash(1024);
+        }
+        (self.checks, self.counts, self.locked) = (checks, counts, false);
+        Ok(self)
+    }
+
+    /// A copy that takes new attributes; those it has keep their ids. `lock` dropped what growth needs: the check of a
+    /// known attribute (0 here: not known) is taken from its next occurrence, and it counts as seen often enough.
+    pub fn growing(&self) -> Vocab {
+        let mut out = self.clone();
+        if self.locked {
+            (out.checks, out.counts, out.locked) = (vec![0; self.len()], vec![u32::MAX; self.len()], false);
+            if out.table.len() < 1024 {
+                out.rehash(1024);
+            }
+        }
+        out
+    }
+
+    /// Id of the attribute with this text, however its key was made; looks through all texts. NONE if there is none.
+    pub fn find(&self, text: &str) -> u32 {
+        let id = self.get(Key::lookup(text));
+        if id != NONE && self.text(id) == Some(text) {
+            return id;
+        }
+        (0..self.len() as u32).find(|&id| self.text(id) == Some(text)).unwrap_or(NONE)
+    }
+
+    /// Id of a key, or NONE.
+    #[inline]
+    pub fn get(&self, key: u64) -> u32 {
+        let mask = self.table.len().wrapping_sub(1);
+        let mut slot = key as usize & mask;
+        loop {
+            match self.table.get(slot) {
+                None | Some(&NONE) => return NONE,
+                Some(&id) if self.keys[id as usize] == key => return id,
+                _ => slot = (slot + 1) & mask,
+            }
+        }
+    }
+
+    /// Ids of many keys; 0 stands for no key. In strides: every slot is asked for before any is read, and every key that
+    /// a slot names before any is compared, so that the memory's latencies overlap.
+    pub fn get_many(&self, keys: &[u64], ids: &mut Vec<u32>) {
+        self.warm(keys.iter().copied());
+        let mask = self.table.len().wrapping_sub(1);
+        ids.clear();
+        ids.extend(keys.iter().map(|&key| {
+            let id = self.table.get(key as usize & mask).copied().unwrap_or(NONE);
+            prefetch(self.keys.as_ptr().wrapping_add(id as usize));
+            id
+        }));
+        for (id, &key) in ids.iter_mut().zip(keys) {
+            if key == 0 {
+                *id = NONE;
+            } else if *id != NONE && self.keys[*id as usize] != key {
+                *id = self.get(key);
+            }
+        }
+    }
+
+    /// Ask for the slots of these keys before they are looked up or interned.
+    pub fn warm(&self, keys: impl Iterator<Item = u64>) {
+        let mask = self.table.len().wrapping_sub(1);
+        keys.for_each(|key| prefetch(self.table.as_ptr().wrapping_add(key as usize & mask)));
+    }
+
+    /// Text of an attribute as it was first seen.
+    pub fn text(&self, id: u32) -> Option<&str> {
+        let id = id as usize;
+        let end = *self.text_end.get(id)? as usize;
+        let begin = if id == 0 { 0 } else { self.text_end[id - 1] as usize };
+        std::str::from_utf8(self.text.get(begin..end)?).ok()
+    }
+
+    /// Id of an attribute, added if it is new; `text` is called only then. A locked vocabulary answers NONE instead.
+    pub fn intern(&mut self, key: Key, text: impl FnOnce(&mut Vec<u8>)) -> Result<u32> {
+        if self.locked {
+            return Ok(self.get(key.key));
+        }
+        let mask = self.table.len() - 1;
+        let mut slot = key.key as usize & mask;
+        loop {
+            let id = self.table[slot];
+            if id == NONE {
+                break;
+            }
+            if self.keys[id as usize] == key.key {
+                if self.checks[id as usize] == 0 {
+                    self.checks[id as usize] = key.check;
+                } else if self.checks[id as usize] != key.check {
+                    let mut other = Vec::new();
+                    text(&mut other);
+                    return Err(Error::Value(format!(
+                        "attributes {:?} and {:?} have the same 64-bit key; rename one of them",
+                        self.text(id).unwrap_or(""),
+                        String::from_utf8_lossy(&other)
+                    )));
+                }
+                self.counts[id as usize] = self.counts[id as usize].saturating_add(1);
+                return Ok(id);
+            }
+            slot = (slot + 1) & mask;
+        }
+        let id = self.keys.len() as u32;
+        if id == NONE - 1 {
+            return Err(Error::Value(
+                "more than 4,294,967,294 attributes; raise min_count or use fewer templates".into(),
+            ));
+        }
+        let bytes = self.text.to_mut();
+        text(bytes);
+        let end = bytes.len() as u64;
+        self.text_end.to_mut().push(end);
+        self.keys.to_mut().push(key.key);
+        self.checks.push(key.check);
+        self.counts.push(1);
+        self.table.to_mut()[slot] = id;
+        if 2 * self.keys.len() > self.table.len() {
+            self.rehash(4 * self.keys.len());
+        }
+        Ok(id)
+    }
+
+    fn rehash(&mut self, slots: usize) {
+        let slots = slots.next_power_of_two().max(1024);
+        let mut table = vec![NONE; slots];
+        for (id, &key) in self.keys.iter().enumerate() {
+            let mut slot = key as usize & (slots - 1);
+            while table[slot] != NONE {
+                slot = (slot + 1) & (slots - 1);
+            }
+            table[slot] = id as u32;
+        }
+        self.table = table.into();
+    }
+
+    /// Keep the attributes for which `keep` holds; returns old id -> new id or NONE. Order is preserved.
+    pub fn retain(&mut self, keep: impl Fn(u32) -> bool) -> Vec<u32> {
+        let mut map = vec![NONE; self.len()];
+        let mut small = Vocab { locked: self.locked, ..Vocab::default() };
+        let grown = !self.counts.is_empty();
+        for (old, new) in map.iter_mut().enumerate() {
+            if !keep(old as u32) {
+                continue;
+            }
+            *new = small.keys.len() as u32;
+            let begin = if old == 0 { 0 } else { self.text_end[old - 1] as usize };
+            small.text.to_mut().extend_from_slice(&self.text[begin..self.text_end[old] as usize]);
+            let end = small.text.len() as u64;
+            small.text_end.to_mut().push(end);
+            small.keys.to_mut().push(self.keys[old]);
+            if grown {
+                small.checks.push(self.checks[old]);
+                small.counts.push(self.counts[old]);
+            }
+        }
+        small.rehash(2 * small.keys.len());
+        *self = small;
+        map
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_follow_first_occurrence_and_survive_growth() {
+        let mut v = Vocab::new();
+        for i in 0..5000u32 {
+            let s = format!("a{}", i % 2500);
+            let id = v.intern(Key::of_text(&s), |b| b.extend_from_slice(s.as_bytes())).unwrap();
+            assert_eq!(id, i % 2500);
+        }
+        assert_eq!(v.counts()[7], 2);
+        assert_eq!(v.text(7), Some("a7"));
+        let map = v.retain(|id| id % 2 == 0);
+        assert_eq!(map[8], 4);
+        assert_eq!(v.get(Key::lookup("a8")), 4);
+        assert_eq!(v.get(Key::lookup("a9")), NONE);
+    }
+
+    #[test]
+    fn a_colliding_key_is_reported() {
+        let mut v = Vocab::new();
+        v.intern(Key { key: 1, check: 1 }, |b| b.extend_from_slice(b"x")).unwrap();
+        let clash = v.intern(Key { key: 1, check: 2 }, |b| b.extend_from_slice(b"y"));
+        assert!(matches!(clash, Err(Error::Value(m)) if m.contains("\"x\"") && m.contains("\"y\"")));
+    }
+}

@@ -1,0 +1,344 @@
+//! Best paths and marginals of unlabelled sentences under fixed weights.
+
+use crate::chain::lanes::{self, Shape, Work};
+use crate::chain::log::{self, Trellis};
+use crate::chain::narrow::{Allowed, Narrow};
+use crate::chain::support::{mask_rows, Support};
+use crate::dataset::plan::{Batch, Plan};
+use crate::dataset::Dataset;
+use crate::decoding::lists::no_path;
+use crate::error::Result;
+use crate::machine::dispatch::{dispatch, FlushToZero};
+use crate::machine::force::{self, Taken, Way};
+use crate::machine::shared::Shared;
+use crate::machine::simd::{Lane, Simd, WIDTH};
+use crate::scores::scorer::Scorer;
+use crate::scores::sentence::{doubles, Scored};
+use crate::scores::table::{Attributes, Table};
+use crate::scores::tile::Tile;
+use rayon::prelude::*;
+
+/// Batches that one task takes at a time.
+const TASK: usize = 4;
+
+/// A pair of allowed labels by itself takes as long as so many pairs of sixteen sentences side by side.
+const NARROW: usize = 2;
+
+/// What to do with a sentence's scores, and where to put the result.
+enum Output<'a> {
+    Paths(Shared<'a, u16>),                      // [tokens]
+    Marginals(Shared<'a, f32>, Shared<'a, f64>), // [tokens, L], log Z [N]
+}
+
+struct Job<'a> {
+    scorer: &'a Scorer,
+    table: Option<&'a Table>,
+    from: Attributes<'a>,
+    data: &'a Dataset,
+    support: Option<(&'a Support, Vec<Lane>)>,
+    lists: Option<Allowed>, // labels of the support's sets, where paths are asked for
+    output: Output<'a>,
+}
+
+impl Scorer {
+    /// Best path of every sentence: [tokens].
+    pub fn viterbi(&self, data: &Dataset, support: Option<&Support>) -> Result<Vec<u16>> {
+        let mut paths = vec![0u16; data.tokens()];
+        self.run(data, support, Output::Paths(Shared::new(&mut paths)))?;
+        Ok(paths)
+    }
+
+    /// Marginals p_t(y) of every token, [tokens, L], and log Z of every sentence, [N].
+    pub fn marginals(&self, data: &Dataset, support: Option<&Support>) -> Result<(Vec<f32>, Vec<f64>)> {
+        let mut p = vec![0.0f32; data.tokens() * self.layout.labels];
+        let mut log_z = vec![0.0f64; data.len()];
+        self.run(data, support, Output::Marginals(Shared::new(&mut p), Shared::new(&mut log_z)))?;
+        Ok((p, log_z))
+    }
+
+    fn run(&self, data: &Dataset, support: Option<&Support>, output: Output<'_>) -> Result<()> {
+        data.check_model(self.layout.attributes)?;
+        let width = self.layout.labels.div_ceil(WIDTH);
+        let support = support.map(|s| (s, mask_rows(&s.sets, self.layout.labels, width)));
+        let paths = matches!(output, Output::Paths(_));
+        let lists = support.as_ref().filter(|_| paths).map(|(s, _)| Allowed::new(s, self.layout.labels));
+        let table = self.table(data.tokens());
+        force::count(Taken::Table, usize::from(table.is_some()));
+        let runs = data.node.runs().and_then(|runs| Some((runs, table?.sums(runs)?)));
+        let from = match &runs {
+            Some((runs, sums)) => Attributes { single: &runs.rest, runs: Some((&runs.of, sums)) },
+            None => Attributes { single: data.node.csr(), runs: None },
+        };
+        let job = Job { scorer: self, table, from, data, support, lists, output };
+        let plan = Plan::new(&data.sentences);
+        let tasks = plan.batches.par_chunks(TASK);
+        let failed: Option<u32> = tasks
+            .filter_map(|batches| {
+                let _small_is_zero = FlushToZero::new();
+                run_batches(&job, batches)
+            })
+            .min();
+        match failed {
+            None => Ok(()),
+            Some(s) => Err(no_path(s as usize)),
+        }
+    }
+}
+
+/// How many tokens ahead weights are asked for.
+const NEXT: usize = 2;
+
+dispatch!(fn run_batches(job: &Job<'_>, batches: &[Batch]) -> Option<u32> = batches_kernel);
+
+/// Scratch of one task, and what it did.
+#[derive(Default)]
+struct Scratch {
+    work: Work,
+    tile: Tile,
+    precise: Precise,
+    narrow: Narrow,
+    failed: Option<u32>, // the first sentence without a finite result
+    by_lanes: usize,
+    by_cells: usize,
+}
+
+impl Scratch {
+    /// A sentence that the fast ways cannot do.
+    fn leave(&mut self, job: &Job<'_>, sentence: u32) {
+        self.failed = self.failed.or(self.precise.run(job, sentence));
+    }
+}
+
+/// Runs the batches; answers the first sentence that has no finite result.
+///
+/// # Safety
+/// The machine has the instructions of `S`; no other thread works on these batches.
+#[inline(always)]
+unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u32> {
+    let (scorer, data) = (job.scorer, job.data);
+    let l = scorer.layout.labels;
+    let mut scratch = Scratch { tile: Tile::new(l.div_ceil(WIDTH)), ..Scratch::default() };
+    let (log, narrowly, broadly) =
+        (force::is_forced(Way::Log), force::is_forced(Way::Narrow), force::is_forced(Way::Broad));
+    for batch in batches {
+        let shape = Shape { labels: l, lengths: batch.lengths };
+        let by_paths = matches!(job.output, Output::Paths(_));
+        if log || data.has_edge_attributes() || scorer.local || (!by_paths && !scorer.edges.scaled) {
+            for &s in &batch.sentences {
+                scratch.leave(job, s);
+            }
+            continue;
+        }
+        if let (Output::Paths(paths), Some(lists), Some((support, _))) = (&job.output, &job.lists, &job.support) {
+            let sets = |s: u32| &support.of[data.sentences[s as usize]..data.sentences[s as usize + 1]];
+            let pairs: usize = batch.sentences.iter().map(|&s| lists.pairs(sets(s), l)).sum();
+            if (NARROW * pairs < shape.positions() * l * l || narrowly) && !broadly {
+                for (lane, &s) in batch.sentences.iter().enumerate() {
+                    narrow_path::<S>(job, lists, sets(s), paths, (s, batch.lengths[lane] as usize), &mut scratch);
+                }
+                continue;
+            }
+        }
+        scratch.work.reserve(&shape);
+        for t in 0..shape.positions() {
+            score_position::<S>(job, batch, t, &mut scratch);
+        }
+        match &job.output {
+            Output::Paths(paths) => {
+                // Each token belongs to one lane of one batch.
+                let begin = |lane: usize| data.sentences[batch.sentences[lane] as usize];
+                let best = lanes::viterbi::<S>(&shape, &scorer.edges, &mut scratch.work, |lane, t, y| {
+                    paths.set(begin(lane) + t, y);
+                });
+                for (lane, &s) in batch.sentences.iter().enumerate() {
+                    if best[lane].is_finite() {
+                        scratch.by_lanes += 1;
+                    } else {
+                        scratch.leave(job, s);
+                    }
+                }
+            }
+            Output::Marginals(p, log_z) => marginals_of_batch::<S>(job, batch, &shape, (p, log_z), &mut scratch),
+        }
+    }
+    force::count(Taken::Lanes, scratch.by_lanes);
+    force::count(Taken::Narrow, scratch.by_cells);
+    scratch.failed
+}
+
+/// The best path of a sentence (its number and length) whose tokens may take few labels.
+///
+/// # Safety
+/// The machine has the instructions of `S`; no other thread works on the sentence.
+#[inline(always)]
+unsafe fn narrow_path<S: Simd>(
+    job: &Job<'_>,
+    lists: &Allowed,
+    sets: &[u32],
+    paths: &Shared<'_, u16>,
+    (s, length): (u32, usize),
+    scratch: &mut Scratch,
+) {
+    let (scorer, data, l) = (job.scorer, job.data, job.scorer.layout.labels);
+    let (begin, last) = (data.sentences[s as usize], length.saturating_sub(1));
+    let tile = &mut scratch.tile;
+    let node = |t: usize, labels: &[u16], out: &mut Vec<f32>| {
+        match job.table {
+            Some(table) => {
+                let lanes = labels.iter().fold(0, |bits, &y| bits | 1 << (y as usize / WIDTH % 32));
+                table.score_some::<S>(data.node.csr(), begin + t, 0, lanes, tile);
+            }
+            None => scorer.fill_lane(data, begin + t, 0, tile),
+        }
+        for &y in labels {
+            let y = y as usize;
+            let mut x = tile.0[y / WIDTH][0].0[y % WIDTH];
+            if t == 0 {
+                x += scorer.start[y];
+            }
+            if t == last {
+                x += scorer.end[y];
+            }
+            out.push(x);
+        }
+    };
+    let emit = |t: usize, y: u16| paths.set(begin + t, y);
+    if scratch.narrow.run(lists, sets, l, &scorer.edges.score, node, emit).is_finite() {
+        scratch.by_cells += 1;
+    } else {
+        scratch.leave(job, s);
+    }
+}
+
+/// Node scores of position t of a batch.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `scratch.work` is reserved for the batch.
+#[inline(always)]
+unsafe fn score_position<S: Simd>(job: &Job<'_>, batch: &Batch, t: usize, scratch: &mut Scratch) {
+    let (scorer, data, l) = (job.scorer, job.data, job.scorer.layout.labels);
+    let (width, active) = (l.div_ceil(WIDTH), batch.active(t));
+    let begin = |lane: usize| data.sentences[batch.sentences[lane] as usize];
+    let Scratch { work, tile, .. } = scratch;
+    for lane in 0..active {
+        let token = begin(lane) + t;
+        match job.table {
+            Some(table) => {
+                if lane + NEXT < active {
+                    table.prefetch(&job.from, begin(lane + NEXT) + t);
+                }
+                table.score::<S>(&job.from, token, lane, tile)
+            }
+            None => scorer.fill_lane(data, token, lane, tile),
+        }
+        if t == 0 {
+            tile.add_row(&scorer.start, lane);
+        }
+        if t + 1 == batch.lengths[lane] as usize {
+            tile.add_row(&scorer.end, lane);
+        }
+        if let Some((support, masks)) = &job.support {
+            let set = support.of[token] as usize;
+            for v in 0..width {
+                let sum = S::add(S::load(&tile.0[v][lane]), S::load(&masks[set * width + v]));
+                S::store(sum, &mut tile.0[v][lane]);
+            }
+        }
+    }
+    for v in 0..width {
+        let at = t * l + v * WIDTH;
+        let out: &mut [Lane; WIDTH] = &mut *work.psi[at..at + WIDTH].as_mut_ptr().cast();
+        S::transpose(&tile.0[v], out);
+    }
+}
+
+/// Marginals and log Z of a batch whose node scores are filled.
+///
+/// # Safety
+/// The machine has the instructions of `S`; no other thread works on the batch.
+#[inline(always)]
+unsafe fn marginals_of_batch<S: Simd>(
+    job: &Job<'_>,
+    batch: &Batch,
+    shape: &Shape,
+    (p, log_zs): (&Shared<'_, f32>, &Shared<'_, f64>),
+    scratch: &mut Scratch,
+) {
+    let (edges, data, l) = (&job.scorer.edges, job.data, shape.labels);
+    let Scratch { work, tile, .. } = &mut *scratch;
+    let ones = Lane([1.0; WIDTH]);
+    let mut log_z = [0.0; WIDTH];
+    lanes::forward::<S>(shape, edges, work, &mut log_z);
+    for (lane, &s) in batch.sentences.iter().enumerate() {
+        log_zs.set(s as usize, log_z[lane]);
+        if log_z[lane].is_nan() {
+            lanes::clear_lane(shape, work, lane);
+        }
+    }
+    for t in (0..shape.positions()).rev() {
+        lanes::backward_step::<S, false>(shape, edges, work, &ones, t);
+        for v in 0..l.div_ceil(WIDTH) {
+            let from: &[Lane; WIDTH] = &*work.p[v * WIDTH..(v + 1) * WIDTH].as_ptr().cast();
+            S::transpose(from, &mut tile.0[v]);
+        }
+        for lane in 0..batch.active(t) {
+            let out = p.slice((data.sentences[batch.sentences[lane] as usize] + t) * l, l);
+            for (v, part) in out.chunks_mut(WIDTH).enumerate() {
+                part.copy_from_slice(&tile.0[v][lane].0[..part.len()]);
+            }
+        }
+    }
+    for (lane, &s) in batch.sentences.iter().enumerate() {
+        if !log_z[lane].is_nan() {
+            scratch.by_lanes += 1;
+        } else {
+            scratch.leave(job, s);
+        }
+    }
+}
+
+/// One sentence in double precision and log space.
+#[derive(Default)]
+struct Precise {
+    weights: Vec<f64>,
+    scored: Scored,
+    path: Vec<u16>,
+    trellis: Trellis,
+}
+
+impl Precise {
+    fn run(&mut self, job: &Job<'_>, sentence: u32) -> Option<u32> {
+        force::count(Taken::Log, 1);
+        let (scorer, data) = (job.scorer, job.data);
+        let l = scorer.layout.labels;
+        if self.weights.is_empty() {
+            self.weights = doubles(scorer);
+        }
+        let begin = data.sentences[sentence as usize];
+        let support = job.support.as_ref().map(|(support, _)| *support);
+        self.scored.fill(scorer, &self.weights, data, support, sentence as usize);
+        let scores = self.scored.scores(l);
+        match &job.output {
+            Output::Paths(paths) => {
+                let score = log::viterbi(&scores, &mut self.path);
+                for (t, &y) in self.path.iter().enumerate() {
+                    // SAFETY: a sentence's tokens are its own.
+                    unsafe { paths.set(begin + t, y) };
+                }
+                (!score.is_finite()).then_some(sentence)
+            }
+            Output::Marginals(p, log_z) => {
+                self.trellis.forward(&scores);
+                self.trellis.backward(&scores);
+                // SAFETY: a sentence's tokens are its own.
+                let out = unsafe { p.slice(begin * l, scores.node.len()) };
+                for (at, x) in out.iter_mut().enumerate() {
+                    *x = self.trellis.node_marginal(at) as f32;
+                }
+                // SAFETY: as above.
+                unsafe { log_z.set(sentence as usize, self.trellis.log_z) };
+                (!self.trellis.log_z.is_finite()).then_some(sentence)
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The k best paths of every sentence of a corpus under fixed weights.
+//!
+//! Ranked by float32 scores, added from left to right as `predict` adds them, so that the first path of each list is
+//! the one that `Scorer::viterbi` gives. Sentences with edge attributes, or whose scores overflow, take the exact route.
+
+use crate::chain::chart::{Chart, Steps};
+
+use crate::chain::kbest;
+use crate::chain::support::Support;
+use crate::dataset::Dataset;
+use crate::error::{Error, Result};
+use crate::machine::dispatch::dispatch;
+use crate::machine::find::Find;
+use crate::machine::force::{self, Taken, Way};
+use crate::machine::simd::Lane;
+use crate::scores::scorer::Scorer;
+use crate::scores::sentence::{doubles, Scored};
+use rayon::prelude::*;
+
+/// Sentences that one task takes at a time.
+const TASK: usize = 64;
+
+/// Lists of paths, sentence after sentence.
+#[derive(Debug, Default, PartialEq)]
+pub struct Lists {
+    pub counts: Vec<u32>, // [N] paths of each sentence
+    pub scores: Vec<f64>, // [paths] best first within a sentence
+    pub labels: Vec<u16>, // [sum of the paths' lengths]
+}
+
+impl Lists {
+    /// Lists of parts of a corpus, one after the other; the first failure of a part is that of all.
+    pub fn join(parts: Vec<Result<Lists>>) -> Result<Lists> {
+        let mut all = Lists::default();
+        for part in parts {
+            let part = part?;
+            all.counts.extend(part.counts);
+            all.scores.extend(part.scores);
+            all.labels.extend(part.labels);
+        }
+        Ok(all)
+    }
+}
+
+/// A sentence without a path to give.
+pub fn no_path(sentence: usize) -> Error {
+    Error::Value(format!(
+        "sentence {sentence}: no label sequence is allowed, or its score is not finite; relax the constraints or scale its values down"
+    ))
+}
+
+struct Job<'a> {
+    scorer: &'a Scorer,
+    data: &'a Dataset,
+    support: Option<&'a Support>,
+    steps: Steps,
+    exact: bool,       // every sentence by the exact route
+    weights: Vec<f64>, // for that; empty where the data alone do not ask for it
+    k: usize,
+}
+
+/// The k best paths of every sentence; fewer where fewer are allowed.
+pub fn lists(scorer: &Scorer, data: &Dataset, support: Option<&Support>, k: usize) -> Result<Lists> {
+    let layout = &scorer.layout;
+    data.check_model(layout.attributes)?;
+    let steps = Steps::from_scores(layout.labels, &scorer.edges.score);
+    let exact = data.has_edge_attributes() || scorer.local || force::is_forced(Way::Log);
+    let weights = if exact { doubles(scorer) } else { Vec::new() };
+    let job = Job { scorer, data, support, steps, exact, weights, k };
+    let tasks: Vec<u32> = (0..data.len().div_ceil(TASK) as u32).collect();
+    let parts: Vec<Result<Lists>> = tasks.par_iter().map(|&task| run(&job, task as usize)).collect();
+    Lists::join(parts)
+}
+
+dispatch!(fn run(job: &Job<'_>, task: usize) -> Result<Lists> = run_kernel);
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn run_kernel<S: Find>(job: &Job<'_>, task: usize) -> Result<Lists> {
+    let (scorer, data) = (job.scorer, job.data);
+    let mut chart = Chart::new(scorer.layout.labels);
+    let (mut scores, mut paths) = (Vec::new(), Vec::new());
+    let mut out = Lists::default();
+    for s in task * TASK..((task + 1) * TASK).min(data.len()) {
+        let (begin, end) = (data.sentences[s], data.sentences[s + 1]);
+        let before = out.scores.len();
+        let mut finite = !job.exact;
+        if finite {
+            chart.begin(end - begin, false);
+            let width = chart.width;
+            for t in 0..end - begin {
+                let row = &mut chart.node[t * width..(t + 1) * width];
+                row.fill(Lane::ZERO);
+                scorer.fill(data, begin + t, (t == 0, begin + t + 1 == end), row);
+                if let Some(support) = job.support {
+                    support.forbid_row(begin + t, scorer.layout.labels, row);
+                }
+                chart.advance::<S>(&job.steps, t);
+            }
+            chart.best_paths::<S>(&job.steps, job.k, &mut scores, &mut paths);
+            finite = job.k == 0 || scores.first().is_some_and(|x| x.is_finite());
+        }
+        force::count(if finite { Taken::Chart } else { Taken::Log }, 1);
+        if finite {
+            for i in 0..scores.len() {
+                let path = &paths[i * (end - begin)..(i + 1) * (end - begin)];
+                // Exact sums; rounding may have ranked two equals, which must not show as a rise.
+                let score = chart.score(&job.steps, path);
+                let above = if i == 0 { score } else { out.scores[out.scores.len() - 1] };
+                out.scores.push(score.min(above));
+            }
+            out.labels.extend_from_slice(&paths);
+        } else {
+            exact(job, s, &mut out);
+        }
+        if job.k > 0 && (out.scores.len() == before || !out.scores[before].is_finite()) {
+            return Err(no_path(s));
+        }
+        out.counts.push((out.scores.len() - before) as u32);
+    }
+    Ok(out)
+}
+
+/// One sentence in double precision.
+fn exact(job: &Job<'_>, sentence: usize, out: &mut Lists) {
+    let (scorer, data) = (job.scorer, job.data);
+    let fresh: Vec<f64>;
+    let weights = if job.weights.is_empty() {
+        fresh = doubles(scorer);
+        &fresh
+    } else {
+        &job.weights
+    };
+    let mut scored = Scored::default();
+    scored.fill(scorer, weights, data, job.support, sentence);
+    for (score, path) in kbest::kbest(&scored.scores(scorer.layout.labels), job.k) {
+        out.scores.push(score);
+        out.labels.extend(path);
+    }
+}

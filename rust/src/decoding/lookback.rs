@@ -1,0 +1,127 @@
+//! Labels of a corpus under fixed weights: document after document, sentence after sentence.
+
+use crate::chain::chart::Steps;
+
+use crate::chain::lookback::beam::Beam;
+use crate::chain::lookback::search::{self, Search, Sentence};
+use crate::chain::lookback::Lookback;
+use crate::chain::support::Support;
+use crate::dataset::Dataset;
+use crate::decoding::lists::{no_path, Lists};
+use crate::error::{Error, Result};
+use crate::machine::dispatch::dispatch;
+use crate::machine::find::Find;
+use crate::machine::simd::Lane;
+use crate::scores::document::{Memory, Words};
+use crate::scores::scorer::Scorer;
+use rayon::prelude::*;
+
+/// Sentences that one task takes at a time, where no document holds them together.
+const TASK: usize = 64;
+
+/// How to look for paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decoder {
+    /// Cells of the last m labels, lists of k.
+    Cells { k: usize },
+    /// Whole paths, of which the k best are given out.
+    Beam { width: usize, k: usize },
+}
+
+/// Everything that scores a sentence.
+pub struct Job<'a> {
+    pub scorer: &'a Scorer,
+    pub terms: Lookback,
+    pub rows: &'a [Lane], // [rows, width]
+    pub data: &'a Dataset,
+    pub words: Option<&'a Words>, // where the terms have document features
+    pub support: Option<&'a Support>,
+    pub decoder: Decoder,
+}
+
+/// The paths of every sentence. Documents run in parallel, the sentences of one in their order: what an earlier one was
+/// labelled is what a later one sees.
+pub fn tag(job: &Job<'_>) -> Result<Lists> {
+    let (layout, data) = (&job.scorer.layout, job.data);
+    data.check_model(layout.attributes)?;
+    if data.has_edge_attributes() {
+        return Err(Error::Value(
+            "edge attributes do not go with history, documents or beams; use a template without them".into(),
+        ));
+    }
+    if job.terms.document != job.words.is_some() {
+        return Err(Error::Value("words and documents are needed for document features, and only for them".into()));
+    }
+    match job.decoder {
+        Decoder::Cells { k } => job.terms.check_lists(k)?,
+        Decoder::Beam { width: 0, .. } => return Err(Error::Value("a beam needs a width of at least 1".into())),
+        Decoder::Beam { .. } => {}
+    }
+    let steps = Steps::from_scores(layout.labels, &job.scorer.edges.score);
+    let n = data.len();
+    let pieces: Vec<(usize, usize)> = match job.words {
+        Some(words) => words.documents.windows(2).map(|d| (d[0] as usize, d[1] as usize)).collect(),
+        None => (0..n.div_ceil(TASK)).map(|i| (i * TASK, ((i + 1) * TASK).min(n))).collect(),
+    };
+    let parts: Vec<Result<Lists>> = (0..pieces.len()).into_par_iter().map(|i| run(job, &steps, i, pieces[i])).collect();
+    Lists::join(parts)
+}
+
+dispatch!(fn run(job: &Job<'_>, steps: &Steps, piece: usize, sentences: (usize, usize)) -> Result<Lists> = run_kernel);
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn run_kernel<S: Find>(job: &Job<'_>, steps: &Steps, piece: usize, sentences: (usize, usize)) -> Result<Lists> {
+    let (terms, data, l) = (&job.terms, job.data, job.terms.labels);
+    let width = terms.width();
+    let (mut found, mut beam, mut memory) = (Search::new(*terms), Beam::default(), Memory::default());
+    let (mut scores, mut paths, mut node) = (Vec::new(), Vec::new(), Vec::new());
+    let mut out = Lists::default();
+    if let Some(words) = job.words {
+        memory.begin(words, piece, l);
+    }
+    for s in sentences.0..sentences.1 {
+        let (begin, end) = (data.sentences[s], data.sentences[s + 1]);
+        let n = end - begin;
+        node.clear();
+        node.resize(n * width, Lane::ZERO);
+        for (t, row) in node.chunks_exact_mut(width).enumerate() {
+            job.scorer.fill(data, begin + t, (t == 0, t + 1 == n), row);
+            if let Some(words) = job.words {
+                memory.score::<S>(terms, job.rows, words, begin + t, row);
+            }
+            if let Some(support) = job.support {
+                support.forbid_row(begin + t, l, row);
+            }
+        }
+        let same = job.words.map_or(&[][..], |w| &w.same[begin..end]);
+        let x = Sentence { node: &node, steps, rows: job.rows, same };
+        let k = match job.decoder {
+            Decoder::Cells { k } => {
+                found.run::<S>(&x, k, &mut scores, &mut paths);
+                k
+            }
+            Decoder::Beam { width, k } => {
+                beam.run(terms, &x, width.max(k), &mut scores, &mut paths);
+                k
+            }
+        };
+        if k > 0 && !scores.first().is_some_and(|x| x.is_finite()) {
+            return Err(no_path(s));
+        }
+        let kept = scores.len().min(k);
+        for i in 0..kept {
+            let score = search::score(terms, &x, &paths[i * n..(i + 1) * n]);
+            // Rounding may have ranked two equals, which must not show as a rise.
+            let above = if i == 0 { score } else { out.scores[out.scores.len() - 1] };
+            out.scores.push(score.min(above));
+        }
+        out.counts.push(kept as u32);
+        out.labels.extend_from_slice(&paths[..kept * n]);
+        if let Some(words) = job.words {
+            memory.add(words, begin, &paths[..n], l);
+        }
+    }
+    Ok(out)
+}

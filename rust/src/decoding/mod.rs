@@ -1,0 +1,9 @@
+//! Scores to labels: best paths, lists of paths, probabilities.
+
+pub mod best;
+pub mod chunks;
+pub mod kernel;
+pub mod lists;
+pub mod lookback;
+pub mod once;
+pub mod order;

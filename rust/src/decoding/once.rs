@@ -1,0 +1,85 @@
+//! Paths and marginals of a corpus in which labels form at most one contiguous span.
+
+use crate::chain::once::{search::LawfulSearch, sum::Sum, too_many, Groups};
+use crate::chain::support::Support;
+use crate::dataset::Dataset;
+use crate::decoding::lists::{no_path, Lists};
+use crate::error::Result;
+use crate::machine::shared::Shared;
+use crate::scores::scorer::Scorer;
+use crate::scores::sentence::{doubles, Scored};
+use rayon::prelude::*;
+
+const TASK: usize = 16;
+
+/// Whether the groups and attributes are the model's.
+fn check(scorer: &Scorer, data: &Dataset, groups: &Groups) -> Result<()> {
+    groups.check(scorer.layout.labels)?;
+    data.check_model(scorer.layout.attributes)
+}
+
+/// The k best paths of every sentence in which each group begins at most one span.
+pub fn kbest(scorer: &Scorer, data: &Dataset, support: Option<&Support>, groups: &Groups, k: usize) -> Result<Lists> {
+    check(scorer, data, groups)?;
+    let (l, weights) = (scorer.layout.labels, doubles(scorer));
+    let parts: Vec<Result<Lists>> = (0..data.len().div_ceil(TASK))
+        .into_par_iter()
+        .map(|task| {
+            let (mut scored, mut search, mut lists) = (Scored::default(), LawfulSearch::default(), Lists::default());
+            for s in task * TASK..((task + 1) * TASK).min(data.len()) {
+                scored.fill(scorer, &weights, data, support, s);
+                search.run(&scored.scores(l), groups, k).map_err(|n| too_many(s, n))?;
+                if !search.scores.first().is_some_and(|x| x.is_finite()) {
+                    return Err(no_path(s));
+                }
+                lists.counts.push(search.scores.len() as u32);
+                lists.scores.extend_from_slice(&search.scores);
+                lists.labels.extend_from_slice(&search.paths);
+            }
+            Ok(lists)
+        })
+        .collect();
+    Lists::join(parts)
+}
+
+/// Marginals p_t(y) over the lawful paths, [tokens, L], and log Z of every sentence, [N].
+pub fn marginals(
+    scorer: &Scorer,
+    data: &Dataset,
+    support: Option<&Support>,
+    groups: &Groups,
+) -> Result<(Vec<f32>, Vec<f64>)> {
+    check(scorer, data, groups)?;
+    groups.check_sum()?;
+    let (l, weights) = (scorer.layout.labels, doubles(scorer));
+    let mut p = vec![0.0f32; data.tokens() * l];
+    let mut log_z = vec![0.0f64; data.len()];
+    let (out, logs) = (Shared::new(&mut p), Shared::new(&mut log_z));
+    let failed = (0..data.len()).into_par_iter().with_min_len(TASK).map_init(
+        || (Scored::default(), Sum::new(groups), Vec::new()),
+        |(scored, sum, here), s| {
+            scored.fill(scorer, &weights, data, support, s);
+            let scores = scored.scores(l);
+            let z = sum.forward(&scores, groups);
+            if !z.is_finite() {
+                return Some(s);
+            }
+            sum.backward(&scores);
+            here.clear();
+            here.resize(scored.node.len(), 0.0);
+            sum.add_nodes(1.0, here);
+            // SAFETY: a sentence's tokens are its own.
+            let place = unsafe { out.slice(data.sentences[s] * l, here.len()) };
+            for (x, &p) in place.iter_mut().zip(here.iter()) {
+                *x = p as f32;
+            }
+            // SAFETY: as above.
+            unsafe { logs.set(s, z) };
+            None
+        },
+    );
+    match failed.flatten().min() {
+        None => Ok((p, log_z)),
+        Some(s) => Err(no_path(s)),
+    }
+}

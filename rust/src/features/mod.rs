@@ -1,0 +1,8 @@
+//! Sentences to attributes: texts, rules, and what a template compiles to.
+
+pub mod crfpp;
+pub mod parse;
+pub mod rule;
+pub mod template;
+pub mod text;
+pub mod tokens;

@@ -1,0 +1,144 @@
+//! The template language: text -> rules. `docs/templates.md` is its page; `parse` reads our lines, `crfpp` CRF++'s.
+//!
+//! A rule is a list of atoms at offsets with literal pieces of text between them. An atom is (column, functions) and
+//! shared by every rule that uses it. An attribute is identified by its rule's pieces and its atoms' values, each hashed
+//! as a part of its own, so that no value, whatever characters it holds, can be mistaken for another split of the text.
+
+use crate::error::{Error, Result};
+use crate::features::rule::{Atom, Draft, Part, TemplateRule};
+use crate::features::text::{apply, TextScratch};
+use crate::features::tokens::Tokens;
+use crate::machine::hash::hash;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Compiled templates.
+#[derive(Clone, Debug)]
+pub struct Template {
+    pub columns: Vec<String>,
+    pub atoms: Vec<Atom>,
+    pub rules: Vec<TemplateRule>,
+}
+
+impl Template {
+    /// Compile template text over named columns; CRF++ templates are recognised by their `%x[row,column]`.
+    pub fn compile(text: &str, columns: &[String]) -> Result<Template> {
+        if columns.is_empty() {
+            return Err(Error::Template("a template needs at least one column to look at; name it".into()));
+        }
+        for (i, name) in columns.iter().enumerate() {
+            if columns[..i].contains(name) {
+                return Err(Error::Template(format!("column {name:?} is named twice; give every column its own name")));
+            }
+        }
+        let drafts = if crate::features::crfpp::recognise(text) {
+            crate::features::crfpp::parse(text, columns)?
+        } else {
+            crate::features::parse::parse(text, columns)?
+        };
+        let mut template = Template { columns: columns.to_vec(), atoms: Vec::new(), rules: Vec::new() };
+        for draft in drafts {
+            let rule = template.rule(draft);
+            if !template.rules.contains(&rule) {
+                template.rules.push(rule);
+            }
+        }
+        if template.rules.is_empty() {
+            return Err(Error::Template(
+                "the template makes no attribute; write at least one line, for example word[0]".into(),
+            ));
+        }
+        Ok(template)
+    }
+
+    fn rule(&mut self, draft: Draft) -> TemplateRule {
+        let parts = draft
+            .parts
+            .into_iter()
+            .map(|(atom, offset, test)| {
+                let known = self.atoms.iter().position(|a| *a == atom);
+                let atom = known.unwrap_or_else(|| {
+                    self.atoms.push(atom);
+                    self.atoms.len() - 1
+                });
+                Part { atom, offset, test }
+            })
+            .collect();
+        let mut identity = vec![u8::from(draft.edge)];
+        for piece in &draft.pieces {
+            identity.extend_from_slice(&(piece.len() as u64).to_le_bytes());
+            identity.extend_from_slice(piece.as_bytes());
+        }
+        TemplateRule {
+            parts,
+            seed: hash(&identity),
+            pieces: draft.pieces,
+            edge: draft.edge,
+            pad: draft.pad,
+            first: draft.first,
+            last: draft.last,
+        }
+    }
+
+    /// Lists of frequent texts, one for each atom that asks for one, in the order of the atoms; None where not yet learnt.
+    pub fn lists(&self) -> Vec<Option<Arc<[String]>>> {
+        self.atoms.iter().filter_map(Atom::frequent).map(|(_, list)| list.texts.clone()).collect()
+    }
+
+    /// Whether a list is still to be learnt.
+    pub fn is_open(&self) -> bool {
+        self.lists().iter().any(Option::is_none)
+    }
+
+    /// The template with lists that it learnt before.
+    pub fn with_lists(mut self, lists: Vec<Vec<String>>) -> Result<Template> {
+        let (wanted, found) = (self.lists().len(), lists.len());
+        if wanted != found {
+            return Err(Error::Template(format!(
+                "the template asks for {wanted} lists of frequent texts, {found} are given; the model is damaged"
+            )));
+        }
+        for (atom, mut texts) in self.atoms.iter_mut().filter(|a| a.frequent().is_some()).zip(lists) {
+            texts.sort_unstable();
+            atom.set_frequent(texts);
+        }
+        Ok(self)
+    }
+
+    /// The template with its lists taken from training tokens: for `column.functions.is_rare(n)?` the values of
+    /// `column.functions` that occur at least n times.
+    pub fn learn(&self, tokens: &Tokens) -> Template {
+        let mut learnt = self.clone();
+        for atom in &mut learnt.atoms {
+            let Some((before, list)) = atom.frequent() else { continue };
+            let column = &tokens.columns[atom.column];
+            let mut count = vec![0usize; column.texts()];
+            column.cells.iter().for_each(|&text| count[text as usize] += 1);
+            let mut scratch = TextScratch::default();
+            let mut of_value: HashMap<String, usize> = HashMap::new();
+            for (text, n) in count.into_iter().enumerate() {
+                if let Some(value) = apply(before, column.text(text), &mut scratch) {
+                    match of_value.get_mut(value) {
+                        Some(sum) => *sum += n,
+                        None => drop(of_value.insert(value.to_owned(), n)),
+                    }
+                }
+            }
+            let least = list.least;
+            let mut texts: Vec<String> = of_value.into_iter().filter(|&(_, n)| n >= least).map(|(t, _)| t).collect();
+            texts.sort_unstable();
+            atom.set_frequent(texts);
+        }
+        learnt
+    }
+
+    /// Whether any rule makes edge attributes.
+    pub fn has_edges(&self) -> bool {
+        self.rules.iter().any(|r| r.edge)
+    }
+
+    /// Whether a column is looked at.
+    pub fn uses(&self, column: usize) -> bool {
+        self.atoms.iter().any(|a| a.column == column)
+    }
+}

@@ -1,0 +1,279 @@
+//! One sentence's loss and gradient in double precision and log space: what the scaled recursions cannot do.
+
+use crate::chain::log::Trellis;
+
+use crate::chain::lattice::Scores;
+use crate::chain::once::sum::Sum;
+use crate::chain::wide::Wide;
+use crate::dataset::plan::Batch;
+use crate::learners::batch::loss::Loss;
+use crate::learners::batch::terms::Setting;
+use crate::machine::force::{self, Taken};
+use crate::machine::simd::Lane;
+use crate::scores::sentence::score_sentence;
+
+/// Where a sentence's residuals go.
+pub struct Sink<'a> {
+    pub nodes: &'a mut [Lane], // [T, L] of its batch
+    pub edges: &'a mut [f64],
+    pub pairs: &'a mut [f64],
+}
+
+#[derive(Default)]
+pub struct Alone {
+    node: Vec<f64>,
+    edge: Vec<f64>,
+    trellis: Trellis,
+    sum: Option<Sum>, // in place of the trellis, where labels may occur once
+    wide: Wide,
+    residual: Vec<f64>, // [T, L]
+    pairs: Vec<f64>,    // [T, L, L] weighted pair residuals; block 0 unused
+}
+
+impl Alone {
+    /// Hands the sentence's residuals to the sink; answers its loss and l, or None where they are not finite.
+    pub fn run(
+        &mut self,
+        setting: &Setting<'_>,
+        batch: &Batch,
+        lane: usize,
+        weight: f64,
+        sink: &mut Sink<'_>,
+    ) -> Option<(f64, f64)> {
+        let (data, l) = (setting.data, setting.layout.labels);
+        let sentence = batch.sentences[lane];
+        let (begin, end) = (data.sentences[sentence as usize], data.sentences[sentence as usize + 1]);
+        let gold = &data.gold[begin..end];
+        score_sentence(data, setting.layout, setting.w, setting.edge_scores, sentence, &mut self.node, &mut self.edge);
+        if let Some(support) = setting.support {
+            support.forbid(begin, l, &mut self.node);
+        }
+        self.residual.clear();
+        self.residual.resize(self.node.len(), 0.0);
+        if let Some(value) = self.run_scaled(setting, gold, weight, sink) {
+            force::count(Taken::Wide, 1);
+            self.emit_nodes(lane, sink);
+            return Some(value);
+        }
+        force::count(Taken::Log, 1);
+        self.pairs.clear();
+        self.pairs.resize(gold.len() * l * l, 0.0);
+        let value = if let Some(partial) = setting.partial {
+            let z = self.expect(l, weight);
+            partial.forbid(begin, l, &mut self.node);
+            let given = self.expect(l, -weight);
+            let difference = z - given;
+            (weight * difference, difference)
+        } else {
+            if !setting.cost.is_empty() {
+                for (t, &y) in gold.iter().enumerate() {
+                    for k in 0..l {
+                        self.node[t * l + k] += setting.cost[y as usize * l + k];
+                    }
+                }
+            }
+            let h = self.gold_score(gold, l);
+            if setting.loss.is_pointwise() {
+                self.pointwise(gold, l, weight, setting.loss)
+            } else {
+                let scores = Scores { labels: l, node: &self.node, edge: &self.edge };
+                let log_z = match setting.once {
+                    Some(groups) => self.sum.get_or_insert_with(|| Sum::new(groups)).forward(&scores, groups),
+                    None => self.trellis.forward(&scores),
+                };
+                let minus_log_p = log_z - h;
+                if setting.loss.is_beyond(weight, minus_log_p, setting.shift) {
+                    self.emit_nodes(lane, sink); // zeros: the caller shifts and asks again
+                    return Some((0.0, minus_log_p));
+                }
+                let (value, factor) = setting.loss.sequential(weight, minus_log_p, setting.shift);
+                if !factor.is_finite() {
+                    return None;
+                }
+                if setting.once.is_some() {
+                    self.expect_lawful(l, factor);
+                } else {
+                    self.expect(l, factor);
+                }
+                self.subtract_gold(gold, l, factor);
+                (value, minus_log_p)
+            }
+        };
+        if !value.0.is_finite() || !value.1.is_finite() {
+            return None;
+        }
+        self.emit(setting, batch, lane, begin, sink);
+        Some(value)
+    }
+
+    /// The sequential losses by the scaled recursions; None where these will not do.
+    fn run_scaled(
+        &mut self,
+        setting: &Setting<'_>,
+        gold: &[u16],
+        weight: f64,
+        sink: &mut Sink<'_>,
+    ) -> Option<(f64, f64)> {
+        let l = setting.layout.labels;
+        let factors = setting.factors?;
+        let odd = setting.partial.is_some()
+            || setting.once.is_some()
+            || !setting.cost.is_empty()
+            || setting.data.has_edge_attributes();
+        if odd || setting.loss.is_pointwise() {
+            return None;
+        }
+        let log_z = self.wide.forward(factors, &self.node, l)?;
+        let minus_log_p = log_z - self.gold_score(gold, l);
+        if setting.loss.is_beyond(weight, minus_log_p, setting.shift) {
+            return Some((0.0, minus_log_p)); // the caller shifts and asks again
+        }
+        let (value, factor) = setting.loss.sequential(weight, minus_log_p, setting.shift);
+        if !value.is_finite() || !factor.is_finite() || !minus_log_p.is_finite() {
+            return None;
+        }
+        self.wide.backward(factors, l, factor, &mut self.residual, sink.edges);
+        for (t, &y) in gold.iter().enumerate() {
+            self.residual[t * l + y as usize] -= factor;
+            if t > 0 {
+                sink.edges[gold[t - 1] as usize * l + y as usize] -= factor;
+            }
+        }
+        Some((value, minus_log_p))
+    }
+
+    fn gold_score(&self, gold: &[u16], l: usize) -> f64 {
+        let scores = Scores { labels: l, node: &self.node, edge: &self.edge };
+        let mut h = 0.0;
+        for (t, &y) in gold.iter().enumerate() {
+            h += self.node[t * l + y as usize];
+            if t > 0 {
+                h += scores.edge(t)[gold[t - 1] as usize * l + y as usize];
+            }
+        }
+        h
+    }
+
+    /// Add `factor` times the expected counts under the current scores; returns log Z.
+    fn expect(&mut self, l: usize, factor: f64) -> f64 {
+        let scores = Scores { labels: l, node: &self.node, edge: &self.edge };
+        let log_z = self.trellis.forward(&scores);
+        if !log_z.is_finite() {
+            return f64::NAN;
+        }
+        self.trellis.backward(&scores);
+        for (at, r) in self.residual.iter_mut().enumerate() {
+            *r += factor * self.trellis.node_marginal(at);
+        }
+        for t in 1..scores.positions() {
+            self.trellis.add_pairs(&scores, t, factor, &mut self.pairs[t * l * l..(t + 1) * l * l]);
+        }
+        log_z
+    }
+
+    /// The same over the lawful paths, whose forward sums are done.
+    fn expect_lawful(&mut self, l: usize, factor: f64) {
+        let scores = Scores { labels: l, node: &self.node, edge: &self.edge };
+        let Some(sum) = &mut self.sum else { return };
+        sum.backward(&scores);
+        sum.add_nodes(factor, &mut self.residual);
+        for t in 1..scores.positions() {
+            sum.add_pairs(&scores, t, factor, &mut self.pairs[t * l * l..(t + 1) * l * l]);
+        }
+    }
+
+    fn subtract_gold(&mut self, gold: &[u16], l: usize, factor: f64) {
+        for (t, &y) in gold.iter().enumerate() {
+            self.residual[t * l + y as usize] -= factor;
+            if t > 0 {
+                self.pairs[t * l * l + gold[t - 1] as usize * l + y as usize] -= factor;
+            }
+        }
+    }
+
+    /// The U and V recursions with the conditional probabilities written out.
+    fn pointwise(&mut self, gold: &[u16], l: usize, weight: f64, loss: Loss) -> (f64, f64) {
+        let scores = Scores { labels: l, node: &self.node, edge: &self.edge };
+        let log_z = self.trellis.forward(&scores);
+        if !log_z.is_finite() {
+            return (f64::NAN, f64::NAN);
+        }
+        self.trellis.backward(&scores);
+        let n = gold.len();
+        let (mut value, mut total, mut worst) = (0.0, 0.0, 0.0f64);
+        let mut omega = vec![0.0; n];
+        for (t, &y) in gold.iter().enumerate() {
+            let log_p = self.trellis.alpha[t * l + y as usize] + self.trellis.beta[t * l + y as usize] - log_z;
+            let (v, o) = loss.pointwise_of_log(weight, log_p);
+            (value, total, omega[t]) = (value + v, total + o, o);
+            worst = worst.max(-log_p);
+        }
+        let (alpha, beta) = (&self.trellis.alpha, &self.trellis.beta);
+        let exp = |x: f64| if x.is_nan() { 0.0 } else { x.exp() };
+        // P(y_t = b | y_{t-1} = a) and P(y_{t-1} = a | y_t = b).
+        let ahead = |t: usize, a: usize, b: usize| {
+            exp(scores.edge(t)[a * l + b] + self.node[t * l + b] + beta[t * l + b] - beta[(t - 1) * l + a])
+        };
+        let behind = |t: usize, a: usize, b: usize| {
+            exp(alpha[(t - 1) * l + a] + scores.edge(t)[a * l + b] + self.node[t * l + b] - alpha[t * l + b])
+        };
+        let (mut u, mut v) = (vec![0.0; n * l], vec![0.0; n * l]);
+        for t in 0..n {
+            u[t * l + gold[t] as usize] = omega[t];
+            for b in 0..l {
+                if t > 0 {
+                    u[t * l + b] += (0..l).map(|a| u[(t - 1) * l + a] * ahead(t, a, b)).sum::<f64>();
+                }
+            }
+        }
+        for t in (0..n).rev() {
+            v[t * l + gold[t] as usize] = omega[t];
+            for a in 0..l {
+                if t + 1 < n {
+                    v[t * l + a] += (0..l).map(|b| v[(t + 1) * l + b] * behind(t + 1, a, b)).sum::<f64>();
+                }
+            }
+        }
+        for t in 0..n {
+            for y in 0..l {
+                let at = t * l + y;
+                let own = if gold[t] as usize == y { omega[t] } else { 0.0 };
+                self.residual[at] = total * self.trellis.node_marginal(at) - (u[at] + v[at] - own);
+            }
+            for pair in 0..if t > 0 { l * l } else { 0 } {
+                let (a, b) = (pair / l, pair % l);
+                let given = u[(t - 1) * l + a] * ahead(t, a, b) + v[t * l + b] * behind(t, a, b);
+                self.pairs[t * l * l + pair] = total * self.trellis.pair_marginal(&scores, t, a, b) - given;
+            }
+        }
+        (value, worst)
+    }
+
+    /// Residuals of the nodes to the sentence's lane.
+    fn emit_nodes(&self, lane: usize, sink: &mut Sink<'_>) {
+        for (to, r) in sink.nodes.iter_mut().zip(&self.residual) {
+            to.0[lane] = *r as f32;
+        }
+    }
+
+    /// Residuals to where the gradient is made from them.
+    fn emit(&mut self, setting: &Setting<'_>, batch: &Batch, lane: usize, begin: usize, sink: &mut Sink<'_>) {
+        let l = setting.layout.labels;
+        let positions = batch.lengths[lane] as usize;
+        for t in 1..positions {
+            let block = &self.pairs[t * l * l..(t + 1) * l * l];
+            for (sum, r) in sink.edges.iter_mut().zip(block) {
+                *sum += r;
+            }
+            if setting.data.has_edge_attributes() {
+                for (a, value) in setting.data.edge.row(begin + t) {
+                    let (first, pairs) = setting.layout.pairs(a);
+                    for (i, &pair) in pairs.iter().enumerate() {
+                        sink.pairs[first + i - setting.layout.pair_at()] += block[pair as usize] * f64::from(value);
+                    }
+                }
+            }
+        }
+        self.emit_nodes(lane, sink);
+    }
+}

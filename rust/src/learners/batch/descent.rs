@@ -1,0 +1,258 @@
+//! Stochastic gradient descent on the batch losses: sixteen sentences a step, updated in place.
+//!
+//! ```text
+//! w <- (1 - eta 2 l2 n / N) w - eta sum over the n sentences of a batch of d loss_i / dw,   eta = eta_0 / (1 + eta_0 2 l2 t / N)
+//! ```
+//!
+//! t counts sentences (Bottou 2010, section 5.2; CRFsuite's l2sgd has the same schedule). The weights are kept as
+//! scale x vector, so that the decay is one multiplication. Steps of the exponential losses are clipped: at the start
+//! e^l of a sentence is beyond any step size. Sentences that float32 cannot do are passed over. One thread; the order of
+//! batches is the caller's, so the same order gives the same bits.
+
+use crate::chain::lanes::{self, Edges};
+use crate::dataset::layout::Layout;
+use crate::dataset::plan::Plan;
+use crate::dataset::Dataset;
+use crate::error::{Error, Result};
+use crate::learners::batch::loss::LARGE;
+use crate::learners::batch::pass::{batch_kernel, Pass, Scratch, Sums, SMALL};
+use crate::learners::batch::terms::{check, Setting, Terms};
+use crate::machine::dispatch::{dispatch, FlushToZero};
+use crate::machine::shared::Shared;
+use crate::machine::simd::{Lane, Simd};
+use crate::scores::nodes::{Grain, Nodes};
+use std::sync::Arc;
+
+/// Largest factor by which a sentence's (or a token's) residuals are multiplied.
+const CLIP: f64 = 16.0;
+/// The scale is worked into the weights when it gets this small.
+const SMALL_SCALE: f64 = 1e-4;
+
+/// Steps change single rows, one batch at a time.
+const GRAIN: Grain = Grain { frequent: 16, fold: false, group: 1 };
+/// Steps between two corrections of the decay.
+const CORRECT_EVERY: usize = 64;
+
+/// A feature of n tokens takes steps so much shorter: what all sixteen sentences push at once would overshoot. Its decay
+/// is as much slower (the power is measured: 1/2 keeps frequent features behind, 0 makes all steps short); since `scale` decays all alike, such features are brought back up from time to time.
+fn pace(n: f64) -> f64 {
+    (1.0 + 0.01 * n).powf(-0.35)
+}
+
+pub struct Stochastic {
+    data: Arc<Dataset>,
+    layout: Arc<Layout>,
+    terms: Terms,
+    plan: Plan,
+    nodes: Nodes,
+    rows: Vec<Lane>,
+    row_pace: Vec<f32>, // [lanes]
+    rare: Vec<f32>,
+    edges: Vec<f64>, // [edges of the layout]
+    scale: f64,
+    scratch: Scratch,
+    sums: Sums,
+}
+
+impl Stochastic {
+    pub fn new(data: Arc<Dataset>, layout: Arc<Layout>, mut terms: Terms) -> Result<Stochastic> {
+        if data.has_edge_attributes() {
+            return Err(Error::Value("stochastic descent cannot do edge attributes; take lbfgs".into()));
+        }
+        if terms.partial.is_some() || !terms.cost.is_empty() || terms.once.is_some() {
+            return Err(Error::Value(
+                "stochastic descent can do neither partial labels nor costs nor labels that occur once; take lbfgs"
+                    .into(),
+            ));
+        }
+        if terms.weights.is_empty() {
+            terms.weights = vec![1.0; data.len()];
+        }
+        check(&data, layout.labels, &terms)?;
+        let plan = Plan::in_chunks(&data.sentences, 1);
+        let mut nodes = Nodes::new(&data, &layout, &plan, GRAIN)?;
+        if let Some(support) = &terms.support {
+            nodes.support = nodes.masks(&data, &plan, support);
+        }
+        let row_pace = nodes.set_pace(|n| pace(f64::from(n)) as f32);
+        let mut scratch = Scratch::default();
+        scratch.fields.resize_with(1, Default::default);
+        Ok(Stochastic {
+            rows: vec![Lane::ZERO; nodes.n_lanes()],
+            row_pace,
+            rare: vec![0.0; nodes.n_copies()],
+            edges: vec![0.0; layout.edges.len()],
+            scale: 1.0,
+            sums: Sums::new(layout.labels, 0),
+            scratch,
+            data,
+            layout,
+            terms,
+            plan,
+            nodes,
+        })
+    }
+
+    /// Steps of an epoch.
+    pub fn batches(&self) -> usize {
+        self.plan.batches.len()
+    }
+
+    pub fn set(&mut self, w: &[f64]) {
+        self.nodes.fill_rows(w, &mut self.rows);
+        self.nodes.fill_rare(w, &mut self.rare);
+        self.edges.copy_from_slice(&w[self.layout.edge_at()..][..self.layout.edges.len()]);
+        self.scale = 1.0;
+    }
+
+    pub fn read(&self, w: &mut [f64]) {
+        self.nodes.read(&self.rows, &self.rare, self.scale, w);
+        for (to, &x) in w[self.layout.edge_at()..].iter_mut().zip(&self.edges) {
+            *to = x * self.scale;
+        }
+    }
+
+    /// Steps over these batches, `seen` sentences after the start; the sum of the losses met on the way, each before its
+    /// own step, or NaN where the steps are too long.
+    pub fn run(&mut self, order: &[u32], eta: f64, l2: f64, seen: f64) -> f64 {
+        let _small_is_zero = FlushToZero::new();
+        run_steps(self, order, eta, l2, seen)
+    }
+
+    /// Undo what `decayed` (the log of the common decay since the last time) took too much from frequent features.
+    fn correct(&mut self, decayed: f64) {
+        for (row, &pace) in self.rows.iter_mut().zip(&self.row_pace) {
+            let up = ((f64::from(pace) - 1.0) * decayed).exp() as f32;
+            row.0.iter_mut().for_each(|x| *x *= up);
+        }
+        let up = ((pace(self.data.tokens() as f64) - 1.0) * decayed).exp();
+        self.edges.iter_mut().for_each(|x| *x *= up);
+    }
+
+    fn rescale(&mut self) {
+        let scale = self.scale as f32;
+        self.rows.iter_mut().for_each(|row| row.0.iter_mut().for_each(|x| *x *= scale));
+        self.rare.iter_mut().for_each(|x| *x *= scale);
+        self.edges.iter_mut().for_each(|x| *x *= f64::from(scale));
+        self.scale = 1.0;
+    }
+}
+
+dispatch!(
+    fn run_steps(this: &mut Stochastic, order: &[u32], eta: f64, l2: f64, seen: f64) -> f64 = step_kernel
+);
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l2: f64, mut seen: f64) -> f64 {
+    let l = this.layout.labels;
+    let decay = 2.0 * l2 / this.data.len().max(1) as f64;
+    let pace = pace(this.data.tokens() as f64);
+    let mut edge_scores = vec![0.0; l * l];
+    this.sums.loss = 0.0;
+    let mut decayed = 0.0;
+    for (i, &b) in order.iter().enumerate() {
+        let batch = &this.plan.batches[b as usize];
+        let n = batch.positions() * l;
+        edge_scores.fill(0.0);
+        for (&e, &x) in this.layout.edges.iter().zip(&this.edges) {
+            edge_scores[e as usize] = x * this.scale;
+        }
+        for &e in &this.terms.forbidden {
+            edge_scores[e as usize] = f64::NEG_INFINITY;
+        }
+        let edges = Edges::new(l, &edge_scores);
+        if !edges.scaled {
+            return f64::NAN;
+        }
+        let Scratch { fields, tile, .. } = &mut this.scratch;
+        let field = &mut fields[0];
+        field.reserve(batch, l);
+        this.nodes.fill::<S>(
+            batch,
+            &this.rows,
+            &this.rare,
+            &this.nodes.support,
+            &mut field.nodes,
+            &mut field.gold,
+            tile,
+        );
+        multiply::<S>(&mut field.nodes[..n], this.scale as f32);
+        field.gold.iter_mut().for_each(|x| *x *= this.scale);
+        let pass = Pass {
+            setting: Setting {
+                data: &this.data,
+                layout: &this.layout,
+                w: &[],
+                edge_scores: &edge_scores,
+                factors: None,
+                support: this.terms.support.as_ref(),
+                partial: None,
+                cost: &[],
+                once: None,
+                loss: this.terms.loss,
+                shift: 0.0,
+            },
+            terms: &this.terms,
+            rows: &[],
+            rare: &[],
+            nodes: &this.nodes,
+            edges: &edges,
+            rare_gradient: Shared::new(&mut []),
+            clip: CLIP,
+        };
+        batch_kernel::<S>(&pass, batch, 0, &mut this.scratch, &mut this.sums);
+        lanes::drain_pairs(&edges, &mut this.scratch.work.pairs[..l * l], &mut this.sums.edges);
+        let Scratch { fields, tile, flagged, .. } = &mut this.scratch;
+        for (_, lane) in flagged.drain(..) {
+            this.sums.loss += passed_over(&this.terms, batch.sentences[lane] as usize, batch.lengths[lane]);
+        }
+        let rate = eta / (1.0 + eta * decay * seen);
+        let count = batch.sentences.len() as f64;
+        let keep = 1.0 - (rate * decay * count).min(0.5);
+        this.scale *= keep;
+        decayed += keep.ln();
+        let step = -rate / this.scale;
+        let field = &mut fields[0];
+        multiply::<S>(&mut field.nodes[..n], step as f32);
+        multiply::<S>(&mut field.subtract, step as f32);
+        this.nodes.spread::<S>(std::slice::from_ref(batch), fields, &mut this.rows, &mut this.rare, tile);
+        for (&e, x) in this.layout.edges.iter().zip(&mut this.edges) {
+            *x += step * pace * this.sums.edges[e as usize];
+        }
+        this.sums.edges.fill(0.0);
+        seen += count;
+        if l2 > 0.0 && (i % CORRECT_EVERY == CORRECT_EVERY - 1 || i + 1 == order.len()) {
+            this.correct(decayed);
+            decayed = 0.0;
+        }
+        if this.scale < SMALL_SCALE {
+            this.rescale();
+        }
+    }
+    this.sums.loss
+}
+
+/// What a sentence that float32 cannot do counts at least: whoever compares step sizes must see it.
+fn passed_over(terms: &Terms, sentence: usize, length: u32) -> f64 {
+    let weight = terms.weights[sentence];
+    if terms.loss.is_pointwise() {
+        f64::from(length) * terms.loss.pointwise(weight, f64::from(SMALL)).0
+    } else {
+        terms.loss.sequential(weight, LARGE, 0.0).0
+    }
+}
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn multiply<S: Simd>(lanes: &mut [Lane], by: f32) {
+    if by == 1.0 {
+        return;
+    }
+    let by = S::splat(by);
+    for lane in lanes {
+        S::store(S::mul(S::load(lane), by), lane);
+    }
+}

@@ -1,0 +1,9 @@
+//! Losses that are summed over all sentences: loss, terms, one sentence alone, a pass, the objective.
+
+pub mod alone;
+pub mod descent;
+pub mod loss;
+pub mod objective;
+pub mod order;
+pub mod pass;
+pub mod terms;

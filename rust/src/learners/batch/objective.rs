@@ -1,0 +1,193 @@
+//! Loss and gradient of a corpus at a weight vector: a parallel sum over chunks of sentences.
+
+use crate::chain::lanes::Edges;
+use crate::chain::wide::Factors;
+use crate::dataset::layout::Layout;
+use crate::dataset::plan::Plan;
+use crate::dataset::Dataset;
+use crate::error::{Error, Result};
+use crate::learners::batch::loss::LARGE;
+use crate::learners::batch::pass::{run_chunk, Pass, Scratch, Sums, GROUP};
+use crate::learners::batch::terms::{check, Setting, Terms};
+use crate::machine::dispatch::FlushToZero;
+use crate::machine::force::{self, Way};
+use crate::machine::shared::Shared;
+use crate::machine::simd::{Lane, WIDTH};
+use crate::scores::nodes::{Grain, Nodes};
+use rayon::prelude::*;
+use std::sync::{Arc, Mutex};
+
+/// Joint rows are many: attributes seldom seen are left to the copies, so that rows stay in the second cache.
+const GRAIN: Grain = Grain { frequent: 32, fold: true, group: GROUP };
+
+fn grain() -> Grain {
+    let frequent = match (force::is_forced(Way::Rows), force::is_forced(Way::Rare)) {
+        (true, _) => 0,
+        (_, true) => u32::MAX,
+        _ => GRAIN.frequent,
+    };
+    Grain { frequent, fold: GRAIN.fold && !force::is_forced(Way::Plain), ..GRAIN }
+}
+
+/// A training set made ready for evaluation. Built once, evaluated at many weight vectors.
+pub struct Objective {
+    data: Arc<Dataset>,
+    layout: Arc<Layout>,
+    terms: Terms,
+    plan: Plan,
+    nodes: Nodes,
+    memory: Mutex<Buffers>,
+}
+
+/// What an evaluation writes to; kept between evaluations.
+#[derive(Default)]
+struct Buffers {
+    rows: Vec<Lane>,           // [rows, width] weights of frequent attributes
+    gradients: Vec<Vec<Lane>>, // [lanes] for each chunk; zero between evaluations
+    scratch: Vec<Scratch>,     // for each chunk
+    rare: Vec<f32>,            // weights of rare features, copy by copy
+    rare_gradient: Vec<f32>,
+    total: Vec<f64>, // [rows, padded L]
+}
+
+/// A value of the objective.
+#[derive(Clone, Copy, Debug)]
+pub struct Value {
+    pub loss: f64,
+    /// The largest log of a sentence's weighted e^l, or of a token's 1/p: how far the exponential losses are from safe.
+    pub largest: f64,
+}
+
+impl Objective {
+    pub fn new(data: Arc<Dataset>, layout: Arc<Layout>, mut terms: Terms) -> Result<Objective> {
+        let (n, l) = (data.len(), layout.labels);
+        if terms.weights.is_empty() {
+            terms.weights = vec![1.0; n];
+        }
+        check(&data, l, &terms)?;
+        let plan = Plan::new(&data.sentences);
+        let mut nodes = Nodes::new(&data, &layout, &plan, grain())?;
+        if let Some(support) = &terms.support {
+            nodes.support = nodes.masks(&data, &plan, support);
+        }
+        if let Some(partial) = &terms.partial {
+            let given = terms.support.as_ref().map(|support| support.and(partial, l));
+            nodes.partial = nodes.masks(&data, &plan, given.as_ref().unwrap_or(partial));
+            nodes.forget_gold(); // the numerator is a second pass under the known labels
+        }
+        if !terms.cost.is_empty() {
+            nodes.costs = vec![Lane::ZERO; l * nodes.width];
+            for (i, &c) in terms.cost.iter().enumerate() {
+                nodes.costs[i / l * nodes.width + i % l / WIDTH].0[i % l % WIDTH] = c as f32;
+            }
+        }
+        Ok(Objective { data, layout, terms, plan, nodes, memory: Mutex::default() })
+    }
+
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The loss at weights `w`, and its gradient. `log_domain`: log sum_i w_i e^{l_i} in place of the exponential loss,
+    /// for weights at which that is too large to work with.
+    pub fn evaluate(&self, w: &[f64], gradient: &mut [f64], log_domain: bool) -> Result<Value> {
+        let n = self.layout.len();
+        if w.len() != n || gradient.len() != n {
+            return Err(Error::Value(format!("expected {n} weights, got {} and {}", w.len(), gradient.len())));
+        }
+        let mut value = self.sum(w, gradient, 0.0)?;
+        if !self.terms.loss.is_shifted() {
+            return Ok(value);
+        }
+        let mut shift = 0.0;
+        if value.largest > LARGE {
+            shift = value.largest;
+            value = self.sum(w, gradient, shift)?;
+        }
+        let mass: f64 = self.terms.weights.iter().sum();
+        let scaled = value.loss + mass * (-shift).exp(); // sum_i w_i e^{l_i - shift}
+        let scale = if log_domain { 1.0 / scaled } else { shift.exp() };
+        if shift != 0.0 || log_domain {
+            gradient.par_iter_mut().with_min_len(1 << 14).for_each(|g| *g *= scale);
+        }
+        value.loss = if log_domain { shift + scaled.ln() } else { value.loss * scale };
+        Ok(value)
+    }
+
+    /// The loss times e^-shift (exponential loss), and its gradient. Sentences beyond range count as infinite.
+    fn sum(&self, w: &[f64], gradient: &mut [f64], shift: f64) -> Result<Value> {
+        let layout = &self.layout;
+        let l = layout.labels;
+        let mut memory = self.memory.lock().unwrap_or_else(|poisoned| {
+            let mut memory = poisoned.into_inner();
+            *memory = Buffers::default(); // sums half made
+            memory
+        });
+        let memory = &mut *memory;
+        let lanes = self.nodes.n_lanes();
+        memory.rows.resize(lanes, Lane::ZERO);
+        memory.rare_gradient.resize(self.nodes.n_copies(), 0.0);
+        memory.gradients.resize_with(self.plan.chunks.len(), Vec::new);
+        memory.scratch.resize_with(self.plan.chunks.len(), Scratch::default);
+        memory.rare.resize(self.nodes.n_copies(), 0.0);
+        self.nodes.fill_rows(w, &mut memory.rows);
+        self.nodes.fill_rare(w, &mut memory.rare);
+        let mut edge_scores = layout.edge_scores(w);
+        for &e in &self.terms.forbidden {
+            edge_scores[e as usize] = f64::NEG_INFINITY;
+        }
+        let edges = Edges::new(l, &edge_scores);
+        let factors = Factors::new(&edges, &edge_scores).filter(|_| !force::is_forced(Way::Log));
+        let pass = Pass {
+            setting: Setting {
+                data: &self.data,
+                layout,
+                w,
+                edge_scores: &edge_scores,
+                factors: factors.as_ref(),
+                support: self.terms.support.as_ref(),
+                partial: self.terms.partial.as_ref(),
+                cost: &self.terms.cost,
+                once: self.terms.once.as_ref(),
+                loss: self.terms.loss,
+                shift,
+            },
+            terms: &self.terms,
+            rows: &memory.rows,
+            rare: &memory.rare,
+            edges: &edges,
+            nodes: &self.nodes,
+            rare_gradient: Shared::new(&mut memory.rare_gradient),
+            clip: f64::INFINITY,
+        };
+        let buffers = memory.gradients.par_iter_mut().zip(memory.scratch.par_iter_mut());
+        let sums: Vec<Sums> = (self.plan.chunks.par_iter().enumerate().zip(buffers))
+            .with_max_len(1)
+            .map(|((c, chunk), (rows, scratch))| {
+                let _small_is_zero = FlushToZero::new();
+                rows.resize(lanes, Lane::ZERO);
+                run_chunk(&pass, c, &self.plan.batches[chunk.clone()], rows, scratch)
+            })
+            .collect();
+        if let Some(s) = sums.iter().find_map(|s| s.failed) {
+            memory.gradients.clear();
+            return Err(Error::Training(format!(
+                "sentence {s}: its loss is not finite at the current weights; scale real-valued attributes down, \
+                 regularise more, or weight long sentences down (pi, max_length)"
+            )));
+        }
+        gradient.par_iter_mut().with_min_len(1 << 15).for_each(|g| *g = 0.0);
+        let shared = Shared::new(gradient);
+        let hot = memory.scratch.iter().map(|s| &s.hot[..]);
+        self.nodes.collect_rows(&mut memory.gradients, hot, &mut memory.total, &shared);
+        self.nodes.collect_rare(&memory.rare_gradient, &shared);
+        for (i, &e) in layout.edges.iter().enumerate() {
+            gradient[layout.edge_at() + i] = sums.iter().map(|s| s.edges[e as usize]).sum();
+        }
+        for i in 0..layout.pair.len() {
+            gradient[layout.pair_at() + i] = sums.iter().map(|s| s.pairs[i]).sum();
+        }
+        let largest = sums.iter().map(|s| s.largest).fold(f64::NEG_INFINITY, f64::max);
+        Ok(Value { loss: sums.iter().map(|s| s.loss).sum(), largest })
+    }
+}

@@ -1,0 +1,363 @@
+//! One pass over a chunk of sentences at fixed weights: scores, recursions, gradient.
+
+use crate::chain::lanes::{self, Edges, Shape, Work};
+use crate::chain::pointwise::{self, More};
+use crate::dataset::plan::Batch;
+use crate::dataset::Dataset;
+use crate::learners::batch::alone::{Alone, Sink};
+use crate::learners::batch::terms::{Setting, Terms};
+use crate::machine::dispatch::dispatch;
+use crate::machine::force::{self, Taken, Way};
+use crate::machine::shared::Shared;
+use crate::machine::simd::{Lane, Level, Simd, WIDTH};
+use crate::scores::nodes::{Field, Nodes};
+use crate::scores::tile::Tile;
+
+/// Batches between two sums of the pair expectations over lanes: float32 sums stay short, and the sum stays cheap.
+const DRAIN_EVERY: usize = 8;
+/// Batches that go through the phases together.
+pub const GROUP: usize = 8;
+/// A gold marginal under this is left to double precision.
+pub const SMALL: f32 = 1e-12;
+
+/// Sums of one chunk.
+pub struct Sums {
+    pub loss: f64,
+    pub largest: f64,
+    pub edges: Vec<f64>, // [L, L] expected minus observed
+    pub pairs: Vec<f64>, // [pair features]
+    pub failed: Option<u32>,
+}
+
+/// Everything the chunks read.
+pub struct Pass<'a> {
+    pub setting: Setting<'a>,
+    pub terms: &'a Terms,
+    pub rows: &'a [Lane],
+    pub rare: &'a [f32],
+    pub edges: &'a Edges,
+    pub nodes: &'a Nodes,
+    pub rare_gradient: Shared<'a, f32>,
+    /// Largest factor of the residuals of a sentence (or a token) of weight 1 or less; infinite but for stochastic steps.
+    pub clip: f64,
+}
+
+impl Sums {
+    pub fn new(labels: usize, pairs: usize) -> Sums {
+        let (edges, pairs) = (vec![0.0; labels * labels], vec![0.0; pairs]);
+        Sums { loss: 0.0, largest: f64::NEG_INFINITY, edges, pairs, failed: None }
+    }
+}
+
+dispatch!(
+    pub fn run_chunk(pass: &Pass<'_>, c: usize, batches: &[Batch], gradient: &mut [Lane], scratch: &mut Scratch) -> Sums = chunk_kernel
+);
+
+/// Scratch of one chunk.
+#[derive(Default)]
+pub struct Scratch {
+    pub work: Work,
+    more: More,
+    pub tile: Tile,
+    exact: Alone,
+    pub fields: Vec<Field>,           // of each batch
+    pub flagged: Vec<(usize, usize)>, // batch and lane of the sentences left to `exact`
+    pub hot: Vec<f64>,                // sums of the hot rows
+}
+
+/// A batch at hand.
+struct Turn<'a> {
+    batch: &'a Batch,
+    i: usize, // its number in the group
+    shape: Shape,
+    weights: [f64; WIDTH], // of its sentences, 0 for lanes without one
+}
+
+/// Three phases over some batches at a time, scores - recursions - gradient.
+///
+/// # Safety
+/// The machine has the instructions of `S`; the batches are of chunk c, which no other thread works on.
+#[inline(always)]
+unsafe fn chunk_kernel<S: Simd>(
+    pass: &Pass<'_>,
+    c: usize,
+    batches: &[Batch],
+    gradient: &mut [Lane],
+    scratch: &mut Scratch,
+) -> Sums {
+    let (s, l) = (&pass.setting, pass.setting.layout.labels);
+    let mut sums = Sums::new(l, s.layout.pair.len());
+    scratch.flagged.clear();
+    scratch.hot.clear();
+    scratch.work.tiles = lanes::tiles::<S>(l, &s.layout.edges);
+    if force::is_forced(Way::Dense) {
+        scratch.work.tiles.fill(true);
+    }
+    count::<S>(batches.len(), &scratch.work.tiles);
+    scratch.fields.resize_with(GROUP.min(batches.len()).max(scratch.fields.len()), Field::default);
+    let copies = pass.nodes.copies(c);
+    let rare = pass.rare_gradient.slice(copies.start, copies.len());
+    rare.fill(0.0);
+    let forced = force::is_forced(Way::Log) || force::is_forced(Way::Wide);
+    let scaled = pass.edges.scaled && !s.data.has_edge_attributes() && s.once.is_none() && !forced;
+    let mut done = 0;
+    for group in batches.chunks(GROUP) {
+        for (i, batch) in group.iter().enumerate() {
+            if scaled {
+                score_batch::<S>(pass, batch, i, scratch);
+            } else {
+                scratch.flagged.extend((0..batch.sentences.len()).map(|lane| (i, lane)));
+                scratch.fields[i].reserve(batch, l);
+                scratch.fields[i].subtract.clear();
+                scratch.fields[i].subtract.push(Lane::ZERO);
+            }
+        }
+        if scaled {
+            for (i, batch) in group.iter().enumerate() {
+                batch_kernel::<S>(pass, batch, i, scratch, &mut sums);
+            }
+        }
+        let sentences: usize = group.iter().map(|batch| batch.sentences.len()).sum();
+        force::count(Taken::Lanes, sentences - scratch.flagged.len());
+        leave_to_exact(pass, group, scratch, &mut sums);
+        let Scratch { fields, tile, .. } = scratch;
+        pass.nodes.spread::<S>(group, fields, gradient, rare, tile);
+        done += group.len();
+        if done >= DRAIN_EVERY {
+            done = 0;
+            if scaled {
+                lanes::drain_pairs(pass.edges, &mut scratch.work.pairs[..l * l], &mut sums.edges);
+            }
+            pass.nodes.drain_hot(gradient, &mut scratch.hot);
+        }
+    }
+    if scaled && done > 0 {
+        lanes::drain_pairs(pass.edges, &mut scratch.work.pairs[..l * l], &mut sums.edges);
+    }
+    sums
+}
+
+fn count<S: Simd>(batches: usize, tiles: &[bool]) {
+    force::count(Taken::Chunks, 1);
+    force::count(Taken::Batches, batches);
+    force::count(Taken::Tiles, tiles.iter().filter(|&&asked| asked).count());
+    let level = match S::LEVEL {
+        Level::Avx512 => Taken::Avx512,
+        Level::Avx2 => Taken::Avx2,
+        Level::Baseline => Taken::Baseline,
+    };
+    force::count(level, 1);
+}
+
+/// The flagged sentences of a group.
+fn leave_to_exact(pass: &Pass<'_>, group: &[Batch], scratch: &mut Scratch, sums: &mut Sums) {
+    let Scratch { fields, exact, flagged, .. } = scratch;
+    for (i, lane) in flagged.drain(..) {
+        let batch = &group[i];
+        let weight = pass.terms.weights[batch.sentences[lane] as usize];
+        if weight == 0.0 {
+            let n = batch.lengths[lane] as usize * pass.setting.layout.labels;
+            fields[i].nodes[..n].iter_mut().for_each(|x| x.0[lane] = 0.0);
+            continue;
+        }
+        let mut sink = Sink { nodes: &mut fields[i].nodes, edges: &mut sums.edges, pairs: &mut sums.pairs };
+        match exact.run(&pass.setting, batch, lane, weight, &mut sink) {
+            Some((value, largest)) => {
+                sums.loss += value;
+                let of_sentence = if pass.terms.loss.is_pointwise() { 0.0 } else { weight.ln() };
+                sums.largest = sums.largest.max(largest + of_sentence);
+            }
+            None => sums.failed = Some(batch.sentences[lane]),
+        }
+    }
+}
+
+/// Node scores of a batch.
+///
+/// # Safety
+/// The machine has the instructions of `S`; the batch is number i of its group.
+#[inline(always)]
+unsafe fn score_batch<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut Scratch) {
+    let nodes = pass.nodes;
+    let Scratch { fields, tile, .. } = scratch;
+    let field = &mut fields[i];
+    field.reserve(batch, nodes.labels);
+    nodes.fill::<S>(batch, pass.rows, pass.rare, &nodes.support, &mut field.nodes, &mut field.gold, tile);
+}
+
+/// Sixteen sentences by the scaled recursions, from node scores to residuals; those beyond range are flagged instead.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `pass` is of the batch's plan, and field i holds the batch's node scores.
+#[inline(always)]
+pub unsafe fn batch_kernel<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut Scratch, sums: &mut Sums) {
+    let (s, loss) = (&pass.setting, pass.terms.loss);
+    let l = s.layout.labels;
+    let weight = |i: usize| batch.sentences.get(i).map_or(0.0, |&s| pass.terms.weights[s as usize]);
+    let shape = Shape { labels: l, lengths: batch.lengths };
+    let turn = Turn { batch, i, shape, weights: std::array::from_fn(weight) };
+    let Turn { shape, weights, .. } = &turn;
+    scratch.work.reserve(shape);
+    std::mem::swap(&mut scratch.work.psi, &mut scratch.fields[i].nodes);
+    if pass.terms.partial.is_some() {
+        partial_batch::<S>(pass, &turn, scratch, sums);
+        let Scratch { work, fields, .. } = scratch;
+        fields[i].subtract.clear();
+        fields[i].subtract.push(Lane::ZERO);
+        std::mem::swap(&mut work.psi, &mut fields[i].nodes);
+        return;
+    }
+    let Scratch { work, fields, flagged, .. } = &mut *scratch;
+    let mut log_z = [0.0; WIDTH];
+    lanes::forward::<S>(shape, pass.edges, work, &mut log_z);
+    let mut factor = Lane::ZERO;
+    for (lane, &sentence) in batch.sentences.iter().enumerate() {
+        let mut gold = fields[i].gold[lane];
+        for &(edge, n) in pass.nodes.gold_edges(sentence) {
+            gold += pass.edges.rounded[edge as usize] * f64::from(n);
+        }
+        if log_z[lane].is_nan() || !gold.is_finite() {
+            flagged.push((i, lane));
+            lanes::clear_lane(shape, work, lane);
+        } else if !loss.is_pointwise() {
+            let minus_log_p = log_z[lane] - gold;
+            let large = minus_log_p + weights[lane].ln();
+            sums.largest = sums.largest.max(large);
+            if loss.is_beyond(weights[lane], minus_log_p, s.shift) {
+                lanes::clear_lane(shape, work, lane); // out of range: the caller shifts and asks again
+                continue;
+            }
+            let (value, slope) = loss.sequential(weights[lane], minus_log_p, s.shift);
+            sums.loss += value;
+            factor.0[lane] = slope.min(pass.clip * weights[lane].max(1.0)) as f32;
+        } else {
+            factor.0[lane] = 1.0; // plain marginals first
+        }
+    }
+    if loss.is_pointwise() {
+        pointwise_batch::<S>(pass, &turn, &factor, scratch, sums);
+        let Scratch { more, fields, .. } = &mut *scratch;
+        fields[i].subtract.clear();
+        fields[i].subtract.extend_from_slice(&more.omega[..shape.positions()]);
+    } else {
+        for (lane, &sentence) in batch.sentences.iter().enumerate() {
+            for &(edge, n) in pass.nodes.gold_edges(sentence) {
+                sums.edges[edge as usize] -= f64::from(factor.0[lane]) * f64::from(n);
+            }
+        }
+        backward::<S>(pass, shape, &factor, work);
+        fields[i].subtract.clear();
+        fields[i].subtract.push(factor);
+    }
+    let Scratch { work, fields, .. } = scratch;
+    std::mem::swap(&mut work.psi, &mut fields[i].nodes);
+}
+
+fn labels_of(data: &Dataset, sentence: u32) -> &[u16] {
+    &data.gold[data.sentences[sentence as usize]..data.sentences[sentence as usize + 1]]
+}
+
+/// The backward recursion, weighted marginals in place of psi, and the pair expectations.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn backward<S: Simd>(pass: &Pass<'_>, shape: &Shape, factor: &Lane, work: &mut Work) {
+    for t in (0..shape.positions()).rev() {
+        lanes::backward_step::<S, true>(shape, pass.edges, work, factor, t);
+    }
+    lanes::add_pairs::<S>(shape, &work.tiles, &work.alpha, &work.gamma, &mut work.pairs);
+}
+
+/// log Z - log Z under the known labels: the same pass twice, with opposite signs.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn partial_batch<S: Simd>(pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mut Scratch, sums: &mut Sums) {
+    let Turn { batch, i, shape, weights } = turn;
+    let Scratch { work, more, tile, flagged, .. } = scratch;
+    let n = shape.positions() * shape.labels;
+    let (mut all, mut given, mut unused) = ([0.0; WIDTH], [0.0; WIDTH], [0.0; WIDTH]);
+    more.reserve(shape);
+    more.v[..n].copy_from_slice(&work.psi[..n]);
+    lanes::forward::<S>(shape, pass.edges, work, &mut all);
+    pass.nodes.fill::<S>(batch, pass.rows, pass.rare, &pass.nodes.partial, &mut work.psi, &mut unused, tile);
+    lanes::forward::<S>(shape, pass.edges, work, &mut given);
+    let mut factor = Lane::ZERO;
+    let mut left = Vec::new();
+    for lane in 0..batch.sentences.len() {
+        if all[lane].is_nan() || given[lane].is_nan() {
+            flagged.push((*i, lane));
+            left.push(lane);
+            lanes::clear_lane(shape, work, lane);
+        } else {
+            sums.loss += weights[lane] * (all[lane] - given[lane]);
+            sums.largest = sums.largest.max(all[lane] - given[lane] + weights[lane].ln());
+            factor.0[lane] = weights[lane] as f32;
+        }
+    }
+    backward::<S>(pass, shape, &Lane(factor.0.map(|x| -x)), work);
+    more.p[..n].copy_from_slice(&work.psi[..n]);
+    work.psi[..n].copy_from_slice(&more.v[..n]);
+    lanes::forward::<S>(shape, pass.edges, work, &mut all);
+    for lane in left {
+        lanes::clear_lane(shape, work, lane);
+    }
+    backward::<S>(pass, shape, &factor, work);
+    for (r, p) in work.psi[..n].iter_mut().zip(&more.p[..n]) {
+        S::store(S::add(S::load(r), S::load(p)), r);
+    }
+}
+
+/// The pointwise losses: marginals, then the two recursions of conditional expectations.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn pointwise_batch<S: Simd>(
+    pass: &Pass<'_>,
+    turn: &Turn<'_>,
+    factor: &Lane,
+    scratch: &mut Scratch,
+    sums: &mut Sums,
+) {
+    let Turn { batch, i, shape, weights } = turn;
+    let Scratch { work, more, flagged, .. } = scratch;
+    let (s, loss, l) = (&pass.setting, pass.terms.loss, shape.labels);
+    let n = shape.positions() * l;
+    more.reserve(shape);
+    for t in (0..shape.positions()).rev() {
+        lanes::backward_step::<S, false>(shape, pass.edges, work, factor, t);
+        more.p[t * l..(t + 1) * l].copy_from_slice(&work.p[..l]);
+    }
+    let gold: [&[u16]; WIDTH] =
+        std::array::from_fn(|i| batch.sentences.get(i).map_or(&[][..], |&sentence| labels_of(s.data, sentence)));
+    more.omega[..shape.positions()].fill(Lane::ZERO);
+    for (lane, labels) in gold.iter().enumerate() {
+        if factor.0[lane] == 0.0 || labels.is_empty() {
+            continue;
+        }
+        let p = |t: usize| more.p[t * l + labels[t] as usize].0[lane];
+        if (0..labels.len()).any(|t| p(t).partial_cmp(&SMALL) != Some(std::cmp::Ordering::Greater)) {
+            flagged.push((*i, lane));
+            lanes::clear_lane(shape, work, lane);
+            for v in more.p[..n].iter_mut().chain(&mut work.gamma[..n]) {
+                v.0[lane] = 0.0;
+            }
+            continue;
+        }
+        for t in 0..labels.len() {
+            let p = f64::from(p(t)).min(1.0);
+            let (value, omega) = loss.pointwise(weights[lane], p);
+            let omega = omega.min(pass.clip * weights[lane].max(1.0));
+            sums.loss += value;
+            sums.largest = sums.largest.max(-p.ln());
+            more.omega[t].0[lane] = omega as f32;
+        }
+    }
+    pointwise::residuals::<S>(shape, pass.edges, work, more, |t, lane| gold[lane][t] as usize);
+    work.psi[..n].copy_from_slice(&more.p[..n]);
+    lanes::add_pairs::<S>(shape, &work.tiles, &more.u, &work.gamma, &mut work.pairs);
+    lanes::add_pairs::<S>(shape, &work.tiles, &work.alpha, &more.v, &mut work.pairs);
+}

@@ -1,0 +1,72 @@
+//! What is minimised, beside the data, and whether it fits them.
+
+use crate::chain::once::Groups;
+use crate::chain::support::Support;
+use crate::chain::wide::Factors;
+use crate::dataset::layout::Layout;
+use crate::dataset::Dataset;
+use crate::error::{Error, Result};
+use crate::learners::batch::loss::Loss;
+use crate::scores::check::{allowed_edges, check_gold, check_labels, check_weights};
+
+/// What is minimised, beside the data.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    pub loss: Loss,
+    /// Weight of each sentence; empty for all 1.
+    pub weights: Vec<f64>,
+    /// Edges (label' * L + label) of score -infinity.
+    pub forbidden: Vec<u32>,
+    /// Labels each token may take.
+    pub support: Option<Support>,
+    /// Labels each token is known to have one of; replaces the gold labels (log loss).
+    pub partial: Option<Support>,
+    /// [L, L] cost of label y where y' is right, added to the scores inside log Z (softmax-margin); empty without.
+    pub cost: Vec<f64>,
+    /// Labels that form one contiguous span at most (sequential losses): Z is over the paths that keep to it.
+    pub once: Option<Groups>,
+}
+
+/// What a sentence is scored with.
+pub struct Setting<'a> {
+    pub data: &'a Dataset,
+    pub layout: &'a Layout,
+    pub w: &'a [f64],
+    pub edge_scores: &'a [f64],
+    pub factors: Option<&'a Factors>,
+    pub support: Option<&'a Support>,
+    pub partial: Option<&'a Support>,
+    pub cost: &'a [f64], // [L, L] or empty
+    pub once: Option<&'a Groups>,
+    pub loss: Loss,
+    pub shift: f64,
+}
+
+/// Whether labels, weights, costs and constraints fit the data and each other.
+pub fn check(data: &Dataset, l: usize, terms: &Terms) -> Result<()> {
+    if terms.partial.is_none() {
+        check_labels(data, l)?;
+    }
+    check_weights(&terms.weights, data.len())?;
+    if !terms.cost.is_empty() && (terms.cost.len() != l * l || terms.cost.iter().any(|c| !c.is_finite())) {
+        return Err(Error::Value(format!("the cost matrix needs {l} x {l} finite numbers")));
+    }
+    if terms.partial.is_some() && (terms.loss != Loss::Log || !terms.cost.is_empty()) {
+        return Err(Error::Value("partial labels need the log loss without costs".into()));
+    }
+    if let Some(groups) = &terms.once {
+        if terms.loss.is_pointwise() || terms.partial.is_some() {
+            return Err(Error::Value(
+                "labels that may occur once go with the losses log and exp, and not with partial labels; take one of \
+                 these, or leave the rule to decoding (constraints= of predict)"
+                    .into(),
+            ));
+        }
+        groups.check_sum()?;
+        groups.check_gold(&data.sentences, &data.gold, l)?;
+    }
+    if terms.partial.is_some() {
+        return Ok(());
+    }
+    check_gold(data, l, &allowed_edges(l, &terms.forbidden)?, terms.support.as_ref())
+}

@@ -1,0 +1,255 @@
+//! Cells: the sentences of a feature that share a range of u_ik. Most labels of a sentence are not the gold ones, and for all
+//! of them an attribute has the same range: their cells lie side by side as a row, one row for every total that the attribute
+//! has in a sentence, and a sentence is added to them as a vector. The gold labels of an attribute's places have cells of
+//! their own.
+
+use crate::dataset::layout::Layout;
+use crate::dataset::Dataset;
+use crate::error::{Error, Result};
+use crate::learners::boosting::bound::Range;
+use crate::learners::boosting::chain::BLOCK;
+use crate::learners::boosting::index::{chain_range, kind, Boundaries, Index};
+use std::collections::HashMap;
+
+/// Features in a block: the unit of "changed since it was last looked at".
+pub const FEATURES: usize = 16;
+/// No cell: the attribute has no feature with the label.
+pub const NONE: u32 = u32::MAX;
+
+/// Cells of a feature: `rows` of them, a stride apart, then `own` in sequence.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    at: u32,
+    stride: u32,
+    rows: u32,
+    own_at: u32,
+    own: u32,
+}
+
+pub struct Cells {
+    place: Vec<Place>, // [features]
+    pub range: Vec<Range>,
+    /// First cell of the row of each entry: one column a label, or one for each label of its attribute.
+    pub row: Vec<u32>, // [entries]
+    /// Whether an attribute's rows have a column for every label, padded.
+    pub dense: Vec<bool>, // [A]
+    /// Gold labels of each entry and their cells, as many as it has places, NONE after the last.
+    pub gold: Vec<(u32, u32)>, // [occurrences] label, cell
+    /// [N, chain features] cell of each sentence with each edge, start and end.
+    pub of_chain: Vec<u32>,
+    pub chain: usize, // number of chain features
+    tight: bool,
+}
+
+impl Cells {
+    /// One cell a feature, in their order: the union of its ranges over all sentences.
+    pub fn loose(data: &Dataset, layout: &Layout, index: &Index, boundaries: &Boundaries) -> Cells {
+        let mut range = vec![Range { a: 0.0, b: 0.0 }; layout.len()];
+        let widen = |to: &mut Range, with: Range| *to = Range { a: to.a.max(with.a), b: to.b.max(with.b) };
+        let mut sums = Ranges::new(layout.labels);
+        for (e, &a) in index.attribute.iter().enumerate() {
+            let (first, labels) = layout.node(a);
+            sums.collect(index, &data.gold, e);
+            for (j, &y) in labels.iter().enumerate() {
+                widen(&mut range[first + j], sums.of(y as usize));
+            }
+            sums.clear(index, &data.gold, e);
+        }
+        for k in layout.n_node()..layout.len() {
+            let kind = kind(layout, k);
+            for s in 0..data.len() {
+                widen(&mut range[k], chain_range(data, boundaries, kind, s));
+            }
+        }
+        let one = |k| Place { at: 0, stride: 0, rows: 0, own_at: k, own: 1 };
+        Cells {
+            place: (0..layout.len() as u32).map(one).collect(),
+            range,
+            row: index.attribute.iter().map(|&a| layout.node(a).0 as u32).collect(),
+            dense: vec![false; layout.attributes],
+            gold: Vec::new(),
+            of_chain: Vec::new(),
+            chain: layout.len() - layout.n_node(),
+            tight: false,
+        }
+    }
+
+    /// One cell for every range that a feature has in some sentence.
+    pub fn tight(data: &Dataset, layout: &Layout, index: &Index, boundaries: &Boundaries) -> Result<Cells> {
+        let chain = layout.len() - layout.n_node();
+        let padded = layout.labels.next_multiple_of(BLOCK);
+        let mut out = Cells {
+            place: Vec::with_capacity(layout.len()),
+            range: Vec::new(),
+            row: vec![0; index.attribute.len()],
+            dense: Vec::with_capacity(layout.attributes),
+            gold: vec![(0, NONE); index.token.len()],
+            of_chain: vec![0; data.len() * chain],
+            chain,
+            tight: true,
+        };
+        let mut sums = Ranges::new(layout.labels);
+        let mut rows = Found::default();
+        let mut found: Vec<Found> = Vec::new();
+        let mut column = vec![NONE; layout.labels];
+        let (mut count, mut own_count): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+        for a in 0..layout.attributes as u32 {
+            let labels = layout.node(a).1;
+            let dense = 2 * labels.len() >= layout.labels;
+            out.dense.push(dense);
+            found.resize_with(labels.len().max(found.len()), Found::default);
+            found[..labels.len()].iter_mut().for_each(Found::clear);
+            rows.clear();
+            count.clear();
+            own_count.clear();
+            labels.iter().enumerate().for_each(|(j, &y)| column[y as usize] = j as u32);
+            // Numbered within the attribute and within the feature for now.
+            for &e in index.postings(a) {
+                let places = index.occurrence_ptr[e as usize]..index.occurrence_ptr[e as usize + 1];
+                sums.collect(index, &data.gold, e as usize);
+                let row = rows.place(Range { a: 0.0 - sums.negative, b: sums.positive });
+                out.row[e as usize] = row;
+                count.resize(rows.ranges.len(), 0);
+                own_count.resize(rows.ranges.len() * labels.len(), 0);
+                count[row as usize] += 1;
+                let mut at = places.start;
+                for &t in &index.token[places.clone()] {
+                    let y = data.gold[t as usize] as usize;
+                    if column[y] != NONE && sums.first(y) {
+                        let own = found[column[y] as usize].place(sums.of(y));
+                        own_count[row as usize * labels.len() + column[y] as usize] += 1;
+                        out.gold[at] = (y as u32, own);
+                        at += 1;
+                    }
+                }
+                sums.clear(index, &data.gold, e as usize);
+            }
+            let (base, stride) = (out.range.len(), if dense { padded } else { labels.len() });
+            for range in &rows.ranges {
+                out.range.extend(std::iter::repeat_n(*range, stride));
+            }
+            let first = out.place.len();
+            for (j, &y) in labels.iter().enumerate() {
+                let own_at = out.range.len() as u32;
+                out.range.extend_from_slice(&found[j].ranges);
+                let at = base + if dense { y as usize } else { j };
+                // Where the label is always among the gold ones no sentence has the row's range.
+                for (r, all) in count.iter().enumerate().filter(|(r, all)| own_count[r * labels.len() + j] == **all) {
+                    debug_assert!(*all > 0);
+                    out.range[at + r * stride] = Range { a: 0.0, b: 0.0 };
+                }
+                let (rows, own) = (rows.ranges.len() as u32, found[j].ranges.len() as u32);
+                out.place.push(Place { at: at as u32, stride: stride as u32, rows, own_at, own });
+            }
+            if out.range.len() >= u32::MAX as usize {
+                return Err(Error::Value(
+                    "the training set is too large for bound=\"tight\"; use bound=\"loose\" or raise min_count".into(),
+                ));
+            }
+            for &e in index.postings(a) {
+                let places = index.occurrence_ptr[e as usize]..index.occurrence_ptr[e as usize + 1];
+                out.row[e as usize] = (base + out.row[e as usize] as usize * stride) as u32;
+                for (y, cell) in out.gold[places].iter_mut().filter(|x| x.1 != NONE) {
+                    *cell += out.place[first + column[*y as usize] as usize].own_at;
+                }
+            }
+            labels.iter().for_each(|&y| column[y as usize] = NONE);
+        }
+        for i in 0..chain {
+            let kind = kind(layout, layout.n_node() + i);
+            rows.clear();
+            let base = out.range.len() as u32;
+            for s in 0..data.len() {
+                out.of_chain[s * chain + i] = base + rows.place(chain_range(data, boundaries, kind, s));
+            }
+            out.range.extend_from_slice(&rows.ranges);
+            out.place.push(Place { at: 0, stride: 0, rows: 0, own_at: base, own: rows.ranges.len() as u32 });
+        }
+        Ok(out)
+    }
+
+    /// Cells of a feature.
+    #[inline(always)]
+    pub fn of(&self, k: usize) -> impl Iterator<Item = usize> + Clone {
+        let Place { at, stride, rows, own_at, own } = self.place[k];
+        let row = move |r: u32| at as usize + r as usize * stride as usize;
+        (0..rows).map(row).chain(own_at as usize..own_at as usize + own as usize)
+    }
+
+    pub fn is_tight(&self) -> bool {
+        self.tight
+    }
+}
+
+/// Range of u for an entry's attribute with a label: the sum of its negative and of its positive values, less its value on
+/// the gold label.
+struct Ranges {
+    negative: f64,
+    positive: f64,
+    right: Vec<f64>,  // [L]
+    fresh: Vec<bool>, // [L] among the gold labels, and not asked for yet
+}
+
+impl Ranges {
+    fn new(labels: usize) -> Ranges {
+        Ranges { negative: 0.0, positive: 0.0, right: vec![0.0; labels], fresh: vec![false; labels] }
+    }
+
+    /// `clear` must follow.
+    fn collect(&mut self, index: &Index, gold: &[u16], entry: usize) {
+        (self.negative, self.positive) = (0.0, 0.0);
+        for (t, v) in index.places(entry) {
+            self.negative += v.min(0.0);
+            self.positive += v.max(0.0);
+            self.right[gold[t] as usize] += v;
+            self.fresh[gold[t] as usize] = true;
+        }
+    }
+
+    fn clear(&mut self, index: &Index, gold: &[u16], entry: usize) {
+        for (t, _) in index.places(entry) {
+            self.right[gold[t] as usize] = 0.0;
+            self.fresh[gold[t] as usize] = false;
+        }
+    }
+
+    fn first(&mut self, label: usize) -> bool {
+        std::mem::take(&mut self.fresh[label])
+    }
+
+    fn of(&self, label: usize) -> Range {
+        let right = self.right[label];
+        Range { a: (right - self.negative).max(0.0), b: (self.positive - right).max(0.0) }
+    }
+}
+
+/// Distinct ranges in order of first occurrence.
+#[derive(Default)]
+struct Found {
+    ranges: Vec<Range>,
+    many: HashMap<(u64, u64), u32>,
+}
+
+impl Found {
+    fn clear(&mut self) {
+        self.ranges.clear();
+        self.many.clear();
+    }
+
+    fn place(&mut self, range: Range) -> u32 {
+        const FEW: usize = 8;
+        let same = |r: &Range| r.a == range.a && r.b == range.b;
+        let key = |r: &Range| (r.a.to_bits(), r.b.to_bits());
+        if let Some(i) = self.ranges.iter().take(FEW).position(same) {
+            return i as u32;
+        }
+        if self.ranges.len() >= FEW {
+            if let Some(&i) = self.many.get(&key(&range)) {
+                return i;
+            }
+            self.many.insert(key(&range), self.ranges.len() as u32);
+        }
+        self.ranges.push(range);
+        self.ranges.len() as u32 - 1
+    }
+}

@@ -1,0 +1,239 @@
+//! Sequence boosting: AdaBoost.MR for label sequences (Altun, Hofmann & Johnson 2002).
+//!
+//! ```text
+//! minimise  N = sum_i w_i (e^{l_i} - 1),  l_i = -log P(y_i | x_i),  one weight a round
+//! ```
+//!
+//! A round takes the feature whose bound on N after the best step is smallest. What all bounds need is kept by `state` and
+//! moved by differences; `select` finds the feature; `bound` has the formulas; `search` refines a step; `exact` is Z itself.
+
+pub mod bound;
+pub mod cells;
+pub mod chain;
+pub mod exact;
+pub mod index;
+pub mod pass;
+pub mod search;
+pub mod select;
+pub mod state;
+
+use crate::dataset::layout::Layout;
+use crate::dataset::Dataset;
+use crate::error::{Error, Result};
+use bound::{Bound, Gain, Limits};
+use index::Boundaries;
+use select::{Chosen, Draw, Selector};
+use state::State;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub struct BoostingOptions {
+    pub bound: Bound,
+    /// Refine the bound's step by line search.
+    pub line_search: bool,
+    pub limits: Limits,
+    pub draw: Draw,
+    /// Most features of a round.
+    pub features_per_round: usize,
+    /// Whether the features of a round may share sentences; else each sentence sees one of them.
+    pub overlap: bool,
+    pub sample_weight: Vec<f64>, // [N], or empty for all 1
+    pub boundaries: Boundaries,
+    /// Weights to begin with: [features], or empty for 0.
+    pub start: Vec<f64>,
+}
+
+/// One feature of a round.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    pub round: u64,
+    pub feature: u32,
+    pub step: f64,
+    /// Upper bound on N after this step over N before its round.
+    pub bound: f64,
+    /// log N after this step.
+    pub log_loss: f64,
+    /// |dN/dw| / N of the feature before the step.
+    pub slope: f64,
+    /// Sentences computed again.
+    pub sentences: u32,
+}
+
+pub struct Boosting {
+    pub state: State,
+    selector: Selector,
+    options: BoostingOptions,
+    rounds: u64,
+    scale: f64, // of the last round's steps, where features overlap
+    chosen: Vec<Chosen>,
+    sentences: Vec<u32>,
+    ends: Vec<usize>,
+    losses: Vec<f64>,
+}
+
+impl Boosting {
+    pub fn new(data: Arc<Dataset>, layout: Arc<Layout>, mut options: BoostingOptions) -> Result<Boosting> {
+        let Limits { smoothing, cap } = options.limits;
+        if !(smoothing.is_finite() && smoothing >= 0.0 && cap > 0.0 && cap.is_finite()) {
+            return Err(Error::Value(format!(
+                "smoothing {smoothing} and max_step {cap}: expected a number >= 0 and a number > 0"
+            )));
+        }
+        if !(options.draw.fraction > 0.0 && options.draw.fraction <= 1.0) || options.features_per_round == 0 {
+            return Err(Error::Value("candidates is a fraction in (0, 1], and features_per_round at least 1".into()));
+        }
+        let mut weight = std::mem::take(&mut options.sample_weight);
+        if weight.is_empty() {
+            weight = vec![1.0; data.len()];
+        }
+        let mut start = std::mem::take(&mut options.start);
+        if start.is_empty() {
+            start = vec![0.0; layout.len()];
+        }
+        let boundaries = std::mem::replace(&mut options.boundaries, Boundaries { first: Vec::new(), last: Vec::new() });
+        let tight = options.bound != Bound::Loose;
+        let state = State::new(data, layout, weight, boundaries, tight, start)?;
+        let selector = Selector::new(&state, options.bound, options.limits, options.draw);
+        Ok(Boosting {
+            state,
+            selector,
+            options,
+            rounds: 0,
+            scale: 1.0,
+            chosen: Vec::new(),
+            sentences: Vec::new(),
+            ends: Vec::new(),
+            losses: Vec::new(),
+        })
+    }
+
+    /// Rounds so far.
+    pub fn rounds(&self) -> u64 {
+        self.rounds
+    }
+
+    /// What selection has cost so far: (gains computed, estimates made).
+    pub fn selection(&self) -> (u64, u64) {
+        (self.selector.evaluated, self.selector.estimated)
+    }
+
+    /// Up to `most` rounds, or until `patience` is over: the steps taken, fewer where no feature gains any more.
+    pub fn run(&mut self, most: u64, patience: Duration, steps: &mut Vec<Step>) -> Result<bool> {
+        let begin = Instant::now();
+        for done in 0..most {
+            if done > 0 && begin.elapsed() >= patience {
+                return Ok(true);
+            }
+            if !self.round(steps)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// One round; false where no feature gains.
+    fn round(&mut self, steps: &mut Vec<Step>) -> Result<bool> {
+        let Boosting { state, selector, options, .. } = self;
+        // Below this the moments of transitions, differences of counts, have no digits left: all is learnt.
+        let least = 1e-12 * state.weight.iter().sum::<f64>() * (-state.shift).exp();
+        if state.n.is_nan() || state.n <= least {
+            return Ok(false);
+        }
+        let overlap = options.overlap && options.features_per_round > 1;
+        selector.choose(state, self.rounds, options.features_per_round, overlap, &mut self.chosen);
+        if self.chosen.is_empty() {
+            return Ok(false);
+        }
+        self.sentences.clear();
+        self.ends.clear();
+        self.losses.clear();
+        let (before, first) = (state.n, steps.len());
+        let parts = if overlap { self.chosen.len() as f64 } else { 1.0 };
+        for chosen in &self.chosen {
+            let begin = self.sentences.len();
+            state.sentences_of(chosen.feature, &mut self.sentences);
+            let touched = &self.sentences[begin..];
+            self.ends.push(self.sentences.len());
+            let Gain { mut step, gain } = chosen.gain;
+            if options.line_search {
+                step = search::search(state, chosen.feature, step, options.limits, touched);
+            }
+            steps.push(Step {
+                round: self.rounds,
+                feature: chosen.feature as u32,
+                step,
+                bound: 1.0 - gain / before / parts,
+                log_loss: 0.0,
+                slope: state.slope(chosen.feature).abs() / before,
+                sentences: touched.len() as u32,
+            });
+        }
+        let taken = &mut steps[first..];
+        if parts > 1.0 {
+            self.sentences.sort_unstable();
+            self.sentences.dedup();
+            self.damp(taken)?;
+        } else {
+            for step in taken.iter() {
+                state.shift_weight(step.feature as usize, step.step);
+            }
+            state.refresh(&self.sentences, &self.ends, &mut self.losses)?;
+            for (step, &log_loss) in taken.iter_mut().zip(&self.losses) {
+                step.log_loss = log_loss;
+            }
+        }
+        self.state.sharpen()?;
+        // Far below the old shift the loss is known only now.
+        let log_loss = self.state.log_loss();
+        let far = |step: &&mut Step| parts > 1.0 || !step.log_loss.is_finite();
+        steps[first..].iter_mut().filter(far).for_each(|step| step.log_loss = log_loss);
+        self.rounds += 1;
+        Ok(true)
+    }
+
+    /// Steps of q features that share sentences, times one scale. N is convex: N(w + sum_k s_k / q) <= the mean of
+    /// N(w + s_k) over k, so that a scale of 1/q gains at least the mean of the gains. A larger one is tried first, half as
+    /// large again as the last round's, and halved until it gains as much; 1/q always does.
+    fn damp(&mut self, taken: &mut [Step]) -> Result<()> {
+        let state = &mut self.state;
+        let least = 1.0 / taken.len() as f64;
+        let promised: f64 = taken.iter().map(|s| 1.0 - s.bound).sum::<f64>() * state.n;
+        let known: f64 = self.sentences.iter().map(|&s| state.d[s as usize]).sum();
+        let mut scale = (1.5 * self.scale).clamp(least, 1.0);
+        let mut at = 0.0;
+        loop {
+            for step in taken.iter() {
+                state.shift_weight(step.feature as usize, step.step * (scale - at));
+            }
+            at = scale;
+            // The sums are moved once the scale is found: no rounding of a loss that shot up is left in them.
+            if scale <= least || state.loss_of(&self.sentences) <= known - promised {
+                break;
+            }
+            scale = (0.5 * scale).max(least);
+        }
+        state.refresh(&self.sentences, &[], &mut self.losses)?;
+        self.scale = scale;
+        taken.iter_mut().for_each(|step| step.step *= scale);
+        Ok(())
+    }
+
+    /// Compute all sentences and all sums again: what a round costs without the inverted index.
+    pub fn recompute(&mut self) -> Result<()> {
+        self.sentences.clear();
+        self.sentences.extend(0..self.state.len() as u32);
+        self.state.refresh(&self.sentences, &[], &mut self.losses)
+    }
+
+    /// (step, Z) of every feature under a bound, at the weights now. Z is relative to N.
+    pub fn bounds(&self, bound: Bound) -> Result<Vec<(f64, f64)>> {
+        if bound == Bound::Tight && self.options.bound == Bound::Loose {
+            return Err(Error::Value("the tight bound needs a booster with bound=\"tight\" or \"exact\"".into()));
+        }
+        let of = |k| {
+            let found = Selector::evaluate(&self.state, bound, self.options.limits, k);
+            (found.step, 1.0 - found.gain / self.state.n)
+        };
+        Ok((0..self.state.layout.len()).map(of).collect())
+    }
+}

@@ -1,0 +1,256 @@
+//! Parts of a pass over sentences that threads share: the recursions of one sentence, and where its differences go.
+
+use crate::dataset::layout::Layout;
+use crate::dataset::Dataset;
+use crate::learners::boosting::cells::{Cells, FEATURES, NONE};
+use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors, BLOCK};
+use crate::learners::boosting::index::{Boundaries, Index};
+use crate::machine::dispatch::dispatch;
+use crate::machine::shared::Shared;
+use crate::machine::simd::Simd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// One sentence's recursions, and its differences to what was known.
+pub struct Job<'a> {
+    pub data: &'a Dataset,
+    pub layout: &'a Layout,
+    pub edges: &'a EdgeFactors,
+    pub edge_at: &'a [u32], // place of each edge feature in a matrix [L, P]
+    pub node: &'a [f64],
+    pub psi: &'a [f64],
+    pub weight: &'a [f64],
+    pub shift: f64,
+    pub at: &'a [usize],
+    pub residual: Shared<'a, f64>,
+    pub pairs: Shared<'a, f64>,
+    pub new_nodes: Shared<'a, f64>,
+    pub new_pairs: Shared<'a, f64>,
+    pub new_edges: Shared<'a, f64>,
+    pub fresh: Shared<'a, [f64; 3]>,
+}
+
+impl Job<'_> {
+    /// # Safety
+    /// No other thread runs the same `i` or the same sentence.
+    pub unsafe fn run(&self, i: usize, s: usize, work: &mut ChainWork) {
+        let (width, l) = (self.edges.padded, self.layout.labels);
+        let (begin, end) = (self.data.sentences[s], self.data.sentences[s + 1]);
+        let (rows, gold) = (begin * width..end * width, &self.data.gold[begin..end]);
+        let p = self.new_nodes.slice(self.at[i] * width, rows.len());
+        let pairs = self.new_pairs.slice(i * l * width, l * width);
+        let (node, psi) = (&self.node[rows.clone()], &self.psi[rows.clone()]);
+        let minus_log_p = chain::marginals(node, psi, gold, self.edges, work, p, pairs);
+        let (e, d) = masses(self.weight[s], minus_log_p, self.shift);
+        self.fresh.set(i, [minus_log_p, e, d]);
+        let old = self.residual.slice(rows.start, rows.len());
+        for ((p, old), &y) in p.chunks_exact_mut(width).zip(old.chunks_exact_mut(width)).zip(gold) {
+            // p - 1 of the gold label as minus the others: exact where the sentence is all but learnt.
+            p[y as usize] = 0.0;
+            p[y as usize] = -p[..l].iter().sum::<f64>();
+            for (p, old) in p.iter_mut().zip(old) {
+                let new = e * *p;
+                *p = new - *old;
+                *old = new;
+            }
+        }
+        for y in gold.windows(2) {
+            pairs[y[0] as usize * width + y[1] as usize] -= 1.0;
+        }
+        let n_edges = self.layout.edges.len();
+        let (old, new) = (self.pairs.slice(s * n_edges, n_edges), self.new_edges.slice(i * n_edges, n_edges));
+        for ((&at, old), out) in self.edge_at.iter().zip(old).zip(new) {
+            let x = e * pairs[at as usize];
+            *out = x - *old;
+            *old = x;
+        }
+    }
+}
+
+/// Where differences go.
+pub struct BoostingSums<'a> {
+    pub data: &'a Dataset,
+    pub layout: &'a Layout,
+    pub node_ptr: &'a [u64],
+    pub node_label: &'a [u16],
+    pub index: &'a Index,
+    pub cells: &'a Cells,
+    pub boundaries: &'a Boundaries,
+    pub width: usize,
+    pub m: &'a Shared<'a, f64>,
+    pub mass: &'a Shared<'a, f64>,
+    pub changed: &'a [AtomicBool],
+}
+
+/// Scratch of one thread.
+#[derive(Default)]
+pub struct RowScratch {
+    wrong: Vec<f64>,  // [T, P] differences of the labels that are not gold, 0 for the gold one
+    mass: Vec<f64>,   // [T, P] difference of d, 0 for the gold label
+    sum: Vec<f64>,    // [P] the same over the places of an entry
+    masses: Vec<f64>, // [P]
+}
+
+dispatch!(
+    /// Add a sentence's differences to the cells of part `part` of the attributes; part 0 has the chain's. Every cell
+    /// belongs to one part and is added to in the order of sentences: the sums do not depend on the number of parts. No
+    /// other thread may work on the same part.
+    pub fn add(
+        sums: &BoostingSums<'_>,
+        s: usize,
+        nodes: &[f64],
+        pairs: &[f64],
+        d: f64,
+        part: usize,
+        parts: usize,
+        rows: &mut RowScratch,
+    ) = add_kernel
+);
+
+#[inline(always)]
+fn plus(to: &mut [f64], by: &[f64]) {
+    for (to, by) in to.chunks_exact_mut(BLOCK).zip(by.chunks_exact(BLOCK)) {
+        for j in 0..BLOCK {
+            to[j] += by[j];
+        }
+    }
+}
+
+/// `S` only says which instructions the compiler may use.
+///
+/// # Safety
+/// The machine has the instructions of `S`; no other thread works on the same part.
+#[inline(always)]
+unsafe fn add_kernel<S: Simd>(
+    sums: &BoostingSums<'_>,
+    s: usize,
+    nodes: &[f64],
+    pairs: &[f64],
+    d: f64,
+    part: usize,
+    parts: usize,
+    rows: &mut RowScratch,
+) {
+    let (width, tight, index) = (sums.width, sums.cells.is_tight(), sums.index);
+    let base = sums.data.sentences[s];
+    let binary = index.value.is_empty();
+    rows.sum.resize(width, 0.0);
+    rows.masses.resize(width, 0.0);
+    if tight {
+        rows.wrong.clear();
+        rows.wrong.extend_from_slice(nodes);
+        rows.mass.clear();
+        rows.mass.resize(nodes.len(), d);
+        for (t, &y) in sums.data.gold[base..base + nodes.len() / width].iter().enumerate() {
+            rows.wrong[t * width + y as usize] = 0.0;
+            rows.mass[t * width + y as usize] = 0.0;
+        }
+    }
+    for entry in index.entry_ptr[s]..index.entry_ptr[s + 1] {
+        let attribute = index.attribute[entry] as usize;
+        if parts > 1 && attribute % parts != part {
+            continue;
+        }
+        let first = sums.node_ptr[attribute] as usize;
+        let labels = &sums.node_label[first..sums.node_ptr[attribute + 1] as usize];
+        if labels.is_empty() {
+            continue;
+        }
+        let last = first + labels.len() - 1;
+        for block in first / FEATURES..=last / FEATURES {
+            sums.changed[block].store(true, Ordering::Relaxed);
+        }
+        let places = index.occurrence_ptr[entry]..index.occurrence_ptr[entry + 1];
+        let (m, mass): (&[f64], &[f64]) = if places.len() == 1 && binary {
+            let row = (index.token[places.start] as usize - base) * width;
+            if tight {
+                let (y, cell) = sums.cells.gold[places.start];
+                if cell != NONE {
+                    sums.m.add(cell as usize, nodes[row + y as usize]);
+                    sums.mass.add(cell as usize, d);
+                }
+                (&rows.wrong[row..row + width], &rows.mass[row..row + width])
+            } else {
+                (&nodes[row..row + width], &[])
+            }
+        } else {
+            rows.sum.fill(0.0);
+            for (t, v) in index.places(entry) {
+                for (x, r) in rows.sum.iter_mut().zip(&nodes[(t - base) * width..(t - base + 1) * width]) {
+                    *x += v * r;
+                }
+            }
+            if tight {
+                rows.masses.fill(d);
+                for &(y, cell) in sums.cells.gold[places].iter().take_while(|x| x.1 != NONE) {
+                    sums.m.add(cell as usize, std::mem::take(&mut rows.sum[y as usize]));
+                    sums.mass.add(cell as usize, std::mem::take(&mut rows.masses[y as usize]));
+                }
+            }
+            (&rows.sum, &rows.masses)
+        };
+        let row = sums.cells.row[entry] as usize;
+        if sums.cells.dense[attribute] {
+            plus(sums.m.slice(row, width), m);
+            plus(sums.mass.slice(row, width), mass);
+            continue;
+        }
+        for (to, &y) in sums.m.slice(row, labels.len()).iter_mut().zip(labels) {
+            *to += m[y as usize];
+        }
+        if tight {
+            for (to, &y) in sums.mass.slice(row, labels.len()).iter_mut().zip(labels) {
+                *to += mass[y as usize];
+            }
+        }
+    }
+    if part == 0 && !nodes.is_empty() {
+        sums.add_chain(s, nodes, pairs, d, tight);
+    }
+}
+
+impl BoostingSums<'_> {
+    /// Those of edges, starts and ends.
+    ///
+    /// # Safety
+    /// No other thread works on part 0.
+    #[inline(always)]
+    unsafe fn add_chain(&self, s: usize, nodes: &[f64], pairs: &[f64], d: f64, tight: bool) {
+        let layout = self.layout;
+        let add = |i: usize, x: f64| {
+            if tight {
+                let cell = self.cells.of_chain[s * self.cells.chain + i] as usize;
+                self.m.add(cell, x);
+                self.mass.add(cell, d);
+            } else {
+                self.m.add(layout.n_node() + i, x);
+            }
+        };
+        for (i, &x) in pairs.iter().enumerate() {
+            add(i, x);
+        }
+        let (n_edges, n_starts) = (layout.edges.len(), layout.starts.len());
+        if self.boundaries.first[s] {
+            for (i, &y) in layout.starts.iter().enumerate() {
+                add(n_edges + i, nodes[y as usize]);
+            }
+        }
+        if self.boundaries.last[s] {
+            let last = &nodes[nodes.len() - self.width..];
+            for (i, &y) in layout.ends.iter().enumerate() {
+                add(n_edges + n_starts + i, last[y as usize]);
+            }
+        }
+        for block in layout.n_node() / FEATURES..layout.len().div_ceil(FEATURES) {
+            self.changed[block].store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// w e^{l - shift} and w (e^l - 1) e^-shift.
+pub fn masses(weight: f64, l: f64, shift: f64) -> (f64, f64) {
+    if weight == 0.0 {
+        return (0.0, 0.0); // also where e^l is beyond range
+    }
+    let e = weight * (l - shift).exp();
+    (e, if l < 30.0 { weight * (-shift).exp() * l.exp_m1() } else { e - weight * (-shift).exp() })
+}

@@ -1,0 +1,179 @@
+//! The step of a chosen feature by line search on the true loss, over the sentences where it can fire. The bounds are
+//! conservative where a feature fires several times in a sentence; this is what their authors expected to help.
+
+use crate::learners::boosting::bound::Limits;
+use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
+use crate::learners::boosting::index::{self, Kind};
+use crate::learners::boosting::pass;
+use crate::learners::boosting::state::State;
+use rayon::prelude::*;
+
+/// The derivative at the step taken, relative to that at 0.
+const ENOUGH: f64 = 0.1;
+/// Most evaluations of the loss.
+const MOST: usize = 12;
+
+/// Loss over the sentences and its derivative, at weight + step.
+struct Line<'a> {
+    state: &'a State,
+    kind: Kind,
+    sentences: &'a [u32],
+}
+
+/// Scratch of one thread.
+#[derive(Default)]
+struct Scratch {
+    work: ChainWork,
+    node: Vec<f64>,
+    psi: Vec<f64>,
+    p: Vec<f64>,
+    pairs: Vec<f64>,
+}
+
+impl Line<'_> {
+    fn at(&self, step: f64) -> (f64, f64) {
+        let state = self.state;
+        let mut edges = None;
+        if let Kind::Edge { from, to } = self.kind {
+            let mut moved: EdgeFactors = state.edges.clone();
+            moved.score[from * state.layout.labels + to] += step;
+            moved.update();
+            edges = Some(moved);
+        }
+        let edges = edges.as_ref().unwrap_or(&state.edges);
+        // Sums of fixed parts, in order: the same for any number of threads.
+        let parts: Vec<(f64, f64)> = self
+            .sentences
+            .par_chunks(64)
+            .map_init(Scratch::default, |scratch, part| {
+                part.iter().fold((0.0, 0.0), |sum, &s| {
+                    let (value, slope) = self.sentence(s as usize, step, edges, scratch);
+                    (sum.0 + value, sum.1 + slope)
+                })
+            })
+            .collect();
+        parts.iter().fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1))
+    }
+
+    fn sentence(&self, s: usize, step: f64, edges: &EdgeFactors, x: &mut Scratch) -> (f64, f64) {
+        let state = self.state;
+        let (l, width) = (state.layout.labels, state.edges.padded);
+        let (begin, end) = (state.data.sentences[s], state.data.sentences[s + 1]);
+        let gold = &state.data.gold[begin..end];
+        x.node.clear();
+        x.node.extend_from_slice(&state.node[begin * width..end * width]);
+        x.psi.clear();
+        x.psi.extend_from_slice(&state.psi[begin * width..end * width]);
+        x.p.resize(x.psi.len(), 0.0);
+        let shift = |t: usize, label: usize, by: f64, x: &mut Scratch| {
+            let row = t * width..(t + 1) * width;
+            x.node[t * width + label] += by;
+            chain::exponentiate(l, &x.node[row.clone()], &mut x.psi[row]);
+        };
+        let mut places: &[u32] = &[];
+        let mut values: &[f32] = &[];
+        match self.kind {
+            Kind::Node { attribute, label } => {
+                let postings = state.index.postings(attribute);
+                let at = postings.partition_point(|&e| (state.index.sentence[e as usize] as usize) < s);
+                let e = postings[at] as usize;
+                let range = state.index.occurrence_ptr[e]..state.index.occurrence_ptr[e + 1];
+                places = &state.index.token[range.clone()];
+                values = state.index.value.get(range).unwrap_or(&[]);
+                for (i, &t) in places.iter().enumerate() {
+                    let value = values.get(i).map_or(1.0, |&v| f64::from(v));
+                    shift(t as usize - begin, label, step * value, x);
+                }
+            }
+            Kind::Edge { .. } => x.pairs.resize(l * width, 0.0),
+            Kind::Start { label } => shift(0, label, step, x),
+            Kind::End { label } => shift(end - begin - 1, label, step, x),
+        }
+        let minus_log_p = chain::marginals(&x.node, &x.psi, gold, edges, &mut x.work, &mut x.p, &mut x.pairs);
+        let (e, d) = pass::masses(state.weight[s], minus_log_p, state.shift);
+        let hit = |t: usize, label: usize| x.p[t * width + label] - f64::from(u8::from(gold[t] as usize == label));
+        let slope = match self.kind {
+            Kind::Node { label, .. } => places
+                .iter()
+                .enumerate()
+                .map(|(i, &t)| values.get(i).map_or(1.0, |&v| f64::from(v)) * hit(t as usize - begin, label))
+                .sum(),
+            Kind::Edge { from, to } => {
+                let seen = gold.windows(2).filter(|y| y[0] as usize == from && y[1] as usize == to).count();
+                x.pairs[from * width + to] - seen as f64
+            }
+            Kind::Start { label } => hit(0, label),
+            Kind::End { label } => hit(end - begin - 1, label),
+        };
+        (d, e * slope)
+    }
+}
+
+/// A step of about the least loss, from the bound's step `guess`: it grows until the derivative changes its sign, and
+/// the crossing is found by regula falsi (Illinois). Beyond the guess the smoothing term e^step + e^-step counts too, so that
+/// a step without end is bounded as the bound's own is; the loss is never above that of the guess.
+pub fn search(state: &State, k: usize, guess: f64, limits: Limits, sentences: &[u32]) -> f64 {
+    let line = Line { state, kind: index::kind(&state.layout, k), sentences };
+    let at_zero = state.slope(k);
+    if guess == 0.0 || at_zero == 0.0 {
+        return guess;
+    }
+    if let (Kind::Node { attribute, .. }, true) = (line.kind, state.cells.is_tight()) {
+        let entries = state.index.postings(attribute);
+        let once = |&e: &u32| state.index.occurrence_ptr[e as usize + 1] - state.index.occurrence_ptr[e as usize] == 1;
+        if entries.iter().all(once) {
+            return guess; // u has two values in every sentence: the tight bound is the loss itself
+        }
+    }
+    let smooth = |step: f64| 2.0 * limits.smoothing * state.n * step.sinh();
+    let down = |slope: f64| slope.signum() == at_zero.signum();
+    let cap = limits.cap.copysign(guess);
+    let (mut best_value, slope) = line.at(guess);
+    if slope.abs() <= ENOUGH * at_zero.abs() {
+        return guess;
+    }
+    let mut best = guess;
+    let beyond = down(slope);
+    let mut near = (0.0, at_zero);
+    let mut last = near;
+    let mut far: Option<(f64, f64)> = None;
+    if !beyond {
+        far = Some((guess, slope));
+    } else if !down(slope + smooth(guess)) {
+        return guess;
+    } else {
+        near = (guess, slope + smooth(guess));
+    }
+    for _ in 0..MOST {
+        let step = match far {
+            None => {
+                // Where a straight line from the last two slopes crosses zero, within reason.
+                let ratio = last.1 / (last.1 - near.1);
+                let far = last.0 + (near.0 - last.0) * if ratio > 0.0 { ratio } else { 8.0 };
+                far.abs().clamp(1.5 * near.0.abs(), 8.0 * near.0.abs()).min(cap.abs()).copysign(guess)
+            }
+            Some(far) => near.0 - near.1 * (far.0 - near.0) / (far.1 - near.1),
+        };
+        if step == near.0 {
+            break; // the cap
+        }
+        let (value, slope) = line.at(step);
+        let slope = if beyond { slope + smooth(step) } else { slope };
+        if value <= best_value && (down(slope) || !beyond || slope.abs() <= ENOUGH * at_zero.abs()) {
+            (best, best_value) = (step, value);
+        }
+        if !slope.is_finite() && far.is_some() || slope.abs() <= ENOUGH * at_zero.abs() {
+            break;
+        }
+        if down(slope) {
+            (last, near) = (near, (step, slope));
+            far = far.map(|far| (far.0, 0.5 * far.1));
+        } else {
+            if far.is_some() {
+                near.1 *= 0.5;
+            }
+            far = Some((step, if slope.is_finite() { slope } else { -1e3 * at_zero }));
+        }
+    }
+    best
+}

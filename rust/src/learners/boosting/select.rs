@@ -1,0 +1,343 @@
+//! Which feature has the smallest bound, without looking at all of them.
+//!
+//! Features lie in blocks. For every block the largest optimistic gain is kept, and computed again only when a sentence that
+//! one of its features occurs in has changed. A round looks at the blocks whose estimate is above the best gain found, and
+//! there only at the features whose own estimate is.
+//!
+//! The gain of the tight bound does not depend on N. That of the loose one falls with N, and N falls with every round:
+//! estimates are made for `floor` < N and serve until N is below it, when all blocks are looked at once more.
+
+use crate::learners::boosting::bound::{self, Bound, Gain, Limits};
+use crate::learners::boosting::cells::FEATURES;
+use crate::learners::boosting::exact::Exact;
+use crate::learners::boosting::state::State;
+use std::sync::atomic::Ordering;
+
+/// How far N may fall before the estimates of the loose bound are made again.
+const SLACK: f64 = 0.97;
+/// Estimates and gains are computed in different ways: the estimate is taken to be this much larger.
+const SAFE: f64 = 1.0 + 1e-9;
+/// Of several features in a round, the last gains at least this part of the first.
+const SHARE: f64 = 0.1;
+/// Features tried for each that a round may take.
+const TRIED: usize = 16;
+const FREE: Limits = Limits { smoothing: 0.0, cap: f64::INFINITY };
+
+/// A feature, its step and what it surely gains.
+#[derive(Clone, Copy, Debug)]
+pub struct Chosen {
+    pub feature: usize,
+    pub gain: Gain,
+}
+
+/// Which features may be chosen in a round: a fraction, drawn anew for every round.
+#[derive(Clone, Copy, Debug)]
+pub struct Draw {
+    pub fraction: f64,
+    pub seed: u64,
+}
+
+impl Draw {
+    /// Whether feature k takes part in a round: a hash of all three numbers (splitmix64), so that no list is drawn.
+    #[inline(always)]
+    fn takes(&self, round: u64, k: usize) -> bool {
+        if self.fraction >= 1.0 {
+            return true;
+        }
+        let mut x =
+            self.seed ^ round.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (k as u64).wrapping_mul(0xd1b5_4a32_d192_ed03);
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^= x >> 31;
+        ((x >> 11) as f64) < self.fraction * (1u64 << 53) as f64
+    }
+}
+
+/// The larger number first, then the lower feature.
+fn by_first(x: &(f64, usize), y: &(f64, usize)) -> std::cmp::Ordering {
+    y.0.total_cmp(&x.0).then(x.1.cmp(&y.1))
+}
+
+/// A gain, or a bound on it, computed earlier, of a feature whose cells have not changed since.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    gain: f64,
+    slack: f64, // eps |e^step - e^-step|; 0 for a bound that does not depend on N
+    n: f64,     // N then; 0 where nothing is known
+}
+
+impl Known {
+    /// At least the gain under the tight bound at N = n. Only the smoothing eps c(step), c = e^step + e^-step, eps
+    /// proportional to N, has changed. From the optimality of the old step s at the old eps, and of the new one t at the new:
+    ///
+    /// ```text
+    /// gain(t) - gain(s) <= eps (c(t) - c(s)),   c'(t) <= (N/n) c'(s)   =>   gain(t) <= gain(s) + eps |c'(s)| (N/n - 1)
+    /// ```
+    ///
+    /// (N falls, so that |t| >= |s|, and c - c' falls with |step|.)
+    #[inline(always)]
+    fn at_most(&self, n: f64) -> f64 {
+        if self.n < n {
+            return f64::INFINITY;
+        }
+        SAFE * (self.gain + self.slack * (self.n / n - 1.0))
+    }
+}
+
+pub struct Selector {
+    bound: Bound,
+    limits: Limits,
+    draw: Draw,
+    estimate: Vec<f64>, // [features] optimistic gains
+    best: Vec<f64>,     // [blocks] the largest of them
+    known: Vec<Known>,  // [features] for the tight bound
+    floor: f64,
+    exact: Option<Exact>,
+    overlap: bool,
+    used: Vec<u64>, // [N] round in which a sentence was last touched
+    list: Vec<(f64, usize)>,
+    sentences: Vec<u32>,
+    /// Features whose gain was computed, and estimates made, since the beginning: what selection costs.
+    pub evaluated: u64,
+    pub estimated: u64,
+}
+
+impl Selector {
+    pub fn new(state: &State, bound: Bound, limits: Limits, draw: Draw) -> Selector {
+        Selector {
+            bound,
+            limits,
+            draw,
+            estimate: vec![0.0; state.layout.len()],
+            best: vec![0.0; state.changed.len()],
+            known: vec![Known::default(); if bound == Bound::Tight { state.layout.len() } else { 0 }],
+            floor: f64::INFINITY,
+            exact: (bound == Bound::Exact).then(|| Exact::new(state.layout.len())),
+            overlap: false,
+            used: vec![0; state.len()],
+            list: Vec::new(),
+            sentences: Vec::new(),
+            evaluated: 0,
+            estimated: 0,
+        }
+    }
+
+    /// Step and gain of a feature under a bound.
+    pub fn evaluate(state: &State, bound: Bound, limits: Limits, k: usize) -> Gain {
+        match bound {
+            Bound::Loose => {
+                let (range, d, m) = Self::whole(state, k);
+                bound::loose(range, d, m, state.n, limits)
+            }
+            Bound::Tight => {
+                let start = state.moments(k).two_points(state.n, limits).step;
+                bound::tight(state.cells_of(k), state.n, limits, start)
+            }
+            Bound::Exact => Exact::evaluate(state, k, limits),
+        }
+    }
+
+    /// All cells of a feature as one of all sentences.
+    fn whole(state: &State, k: usize) -> (bound::Range, f64, f64) {
+        let mut range = bound::Range { a: 0.0, b: 0.0 };
+        let mut sum = 0.0;
+        for (r, _, m) in state.cells_of(k) {
+            range = bound::Range { a: range.a.max(r.a), b: range.b.max(r.b) };
+            sum += m;
+        }
+        (range, state.n, sum)
+    }
+
+    /// Estimates of the blocks that changed.
+    fn update(&mut self, state: &State) {
+        let loose = self.bound == Bound::Loose;
+        let all = loose && state.n < self.floor;
+        if all {
+            self.floor = SLACK * state.n;
+        }
+        for block in 0..self.best.len() {
+            if !state.changed[block].swap(false, Ordering::Relaxed) && !all {
+                continue;
+            }
+            let features = block * FEATURES..((block + 1) * FEATURES).min(self.estimate.len());
+            self.estimated += features.len() as u64;
+            let mut best = 0.0f64;
+            if loose {
+                let (m, range) = (&state.m[features.clone()], &state.cells.range[features.clone()]);
+                for ((x, m), range) in self.estimate[features].iter_mut().zip(m).zip(range) {
+                    *x = SAFE * bound::optimistic(*range, self.floor, *m);
+                    best = if *x > best { *x } else { best };
+                }
+            } else {
+                for k in features {
+                    let x = SAFE * state.moments(k).optimistic();
+                    self.estimate[k] = x;
+                    self.known[k].n = 0.0;
+                    best = best.max(x);
+                }
+            }
+            self.best[block] = best;
+        }
+    }
+
+    /// The feature of the largest gain, the first of several; None where none gains. The most promising features are
+    /// computed first, so that few of the others are.
+    fn first(&mut self, state: &State, round: u64) -> Option<Chosen> {
+        let mut found: Option<Chosen> = None;
+        let mut at = 0;
+        for block in 1..self.best.len() {
+            if self.best[block] > self.best[at] {
+                at = block;
+            }
+        }
+        let mut list = std::mem::take(&mut self.list);
+        for blocks in [at..at + 1, 0..self.best.len()] {
+            let enough = found.map_or(0.0, |c| c.gain.gain);
+            list.clear();
+            for block in blocks {
+                if self.best.get(block).is_none_or(|&best| best < enough || best <= 0.0) {
+                    continue;
+                }
+                for k in block * FEATURES..((block + 1) * FEATURES).min(self.estimate.len()) {
+                    let may = self.estimate[k] >= enough && self.estimate[k] > 0.0 && self.draw.takes(round, k);
+                    let most = if may { self.at_most(state, k) } else { 0.0 };
+                    if most > 0.0 && most >= enough {
+                        list.push((most, k));
+                    }
+                }
+            }
+            list.sort_unstable_by(by_first);
+            for &(most, k) in &list {
+                let enough = found.map_or(0.0, |c| c.gain.gain);
+                if most < enough {
+                    break;
+                }
+                let gain = self.gain(state, k);
+                let better = match found {
+                    None => gain.gain > 0.0,
+                    Some(c) => gain.gain > c.gain.gain || (gain.gain == c.gain.gain && k < c.feature),
+                };
+                if better {
+                    found = Some(Chosen { feature: k, gain });
+                }
+            }
+        }
+        self.list = list;
+        found.filter(|c| c.gain.gain > 1e-13 * state.n)
+    }
+
+    /// At least the gain of a feature, nearer than its estimate.
+    fn at_most(&mut self, state: &State, k: usize) -> f64 {
+        if self.bound != Bound::Tight {
+            return self.estimate[k];
+        }
+        let most = self.known[k].at_most(state.n);
+        if most < f64::INFINITY {
+            return most;
+        }
+        self.known[k] = Known { gain: state.moments(k).two_points(state.n, FREE).gain, slack: 0.0, n: state.n };
+        self.known[k].at_most(state.n)
+    }
+
+    /// Gain of a feature.
+    fn gain(&mut self, state: &State, k: usize) -> Gain {
+        self.evaluated += 1;
+        let found = Self::evaluate(state, self.bound, self.limits, k);
+        if self.bound == Bound::Tight {
+            let slack = 2.0 * self.limits.smoothing * state.n * found.step.sinh().abs();
+            self.known[k] = Known { gain: found.gain, slack, n: state.n };
+        }
+        found
+    }
+
+    /// Up to `most` features by gain. Unless they may `overlap` they share no sentence: what each removes from N it removes
+    /// from its own sentences, so that the gains add up.
+    /// Where none of the drawn ones gains, all are looked at.
+    pub fn choose(&mut self, state: &State, round: u64, most: usize, overlap: bool, chosen: &mut Vec<Chosen>) {
+        self.choose_drawn(state, round, most, overlap, chosen);
+        if chosen.is_empty() && self.draw.fraction < 1.0 {
+            let draw = self.draw;
+            self.draw.fraction = 1.0;
+            self.choose_drawn(state, round, most, overlap, chosen);
+            self.draw = draw;
+        }
+    }
+
+    fn choose_drawn(&mut self, state: &State, round: u64, most: usize, overlap: bool, chosen: &mut Vec<Chosen>) {
+        chosen.clear();
+        self.overlap = overlap;
+        if let Some(mut exact) = self.exact.take() {
+            exact.update(state, self.limits);
+            for k in 0..self.estimate.len() {
+                self.estimate[k] = exact.gain[k].gain;
+            }
+            let takes = |k: &usize| exact.gain[*k].gain > 1e-13 * state.n && self.draw.takes(round, *k);
+            self.list.clear();
+            self.list.extend((0..self.estimate.len()).filter(takes).map(|k| (exact.gain[k].gain, k)));
+            self.list.sort_unstable_by(by_first);
+            for at in 0..self.list.len() {
+                let feature = self.list[at].1;
+                let candidate = Chosen { feature, gain: exact.gain[feature] };
+                if !self.take(state, round, candidate, most, chosen) {
+                    break;
+                }
+            }
+            self.exact = Some(exact);
+            return;
+        }
+        self.update(state);
+        let Some(first) = self.first(state, round) else { return };
+        if most <= 1 {
+            chosen.push(first);
+            return;
+        }
+        let least = SHARE * first.gain.gain;
+        self.list.clear();
+        for block in 0..self.best.len() {
+            if self.best[block] >= least {
+                let features = block * FEATURES..((block + 1) * FEATURES).min(self.estimate.len());
+                self.list.extend(features.map(|k| (self.estimate[k], k)).filter(|x| x.0 >= least));
+            }
+        }
+        let tried = TRIED * most;
+        if self.list.len() > tried {
+            self.list.select_nth_unstable_by(tried, by_first);
+            self.list.truncate(tried);
+        }
+        let mut gains: Vec<Chosen> = Vec::with_capacity(self.list.len());
+        for at in 0..self.list.len() {
+            let k = self.list[at].1;
+            if k != first.feature && self.draw.takes(round, k) && self.at_most(state, k) >= least {
+                let gain = self.gain(state, k);
+                if gain.gain >= least {
+                    gains.push(Chosen { feature: k, gain });
+                }
+            }
+        }
+        gains.sort_unstable_by(|x, y| y.gain.gain.total_cmp(&x.gain.gain).then(x.feature.cmp(&y.feature)));
+        self.take(state, round, first, most, chosen);
+        for candidate in gains {
+            if !self.take(state, round, candidate, most, chosen) {
+                break;
+            }
+        }
+    }
+
+    /// Choose a feature if none of its sentences is taken; answers whether there is room for more.
+    fn take(&mut self, state: &State, round: u64, candidate: Chosen, most: usize, chosen: &mut Vec<Chosen>) -> bool {
+        let least = chosen.first().map_or(0.0, |c| SHARE * c.gain.gain);
+        if self.overlap {
+            chosen.push(candidate);
+            return chosen.len() < most && candidate.gain.gain >= least;
+        }
+        self.sentences.clear();
+        state.sentences_of(candidate.feature, &mut self.sentences);
+        let stamp = round + 1;
+        if self.sentences.iter().all(|&s| self.used[s as usize] != stamp) {
+            self.sentences.iter().for_each(|&s| self.used[s as usize] = stamp);
+            chosen.push(candidate);
+        }
+        let least = chosen.first().map_or(0.0, |c| SHARE * c.gain.gain);
+        chosen.len() < most && candidate.gain.gain >= least
+    }
+}

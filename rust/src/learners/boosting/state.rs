@@ -1,0 +1,472 @@
+//! Everything a round needs, kept up to date by difference: scores, residuals, losses, and for every cell its mass and
+//! moment. After a step only the sentences where the feature can fire are computed again.
+
+use crate::dataset::layout::Layout;
+use crate::dataset::Dataset;
+use crate::error::{Error, Result};
+use crate::learners::boosting::bound::{Moments, Range};
+use crate::learners::boosting::cells::{Cells, FEATURES};
+use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
+use crate::learners::boosting::index::{self, Boundaries, Index, Kind};
+use crate::learners::boosting::pass::{self, masses, BoostingSums, Job, RowScratch};
+use crate::machine::shared::Shared;
+use crate::scores::check::{check_labels, check_weights};
+use rayon::prelude::*;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+
+/// Sentences computed at once, before their differences are added up in order.
+const BATCH: usize = 256;
+/// Tokens of a batch from which threads pay.
+const MANY: usize = 1024;
+/// log w_i e^{l_i} beyond which a common factor e^-shift is taken out: squares of the sums must stay finite.
+const LARGE: f64 = 200.0;
+/// The sums are built anew when N has fallen by this factor: what rounding left of larger terms would show.
+const FALL: f64 = 1e-3;
+
+/// N sentences, P labels padded to a block, K features. All sums carry the factor e^-shift.
+pub struct State {
+    pub data: Arc<Dataset>,
+    pub layout: Arc<Layout>,
+    pub index: Index,
+    pub cells: Cells,
+    pub boundaries: Boundaries,
+    pub weight: Vec<f64>, // [N] w_i
+    pub w: Vec<f64>,      // [K]
+    pub edges: EdgeFactors,
+    edge_at: Vec<u32>,      // [edge features] place in a matrix [L, P]
+    pub node: Vec<f64>,     // [tokens, P] node scores, start and end included
+    pub psi: Vec<f64>,      // [tokens, P] exp(score - top)
+    pub tops: Vec<f64>,     // [tokens]
+    pub residual: Vec<f64>, // [tokens, P] e_i (p_t(y) - [y = gold])
+    pub pairs: Vec<f64>,    // [N, edge features] e_i (E[S] - S(gold))
+    pub l: Vec<f64>,        // [N] -log P(gold)
+    pub e: Vec<f64>,        // [N] w_i e^{l_i - shift}
+    pub d: Vec<f64>,        // [N] w_i (e^{l_i} - 1) e^-shift
+    pub shift: f64,
+    pub n: f64,                   // sum of d
+    pub m: Vec<f64>,              // [cells] moments
+    pub mass: Vec<f64>,           // [cells] sums of d; empty for the loose bound, where it is N
+    pub changed: Vec<AtomicBool>, // [blocks]
+    built: f64,                   // N when the sums were built
+    arena: Arena,
+    work: ChainWork,
+    rows: RowScratch,
+}
+
+/// What a batch of sentences hands from the recursions to the sums.
+#[derive(Default)]
+struct Arena {
+    at: Vec<usize>,       // first row of each sentence
+    nodes: Vec<f64>,      // [rows, P] marginals, then differences of residuals
+    pairs: Vec<f64>,      // [batch, L, P]
+    edges: Vec<f64>,      // [batch, edge features] differences
+    fresh: Vec<[f64; 3]>, // l, e and d
+}
+
+impl State {
+    pub fn new(
+        data: Arc<Dataset>,
+        layout: Arc<Layout>,
+        weight: Vec<f64>,
+        boundaries: Boundaries,
+        tight: bool,
+        w: Vec<f64>,
+    ) -> Result<State> {
+        check(&data, &layout, &weight, &boundaries, &w)?;
+        let index = Index::new(&data, layout.attributes)?;
+        let cells = if tight {
+            Cells::tight(&data, &layout, &index, &boundaries)?
+        } else {
+            Cells::loose(&data, &layout, &index, &boundaries)
+        };
+        let edges = EdgeFactors::new(layout.labels, layout.edge_scores(&w));
+        let place = |&e: &u32| (e as usize / layout.labels * edges.padded + e as usize % layout.labels) as u32;
+        let edge_at = layout.edges.iter().map(place).collect();
+        let (rows, n) = (data.tokens() * edges.padded, data.len());
+        let mut state = State {
+            node: vec![0.0; rows],
+            psi: vec![0.0; rows],
+            tops: vec![0.0; data.tokens()],
+            residual: vec![0.0; rows],
+            pairs: vec![0.0; n * layout.edges.len()],
+            l: vec![0.0; n],
+            e: vec![0.0; n],
+            d: vec![0.0; n],
+            shift: 0.0,
+            n: 0.0,
+            m: vec![0.0; cells.range.len()],
+            mass: vec![0.0; if tight { cells.range.len() } else { 0 }],
+            changed: (0..layout.len().div_ceil(FEATURES)).map(|_| AtomicBool::new(true)).collect(),
+            built: 0.0,
+            arena: Arena::default(),
+            work: ChainWork::default(),
+            rows: RowScratch::default(),
+            edge_at,
+            data,
+            layout,
+            index,
+            cells,
+            boundaries,
+            weight,
+            w,
+            edges,
+        };
+        state.score();
+        state.pass()?;
+        Ok(state)
+    }
+
+    pub fn len(&self) -> usize {
+        self.l.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.l.is_empty()
+    }
+
+    /// log N: the logarithm of the exponential loss.
+    pub fn log_loss(&self) -> f64 {
+        self.n.ln() + self.shift
+    }
+
+    /// Node scores of all tokens from the weights.
+    fn score(&mut self) {
+        let (width, l) = (self.edges.padded, self.layout.labels);
+        self.node.fill(0.0);
+        for t in 0..self.tops.len() {
+            let row = &mut self.node[t * width..(t + 1) * width];
+            for (a, v) in self.data.node.csr().row(t) {
+                let (first, labels) = self.layout.node(a);
+                for (j, &y) in labels.iter().enumerate() {
+                    row[y as usize] += f64::from(v) * self.w[first + j];
+                }
+            }
+        }
+        let (start, end) = self.layout.boundary_scores(&self.w);
+        for s in 0..self.len() {
+            let (begin, stop) = (self.data.sentences[s], self.data.sentences[s + 1]);
+            for y in 0..if begin < stop { l } else { 0 } {
+                self.node[begin * width + y] += if self.boundaries.first[s] { start[y] } else { 0.0 };
+                self.node[(stop - 1) * width + y] += if self.boundaries.last[s] { end[y] } else { 0.0 };
+            }
+        }
+        for t in 0..self.tops.len() {
+            let rows = t * width..(t + 1) * width;
+            self.tops[t] = chain::exponentiate(l, &self.node[rows.clone()], &mut self.psi[rows]);
+        }
+    }
+
+    /// All sentences from their scores, with a shift that keeps the largest in range.
+    fn pass(&mut self) -> Result<()> {
+        let all: Vec<u32> = (0..self.len() as u32).collect();
+        self.shift = f64::MAX; // every e is 0: the first pass finds the losses alone
+        for first in [true, false] {
+            self.residual.fill(0.0);
+            self.pairs.fill(0.0);
+            self.d.fill(0.0);
+            self.m.fill(0.0);
+            self.mass.fill(0.0);
+            self.n = 0.0;
+            self.refresh(&all, &[], &mut Vec::new())?;
+            let log = |i: usize| self.l[i] + self.weight[i].ln();
+            let largest = (0..self.len()).map(log).fold(f64::NEG_INFINITY, f64::max);
+            if first {
+                self.shift = if largest > LARGE { largest } else { 0.0 };
+            }
+        }
+        self.built = self.n;
+        Ok(())
+    }
+
+    /// Masses and moments from the residuals.
+    fn build(&mut self) {
+        self.m.fill(0.0);
+        self.mass.fill(0.0);
+        self.n = self.d.iter().sum();
+        self.built = self.n;
+        let (m, mass) = (Shared::new(&mut self.m), Shared::new(&mut self.mass));
+        let (width, n_edges) = (self.edges.padded, self.layout.edges.len());
+        let sums = BoostingSums {
+            data: &self.data,
+            layout: &self.layout,
+            node_ptr: &self.layout.node_ptr,
+            node_label: &self.layout.node_label,
+            index: &self.index,
+            cells: &self.cells,
+            boundaries: &self.boundaries,
+            width,
+            m: &m,
+            mass: &mass,
+            changed: &self.changed,
+        };
+        let parts = rayon::current_num_threads();
+        (0..parts).into_par_iter().for_each(|part| {
+            let mut rows = RowScratch::default();
+            for s in 0..self.d.len() {
+                let nodes = &self.residual[self.data.sentences[s] * width..self.data.sentences[s + 1] * width];
+                let pairs = &self.pairs[s * n_edges..(s + 1) * n_edges];
+                // Parts share no feature.
+                pass::add(&sums, s, nodes, pairs, self.d[s], part, parts, &mut rows);
+            }
+        });
+    }
+
+    /// Sentences where a feature can fire, ascending.
+    pub fn sentences_of(&self, k: usize, out: &mut Vec<u32>) {
+        match index::kind(&self.layout, k) {
+            Kind::Node { attribute, .. } => {
+                out.extend(self.index.postings(attribute).iter().map(|&e| self.index.sentence[e as usize]));
+            }
+            kind @ (Kind::Edge { .. } | Kind::Start { .. } | Kind::End { .. }) => {
+                let least = if matches!(kind, Kind::Edge { .. }) { 2 } else { 1 };
+                out.extend((0..self.len() as u32).filter(|&s| {
+                    let s = s as usize;
+                    let here = match kind {
+                        Kind::Start { .. } => self.boundaries.first[s],
+                        Kind::End { .. } => self.boundaries.last[s],
+                        Kind::Edge { .. } | Kind::Node { .. } => true,
+                    };
+                    here && self.data.sentences[s + 1] - self.data.sentences[s] >= least
+                }));
+            }
+        }
+    }
+
+    /// Add `step` to the weight of feature `k` and to the scores it enters; `refresh` must follow.
+    pub fn shift_weight(&mut self, k: usize, step: f64) {
+        self.w[k] += step;
+        match index::kind(&self.layout, k) {
+            Kind::Node { attribute, label } => {
+                for i in self.index.posting_ptr[attribute as usize]..self.index.posting_ptr[attribute as usize + 1] {
+                    let e = self.index.posting[i] as usize;
+                    for at in self.index.occurrence_ptr[e]..self.index.occurrence_ptr[e + 1] {
+                        let value = if self.index.value.is_empty() { 1.0 } else { f64::from(self.index.value[at]) };
+                        self.shift_node(self.index.token[at] as usize, label, step * value);
+                    }
+                }
+            }
+            Kind::Edge { from, to } => {
+                self.edges.score[from * self.layout.labels + to] += step;
+                self.edges.update();
+            }
+            Kind::Start { label } | Kind::End { label } => {
+                let start = matches!(index::kind(&self.layout, k), Kind::Start { .. });
+                for s in 0..self.len() {
+                    let (begin, end) = (self.data.sentences[s], self.data.sentences[s + 1]);
+                    let here = if start { self.boundaries.first[s] } else { self.boundaries.last[s] };
+                    if here && begin < end {
+                        self.shift_node(if start { begin } else { end - 1 }, label, step);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Add to one node score. The row's top is only a scale: it is chosen anew when the score is far from it.
+    fn shift_node(&mut self, t: usize, label: usize, by: f64) {
+        let width = self.edges.padded;
+        let row = t * width..(t + 1) * width;
+        self.node[t * width + label] += by;
+        let relative = self.node[t * width + label] - self.tops[t];
+        if relative.abs() < 30.0 {
+            self.psi[t * width + label] = relative.exp();
+        } else {
+            self.tops[t] = chain::exponentiate(self.layout.labels, &self.node[row.clone()], &mut self.psi[row]);
+        }
+    }
+
+    /// Compute the listed sentences again and move the sums by the differences. `ends` are places in the list after which
+    /// log N is noted.
+    pub fn refresh(&mut self, sentences: &[u32], ends: &[usize], losses: &mut Vec<f64>) -> Result<()> {
+        let (mut done, mut ends) = (0, ends.iter().copied().peekable());
+        for batch in sentences.chunks(BATCH) {
+            let rows = self.reserve(batch);
+            let many = rows >= MANY && rayon::current_num_threads() > 1;
+            self.compute(batch, many);
+            self.add_differences(batch, many);
+            for (i, &s) in batch.iter().enumerate() {
+                self.take(i, s)?;
+                done += 1;
+                if ends.next_if_eq(&done).is_some() {
+                    if self.n < FALL * self.built {
+                        self.n = self.d.iter().sum(); // what the difference of two large numbers left is noise
+                    }
+                    losses.push(self.n.max(0.0).ln() + self.shift);
+                }
+            }
+        }
+        if self.n.is_nan() || self.n < FALL * self.built {
+            self.n = self.d.iter().sum(); // what the difference of two large numbers left is noise
+        }
+        Ok(())
+    }
+
+    /// Room for what a batch of sentences is computed into; answers its tokens.
+    fn reserve(&mut self, batch: &[u32]) -> usize {
+        let (width, l, n_edges) = (self.edges.padded, self.layout.labels, self.layout.edges.len());
+        let arena = &mut self.arena;
+        arena.at.clear();
+        let mut rows = 0;
+        for &s in batch {
+            arena.at.push(rows);
+            rows += self.data.sentences[s as usize + 1] - self.data.sentences[s as usize];
+        }
+        arena.nodes.resize(arena.nodes.len().max(rows * width), 0.0);
+        arena.pairs.resize(arena.pairs.len().max(batch.len() * l * width), 0.0);
+        arena.edges.resize(arena.edges.len().max(batch.len() * n_edges), 0.0);
+        arena.fresh.resize(arena.fresh.len().max(batch.len()), [0.0; 3]);
+        rows
+    }
+
+    /// Residuals and losses of a batch, and their differences, into the arena.
+    fn compute(&mut self, batch: &[u32], many: bool) {
+        let arena = &mut self.arena;
+        let job = Job {
+            data: &self.data,
+            layout: &self.layout,
+            edges: &self.edges,
+            edge_at: &self.edge_at,
+            node: &self.node,
+            psi: &self.psi,
+            weight: &self.weight,
+            shift: self.shift,
+            at: &arena.at,
+            residual: Shared::new(&mut self.residual),
+            pairs: Shared::new(&mut self.pairs),
+            new_nodes: Shared::new(&mut arena.nodes),
+            new_pairs: Shared::new(&mut arena.pairs),
+            new_edges: Shared::new(&mut arena.edges),
+            fresh: Shared::new(&mut arena.fresh),
+        };
+        let run = |work: &mut ChainWork, i: usize| {
+            // SAFETY: a sentence occurs once in a list, and so do its places in every shared array.
+            unsafe { job.run(i, batch[i] as usize, work) }
+        };
+        if many {
+            (0..batch.len()).into_par_iter().with_min_len(8).for_each_init(ChainWork::default, run);
+        } else {
+            (0..batch.len()).for_each(|i| run(&mut self.work, i));
+        }
+    }
+
+    /// The differences of a batch onto masses and moments.
+    fn add_differences(&mut self, batch: &[u32], many: bool) {
+        let (width, n_edges, arena) = (self.edges.padded, self.layout.edges.len(), &self.arena);
+        let (m, mass) = (Shared::new(&mut self.m), Shared::new(&mut self.mass));
+        let sums = BoostingSums {
+            data: &self.data,
+            layout: &self.layout,
+            node_ptr: &self.layout.node_ptr,
+            node_label: &self.layout.node_label,
+            index: &self.index,
+            cells: &self.cells,
+            boundaries: &self.boundaries,
+            width,
+            m: &m,
+            mass: &mass,
+            changed: &self.changed,
+        };
+        let d = &self.d;
+        let add = |part: usize, parts: usize, rows: &mut RowScratch| {
+            for (i, &s) in batch.iter().enumerate() {
+                let s = s as usize;
+                let length = self.data.sentences[s + 1] - self.data.sentences[s];
+                let nodes = &arena.nodes[arena.at[i] * width..(arena.at[i] + length) * width];
+                let pairs = &arena.edges[i * n_edges..(i + 1) * n_edges];
+                // Parts share no feature.
+                pass::add(&sums, s, nodes, pairs, arena.fresh[i][2] - d[s], part, parts, rows);
+            }
+        };
+        if many {
+            let parts = rayon::current_num_threads();
+            (0..parts).into_par_iter().for_each(|part| add(part, parts, &mut RowScratch::default()));
+        } else {
+            add(0, 1, &mut self.rows);
+        }
+    }
+
+    /// The loss of the batch's sentence i, which is s, in place of the old one.
+    fn take(&mut self, i: usize, s: u32) -> Result<()> {
+        let [l, e, d] = self.arena.fresh[i];
+        if !l.is_finite() || !e.is_finite() {
+            return Err(Error::Training(format!(
+                "sentence {s}: its loss is not finite; scale real-valued attributes down, lower max_step, \
+                 or weight long sentences down (pi, max_length)"
+            )));
+        }
+        self.n += d - self.d[s as usize];
+        (self.l[s as usize], self.e[s as usize], self.d[s as usize]) = (l, e, d);
+        Ok(())
+    }
+
+    /// Loss of the listed sentences at the scores as they are, without touching any sum.
+    pub fn loss_of(&self, sentences: &[u32]) -> f64 {
+        let width = self.edges.padded;
+        let one = |(work, p): &mut (ChainWork, Vec<f64>), s: usize| {
+            let (begin, end) = (self.data.sentences[s], self.data.sentences[s + 1]);
+            let rows = begin * width..end * width;
+            p.resize(p.len().max(rows.len()), 0.0);
+            let (node, psi, gold) = (&self.node[rows.clone()], &self.psi[rows], &self.data.gold[begin..end]);
+            let l = chain::marginals(node, psi, gold, &self.edges, work, p, &mut []);
+            masses(self.weight[s], l, self.shift).1
+        };
+        // Sums of fixed parts, in order: the same for any number of threads.
+        let parts: Vec<f64> = sentences
+            .par_chunks(64)
+            .map_init(Default::default, |scratch, part| part.iter().map(|&s| one(scratch, s as usize)).sum())
+            .collect();
+        parts.iter().sum()
+    }
+
+    /// Keep the sums sharp: build them anew when N has fallen far, and take another shift when it has fallen very far.
+    pub fn sharpen(&mut self) -> Result<()> {
+        if self.shift > 0.0 && (self.n.is_nan() || self.n < 1e-44) {
+            self.pass()?;
+        } else if self.n < FALL * self.built {
+            self.build();
+        }
+        Ok(())
+    }
+
+    /// Range, mass and moment of each cell of a feature.
+    #[inline(always)]
+    pub fn cells_of(&self, k: usize) -> impl Iterator<Item = (Range, f64, f64)> + Clone + '_ {
+        let tight = !self.mass.is_empty();
+        self.cells.of(k).map(move |c| (self.cells.range[c], if tight { self.mass[c] } else { self.n }, self.m[c]))
+    }
+
+    /// All cells of a feature together.
+    #[inline(always)]
+    pub fn moments(&self, k: usize) -> Moments {
+        let mut moments = Moments::default();
+        self.cells_of(k).for_each(|(range, d, m)| moments.add(range, d, m));
+        moments
+    }
+
+    /// sum_i e_i (E[S_k] - S_k(y_i)): the derivative of N.
+    pub fn slope(&self, k: usize) -> f64 {
+        self.cells.of(k).map(|c| self.m[c]).sum()
+    }
+}
+
+fn check(data: &Dataset, layout: &Layout, weight: &[f64], boundaries: &Boundaries, w: &[f64]) -> Result<()> {
+    let n = data.len();
+    check_labels(data, layout.labels)?;
+    if data.node.csr().ids.iter().any(|&a| a as usize >= layout.attributes) {
+        return Err(Error::Value("the features were laid out for another vocabulary; build the layout again".into()));
+    }
+    if data.has_edge_attributes() || !layout.pair.is_empty() {
+        return Err(Error::Value(
+            "boosting does not take edge attributes; leave them out of the features, or use another learner".into(),
+        ));
+    }
+    check_weights(weight, n)?;
+    if boundaries.first.len() != n || boundaries.last.len() != n {
+        return Err(Error::Value(format!("boundaries need {n} flags, one a sentence")));
+    }
+    if w.len() != layout.len() || w.iter().any(|x| !x.is_finite()) {
+        return Err(Error::Value(format!("expected {} finite weights to start from, got {}", layout.len(), w.len())));
+    }
+    Ok(())
+}

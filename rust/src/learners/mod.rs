@@ -1,0 +1,7 @@
+//! Scores and gold to weights.
+
+pub mod batch;
+pub mod boosting;
+pub mod online;
+pub mod svm;
+pub mod tally;

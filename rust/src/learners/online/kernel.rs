@@ -1,0 +1,280 @@
+//! The perceptron through kernel values (Collins 2002; Freund & Schapire 1999 for one label).
+//!
+//! A wrong sentence adds 1 to beta of the gold label and takes 1 from that of the guess at every token where they
+//! differ; transitions are counted as in the primal. Averages by the same running sums: w_avg = w - u / steps.
+//!
+//! Budget: when more than that many tokens support the model, the one whose removal moves ||w|| least goes, that with
+//! the smallest sum_y beta(y)^2 K(x, x) (after Crammer, Kandola & Singer 2003). The average is cut to the budget alike.
+
+use crate::chain::chart::Chart;
+
+use crate::dataset::layout::Layout;
+use crate::dataset::Dataset;
+use crate::error::{Error, Result};
+use crate::learners::tally::Tally;
+use crate::machine::dispatch::dispatch;
+use crate::machine::find::Find;
+use crate::machine::shuffle::Generator;
+use crate::scores::check::check_given_weights;
+use crate::scores::kernel::rows::block;
+use crate::scores::kernel::table::{Betas, Weights};
+use crate::scores::kernel::{Constraints, Form, Kernel};
+use std::sync::Arc;
+
+/// How to learn.
+#[derive(Clone, Debug)]
+pub struct DualOptions {
+    pub average: bool,
+    pub shuffle: bool,
+    pub seed: u64,
+    pub budget: Option<usize>,
+    pub sample_weight: Vec<f32>, // [N], or empty for all 1
+    pub limits: Constraints,
+    pub form: Form,
+    pub bytes: usize,
+}
+
+/// A perceptron at work.
+pub struct Dual {
+    pub table: Betas,
+    options: DualOptions,
+    sums: Weights, // every change times the steps before it
+    clock: f64,
+    epochs: u64,
+    support: Vec<u32>, // distinct tokens with beta != 0
+    place: Vec<u32>,   // [U] 1 + place in `support`, or 0
+    own: Vec<f64>,     // [U] K(x, x)
+    chart: Chart,
+    path: Vec<u16>,
+    scratch: Vec<f64>,
+}
+
+dispatch!(fn decode(dual: &mut Dual, sentence: u32) -> f32 = decode_kernel);
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn decode_kernel<S: Find>(dual: &mut Dual, sentence: u32) -> f32 {
+    let (begin, end) = dual.table.range(sentence);
+    dual.chart.begin(end - begin, false);
+    for t in 0..end - begin {
+        dual.table.fill(&mut dual.chart, sentence, t, &[], &mut dual.scratch);
+        dual.chart.advance::<S>(&dual.table.steps, t);
+    }
+    dual.path.resize(end - begin, 0);
+    dual.chart.best_path::<S>(&dual.table.steps, &mut dual.path)
+}
+
+impl Dual {
+    pub fn new(data: Arc<Dataset>, layout: Arc<Layout>, kernel: Kernel, mut options: DualOptions) -> Result<Dual> {
+        check_given_weights(&options.sample_weight, data.len())?;
+        if options.budget == Some(0) {
+            return Err(Error::Value("a budget of 0 support tokens leaves no model; use 1 or more".into()));
+        }
+        let l = layout.labels;
+        let limits = std::mem::take(&mut options.limits);
+        let mut table = Betas::new(data, layout, kernel, limits, options.form, options.bytes)?;
+        let n = table.distinct.len();
+        let own = match options.budget {
+            None => Vec::new(),
+            Some(_) => (0..n as u32).map(|u| own(&mut table, u)).collect::<Result<_>>()?,
+        };
+        Ok(Dual {
+            sums: Weights::new(if options.average { n } else { 0 }, l),
+            clock: 0.0,
+            epochs: 0,
+            support: Vec::new(),
+            place: vec![0; n],
+            own,
+            chart: Chart::new(l),
+            path: Vec::new(),
+            scratch: Vec::new(),
+            table,
+            options,
+        })
+    }
+
+    pub fn epochs(&self) -> u64 {
+        self.epochs
+    }
+
+    /// Distinct tokens with beta != 0.
+    pub fn n_support(&self) -> usize {
+        self.support.len()
+    }
+
+    /// One pass over the sentences, or over those of `order` where it is given.
+    pub fn epoch(&mut self, order: Option<Vec<u32>>) -> Result<Tally> {
+        let n = self.table.data.len();
+        if let Some(&s) = order.iter().flatten().find(|&&s| s as usize >= n) {
+            return Err(Error::Value(format!("sentence {s} of the order is not one of the {n} sentences")));
+        }
+        let order = order.unwrap_or_else(|| {
+            let mut order: Vec<u32> = (0..n as u32).collect();
+            if self.options.shuffle {
+                Generator::new(self.options.seed, self.epochs, 0).shuffle(&mut order);
+            }
+            order
+        });
+        let mut tally = Tally::default();
+        for &sentence in &order {
+            self.step(sentence, &mut tally)?;
+            self.clock += 1.0;
+        }
+        self.epochs += 1;
+        Ok(tally)
+    }
+
+    fn step(&mut self, sentence: u32, tally: &mut Tally) -> Result<()> {
+        let (begin, end) = self.table.range(sentence);
+        if !decode(self, sentence).is_finite() {
+            return Err(Error::Training(format!(
+                "sentence {sentence}: its score is not finite at the current weights; scale real-valued attributes down"
+            )));
+        }
+        let data = self.table.data.clone();
+        let (gold, path) = (&data.gold[begin..end], std::mem::take(&mut self.path));
+        let wrong = gold.iter().zip(&path).filter(|(a, b)| a != b).count();
+        tally.sentences += 1;
+        tally.tokens += gold.len();
+        tally.wrong_sentences += usize::from(wrong > 0);
+        tally.wrong_tokens += wrong;
+        if wrong > 0 {
+            let weight = f64::from(self.options.sample_weight.get(sentence as usize).copied().unwrap_or(1.0));
+            tally.updates += usize::from(weight != 0.0);
+            tally.loss -= weight * self.chart.lead(&self.table.steps, gold, &path);
+            if weight != 0.0 {
+                self.update(begin, gold, &path, weight)?;
+            }
+        }
+        self.path = path;
+        Ok(())
+    }
+
+    fn update(&mut self, begin: usize, gold: &[u16], path: &[u16], weight: f64) -> Result<()> {
+        let (l, clock, average) = (self.table.layout.labels, self.clock, self.options.average);
+        for (t, (&y, &z)) in gold.iter().zip(path).enumerate() {
+            let u = self.table.distinct.of[begin + t];
+            if y != z {
+                self.change(u, &[(y, weight), (z, -weight)])?;
+                for (label, x) in [(y, weight), (z, -weight)] {
+                    if t == 0 && self.table.change_start(label, x) && average {
+                        self.sums.start[label as usize] += clock * x;
+                    }
+                    if t + 1 == gold.len() && self.table.change_end(label, x) && average {
+                        self.sums.end[label as usize] += clock * x;
+                    }
+                }
+            }
+            if t > 0 && (y != z || gold[t - 1] != path[t - 1]) {
+                for (from, to, x) in [(gold[t - 1], y, weight), (path[t - 1], z, -weight)] {
+                    if self.table.change_edge(from, to, x) && average {
+                        self.sums.edge[from as usize * l + to as usize] += clock * x;
+                    }
+                }
+            }
+        }
+        if let Some(budget) = self.options.budget {
+            while self.support.len() > budget {
+                self.forget()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// beta_u += x with its sum for the average; the list of support tokens follows.
+    fn change(&mut self, u: u32, by: &[(u16, f64)]) -> Result<()> {
+        self.table.change(u, by)?;
+        let l = self.table.layout.labels;
+        if self.options.average {
+            for &(y, x) in by {
+                self.sums.beta[u as usize * l + y as usize] += self.clock * x;
+            }
+        }
+        let beta = &self.table.weights.beta[u as usize * l..][..l];
+        let place = self.place[u as usize];
+        if beta.iter().any(|&x| x != 0.0) {
+            if place == 0 {
+                self.support.push(u);
+                self.place[u as usize] = self.support.len() as u32;
+            }
+        } else if place > 0 {
+            self.place[u as usize] = 0;
+            self.support.swap_remove(place as usize - 1);
+            if let Some(&moved) = self.support.get(place as usize - 1) {
+                self.place[moved as usize] = place;
+            }
+        }
+        Ok(())
+    }
+
+    /// Take out the support token that matters least; the earlier one of equals.
+    fn forget(&mut self) -> Result<()> {
+        let l = self.table.layout.labels;
+        let beta = &self.table.weights.beta;
+        let matter = |u: u32| {
+            let square: f64 = beta[u as usize * l..][..l].iter().map(|x| x * x).sum();
+            square * self.own[u as usize]
+        };
+        let least = self.support.iter().map(|&u| (matter(u), u)).min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        if let Some((_, u)) = least {
+            let by: Vec<(u16, f64)> = (0..l)
+                .filter(|&y| beta[u as usize * l + y] != 0.0)
+                .map(|y| (y as u16, -beta[u as usize * l + y]))
+                .collect();
+            self.change(u, &by)?;
+        }
+        Ok(())
+    }
+
+    /// The weights now, or their average over all steps.
+    pub fn weights(&self, averaged: bool) -> Result<Weights> {
+        let mut w = self.table.weights.clone();
+        if !averaged {
+            return Ok(w);
+        }
+        if !self.options.average {
+            return Err(Error::Value("the average was not collected; make the learner with average=True".into()));
+        }
+        let clock = self.clock.max(1.0);
+        let parts = [
+            (&mut w.beta, &self.sums.beta),
+            (&mut w.edge, &self.sums.edge),
+            (&mut w.start, &self.sums.start),
+            (&mut w.end, &self.sums.end),
+        ];
+        for (now, sums) in parts {
+            now.iter_mut().zip(sums).for_each(|(x, u)| *x -= u / clock);
+        }
+        if let Some(budget) = self.options.budget {
+            self.cut(&mut w.beta, budget);
+        }
+        Ok(w)
+    }
+
+    /// Leave the `budget` tokens that matter most.
+    fn cut(&self, beta: &mut [f64], budget: usize) {
+        let l = self.table.layout.labels;
+        let matter = |row: &[f64], u: usize| row.iter().map(|x| x * x).sum::<f64>() * self.own[u];
+        let mut all: Vec<(f64, usize)> =
+            beta.chunks_exact(l).enumerate().map(|(u, row)| (matter(row, u), u)).filter(|x| x.0 > 0.0).collect();
+        all.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        for &(_, u) in all.iter().skip(budget) {
+            beta[u * l..(u + 1) * l].fill(0.0);
+        }
+    }
+}
+
+/// K(x, x); a function is asked for one pair.
+fn own(table: &mut Betas, u: u32) -> Result<f64> {
+    match &table.kernel {
+        Kernel::Function(function) => {
+            let one = block(&table.distinct.rows, std::iter::once(u as usize));
+            Ok(function(&one, &one)?.first().copied().unwrap_or(0.0))
+        }
+        kernel @ (Kernel::Linear | Kernel::Poly { .. } | Kernel::Rbf { .. }) => {
+            let square = table.distinct.square[u as usize];
+            Ok(kernel.of(square, square, square))
+        }
+    }
+}

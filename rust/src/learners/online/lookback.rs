@@ -1,0 +1,397 @@
+//! Online learning with history: perceptron and k-best MIRA, whole epochs, the same search as in tagging.
+//!
+//! The gold side of an update has the gold history within the sentence, and on both sides the earlier sentences of the
+//! document are as they were decoded a moment before, as in tagging. So with document features an epoch shuffles
+//! documents, and goes through the sentences of each in order.
+
+use crate::chain::entities::Entities;
+use crate::chain::lookback::search::{self, Search, Sentence};
+use crate::chain::lookback::Lookback;
+use crate::chain::once::Groups;
+use crate::dataset::layout::Layout;
+use crate::dataset::Dataset;
+use crate::error::{Error, Result};
+use crate::learners::online::cost::{Cost, Judge};
+use crate::learners::online::differences::Differences;
+use crate::learners::online::rule::Rule;
+use crate::learners::online::{check, program, OnlineOptions};
+use crate::learners::tally::{not_finite, Tally};
+use crate::machine::dispatch::dispatch;
+use crate::machine::find::Find;
+use crate::machine::shuffle::Generator;
+use crate::machine::simd::{Lane, WIDTH};
+use crate::scores::cells::{Bank, TokenCells};
+use crate::scores::document::{Memory, Words};
+use std::sync::Arc;
+
+/// Lists that are searched for lawful paths, where labels may occur once.
+const ONCE_LISTS: [usize; 3] = [16, 128, 1024];
+
+/// Weights of the terms and what their average is made from, as in `Bank`.
+struct Far {
+    rows: Vec<Lane>, // [rows, width]
+    u: Vec<f64>,     // one a number of `rows`, empty without averaging
+}
+
+impl Far {
+    #[inline(always)]
+    fn add(&mut self, at: usize, amount: f32, clock: f64) {
+        let w = &mut self.rows[at / WIDTH].0[at % WIDTH];
+        let new = *w + amount;
+        if let Some(u) = self.u.get_mut(at) {
+            *u += clock * (f64::from(new) - f64::from(*w));
+        }
+        *w = new;
+    }
+}
+
+#[derive(Default)]
+struct Scratch {
+    node: Vec<Lane>,
+    paths: Vec<u16>, // [k, T]
+    scores: Vec<f32>,
+    kept: Vec<usize>, // which of the paths are not gold
+    lack: Vec<f64>,   // cost - w.d of each
+    differences: Differences,
+    judge: Judge,
+    gram: Vec<f64>,
+    tau: Vec<f64>,
+    memory: Memory,
+}
+
+/// A learner at work. The weights are a function of the data, the options and the number of epochs alone.
+pub struct Learner {
+    tokens: TokenCells,
+    words: Option<Words>,
+    rule: Rule,
+    cost: Cost,
+    entities: Entities,
+    augment: Vec<Lane>, // [L, width] cost of each label for each gold label, or empty
+    sample_weight: Vec<f32>,
+    once: Option<Groups>,
+    shuffle: bool,
+    seed: u64,
+    epochs: u64,
+    features: usize, // of the first order
+    bank: Bank,
+    far: Far,
+    search: Search,
+    scratch: Scratch,
+}
+
+impl Learner {
+    /// `words`: needed where the terms have document features.
+    pub fn new(
+        data: Arc<Dataset>,
+        layout: &Layout,
+        terms: Lookback,
+        words: Option<Words>,
+        options: OnlineOptions,
+    ) -> Result<Learner> {
+        check(&data, layout, &options)?;
+        terms.check()?;
+        if !matches!(options.rule, Rule::Perceptron | Rule::Mira { .. }) || options.batch || options.shards > 1 {
+            return Err(Error::Value(
+                "history goes with the perceptron and with MIRA, one sentence after the other: no batch, no shards"
+                    .into(),
+            ));
+        }
+        if data.has_edge_attributes() {
+            return Err(Error::Value("history does not go with edge attributes; use a template without them".into()));
+        }
+        if terms.document != words.is_some() {
+            return Err(Error::Value("words and documents are needed for document features, and only for them".into()));
+        }
+        terms.check_lists(options.rule.k())?;
+        if options.once.is_some() && terms.document {
+            return Err(Error::Value(
+                "labels that occur once do not go with document features; leave one of them out".into(),
+            ));
+        }
+        let tokens = TokenCells::new(data, layout, &options.forbidden, options.support.as_ref())?;
+        let width = tokens.width;
+        let entities = options.entities.unwrap_or_default();
+        let mut augment = Vec::new();
+        if options.augment {
+            augment = vec![Lane::ZERO; tokens.labels * width];
+            for y in 0..tokens.labels {
+                for z in 0..tokens.labels {
+                    let cost = options.cost.of_token(&entities, y as u16, z as u16).unwrap_or(0.0);
+                    augment[y * width + z / WIDTH].0[z % WIDTH] = cost as f32;
+                }
+            }
+        }
+        let numbers = terms.rows() * width * WIDTH;
+        if tokens.cells().saturating_add(numbers) >= u32::MAX as usize {
+            return Err(Error::Value("more than 4 billion weights; use a smaller m or p".into()));
+        }
+        Ok(Learner {
+            bank: Bank::new(&tokens, options.average, None),
+            far: Far {
+                rows: vec![Lane::ZERO; terms.rows() * width],
+                u: vec![0.0; if options.average { numbers } else { 0 }],
+            },
+            tokens,
+            words,
+            rule: options.rule,
+            cost: options.cost,
+            entities,
+            augment,
+            sample_weight: options.sample_weight,
+            once: options.once,
+            shuffle: options.shuffle,
+            seed: options.seed,
+            epochs: 0,
+            features: layout.len(),
+            search: Search::new(terms),
+            scratch: Scratch::default(),
+        })
+    }
+
+    pub fn epochs(&self) -> u64 {
+        self.epochs
+    }
+
+    /// One pass over the sentences: in a random order, or document after document in a random order.
+    pub fn epoch(&mut self) -> Result<Tally> {
+        let units = match &self.words {
+            Some(words) => words.distinct.len(),
+            None => self.tokens.data.len(),
+        };
+        let mut order: Vec<u32> = (0..units as u32).collect();
+        if self.shuffle {
+            Generator::new(self.seed, self.epochs, 0).shuffle(&mut order);
+        }
+        let mut tally = Tally::default();
+        for unit in order {
+            let sentences = match &self.words {
+                Some(words) => {
+                    self.scratch.memory.begin(words, unit as usize, self.tokens.labels);
+                    words.documents[unit as usize]..words.documents[unit as usize + 1]
+                }
+                None => unit..unit + 1,
+            };
+            for sentence in sentences {
+                step(self, sentence, &mut tally)?;
+            }
+        }
+        self.epochs += 1;
+        Ok(tally)
+    }
+
+    /// The weights now, or their average over all steps: those of the first order, then those of the terms.
+    pub fn weights(&self, averaged: bool) -> Result<Vec<f64>> {
+        let (bank, far, terms) = (&self.bank, &self.far, self.search.terms());
+        if averaged && bank.u.is_empty() {
+            return Err(Error::Value("the average was not collected; make the learner with average=True".into()));
+        }
+        let clock = bank.clock.max(1.0);
+        let mean = |w: f32, u: &[f64], at: usize| f64::from(w) - if averaged { u[at] / clock } else { 0.0 };
+        let mut out = self.tokens.gather(|c| mean(bank.w(c), &bank.u, c));
+        let (l, width) = (terms.labels, terms.width());
+        out.extend((0..terms.len()).map(|i| {
+            let at = i / l * width * WIDTH + i % l;
+            mean(far.rows[at / WIDTH].0[at % WIDTH], &far.u, at)
+        }));
+        Ok(out)
+    }
+
+    /// Begin from weights as `weights` gives them.
+    pub fn restore(&mut self, weights: &[f64]) -> Result<()> {
+        let terms = *self.search.terms();
+        if weights.len() != self.features + terms.len() || weights.iter().any(|x| !x.is_finite()) {
+            return Err(Error::Value(format!(
+                "{} finite weights are needed, got {}",
+                self.features + terms.len(),
+                weights.len()
+            )));
+        }
+        let bank = &mut self.bank;
+        self.tokens.scatter(&weights[..self.features], |c, x| bank.set_w(c, x as f32));
+        bank.refresh(&self.tokens);
+        let far: Vec<f32> = weights[self.features..].iter().map(|&x| x as f32).collect();
+        self.far.rows = terms.lanes(&far);
+        Ok(())
+    }
+}
+
+dispatch!(fn step(learner: &mut Learner, sentence: u32, tally: &mut Tally) -> Result<()> = step_kernel);
+
+/// Decode a sentence, compare with its gold labels, change the weights.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn step_kernel<S: Find>(learner: &mut Learner, sentence: u32, tally: &mut Tally) -> Result<()> {
+    let Learner { tokens, words, bank, far, search, scratch, .. } = learner;
+    let terms = *search.terms();
+    let (width, (begin, end)) = (tokens.width, tokens.range(sentence));
+    let gold = tokens.gold(sentence);
+    let weight = learner.sample_weight.get(sentence as usize).copied().unwrap_or(1.0);
+    let n = end - begin;
+    scratch.node.resize((n * width).max(scratch.node.len()), Lane::ZERO);
+    for t in 0..n {
+        let row = &mut scratch.node[t * width..(t + 1) * width];
+        tokens.fill::<S>(bank.lanes(), begin, t, row);
+        if let Some(words) = words {
+            scratch.memory.score::<S>(&terms, &far.rows, words, begin + t, row);
+        }
+        if !learner.augment.is_empty() {
+            let y = gold[t] as usize * width;
+            for (x, c) in row.iter_mut().zip(&learner.augment[y..y + width]) {
+                S::store(S::add(S::load(x), S::load(c)), x);
+            }
+        }
+    }
+    let same = words.as_ref().map_or(&[][..], |w| &w.same[begin..end]);
+    let x = Sentence { node: &scratch.node[..n * width], steps: bank.edge_scores(), rows: &far.rows, same };
+    search.run::<S>(&x, learner.rule.k(), &mut scratch.scores, &mut scratch.paths);
+    if !scratch.scores.first().is_some_and(|x| x.is_finite()) {
+        return Err(not_finite(sentence));
+    }
+    if let Some(groups) = &learner.once {
+        let lists = ONCE_LISTS.into_iter().filter(|&more| terms.check_lists(more).is_ok());
+        let (scores, paths) = (&mut scratch.scores, &mut scratch.paths);
+        lawful_first(groups, learner.rule.k(), n, lists, scores, paths, |more, scores, paths| {
+            search::search(search, &x, more, scores, paths);
+        });
+    }
+    let wrong = gold.iter().zip(&scratch.paths).filter(|(a, b)| a != b).count();
+    tally.sentences += 1;
+    tally.tokens += n;
+    tally.wrong_sentences += usize::from(wrong > 0);
+    tally.wrong_tokens += wrong;
+
+    // cost - w.d of every path that is not gold; the perceptron asks for no margin.
+    let perceptron = learner.rule == Rule::Perceptron;
+    let gold_score = search::score(&terms, &x, gold);
+    learner.cost.begin(&learner.entities, &mut scratch.judge, gold);
+    scratch.kept.clear();
+    scratch.lack.clear();
+    for j in 0..scratch.scores.len() {
+        let path = &scratch.paths[j * n..(j + 1) * n];
+        if path != gold {
+            // In augmented decoding the node scores hold the cost already.
+            let cost = match perceptron || !learner.augment.is_empty() {
+                true => 0.0,
+                false => learner.cost.of(&learner.entities, &mut scratch.judge, gold, path)?,
+            };
+            scratch.kept.push(j);
+            scratch.lack.push(cost + search::score(&terms, &x, path) - gold_score);
+        }
+    }
+    let worst = scratch.lack.iter().copied().fold(0.0, f64::max);
+    if (perceptron && wrong > 0) || (!perceptron && worst > 0.0) {
+        tally.loss += f64::from(weight) * if perceptron { scratch.lack[0] } else { worst };
+        tally.updates += usize::from(change(learner, sentence, weight));
+    }
+    let Learner { words, bank, scratch, .. } = learner;
+    if let Some(words) = words {
+        scratch.memory.add(words, begin, &scratch.paths[..n], terms.labels);
+    }
+    bank.clock += 1.0;
+    Ok(())
+}
+
+/// Change the weights after a sentence, by the paths that are kept and what they lack; whether anything changed.
+#[inline(always)]
+fn change(learner: &mut Learner, sentence: u32, weight: f32) -> bool {
+    let Learner { tokens, words, bank, far, search, scratch, .. } = learner;
+    let (terms, (begin, end), gold) = (*search.terms(), tokens.range(sentence), tokens.gold(sentence));
+    let n = end - begin;
+    let same = words.as_ref().map_or(&[][..], |w| &w.same[begin..end]);
+    let (d, k) = (&mut scratch.differences, scratch.kept.len());
+    let base = tokens.cells();
+    d.begin();
+    for (i, &j) in scratch.kept.iter().enumerate() {
+        let path = &scratch.paths[j * n..(j + 1) * n];
+        tokens.difference(sentence, gold, path, |cell, x| d.add(cell, x, i, k));
+        far_difference(&terms, words.as_ref().map(|w| (w, &scratch.memory)), begin, same, gold, path, |at, x| {
+            d.add((base + at) as u32, x, i, k);
+        });
+    }
+    if learner.rule == Rule::Perceptron {
+        scratch.tau.clear();
+        scratch.tau.push(1.0);
+    } else {
+        d.gram(k, &mut scratch.gram);
+        let limit = if let Rule::Mira { limit, .. } = learner.rule { limit } else { None };
+        program::solve(&scratch.gram, &scratch.lack, limit, &mut scratch.tau);
+    }
+    let mut changed = false;
+    for (&cell, row) in d.cells().iter().zip(d.amounts.chunks_exact(k)) {
+        let step: f64 = row.iter().zip(&scratch.tau).map(|(&x, t)| f64::from(x) * t).sum::<f64>();
+        let step = (step * f64::from(weight)) as f32;
+        if step != 0.0 {
+            changed = true;
+            match (cell as usize).checked_sub(base) {
+                None => bank.add(tokens, cell, step),
+                Some(at) => far.add(at, step, bank.clock),
+            }
+        }
+    }
+    changed
+}
+
+/// The k best lawful paths of ever longer lists in place of the k best. A cell's list is of its own best paths, so this is
+/// as exact as lists are. Where the longest has none that is lawful the plain k best stay: a step against them is better
+/// than none.
+fn lawful_first(
+    groups: &Groups,
+    k: usize,
+    n: usize,
+    lists: impl Iterator<Item = usize>,
+    scores: &mut Vec<f32>,
+    paths: &mut Vec<u16>,
+    mut search: impl FnMut(usize, &mut Vec<f32>, &mut Vec<u16>),
+) {
+    if n == 0 || paths.chunks_exact(n).all(|path| groups.lawful(path)) {
+        return;
+    }
+    let plain = (scores.clone(), paths.clone());
+    for more in lists.filter(|&more| more > k) {
+        search(more, scores, paths);
+        let whole = scores.len() < more; // there are no other paths
+        let mut kept = 0;
+        for j in 0..scores.len() {
+            if kept < k && groups.lawful(&paths[j * n..(j + 1) * n]) {
+                paths.copy_within(j * n..(j + 1) * n, kept * n);
+                scores[kept] = scores[j];
+                kept += 1;
+            }
+        }
+        if kept == k || (kept > 0 && (whole || more == ONCE_LISTS[ONCE_LISTS.len() - 1])) {
+            scores.truncate(kept);
+            paths.truncate(kept * n);
+            return;
+        }
+    }
+    (*scores, *paths) = plain;
+}
+
+/// `add(number, amount)` for every feature of the terms in S(gold) - S(guess); numbers count the rows of lanes through.
+#[inline(always)]
+fn far_difference(
+    terms: &Lookback,
+    earlier: Option<(&Words, &Memory)>,
+    begin: usize,
+    same: &[u32],
+    gold: &[u16],
+    guess: &[u16],
+    mut add: impl FnMut(usize, f32),
+) {
+    let stride = terms.width() * WIDTH;
+    for (path, sign) in [(gold, 1.0), (guess, -1.0)] {
+        for (t, &y) in path.iter().enumerate() {
+            terms.at(path, t, same, |row| add(row * stride + y as usize, sign));
+        }
+    }
+    let Some((words, memory)) = earlier else { return };
+    for (t, (&y, &z)) in gold.iter().zip(guess).enumerate().filter(|(_, (y, z))| y != z) {
+        for (label, &n) in memory.counts(words, begin + t, terms.labels).iter().enumerate().filter(|(_, &n)| n != 0.0) {
+            let row = terms.repeat_row(label) * stride;
+            add(row + y as usize, n);
+            add(row + z as usize, -n);
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! Online learners: whole epochs over a training set, one sentence at a time.
+//!
+//! `rule` is one step of each learner, `differences` the differences of one path and of several, `cost` what a wrong path
+//! costs, `program` the small quadratic program of k-best MIRA; tokens and weights are those of `scores::cells`.
+
+pub mod cost;
+mod differences;
+pub mod kernel;
+pub mod lookback;
+pub mod program;
+pub mod rule;
+
+use crate::chain::entities::Entities;
+use crate::chain::once::Groups;
+use crate::chain::support::Support;
+use crate::dataset::layout::Layout;
+use crate::dataset::Dataset;
+use crate::error::{Error, Result};
+use crate::learners::tally::Tally;
+use crate::machine::shuffle::Generator;
+use crate::machine::simd::{Lane, WIDTH};
+use crate::scores::cells::{Bank, TokenCells};
+use crate::scores::check::check_given_weights;
+use cost::Cost;
+use rayon::prelude::*;
+use rule::{Rule, Task, Worker};
+use std::sync::Arc;
+
+/// Sentences that one thread decodes at a time in a batch epoch.
+const DECODE: usize = 256;
+
+/// How to learn.
+pub struct OnlineOptions {
+    pub rule: Rule,
+    pub cost: Cost,
+    pub entities: Option<Entities>,
+    /// Decode with the cost added to the scores (costs that are sums over tokens).
+    pub augment: bool,
+    /// Collect what the average needs.
+    pub average: bool,
+    /// Perceptron: decode a whole epoch under the same weights, then apply all updates; a step is an epoch.
+    pub batch: bool,
+    pub shuffle: bool,
+    pub seed: u64,
+    /// More than one: iterative parameter mixing.
+    pub shards: usize,
+    /// AROW: variance of every weight before the first step.
+    pub variance: f64,
+    pub sample_weight: Vec<f32>, // [N], or empty for all 1
+    pub forbidden: Vec<u32>,     // edges that score -infinity
+    pub support: Option<Support>,
+    pub once: Option<Groups>, // labels that form one contiguous span at most
+}
+
+/// One part of the training set with weights of its own, between two mixings.
+struct Shard {
+    bank: Bank,
+    worker: Worker,
+    order: Vec<u32>,
+}
+
+/// A learner at work. The weights are a function of the data, the options and the number of epochs alone.
+pub struct Online {
+    task: Task,
+    average: bool,
+    batch: bool,
+    shuffle: bool,
+    seed: u64,
+    epochs: u64,
+    features: usize,
+    bank: Bank,
+    worker: Worker,
+    shards: Vec<Shard>,
+}
+
+/// What training can be resumed from; one number a feature in each array.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OnlineState {
+    pub weights: Vec<f64>,
+    pub sums: Vec<f64>,     // every change times the steps before it; empty without averaging
+    pub variance: Vec<f64>, // empty except for AROW
+    pub steps: f64,
+    pub epochs: u64,
+}
+
+impl Online {
+    pub fn new(data: Arc<Dataset>, layout: &Layout, options: OnlineOptions) -> Result<Online> {
+        check(&data, layout, &options)?;
+        let tokens = TokenCells::new(data, layout, &options.forbidden, options.support.as_ref())?;
+        let entities = options.entities.unwrap_or_default();
+        let mut augment = Vec::new();
+        if options.augment {
+            augment = vec![Lane::ZERO; tokens.labels * tokens.width];
+            for (at, y, z) in (0..tokens.labels).flat_map(|y| (0..tokens.labels).map(move |z| (y, y, z))) {
+                let cost = options.cost.of_token(&entities, y as u16, z as u16).unwrap_or(0.0);
+                augment[at * tokens.width + z / WIDTH].0[z % WIDTH] = cost as f32;
+            }
+        }
+        let (l, n) = (layout.labels, tokens.data.len());
+        let variance = matches!(options.rule, Rule::Arow { .. }).then_some(options.variance);
+        let bank = Bank::new(&tokens, options.average, variance);
+        // Fixed parts: sentence i belongs to shard i mod S.
+        let parts = if options.batch { 1 } else { options.shards.clamp(1, n.max(1)) };
+        let shard = |s: usize| Shard {
+            bank: bank.clone(),
+            worker: Worker::new(l),
+            order: (0..n as u32).filter(|&i| i as usize % parts == s).collect(),
+        };
+        let shards = if parts > 1 { (0..parts).map(shard).collect() } else { Vec::new() };
+        let task = Task {
+            tokens,
+            rule: options.rule,
+            cost: options.cost,
+            entities,
+            augment,
+            sample_weight: options.sample_weight,
+            once: options.once,
+        };
+        Ok(Online {
+            task,
+            average: options.average,
+            batch: options.batch,
+            shuffle: options.shuffle,
+            seed: options.seed,
+            epochs: 0,
+            features: layout.len(),
+            bank,
+            worker: Worker::new(l),
+            shards,
+        })
+    }
+
+    pub fn epochs(&self) -> u64 {
+        self.epochs
+    }
+
+    /// Steps so far: sentences, or epochs in batch mode.
+    pub fn steps(&self) -> f64 {
+        self.bank.clock
+    }
+
+    /// One pass over the sentences, or over those of `order` where it is given.
+    pub fn epoch(&mut self, order: Option<Vec<u32>>) -> Result<Tally> {
+        let n = self.task.tokens.data.len();
+        if let Some(&s) = order.iter().flatten().find(|&&s| s as usize >= n) {
+            return Err(Error::Value(format!("sentence {s} of the order is not one of the {n} sentences")));
+        }
+        if order.is_some() && !self.shards.is_empty() {
+            return Err(Error::Value("an order of one's own needs n_jobs=1: shards have orders of their own".into()));
+        }
+        let tally = if self.batch {
+            self.batch_epoch(order.unwrap_or_else(|| (0..n as u32).collect()))?
+        } else if self.shards.is_empty() {
+            let order = order.unwrap_or_else(|| self.order((0..n as u32).collect(), 0));
+            rule::learn(&self.task, &mut self.bank, &mut self.worker, &order)?
+        } else {
+            self.mixed_epoch()?
+        };
+        self.epochs += 1;
+        Ok(tally)
+    }
+
+    fn order(&self, mut order: Vec<u32>, shard: u64) -> Vec<u32> {
+        if self.shuffle {
+            Generator::new(self.seed, self.epochs, shard).shuffle(&mut order);
+        }
+        order
+    }
+
+    /// Decode everything under the same weights, in parallel; then apply the updates in the order of the sentences.
+    fn batch_epoch(&mut self, order: Vec<u32>) -> Result<Tally> {
+        let (task, bank) = (&self.task, &self.bank);
+        let guessed: Vec<Result<(Tally, Vec<u16>)>> = order
+            .par_chunks(DECODE)
+            .map(|part| {
+                let mut guesses = Vec::new();
+                let mut worker = Worker::new(task.tokens.labels);
+                Ok((rule::decode(task, bank, &mut worker, part, &mut guesses)?, guesses))
+            })
+            .collect();
+        let guessed = guessed.into_iter().collect::<Result<Vec<_>>>()?;
+        let mut tally = Tally::default();
+        for (part, (sums, guesses)) in order.chunks(DECODE).zip(guessed) {
+            tally.add(&sums);
+            let mut at = 0;
+            for &s in part {
+                let gold = task.tokens.gold(s);
+                let guess = &guesses[at..at + gold.len()];
+                at += gold.len();
+                if gold != guess {
+                    let weight = task.sample_weight.get(s as usize).copied().unwrap_or(1.0);
+                    let bank = &mut self.bank;
+                    task.tokens.difference(s, gold, guess, |cell, x| bank.add(&task.tokens, cell, weight * x));
+                }
+            }
+        }
+        self.bank.clock += 1.0;
+        Ok(tally)
+    }
+
+    /// Iterative parameter mixing (McDonald, Hall & Mann 2010): every shard learns by itself from the same weights; the
+    /// mean of what they end with is the beginning of the next epoch. The average is over all weights of all shards.
+    fn mixed_epoch(&mut self) -> Result<Tally> {
+        let mut shards = std::mem::take(&mut self.shards);
+        let tallies: Vec<Result<Tally>> = shards
+            .par_iter_mut()
+            .enumerate()
+            .with_max_len(1)
+            .map(|(s, shard)| {
+                shard.bank.clone_from(&self.bank);
+                shard.bank.u.fill(0.0);
+                shard.bank.clock = 0.0;
+                let mut sorted = std::mem::take(&mut shard.order);
+                sorted.sort_unstable();
+                shard.order = self.order(sorted, s as u64);
+                rule::learn(&self.task, &mut shard.bank, &mut shard.worker, &shard.order)
+            })
+            .collect();
+        self.shards = shards;
+        let mut tally = Tally::default();
+        for t in tallies {
+            tally.add(&t?);
+        }
+        self.mix();
+        Ok(tally)
+    }
+
+    fn mix(&mut self) {
+        let (shards, bank) = (&self.shards, &mut self.bank);
+        let parts = shards.len() as f64;
+        let before = bank.clock;
+        bank.clock += shards.iter().map(|s| s.bank.clock).sum::<f64>();
+        for cell in 0..self.task.tokens.cells() {
+            let mean = (shards.iter().map(|s| f64::from(s.bank.w(cell))).sum::<f64>() / parts) as f32;
+            if self.average {
+                // The sum of the weights after every step is steps * w - u, of a shard as of the whole.
+                let of = |b: &Bank| b.clock * f64::from(b.w(cell)) - b.u[cell];
+                let old = before * f64::from(bank.w(cell)) - bank.u[cell];
+                let sum = old + shards.iter().map(|s| of(&s.bank)).sum::<f64>();
+                bank.u[cell] = bank.clock * f64::from(mean) - sum;
+            }
+            bank.set_w(cell, mean);
+        }
+        for (cell, v) in bank.variance.iter_mut().enumerate() {
+            *v = shards.iter().map(|s| s.bank.variance[cell]).sum::<f64>() / parts;
+        }
+        bank.refresh(&self.task.tokens);
+    }
+
+    /// The weights now, or their average over all steps: one a feature.
+    pub fn weights(&self, averaged: bool) -> Result<Vec<f64>> {
+        let bank = &self.bank;
+        if averaged && !self.average {
+            return Err(Error::Value("the average was not collected; make the learner with average=True".into()));
+        }
+        let clock = bank.clock.max(1.0);
+        Ok(self.task.tokens.gather(|c| {
+            let w = f64::from(bank.w(c));
+            if averaged {
+                w - bank.u[c] / clock
+            } else {
+                w
+            }
+        }))
+    }
+
+    pub fn state(&self) -> OnlineState {
+        let (bank, tokens) = (&self.bank, &self.task.tokens);
+        let gather = |v: &[f64]| if v.is_empty() { Vec::new() } else { tokens.gather(|c| v[c]) };
+        OnlineState {
+            weights: tokens.gather(|c| f64::from(bank.w(c))),
+            sums: gather(&bank.u),
+            variance: gather(&bank.variance),
+            steps: bank.clock,
+            epochs: self.epochs,
+        }
+    }
+
+    /// Go on from a state: one of `state`, or weights from elsewhere with the other arrays empty.
+    pub fn restore(&mut self, state: &OnlineState) -> Result<()> {
+        let n = self.features;
+        for (name, v, optional) in
+            [("weights", &state.weights, false), ("sums", &state.sums, true), ("variance", &state.variance, true)]
+        {
+            if !(v.len() == n || (optional && v.is_empty())) || v.iter().any(|x| !x.is_finite()) {
+                return Err(Error::Value(format!("{name} of a state need {n} finite numbers, got {}", v.len())));
+            }
+        }
+        if !(state.steps >= 0.0 && state.steps.is_finite()) || state.variance.iter().any(|&v| v <= 0.0) {
+            return Err(Error::Value("a state needs steps >= 0 and variances > 0".into()));
+        }
+        let (bank, tokens) = (&mut self.bank, &self.task.tokens);
+        tokens.scatter(&state.weights, |c, x| bank.set_w(c, x as f32));
+        if !bank.u.is_empty() {
+            bank.u.fill(0.0);
+            let u = &mut bank.u;
+            tokens.scatter(&state.sums, |c, x| u[c] = x);
+        }
+        if !bank.variance.is_empty() {
+            let v = &mut bank.variance;
+            tokens.scatter(&state.variance, |c, x| v[c] = x);
+        }
+        bank.clock = state.steps;
+        bank.refresh(tokens);
+        self.epochs = state.epochs;
+        Ok(())
+    }
+}
+
+pub(crate) fn check(data: &Dataset, layout: &Layout, options: &OnlineOptions) -> Result<()> {
+    let value = |message: String| Err(Error::Value(message));
+    let positive = |name: &str, x: f64| match x > 0.0 && x.is_finite() {
+        true => Ok(()),
+        false => Err(Error::Value(format!("{name} must be a finite number > 0, got {x}"))),
+    };
+    match options.rule {
+        Rule::Mira { k: 0, .. } => return value("k must be at least 1".into()),
+        Rule::Mira { limit: Some(c), .. } | Rule::PassiveAggressive { c, .. } => positive("C", c)?,
+        Rule::Arow { gamma } => {
+            positive("gamma", gamma)?;
+            positive("variance", options.variance)?;
+        }
+        Rule::Perceptron | Rule::Mira { limit: None, .. } => {}
+    }
+    if options.batch && options.rule != Rule::Perceptron {
+        return value("batch mode is the perceptron's; the other learners need the weights of the step before".into());
+    }
+    if options.augment && !options.cost.is_sum() {
+        return value("cost-augmented decoding needs a cost that is a sum over tokens: accuracy or weighted".into());
+    }
+    if options.cost.needs_entities() && options.entities.as_ref().is_none_or(|e| e.kind.len() != layout.labels) {
+        return value(format!("this cost reads entities: give their table for {} labels", layout.labels));
+    }
+    let amounts: &[f64] = match options.cost {
+        Cost::F1 { cap } => &[cap],
+        Cost::PrecisionRecall { alpha } => &[alpha, 1.0 - alpha],
+        Cost::Weighted { alpha, beta, gamma } => &[alpha, beta, gamma],
+        Cost::Accuracy | Cost::Root | Cost::ZeroOne | Cost::Function(_) => &[],
+    };
+    if amounts.iter().any(|x| !x.is_finite() || *x < 0.0) {
+        return value(
+            "the numbers of a cost must be finite and not negative (alpha of precision_recall at most 1)".into(),
+        );
+    }
+    if let Some(groups) = &options.once {
+        groups.check_gold(&data.sentences, &data.gold, layout.labels)?;
+    }
+    check_given_weights(&options.sample_weight, data.len())
+}

@@ -1,0 +1,331 @@
+//! One step of each learner: decode a sentence, compare with its gold labels, change the weights.
+
+use crate::chain::chart::{Chart, Steps};
+
+use crate::chain::entities::Entities;
+use crate::chain::once::{search::LawfulSearch, too_many, Groups};
+use crate::error::Result;
+use crate::learners::online::cost::{Cost, Judge};
+use crate::learners::online::differences::{Differences, Patterns};
+use crate::learners::online::program;
+use crate::learners::tally::{not_finite, Tally};
+use crate::machine::dispatch::dispatch;
+use crate::machine::find::Find;
+use crate::machine::simd::Lane;
+use crate::scores::cells::{Bank, TokenCells};
+
+/// What to do with a wrong guess y^; d = S(y) - S(y^), loss = cost - w.d.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rule {
+    /// w += d (Collins 2002).
+    Perceptron,
+    /// The smallest change of w that gives every path of the k best a margin of its cost (Crammer & Singer 2003;
+    /// McDonald, Crammer & Pereira 2005): w += sum_j tau_j d_j, tau >= 0, and sum tau <= C where it is given.
+    Mira { k: usize, limit: Option<f64> },
+    /// Passive-aggressive I and II on the best path (Crammer et al. 2006, section 3): w += tau d with
+    /// I: tau = min(C, loss / |d|^2);  II: tau = loss / (|d|^2 + 1 / 2C).
+    PassiveAggressive { second: bool, c: f64 },
+    /// AROW on the best path with a variance v for each weight (Crammer, Kulesza & Dredze 2009; per coordinate as in
+    /// Mejer & Crammer 2010): alpha = loss / (gamma + sum d^2 v); w += alpha v d; 1/v += d^2 / gamma.
+    /// A sentence's weight multiplies both.
+    Arow { gamma: f64 },
+}
+
+impl Rule {
+    /// Paths to decode.
+    pub(crate) fn k(self) -> usize {
+        match self {
+            Rule::Mira { k, .. } => k,
+            Rule::Perceptron | Rule::PassiveAggressive { .. } | Rule::Arow { .. } => 1,
+        }
+    }
+}
+
+/// What a learner does, with everything that does not change while it learns.
+pub struct Task {
+    pub tokens: TokenCells,
+    pub rule: Rule,
+    pub cost: Cost,
+    pub entities: Entities,
+    pub augment: Vec<Lane>, // [L, width] cost of each label for each gold label, added in decoding; empty: plain decoding
+    pub sample_weight: Vec<f32>, // [N], or empty for all 1
+    pub once: Option<Groups>, // what every guess keeps to
+}
+
+/// Scratch of one thread.
+pub struct Worker {
+    chart: Chart,
+    varied: Steps,          // edge scores of the sentence at hand, with edge attributes
+    steps: Vec<(u32, f32)>, // what the perceptron adds to which cell
+    differences: Differences,
+    shared: Patterns,
+    judge: Judge,
+    path: Vec<u16>,
+    paths: Vec<u16>, // [k, T]
+    scores: Vec<f32>,
+    kept: Vec<usize>, // which of the paths are not gold
+    gram: Vec<f64>,
+    lack: Vec<f64>, // cost - w.d of each
+    tau: Vec<f64>,
+    search: LawfulSearch, // where labels may occur once
+}
+
+impl Worker {
+    pub fn new(labels: usize) -> Worker {
+        Worker {
+            chart: Chart::new(labels),
+            varied: Steps::new(labels),
+            steps: Vec::new(),
+            differences: Differences::default(),
+            shared: Patterns::default(),
+            judge: Judge::default(),
+            path: Vec::new(),
+            paths: Vec::new(),
+            scores: Vec::new(),
+            kept: Vec::new(),
+            gram: Vec::new(),
+            lack: Vec::new(),
+            tau: Vec::new(),
+            search: LawfulSearch::default(),
+        }
+    }
+}
+
+/// Whether all paths of a list keep each group to one span.
+fn lawful(groups: &Groups, paths: &[u16], length: usize) -> bool {
+    length == 0 || paths.chunks_exact(length).all(|path| groups.lawful(path))
+}
+
+/// The best path, or the best lawful one in its place.
+fn keep_to(
+    groups: &Groups,
+    chart: &Chart,
+    steps: &Steps,
+    search: &mut LawfulSearch,
+    sentence: u32,
+    path: &mut [u16],
+) -> Result<()> {
+    if !groups.lawful(path) {
+        search.of_chart(chart, steps, groups, 1).map_err(|n| too_many(sentence as usize, n))?;
+        match search.paths.len() == path.len() {
+            true => path.copy_from_slice(&search.paths),
+            false => return Err(not_finite(sentence)),
+        }
+    }
+    Ok(())
+}
+
+dispatch!(
+    /// One step for each sentence of `order`.
+    pub fn learn(task: &Task, bank: &mut Bank, worker: &mut Worker, order: &[u32]) -> Result<Tally> = learn_kernel
+);
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn learn_kernel<S: Find>(task: &Task, bank: &mut Bank, worker: &mut Worker, order: &[u32]) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let k = task.rule.k();
+    for (i, &sentence) in order.iter().enumerate() {
+        let next = order.get(i + 1).copied().unwrap_or(sentence);
+        let gold = task.tokens.gold(sentence);
+        let weight = task.sample_weight.get(sentence as usize).copied().unwrap_or(1.0);
+        bank.run::<S>(&task.tokens, &mut worker.chart, &mut worker.varied, sentence, next, &task.augment);
+        let steps = bank.steps(&task.tokens, &worker.varied);
+        if k == 1 {
+            worker.path.resize(gold.len(), 0);
+            let score = worker.chart.best_path::<S>(steps, &mut worker.path);
+            if !score.is_finite() {
+                return Err(not_finite(sentence));
+            }
+            if let Some(groups) = &task.once {
+                keep_to(groups, &worker.chart, steps, &mut worker.search, sentence, &mut worker.path)?;
+            }
+        } else {
+            worker.chart.best_paths::<S>(steps, k, &mut worker.scores, &mut worker.paths);
+            if !worker.scores.first().is_some_and(|x| x.is_finite()) {
+                return Err(not_finite(sentence));
+            }
+            if let Some(groups) = task.once.as_ref().filter(|g| !lawful(g, &worker.paths, gold.len())) {
+                worker.search.of_chart(&worker.chart, steps, groups, k).map_err(|n| too_many(sentence as usize, n))?;
+                worker.scores.clear();
+                worker.scores.extend(worker.search.scores.iter().map(|&x| x as f32));
+                std::mem::swap(&mut worker.paths, &mut worker.search.paths);
+            }
+            worker.path.clear();
+            worker.path.extend_from_slice(&worker.paths[..gold.len()]);
+        }
+        let wrong = gold.iter().zip(&worker.path).filter(|(a, b)| a != b).count();
+        tally.sentences += 1;
+        tally.tokens += gold.len();
+        tally.wrong_sentences += usize::from(wrong > 0);
+        tally.wrong_tokens += wrong;
+        if k > 1 || wrong > 0 {
+            tally.updates += usize::from(change(task, bank, worker, sentence, weight, &mut tally.loss)?);
+        }
+        bank.clock += 1.0;
+    }
+    Ok(tally)
+}
+
+/// Change the weights after a sentence; whether anything changed. Part of the kernel, and so compiled for each machine.
+#[inline(always)]
+fn change(
+    task: &Task,
+    bank: &mut Bank,
+    worker: &mut Worker,
+    sentence: u32,
+    weight: f32,
+    loss: &mut f64,
+) -> Result<bool> {
+    let (tokens, gold) = (&task.tokens, task.tokens.gold(sentence));
+    match task.rule {
+        Rule::Perceptron => {
+            let steps = bank.steps(tokens, &worker.varied);
+            *loss -= f64::from(weight) * worker.chart.lead(steps, gold, &worker.path);
+            // Asked for all together first: added one by one, each would wait for its cell from far memory.
+            worker.steps.clear();
+            tokens.difference(sentence, gold, &worker.path, |cell, x| {
+                bank.touch(cell);
+                worker.steps.push((cell, weight * x));
+            });
+            for &(cell, x) in &worker.steps {
+                bank.add(tokens, cell, x);
+            }
+            return Ok(weight != 0.0);
+        }
+        Rule::Mira { k, limit } if k > 1 => return project(task, bank, worker, sentence, weight, limit, loss),
+        Rule::Mira { .. } | Rule::PassiveAggressive { .. } | Rule::Arow { .. } => {}
+    }
+    // One constraint: closed forms.
+    task.cost.begin(&task.entities, &mut worker.judge, gold);
+    let steps = bank.steps(tokens, &worker.varied);
+    let lack = lack(task, steps, &worker.chart, &mut worker.judge, gold, &worker.path)?;
+    if lack <= 0.0 {
+        return Ok(false);
+    }
+    *loss += f64::from(weight) * lack;
+    let d = &mut worker.differences;
+    d.begin();
+    tokens.difference(sentence, gold, &worker.path, |cell, x| {
+        bank.touch(cell);
+        d.add(cell, x, 0, 1);
+    });
+    let square = |x: f32| f64::from(x) * f64::from(x);
+    if let Rule::Arow { gamma } = task.rule {
+        let spread = d.cells().iter().zip(&d.amounts).map(|(&c, &x)| square(x) * bank.variance[c as usize]);
+        let alpha = lack / (gamma + spread.sum::<f64>()) * f64::from(weight);
+        for (&c, &x) in d.cells().iter().zip(&d.amounts).filter(|(_, &x)| x != 0.0) {
+            let v = bank.variance[c as usize];
+            bank.add(tokens, c, (alpha * v * f64::from(x)) as f32);
+            bank.variance[c as usize] = 1.0 / (1.0 / v + f64::from(weight) * square(x) / gamma);
+        }
+        return Ok(alpha > 0.0);
+    }
+    let norm: f64 = d.amounts.iter().map(|&x| square(x)).sum();
+    if norm == 0.0 {
+        return Ok(false); // no feature tells the two apart
+    }
+    let tau = match task.rule {
+        Rule::PassiveAggressive { second: true, c } => lack / (norm + 0.5 / c),
+        Rule::PassiveAggressive { second: false, c } | Rule::Mira { limit: Some(c), .. } => c.min(lack / norm),
+        Rule::Mira { limit: None, .. } => lack / norm,
+        Rule::Perceptron | Rule::Arow { .. } => unreachable!("{:?} took its step above", task.rule),
+    } * f64::from(weight);
+    for (&c, &x) in d.cells().iter().zip(&d.amounts) {
+        bank.add(tokens, c, (tau * f64::from(x)) as f32);
+    }
+    Ok(tau > 0.0)
+}
+
+/// cost - w.d of a path. In augmented decoding the chart's node scores hold the cost already.
+fn lack(task: &Task, steps: &Steps, chart: &Chart, judge: &mut Judge, gold: &[u16], path: &[u16]) -> Result<f64> {
+    let cost = if task.augment.is_empty() { task.cost.of(&task.entities, judge, gold, path)? } else { 0.0 };
+    Ok(cost - chart.lead(steps, gold, path))
+}
+
+/// The step of k-best MIRA: onto the margins of all paths at once.
+#[inline(always)]
+fn project(
+    task: &Task,
+    bank: &mut Bank,
+    worker: &mut Worker,
+    sentence: u32,
+    weight: f32,
+    limit: Option<f64>,
+    loss: &mut f64,
+) -> Result<bool> {
+    let (tokens, gold) = (&task.tokens, task.tokens.gold(sentence));
+    let n = gold.len();
+    let path = |j: usize| j * n..(j + 1) * n;
+    worker.kept.clear();
+    worker.lack.clear();
+    let steps = bank.steps(tokens, &worker.varied);
+    task.cost.begin(&task.entities, &mut worker.judge, gold);
+    for j in 0..worker.scores.len() {
+        if worker.paths[path(j)] != *gold {
+            worker.kept.push(j);
+            let guess = &worker.paths[path(j)];
+            worker.lack.push(lack(task, steps, &worker.chart, &mut worker.judge, gold, guess)?);
+        }
+    }
+    let worst = worker.lack.iter().copied().fold(0.0, f64::max);
+    if worst <= 0.0 {
+        return Ok(false); // every margin holds
+    }
+    *loss += f64::from(weight) * worst;
+    let d = &mut worker.shared;
+    d.read(tokens, sentence, &worker.paths, &worker.kept, |cell| bank.touch(cell));
+    d.gram(worker.kept.len(), &mut worker.gram);
+    program::solve(&worker.gram, &worker.lack, limit, &mut worker.tau);
+    for t in &mut worker.tau {
+        *t *= f64::from(weight);
+    }
+    d.each(&worker.tau, |cell, step| bank.add(tokens, cell, step as f32));
+    Ok(worker.tau.iter().any(|&t| t > 0.0))
+}
+
+dispatch!(
+    /// Best paths of some sentences under fixed weights, one after the other in `guesses`.
+    pub fn decode(task: &Task, bank: &Bank, worker: &mut Worker, sentences: &[u32], guesses: &mut Vec<u16>)
+        -> Result<Tally> = decode_kernel
+);
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn decode_kernel<S: Find>(
+    task: &Task,
+    bank: &Bank,
+    worker: &mut Worker,
+    sentences: &[u32],
+    guesses: &mut Vec<u16>,
+) -> Result<Tally> {
+    let mut tally = Tally::default();
+    for (i, &sentence) in sentences.iter().enumerate() {
+        let next = sentences.get(i + 1).copied().unwrap_or(sentence);
+        let gold = task.tokens.gold(sentence);
+        bank.run::<S>(&task.tokens, &mut worker.chart, &mut worker.varied, sentence, next, &task.augment);
+        let steps = bank.steps(&task.tokens, &worker.varied);
+        let begin = guesses.len();
+        guesses.resize(begin + gold.len(), 0);
+        let guess = &mut guesses[begin..];
+        if !worker.chart.best_path::<S>(steps, guess).is_finite() {
+            return Err(not_finite(sentence));
+        }
+        if let Some(groups) = &task.once {
+            keep_to(groups, &worker.chart, steps, &mut worker.search, sentence, guess)?;
+        }
+        let wrong = gold.iter().zip(&*guess).filter(|(a, b)| a != b).count();
+        tally.sentences += 1;
+        tally.tokens += gold.len();
+        tally.wrong_tokens += wrong;
+        if wrong > 0 {
+            let weight = task.sample_weight.get(sentence as usize).copied().unwrap_or(1.0);
+            tally.wrong_sentences += 1;
+            tally.updates += usize::from(weight != 0.0);
+            tally.loss -= f64::from(weight) * worker.chart.lead(steps, gold, guess);
+        }
+    }
+    Ok(tally)
+}

@@ -1,0 +1,488 @@
+//! The Hidden Markov SVM (Altun, Tsochantaridis & Hofmann 2003; Altun & Hofmann 2003, algorithm 1).
+//!
+//! ```text
+//! min 1/2 ||w||^2 + sum_i C_i xi_i     1/2 [H(y_i) - H(y)] >= b_iy - xi_i   for all y != y_i
+//! max sum alpha_iy b_iy - 1/2 ||w||^2  w = 1/2 sum alpha_iy d_iy,   d_iy = S(y_i) - S(y)
+//! ```
+//!
+//! with b = 1, or the Hamming distance of y from gold (margin rescaling: Taskar, Guestrin & Koller 2003). Each sentence
+//! has a working set of wrong paths. An epoch decodes every sentence in turn for its most violating path, adds that to
+//! the set and optimises the set's alphas; then goes over the sets a few times without decoding, which costs a fraction
+//! (Shah, Kolmogorov & Lampert 2015); then measures the duality gap with all weights held still, in parallel.
+//!
+//! The gap is that of the weights as scores see them against alphas whose own weights were summed anew, so that it is
+//! a bound whatever rounding does.
+
+pub mod block;
+pub mod kernel;
+pub mod space;
+
+use crate::chain::chart::{Chart, Steps};
+
+use crate::error::{Error, Result};
+use crate::machine::dispatch::dispatch;
+use crate::machine::find::Find;
+use crate::machine::shuffle::Generator;
+use crate::machine::simd::{Lane, WIDTH};
+use crate::scores::check::check_given_weights;
+use block::Visit;
+use rayon::prelude::*;
+use space::{Space, SpaceWork};
+
+/// Passes over the working sets in an epoch, at most.
+const PASSES: usize = 10;
+/// Another pass follows while one gains this share of what the decoding pass did.
+const WORTH: f64 = 0.1;
+/// Epochs that a path without alpha stays.
+const STAY: u8 = 2;
+/// A sentence that was satisfied this many times is not visited until the gap finds it violated.
+const QUIET: u8 = 2;
+/// Sentences that one thread decodes at a time.
+const TASK: usize = 64;
+
+/// How to train.
+#[derive(Clone, Debug)]
+pub struct SvmOptions {
+    pub c: f64,
+    /// One slack a sentence (SVM_1); else one a path (SVM_2).
+    pub shared: bool,
+    /// The margin asked for is the Hamming distance.
+    pub rescale: bool,
+    /// Relative gap that training is heading for; sets how exactly blocks are solved.
+    pub tolerance: f64,
+    /// One slack a path: most wrong paths of a sentence that have one.
+    pub most: usize,
+    pub shuffle: bool,
+    pub seed: u64,
+    pub sample_weight: Vec<f64>, // [N], or empty for all 1
+}
+
+/// Wrong paths of one sentence with their alphas.
+#[derive(Clone, Default)]
+struct Set {
+    paths: Vec<u16>, // [k, T]
+    alpha: Vec<f64>, // [k]
+    bound: Vec<f64>, // [k] b
+    gram: Vec<f64>,  // [k, k] d_i.d_j / 4
+    idle: Vec<u8>,   // [k] epochs without alpha
+    at: Vec<u32>,    // positions where some path differs from gold, ascending
+}
+
+/// Where training stands after an epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SolverState {
+    pub primal: f64,
+    pub dual: f64,
+    pub norm: f64,       // ||w||^2
+    pub slack: f64,      // sum of xi_i, unweighted: bounds the number of wrong sentences
+    pub violated: usize, // sentences with xi > 0
+    pub paths: usize,    // in all working sets, with alpha > 0
+    pub active: usize,   // sentences with a path of alpha > 0
+    pub decoded: usize,  // sentences the decoding pass visited
+    /// One slack a path: some sentence has more violating paths than `most`. The primal is then that of the problem in
+    /// which the `most` + 1 worst count, which no working set of `most` paths exceeds: still above the dual.
+    pub truncated: bool,
+}
+
+/// Wrong paths of a sentence under some weights.
+#[derive(Default)]
+struct Look {
+    truncated: bool,
+    paths: Vec<u16>, // [k, T]
+    lack: Vec<f64>,  // [k] b - 1/2 w.d
+}
+
+/// A training set and its alphas.
+pub struct Solver<S: Space> {
+    pub space: S,
+    options: SvmOptions,
+    sets: Vec<Set>,
+    quiet: Vec<u8>, // [N] times satisfied in a row
+    cost: Vec<Lane>,
+    epsilon: f64, // violations below it are left alone
+    epochs: u64,
+    work: SpaceWork,
+    found: Look,
+    gradient: Vec<f64>,
+    before: Vec<f64>,
+    change: Vec<f64>,
+    products: Vec<f64>,
+}
+
+dispatch!(fn best_path(chart: &Chart, steps: &Steps, path: &mut [u16]) -> f32 = path_kernel);
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn path_kernel<S: Find>(chart: &Chart, steps: &Steps, path: &mut [u16]) -> f32 {
+    chart.best_path::<S>(steps, path)
+}
+
+dispatch!(
+    fn best_paths(chart: &mut Chart, steps: &Steps, k: usize, scores: &mut Vec<f32>, paths: &mut Vec<u16>)
+        = paths_kernel
+);
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn paths_kernel<S: Find>(
+    chart: &mut Chart,
+    steps: &Steps,
+    k: usize,
+    scores: &mut Vec<f32>,
+    paths: &mut Vec<u16>,
+) {
+    chart.best_paths::<S>(steps, k, scores, paths);
+}
+
+impl<S: Space> Solver<S> {
+    pub fn new(space: S, labels: usize, options: SvmOptions) -> Result<Solver<S>> {
+        let n = space.data().len();
+        check(&options, n)?;
+        let width = labels.div_ceil(WIDTH);
+        let mut cost = Vec::new();
+        if options.rescale {
+            // 1/2 [H(y_i) - H(y)] >= Hamming - xi: twice the distance is added to H.
+            cost = vec![Lane::ZERO; labels * width];
+            for y in 0..labels {
+                for z in (0..labels).filter(|&z| z != y) {
+                    cost[y * width + z / WIDTH].0[z % WIDTH] = 2.0;
+                }
+            }
+        }
+        Ok(Solver {
+            space,
+            sets: vec![Set::default(); n],
+            quiet: vec![0; n],
+            cost,
+            epsilon: 1e-3 * options.tolerance.min(1.0),
+            epochs: 0,
+            work: SpaceWork::new(labels),
+            found: Look::default(),
+            gradient: Vec::new(),
+            before: Vec::new(),
+            change: Vec::new(),
+            products: Vec::new(),
+            options,
+        })
+    }
+
+    pub fn epochs(&self) -> u64 {
+        self.epochs
+    }
+
+    /// C of a sentence.
+    fn c(&self, sentence: usize) -> f64 {
+        self.options.c * self.options.sample_weight.get(sentence).copied().unwrap_or(1.0)
+    }
+
+    /// alpha > 0 of every path: sentence, path, alpha.
+    pub fn alphas(&self) -> impl Iterator<Item = (u32, &[u16], f64)> {
+        alphas(&self.sets)
+    }
+
+    /// One epoch; where training stands after it.
+    pub fn epoch(&mut self) -> Result<SolverState> {
+        let n = self.sets.len();
+        let mut order: Vec<u32> = (0..n as u32)
+            .filter(|&i| self.quiet[i as usize] < QUIET && self.c(i as usize) > 0.0 && !self.space.gold(i).is_empty())
+            .collect();
+        self.mix(&mut order, 0);
+        let decoded = order.len();
+        let mut first = 0.0;
+        for (at, &i) in order.iter().enumerate() {
+            let next = order.get(at + 1).copied().unwrap_or(i);
+            first += self.visit(i, Some(next))?.rise;
+        }
+        for pass in 1..=PASSES {
+            order.clear();
+            order.extend((0..n as u32).filter(|&i| !self.sets[i as usize].alpha.is_empty()));
+            self.mix(&mut order, pass as u64);
+            let mut rise = 0.0;
+            for &i in &order {
+                rise += self.visit(i, None)?.rise;
+            }
+            if rise <= WORTH * first {
+                break;
+            }
+        }
+        self.drop_idle();
+        let mut state = self.measure()?;
+        state.decoded = decoded;
+        self.epochs += 1;
+        Ok(state)
+    }
+
+    fn mix(&self, order: &mut [u32], pass: u64) {
+        if self.options.shuffle {
+            Generator::new(self.options.seed, self.epochs, pass).shuffle(order);
+        }
+    }
+
+    /// Optimise the alphas of a sentence; with `decode`, the sentence visited next, look for violating paths first.
+    fn visit(&mut self, i: u32, decode: Option<u32>) -> Result<Visit> {
+        let (at, c) = (i as usize, self.c(i as usize));
+        match decode {
+            Some(next) => {
+                self.space.run(&mut self.work, i, next, &self.cost);
+                let k = if self.options.shared { 2 } else { self.options.most.min(self.sets[at].alpha.len() + 1) + 1 };
+                let mut found = std::mem::take(&mut self.found);
+                look(&self.space, &self.options, &mut self.work, i, k, &mut found)?;
+                let worst = self.fill_gradient(i);
+                self.extend(i, &found, if self.options.shared { worst } else { 0.0 });
+                self.found = found;
+            }
+            None => {
+                self.space.refill(&mut self.work, i, &self.sets[at].at, &self.cost);
+                self.fill_gradient(i);
+            }
+        }
+        let set = &mut self.sets[at];
+        if set.alpha.is_empty() {
+            return Ok(Visit::default());
+        }
+        self.before.clone_from(&set.alpha);
+        let gain = block::ascend(&set.gram, &mut self.gradient, &mut set.alpha, c, self.options.shared, self.epsilon);
+        if gain.rise > 0.0 {
+            self.change.clear();
+            self.change.extend(set.alpha.iter().zip(&self.before).map(|(new, old)| 0.5 * (new - old)));
+            self.space.add(i, &set.paths, &self.change);
+        }
+        Ok(gain)
+    }
+
+    /// Gradient of the dual in the alphas of a sentence whose scores are in the chart: b - 1/2 w.d of each path. Answers
+    /// the largest, at least 0.
+    fn fill_gradient(&mut self, i: u32) -> f64 {
+        let (set, gold) = (&self.sets[i as usize], self.space.gold(i));
+        let steps = self.space.steps(&self.work);
+        self.gradient.clear();
+        let mut worst = 0.0f64;
+        for path in set.paths.chunks_exact(gold.len()) {
+            let lack = self.options.lack(&self.work, steps, gold, path);
+            worst = worst.max(lack);
+            self.gradient.push(lack);
+        }
+        worst
+    }
+
+    /// Add what was found and violates by more than `slack` to the working set.
+    fn extend(&mut self, i: u32, found: &Look, slack: f64) {
+        let gold = self.space.gold(i);
+        let n = gold.len();
+        for (j, &lack) in found.lack.iter().enumerate() {
+            let path = &found.paths[j * n..(j + 1) * n];
+            let set = &mut self.sets[i as usize];
+            if lack <= slack + self.epsilon || set.paths.chunks_exact(n).any(|p| p == path) {
+                continue;
+            }
+            if !self.options.shared && set.alpha.len() >= self.options.most {
+                break;
+            }
+            set.paths.extend_from_slice(path);
+            self.space.products(i, &set.paths, &mut self.products);
+            set.push(self.options.bound(self.space.gold(i), path), &self.products);
+            set.mark(self.space.gold(i));
+            self.gradient.push(lack);
+        }
+    }
+
+    /// Forget paths that have had no alpha for a while.
+    fn drop_idle(&mut self) {
+        for (i, set) in self.sets.iter_mut().enumerate() {
+            let k = set.alpha.len();
+            for j in 0..k {
+                set.idle[j] = if set.alpha[j] > 0.0 { 0 } else { set.idle[j].saturating_add(1) };
+            }
+            if set.idle.iter().any(|&x| x >= STAY) {
+                set.keep(self.space.gold(i as u32));
+            }
+        }
+    }
+
+    /// Primal and dual at the weights of the alphas.
+    fn measure(&mut self) -> Result<SolverState> {
+        let mut state = SolverState::default();
+        let mut linear = 0.0;
+        for set in &self.sets {
+            let held = set.alpha.iter().filter(|&&a| a > 0.0).count();
+            state.paths += held;
+            state.active += usize::from(held > 0);
+            linear += set.alpha.iter().zip(&set.bound).map(|(a, b)| a * b).sum::<f64>();
+        }
+        let half = |(i, path, alpha)| (i, path, 0.5 * alpha);
+        let sets = &self.sets;
+        let (exact, seen) = self.space.restate(&mut alphas(sets).map(half));
+        (state.norm, state.dual) = (exact, linear - 0.5 * exact);
+        let (space, options, cost) = (&self.space, &self.options, &self.cost);
+        let (n, k) = (self.sets.len(), if options.shared { 2 } else { options.most.saturating_add(1) });
+        let labels = self.work.chart.labels;
+        let tasks: Vec<usize> = (0..n.div_ceil(TASK)).collect();
+        let looks: Vec<Result<Vec<Look>>> = tasks
+            .par_iter()
+            .map_init(
+                || SpaceWork::new(labels),
+                |work, &task| {
+                    let end = ((task + 1) * TASK).min(n);
+                    (task * TASK..end)
+                        .map(|i| {
+                            let mut found = Look::default();
+                            if !space.gold(i as u32).is_empty() {
+                                space.run(work, i as u32, (i + 1).min(end - 1) as u32, cost);
+                                look(space, options, work, i as u32, k, &mut found)?;
+                            }
+                            Ok(found)
+                        })
+                        .collect()
+                },
+            )
+            .collect();
+        let mut slack = 0.0;
+        let mut i = 0;
+        for part in looks {
+            for found in part? {
+                let violated = found.lack.iter().filter(|&&x| x > 0.0);
+                let xi: f64 = if options.shared { violated.copied().fold(0.0, f64::max) } else { violated.sum() };
+                slack += self.c(i) * xi;
+                state.slack += xi;
+                state.violated += usize::from(xi > 0.0);
+                state.truncated |= found.truncated;
+                self.quiet[i] =
+                    if xi > 0.0 || !self.sets[i].alpha.is_empty() { 0 } else { self.quiet[i].saturating_add(1) };
+                i += 1;
+            }
+        }
+        state.primal = 0.5 * seen + slack;
+        if !(state.primal.is_finite() && state.dual.is_finite()) {
+            return Err(Error::Training("the objective is not finite; scale real-valued attributes down".into()));
+        }
+        // A block below this share of the gap that is aimed at is as good as solved.
+        let total: f64 = (0..n).map(|i| self.c(i)).sum();
+        let aim = self.options.tolerance * state.primal.max(f64::MIN_POSITIVE);
+        self.epsilon = (0.1 * aim / total.max(f64::MIN_POSITIVE)).clamp(1e-9, 1e-2);
+        Ok(state)
+    }
+}
+
+fn alphas(sets: &[Set]) -> impl Iterator<Item = (u32, &[u16], f64)> {
+    sets.iter().enumerate().flat_map(|(i, set)| {
+        let n = set.paths.len() / set.alpha.len().max(1);
+        (0..set.alpha.len())
+            .filter(|&j| set.alpha[j] > 0.0)
+            .map(move |j| (i as u32, &set.paths[j * n..(j + 1) * n], set.alpha[j]))
+    })
+}
+
+impl SvmOptions {
+    /// b of a path.
+    fn bound(&self, gold: &[u16], path: &[u16]) -> f64 {
+        match self.rescale {
+            true => gold.iter().zip(path).filter(|(a, b)| a != b).count() as f64,
+            false => 1.0,
+        }
+    }
+
+    /// b - 1/2 w.d of a path. With rescaled margins the chart's node scores hold twice b already.
+    fn lack(&self, work: &SpaceWork, steps: &Steps, gold: &[u16], path: &[u16]) -> f64 {
+        (if self.rescale { 0.0 } else { 1.0 }) - 0.5 * work.chart.lead(steps, gold, path)
+    }
+}
+
+/// The worst wrong paths of a sentence whose scores are in the chart: the worst one with a slack a sentence, else the
+/// `k` best but for gold.
+fn look<S: Space>(
+    space: &S,
+    options: &SvmOptions,
+    work: &mut SpaceWork,
+    i: u32,
+    k: usize,
+    found: &mut Look,
+) -> Result<()> {
+    let gold = space.gold(i);
+    let n = gold.len();
+    found.paths.clear();
+    found.lack.clear();
+    let mut path = std::mem::take(&mut work.path);
+    path.resize(n, 0);
+    let score = best_path(&work.chart, space.steps(work), &mut path);
+    if !score.is_finite() {
+        return Err(Error::Training(format!(
+            "sentence {i}: its score is not finite at the current weights; scale real-valued attributes down"
+        )));
+    }
+    let wrong = path != gold;
+    found.truncated = false;
+    if options.shared && (wrong || options.rescale) {
+        if wrong {
+            found.paths.extend_from_slice(&path);
+        }
+    } else {
+        let (mut chart, mut scores) = (std::mem::take(&mut work.chart), std::mem::take(&mut work.scores));
+        let mut paths = std::mem::take(&mut work.paths);
+        best_paths(&mut chart, space.steps(work), k, &mut scores, &mut paths);
+        for path in paths.chunks_exact(n).filter(|&p| p != gold) {
+            found.paths.extend_from_slice(path);
+        }
+        (work.chart, work.scores, work.paths) = (chart, scores, paths);
+        found.truncated = !options.shared && work.scores.len() == k;
+    }
+    work.path = path;
+    let steps = space.steps(work);
+    for path in found.paths.chunks_exact(n) {
+        found.lack.push(options.lack(work, steps, gold, path));
+    }
+    // Only if the last one looked at still violates may there be more.
+    found.truncated &= found.lack.last().is_some_and(|&x| x > 0.0);
+    Ok(())
+}
+
+impl Set {
+    /// One more path, whose labels are in place: its bound, and its products with all paths, itself the last.
+    fn push(&mut self, bound: f64, products: &[f64]) {
+        let k = self.alpha.len();
+        let mut gram = Vec::with_capacity((k + 1) * (k + 1));
+        for i in 0..k {
+            gram.extend_from_slice(&self.gram[i * k..(i + 1) * k]);
+            gram.push(0.25 * products[i]);
+        }
+        gram.extend(products.iter().map(|x| 0.25 * x));
+        self.gram = gram;
+        self.alpha.push(0.0);
+        self.bound.push(bound);
+        self.idle.push(0);
+    }
+
+    /// Drop the paths that were idle for long.
+    fn keep(&mut self, gold: &[u16]) {
+        let (k, n) = (self.alpha.len(), gold.len());
+        let kept: Vec<usize> = (0..k).filter(|&j| self.idle[j] < STAY).collect();
+        self.gram =
+            kept.iter().flat_map(|&i| kept.iter().map(move |&j| (i, j))).map(|(i, j)| self.gram[i * k + j]).collect();
+        self.paths = kept.iter().flat_map(|&j| self.paths[j * n..(j + 1) * n].iter().copied()).collect();
+        self.alpha = kept.iter().map(|&j| self.alpha[j]).collect();
+        self.bound = kept.iter().map(|&j| self.bound[j]).collect();
+        self.idle = kept.iter().map(|&j| self.idle[j]).collect();
+        self.at.clear();
+        self.mark(gold);
+    }
+
+    /// Note the positions where a path differs from gold.
+    fn mark(&mut self, gold: &[u16]) {
+        let n = gold.len();
+        let differs = |t: usize| self.paths.chunks_exact(n).any(|p| p[t] != gold[t]);
+        self.at = (0..n).filter(|&t| differs(t)).map(|t| t as u32).collect();
+    }
+}
+
+fn check(options: &SvmOptions, n: usize) -> Result<()> {
+    let value = |message: String| Err(Error::Value(message));
+    if !(options.c > 0.0 && options.c.is_finite()) {
+        return value(format!("C must be a finite number > 0, got {}", options.c));
+    }
+    if options.tolerance.is_nan() || options.tolerance < 0.0 {
+        return value(format!("the tolerance must be a number >= 0, got {}", options.tolerance));
+    }
+    if options.most == 0 {
+        return value("a working set needs room for at least 1 path".into());
+    }
+    check_given_weights(&options.sample_weight, n)
+}

@@ -1,0 +1,166 @@
+//! Where a Hidden Markov SVM's weights live: explicit weights (`Linear`), or support tokens (`kernel::space`).
+//!
+//! With d = S(gold) - S(path) of a sentence, the solver asks for scores of paths, products of two d's of the same
+//! sentence, and w += amount * d. Everything else it knows by itself.
+
+use crate::chain::chart::{Chart, Steps};
+
+use crate::dataset::Dataset;
+use crate::machine::dispatch::dispatch;
+use crate::machine::find::Find;
+use crate::machine::simd::{Lane, WIDTH};
+use crate::scores::cells::{Bank, TokenCells};
+
+/// Scratch of one thread.
+pub struct SpaceWork {
+    pub chart: Chart,
+    pub varied: Steps, // edge scores of the sentence at hand, with edge attributes
+    pub path: Vec<u16>,
+    pub paths: Vec<u16>,
+    pub scores: Vec<f32>,
+    pub row: Vec<f64>, // [L]
+}
+
+impl SpaceWork {
+    pub fn new(labels: usize) -> SpaceWork {
+        SpaceWork {
+            chart: Chart::new(labels),
+            varied: Steps::new(labels),
+            path: Vec::new(),
+            paths: Vec::new(),
+            scores: Vec::new(),
+            row: Vec::new(),
+        }
+    }
+}
+
+/// A feature space with a weight vector in it.
+pub trait Space: Send + Sync {
+    fn data(&self) -> &Dataset;
+
+    /// Scores of a sentence, `next` being the one after it, and their recursion; `cost` [L, width] or empty is added to
+    /// the node scores of each gold label.
+    fn run(&self, work: &mut SpaceWork, sentence: u32, next: u32, cost: &[Lane]);
+
+    /// Node scores of some positions of a sentence, without the recursion.
+    fn refill(&self, work: &mut SpaceWork, sentence: u32, positions: &[u32], cost: &[Lane]);
+
+    /// Edge scores of the sentence at hand.
+    fn steps<'a>(&'a self, work: &'a SpaceWork) -> &'a Steps;
+
+    /// Products of the last path's d with the d of each path, itself included: paths [k, T], out [k].
+    fn products(&mut self, sentence: u32, paths: &[u16], out: &mut Vec<f64>);
+
+    /// w += the sum of amount_j d_j: paths [k, T], amounts [k].
+    fn add(&mut self, sentence: u32, paths: &[u16], amounts: &[f64]);
+
+    /// Set w to the sum of amount * d of everything `each` yields, free of what rounding had added up to, and answer
+    /// ||w||^2 of that sum, and of the weights as scores see them.
+    fn restate(&mut self, each: &mut dyn Iterator<Item = (u32, &[u16], f64)>) -> (f64, f64);
+
+    fn gold(&self, sentence: u32) -> &[u16] {
+        let data = self.data();
+        &data.gold[data.sentences[sentence as usize]..data.sentences[sentence as usize + 1]]
+    }
+}
+
+/// One weight a feature, in the cells of the online learners.
+pub struct Linear {
+    pub tokens: TokenCells,
+    pub bank: Bank,
+    scratch: Vec<f64>, // [cells] all 0 between calls, except for `exact`
+}
+
+impl Linear {
+    pub fn new(tokens: TokenCells) -> Linear {
+        let bank = Bank::new(&tokens, false, None);
+        let scratch = vec![0.0; tokens.cells()];
+        Linear { tokens, bank, scratch }
+    }
+
+    /// The weights: one a feature.
+    pub fn weights(&self) -> Vec<f64> {
+        self.tokens.gather(|c| f64::from(self.bank.w(c)))
+    }
+}
+
+dispatch!(fn run_linear(space: &Linear, work: &mut SpaceWork, sentence: u32, next: u32, cost: &[Lane]) = run_kernel);
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn run_kernel<S: Find>(space: &Linear, work: &mut SpaceWork, sentence: u32, next: u32, cost: &[Lane]) {
+    space.bank.run::<S>(&space.tokens, &mut work.chart, &mut work.varied, sentence, next, cost);
+}
+
+dispatch!(fn refill_linear(space: &Linear, work: &mut SpaceWork, sentence: u32, at: &[u32], cost: &[Lane]) = refill_kernel);
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn refill_kernel<S: Find>(space: &Linear, work: &mut SpaceWork, sentence: u32, at: &[u32], cost: &[Lane]) {
+    space.bank.refill::<S>(&space.tokens, &mut work.chart, &mut work.varied, sentence, at, cost);
+}
+
+impl Space for Linear {
+    fn data(&self) -> &Dataset {
+        &self.tokens.data
+    }
+
+    fn run(&self, work: &mut SpaceWork, sentence: u32, next: u32, cost: &[Lane]) {
+        run_linear(self, work, sentence, next, cost);
+    }
+
+    fn refill(&self, work: &mut SpaceWork, sentence: u32, positions: &[u32], cost: &[Lane]) {
+        refill_linear(self, work, sentence, positions, cost);
+    }
+
+    fn steps<'a>(&'a self, work: &'a SpaceWork) -> &'a Steps {
+        self.bank.steps(&self.tokens, &work.varied)
+    }
+
+    fn products(&mut self, sentence: u32, paths: &[u16], out: &mut Vec<f64>) {
+        let (tokens, scratch) = (&self.tokens, &mut self.scratch);
+        let gold = tokens.gold(sentence);
+        let n = gold.len();
+        let last = &paths[paths.len() - n..];
+        tokens.difference(sentence, gold, last, |cell, x| scratch[cell as usize] += f64::from(x));
+        out.clear();
+        for path in paths.chunks_exact(n) {
+            let mut sum = 0.0;
+            tokens.difference(sentence, gold, path, |cell, x| sum += scratch[cell as usize] * f64::from(x));
+            out.push(sum);
+        }
+        tokens.difference(sentence, gold, last, |cell, _| scratch[cell as usize] = 0.0);
+    }
+
+    fn add(&mut self, sentence: u32, paths: &[u16], amounts: &[f64]) {
+        let (tokens, bank) = (&self.tokens, &mut self.bank);
+        let gold = tokens.gold(sentence);
+        for (path, &amount) in paths.chunks_exact(gold.len()).zip(amounts) {
+            if amount != 0.0 {
+                let amount = amount as f32;
+                tokens.difference(sentence, gold, path, |cell, x| bank.add(tokens, cell, amount * x));
+            }
+        }
+    }
+
+    fn restate(&mut self, each: &mut dyn Iterator<Item = (u32, &[u16], f64)>) -> (f64, f64) {
+        let (tokens, exact) = (&self.tokens, &mut self.scratch);
+        for (sentence, path, amount) in each {
+            let gold = tokens.gold(sentence);
+            tokens.difference(sentence, gold, path, |cell, x| exact[cell as usize] += amount * f64::from(x));
+        }
+        let (mut norm, mut seen) = (0.0, 0.0);
+        for (lane, part) in self.bank.lanes_mut().iter_mut().zip(exact.chunks_exact_mut(WIDTH)) {
+            for (w, x) in lane.0.iter_mut().zip(part) {
+                norm += *x * *x;
+                *w = *x as f32;
+                seen += f64::from(*w) * f64::from(*w);
+                *x = 0.0;
+            }
+        }
+        self.bank.refresh(tokens);
+        (norm, seen)
+    }
+}

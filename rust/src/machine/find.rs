@@ -1,0 +1,40 @@
+//! Looking into a lane: which of its numbers are equal to others, which is the largest.
+
+use crate::machine::simd::{Baseline, Simd, WIDTH};
+
+/// Comparisons within lanes. Unsafe as the methods of `Simd` are.
+pub(crate) trait Find: Simd {
+    /// Bit i is set where a[i] == b[i].
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn equal(a: Self::F, b: Self::F) -> u32;
+    /// The largest number of a lane.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn largest(a: Self::F) -> f32;
+    /// a[i] where a[i] < b[i], or a[i] == b[i] and bit i of `equal` is set; -infinity elsewhere.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn behind(a: Self::F, b: Self::F, equal: u32) -> Self::F;
+}
+
+impl Find for Baseline {
+    #[inline(always)]
+    unsafe fn equal(a: Self::F, b: Self::F) -> u32 {
+        (0..WIDTH).fold(0, |mask, i| mask | u32::from(a[i] == b[i]) << i)
+    }
+    #[inline(always)]
+    unsafe fn largest(a: Self::F) -> f32 {
+        a.iter().fold(f32::NEG_INFINITY, |m, &x| if x > m { x } else { m })
+    }
+    #[inline(always)]
+    unsafe fn behind(a: Self::F, b: Self::F, equal: u32) -> Self::F {
+        std::array::from_fn(|i| match a[i] < b[i] || (a[i] == b[i] && equal >> i & 1 == 1) {
+            true => a[i],
+            false => f32::NEG_INFINITY,
+        })
+    }
+}

@@ -1,0 +1,271 @@
+//! Sixteen sentences side by side: a `Lane` holds one number of each, and every recursion of `chain` is written once
+//! over the `Simd` trait and compiled for AVX-512, AVX2+FMA and the baseline. The machine chooses at run time, so one
+//! wheel serves all of them.
+
+/// How many sentences advance together.
+pub const WIDTH: usize = 16;
+
+/// One number of each of sixteen sentences.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+pub struct Lane(pub [f32; WIDTH]);
+
+/// Ask for the cache line of an address.
+#[inline(always)]
+pub fn prefetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint; any address will do, and every x86-64 has it.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
+impl Lane {
+    pub const ZERO: Lane = Lane([0.0; WIDTH]);
+}
+
+/// Vector arithmetic on lanes. Methods are unsafe because an implementation may use instructions that the machine must
+/// have; `dispatch!` is the only caller that chooses one, after asking the machine.
+pub trait Simd: Copy {
+    const LEVEL: Level;
+    /// Accumulators that fit into registers beside the operands.
+    const BLOCK: usize;
+    /// Rows and columns of a tile of accumulators that fits likewise.
+    const TALL: usize;
+    const WIDE: usize;
+    type F: Copy;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn load(lane: &Lane) -> Self::F;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn store(v: Self::F, lane: &mut Lane);
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn splat(x: f32) -> Self::F;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn add(a: Self::F, b: Self::F) -> Self::F;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn sub(a: Self::F, b: Self::F) -> Self::F;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn mul(a: Self::F, b: Self::F) -> Self::F;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn div(a: Self::F, b: Self::F) -> Self::F;
+    /// a * b + c
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn fma(a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn max(a: Self::F, b: Self::F) -> Self::F;
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn min(a: Self::F, b: Self::F) -> Self::F;
+    /// x where a > b, else y (also where a or b is not a number)
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn select_gt(a: Self::F, b: Self::F, x: Self::F, y: Self::F) -> Self::F;
+    /// p * 2^n for integral n in [-126, 127]
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn scale2(p: Self::F, n: Self::F) -> Self::F;
+    /// Transpose a 16 x 16 tile: `rows[i].0[j]` goes to `out[j].0[i]`.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn transpose(rows: &[Lane; WIDTH], out: &mut [Lane; WIDTH]);
+
+    /// e^x for x <= 0: Cephes' range reduction and degree-5 polynomial, 2 ulp; 0 below -87 (and for -infinity).
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    #[inline(always)]
+    unsafe fn exp_neg(x: Self::F) -> Self::F {
+        let magic = Self::splat(12_582_912.0); // 1.5 * 2^23: adding it rounds to an integer
+        let x0 = Self::max(x, Self::splat(-87.0));
+        let n = Self::sub(Self::fma(x0, Self::splat(std::f32::consts::LOG2_E), magic), magic);
+        let r = Self::fma(n, Self::splat(-0.693_359_4), x0);
+        let r = Self::fma(n, Self::splat(2.121_944_4e-4), r);
+        let mut p = Self::splat(1.987_569_1e-4);
+        for c in [1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
+            p = Self::fma(p, r, Self::splat(c));
+        }
+        let p = Self::add(Self::fma(Self::mul(r, r), p, r), Self::splat(1.0));
+        Self::select_gt(x, Self::splat(-87.0), Self::scale2(p, n), Self::splat(0.0))
+    }
+}
+
+/// Plain arrays: whatever the compiler makes of them on the baseline machine.
+#[derive(Clone, Copy)]
+pub struct Baseline;
+
+#[inline(always)]
+fn zip(a: [f32; WIDTH], b: [f32; WIDTH], f: impl Fn(f32, f32) -> f32) -> [f32; WIDTH] {
+    std::array::from_fn(|i| f(a[i], b[i]))
+}
+
+impl Simd for Baseline {
+    const LEVEL: Level = Level::Baseline;
+    const BLOCK: usize = 3;
+    const TALL: usize = 1;
+    const WIDE: usize = 3;
+    type F = [f32; WIDTH];
+    #[inline(always)]
+    unsafe fn load(lane: &Lane) -> Self::F {
+        lane.0
+    }
+    #[inline(always)]
+    unsafe fn store(v: Self::F, lane: &mut Lane) {
+        lane.0 = v;
+    }
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> Self::F {
+        [x; WIDTH]
+    }
+    #[inline(always)]
+    unsafe fn add(a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |x, y| x + y)
+    }
+    #[inline(always)]
+    unsafe fn sub(a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |x, y| x - y)
+    }
+    #[inline(always)]
+    unsafe fn mul(a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |x, y| x * y)
+    }
+    #[inline(always)]
+    unsafe fn div(a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |x, y| x / y)
+    }
+    #[inline(always)]
+    unsafe fn fma(a: Self::F, b: Self::F, c: Self::F) -> Self::F {
+        std::array::from_fn(|i| a[i] * b[i] + c[i])
+    }
+    #[inline(always)]
+    unsafe fn max(a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |x, y| if x > y { x } else { y })
+    }
+    #[inline(always)]
+    unsafe fn min(a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |x, y| if x < y { x } else { y })
+    }
+    #[inline(always)]
+    unsafe fn select_gt(a: Self::F, b: Self::F, x: Self::F, y: Self::F) -> Self::F {
+        std::array::from_fn(|i| if a[i] > b[i] { x[i] } else { y[i] })
+    }
+    #[inline(always)]
+    unsafe fn scale2(p: Self::F, n: Self::F) -> Self::F {
+        std::array::from_fn(|i| p[i] * f32::from_bits(((n[i] as i32 + 127) << 23) as u32))
+    }
+    #[inline(always)]
+    unsafe fn transpose(rows: &[Lane; WIDTH], out: &mut [Lane; WIDTH]) {
+        for (j, o) in out.iter_mut().enumerate() {
+            for (i, row) in rows.iter().enumerate() {
+                o.0[i] = row.0[j];
+            }
+        }
+    }
+}
+
+/// Instruction sets in order of preference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    Avx512,
+    Avx2,
+    Baseline,
+}
+
+/// Lanes on each instruction set.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::dispatch::dispatch;
+    use crate::machine::force;
+
+    unsafe fn exp_kernel<S: Simd>(x: &Lane, out: &mut Lane) {
+        S::store(S::exp_neg(S::load(x)), out);
+    }
+    unsafe fn transpose_kernel<S: Simd>(x: &[Lane; WIDTH], out: &mut [Lane; WIDTH]) {
+        S::transpose(x, out);
+    }
+    dispatch!(fn exp(x: &Lane, out: &mut Lane) = exp_kernel);
+    dispatch!(fn transpose(x: &[Lane; WIDTH], out: &mut [Lane; WIDTH]) = transpose_kernel);
+
+    /// Runs a test on each instruction set that the machine has.
+    fn on_each(test: impl Fn()) {
+        ["", "avx2", "baseline"].iter().for_each(|ways| force::with(ways, &test));
+    }
+
+    #[test]
+    fn exp_is_exact_to_a_few_ulp_and_zero_from_minus_87_on() {
+        on_each(|| {
+            let mut out = Lane::ZERO;
+            for step in 0..2000 {
+                let x = Lane(std::array::from_fn(|i| -(step as f32) * 0.045 - i as f32 * 0.002));
+                exp(&x, &mut out);
+                for i in 0..WIDTH {
+                    let want = f64::from(x.0[i]).exp();
+                    match x.0[i] > -87.0 {
+                        true => assert!((f64::from(out.0[i]) / want - 1.0).abs() < 3e-7, "{} {}", x.0[i], out.0[i]),
+                        false => assert_eq!(out.0[i], 0.0, "{}", x.0[i]),
+                    }
+                }
+            }
+            let ends = [(0.0, 1.0), (-0.0, 1.0), (-1e-30, 1.0), (-87.0, 0.0), (-1e30, 0.0), (f32::NEG_INFINITY, 0.0)];
+            for (x, want) in ends {
+                exp(&Lane([x; WIDTH]), &mut out);
+                assert_eq!(out.0, [want; WIDTH], "{x}");
+            }
+        });
+    }
+
+    #[test]
+    fn transpose_moves_every_cell() {
+        on_each(|| {
+            let rows: [Lane; WIDTH] = std::array::from_fn(|i| Lane(std::array::from_fn(|j| (100 * i + j) as f32)));
+            let mut out = [Lane::ZERO; WIDTH];
+            transpose(&rows, &mut out);
+            for (j, o) in out.iter().enumerate() {
+                for (i, &v) in o.0.iter().enumerate() {
+                    assert_eq!(v, (100 * i + j) as f32);
+                }
+            }
+        });
+    }
+
+    unsafe fn select_kernel<S: Simd>(a: &Lane, b: &Lane, out: &mut [Lane; 3]) {
+        let (a, b) = (S::load(a), S::load(b));
+        S::store(S::select_gt(a, b, S::splat(1.0), S::splat(0.0)), &mut out[0]);
+        S::store(S::max(a, b), &mut out[1]);
+        S::store(S::min(a, b), &mut out[2]);
+    }
+    dispatch!(fn select(a: &Lane, b: &Lane, out: &mut [Lane; 3]) = select_kernel);
+
+    /// Where one of two is not a number, neither is greater, and the second is what `max` and `min` give.
+    #[test]
+    fn comparisons_are_the_same_on_every_machine() {
+        let cases = [-1.0, 0.0, 1.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+        on_each(|| {
+            for a in cases {
+                for b in cases {
+                    let mut out = [Lane::ZERO; 3];
+                    select(&Lane([a; WIDTH]), &Lane([b; WIDTH]), &mut out);
+                    let want = [if a > b { 1.0 } else { 0.0 }, if a > b { a } else { b }, if a < b { a } else { b }];
+                    for (lane, want) in out.iter().zip(want) {
+                        assert!(lane.0.iter().all(|x| *x == want || x.is_nan() && want.is_nan()), "{a} {b}");
+                    }
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,332 @@
+//! From Python sentences to a dataset: the vocabulary, the dataset, and the ways in (`attributes`, `tokens`).
+
+mod attributes;
+mod strings;
+mod tokens;
+
+use crate::dataset::csr::Csr;
+use crate::dataset::vocab::{Vocab, NONE};
+use crate::dataset::{Dataset, NO_LABEL};
+use crate::error::Error;
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString};
+use std::sync::Arc;
+
+pub use tokens::PyTemplate;
+
+type Array<'py, T> = Bound<'py, PyArray1<T>>;
+
+/// tagwise.errors.CorpusError with this message.
+fn corpus_error(py: Python<'_>, message: String) -> PyErr {
+    match py.import("tagwise.errors").and_then(|m| m.getattr("CorpusError")).and_then(|kind| kind.call1((message,))) {
+        Ok(value) => PyErr::from_value(value),
+        Err(e) => e,
+    }
+}
+
+/// UTF-8 of a string, without a copy; a lone surrogate is the one thing that has none.
+fn utf8<'a>(text: &'a Bound<'_, PyString>, place: impl FnOnce() -> String) -> PyResult<&'a str> {
+    text.to_str().map_err(|_| {
+        let shown = text.repr().map_or_else(|_| String::new(), |r| r.to_string());
+        let what = "holds a lone surrogate and is no Unicode text";
+        corpus_error(text.py(), format!("{}: {shown} {what}; read the input as UTF-8, or replace it", place()))
+    })
+}
+
+/// Attribute texts and their ids, in order of first occurrence.
+#[pyclass(name = "Vocabulary", module = "tagwise._core")]
+pub struct PyVocab {
+    pub inner: Vocab,
+}
+
+#[pymethods]
+impl PyVocab {
+    #[new]
+    fn new() -> Self {
+        PyVocab { inner: Vocab::new() }
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+
+    fn __repr__(&self) -> String {
+        let state = if self.inner.is_locked() { "locked" } else { "growing" };
+        format!("<Vocabulary: {} attributes, {state}>", self.inner.len())
+    }
+
+    #[getter]
+    fn locked(&self) -> bool {
+        self.inner.is_locked()
+    }
+
+    fn lock(&mut self) {
+        self.inner.lock();
+    }
+
+    /// A copy that takes new attributes; those it has keep their ids.
+    fn growing(&self) -> PyVocab {
+        PyVocab { inner: self.inner.growing() }
+    }
+
+    /// A copy with the attributes that `keep` ([attributes]) marks, in the same order.
+    fn kept(&self, keep: PyReadonlyArray1<'_, bool>) -> PyResult<PyVocab> {
+        let keep = keep.as_slice()?;
+        if keep.len() != self.inner.len() {
+            return Err(Error::Value(format!("{} marks for {} attributes", keep.len(), self.inner.len())).into());
+        }
+        let mut inner = self.inner.clone();
+        inner.retain(|id| keep[id as usize]);
+        Ok(PyVocab { inner })
+    }
+
+    /// Id of an attribute given by its text, or None.
+    fn get(&self, text: &str) -> Option<u32> {
+        Some(self.inner.find(text)).filter(|&id| id != NONE)
+    }
+
+    fn __contains__(&self, text: &str) -> bool {
+        self.inner.find(text) != NONE
+    }
+
+    /// Text of an attribute.
+    fn text(&self, id: u32) -> PyResult<&str> {
+        self.inner.text(id).ok_or_else(|| {
+            PyIndexError::new_err(format!("no attribute {id}; there are {}, numbered from 0", self.inner.len()))
+        })
+    }
+
+    /// All texts, in order of their ids.
+    fn texts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, (0..self.inner.len() as u32).map(|id| self.inner.text(id).unwrap_or("")).collect::<Vec<_>>())
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(self.texts(py)?.as_any().try_iter()?.into_any())
+    }
+
+    /// Occurrences of each attribute while the vocabulary grew; empty once it is locked.
+    fn counts<'py>(&self, py: Python<'py>) -> Array<'py, u32> {
+        PyArray1::from_slice(py, self.inner.counts())
+    }
+
+    /// The arrays that make it up: keys, table, text, text_end.
+    #[allow(clippy::type_complexity)]
+    fn arrays<'py>(&self, py: Python<'py>) -> (Array<'py, u64>, Array<'py, u32>, Array<'py, u8>, Array<'py, u64>) {
+        let (keys, table, text, text_end) = self.inner.parts();
+        let array = |v| PyArray1::from_slice(py, v);
+        (array(keys), PyArray1::from_slice(py, table), PyArray1::from_slice(py, text), array(text_end))
+    }
+
+    /// A vocabulary from its arrays: locked, or growing on where checks and counts are given.
+    #[staticmethod]
+    #[pyo3(signature = (keys, table, text, text_end, checks=None, counts=None))]
+    fn from_arrays(
+        keys: PyReadonlyArray1<'_, u64>,
+        table: PyReadonlyArray1<'_, u32>,
+        text: PyReadonlyArray1<'_, u8>,
+        text_end: PyReadonlyArray1<'_, u64>,
+        checks: Option<PyReadonlyArray1<'_, u64>>,
+        counts: Option<PyReadonlyArray1<'_, u32>>,
+    ) -> PyResult<PyVocab> {
+        let mut inner = Vocab::from_parts(
+            keys.as_slice()?.to_vec().into(),
+            table.as_slice()?.to_vec().into(),
+            text.as_slice()?.to_vec().into(),
+            text_end.as_slice()?.to_vec().into(),
+        )?;
+        if let (Some(checks), Some(counts)) = (checks, counts) {
+            inner = inner.unlock(checks.as_slice()?.to_vec(), counts.as_slice()?.to_vec())?;
+        }
+        Ok(PyVocab { inner })
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let (keys, table, text, text_end) = self.arrays(py);
+        let growth = (!self.inner.is_locked()).then(|| {
+            let (checks, counts) = self.inner.growth();
+            (PyArray1::from_slice(py, checks), PyArray1::from_slice(py, counts))
+        });
+        let (checks, counts) = growth.unzip();
+        let arguments = (keys, table, text, text_end, checks, counts).into_pyobject(py)?;
+        Ok((py.get_type::<PyVocab>().getattr("from_arrays")?, arguments.into_any()))
+    }
+}
+
+/// Sentences as flat arrays of attribute ids, with gold labels where known.
+#[pyclass(name = "Dataset", module = "tagwise._core", frozen)]
+pub struct PyDataset {
+    pub inner: Arc<Dataset>,
+}
+
+#[pymethods]
+impl PyDataset {
+    /// Number of sentences.
+    fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+
+    fn __repr__(&self) -> String {
+        let attributes = self.inner.node.csr().ids.len() + self.inner.edge.ids.len();
+        format!("<Dataset: {} sentences, {} tokens, {attributes} attributes>", self.inner.len(), self.inner.tokens())
+    }
+
+    #[getter]
+    fn n_tokens(&self) -> usize {
+        self.inner.tokens()
+    }
+
+    /// Number of node attributes of all tokens together.
+    #[getter]
+    fn n_attributes(&self) -> usize {
+        self.inner.node.csr().ids.len()
+    }
+
+    /// Number of edge attributes of all tokens together.
+    #[getter]
+    fn n_edge_attributes(&self) -> usize {
+        self.inner.edge.ids.len()
+    }
+
+    /// First token of each sentence, and the number of tokens last: [N + 1].
+    #[getter]
+    fn offsets<'py>(&self, py: Python<'py>) -> Array<'py, u64> {
+        PyArray1::from_iter(py, self.inner.sentences.iter().map(|&t| t as u64))
+    }
+
+    /// Gold label ids: [tokens], empty for an unlabelled dataset.
+    #[getter]
+    fn gold<'py>(&self, py: Python<'py>) -> Array<'py, u16> {
+        PyArray1::from_slice(py, &self.inner.gold)
+    }
+
+    /// Node attributes in CSR form: row pointers [tokens + 1], ids, values (empty: all are 1).
+    fn node<'py>(&self, py: Python<'py>) -> (Array<'py, u64>, Array<'py, u32>, Array<'py, f32>) {
+        csr(py, self.inner.node.csr())
+    }
+
+    /// Edge attributes in CSR form; no rows where there are none.
+    fn edge<'py>(&self, py: Python<'py>) -> (Array<'py, u64>, Array<'py, u32>, Array<'py, f32>) {
+        csr(py, &self.inner.edge)
+    }
+
+    /// Sentences of more than `most` tokens cut into pieces of similar length, and the sentence of each piece.
+    fn cut<'py>(&self, py: Python<'py>, most: usize) -> (PyDataset, Array<'py, u32>) {
+        let (data, from) = py.detach(|| self.inner.cut(most));
+        (PyDataset { inner: data.into() }, PyArray1::from_vec(py, from))
+    }
+
+    /// Every labelled token as a sentence of its own, where it stands as further attributes from `first` on: behind each
+    /// of the `labels` labels, first in its sentence, last in it.
+    #[pyo3(signature = (first, labels, start_end = true))]
+    fn steps(&self, py: Python<'_>, first: u32, labels: u32, start_end: bool) -> PyResult<PyDataset> {
+        let data = py.detach(|| self.inner.steps(first, labels, start_end))?;
+        Ok(PyDataset { inner: data.into() })
+    }
+
+    /// The same sentences with these gold labels ([tokens]; 65535 marks an unknown one).
+    fn with_gold(&self, gold: PyReadonlyArray1<'_, u16>) -> PyResult<PyDataset> {
+        let mut inner = Dataset::clone(&self.inner);
+        inner.set_gold(gold.as_slice()?.to_vec())?;
+        Ok(PyDataset { inner: inner.into() })
+    }
+}
+
+fn csr<'py>(py: Python<'py>, rows: &Csr) -> (Array<'py, u64>, Array<'py, u32>, Array<'py, f32>) {
+    (
+        PyArray1::from_iter(py, rows.ptr.iter().map(|&p| p as u64)),
+        PyArray1::from_slice(py, &rows.ids),
+        PyArray1::from_slice(py, &rows.values),
+    )
+}
+
+/// Drop the attributes seen fewer than min_count times, from a growing vocabulary and from its dataset.
+#[pyfunction]
+fn prune(
+    py: Python<'_>,
+    vocab: &Bound<'_, PyVocab>,
+    dataset: &Bound<'_, PyDataset>,
+    min_count: u32,
+) -> PyResult<PyDataset> {
+    let mut vocab = vocab.try_borrow_mut()?;
+    if vocab.inner.is_locked() {
+        return Err(corpus_error(
+            py,
+            "min_count needs the counts of a growing vocabulary; prune before it is locked".into(),
+        ));
+    }
+    let (vocab, data) = (&mut vocab.inner, &dataset.get().inner);
+    if data.check_model(vocab.len()).is_err() {
+        return Err(corpus_error(
+            py,
+            "the dataset was encoded with another vocabulary; prune it with the one that encoded it".into(),
+        ));
+    }
+    let inner = py.detach(|| {
+        let counts = vocab.counts().to_vec();
+        let map = vocab.retain(|id| counts[id as usize] >= min_count);
+        let mut data = Dataset::clone(data);
+        data.node.csr_mut().renumber(&map);
+        data.edge.renumber(&map);
+        data
+    });
+    Ok(PyDataset { inner: inner.into() })
+}
+
+/// Python's collector rests while this lives: every few hundred new lists it would look through all that are young, and
+/// often through all there are, for garbage among lists of which none is.
+struct Paused<'py> {
+    was_on: bool,
+    _gil: Python<'py>,
+}
+
+impl<'py> Paused<'py> {
+    fn new(py: Python<'py>) -> Paused<'py> {
+        // SAFETY: the GIL is held, here and in `drop`.
+        Paused { was_on: unsafe { pyo3::ffi::PyGC_Disable() } != 0, _gil: py }
+    }
+}
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        if self.was_on {
+            // SAFETY: the GIL is held: `_gil` is its proof.
+            unsafe { pyo3::ffi::PyGC_Enable() };
+        }
+    }
+}
+
+/// Label ids of all tokens ([tokens]) as one list of labels a sentence; `offsets` [N + 1] are the dataset's.
+#[pyfunction]
+fn name_paths<'py>(
+    py: Python<'py>,
+    path: PyReadonlyArray1<'_, u16>,
+    offsets: PyReadonlyArray1<'_, u64>,
+    labels: Vec<Py<PyString>>,
+) -> PyResult<Bound<'py, PyList>> {
+    let (path, offsets) = (path.as_slice()?, offsets.as_slice()?);
+    let fits = offsets.windows(2).all(|o| o[0] <= o[1]) && offsets.last().is_none_or(|&n| n as usize == path.len());
+    if !fits || path.iter().any(|&y| y as usize >= labels.len()) {
+        return Err(Error::Value("label ids, offsets and labels do not fit each other".into()).into());
+    }
+    let _no_garbage = Paused::new(py);
+    let out = PyList::empty(py);
+    for o in offsets.windows(2) {
+        let names = path[o[0] as usize..o[1] as usize].iter().map(|&y| labels[y as usize].bind(py));
+        out.append(PyList::new(py, names)?)?;
+    }
+    Ok(out)
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyVocab>()?;
+    m.add_class::<PyDataset>()?;
+    m.add_class::<PyTemplate>()?;
+    m.add_function(wrap_pyfunction!(attributes::encode_attributes, m)?)?;
+    m.add_function(wrap_pyfunction!(tokens::encode_tokens, m)?)?;
+    m.add_function(wrap_pyfunction!(prune, m)?)?;
+    m.add_function(wrap_pyfunction!(name_paths, m)?)?;
+    m.add("NO_LABEL", NO_LABEL)
+}

@@ -1,0 +1,267 @@
+//! History, documents and beams as Python objects.
+
+use crate::chain::lookback::Lookback;
+use crate::decoding::chunks::{self, Chunk};
+use crate::decoding::lookback::{self, Decoder, Job};
+use crate::error::Error;
+use crate::learners::online::cost::Cost;
+use crate::learners::online::lookback::Learner;
+use crate::learners::online::rule::Rule;
+use crate::learners::online::OnlineOptions;
+use crate::machine::simd::Lane;
+use crate::py::common::{self, groups, pool, support, PyGroups, PyLists, PySupport};
+use crate::py::encode::PyDataset;
+use crate::py::layout::PyLayout;
+use crate::py::online::{answer, cost, entities, PyEntities, Raised};
+use crate::py::scorer::PyScorer;
+use crate::scores::document::Words;
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// The word of each token [tokens] and the first sentence of each document.
+type PyWords<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>);
+/// Words of the first document and how often each label was given to them before: [n], [n, L].
+type PyBefore<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray2<'py, f32>);
+
+/// Which features on labels further back exist.
+#[pyclass(name = "Terms", module = "tagwise._core", frozen)]
+pub struct PyTerms {
+    inner: Lookback,
+}
+
+#[pymethods]
+impl PyTerms {
+    #[new]
+    #[pyo3(signature = (n_labels, cell = 1, far = 1, *, endless = false, document = false, tuples = false))]
+    fn new(n_labels: usize, cell: usize, far: usize, endless: bool, document: bool, tuples: bool) -> PyResult<Self> {
+        let inner = Lookback { labels: n_labels, cell, far, endless, document, tuples };
+        inner.check()?;
+        Ok(PyTerms { inner })
+    }
+
+    /// Number of features.
+    fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+}
+
+fn words(
+    given: Option<PyWords<'_>>,
+    before: Option<PyBefore<'_>>,
+    dataset: &PyDataset,
+    terms: &Lookback,
+) -> PyResult<Option<Words>> {
+    let Some((word, starts)) = given else { return Ok(None) };
+    let (word, starts) = (word.as_array().to_vec(), starts.as_array().to_vec());
+    let mut words = Words::new(&dataset.inner, &word, &starts)?;
+    if let Some((known, counts)) = before {
+        let shape = counts.as_array().dim();
+        if shape != (known.as_array().len(), terms.labels) {
+            return Err(Error::Value(format!("counts of shape {shape:?} for {} labels", terms.labels)).into());
+        }
+        let counts: Vec<f32> = counts.as_array().iter().copied().collect();
+        words.remember(&word, &known.as_array().to_vec(), &counts, terms.labels, &dataset.inner);
+    }
+    Ok(Some(words))
+}
+
+/// Weights of the terms, ready to label sentences together with a scorer.
+#[pyclass(name = "HistoryScorer", module = "tagwise._core", frozen)]
+pub struct PyHistoryScorer {
+    pub(super) terms: Lookback,
+    pub(super) rows: Vec<Lane>,
+}
+
+#[pymethods]
+impl PyHistoryScorer {
+    #[new]
+    fn new(terms: &PyTerms, weights: PyReadonlyArray1<'_, f32>) -> PyResult<Self> {
+        let weights = weights.as_array().to_vec();
+        if weights.len() != terms.inner.len() || weights.iter().any(|x| !x.is_finite()) {
+            let (want, got) = (terms.inner.len(), weights.len());
+            return Err(Error::ModelFile(format!("history needs {want} finite weights, got {got}")).into());
+        }
+        Ok(PyHistoryScorer { rows: terms.inner.lanes(&weights), terms: terms.inner })
+    }
+
+    /// The k best paths of each sentence: how many of each [N], their scores, their labels one after the other.
+    #[pyo3(signature = (scorer, dataset, k = 1, *, beam = None, words = None, before = None, allowed = None, n_jobs = 0))]
+    fn kbest<'py>(
+        &self,
+        py: Python<'py>,
+        scorer: &PyScorer,
+        dataset: &PyDataset,
+        k: usize,
+        beam: Option<usize>,
+        words: Option<PyWords<'_>>,
+        before: Option<PyBefore<'_>>,
+        allowed: Option<PySupport<'_>>,
+        n_jobs: usize,
+    ) -> PyResult<PyLists<'py>> {
+        let (data, l) = (&dataset.inner, self.terms.labels);
+        if scorer.inner.layout().labels != l {
+            return Err(Error::Value("the scorer has another number of labels than the terms".into()).into());
+        }
+        let (support, pool) = (support(allowed, data.tokens(), l)?, pool(n_jobs)?);
+        let words = self::words(words, before, dataset, &self.terms)?;
+        let decoder = match beam {
+            None => Decoder::Cells { k },
+            Some(width) => Decoder::Beam { width, k },
+        };
+        let job = Job {
+            scorer: &scorer.inner,
+            terms: self.terms,
+            rows: &self.rows,
+            data,
+            words: words.as_ref(),
+            support: support.as_ref(),
+            decoder,
+        };
+        let found = py.detach(|| pool.install(|| lookback::tag(&job)))?;
+        Ok(common::lists(py, found))
+    }
+}
+
+/// Perceptron or MIRA with history, and its training set.
+#[pyclass(name = "HistoryOnline", module = "tagwise._core")]
+pub struct PyHistoryOnline {
+    inner: Learner,
+    raised: Raised,
+}
+
+#[pymethods]
+impl PyHistoryOnline {
+    #[new]
+    #[pyo3(signature = (
+        dataset, layout, terms, kind, *, words = None, average = true, batch = false, k = 1, limit = None, cost = None,
+        cost_numbers = Vec::new(), entities = None, augment = false, shuffle = true, seed = 0, n_jobs = 1,
+        sample_weight = None, forbidden = None, allowed = None, once = None,
+    ))]
+    fn new(
+        py: Python<'_>,
+        dataset: &PyDataset,
+        layout: &PyLayout,
+        terms: &PyTerms,
+        kind: &str,
+        words: Option<PyWords<'_>>,
+        average: bool,
+        batch: bool,
+        k: usize,
+        limit: Option<f64>,
+        cost: Option<Bound<'_, PyAny>>,
+        cost_numbers: Vec<f64>,
+        entities: Option<PyEntities<'_>>,
+        augment: bool,
+        shuffle: bool,
+        seed: u64,
+        n_jobs: usize,
+        sample_weight: Option<PyReadonlyArray1<'_, f32>>,
+        forbidden: Option<PyReadonlyArray1<'_, u32>>,
+        allowed: Option<PySupport<'_>>,
+        once: Option<PyGroups<'_>>,
+    ) -> PyResult<Self> {
+        let rule = match kind {
+            "perceptron" => Rule::Perceptron,
+            "mira" => Rule::Mira { k, limit },
+            _ => {
+                return Err(Error::Value(format!("{kind:?} does not learn with history; use perceptron or mira")).into())
+            }
+        };
+        let raised = Raised::default();
+        let cost = match cost {
+            None => Cost::Accuracy,
+            Some(given) => self::cost(&given, &cost_numbers, &raised)?,
+        };
+        let (data, layout, terms) = (dataset.inner.clone(), layout.inner.clone(), terms.inner);
+        if terms.labels != layout.labels {
+            return Err(Error::Value("the layout has another number of labels than the terms".into()).into());
+        }
+        let options = OnlineOptions {
+            rule,
+            cost,
+            entities: self::entities(entities)?,
+            augment,
+            average,
+            batch,
+            shuffle,
+            seed,
+            shards: n_jobs,
+            variance: 1.0,
+            sample_weight: sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default(),
+            forbidden: forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default(),
+            support: support(allowed, data.tokens(), layout.labels)?,
+            once: once.map(groups),
+        };
+        let words = self::words(words, None, dataset, &terms)?;
+        let inner = py.detach(|| Learner::new(data, &layout, terms, words, options))?;
+        Ok(PyHistoryOnline { inner, raised })
+    }
+
+    /// One pass over the training set; sums over its steps.
+    fn epoch<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let inner = &mut self.inner;
+        let tally = py.detach(|| inner.epoch());
+        answer(py, tally, &self.raised)
+    }
+
+    /// The weights now, or their average over all steps: one a feature, those of the terms last.
+    #[pyo3(signature = (averaged = true))]
+    fn weights<'py>(&self, py: Python<'py>, averaged: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let weights = py.detach(|| self.inner.weights(averaged))?;
+        Ok(PyArray1::from_vec(py, weights))
+    }
+
+    /// Epochs so far.
+    #[getter]
+    fn epochs(&self) -> u64 {
+        self.inner.epochs()
+    }
+
+    /// Begin from weights as `weights` gives them.
+    fn restore(&mut self, weights: PyReadonlyArray1<'_, f64>) -> PyResult<()> {
+        Ok(self.inner.restore(&weights.as_array().to_vec())?)
+    }
+}
+
+/// Probability of each chunk: its sentence, first token, token behind its last, and type, each [chunks].
+///
+/// `entities`: the type of each label [L] and what lies between two labels [L + 1, L], as online learners take it.
+#[pyfunction]
+#[pyo3(signature = (scorer, dataset, sentence, begin, end, kind, entities, *, allowed = None, once = None, n_jobs = 0))]
+fn chunk_probabilities<'py>(
+    py: Python<'py>,
+    scorer: &PyScorer,
+    dataset: &PyDataset,
+    sentence: PyReadonlyArray1<'_, u32>,
+    begin: PyReadonlyArray1<'_, u32>,
+    end: PyReadonlyArray1<'_, u32>,
+    kind: PyReadonlyArray1<'_, u16>,
+    entities: PyEntities<'_>,
+    allowed: Option<PySupport<'_>>,
+    once: Option<PyGroups<'_>>,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let (sentence, begin, end) = (sentence.as_array().to_vec(), begin.as_array().to_vec(), end.as_array().to_vec());
+    let kind = kind.as_array().to_vec();
+    if [begin.len(), end.len(), kind.len()] != [sentence.len(); 3] {
+        return Err(Error::Value("sentence, begin, end and kind need the same length".into()).into());
+    }
+    let chunks: Vec<Chunk> =
+        (0..kind.len()).map(|i| Chunk { sentence: sentence[i], begin: begin[i], end: end[i], kind: kind[i] }).collect();
+    let entities = self::entities(Some(entities))?.unwrap_or_default();
+    let data = &dataset.inner;
+    let (support, pool) = (support(allowed, data.tokens(), scorer.inner.layout().labels)?, pool(n_jobs)?);
+    let once = once.map(groups);
+    let found = py.detach(|| {
+        pool.install(|| chunks::chunks(&scorer.inner, data, support.as_ref(), &entities, &chunks, once.as_ref()))
+    })?;
+    Ok(PyArray1::from_vec(py, found))
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyTerms>()?;
+    m.add_class::<PyHistoryScorer>()?;
+    m.add_class::<PyHistoryOnline>()?;
+    m.add_function(wrap_pyfunction!(chunk_probabilities, m)?)
+}

@@ -1,0 +1,168 @@
+//! Training objective and stochastic steps as Python objects.
+
+use crate::dataset::layout::Layout;
+use crate::dataset::Dataset;
+use crate::error::Error;
+use crate::learners::batch::descent::Stochastic;
+use crate::learners::batch::loss::Loss;
+use crate::learners::batch::objective::Objective;
+use crate::learners::batch::terms::Terms;
+use crate::machine::shuffle::Generator;
+use crate::py::common::{groups, pool, support, In, Out, PyGroups, PySupport};
+use crate::py::encode::PyDataset;
+use crate::py::layout::PyLayout;
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+
+/// What an objective is made of, from Python's values.
+fn terms(
+    data: &Dataset,
+    layout: &Layout,
+    loss: &str,
+    sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+    forbidden: Option<PyReadonlyArray1<'_, u32>>,
+    allowed: Option<PySupport<'_>>,
+    partial: Option<PySupport<'_>>,
+    cost: Option<PyReadonlyArray2<'_, f64>>,
+    once: Option<PyGroups<'_>>,
+) -> PyResult<Terms> {
+    let known = Loss::named(loss).ok_or_else(|| {
+        Error::Value(format!("no loss {loss:?}; there are log, exp, pointwise_log and pointwise_exp"))
+    })?;
+    let terms = Terms {
+        loss: known,
+        weights: sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default(),
+        forbidden: forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default(),
+        support: support(allowed, data.tokens(), layout.labels)?,
+        partial: support(partial, data.tokens(), layout.labels)?,
+        cost: cost.map(|c| c.as_array().iter().copied().collect()).unwrap_or_default(),
+        once: once.map(groups),
+    };
+    if terms.forbidden.iter().any(|&e| e as usize >= layout.labels * layout.labels) {
+        return Err(Error::Value("a forbidden edge names a label that does not exist".into()).into());
+    }
+    Ok(terms)
+}
+
+/// Stochastic gradient descent on the loss of a training set.
+#[pyclass(name = "Stochastic", module = "tagwise._core")]
+pub struct PyStochastic {
+    inner: Stochastic,
+    size: usize,
+}
+
+#[pymethods]
+impl PyStochastic {
+    #[new]
+    #[pyo3(signature = (dataset, layout, *, loss = "log", sample_weight = None, forbidden = None, allowed = None))]
+    fn new(
+        py: Python<'_>,
+        dataset: &PyDataset,
+        layout: &PyLayout,
+        loss: &str,
+        sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+        forbidden: Option<PyReadonlyArray1<'_, u32>>,
+        allowed: Option<PySupport<'_>>,
+    ) -> PyResult<Self> {
+        let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
+        let terms = terms(&data, &layout, loss, sample_weight, forbidden, allowed, None, None, None)?;
+        let size = layout.len();
+        Ok(PyStochastic { inner: py.detach(|| Stochastic::new(data, layout, terms))?, size })
+    }
+
+    /// Steps of an epoch: batches of up to sixteen sentences.
+    #[getter]
+    fn n_batches(&self) -> usize {
+        self.inner.batches()
+    }
+
+    /// Go on from these weights.
+    fn set(&mut self, w: In<'_>) -> PyResult<()> {
+        let w = w.as_slice()?;
+        if w.len() != self.size {
+            return Err(Error::Value(format!("expected {} weights, got {}", self.size, w.len())).into());
+        }
+        self.inner.set(w);
+        Ok(())
+    }
+
+    /// The weights now, one a feature.
+    fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        let mut w = vec![0.0; self.size];
+        self.inner.read(&mut w);
+        PyArray1::from_vec(py, w)
+    }
+
+    /// The order of the batches in an epoch.
+    fn order<'py>(&self, py: Python<'py>, seed: u64, epoch: u64) -> Bound<'py, PyArray1<u32>> {
+        let mut order: Vec<u32> = (0..self.inner.batches() as u32).collect();
+        Generator::new(seed, epoch, 0).shuffle(&mut order);
+        PyArray1::from_vec(py, order)
+    }
+
+    /// Steps over the batches of `order`, `seen` sentences after the start: the sum of the losses met on the way, or NaN
+    /// where the steps were too long.
+    fn run(&mut self, py: Python<'_>, order: PyReadonlyArray1<'_, u32>, eta: f64, l2: f64, seen: f64) -> PyResult<f64> {
+        let order = order.as_array().to_vec();
+        if order.iter().any(|&b| b as usize >= self.inner.batches()) {
+            return Err(Error::Value(format!("there are {} batches", self.inner.batches())).into());
+        }
+        let inner = &mut self.inner;
+        Ok(py.detach(|| inner.run(&order, eta, l2, seen)))
+    }
+}
+
+/// Loss and gradient of a training set.
+#[pyclass(name = "Objective", module = "tagwise._core", frozen)]
+pub struct PyObjective {
+    inner: Objective,
+}
+
+#[pymethods]
+impl PyObjective {
+    #[new]
+    #[pyo3(signature = (dataset, layout, *, loss = "log", sample_weight = None, forbidden = None, allowed = None, partial = None, cost = None, once = None))]
+    fn new(
+        py: Python<'_>,
+        dataset: &PyDataset,
+        layout: &PyLayout,
+        loss: &str,
+        sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+        forbidden: Option<PyReadonlyArray1<'_, u32>>,
+        allowed: Option<PySupport<'_>>,
+        partial: Option<PySupport<'_>>,
+        cost: Option<PyReadonlyArray2<'_, f64>>,
+        once: Option<PyGroups<'_>>,
+    ) -> PyResult<Self> {
+        let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
+        let terms = terms(&data, &layout, loss, sample_weight, forbidden, allowed, partial, cost, once)?;
+        Ok(PyObjective { inner: py.detach(|| Objective::new(data, layout, terms))? })
+    }
+
+    /// Loss at `w`; the gradient is written to `gradient`. Both have one entry a feature.
+    #[pyo3(signature = (w, gradient, n_jobs = 0))]
+    fn evaluate(&self, py: Python<'_>, w: In<'_>, gradient: Out<'_>, n_jobs: usize) -> PyResult<f64> {
+        Ok(self.value(py, w, gradient, n_jobs, false)?.0)
+    }
+
+    /// The same with how far the exponential losses are from their safe range: (loss, largest log of e^l or of 1/p).
+    /// `log_domain`: log sum_i w_i e^{l_i} in place of the exponential loss.
+    #[pyo3(signature = (w, gradient, n_jobs = 0, log_domain = false))]
+    fn value(
+        &self,
+        py: Python<'_>,
+        w: In<'_>,
+        mut gradient: Out<'_>,
+        n_jobs: usize,
+        log_domain: bool,
+    ) -> PyResult<(f64, f64)> {
+        let (w, gradient, pool) = (w.as_slice()?, gradient.as_slice_mut()?, pool(n_jobs)?);
+        let value = py.detach(|| pool.install(|| self.inner.evaluate(w, gradient, log_domain)))?;
+        Ok((value.loss, value.largest))
+    }
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyObjective>()?;
+    m.add_class::<PyStochastic>()
+}

@@ -1,0 +1,62 @@
+//! What a training set must be, said once for all learners.
+
+use crate::chain::support::Support;
+use crate::dataset::{Dataset, NO_LABEL};
+use crate::error::{Error, Result};
+
+/// Every token has a gold label of the label set.
+pub fn check_labels(data: &Dataset, labels: usize) -> Result<()> {
+    let outside = |&y: &u16| y as usize >= labels || y == NO_LABEL;
+    match data.gold.len() != data.tokens() || data.gold.iter().any(outside) {
+        true => Err(Error::Value("every training token needs a gold label of the label set".into())),
+        false => Ok(()),
+    }
+}
+
+/// One finite number >= 0 for each of `n` sentences.
+pub fn check_weights<T: Copy + Into<f64>>(weights: &[T], n: usize) -> Result<()> {
+    let bad = |&w: &T| !w.into().is_finite() || w.into() < 0.0;
+    match weights.len() != n || weights.iter().any(bad) {
+        true => Err(Error::Value(format!("sample_weight needs {n} finite numbers >= 0, one a sentence"))),
+        false => Ok(()),
+    }
+}
+
+/// The same, or none at all, where every sentence weighs 1.
+pub fn check_given_weights<T: Copy + Into<f64>>(weights: &[T], n: usize) -> Result<()> {
+    match weights.is_empty() {
+        true => Ok(()),
+        false => check_weights(weights, n),
+    }
+}
+
+/// Which edges (label' * L + label) are left: [L, L].
+pub fn allowed_edges(labels: usize, forbidden: &[u32]) -> Result<Vec<bool>> {
+    let mut allowed = vec![true; labels * labels];
+    for &e in forbidden {
+        *allowed.get_mut(e as usize).ok_or_else(|| {
+            Error::Value(format!("forbidden edge {e} is outside the {labels} by {labels} label pairs"))
+        })? = false;
+    }
+    Ok(allowed)
+}
+
+/// A sentence whose gold labels no constraint may forbid.
+pub fn outside_constraints(sentence: usize) -> Error {
+    Error::Training(format!(
+        "sentence {sentence}: its gold labels are outside what the constraints allow; correct the sentence or relax the constraint"
+    ))
+}
+
+/// The gold labels of every sentence must be possible; `allowed` [L, L] edges.
+pub fn check_gold(data: &Dataset, l: usize, allowed: &[bool], support: Option<&Support>) -> Result<()> {
+    for (i, s) in data.sentences.windows(2).enumerate() {
+        let gold = &data.gold[s[0]..s[1]];
+        let outside =
+            support.is_some_and(|x| (s[0]..s[1]).any(|t| !x.sets[x.of[t] as usize * l + data.gold[t] as usize]));
+        if outside || gold.windows(2).any(|y| !allowed[y[0] as usize * l + y[1] as usize]) {
+            return Err(outside_constraints(i));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! Kernels on attribute vectors: scores that come from training tokens in place of weights of attributes.
+//!
+//! ```text
+//! s_t(y) = sum_s beta_s(y) K(x_t, x_s)         linear  <x, x'>
+//!                                              poly    (coef + gamma <x, x'>)^degree
+//!                                              rbf     exp(-gamma ||x - x'||^2)
+//! ```
+//!
+//! Only tokens with beta != 0 count, the *support tokens*; equal tokens share one. Transitions, starts and ends keep a
+//! weight each. `rows` computes K of one token with all others through an inverted index; `table` keeps the scores of
+//! all training tokens while betas change; `dual` is the perceptron, `space` the feature space of the Hidden Markov SVM,
+//! `scorer` labels sentences, `expand` writes the polynomial of degree 2 out as products of attributes.
+
+pub mod expand;
+pub mod rows;
+pub mod table;
+
+use crate::chain::support::Support;
+use crate::dataset::csr::Csr;
+use crate::error::{Error, Result};
+use std::sync::Arc;
+
+/// K of every row of the first block with every row of the second: [rows, rows].
+pub type KernelFunction = Arc<dyn Fn(&Csr, &Csr) -> Result<Vec<f64>> + Send + Sync>;
+
+/// A kernel.
+#[derive(Clone)]
+pub enum Kernel {
+    Linear,
+    Poly { degree: u32, coef: f64, gamma: f64 },
+    Rbf { gamma: f64 },
+    Function(KernelFunction),
+}
+
+impl Kernel {
+    /// K from <x, x'>, ||x||^2 and ||x'||^2; 0 for a function, which has no such form.
+    #[inline(always)]
+    pub fn of(&self, dot: f64, square: f64, other: f64) -> f64 {
+        match *self {
+            Kernel::Linear => dot,
+            Kernel::Poly { degree, coef, gamma } => (coef + gamma * dot).powi(degree as i32),
+            Kernel::Rbf { gamma } => (-gamma * (square + other - 2.0 * dot).max(0.0)).exp(),
+            Kernel::Function(_) => 0.0,
+        }
+    }
+
+    pub fn check(&self) -> Result<()> {
+        let bad = |m: String| Err(Error::Value(m));
+        match *self {
+            Kernel::Poly { degree, coef, .. } if degree == 0 || degree > 64 || !coef.is_finite() || coef < 0.0 => bad(format!(
+                "a polynomial kernel needs a degree from 1 to 64 and a finite coef >= 0, got degree {degree} and coef {coef}"
+            )),
+            Kernel::Poly { gamma, .. } if !(gamma > 0.0 && gamma.is_finite()) => {
+                bad(format!("a polynomial kernel needs a finite gamma > 0, got {gamma}"))
+            }
+            Kernel::Rbf { gamma } if !(gamma > 0.0 && gamma.is_finite()) => {
+                bad(format!("an rbf kernel needs a finite gamma > 0, got {gamma}"))
+            }
+            Kernel::Linear | Kernel::Poly { .. } | Kernel::Rbf { .. } | Kernel::Function(_) => Ok(()),
+        }
+    }
+}
+
+/// How scores are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Auto,
+    Rows,
+    Expanded,
+}
+
+/// What paths of the training sentences may be.
+#[derive(Clone, Debug, Default)]
+pub struct Constraints {
+    pub forbidden: Vec<u32>, // edges (label' * L + label) that score -infinity
+    pub support: Option<Support>,
+}

@@ -1,0 +1,198 @@
+//! Residuals -> gradient rows, row by row: for some batches at a time, which tokens have which row.
+//!
+//! Token by token, every row would be read and written once for each token that has it, at random over all rows, which
+//! are more than the second cache holds. A group's residuals fit into it, so they are read at random instead, and a row
+//! is touched once a group. Rows come in the order of how many tokens they have, so that the loop over tokens ends when
+//! the processor expects it to.
+
+use crate::dataset::plan::{Batch, Plan};
+use crate::machine::simd::{prefetch, Lane, Simd, WIDTH};
+use std::ops::Range;
+
+/// Rows that are asked for before they are needed.
+const AHEAD: usize = 12;
+
+/// A row and the number of a group's tokens that have it.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    row: u32, // its first lane
+    tokens: u32,
+}
+
+/// Rows of all groups.
+#[derive(Default)]
+pub struct Bundles {
+    width: usize,
+    group_of: Vec<u32>,    // [batches] the group that a batch is the first of
+    heads: Vec<Head>,      // group by group, those of one lane, then those of two, ...
+    head_ptr: Vec<usize>,  // [groups * classes + 1]
+    places: Vec<u32>,      // first lane among the group's tiles of each head's tokens
+    place_ptr: Vec<usize>, // [groups + 1]
+}
+
+impl Bundles {
+    /// `entries(batch)`: those of a batch as (class, first lane of the row, place within the batch). `values`: of all entries
+    /// in this order, empty for 1; they come back in the order in which `add` takes them.
+    pub fn new(
+        plan: &Plan,
+        group: usize,
+        width: usize,
+        classes: usize,
+        lanes: usize,
+        entries: impl Fn(&Batch, &mut dyn FnMut(usize, u32, u32)),
+        values: &[f32],
+    ) -> (Bundles, Vec<f32>) {
+        let mut steps = vec![0.0; values.len()];
+        let mut out = Bundles { width, head_ptr: vec![0], place_ptr: vec![0], ..Bundles::default() };
+        out.group_of = vec![u32::MAX; plan.batches.len()];
+        // Of each row of the group: its class, its tokens, then where the next of them goes.
+        let (mut count, mut next) = (vec![0u32; lanes + 1], vec![0u32; lanes + 1]);
+        let mut touched: Vec<Vec<u32>> = vec![Vec::new(); classes];
+        let mut found: Vec<(u32, u32)> = Vec::new();
+        for chunk in &plan.chunks {
+            for batches in plan.batches[chunk.clone()].chunks(group) {
+                out.group_of[batches[0].index] = (out.place_ptr.len() - 1) as u32;
+                found.clear();
+                let mut base = 0;
+                for batch in batches {
+                    entries(batch, &mut |class, row, place| {
+                        if count[row as usize] == 0 {
+                            touched[class].push(row);
+                        }
+                        count[row as usize] += 1;
+                        found.push((row, base + place));
+                    });
+                    base += (batch.positions() * width * WIDTH) as u32;
+                }
+                let begin = out.places.len();
+                let mut to = begin as u32;
+                for rows in &mut touched {
+                    rows.sort_unstable_by_key(|&row| (count[row as usize], row));
+                    for &row in &*rows {
+                        let tokens = std::mem::take(&mut count[row as usize]);
+                        out.heads.push(Head { row, tokens });
+                        next[row as usize] = to;
+                        to += tokens;
+                    }
+                    out.head_ptr.push(out.heads.len());
+                    rows.clear();
+                }
+                out.places.resize(to as usize, 0);
+                for (i, &(row, place)) in found.iter().enumerate() {
+                    let to = next[row as usize] as usize;
+                    out.places[to] = place;
+                    if let Some(&value) = values.get(begin + i) {
+                        steps[to] = value;
+                    }
+                    next[row as usize] += 1;
+                }
+                out.place_ptr.push(out.places.len());
+            }
+        }
+        (out, steps)
+    }
+
+    /// Steps by a number a row, times those there are.
+    pub fn steps(&self, steps: &[f32], of: impl Fn(u32) -> f32) -> Vec<f32> {
+        let rows = self.heads.iter().flat_map(|head| std::iter::repeat_n(head.row, head.tokens as usize));
+        rows.enumerate().map(|(i, row)| of(row) * steps.get(i).copied().unwrap_or(1.0)).collect()
+    }
+
+    /// Add the residuals of a group, given by its first batch, to the rows. `tiles`: those of its batches, one after the
+    /// other; `steps`: what each is multiplied by, empty for 1.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; the batch is the first of a group, `tiles` are those of the group, `gradient` is [lanes].
+    #[inline(always)]
+    pub unsafe fn add<S: Simd>(&self, first: &Batch, tiles: *const Lane, steps: &[f32], gradient: &mut [Lane]) {
+        debug_assert!(self.group_of[first.index] != u32::MAX);
+        let group = self.group_of[first.index] as usize;
+        debug_assert!(self.are_inside(group, gradient.len()));
+        let mut at = self.place_ptr[group];
+        let gradient = gradient.as_mut_ptr();
+        if self.width > 4 {
+            let heads = self.head_ptr[group]..self.head_ptr[group + 1];
+            for v in 0..self.width {
+                at = self.place_ptr[group];
+                self.add_class::<S, 1>(heads.clone(), &mut at, tiles.add(v * WIDTH), steps, gradient.add(v));
+            }
+            return;
+        }
+        let heads =
+            |class: usize| self.head_ptr[group * self.width + class]..self.head_ptr[group * self.width + class + 1];
+        self.add_class::<S, 1>(heads(0), &mut at, tiles, steps, gradient);
+        if self.width > 1 {
+            self.add_class::<S, 2>(heads(1), &mut at, tiles, steps, gradient);
+        }
+        if self.width > 2 {
+            self.add_class::<S, 3>(heads(2), &mut at, tiles, steps, gradient);
+        }
+        if self.width > 3 {
+            self.add_class::<S, 4>(heads(3), &mut at, tiles, steps, gradient);
+        }
+    }
+
+    /// Whether the rows of a group begin inside so many lanes.
+    fn are_inside(&self, group: usize, lanes: usize) -> bool {
+        let classes = if self.width > 4 { 1 } else { self.width };
+        let heads = self.head_ptr[group * classes]..self.head_ptr[(group + 1) * classes];
+        self.heads[heads].iter().all(|head| (head.row as usize) < lanes)
+    }
+
+    /// Rows of N lanes.
+    ///
+    /// # Safety
+    /// As for `add`; the heads are rows of at least N lanes, and `at` is where their places begin.
+    #[inline(always)]
+    unsafe fn add_class<S: Simd, const N: usize>(
+        &self,
+        heads: Range<usize>,
+        at: &mut usize,
+        tiles: *const Lane,
+        steps: &[f32],
+        gradient: *mut Lane,
+    ) {
+        debug_assert!(heads.end <= self.heads.len());
+        for (i, head) in self.heads.get_unchecked(heads.clone()).iter().enumerate() {
+            if let Some(later) = self.heads.get(heads.start + i + AHEAD) {
+                let row = gradient.wrapping_add(later.row as usize);
+                (0..N).for_each(|j| prefetch(row.wrapping_add(j)));
+            }
+            let range = *at..*at + head.tokens as usize;
+            *at = range.end;
+            debug_assert!(range.end <= self.places.len());
+            let places = self.places.get_unchecked(range.clone());
+            let row = gradient.add(head.row as usize);
+            let mut sum: [S::F; N] = std::array::from_fn(|j| S::load(&*row.add(j)));
+            if let Some(steps) = steps.get(range) {
+                for (&place, &step) in places.iter().zip(steps) {
+                    for j in 0..N {
+                        // A product, then a sum: the same bits with and without fused instructions.
+                        let x = S::mul(S::splat(step), S::load(&*tiles.add(place as usize + j * WIDTH)));
+                        sum[j] = S::add(sum[j], x);
+                    }
+                }
+            } else {
+                let mut pairs = places.chunks_exact(2);
+                let mut other = [S::splat(0.0); N]; // every second token, for half the latency
+                for pair in &mut pairs {
+                    for j in 0..N {
+                        sum[j] = S::add(sum[j], S::load(&*tiles.add(pair[0] as usize + j * WIDTH)));
+                        other[j] = S::add(other[j], S::load(&*tiles.add(pair[1] as usize + j * WIDTH)));
+                    }
+                }
+                for &place in pairs.remainder() {
+                    for j in 0..N {
+                        sum[j] = S::add(sum[j], S::load(&*tiles.add(place as usize + j * WIDTH)));
+                    }
+                }
+                for j in 0..N {
+                    sum[j] = S::add(sum[j], other[j]);
+                }
+            }
+            for j in 0..N {
+                S::store(sum[j], &mut *row.add(j));
+            }
+        }
+    }
+}

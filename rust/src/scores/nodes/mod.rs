@@ -1,0 +1,508 @@
+//! Features x weights -> node scores, and its transpose, residuals -> gradient, side by side.
+//!
+//! Two kinds of attributes, told apart by how often they occur:
+//! - *frequent* ones have a row of label weights in whole lanes: adding a row is a few vector additions. A row ends with
+//!   the last label that it has a feature for; labels are numbered by frequency, so most rows are one lane long, and the
+//!   rows of a corpus fit into the second cache, which is what their speed hangs on;
+//! - *rare* ones are a flat list of (weight, place among a batch's scores), walked without a branch a token. Their
+//!   weights are copied for each chunk of sentences, in the order in which its tokens come to them, and so are their
+//!   gradients: they stream, parallel threads never write to the same place, and no order of addition depends on them.
+//!
+//! Rows are folded (see `fold`): a row that always comes with another is added to it once an evaluation.
+//! Start and end features are two more rows, present at the first and the last token.
+
+mod build;
+mod bundle;
+pub mod fold;
+
+pub use build::Grain;
+
+use crate::chain::support::{mask_rows, Support};
+use crate::dataset::plan::{Batch, Plan};
+use crate::dataset::Dataset;
+use crate::machine::shared::Shared;
+use crate::machine::simd::{Lane, Simd, WIDTH};
+use crate::scores::nodes::bundle::Bundles;
+use crate::scores::nodes::fold::Fold;
+use crate::scores::tile::Tile;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// A row of so many tokens is summed in double precision from time to time.
+const HOT: u32 = 512;
+
+/// One feature of a rare attribute at one token: its copy in the chunk, and (t L + label) 16 + lane in the batch.
+#[derive(Clone, Copy, Debug)]
+struct Rare {
+    copy: u32,
+    place: u32,
+}
+
+/// The tokens of a plan, slot by slot, as rows and rare features.
+pub struct Nodes {
+    pub labels: usize,
+    pub width: usize,     // lanes of the longest row: L / 16 rounded up
+    order: Vec<u32>,      // [slots] first lane among a batch's tiles of the token that comes next, batch by batch
+    row_ptr: Vec<u32>,    // [slots * classes + 1] rows of each token in that order: those of one lane, then of two, ...
+    rows: Vec<u32>,       // first lane of each row
+    row_values: Vec<f32>, // empty while all are 1
+    bundles: Bundles,     // the same, row by row
+    row_steps: Vec<f32>,  // what residuals are multiplied by on their way to a row; empty while all are 1
+    rare_ptr: Vec<usize>, // [batches + 1]
+    rare: Vec<Rare>,
+    rare_values: Vec<f32>,
+    gold: Vec<u32>,              // [slots] place of the gold label, or NOWHERE
+    gold_edges: Vec<(u32, u32)>, // edges of each sentence's gold labels, and how often it has them
+    gold_edge_ptr: Vec<u32>,     // [sentences + 1]
+    row_features: Vec<u64>,      // [rows + 1] features of each row, into `row_index`
+    row_index: Vec<(u32, u16)>,  // (feature, label)
+    row_at: Vec<u32>,            // [rows + 1] first lane of each row
+    hot: Vec<u32>,               // lanes of rows so frequent that float32 does not hold their sums
+    copies: Vec<u32>,            // feature of each copy, chunk by chunk
+    copy_ptr: Vec<usize>,        // [chunks + 1]
+    fold: Fold,
+    pub support: Masks,
+    pub partial: Masks,
+    pub costs: Vec<Lane>, // [L, width] cost of every label where the row's is right; empty without
+}
+
+/// Sets of labels as rows of 0 and -infinity, and the set of each slot.
+#[derive(Default)]
+pub struct Masks {
+    rows: Vec<Lane>, // [sets, width]
+    of: Vec<u32>,    // [slots], empty without sets
+}
+
+/// What the phases of a batch hand on.
+#[derive(Default)]
+pub struct Field {
+    pub nodes: Vec<Lane>, // [T, L] node scores, then residuals before the gold labels are subtracted; slack for a whole tile
+    pub gold: [f64; WIDTH], // scores of the gold labels
+    pub subtract: Vec<Lane>, // what to subtract at the gold labels: one for all positions, or one each
+}
+
+impl Field {
+    pub fn reserve(&mut self, batch: &Batch, labels: usize) {
+        let n = batch.positions() * labels + WIDTH;
+        if self.nodes.len() < n {
+            self.nodes.resize(n, Lane::ZERO);
+        }
+    }
+}
+
+/// The place of a gold label that is not known.
+const NOWHERE: u32 = u32::MAX;
+
+impl Nodes {
+    /// Move the gradient of the hot rows into double precision. A float32 sum of many thousand residuals swallows the
+    /// small ones, and the gradient then no longer fits the loss; so this is called every few thousand tokens.
+    pub fn drain_hot(&self, gradient: &mut [Lane], sums: &mut Vec<f64>) {
+        sums.resize(self.hot.len() * WIDTH, 0.0);
+        for (&at, sum) in self.hot.iter().zip(sums.chunks_exact_mut(WIDTH)) {
+            for (s, x) in sum.iter_mut().zip(&mut gradient[at as usize].0) {
+                *s += f64::from(*x);
+                *x = 0.0;
+            }
+        }
+    }
+
+    /// Give rows steps of their own, by how many tokens have them: a residual moves them by that many times itself.
+    /// Answers the number of each lane: [lanes].
+    pub fn set_pace(&mut self, pace: impl Fn(u32) -> f32) -> Vec<f32> {
+        let mut count = vec![0u32; self.n_lanes() + 1];
+        for &first in &self.rows {
+            count[first as usize] += 1;
+        }
+        let of = |first: u32| pace(count[first as usize]);
+        self.row_steps = self.bundles.steps(&self.row_steps, of);
+        self.row_at.windows(2).flat_map(|at| (at[0]..at[1]).map(|_| of(at[0])).collect::<Vec<_>>()).collect()
+    }
+
+    /// Lanes of all rows.
+    pub fn n_lanes(&self) -> usize {
+        self.row_at[self.n_rows()] as usize
+    }
+
+    /// Lanes of a row.
+    fn lanes(&self, row: usize) -> Range<usize> {
+        self.row_at[row] as usize..self.row_at[row + 1] as usize
+    }
+
+    /// Masks of allowed labels, slot by slot.
+    pub fn masks(&self, data: &Dataset, plan: &Plan, support: &Support) -> Masks {
+        let mut of = Vec::with_capacity(plan.slots);
+        plan.for_each_slot(|_, b, lane, t| {
+            of.push(support.of[data.sentences[plan.batches[b].sentences[lane] as usize] + t]);
+        });
+        Masks { rows: mask_rows(&support.sets, self.labels, self.width), of }
+    }
+
+    pub fn n_rows(&self) -> usize {
+        self.row_features.len() - 1
+    }
+
+    /// Copies of rare features, of all chunks.
+    pub fn n_copies(&self) -> usize {
+        self.copies.len()
+    }
+
+    /// The copies of one chunk.
+    pub fn copies(&self, chunk: usize) -> Range<usize> {
+        self.copy_ptr[chunk]..self.copy_ptr[chunk + 1]
+    }
+
+    /// Edges (label' * L + label) of a sentence's gold labels, each with the number of times.
+    #[inline(always)]
+    pub fn gold_edges(&self, sentence: u32) -> &[(u32, u32)] {
+        let ptr = &self.gold_edge_ptr[sentence as usize..];
+        &self.gold_edges[ptr[0] as usize..ptr[1] as usize]
+    }
+
+    /// The gold labels are not looked at: partial labels take their place.
+    pub fn forget_gold(&mut self) {
+        self.gold.fill(NOWHERE);
+    }
+
+    /// Rows of weights from a weight vector: [lanes].
+    pub fn fill_rows(&self, w: &[f64], rows: &mut [Lane]) {
+        let shared = Shared::new(rows);
+        (0..self.n_rows()).into_par_iter().with_min_len(512).for_each(|r| {
+            let lanes = self.lanes(r);
+            // SAFETY: rows do not overlap.
+            let row = unsafe { shared.slice(lanes.start, lanes.len()) };
+            row.fill(Lane::ZERO);
+            for &(feature, label) in &self.row_index[self.row_features[r] as usize..self.row_features[r + 1] as usize] {
+                row[label as usize / WIDTH].0[label as usize % WIDTH] = w[feature as usize] as f32;
+            }
+        });
+        self.fold.gather(|carrier, carried| {
+            let to = self.lanes(carrier);
+            // SAFETY: a carrier is written by one thread, what it carries is complete and of another level.
+            let row = unsafe { shared.slice(to.start, to.len()) };
+            for &b in carried {
+                let from = self.lanes(b as usize);
+                // SAFETY: as above.
+                let add = unsafe { shared.slice(from.start, from.len()) };
+                for (a, b) in row.iter_mut().zip(add) {
+                    a.0.iter_mut().zip(b.0).for_each(|(x, y)| *x += y);
+                }
+            }
+        });
+    }
+
+    /// The weights back from unfolded rows and copies of one chunk, times `scale`: what `fill_rows` and `fill_rare` took.
+    pub fn read(&self, rows: &[Lane], rare: &[f32], scale: f64, w: &mut [f64]) {
+        for r in 0..self.n_rows() {
+            let row = &rows[self.lanes(r)];
+            for &(feature, label) in &self.row_index[self.row_features[r] as usize..self.row_features[r + 1] as usize] {
+                let x = row[label as usize / WIDTH].0[label as usize % WIDTH];
+                w[feature as usize] = f64::from(x) * scale;
+            }
+        }
+        for (&feature, &x) in self.copies.iter().zip(rare) {
+            w[feature as usize] = f64::from(x) * scale;
+        }
+    }
+
+    /// Weights of the rare features, copy by copy.
+    pub fn fill_rare(&self, w: &[f64], rare: &mut [f32]) {
+        let features = self.copies.par_iter().with_min_len(8192);
+        features.zip(rare.par_iter_mut()).for_each(|(&feature, x)| *x = w[feature as usize] as f32);
+    }
+
+    /// Node scores of a batch into `psi` ([T, L], and slack for a whole tile), and the score of its gold labels. `rare`
+    /// holds the copies of all chunks.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; the batch is of the plan that the nodes were made for; `rows` is as `fill_rows` and `rare` as `fill_rare` fill
+    /// them; `psi` has room for the batch's scores and a lane of slack.
+    #[inline(always)]
+    pub unsafe fn fill<S: Simd>(
+        &self,
+        batch: &Batch,
+        rows: &[Lane],
+        rare: &[f32],
+        masks: &Masks,
+        psi: &mut [Lane],
+        gold: &mut [f64; WIDTH],
+        tile: &mut Tile,
+    ) {
+        let slots = batch.slot..batch.slot + batch.tokens();
+        debug_assert!(slots.end <= self.order.len() && slots.end <= self.gold.len());
+        debug_assert!(rows.len() >= self.n_lanes() && rare.len() >= self.n_copies());
+        debug_assert!(psi.len() >= batch.positions() * self.labels);
+        let tiles = tile.reserve(batch.positions() * self.width);
+        for (slot, &place) in slots.clone().zip(self.order.get_unchecked(slots.clone())) {
+            self.sum_rows::<S>(slot, rows, tiles.add(place as usize));
+        }
+        if !masks.of.is_empty() || !self.costs.is_empty() {
+            self.add_terms::<S>(batch, masks, tiles);
+        }
+        for t in 0..batch.positions() {
+            for v in 0..self.width {
+                let out: &mut [Lane; WIDTH] = &mut *psi[t * self.labels + v * WIDTH..][..WIDTH].as_mut_ptr().cast();
+                S::transpose(&tile.0[t * self.width + v], out);
+            }
+        }
+        let scores = psi.as_mut_ptr().cast::<f32>();
+        let rare = &rare[self.copies(batch.chunk)];
+        let range = self.rare_ptr[batch.index]..self.rare_ptr[batch.index + 1];
+        debug_assert!(self.are_inside(range.clone(), rare.len(), psi.len()));
+        if self.rare_values.is_empty() {
+            for f in self.rare.get_unchecked(range) {
+                *scores.add(f.place as usize) += *rare.get_unchecked(f.copy as usize);
+            }
+        } else {
+            for (f, value) in self.rare[range.clone()].iter().zip(&self.rare_values[range]) {
+                *scores.add(f.place as usize) += *rare.get_unchecked(f.copy as usize) * value;
+            }
+        }
+        *gold = [0.0; WIDTH];
+        for &place in self.gold.get_unchecked(slots) {
+            if place != NOWHERE {
+                gold[place as usize % WIDTH] += f64::from(*scores.add(place as usize));
+            }
+        }
+    }
+
+    /// Whether rare features lie inside so many copies and so many lanes of scores.
+    fn are_inside(&self, range: Range<usize>, copies: usize, lanes: usize) -> bool {
+        self.rare[range].iter().all(|f| (f.copy as usize) < copies && (f.place as usize) < lanes * WIDTH)
+    }
+
+    /// Masks and costs of a batch's tokens onto its tiles.
+    ///
+    /// # Safety
+    /// As for `fill`; `tiles` are those of the batch.
+    #[inline(always)]
+    unsafe fn add_terms<S: Simd>(&self, batch: &Batch, masks: &Masks, tiles: *mut Lane) {
+        let mut slot = batch.slot;
+        for t in 0..batch.positions() {
+            for lane in 0..batch.active(t) {
+                let place = tiles.add(t * self.width * WIDTH + lane);
+                if let Some(&set) = masks.of.get(slot) {
+                    self.add_row::<S>(&masks.rows, set as usize, place);
+                }
+                if !self.costs.is_empty() && self.gold[slot] != NOWHERE {
+                    let y = self.gold[slot] as usize / WIDTH - t * self.labels;
+                    self.add_row::<S>(&self.costs, y, place);
+                }
+                slot += 1;
+            }
+        }
+    }
+
+    /// Add row `row` of `rows` ([.., width]) to the token at `place`.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `place` and the `width` - 1 tiles behind it are inside the tiles.
+    #[inline(always)]
+    unsafe fn add_row<S: Simd>(&self, rows: &[Lane], row: usize, place: *mut Lane) {
+        for v in 0..self.width {
+            let (x, to) = (S::load(&rows[row * self.width + v]), &mut *place.add(v * WIDTH));
+            S::store(S::add(S::load(to), x), to);
+        }
+    }
+
+    /// Sum of a token's rows to its place.
+    ///
+    /// # Safety
+    /// As for `add_row`; the slot is one of the plan's.
+    #[inline(always)]
+    unsafe fn sum_rows<S: Simd>(&self, slot: usize, rows: &[Lane], place: *mut Lane) {
+        match self.width {
+            1 => self.sum_classes::<S, 1>(slot, rows, place),
+            2 => self.sum_classes::<S, 2>(slot, rows, place),
+            3 => self.sum_classes::<S, 3>(slot, rows, place),
+            4 => self.sum_classes::<S, 4>(slot, rows, place),
+            width => {
+                for v in 0..width {
+                    let mut sum = [S::splat(0.0)];
+                    self.add_class::<S, 1, 1>(self.row_ptr[slot]..self.row_ptr[slot + 1], &rows[v..], &mut sum);
+                    S::store(sum[0], &mut *place.add(v * WIDTH));
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for `sum_rows`; W is the width.
+    #[inline(always)]
+    unsafe fn sum_classes<S: Simd, const W: usize>(&self, slot: usize, rows: &[Lane], place: *mut Lane) {
+        let mut sum = [S::splat(0.0); W];
+        let ptr = &self.row_ptr[slot * W..slot * W + W + 1];
+        self.add_class::<S, W, 1>(ptr[0]..ptr[1], rows, &mut sum);
+        if W > 1 {
+            self.add_class::<S, W, 2>(ptr[1]..ptr[2 % (W + 1)], rows, &mut sum);
+        }
+        if W > 2 {
+            self.add_class::<S, W, 3>(ptr[2 % (W + 1)]..ptr[3 % (W + 1)], rows, &mut sum);
+        }
+        if W > 3 {
+            self.add_class::<S, W, 4>(ptr[3 % (W + 1)]..ptr[W], rows, &mut sum);
+        }
+        for (v, s) in sum.into_iter().enumerate() {
+            S::store(s, &mut *place.add(v * WIDTH));
+        }
+    }
+
+    /// Add rows of N lanes to a sum of W lanes.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `range` is inside `self.rows`, and `rows` holds N lanes from each of them on.
+    #[inline(always)]
+    unsafe fn add_class<S: Simd, const W: usize, const N: usize>(
+        &self,
+        range: Range<u32>,
+        rows: &[Lane],
+        sum: &mut [S::F; W],
+    ) {
+        let range = range.start as usize..range.end as usize;
+        debug_assert!(self.rows[range.clone()].iter().all(|&first| first as usize + N.min(W) <= rows.len()));
+        let values = self.row_values.get(range.clone());
+        for (i, &first) in self.rows.get_unchecked(range).iter().enumerate() {
+            let row = rows.as_ptr().add(first as usize);
+            for j in 0..N.min(W) {
+                let mut x = S::load(&*row.add(j));
+                if let Some(values) = values {
+                    // A product, then a sum: the same bits with and without fused instructions.
+                    x = S::mul(S::splat(values[i]), x);
+                }
+                sum[j] = S::add(sum[j], x);
+            }
+        }
+    }
+
+    /// The transpose of `fill` for a group of batches: residuals before the gold labels are subtracted ([T, L], and
+    /// slack for a whole tile) minus what is to be subtracted at the gold labels, into the gradient rows and `rare`, the
+    /// chunk's copies.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; the group is one of those that the nodes were made for, `fields` are those of its batches, `gradient`
+    /// is [lanes], `rare` the copies of its chunk.
+    #[inline(always)]
+    pub unsafe fn spread<S: Simd>(
+        &self,
+        group: &[Batch],
+        fields: &mut [Field],
+        gradient: &mut [Lane],
+        rare: &mut [f32],
+        tile: &mut Tile,
+    ) {
+        let positions: usize = group.iter().map(|batch| batch.positions()).sum();
+        debug_assert!(fields.len() >= group.len() && gradient.len() >= self.n_lanes());
+        tile.reserve(positions * self.width);
+        let mut base = 0;
+        for (batch, field) in group.iter().zip(fields) {
+            self.spread_rare::<S>(batch, &mut field.nodes, &field.subtract, rare, &mut tile.0[base..]);
+            base += batch.positions() * self.width;
+        }
+        self.bundles.add::<S>(&group[0], tile.0.as_ptr().cast(), &self.row_steps, gradient);
+    }
+
+    /// Residuals of a batch to its rare features, and to its tiles. `subtract`: one for all positions, or one each.
+    ///
+    /// # Safety
+    /// As for `spread`; `tile` has room for the batch.
+    #[inline(always)]
+    unsafe fn spread_rare<S: Simd>(
+        &self,
+        batch: &Batch,
+        residual: &mut [Lane],
+        subtract: &[Lane],
+        rare: &mut [f32],
+        tile: &mut [[Lane; WIDTH]],
+    ) {
+        let range = self.rare_ptr[batch.index]..self.rare_ptr[batch.index + 1];
+        debug_assert!(self.are_inside(range.clone(), rare.len(), residual.len()));
+        debug_assert!(batch.slot + batch.tokens() <= self.gold.len());
+        let values = residual.as_mut_ptr().cast::<f32>();
+        let mut slot = batch.slot;
+        for t in 0..batch.positions() {
+            let active = batch.active(t);
+            let less = &subtract[t % subtract.len()].0;
+            for &place in self.gold.get_unchecked(slot..slot + active) {
+                if place != NOWHERE {
+                    *values.add(place as usize) -= less[place as usize % WIDTH];
+                }
+            }
+            slot += active;
+        }
+        if self.rare_values.is_empty() {
+            for f in self.rare.get_unchecked(range) {
+                *rare.get_unchecked_mut(f.copy as usize) += *values.add(f.place as usize);
+            }
+        } else {
+            for (f, value) in self.rare[range.clone()].iter().zip(&self.rare_values[range]) {
+                *rare.get_unchecked_mut(f.copy as usize) += *values.add(f.place as usize) * value;
+            }
+        }
+        for t in 0..batch.positions() {
+            for v in 0..self.width {
+                let from: &[Lane; WIDTH] = &*residual[t * self.labels + v * WIDTH..][..WIDTH].as_ptr().cast();
+                S::transpose(from, &mut tile[t * self.width + v]);
+            }
+        }
+    }
+
+    /// Gradient of the rows' features: the chunks are summed in order into `total` ([lanes, 16]) and cleared, what rows
+    /// carried goes back to its own row, and the features that exist are read off.
+    pub fn collect_rows<'a>(
+        &self,
+        chunks: &mut [Vec<Lane>],
+        hot: impl Iterator<Item = &'a [f64]>,
+        total: &mut Vec<f64>,
+        gradient: &Shared<'_, f64>,
+    ) {
+        total.resize(self.n_lanes() * WIDTH, 0.0);
+        let chunks: Vec<Shared<'_, Lane>> = chunks.iter_mut().map(|chunk| Shared::new(&mut chunk[..])).collect();
+        total.par_chunks_mut(WIDTH).enumerate().with_min_len(512).for_each(|(at, part)| {
+            let mut sum = [0.0f64; WIDTH];
+            for chunk in &chunks {
+                // SAFETY: a lane is read by one thread.
+                let lane = unsafe { &mut chunk.slice(at, 1)[0] };
+                for (s, &x) in sum.iter_mut().zip(&lane.0) {
+                    *s += f64::from(x);
+                }
+                *lane = Lane::ZERO;
+            }
+            part.copy_from_slice(&sum);
+        });
+        for sums in hot {
+            for (&at, sum) in self.hot.iter().zip(sums.chunks_exact(WIDTH)) {
+                for (t, s) in total[at as usize * WIDTH..].iter_mut().zip(sum) {
+                    *t += s;
+                }
+            }
+        }
+        let shared = Shared::new(&mut total[..]);
+        self.fold.scatter(|row, carriers| {
+            let to = self.lanes(row);
+            // SAFETY: as in `fill_rows`.
+            let sum = unsafe { shared.slice(to.start * WIDTH, to.len() * WIDTH) };
+            for &a in carriers {
+                // SAFETY: as above.
+                let add = unsafe { shared.slice(self.lanes(a as usize).start * WIDTH, sum.len()) };
+                sum.iter_mut().zip(add).for_each(|(x, y)| *x += *y);
+            }
+        });
+        (0..self.n_rows()).into_par_iter().with_min_len(256).for_each(|r| {
+            let row = &total[self.lanes(r).start * WIDTH..];
+            for &(feature, label) in &self.row_index[self.row_features[r] as usize..self.row_features[r + 1] as usize] {
+                // SAFETY: every feature belongs to one row or one run of cells.
+                unsafe { gradient.set(feature as usize, row[label as usize]) };
+            }
+        });
+    }
+
+    /// Gradient of the rare features: their copies, chunk after chunk. `gradient` is zero at them.
+    pub fn collect_rare(&self, rare: &[f32], gradient: &Shared<'_, f64>) {
+        for chunk in self.copy_ptr.windows(2) {
+            let (copies, rare) = (&self.copies[chunk[0]..chunk[1]], &rare[chunk[0]..chunk[1]]);
+            copies.par_iter().with_min_len(8192).zip(rare).for_each(|(&feature, &x)| {
+                // SAFETY: a feature has one copy in a chunk.
+                unsafe { gradient.add(feature as usize, f64::from(x)) };
+            });
+        }
+    }
+}

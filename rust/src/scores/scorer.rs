@@ -1,0 +1,122 @@
+//! A model ready to score.
+
+use crate::chain::lanes::Edges;
+use crate::dataset::layout::Layout;
+use crate::dataset::{runs, Dataset};
+use crate::error::{Error, Result};
+use crate::machine::container::Buf;
+use crate::machine::force::{self, Way};
+use crate::machine::simd::{Lane, WIDTH};
+use crate::scores::table::Table;
+use crate::scores::tile::Tile;
+use std::sync::{Arc, OnceLock};
+
+/// Tokens from which on the weights are packed first: it takes as long as some thousand tokens, and stays.
+const WORTH_A_TABLE: usize = runs::WORTH;
+
+/// Features and their weights, ready to score.
+pub struct Scorer {
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) weights: Buf<f32>, // [features]
+    pub(crate) edge_scores: Vec<f64>,
+    pub(crate) edges: Edges,
+    pub(crate) start: Vec<f32>,
+    pub(crate) end: Vec<f32>,
+    pub(crate) local: bool,         // every step a classifier of its own: `log::normalize_locally`
+    table: OnceLock<Option<Table>>, // made when it pays
+}
+
+impl Scorer {
+    /// `forbidden`: edges (label' * L + label) of score -infinity.
+    pub fn new(layout: Arc<Layout>, weights: Buf<f32>, forbidden: &[u32]) -> Result<Scorer> {
+        if weights.len() != layout.len() {
+            return Err(Error::ModelFile(format!("{} weights for {} features", weights.len(), layout.len())));
+        }
+        let l = layout.labels;
+        let tail: Vec<f64> = weights[layout.edge_at()..].iter().map(|&x| f64::from(x)).collect();
+        let mut edge_scores = vec![0.0; l * l];
+        for (&e, &x) in layout.edges.iter().zip(&tail) {
+            edge_scores[e as usize] = x;
+        }
+        for &e in forbidden {
+            edge_scores[e as usize] = f64::NEG_INFINITY;
+        }
+        let boundary = |labels: &[u16], at: usize| {
+            let mut scores = vec![0.0; l];
+            for (&y, &x) in labels.iter().zip(&weights[at..]) {
+                scores[y as usize] = x;
+            }
+            scores
+        };
+        let start = boundary(&layout.starts, layout.start_at());
+        let end = boundary(&layout.ends, layout.end_at());
+        let edges = Edges::new(l, &edge_scores);
+        let table = OnceLock::new();
+        Ok(Scorer { layout, weights, edge_scores, edges, start, end, local: false, table })
+    }
+
+    /// The same scores, every step normalised by itself.
+    pub fn locally(mut self, local: bool) -> Scorer {
+        self.local = local;
+        self
+    }
+
+    pub fn is_local(&self) -> bool {
+        self.local
+    }
+
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    pub fn weights(&self) -> &Buf<f32> {
+        &self.weights
+    }
+
+    pub fn edge_scores(&self) -> &[f64] {
+        &self.edge_scores
+    }
+
+    /// The packed weights, where they pay for so many tokens.
+    pub(crate) fn table(&self, tokens: usize) -> Option<&Table> {
+        if tokens >= WORTH_A_TABLE || force::is_forced(Way::Table) {
+            self.table.get_or_init(|| Table::new(&self.layout, &self.weights));
+        }
+        self.table.get().and_then(Option::as_ref).filter(|_| !force::is_forced(Way::Layout))
+    }
+
+    /// `add(label, x)` for the score of every feature of a token, feature after feature.
+    #[inline(always)]
+    fn each(&self, data: &Dataset, token: usize, mut add: impl FnMut(usize, f32)) {
+        for at in data.node.csr().ptr[token]..data.node.csr().ptr[token + 1] {
+            let (first, labels) = self.layout.node(data.node.csr().ids[at]);
+            let value = data.node.csr().value(at);
+            for (&y, &w) in labels.iter().zip(&self.weights[first..first + labels.len()]) {
+                add(y as usize, w * value);
+            }
+        }
+    }
+
+    /// Adds the node scores of a token to a row of sixteen-label lanes, in the order of `viterbi`: its features, then start
+    /// and end where it is the first and the last of its sentence.
+    #[inline(always)]
+    pub fn fill(&self, data: &Dataset, token: usize, (first, last): (bool, bool), row: &mut [Lane]) {
+        self.each(data, token, |y, x| row[y / WIDTH].0[y % WIDTH] += x);
+        for (scores, here) in [(&self.start, first), (&self.end, last)] {
+            if here {
+                for (y, &x) in scores.iter().enumerate() {
+                    row[y / WIDTH].0[y % WIDTH] += x;
+                }
+            }
+        }
+    }
+
+    /// The same for one lane of a tile, without start and end.
+    #[inline(always)]
+    pub fn fill_lane(&self, data: &Dataset, token: usize, lane: usize, tile: &mut Tile) {
+        for v in &mut tile.0 {
+            v[lane] = Lane::ZERO;
+        }
+        self.each(data, token, |y, x| tile.0[y / WIDTH][lane].0[y % WIDTH] += x);
+    }
+}

@@ -1,0 +1,329 @@
+//! Weights by attribute, packed for scoring: one look-up leads to all that an attribute adds to a token's scores.
+//!
+//! An attribute with many labels is a row of whole lanes, added in registers; one with few is a list of (label, weight).
+//! Where all labels fit in one lane there are no lists: an attribute of a single label is a weight times a row that has 1
+//! at this label, and so every attribute costs the same few instructions without a branch.
+//! The arrays of a `Layout` say the same in a third of the memory, but cost four cache misses an attribute.
+
+use crate::dataset::csr::Csr;
+use crate::dataset::layout::Layout;
+use crate::dataset::runs::Runs;
+use crate::machine::dispatch::dispatch;
+use crate::machine::simd::{prefetch, Lane, Simd, WIDTH};
+use crate::scores::tile::Tile;
+use rayon::prelude::*;
+
+/// Where an attribute's weights are: `lanes` lanes of `rows`, or `pairs` pairs of `pairs`, from `first` on. In a table of
+/// one lane: `scale` times row `first`.
+#[derive(Clone, Copy, Default)]
+struct Entry {
+    first: u32,
+    tail: u32,
+}
+
+impl Entry {
+    fn new(first: usize, lanes: usize, pairs: usize) -> Option<Entry> {
+        let (lanes, pairs) = (u16::try_from(lanes).ok()?, u16::try_from(pairs).ok()?);
+        Some(Entry { first: u32::try_from(first).ok()?, tail: u32::from(lanes) << 16 | u32::from(pairs) })
+    }
+
+    fn scaled(first: usize, scale: f32) -> Option<Entry> {
+        Some(Entry { first: u32::try_from(first).ok()?, tail: scale.to_bits() })
+    }
+
+    #[inline(always)]
+    fn lanes(self) -> usize {
+        (self.tail >> 16) as usize
+    }
+
+    #[inline(always)]
+    fn pairs(self) -> usize {
+        (self.tail & 0xffff) as usize
+    }
+
+    #[inline(always)]
+    fn scale(self) -> f32 {
+        f32::from_bits(self.tail)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Pair {
+    label: u32,
+    weight: f32,
+}
+
+/// Attributes that are scored together.
+const LISTS: usize = 64;
+/// Runs that one task sums.
+const PART: usize = 512;
+
+/// Where the attributes of tokens are read: one by one, and where there are runs, as rows of their sums.
+#[derive(Clone, Copy)]
+pub struct Attributes<'a> {
+    pub single: &'a Csr,
+    pub runs: Option<(&'a Csr, &'a [Lane])>,
+}
+
+dispatch!(
+    /// Sums of the runs from number `first` on.
+    fn sum_runs(table: &Table, runs: &Csr, first: usize, sums: &mut [Lane]) = sum_kernel
+);
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn sum_kernel<S: Simd>(table: &Table, runs: &Csr, first: usize, sums: &mut [Lane]) {
+    let mut tile = Tile::new(table.width);
+    let from = Attributes { single: runs, runs: None };
+    for (i, row) in sums.chunks_exact_mut(table.width).enumerate() {
+        if first + i + 1 < runs.rows() {
+            table.prefetch(&from, first + i + 1);
+        }
+        table.score::<S>(&from, first + i, 0, &mut tile);
+        for (x, part) in row.iter_mut().zip(&tile.0) {
+            *x = part[0];
+        }
+    }
+}
+
+pub struct Table {
+    width: usize,
+    entries: Vec<Entry>, // [attributes]
+    rows: Vec<Lane>,
+    pairs: Vec<Pair>,
+}
+
+impl Table {
+    /// None where the arrays would be too large to be addressed.
+    pub fn new(layout: &Layout, weights: &[f32]) -> Option<Table> {
+        let width = layout.labels.div_ceil(WIDTH);
+        let mut out =
+            Table { width, entries: Vec::with_capacity(layout.attributes), rows: Vec::new(), pairs: Vec::new() };
+        if width == 1 {
+            out.rows.extend((0..WIDTH).map(|y| Lane(std::array::from_fn(|i| f32::from(u8::from(i == y))))));
+        }
+        for a in 0..layout.attributes {
+            let (first, labels) = layout.node(a as u32);
+            let of = labels.iter().zip(&weights[first..first + labels.len()]).filter(|&(_, &w)| w != 0.0);
+            let count = of.clone().count();
+            let lanes = of.clone().map(|(&y, _)| y as usize / WIDTH + 1).max().unwrap_or(0);
+            let at = out.rows.len();
+            if width == 1 && count < 2 {
+                let (label, weight) = of.clone().next().map_or((0, 0.0), |(&y, &w)| (y as usize, w));
+                out.entries.push(Entry::scaled(label, weight)?);
+            } else if width == 1 || count > 2 * lanes {
+                out.entries.push(if width == 1 { Entry::scaled(at, 1.0)? } else { Entry::new(at, lanes, 0)? });
+                out.rows.resize(at + lanes, Lane::ZERO);
+                for (&y, &w) in of {
+                    out.rows[at + y as usize / WIDTH].0[y as usize % WIDTH] = w;
+                }
+            } else {
+                out.entries.push(Entry::new(out.pairs.len(), 0, count)?);
+                out.pairs.extend(of.map(|(&y, &w)| Pair { label: u32::from(y), weight: w }));
+            }
+        }
+        Some(out)
+    }
+
+    /// Sums of the attributes of each run: [runs, width]. None where rows are too wide for `score` to use them.
+    pub fn sums(&self, runs: &Runs) -> Option<Vec<Lane>> {
+        if self.width > 4 {
+            return None;
+        }
+        let mut sums = vec![Lane::ZERO; runs.ids.rows() * self.width];
+        let parts = sums.par_chunks_mut(PART * self.width).enumerate();
+        parts.for_each(|(part, sums)| sum_runs(self, &runs.ids, part * PART, sums));
+        Some(sums)
+    }
+
+    /// Ask for what `score` will read of a token that comes soon.
+    #[inline(always)]
+    pub fn prefetch(&self, from: &Attributes, token: usize) {
+        if let Some((of, sums)) = from.runs {
+            for &run in of.ids_of(token) {
+                let row = sums.as_ptr().wrapping_add(run as usize * self.width);
+                (0..self.width).for_each(|j| prefetch(row.wrapping_add(j)));
+            }
+        }
+        for &id in from.single.ids_of(token) {
+            let entry = &self.entries[id as usize];
+            let (row, pair) = (self.rows.as_ptr(), self.pairs.as_ptr());
+            let (row, pair) = (row.wrapping_add(entry.first as usize), pair.wrapping_add(entry.first as usize));
+            if self.width == 1 {
+                prefetch(row);
+                continue;
+            }
+            prefetch(if entry.lanes() > 0 { row.cast::<u8>() } else { pair.cast::<u8>() });
+            prefetch(row.wrapping_add(entry.lanes().saturating_sub(1)));
+        }
+    }
+
+    /// Scores of one token's labels into lane `lane` of the tile.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `from.runs` are sums of this table.
+    #[inline(always)]
+    pub unsafe fn score<S: Simd>(&self, from: &Attributes, token: usize, lane: usize, tile: &mut Tile) {
+        match (self.width, from.single.values.is_empty()) {
+            (1, true) => self.score_in::<S, 1, true>(from, token, lane, tile),
+            (2, true) => self.score_in::<S, 2, true>(from, token, lane, tile),
+            (3, true) => self.score_in::<S, 3, true>(from, token, lane, tile),
+            (4, true) => self.score_in::<S, 4, true>(from, token, lane, tile),
+            (1, false) => self.score_in::<S, 1, false>(from, token, lane, tile),
+            (2, false) => self.score_in::<S, 2, false>(from, token, lane, tile),
+            (3, false) => self.score_in::<S, 3, false>(from, token, lane, tile),
+            (4, false) => self.score_in::<S, 4, false>(from, token, lane, tile),
+            _ => self.score_wide::<S>(from.single, token, lane, tile),
+        }
+    }
+
+    /// `ONES`: whether all values are 1.
+    ///
+    /// # Safety
+    /// As for `score`; W is the width.
+    #[inline(always)]
+    unsafe fn score_in<S: Simd, const W: usize, const ONES: bool>(
+        &self,
+        from: &Attributes,
+        token: usize,
+        lane: usize,
+        tile: &mut Tile,
+    ) {
+        let data = from.single;
+        debug_assert!(self.width == W && tile.0.len() >= W);
+        debug_assert!(from
+            .runs
+            .is_none_or(|(of, sums)| of.ids_of(token).iter().all(|&r| (r as usize + 1) * W <= sums.len())));
+        // No branch an attribute: lanes that a row lacks are read from a row of zeros, lists are remembered and come last.
+        let mut sum = [S::splat(0.0); W];
+        if let Some((of, sums)) = from.runs {
+            for &run in of.ids_of(token) {
+                let row = sums.as_ptr().add(run as usize * W);
+                for j in 0..W {
+                    sum[j] = S::add(sum[j], S::load(&*row.add(j)));
+                }
+            }
+        }
+        let mut lists = [0u8; LISTS];
+        let mut n = 0;
+        let mut begin = data.ptr[token];
+        let end = data.ptr[token + 1];
+        loop {
+            let stop = end.min(begin + LISTS);
+            for at in begin..stop {
+                let entry = self.entries[data.ids[at] as usize];
+                debug_assert!(W > 1 && entry.lanes() == 0 || (entry.first as usize) < self.rows.len());
+                let row = self.rows.as_ptr().wrapping_add(entry.first as usize);
+                let value = S::splat(if ONES { 1.0 } else { data.value(at) });
+                if W == 1 {
+                    let x = S::mul(S::splat(entry.scale()), S::load(&*row));
+                    sum[0] = S::add(sum[0], if ONES { x } else { S::mul(value, x) });
+                    continue;
+                }
+                for j in 0..W {
+                    let lane = if j < entry.lanes() { row.add(j) } else { &Lane::ZERO as *const Lane };
+                    let x = S::load(&*lane);
+                    sum[j] = S::add(sum[j], if ONES { x } else { S::mul(value, x) });
+                }
+                lists[n] = (at - begin) as u8;
+                n += usize::from(entry.pairs() > 0);
+            }
+            if begin == data.ptr[token] {
+                for j in 0..W {
+                    S::store(sum[j], &mut tile.0[j][lane]);
+                }
+            } else {
+                for j in 0..W {
+                    S::store(S::add(S::load(&tile.0[j][lane]), sum[j]), &mut tile.0[j][lane]);
+                }
+            }
+            for &at in &lists[..n] {
+                self.add_pairs(data, begin + at as usize, lane, tile);
+            }
+            if stop == end {
+                break;
+            }
+            (begin, n, sum) = (stop, 0, [S::splat(0.0); W]);
+        }
+    }
+
+    /// The same for the lanes of labels in the set of bits `wanted` alone: with few labels a token most of a row need not
+    /// be fetched. The other lanes of the tile are left as they are. The same floats are added in the same order.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    pub unsafe fn score_some<S: Simd>(&self, data: &Csr, token: usize, lane: usize, wanted: u32, tile: &mut Tile) {
+        if self.width > 4 {
+            return self.score_wide::<S>(data, token, lane, tile);
+        }
+        let (first, end) = (data.ptr[token], data.ptr[token + 1]);
+        let mut begin = first;
+        loop {
+            let stop = end.min(begin + LISTS);
+            for j in (0..self.width).filter(|j| wanted >> j & 1 != 0) {
+                let mut sum = S::splat(0.0);
+                for at in begin..stop {
+                    let entry = self.entries[data.ids[at] as usize];
+                    let scale = if self.width == 1 { entry.scale() } else { 1.0 };
+                    if self.width == 1 || j < entry.lanes() {
+                        let row = &*self.rows.as_ptr().add(entry.first as usize + j);
+                        let x = S::mul(S::splat(scale), S::load(row));
+                        sum = S::add(sum, S::mul(S::splat(data.value(at)), x));
+                    }
+                }
+                let place = &mut tile.0[j][lane];
+                S::store(if begin == first { sum } else { S::add(S::load(place), sum) }, place);
+            }
+            for at in begin..if self.width == 1 { begin } else { stop } {
+                let value = data.value(at);
+                for pair in self.pairs_of(data.ids[at]) {
+                    if wanted >> (pair.label as usize / WIDTH) & 1 != 0 {
+                        tile.0[pair.label as usize / WIDTH][lane].0[pair.label as usize % WIDTH] += pair.weight * value;
+                    }
+                }
+            }
+            if stop == end {
+                break;
+            }
+            begin = stop;
+        }
+    }
+
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn score_wide<S: Simd>(&self, data: &Csr, token: usize, lane: usize, tile: &mut Tile) {
+        tile.0.iter_mut().for_each(|part| part[lane] = Lane::ZERO);
+        for at in data.ptr[token]..data.ptr[token + 1] {
+            let entry = self.entries[data.ids[at] as usize];
+            let value = S::splat(data.value(at));
+            if entry.lanes() > 0 {
+                let rows = &self.rows[entry.first as usize..entry.first as usize + entry.lanes()];
+                for (part, row) in tile.0.iter_mut().zip(rows) {
+                    S::store(S::add(S::load(&part[lane]), S::mul(value, S::load(row))), &mut part[lane]);
+                }
+            }
+            self.add_pairs(data, at, lane, tile);
+        }
+    }
+
+    #[inline(always)]
+    fn add_pairs(&self, data: &Csr, at: usize, lane: usize, tile: &mut Tile) {
+        let value = data.value(at);
+        for pair in self.pairs_of(data.ids[at]) {
+            tile.0[pair.label as usize / WIDTH][lane].0[pair.label as usize % WIDTH] += pair.weight * value;
+        }
+    }
+
+    /// The list of an attribute, empty for one with a row. Not for tables of one lane.
+    #[inline(always)]
+    fn pairs_of(&self, id: u32) -> &[Pair] {
+        let entry = self.entries[id as usize];
+        match entry.pairs() {
+            0 => &[],
+            n => &self.pairs[entry.first as usize..entry.first as usize + n],
+        }
+    }
+}
