@@ -9,8 +9,8 @@ import pytest
 
 import tagwise as tw
 from tagwise.cli.stream import BATCH
-from tests.unit.test_history import documents
 
+from ..corpora import documents
 from .conftest import Run
 
 

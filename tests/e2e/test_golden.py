@@ -16,7 +16,7 @@ from tagwise.features import resolve
 
 from ..golden import corpus, make
 from ..golden.kinds import EVERY, KINDS
-from .test_model_file import read
+from .files import read
 
 EXPECTED = make.read()
 #: SHA-256 of the sentences that the files are of.

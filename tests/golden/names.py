@@ -40,7 +40,7 @@ def named(model: tw.Model) -> dict[Name, float]:
 
 def further_back(model: tw.Model) -> dict[Name, float]:
     """Weights of labels further back than one, as docs/decoding.md lays them out: F_2 .. F_p, R, G_2 .. G_m."""
-    past, labels = model.history, model.labels
+    past, labels = model.lookback, model.labels
     if past is None:
         return {}
     weights = iter(past.weights.tolist())

@@ -11,8 +11,8 @@ import numpy as np
 
 from tagwise import _core
 
+from .corpora import Corpus
 from .reference import chain, losses, once, scores
-from .test_engine import Corpus
 
 KINDS = ("lists", "values", "edges")
 RAGGED = (

@@ -15,10 +15,10 @@ import tagwise as tw
 from tagwise import _core
 from tagwise.dataset.layout import step_layout
 
+from .online import native
 from .reference import chain, generative, scores
 from .reference.model import score_sentence
 from .strategies import Problem, problems, reals, weights
-from .test_online import native
 
 WORDS = ["an", "Be", "cat", "12", "dim"]
 Tokens = list[list[tuple[str, int]]]

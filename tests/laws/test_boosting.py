@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tagwise import _core
 
+from .online import Native, corpus, native
 from .reference import boosting, chain, enumeration, losses, model
 from .strategies import Problem, problems, reals
-from .test_online import Native, corpus, native
 
 BOUNDS = ["loose", "tight", "exact"]
 values = st.one_of(

@@ -15,8 +15,8 @@ from tagwise.corpus import schemes
 from tagwise.scores.entities import entity_table
 
 from . import lawful
+from .corpora import constraints, random_corpus
 from .reference import chain, scores
-from .test_engine import constraints, random_corpus
 
 CHUNKS = {
     "IOB1": ["O", "I-A", "B-A", "I-B", "B-B"],

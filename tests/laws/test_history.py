@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from tagwise import _core
 
+from .corpora import Corpus, constraints, lists, random_corpus
+from .online import corpus, native
 from .reference import chain, history, model
 from .strategies import Problem, problems, wholes
-from .test_engine import Corpus, constraints, random_corpus
-from .test_kbest import lists
-from .test_online import corpus, native
 
 Paths = list[list[tuple[float, tuple[int, ...]]]]
 

@@ -9,21 +9,9 @@ from hypothesis import strategies as st
 
 from tagwise import _core
 
+from .corpora import constraints, fold, lists, random_corpus
 from .reference import chain, enumeration, scores
 from .strategies import Chain, chains, wholes
-from .test_engine import constraints, fold, random_corpus
-
-
-def lists(
-    scorer: _core.Scorer, data: _core.Dataset, k: int, **more: object
-) -> list[list[tuple[float, tuple]]]:
-    """The lists of a corpus, sentence by sentence."""
-    counts, found, labels = scorer.kbest(data, k, **more)
-    lengths = np.diff(data.offsets.astype(int))
-    paths = np.split(labels, np.cumsum(np.repeat(lengths, counts))[:-1])
-    ranked = [(float(s), tuple(int(y) for y in p)) for s, p in zip(found, paths)]
-    ends = np.cumsum(counts)
-    return [ranked[end - n : end] for n, end in zip(counts, ends)]
 
 
 @settings(max_examples=60)

@@ -7,15 +7,8 @@ import pytest
 
 from tagwise import _core
 
+from .corpora import TWINS, Corpus, random_corpus
 from .reference import chain, losses
-from .test_engine import Corpus, random_corpus
-
-TWINS = {
-    "log": losses.log_loss,
-    "exp": losses.exp_loss,
-    "pointwise_log": losses.pointwise_log_loss,
-    "pointwise_exp": losses.pointwise_exp_loss,
-}
 
 
 def twin(c: Corpus, w: np.ndarray, name: str, weight: np.ndarray) -> tuple[float, np.ndarray]:

@@ -16,10 +16,10 @@ from tagwise import _core
 from tagwise.corpus import schemes
 from tagwise.scores.constraints import Constraints
 
+from .corpora import Corpus, constraints, random_corpus
+from .online import native, orders, run
 from .reference import chain, costs, mira, model, once, scores
 from .strategies import Problem, problems, wholes
-from .test_engine import Corpus, constraints, random_corpus
-from .test_online import native, orders, run
 
 Groups = tuple[np.ndarray, np.ndarray]
 

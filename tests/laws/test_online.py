@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import operator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,70 +16,12 @@ from tagwise import _core
 from tagwise.corpus import schemes
 from tagwise.errors import TrainingError
 
-from .reference import chain, costs, mira, model, perceptron, qp, scores
+from .corpora import constraints
+from .online import KINDS, ambiguous, corpus, learner, native, orders, permutation, run, twin_step
+from .reference import chain, costs, model, perceptron, qp, scores
 from .strategies import Problem, problems, reals, wholes
-from .test_engine import constraints
 
 LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
-
-
-class Native(NamedTuple):
-    """A tiny problem as the core sees it, and where the twin's weights lie in its vector."""
-
-    data: _core.Dataset
-    layout: _core.Layout
-    at: np.ndarray  # [features] index into the twin's vector
-
-    def online(self, kind: str, **parameters: Any) -> _core.Online:
-        return _core.Online(self.data, self.layout, kind, **parameters)
-
-
-def native(p: Problem) -> Native:
-    """Sentences with real-valued attributes, as dicts; features are those observed."""
-    vocabulary, (A, L, conjoined) = _core.Vocabulary(), p.shape
-    X = [[{str(a): float(v) for a, v in enumerate(x) if v} for x in sentence] for sentence in p.X]
-    data = _core.encode_attributes(vocabulary, X, X if conjoined else None)
-    data = data.with_gold(np.array([y for path in p.y for y in path], dtype=np.uint16))
-    layout = _core.Layout.build(data, len(vocabulary), L)
-    a = layout.arrays()
-    ids = np.array([int(vocabulary.text(i)) for i in range(len(vocabulary))], dtype=int)
-    base = A * L
-
-    def rows(pointer: np.ndarray) -> np.ndarray:
-        return ids[np.repeat(np.arange(len(ids)), np.diff(pointer.astype(int)))]
-
-    parts = [
-        rows(a["node_ptr"]) * L + a["node_label"],
-        base + a["edges"],
-        base + L * L + a["starts"],
-        base + L * L + L + a["ends"],
-    ]
-    if len(a["pair_ptr"]):
-        parts.append(base + L * L + 2 * L + rows(a["pair_ptr"]) * L * L + a["pair"])
-    return Native(data, layout, np.concatenate(parts).astype(int))
-
-
-def orders(p: Problem, epochs: int, seed: int) -> list[list[int]]:
-    rng = np.random.default_rng(seed)
-    return [rng.permutation(len(p.X)).tolist() for _ in range(epochs)]
-
-
-def run(online: _core.Online, order: list[list[int]]) -> None:
-    for epoch in order:
-        online.epoch(np.array(epoch, dtype=np.uint32))
-
-
-def corpus(seed: int, labels: int, n: int = 30, longest: int = 6, attributes: int = 40) -> Problem:
-    """Larger than hypothesis draws: rows and single cells, several lanes of labels."""
-    rng = np.random.default_rng(seed)
-    X = []
-    for T in rng.integers(1, longest + 1, n):
-        x = np.zeros((T, attributes))
-        for t in range(T):
-            x[t, np.unique(rng.zipf(1.4, 5) % attributes)] = 1
-        X.append(x)
-    y = [tuple(rng.integers(0, labels, len(x)).tolist()) for x in X]
-    return Problem(model.Shape(attributes, labels), X, y)
 
 
 # -- perceptron -------------------------------------------------------------------------------------------
@@ -154,20 +95,6 @@ def test_constraints_hold_in_decoding() -> None:
 
 # -- averages, orders, state ------------------------------------------------------------------------------
 
-KINDS: dict[str, dict[str, Any]] = {
-    "perceptron": {},
-    "mira": {"k": 1},
-    "mira-5": {"k": 5},
-    "mira-5-C": {"k": 5, "limit": 0.05},
-    "pa-1": {"variant": 1, "limit": 0.1, "cost": "root"},
-    "pa-2": {"variant": 2, "limit": 0.1, "cost": "zero_one"},
-    "arow": {},
-}
-
-
-def learner(n: Native, name: str, **more: Any) -> _core.Online:
-    return n.online(name.split("-")[0], **KINDS[name], **more)
-
 
 @pytest.mark.parametrize("name", KINDS)
 def test_the_average_is_the_mean_of_the_weights(name: str) -> None:
@@ -180,34 +107,6 @@ def test_the_average_is_the_mean_of_the_weights(name: str) -> None:
         total, steps = total + online.weights(averaged=False), steps + 1
         np.testing.assert_allclose(online.weights(), total / steps, rtol=1e-9, atol=1e-9)
     assert online.steps == steps
-
-
-def permutation(n: int, seed: int, epoch: int, shard: int = 0) -> list[int]:
-    """The documented shuffling: Fisher-Yates with SplitMix64, anew from (seed, epoch, shard)."""
-    full = (1 << 64) - 1
-    state = seed
-
-    def draw() -> int:
-        nonlocal state
-        state = (state + 0x9E3779B97F4A7C15) & full
-        z = state
-        z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & full
-        z = ((z ^ z >> 27) * 0x94D049BB133111EB) & full
-        return z ^ z >> 31
-
-    def below(m: int) -> int:
-        while True:
-            wide = draw() * m
-            if wide & full >= (1 << 64) % m:
-                return wide >> 64
-
-    state = draw() ^ epoch
-    state = draw() ^ shard
-    order = list(range(n))
-    for i in range(n - 1, 0, -1):
-        j = below(i + 1)
-        order[i], order[j] = order[j], order[i]
-    return order
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -263,28 +162,6 @@ def test_parameter_mixing(name: str) -> None:
 
 
 # -- margins ----------------------------------------------------------------------------------------------
-
-
-def ambiguous(ranked: list[tuple[float, chain.Path]], k: int) -> bool:
-    """Whether float32 might rank the k best differently."""
-    values = [h for h, _ in ranked[: k + 1]]
-    return any(a - b < 1e-3 for a, b in itertools.pairwise(values))
-
-
-def twin_step(
-    name: str, w: np.ndarray, d: np.ndarray, cost: np.ndarray, v: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Weights and variances after one step by the formulas of the papers; rows of d are the constraints."""
-    if name.startswith("mira"):
-        return mira.closest(w, d, cost, KINDS[name].get("limit")), v
-    (d,), (cost,) = d, cost
-    lack = max(0.0, cost - w @ d)
-    if name == "pa-1":
-        return w + min(0.1, lack / (d @ d)) * d, v
-    if name == "pa-2":
-        return w + lack / (d @ d + 1 / (2 * 0.1)) * d, v
-    alpha = lack / (1.0 + d**2 @ v)
-    return w + alpha * v * d, (1 / (1 / v + d**2 / 1.0) if lack else v)
 
 
 @pytest.mark.parametrize("name", [k for k in KINDS if k != "perceptron"])

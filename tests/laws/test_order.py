@@ -12,8 +12,8 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 
+from .corpora import Corpus, random_corpus
 from .reference import chain
-from .test_engine import Corpus, random_corpus
 
 
 class Case:

@@ -17,6 +17,7 @@ import pytest
 
 from tagwise import _core
 
+from .corpora import Corpus
 from .paths import (
     COUNTS,
     DECODING,
@@ -34,7 +35,6 @@ from .paths import (
     twin,
 )
 from .reference import chain, losses, once
-from .test_engine import Corpus
 
 # -- the switch -------------------------------------------------------------------------------------------------
 

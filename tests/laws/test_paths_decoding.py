@@ -11,6 +11,7 @@ import pytest
 
 from tagwise import _core
 
+from .corpora import Corpus
 from .paths import (
     COUNTS,
     DECODING,
@@ -30,7 +31,6 @@ from .reference import chain, losses
 from .reference.boosting import quantities
 from .reference.model import Shape
 from .reference.once import NONE
-from .test_engine import Corpus
 
 # -- decoding ---------------------------------------------------------------------------------------------------
 

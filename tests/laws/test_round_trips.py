@@ -52,8 +52,8 @@ def parts(model: tw.Model) -> dict[str, Any]:
         "dictionary": None,
         "kernel": None,
     }
-    if model.history is not None:
-        past = model.history
+    if model.lookback is not None:
+        past = model.lookback
         out["history"] = (past.m, past.p, past.document, past.tuples, past.weights)
     if model.dictionary is not None:
         out["dictionary"] = (model.dictionary.sets, dict(model.dictionary.of))

@@ -14,30 +14,8 @@ from tagwise.corpus import schemes
 from tagwise.scores.constraints import Constraints
 
 from . import lawful
-from .lawful import Held, Path, Rule
-
-# A sentence never begins with a Q and never ends inside a P; a Q has two tokens or more; there is one P at most.
-X = [
-    ["ann", "the", "big", "bay"],
-    ["ann", "lee", "the"],
-    ["the", "big", "bay", "the"],
-    ["bo", "the"],
-    ["the", "ann", "lee", "bay"],
-    ["the", "bay"],
-    ["lee"],
-    ["bo", "lee", "big", "bay"],
-]
-Y = [
-    ["B-P", "O", "B-Q", "I-Q"],
-    ["B-P", "I-P", "O"],
-    ["O", "B-Q", "I-Q", "O"],
-    ["B-P", "O"],
-    ["O", "B-P", "I-P", "O"],
-    ["O", "O"],
-    ["O"],
-    ["B-P", "I-P", "B-Q", "I-Q"],
-]
-TEST = [["bay", "ann", "lee", "big"], ["bo", "the", "bo"], ["new", "ann"], ["bay"]]
+from .lawful import Held, Rule
+from .ruled import BIO, FAST, KINDS, OWN, OWN_RULE, SEEN, TEST, X, Y, allows, fitted, left, speaks, ways
 
 
 class Case(NamedTuple):
@@ -48,13 +26,6 @@ class Case(NamedTuple):
     once: bool = False
 
 
-BIO = functools.cache(lawful.of_scheme("IOB2"))
-OWN: dict[str, Any] = {
-    "scheme": "bio",
-    "forbidden": [(None, "B-Q"), ("I-P", None)],
-    "required": {"B-Q": ["I-Q"]},
-}
-OWN_RULE = lawful.both(BIO, lawful.none((None, "B-Q"), ("I-P", None)), lawful.followed("B-Q", "I-Q"))
 RULES = {
     "none": Case(False, lawful.anything),
     "scheme": Case("bio", BIO),
@@ -79,63 +50,13 @@ RULES = {
 }  # fmt: skip
 
 
-class Kind(NamedTuple):
-    """A learner and what its models offer: probabilities, chunks, whole lists with labels that occur once, a beam."""
-
-    make: Any
-    limits: bool = True  # takes constraints= and dictionary=
-    probability: bool = True
-    chunks: bool = True
-    first: bool = True  # a chain of first order with explicit weights
-    beam: bool = True
-    local: bool = False
-
-
-FAST: dict[str, Any] = {"features": "S1", "max_iter": 4}
-ONLINE: dict[str, Any] = {"features": "S1", "epochs": 2}
-KINDS = {
-    "crf": Kind(lambda **p: tw.CRF(**FAST, **p)),
-    "crf-pointwise": Kind(lambda **p: tw.CRF(**FAST, loss="pointwise_exp", **p)),
-    "crf-edges": Kind(lambda **p: tw.CRF(features="word[0]\nedge: word[-1]", max_iter=4, **p), beam=False),
-    "crf-2": Kind(lambda **p: tw.CRF(**FAST, order=2, **p), chunks=False, first=False),
-    "crf-3": Kind(lambda **p: tw.CRF(**FAST, order=3, **p), chunks=False, first=False),
-    "perceptron": Kind(lambda **p: tw.Perceptron(**ONLINE, **p)),
-    "mira": Kind(lambda **p: tw.MIRA(**ONLINE, **p)),
-    "pa": Kind(lambda **p: tw.PassiveAggressive(**ONLINE, **p)),
-    "arow": Kind(lambda **p: tw.AROW(**ONLINE, **p)),
-    "hmsvm": Kind(lambda **p: tw.HMSVM(features="S1", max_epochs=2, **p)),
-    "history-2": Kind(lambda **p: tw.MIRA(**ONLINE, history=(2, 2), **p), True, False, False, False),
-    "history-3": Kind(lambda **p: tw.Perceptron(**ONLINE, history=(3, 3), **p), True, False, False, False),
-    "kernel": Kind(
-        lambda **p: tw.Perceptron(**ONLINE, kernel="poly", **p), True, False, False, False, beam=False
-    ),
-    "kernel-svm": Kind(
-        lambda **p: tw.HMSVM(features="S1", max_epochs=2, kernel="rbf", **p),
-        True, False, False, False, beam=False,
-    ),
-    "hmm": Kind(lambda **p: tw.HMM(rare=1, **p), False),
-    "boosting": Kind(lambda **p: tw.Boosting(features="S1", rounds=20, **p), False),
-    "memm": Kind(lambda **p: tw.MEMM(**FAST, **p), False, beam=False, local=True),
-}  # fmt: skip
 RULES = {name: case._replace(rule=functools.cache(case.rule)) for name, case in RULES.items()}
 LIMITED = [name for name, kind in KINDS.items() if kind.limits]
 
 
 @functools.cache
-def fitted(name: str, own: bool = False) -> tw.Tagger:
-    """A tagger of each kind, with no rule or with constraints and a dictionary of its own."""
-    more: dict[str, Any] = {"constraints": OWN, "dictionary": 2, "dictionary_share": 0.4} if own else {}
-    return KINDS[name].make(**more).fit(X, Y)  # type: ignore[no-any-return]
-
-
-@functools.cache
 def held_by(name: str, own: bool, words: tuple[str, ...], rule: Rule) -> Held:
     return Held(ways(name, own, words), rule)
-
-
-@functools.cache
-def ways(name: str, own: bool, words: tuple[str, ...]) -> dict[Path, float]:
-    return lawful.ways(fitted(name, own).model_, words)
 
 
 def check(name: str, own: bool, rules: list[Rule], once: bool, X: list[list[str]], **how: Any) -> None:
@@ -232,14 +153,6 @@ ALLOWED: list[Any] = [
 ]
 
 
-def allows(allowed: list[Any]) -> list[Rule]:
-    """The same said aloud."""
-    return [
-        lawful.anything if sets is None else lawful.within([{s} if isinstance(s, str) else s for s in sets])
-        for sets in allowed
-    ]
-
-
 #: A step of a local model is normalised over the labels that may follow: its transitions have a test of their own.
 LOCAL = ("none", "start", "end", "once")
 CALLS = [(name, rule) for name in KINDS for rule in (LOCAL if KINDS[name].local else RULES)]
@@ -292,22 +205,6 @@ OTHERS: list[Any] = [
     [{"O", "B-P"}, None],
     None,
 ]
-SEEN = lawful.counted(X, Y, 2, 0.4)
-
-
-def speaks(words: list[str], allowed: Any = None, seen: dict[str, set[str]] = SEEN) -> Rule:
-    """Known words have one of their labels, where nothing else is said of a token."""
-    sets = allowed or [None] * len(words)
-    return lawful.within([seen.get(word) if names is None else None for word, names in zip(words, sets)])
-
-
-def left(
-    rule: Rule, words: list[str], labels: tuple[str, ...], allowed: Any = None, seen: Any = SEEN
-) -> Rule:
-    """The rule, what is allowed, and the dictionary; without the dictionary where that leaves no path."""
-    other = lawful.both(rule, *allows([allowed]))
-    whole = lawful.both(other, speaks(words, allowed, seen))
-    return whole if any(map(whole, lawful.every(labels, len(words)))) else other
 
 
 def test_words_of_the_laws_below() -> None:

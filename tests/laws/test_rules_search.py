@@ -17,7 +17,7 @@ from . import lawful
 from .lawful import Held
 from .reference import history as twin
 from .reference import scores as chain_scores
-from .test_rules import BIO, OWN, OWN_RULE, TEST, X, Y, fitted, left, ways
+from .ruled import BIO, OWN, OWN_RULE, TEST, X, Y, fitted, left, own_step, ways
 
 
 def first_order(tagger: tw.Tagger, words: list[str]) -> Any:
@@ -60,17 +60,6 @@ def step_rule(tagger: tw.Tagger, local: twin.Local, rule: Any, T: int) -> twin.L
         return local(t, path, y) if rule(t, T, before, labels[y]) else -np.inf
 
     return held
-
-
-def own_step(t: int, T: int, before: str | None, label: str) -> bool:
-    """`OWN_RULE` read from left to right."""
-    if label[0] == "I" and (before is None or before == "O" or before[2:] != label[2:]):
-        return False
-    if before == "B-Q" and label != "I-Q":
-        return False
-    if before is None and label == "B-Q":
-        return False
-    return t < T - 1 or label not in ("I-P", "B-Q")
 
 
 @pytest.mark.parametrize("name", ["crf", "perceptron", "mira"])
@@ -131,9 +120,9 @@ def test_a_local_model_is_normalised_over_what_may_follow() -> None:
 def far_local(tagger: tw.Tagger, words: list[str], earlier: list[tuple[str, int]]) -> twin.Local:
     """The local score of a model with history (1, 2) and documents, from its weights."""
     model, L = tagger.model_, len(tagger.classes_)
-    assert model.history is not None
-    tables = model.history.weights.astype(float).reshape(-1, L, L)
-    repeated = tables[1] if model.history.document else None
+    assert model.lookback is not None
+    tables = model.lookback.weights.astype(float).reshape(-1, L, L)
+    repeated = tables[1] if model.lookback.document else None
     return twin.local_score(first_order(tagger, words), {2: tables[0]}, repeated, words, earlier)
 
 

@@ -16,8 +16,7 @@ from tagwise.learners import gradient
 from . import lawful
 from .lawful import Held, Path, Rule
 from .reference import mira, svm
-from .test_rules import OWN, OWN_RULE, X, Y
-from .test_rules_search import own_step
+from .ruled import OWN, OWN_RULE, X, Y, own_step
 
 Make = Callable[..., tw.Tagger]
 
@@ -94,7 +93,7 @@ NOT_ONCE = ("crf-pointwise_log", "crf-pointwise_exp", "crf-sgd", "crf-2", "crf-3
 def moved(tagger: tw.Tagger) -> bool:
     """Whether training has left any weight or support token."""
     model = tagger.model_
-    far = model.history is not None and bool(model.history.weights.any())
+    far = model.lookback is not None and bool(model.lookback.weights.any())
     return bool(np.abs(model.scorer.weights).max() > 1e-6) or far or getattr(tagger, "n_support_", 0) > 0
 
 
@@ -222,8 +221,8 @@ def test_the_loss_is_over_the_lawful_paths(name: str, limits: str) -> None:
                 ways = dict.fromkeys(lawful.every(labels, len(words)), 0.0)
             total += w * loss_of(loss, Held(ways, rule), tuple(gold), labels)
         squares = float(np.sum(tagger.model_.scorer.weights.astype(float) ** 2))
-        if tagger.model_.history is not None:
-            squares += float(np.sum(tagger.model_.history.weights.astype(float) ** 2))
+        if tagger.model_.lookback is not None:
+            squares += float(np.sum(tagger.model_.lookback.weights.astype(float) ** 2))
         assert iterations == 0 or squares > 0.01
         assert tagger.objective_ == pytest.approx(total + 0.1 * squares, rel=2e-5)
 
@@ -286,10 +285,10 @@ class Twin:
         self.ptr, self.ids = ptr.astype(int), ids.astype(int)
         self.offsets = [0, *np.cumsum([len(words) for words in X]).tolist()]
         self.first = len(layout)
-        self.far = model.history is not None and not model.history.tuples
+        self.far = model.lookback is not None and not model.lookback.tuples
         self.weights = model.scorer.weights.astype(float)
-        if self.far and model.history is not None:
-            self.weights = np.concatenate([self.weights, model.history.weights.astype(float)])
+        if self.far and model.lookback is not None:
+            self.weights = np.concatenate([self.weights, model.lookback.weights.astype(float)])
 
     def __len__(self) -> int:
         return self.first + self.far * self.L**2

@@ -10,8 +10,7 @@ from tagwise import _core
 from tagwise.learners import stochastic
 from tagwise.optimizers import lbfgs
 
-from .test_engine import Corpus, random_corpus
-from .test_losses import TWINS
+from .corpora import TWINS, Corpus, random_corpus
 
 
 def pace(c: Corpus) -> np.ndarray:

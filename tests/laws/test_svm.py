@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from tagwise import _core
 
+from .margins import encode, run
+from .online import corpus
 from .reference import chain, enumeration, model, svm
 from .strategies import Problem, problems, reals
-from .test_online import corpus
 
 small = problems(max_sentences=2, max_tokens=3, max_labels=3, max_attributes=2)
 
@@ -30,13 +31,6 @@ class Native(NamedTuple):
         return _core.Svm(self.data, self.layout, **parameters)
 
 
-def encode(p: Problem) -> tuple[_core.Vocabulary, _core.Dataset]:
-    vocabulary = _core.Vocabulary()
-    X = [[{str(a): float(v) for a, v in enumerate(x) if v} for x in sentence] for sentence in p.X]
-    data = _core.encode_attributes(vocabulary, X, X if p.shape.edge_attributes else None)
-    return vocabulary, data.with_gold(np.array([y for path in p.y for y in path], dtype=np.uint16))
-
-
 def native(p: Problem) -> Native:
     (vocabulary, data), (A, L, _) = encode(p), p.shape
     layout = _core.Layout.build(data, len(vocabulary), L, all_pairs=True)
@@ -49,16 +43,6 @@ def native(p: Problem) -> Native:
         A * L + L * L + L + a["ends"],
     ]
     return Native(data, layout, np.concatenate(parts).astype(int))
-
-
-def run(solver: Any, tol: float, most: int = 3000) -> dict[str, Any]:
-    """Epochs until the absolute gap is under `tol`."""
-    state: dict[str, Any] = {}
-    for _ in range(most):
-        state = solver.epoch()
-        if state["primal"] - state["dual"] <= tol:
-            break
-    return state
 
 
 def full(n: Native, w: np.ndarray, shape: model.Shape) -> np.ndarray:

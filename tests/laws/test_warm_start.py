@@ -15,7 +15,7 @@ from tagwise import _core
 from tagwise.dataset.encode import collect_labels, with_labels
 from tagwise.features import Recipe
 from tagwise.model.model import transfer
-from tagwise.scores.lookback import History
+from tagwise.scores.lookback import Lookback
 
 from ..golden import corpus
 from ..golden.kinds import EDGES, PLAIN
@@ -233,15 +233,15 @@ def test_weights_go_by_name(seed: int) -> None:
 
 
 HISTORIES = [
-    History(1, 1), History(1, 2), History(2, 3), History(1, 8), History(1, np.inf), History(1, np.inf, True),
-    History(2, 2, True), History(2, 1, tuples=True), History(3, 1, tuples=True), History(3, 1, True),
+    Lookback(1, 1), Lookback(1, 2), Lookback(2, 3), Lookback(1, 8), Lookback(1, np.inf), Lookback(1, np.inf, True),
+    Lookback(2, 2, True), Lookback(2, 1, tuples=True), Lookback(3, 1, tuples=True), Lookback(3, 1, True),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("old", "new"), [*itertools.product(HISTORIES, repeat=2)], ids=lambda h: str(h.to_json())
 )
-def test_labels_further_back_go_by_name(old: History, new: History) -> None:
+def test_labels_further_back_go_by_name(old: Lookback, new: Lookback) -> None:
     """Of two settings of history the tables that both have are carried over, label by label."""
     rng = np.random.default_rng(7)
     before, labels = ("x", "y", "z", "u"), ("z", "new", "x", "y", "v")
@@ -249,9 +249,9 @@ def test_labels_further_back_go_by_name(old: History, new: History) -> None:
     carried = new.with_weights(new.carried(full, before, labels))
     assert len(carried.weights) == len(new.terms(len(labels)))
 
-    def names(history: History, its: tuple[str, ...]) -> dict[Name, float]:
+    def names(history: Lookback, its: tuple[str, ...]) -> dict[Name, float]:
         model, *_ = random_model(rng, ["x"], ["a", "b"], False)
-        return further_back(tw.Model(its, model.recipe, model.vocabulary, model.scorer, history=history))
+        return further_back(tw.Model(its, model.recipe, model.vocabulary, model.scorer, lookback=history))
 
     known = names(full, before)
     found = names(carried, labels)

@@ -12,8 +12,8 @@ import pytest
 from tagwise import _core
 from tagwise.scores.kernels import Kernel
 
-from .test_kernels import frame
-from .test_svm import run as close_the_gap
+from .kernelled import frame
+from .margins import run as close_the_gap
 from .weighted import COUNTS, WEIGHTS, Bag
 
 LOSSES = ("log", "exp", "pointwise_log", "pointwise_exp")

@@ -12,20 +12,9 @@ import pytest
 from tagwise import _core
 from tagwise.scores.kernels import Kernel
 
+from .kernelled import TWIN, Kernelled, frame, random_sparse
+from .online import KINDS, Native, ambiguous, corpus, learner, native, orders, permutation, run, twin_step
 from .reference import chain, costs, history, model, perceptron
-from .test_kernels import TWIN, Kernelled, frame, random_sparse
-from .test_online import (
-    KINDS,
-    Native,
-    ambiguous,
-    corpus,
-    learner,
-    native,
-    orders,
-    permutation,
-    run,
-    twin_step,
-)
 from .weighted import COUNTS, Bag
 
 #: Sums of whole attribute values times these are exact in float32: the twin's weights are met to the bit.

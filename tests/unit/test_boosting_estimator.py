@@ -18,7 +18,7 @@ from tagwise.estimators.boosting import Round, rounds
 from tagwise.model.prune import prune
 from tagwise.report.rounds import rounds_svg
 
-from .test_estimators import X, Y
+from ..corpora import X, Y
 
 # Attributes in the open: the word, and the word before.
 A = [[[f"w={w}", f"p={p}"] for p, w in pairwise(["", *x])] for x in X]

@@ -22,33 +22,7 @@ from tagwise.corpus import Corpus, Sentence, streams
 from tagwise.corpus.formats import format_of_text
 from tagwise.errors import CorpusError
 
-CONLLU = """\
-# newdoc id = d1
-# sent_id = 1
-# text = don't stop
-1-2\tdon't\t_\t_\t_\t_\t_\t_\t_\t_
-1\tdo\tdo\tAUX\tVBP\t_\t3\taux\t_\t_
-2\tn't\tnot\tPART\tRB\t_\t3\tadvmod\t_\t_
-2.1\tever\tever\tADV\tRB\t_\t_\t_\t_\t_
-3\tstop\tstop\tVERB\tVB\tMood=Imp\t0\troot\t_\tSpaceAfter=No
-
-# sent_id = 2
-1\tNew York\tNew York\tPROPN\tNNP\t_\t0\troot\t_\t_
-
-# newdoc
-# sent_id = 3
-0.1\tx\tx\tX\tX\t_\t_\t_\t_\t_
-1\tyes\tyes\tINTJ\tUH\t_\t0\troot\t_\t_
-
-"""
-
-CONLL = "-DOCSTART- -X- O\n\nEU NNP B-ORG\nrejects VBZ O\n\nGood UH O\n\n-DOCSTART- -X- O\n\nHi UH O\n\n"
-CONLL_TEXT = "\n".join(line.replace(" ", "\t") for line in CONLL.split("\n"))
-
-JSONL = """\
-{"tokens": ["a", "b c"], "pos": ["X", "Y"], "labels": ["O", "B-Q"], "newdoc": "d", "id": 7}
-{"tokens": ["ü"], "pos": ["X"], "labels": ["O"], "note": {"k": [1, null]}, "comments": ["# hi"]}
-"""
+from ..corpora import CONLL, CONLL_TEXT, CONLLU, JSONL
 
 
 def conll(text: str | bytes, *args: object, **options: object) -> Corpus:

@@ -11,7 +11,7 @@ import pytest
 from tagwise import corpus as tc
 from tagwise.errors import CorpusError
 
-from .test_corpus import CONLL, CONLL_TEXT, CONLLU, JSONL
+from ..corpora import CONLL, CONLL_TEXT, CONLLU, JSONL
 
 MUTATIONS = 10_000
 READERS = {

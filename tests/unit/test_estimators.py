@@ -14,8 +14,7 @@ import tagwise as tw
 from tagwise.estimators import LOSSES, load
 from tagwise.learners.loop import Iteration
 
-X = [["the", "dog", "barks"], ["a", "cat"], ["the", "cat", "sleeps"], ["dogs", "bark"]] * 5
-Y = [["DET", "NOUN", "VERB"], ["DET", "NOUN"], ["DET", "NOUN", "VERB"], ["NOUN", "VERB"]] * 5
+from ..corpora import X, Y
 
 
 def small(**params: object) -> tw.CRF:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tagwise.corpus import bundled
+from tagwise.cli.tag import OUTPUT
+from tagwise.corpus import bundled, formats
 from tagwise.corpus.blocks import _SHARED_STRINGS, Shared, doc_of
 from tagwise.corpus.conll import format_conll, iter_conll, read_conll, write_conll
 from tagwise.corpus.conllu import CONLLU_COLUMNS, format_conllu, iter_conllu, read_conllu, write_conllu
@@ -452,3 +453,12 @@ def test_corpora_that_are_not_bundled(tmp_path: Path, monkeypatch: pytest.Monkey
     )
     refused("cannot be opened", lambda: tw.load_corpus("conll2000", root=tmp_path / "none"))
     assert [c.name for c in bundled.corpora() if c.bundled] == ["ewt-pos", "wnut17-ner"]
+
+
+def test_every_format_is_shown_by_the_command_line() -> None:
+    """A row of the table of formats has one of the writers of labelled sentences; endings and turns are its own."""
+    table = formats.TABLE.values()
+    assert OUTPUT.keys() == formats.TABLE.keys() == set(formats.FORMATS)
+    assert len({found.turn for found in table}) == len(table)
+    endings = [ending for found in table for ending in found.endings]
+    assert len(set(endings)) == len(endings)

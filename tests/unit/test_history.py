@@ -13,25 +13,7 @@ import tagwise as tw
 from tagwise.decoding.lookback import Memory
 from tagwise.scores.lookback import parse
 
-NAMES = ["Rosa", "Ines", "Lund", "Oslo"]
-
-
-def documents(n: int = 40, seed: int = 0) -> tw.Corpus:
-    """Documents that name someone once with a title; later mentions have nothing beside them to go by.
-
-    Whether a name is a person or a place is drawn anew for each document.
-    """
-    rng = np.random.default_rng(seed)
-    sentences = []
-    for d in range(n):
-        kinds = {name: rng.choice(["PER", "LOC"]) for name in NAMES}
-        for i, name in enumerate(rng.permutation(NAMES)):
-            cue = "Dr" if kinds[name] == "PER" else "in"
-            fields = {"word": [cue, name], "label": ["O", kinds[name]]}
-            sentences.append(tw.Sentence(fields, "label", doc=str(d) if i == 0 else None))
-        for name in rng.permutation(NAMES):
-            sentences.append(tw.Sentence({"word": [name], "label": [kinds[name]]}, "label"))
-    return tw.Corpus(sentences)
+from ..corpora import documents
 
 
 @pytest.mark.parametrize("learner", [tw.Perceptron, tw.MIRA])

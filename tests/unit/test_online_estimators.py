@@ -10,8 +10,8 @@ import pytest
 import tagwise as tw
 from tagwise.learners.costs import parse_cost
 
+from ..corpora import X, Y
 from ..names import named
-from .test_estimators import X, Y
 
 LEARNERS = [
     tw.Perceptron(features="S2", epochs=10),

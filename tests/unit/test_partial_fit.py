@@ -15,8 +15,8 @@ from tagwise.corpus import schemes
 from tagwise.dataset.layout import codes_of, layout_of, united
 from tagwise.model.prune import prune
 
+from ..corpora import X, Y
 from ..golden.names import named
-from .test_estimators import X, Y
 
 KINDS: list[tuple[type[Any], dict[str, Any]]] = [
     (tw.Perceptron, {}),

@@ -13,8 +13,8 @@ import pytest
 import tagwise as tw
 from tagwise.scores.kernels import Block, KernelScorer
 
+from ..corpora import X, Y
 from ..names import named
-from .test_estimators import X, Y
 
 
 def squared(a: Block, b: Block) -> Any:

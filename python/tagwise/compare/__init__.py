@@ -46,34 +46,22 @@ def compare(
 ) -> Comparison:
     """Train every learner with every feature set on every corpus, and score each on its test part.
 
-    Parameters
-    ----------
-    learners
-        Names: those of ``tagwise.LEARNERS``, variants such as ``crf-l1``, parameters in brackets: ``mira(k=10)``.
-    corpus
-        The name of a corpus or several; (train, test) or (train, dev, test); a mapping of a name to either.
-    features
-        Feature sets or templates.
-    losses
-        For every learner that has a loss: these, each as a row.
-    sizes
-        Numbers of training sentences, for learning curves; all sentences if not given.
-    seeds
-        How often each cell is trained. Seed 0 takes the first sentences, others draw theirs.
-    params
-        Parameters for every learner that has them, such as ``{"max_iter": 50, "n_jobs": 2}``.
-    tune
-        Values to choose from on held-out training sentences: ``{"crf": {"l2": [0.1, 1.0]}}``.
-    against
-        The learner that the others are tested against (paired approximate randomisation); the table shows p.
-    cache
-        A folder where results are kept, True for the usual one; what lies there is not trained again.
-    jobs
-        Processes that train at a time; 0 trains in this one.
-    memory
-        Bytes that these processes may hold together.
-    title, caption
-        What to print above and below the table.
+    Args:
+        learners: names: those of ``tagwise.LEARNERS``, variants such as ``crf-l1``, parameters in brackets:
+            ``mira(k=10)``.
+        corpus: the name of a corpus or several; (train, test) or (train, dev, test); a mapping of a name to either.
+        features: feature sets or templates.
+        losses: for every learner that has a loss: these, each as a row.
+        sizes: numbers of training sentences, for learning curves; all sentences if not given.
+        seeds: how often each cell is trained. Seed 0 takes the first sentences, others draw theirs.
+        params: parameters for every learner that has them, such as ``{"max_iter": 50, "n_jobs": 2}``.
+        tune: values to choose from on held-out training sentences: ``{"crf": {"l2": [0.1, 1.0]}}``.
+        against: the learner that the others are tested against (paired approximate randomisation); the table shows p.
+        cache: a folder where results are kept, True for the usual one; what lies there is not trained again.
+        jobs: processes that train at a time; 0 trains in this one.
+        memory: bytes that these processes may hold together.
+        title: what to print above the table.
+        caption: what to print below it.
     """
     data = resolve_corpora(corpus)
     settings = dict(params or {})

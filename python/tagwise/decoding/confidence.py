@@ -63,7 +63,7 @@ def confidences(
     sure = np.exp(np.minimum(scores - log_z, 0.0))
     of_label, doubt = p[np.arange(len(path)), path], entropy(p)
     named = _core.name_paths(path, data.offsets, list(scoring.labels))
-    chunked = schemes.has_chunks(scoring.labels) and scoring.history is None
+    chunked = schemes.has_chunks(scoring.labels) and scoring.lookback is None
     spans = [schemes.spans(labels) for labels in named] if chunked else [[] for _ in named]
     found = _chunks(scoring, data, plan, spans, n_jobs) if chunked else [[] for _ in named]
     return [
@@ -142,7 +142,7 @@ def _alone(
 def _chunks(
     scoring: Scoring, data: _core.Dataset, plan: Plan, chunks: Sequence[Sequence[Any]], n_jobs: int
 ) -> list[list[float]]:
-    if scoring.history is not None:
+    if scoring.lookback is not None:
         raise ParameterError(
             "probabilities of chunks need a chain of first order; use sequence_probabilities"
         )

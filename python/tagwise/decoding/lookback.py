@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.dataset.check import lengths_of
 from tagwise.features.inputs import Inputs
-from tagwise.scores.lookback import History
+from tagwise.scores.lookback import Lookback
 from tagwise.scores.protocols import Lists
 
 
@@ -51,7 +51,7 @@ class Memory:
 
 
 def search(
-    history: History,
+    lookback: Lookback,
     scorer: _core.Scorer,
     X: Inputs,
     data: _core.Dataset,
@@ -64,8 +64,8 @@ def search(
 ) -> Lists:
     """The k best paths of each sentence: counts, scores, labels one after the other."""
     n_labels = scorer.layout.n_labels
-    native = history.native(n_labels)
-    if not history.document:
+    native = lookback.native(n_labels)
+    if not lookback.document:
         return native.kbest(scorer, data, k, beam=beam, allowed=support, n_jobs=n_jobs)
     words, starts = X.words("a model with document features"), X.starts
     ids: dict[str, int] = {}

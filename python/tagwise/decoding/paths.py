@@ -14,7 +14,7 @@ from tagwise.decoding.plan import Allowed, Plan, plan_of
 from tagwise.errors import ParameterError
 from tagwise.features.inputs import Inputs
 from tagwise.scores.constraints import NO_GROUP
-from tagwise.scores.lookback import History
+from tagwise.scores.lookback import Lookback
 from tagwise.scores.protocols import Lists
 from tagwise.scores.scoring import Scoring
 
@@ -54,14 +54,14 @@ def best(
         p, _ = marginals(scoring, data, found, n_jobs)
         path: NDArray[np.uint16] = p.argmax(axis=1).astype(np.uint16)
         return path
-    if scoring.history is None and decoder == "viterbi":
+    if scoring.lookback is None and decoder == "viterbi":
         if once is not None:
             return _core.once_kbest(found.explicit, data, once, allowed=found.support, n_jobs=n_jobs)[2]
         return found.scorer.viterbi(data, allowed=found.support, n_jobs=n_jobs)
     width = None if decoder == "viterbi" else BEAM if beam is None else beam
     if once is None:
         return _search(scoring, found, X, data, 1, width, memory, n_jobs)[2]
-    if scoring.history is not None and scoring.history.document:
+    if scoring.lookback is not None and scoring.lookback.document:
         raise ParameterError("labels that occur once do not go with document features; leave one of them out")
     for k in ONCE_LISTS:
         lists = _search(scoring, found, X, data, k, None if width is None else max(width, k), None, n_jobs)
@@ -88,14 +88,14 @@ def kbest(
     """The k best paths of each sentence, and what they were found under."""
     found = plan_of(scoring, X, data, allowed, constraints)
     if found.once is not None:
-        if scoring.history is not None:
+        if scoring.lookback is not None:
             raise ParameterError(
                 "lists of paths whose labels occur once need a model without history, and of first order; "
                 "use predict, or constraints=False"
             )
         lists = _core.once_kbest(found.explicit, data, found.once, k, allowed=found.support, n_jobs=n_jobs)
         return lists, found
-    if scoring.history is None:
+    if scoring.lookback is None:
         return found.scorer.kbest(data, k, allowed=found.support, n_jobs=n_jobs), found
     return _search(scoring, found, X, data, k, None, memory, n_jobs), found
 
@@ -104,18 +104,18 @@ def marginals(
     scoring: Scoring, data: _core.Dataset, found: Plan, n_jobs: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """p(y_t | x) of every token and log Z of every sentence."""
-    past = scoring.history
+    lookback = scoring.lookback
     if found.once is not None:
-        if past is not None:
+        if lookback is not None:
             raise ParameterError(
                 "probabilities of paths whose labels occur once need a chain of first order; use order=1, "
                 "or constraints=False"
             )
         return _core.once_marginals(found.explicit, data, found.once, allowed=found.support, n_jobs=n_jobs)
-    if past is not None and past.exact:
-        native = past.native(len(scoring.labels))
+    if lookback is not None and lookback.exact:
+        native = lookback.native(len(scoring.labels))
         return _core.order_marginals(found.explicit, native, data, allowed=found.support, n_jobs=n_jobs)
-    if past is not None:
+    if lookback is not None:
         raise ParameterError(
             "a model with history has no probabilities: its search follows one path a cell; use scores"
         )
@@ -132,9 +132,9 @@ def _search(
     memory: Memory | None,
     n_jobs: int,
 ) -> Lists:
-    settings = scoring.history
+    settings = scoring.lookback
     if settings is None:
-        settings = History().with_weights(np.zeros(0, dtype=np.float32))
+        settings = Lookback().with_weights(np.zeros(0, dtype=np.float32))
     return search(
         settings, found.explicit, X, data, k, beam=beam, memory=memory, support=found.support, n_jobs=n_jobs
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,11 +23,19 @@ from tagwise.model.model import Model
 from tagwise.optimizers import OPTIMIZERS
 from tagwise.optimizers.base import Vector
 from tagwise.params import Anything, Choice, Flag, Number, Param
-from tagwise.scores.lookback import History
+from tagwise.scores.lookback import Lookback
 
 LOSSES = ("log", "exp", "pointwise_log", "pointwise_exp")
 OPTIMIZER_HELP = "auto: owlqn where l1 > 0, else sgd for a few epochs and then lbfgs"
 COST_HELP = "cost of a wrong label inside log Z (softmax-margin, log loss); by right label, or one for all"
+
+
+@dataclass
+class ChainTask(Task):
+    """A training run of a CRF: labels may be known in part, chains of a higher order."""
+
+    partial: partial.Support | None = None  # what is known of each token, in place of its gold label
+    order: _core.Order | None = None  # states and features of a chain of order 2 or 3
 
 
 class CRF(Tagger):
@@ -94,9 +102,9 @@ class CRF(Tagger):
         *COMMON,
     )
 
-    def _task(self, X: Inputs, gold: Sequence[Sequence[Any]], params: dict[str, Any]) -> Task:
+    def _task(self, X: Inputs, gold: Sequence[Sequence[Any]], params: dict[str, Any]) -> ChainTask:
         if not params["partial"] and not partial.is_partial(gold):
-            return super()._task(X, gold, params)
+            return ChainTask(**vars(super()._task(X, gold, params)))
         odd = {"loss": "log", "cost": None, "order": 1, "constraints": None, "dictionary": None}
         for name, usual in odd.items():
             if params[name] != usual:
@@ -111,9 +119,10 @@ class CRF(Tagger):
         choice = {name: params[name] for name in ("all_pairs", "start_end")}
         layout = partial.layout_of(data, len(vocabulary), support, **choice)
         data, start = data.with_gold(partial.gold_of(support)), np.zeros(len(layout))
-        return Task(data, layout, labels, vocabulary, recipe, params, start, X, partial=support)
+        return ChainTask(data, layout, labels, vocabulary, recipe, params, start, X, partial=support)
 
     def _train(self, task: Task) -> Result:
+        assert isinstance(task, ChainTask)
         params, data, sample_weight = task.params, task.data, task.sample_weight
         if params["max_length"] is not None:
             data, piece_of = data.cut(params["max_length"])
@@ -133,7 +142,7 @@ class CRF(Tagger):
             if task.warm is not None:
                 # Of the tuples with a feature, in their order.
                 places = np.flatnonzero(task.order.dense(more + 1.0))
-                more = task.far_start(History(params["order"], 1, tuples=True))[places]
+                more = task.far_start(Lookback(params["order"], 1, tuples=True))[places]
             start = np.concatenate([start, more])
         problem = gradient.Problem(
             data,
@@ -162,12 +171,12 @@ class CRF(Tagger):
         )
 
     def _model(self, task: Task, w: Vector) -> Model:
-        order = task.order
+        order = task.order if isinstance(task, ChainTask) else None
         if order is None:
             return super()._model(task, w)
         n = len(task.layout)
-        past = History(task.params["order"], 1, tuples=True).with_weights(order.dense(w[n:]))
-        return replace(super()._model(task, w[:n]), history=past)
+        lookback = Lookback(task.params["order"], 1, tuples=True).with_weights(order.dense(w[n:]))
+        return replace(super()._model(task, w[:n]), lookback=lookback)
 
 
 def _check_once(params: dict[str, Any]) -> None:

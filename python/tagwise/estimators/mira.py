@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tagwise.estimators.limits import LIMITS
-from tagwise.estimators.online import EPOCHS, HISTORY, OnlineTagger
+from tagwise.estimators.online import EPOCHS, LOOKBACK, OnlineTagger
 from tagwise.estimators.task import COMMON, FEATURES, Task
 from tagwise.params import Anything, Flag, Number, Param
 
@@ -37,7 +37,7 @@ class MIRA(OnlineTagger):
             Flag(),
             "add the cost to the scores while searching, where it is a sum over tokens",
         ),
-        *HISTORY,
+        *LOOKBACK,
         *EPOCHS,
         *LIMITS,
         *COMMON,

@@ -27,7 +27,7 @@ from tagwise.model.prune import prune as prune_model
 from tagwise.optimizers.base import Vector
 from tagwise.params import Flag, Number, Param
 from tagwise.scores.entities import entity_table
-from tagwise.scores.lookback import Domain, History
+from tagwise.scores.lookback import Domain, Lookback
 
 EPOCHS = (
     Param("epochs", 20, Number(1, integer=True), "passes over the training set"),
@@ -48,7 +48,7 @@ EPOCHS = (
 )
 
 
-HISTORY = (
+LOOKBACK = (
     Param(
         "history",
         None,
@@ -95,15 +95,15 @@ class OnlineTagger(Tagger):
             "once": limits.once,
             **self._online(task),
         }
-        history = History.of(params)
+        lookback = Lookback.of(params)
         self.__dict__.pop("state_", None)
         learner: _core.Online | _core.HistoryOnline
-        if history is None:
+        if lookback is None:
             learner = _core.Online(task.data, task.layout, **options)
             if state is not None:
                 learner.restore(state)
         else:
-            learner = self._with_history(task, history, options)
+            learner = self._further_back(task, lookback, options)
         result = online.train(
             learner,
             params["epochs"],
@@ -151,7 +151,7 @@ class OnlineTagger(Tagger):
             raise ParameterError(
                 "partial_fit goes on with explicit weights only; fit anew, or leave the kernel out"
             )
-        if History.of(params) is not None:
+        if Lookback.of(params) is not None:
             raise ParameterError(
                 "partial_fit goes on with first-order taggers only; fit anew, or leave history out"
             )
@@ -244,10 +244,10 @@ class OnlineTagger(Tagger):
         model.with_meta(state=numbers).save(path, extra)
 
     @staticmethod
-    def _with_history(task: Task, history: History, options: dict[str, Any]) -> _core.HistoryOnline:
+    def _further_back(task: Task, lookback: Lookback, options: dict[str, Any]) -> _core.HistoryOnline:
         """The learner whose search looks further back."""
         words = None
-        if history.document:
+        if lookback.document:
             if not task.X.has_documents:
                 raise ParameterError(
                     "document=True needs a corpus that marks its documents (-DOCSTART- rows, # newdoc); "
@@ -257,19 +257,19 @@ class OnlineTagger(Tagger):
             ids: dict[str, int] = {}
             flat = (ids.setdefault(word, len(ids)) for sentence in tokens for word in sentence)
             words = (np.fromiter(flat, dtype=np.uint32), task.X.starts)
-        terms = history.terms(len(task.labels))
+        terms = lookback.terms(len(task.labels))
         learner = _core.HistoryOnline(task.data, task.layout, terms, words=words, **options)
-        start = np.concatenate([task.start, task.far_start(history)])
+        start = np.concatenate([task.start, task.far_start(lookback)])
         if start.any():
             learner.restore(start)
         return learner
 
     def _model(self, task: Task, w: Vector) -> Model:
-        history = History.of(task.params)
-        if history is None:
+        lookback = Lookback.of(task.params)
+        if lookback is None:
             return super()._model(task, w)
         n = len(task.layout)
-        return replace(super()._model(task, w[:n]), history=history.with_weights(w[n:]))
+        return replace(super()._model(task, w[:n]), lookback=lookback.with_weights(w[n:]))
 
     def _meta(self, task: Task, result: Result) -> dict[str, Any]:
         meta = super()._meta(task, result)

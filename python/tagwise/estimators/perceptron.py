@@ -10,12 +10,12 @@ import tagwise._core as _core
 from tagwise.errors import ParameterError
 from tagwise.estimators.kernel import KERNEL, Kernelised
 from tagwise.estimators.limits import LIMITS, Limits
-from tagwise.estimators.online import EPOCHS, HISTORY, OnlineTagger
+from tagwise.estimators.online import EPOCHS, LOOKBACK, OnlineTagger
 from tagwise.estimators.task import COMMON, FEATURES, Task
 from tagwise.learners import online
 from tagwise.learners.loop import Result
 from tagwise.params import Choice, Number, Param
-from tagwise.scores.lookback import History
+from tagwise.scores.lookback import Lookback
 
 
 class Perceptron(Kernelised, OnlineTagger):
@@ -30,7 +30,7 @@ class Perceptron(Kernelised, OnlineTagger):
         Param(
             "mode", "online", Choice(("online", "batch")), "batch applies the updates of an epoch at its end"
         ),
-        *HISTORY,
+        *LOOKBACK,
         *KERNEL,
         Param(
             "budget",
@@ -53,7 +53,7 @@ class Perceptron(Kernelised, OnlineTagger):
             return super()._train(task)
         if params["mode"] == "batch" or params["shards"] > 1:
             raise ParameterError("a kernel perceptron learns sentence by sentence: leave mode and shards out")
-        if History.of(params) is not None:
+        if Lookback.of(params) is not None:
             raise ParameterError(
                 "a kernel perceptron takes no history; leave it out, or leave the kernel out"
             )

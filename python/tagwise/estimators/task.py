@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.corpus.schemes import has_chunks
-from tagwise.dataset import partial
 from tagwise.dataset.check import lengths_of
 from tagwise.decoding import paths
 from tagwise.errors import CorpusError
@@ -23,7 +22,7 @@ from tagwise.metrics import evaluate
 from tagwise.model.model import Model
 from tagwise.optimizers.base import Vector
 from tagwise.params import Anything, Flag, Number, Param
-from tagwise.scores.lookback import History
+from tagwise.scores.lookback import Lookback
 
 FEATURES = Param(
     "features",
@@ -84,17 +83,15 @@ class Task:
     X: Inputs  # the sentences as they were given
     sample_weight: NDArray[np.float64] | None = None
     limits: Limits | None = None
-    partial: partial.Support | None = None  # what is known of each token, in place of its gold label
-    order: _core.Order | None = None  # states and features of a chain of order 2 or 3
     warm: Model | None = None  # the model that `start` is from
     dev_score: Callable[[Vector], float] | None = None
     callbacks: list[Callback] = field(default_factory=list)
 
-    def far_start(self, history: History) -> Vector:
-        """Weights of labels further back to begin with, as `history` lays them out."""
+    def far_start(self, lookback: Lookback) -> Vector:
+        """Weights of labels further back to begin with, as `lookback` lays them out."""
         if self.warm is None:
-            return history.carried(None, (), self.labels)
-        return history.carried(self.warm.history, self.warm.labels, self.labels)
+            return lookback.carried(None, (), self.labels)
+        return lookback.carried(self.warm.lookback, self.warm.labels, self.labels)
 
     @property
     def n_jobs(self) -> int:

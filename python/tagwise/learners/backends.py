@@ -3,8 +3,8 @@
 >>> sorted(BACKENDS), current().name
 (['cpu'], 'cpu')
 
-A further one is a row of `BACKENDS`; `using` makes it the one that estimators take. What a backend does not offer, the
-CPU does from the same weights.
+A further one is a row of `BACKENDS`; `using` makes it the one that estimators take. What the protocols do not ask
+(beams, lookback, model files), the CPU does from the same weights.
 """
 
 from __future__ import annotations

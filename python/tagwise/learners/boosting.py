@@ -8,7 +8,6 @@ Altun, Hofmann and Johnson (2002): AdaBoost.MR for label sequences.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.learners.loop import Callback, Result, Stopping, run
-from tagwise.optimizers.base import Vector
+from tagwise.optimizers.base import Step, Vector
 
 #: The longest native call: Ctrl-C is heard between two.
 SECONDS = 0.2
@@ -34,16 +33,6 @@ COLUMNS = {
 Steps = dict[str, NDArray[Any]]
 
 
-@dataclass(frozen=True)
-class Block:
-    """State after a block of rounds: `value` is the logarithm of the loss, `gradient_norm` the last feature's slope."""
-
-    w: Vector
-    value: float
-    gradient_norm: float
-    evaluations: int  # passes over the training set that the sentences computed so far amount to
-
-
 class Ensemble:
     """The features chosen so far, block by block."""
 
@@ -54,9 +43,13 @@ class Ensemble:
         self.ends = [0]  # features chosen up to the end of each block
         self.interrupted = False
 
-    def blocks(self, rounds: int, every: int) -> Iterator[Block]:
-        """The starting point, then a state after every `every` rounds; an interrupted block is a state too."""
-        yield Block(self.booster.weights(), max(self.start, LEAST), 0.0, 0)
+    def blocks(self, rounds: int, every: int) -> Iterator[Step]:
+        """The starting point, then a state after every `every` rounds; an interrupted block is a state too.
+
+        The value of a state is the logarithm of the loss, its gradient norm the last feature's slope, its evaluations
+        the passes over the training set that the sentences computed so far amount to.
+        """
+        yield Step(self.booster.weights(), max(self.start, LEAST), 0.0, 0)
         done, sentences, more = 0, 0, True
         n = max(len(self.booster.losses()), 1)
         while done < rounds and more:
@@ -74,7 +67,7 @@ class Ensemble:
             self.ends.append(sum(len(part["feature"]) for part in self.parts))
             if self.ends[-1] == self.ends[-2] and interrupted is None:
                 return
-            yield Block(self.booster.weights(), max(self.booster.log_loss, LEAST), slope, -(-sentences // n))
+            yield Step(self.booster.weights(), max(self.booster.log_loss, LEAST), slope, -(-sentences // n))
             if interrupted is not None:
                 raise interrupted
 
@@ -103,7 +96,7 @@ def train(
     stopping = Stopping(-(-rounds // every), 0.0, 1, patience)
     nonzero: list[int] = []
 
-    def states() -> Iterator[Block]:
+    def states() -> Iterator[Step]:
         for block in ensemble.blocks(rounds, every):
             nonzero.append(int(np.count_nonzero(block.w)))
             yield block

@@ -7,33 +7,25 @@ Perceptron (Collins 2002), k-best MIRA (Crammer and Singer 2003; McDonald, Cramm
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 import tagwise._core as _core
 from tagwise.learners.loop import Callback, Result, Stopping, run
-from tagwise.optimizers.base import Vector
+from tagwise.optimizers.base import Step, Vector
 
 Learner = _core.Online | _core.HistoryOnline | _core.KernelPerceptron
 
 
-@dataclass(frozen=True)
-class Epoch:
-    """State after an epoch: `value` is the number of wrong tokens met on the way."""
+def epochs(online: Learner, averaged: bool, after: Callable[[], None] | None = None) -> Iterator[Step]:
+    """The starting point, then one state an epoch; `after` is called before each of these.
 
-    w: Vector
-    value: float
-    gradient_norm: float
-    evaluations: int
-
-
-def epochs(online: Learner, averaged: bool, after: Callable[[], None] | None = None) -> Iterator[Epoch]:
-    """The starting point, then one state an epoch; `after` is called before each of these."""
-    yield Epoch(online.weights(False), 0.0, 0.0, 0)
+    The value of a state is the number of wrong tokens met on the way, its gradient norm that of updates.
+    """
+    yield Step(online.weights(False), 0.0, 0.0, 0)
     while True:
         tally = online.epoch()
         if after is not None:
             after()
-        yield Epoch(
+        yield Step(
             online.weights(averaged), float(tally["wrong_tokens"]), float(tally["updates"]), online.epochs
         )
 

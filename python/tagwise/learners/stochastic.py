@@ -3,7 +3,7 @@
     w <- w - eta_t (d loss of sixteen sentences + their share of d l2 ||w||^2),   eta_t = eta / (1 + eta 2 l2 t / N)
 
 The schedule is CRFsuite's l2sgd (Bottou 2010): t counts sentences, and eta is the best of a geometric grid on a tenth
-of the corpus, by that part's loss after the pass. Features of many tokens take shorter steps: `stochastic.rs`.
+of the corpus, by that part's loss after the pass. Features of many tokens take shorter steps: `descent.rs`.
 """
 
 from __future__ import annotations

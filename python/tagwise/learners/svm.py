@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tagwise.learners.loop import Callback, Result, Stopping, run
-from tagwise.optimizers.base import Vector
+from tagwise.optimizers.base import Step, Vector
 
 #: What an epoch adds to its entry of the history.
 REPORTED = ("dual", "gap", "slack", "violated", "paths", "decoded", "truncated")
@@ -18,16 +17,6 @@ class Solver(Protocol):
 
     def epoch(self) -> dict[str, Any]: ...
     def weights(self) -> Vector: ...
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """State after an epoch: `value` is the primal objective, `gradient_norm` the relative duality gap."""
-
-    w: Vector
-    value: float
-    gradient_norm: float
-    evaluations: int
 
 
 def relative_gap(primal: float, dual: float) -> float:
@@ -52,14 +41,15 @@ def train(
     reports: list[dict[str, Any]] = []
     closed = False
 
-    def states() -> Iterator[Epoch]:
+    def states() -> Iterator[Step]:
+        """A state an epoch: its value is the primal objective, its gradient norm the relative duality gap."""
         nonlocal closed
-        yield Epoch(solver.weights(), 0.0, 0.0, 0)
+        yield Step(solver.weights(), 0.0, 0.0, 0)
         while True:
             state = solver.epoch()
             gap = relative_gap(state["primal"], state["dual"])
             reports.append({"gap": gap, **state})
-            yield Epoch(solver.weights(), state["primal"], gap, len(reports))
+            yield Step(solver.weights(), state["primal"], gap, len(reports))
             if gap <= tol:
                 closed = True
                 return

@@ -25,7 +25,7 @@ from tagwise.model.explain import Explanation, explain
 from tagwise.scores.constraints import Constraints, Rules
 from tagwise.scores.dictionary import Dictionary
 from tagwise.scores.kernels import ARRAYS, Kernel, KernelScorer
-from tagwise.scores.lookback import History
+from tagwise.scores.lookback import Lookback
 from tagwise.scores.protocols import Scorer, native
 from tagwise.scores.scoring import Scoring
 
@@ -44,7 +44,7 @@ class Model:
     vocabulary: _core.Vocabulary
     scorer: Scorer
     meta: dict[str, Any] = field(default_factory=dict)
-    history: History | None = None
+    lookback: Lookback | None = None
     constraints: Constraints | None = None
     dictionary: Dictionary | None = None
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
@@ -137,7 +137,7 @@ class Model:
     @cached_property
     def scoring(self) -> Scoring:
         """What decoding asks of the model."""
-        return Scoring(self.labels, self.scorer, self.history, self.constraints, self.dictionary)
+        return Scoring(self.labels, self.scorer, self.lookback, self.constraints, self.dictionary)
 
     @property
     def native(self) -> _core.Scorer:
@@ -159,13 +159,13 @@ class Model:
 
         Of a kernel model: (support token, label) and (label, label) pairs.
         """
-        more = 0 if self.history is None else self.history.n_features
+        more = 0 if self.lookback is None else self.lookback.n_features
         return len(self.scorer.layout) + self._n_betas + more
 
     @property
     def n_nonzero(self) -> int:
         """Number of features whose weight is not zero."""
-        more = 0 if self.history is None else int(np.count_nonzero(self.history.weights))
+        more = 0 if self.lookback is None else int(np.count_nonzero(self.lookback.weights))
         return int(np.count_nonzero(self.scorer.weights)) + self._n_betas + more
 
     @property
@@ -195,9 +195,9 @@ class Model:
         if "state" in self.meta and "state.weights" not in (extra or {}):  # a state of training is its arrays
             header["meta"] = {name: x for name, x in self.meta.items() if name != "state"}
         arrays: dict[str, NDArray[Any]] = {}
-        if self.history is not None:
-            header["history"] = self.history.to_json()
-            arrays["history"] = self.history.weights
+        if self.lookback is not None:
+            header["history"] = self.lookback.to_json()
+            arrays["history"] = self.lookback.weights
         if self.constraints is not None:
             header["constraints"] = self.constraints.to_json()
         if self.dictionary is not None:
@@ -220,9 +220,9 @@ class Model:
             labels = tuple(header["labels"])
             recipe = Recipe.from_json(header["features"])
             n_attributes, meta = int(header["n_attributes"]), dict(header["meta"])
-            history = constraints = dictionary = None
+            lookback = constraints = dictionary = None
             if "history" in header:
-                history = History.from_json(header["history"], file.array("history"))
+                lookback = Lookback.from_json(header["history"], file.array("history"))
             if "constraints" in header:
                 constraints = Constraints.parse(header["constraints"])
             names = [name for name, _ in file.arrays if name.startswith("dictionary.")]
@@ -244,7 +244,7 @@ class Model:
             scorer = KernelScorer.of_arrays(base, Kernel.from_json(header["kernel"]), support)
         arrays = {name: file.array(name) for name in header.get("arrays", ())}
         return Model(
-            labels, recipe, file.vocabulary(), scorer, meta, history, constraints, dictionary, arrays, file
+            labels, recipe, file.vocabulary(), scorer, meta, lookback, constraints, dictionary, arrays, file
         )
 
     def with_meta(self, **entries: Any) -> Model:
@@ -262,7 +262,7 @@ class Model:
             self.scorer.weights,
             self.meta,
             self.scorer.local,
-            None if self.history is None else (self.history.to_json(), self.history.weights),
+            None if self.lookback is None else (self.lookback.to_json(), self.lookback.weights),
             self.constraints,
             self.dictionary,
             self.arrays,
@@ -281,7 +281,7 @@ def _rebuild(
     weights: NDArray[np.float32],
     meta: dict[str, Any],
     local: bool,
-    history: tuple[dict[str, Any], NDArray[np.float32]] | None,
+    further: tuple[dict[str, Any], NDArray[np.float32]] | None,
     constraints: Constraints | None,
     dictionary: Dictionary | None,
     own: dict[str, NDArray[Any]],
@@ -290,9 +290,9 @@ def _rebuild(
 ) -> Model:
     layout = _core.Layout.from_arrays(n_attributes, len(labels), arrays)
     base = _core.Scorer(layout, weights, _forbidden(constraints, labels), local=local)
-    past = None if history is None else History.from_json(*history)
+    lookback = None if further is None else Lookback.from_json(*further)
     scorer = base if kernel is None or support is None else KernelScorer.of_arrays(base, kernel, support)
-    return Model(labels, recipe, vocabulary, scorer, meta, past, constraints, dictionary, own)
+    return Model(labels, recipe, vocabulary, scorer, meta, lookback, constraints, dictionary, own)
 
 
 def _forbidden(constraints: Constraints | None, labels: Sequence[str]) -> NDArray[np.uint32] | None:

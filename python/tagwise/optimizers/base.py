@@ -13,7 +13,7 @@ Evaluate = Callable[[Vector, Vector], float]
 
 @dataclass(frozen=True)
 class Step:
-    """State after an iteration. `w` is the optimiser's own array: copy it to keep it."""
+    """State after an iteration of an optimiser or a learner. `w` is its own array: copy it to keep it."""
 
     w: Vector
     value: float

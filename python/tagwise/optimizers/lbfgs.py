@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise._core import History, add_scaled, dot
+from tagwise._core import History as CurvaturePairs
+from tagwise._core import add_scaled, dot
 from tagwise.optimizers.base import Evaluate, Step, Vector
 
 SUFFICIENT = 1e-4  # decrease: f(a) <= f(0) + SUFFICIENT a f'(0)
@@ -114,24 +115,24 @@ def lbfgs(
     gradient = np.empty_like(w)
     direction = np.empty_like(w)
     search = LineSearch(objective, len(w), n_jobs)
-    history = History(memory, n_jobs, scale)
+    pairs = CurvaturePairs(memory, n_jobs, scale)
     value = objective(w, gradient)
     search.evaluations += 1
     norm = math.sqrt(dot(gradient, gradient, n_jobs))
     yield Step(w, value, norm, search.evaluations)
     while norm > 0.0:
-        slope = history.direction(gradient, direction)
+        slope = pairs.direction(gradient, direction)
         if not slope < 0.0:
-            history.clear()
-            slope = history.direction(gradient, direction)
-        first = 1.0 if len(history) else min(1.0, 1.0 / norm)
+            pairs.clear()
+            slope = pairs.direction(gradient, direction)
+        first = 1.0 if len(pairs) else min(1.0, 1.0 / norm)
         found = search.run(w, value, direction, slope, first)
         if found is None:
-            if len(history) == 0:
+            if len(pairs) == 0:
                 return
-            history.clear()  # stale curvature: try once more along the gradient
+            pairs.clear()  # stale curvature: try once more along the gradient
             continue
-        history.push(w, search.w, gradient, search.gradient)
+        pairs.push(w, search.w, gradient, search.gradient)
         w, search.w = search.w, w
         gradient, search.gradient = search.gradient, gradient
         value, norm = found, math.sqrt(dot(gradient, gradient, n_jobs))

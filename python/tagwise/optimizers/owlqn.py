@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tagwise._core import History
+from tagwise._core import History as CurvaturePairs
 from tagwise.optimizers.base import Evaluate, Step, Vector
 
 #: Most that a first trial changes a weight by.
@@ -33,22 +33,22 @@ def owlqn(objective: Evaluate, w: Vector, *, l1: float, memory: int = 6, n_jobs:
     """
     w = np.array(w, dtype=np.float64)
     gradient, trial_gradient, direction = np.empty_like(w), np.empty_like(w), np.empty_like(w)
-    history = History(memory, n_jobs)
+    pairs = CurvaturePairs(memory, n_jobs)
     value = objective(w, gradient) + l1 * float(np.abs(w).sum())
     evaluations = 1
     pseudo = pseudo_gradient(w, gradient, l1)
     norm = float(np.linalg.norm(pseudo))
     yield Step(w, value, norm, evaluations)
     while norm > 0.0:
-        history.direction(pseudo, direction)
+        pairs.direction(pseudo, direction)
         direction[direction * pseudo >= 0.0] = 0.0  # stay a descent direction in every coordinate
         slope = float(pseudo @ direction)
         if not slope < 0.0:
-            history.clear()
+            pairs.clear()
             np.negative(pseudo, out=direction)
             slope = -norm * norm
         orthant = np.where(w != 0.0, np.sign(w), -np.sign(pseudo))
-        step = 1.0 if len(history) else min(1.0, 1.0 / norm)
+        step = 1.0 if len(pairs) else min(1.0, 1.0 / norm)
         # Without a ridge early curvatures can be next to nothing, and the step they suggest out of all proportion.
         step = min(step, LONGEST / float(np.abs(direction).max()))
         accepted = False
@@ -64,11 +64,11 @@ def owlqn(objective: Evaluate, w: Vector, *, l1: float, memory: int = 6, n_jobs:
                 break
             step *= 0.5
         if not accepted or np.array_equal(trial, w):
-            if len(history) == 0:
+            if len(pairs) == 0:
                 return
-            history.clear()
+            pairs.clear()
             continue
-        history.push(w, trial, gradient, trial_gradient)
+        pairs.push(w, trial, gradient, trial_gradient)
         w, value = trial, trial_value
         gradient, trial_gradient = trial_gradient, gradient
         pseudo = pseudo_gradient(w, gradient, l1)

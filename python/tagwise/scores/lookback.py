@@ -61,7 +61,7 @@ class Domain:
 
 
 @dataclass(frozen=True)
-class History:
+class Lookback:
     """Which features on labels further back a model has, and their weights.
 
     m: labels of a cell; p: furthest label back with a feature (y_{t-q}, y_t); document: features on the labels of
@@ -76,13 +76,13 @@ class History:
     _native: list[_core.HistoryScorer] = field(default_factory=list, compare=False, repr=False)
 
     @staticmethod
-    def of(params: Mapping[str, Any]) -> History | None:
+    def of(params: Mapping[str, Any]) -> Lookback | None:
         """The settings among a learner's parameters; None where it is first-order."""
-        history, document = params.get("history"), params.get("document", False)
-        if history is None and not document:
+        given, document = params.get("history"), params.get("document", False)
+        if given is None and not document:
             return None
-        m, p = history or (1, 1)
-        return History(m, math.inf if p == "inf" else p, document)
+        m, p = given or (1, 1)
+        return Lookback(m, math.inf if p == "inf" else p, document)
 
     @property
     def exact(self) -> bool:
@@ -114,9 +114,9 @@ class History:
         return out + [(("tuple", n), n) for n in range(2, self.m + 1) if self.tuples]
 
     def carried(
-        self, old: History | None, before: Sequence[str], labels: Sequence[str]
+        self, old: Lookback | None, before: Sequence[str], labels: Sequence[str]
     ) -> NDArray[np.float64]:
-        """Weights for these labels from another history over the labels `before`; what that lacks gets 0."""
+        """Weights for these labels from another lookback over the labels `before`; what that lacks gets 0."""
         known = {} if old is None else old.named_tables(len(before))
         place = {label: y for y, label in enumerate(before)}
         mine = [y for y, label in enumerate(labels) if label in place]
@@ -138,9 +138,9 @@ class History:
             at += size
         return out
 
-    def with_weights(self, weights: NDArray[Any]) -> History:
+    def with_weights(self, weights: NDArray[Any]) -> Lookback:
         """The same settings with weights."""
-        return History(self.m, self.p, self.document, self.tuples, weights.astype(np.float32))
+        return Lookback(self.m, self.p, self.document, self.tuples, weights.astype(np.float32))
 
     def native(self, n_labels: int) -> _core.HistoryScorer:
         """The core's scorer, made once."""
@@ -154,10 +154,10 @@ class History:
         return {"m": self.m, "p": p, "document": self.document, "tuples": self.tuples}
 
     @staticmethod
-    def from_json(data: Mapping[str, Any], weights: NDArray[Any]) -> History:
+    def from_json(data: Mapping[str, Any], weights: NDArray[Any]) -> Lookback:
         """Settings from a header, weights from the file's array."""
         m, p = parse((data["m"], data["p"]))
-        settings = History(
+        settings = Lookback(
             m, math.inf if p == "inf" else int(p), bool(data["document"]), bool(data["tuples"])
         )
         return settings.with_weights(weights)
@@ -167,6 +167,6 @@ __all__ = [
     "CELLS",
     "NEAR",
     "Domain",
-    "History",
+    "Lookback",
     "parse",
 ]

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from tagwise.scores.constraints import Constraints, Rules
 from tagwise.scores.dictionary import Dictionary
-from tagwise.scores.lookback import History
+from tagwise.scores.lookback import Lookback
 from tagwise.scores.protocols import Scorer
 
 
@@ -17,7 +17,7 @@ class Scoring:
 
     labels: tuple[str, ...]
     scorer: Scorer
-    history: History | None = None
+    lookback: Lookback | None = None
     constraints: Constraints | None = None
     dictionary: Dictionary | None = None
 

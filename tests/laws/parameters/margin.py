@@ -13,9 +13,9 @@ import tagwise as tw
 from tagwise import _core
 from tagwise.scores.kernels import Block
 
+from ..online import permutation
 from ..reference import chain, perceptron, qp, svm
 from ..reference.perceptron import Kernel
-from ..test_online import permutation
 from .rows import NAMES, Bench, bits, dense, exact, problem, replaced, row, tokens
 
 KERNELISED = ("perceptron", "hmsvm")

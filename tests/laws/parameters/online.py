@@ -11,11 +11,11 @@ import pytest
 
 import tagwise as tw
 
+from ..online import permutation
 from ..reference import chain, costs, history, mira, perceptron
 from ..reference.chain import Array, Path, Scores
 from ..reference.model import Shape, features, score_sentence
 from ..strategies import Problem
-from ..test_online import permutation
 from .rows import NAMES, Bench, bits, dense, exact, mask, problem, row
 
 ONLINE = ("perceptron", "mira", "pa", "arow")
@@ -283,8 +283,8 @@ def assert_history(b: Bench, m: int, p: int, document: bool, given: Any) -> None
     text = tagger.model_.vocabulary.texts()
     assert text == ["word[0]=a", "word[0]=b", "word[0]=c"]
     n = own.shape.size
-    assert tagger.model_.history is not None
-    np.testing.assert_allclose(tagger.model_.history.weights, last[n:], atol=1e-5)
+    assert tagger.model_.lookback is not None
+    np.testing.assert_allclose(tagger.model_.lookback.weights, last[n:], atol=1e-5)
     np.testing.assert_allclose(tagger.model_.scorer.weights, last[:n][mask(own)], atol=1e-5)
     assert np.any(last[n:])
 
@@ -294,7 +294,7 @@ def with_history(b: Bench) -> None:
     """(m, p): cells of m labels, and features on labels up to p back; None has neither."""
     for given, m, p in (((1, 2), 1, 2), ("m=1,p=3", 1, 3), ((2, 2), 2, 2)):
         assert_history(b, m, p, False, given)
-    assert b.kind(features="S1", epochs=1).fit(corpus()).model_.history is None
+    assert b.kind(features="S1", epochs=1).fit(corpus()).model_.lookback is None
 
 
 @row("document", "perceptron", "mira")

@@ -137,8 +137,8 @@ def bits(tagger: tw.Tagger) -> bytes:
     parts = [found.scorer.weights.tobytes()]
     if hasattr(found.scorer, "arrays"):
         parts += [array.tobytes() for _, array in sorted(found.scorer.arrays().items())]
-    if found.history is not None:
-        parts.append(found.history.weights.tobytes())
+    if found.lookback is not None:
+        parts.append(found.lookback.weights.tobytes())
     return b"".join(parts)
 
 

@@ -1,0 +1,144 @@
+"""Sentences under rules, taggers that were trained with them, and which paths are left."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import tagwise as tw
+
+from . import lawful
+from .lawful import Path, Rule
+
+# A sentence never begins with a Q and never ends inside a P; a Q has two tokens or more; there is one P at most.
+X = [
+    ["ann", "the", "big", "bay"],
+    ["ann", "lee", "the"],
+    ["the", "big", "bay", "the"],
+    ["bo", "the"],
+    ["the", "ann", "lee", "bay"],
+    ["the", "bay"],
+    ["lee"],
+    ["bo", "lee", "big", "bay"],
+]
+
+
+Y = [
+    ["B-P", "O", "B-Q", "I-Q"],
+    ["B-P", "I-P", "O"],
+    ["O", "B-Q", "I-Q", "O"],
+    ["B-P", "O"],
+    ["O", "B-P", "I-P", "O"],
+    ["O", "O"],
+    ["O"],
+    ["B-P", "I-P", "B-Q", "I-Q"],
+]
+
+
+TEST = [["bay", "ann", "lee", "big"], ["bo", "the", "bo"], ["new", "ann"], ["bay"]]
+
+
+BIO = functools.cache(lawful.of_scheme("IOB2"))
+
+
+OWN: dict[str, Any] = {
+    "scheme": "bio",
+    "forbidden": [(None, "B-Q"), ("I-P", None)],
+    "required": {"B-Q": ["I-Q"]},
+}
+
+
+OWN_RULE = lawful.both(BIO, lawful.none((None, "B-Q"), ("I-P", None)), lawful.followed("B-Q", "I-Q"))
+
+
+class Kind(NamedTuple):
+    """A learner and what its models offer: probabilities, chunks, whole lists with labels that occur once, a beam."""
+
+    make: Any
+    limits: bool = True  # takes constraints= and dictionary=
+    probability: bool = True
+    chunks: bool = True
+    first: bool = True  # a chain of first order with explicit weights
+    beam: bool = True
+    local: bool = False
+
+
+FAST: dict[str, Any] = {"features": "S1", "max_iter": 4}
+
+
+ONLINE: dict[str, Any] = {"features": "S1", "epochs": 2}
+
+
+KINDS = {
+    "crf": Kind(lambda **p: tw.CRF(**FAST, **p)),
+    "crf-pointwise": Kind(lambda **p: tw.CRF(**FAST, loss="pointwise_exp", **p)),
+    "crf-edges": Kind(lambda **p: tw.CRF(features="word[0]\nedge: word[-1]", max_iter=4, **p), beam=False),
+    "crf-2": Kind(lambda **p: tw.CRF(**FAST, order=2, **p), chunks=False, first=False),
+    "crf-3": Kind(lambda **p: tw.CRF(**FAST, order=3, **p), chunks=False, first=False),
+    "perceptron": Kind(lambda **p: tw.Perceptron(**ONLINE, **p)),
+    "mira": Kind(lambda **p: tw.MIRA(**ONLINE, **p)),
+    "pa": Kind(lambda **p: tw.PassiveAggressive(**ONLINE, **p)),
+    "arow": Kind(lambda **p: tw.AROW(**ONLINE, **p)),
+    "hmsvm": Kind(lambda **p: tw.HMSVM(features="S1", max_epochs=2, **p)),
+    "history-2": Kind(lambda **p: tw.MIRA(**ONLINE, history=(2, 2), **p), True, False, False, False),
+    "history-3": Kind(lambda **p: tw.Perceptron(**ONLINE, history=(3, 3), **p), True, False, False, False),
+    "kernel": Kind(
+        lambda **p: tw.Perceptron(**ONLINE, kernel="poly", **p), True, False, False, False, beam=False
+    ),
+    "kernel-svm": Kind(
+        lambda **p: tw.HMSVM(features="S1", max_epochs=2, kernel="rbf", **p),
+        True, False, False, False, beam=False,
+    ),
+    "hmm": Kind(lambda **p: tw.HMM(rare=1, **p), False),
+    "boosting": Kind(lambda **p: tw.Boosting(features="S1", rounds=20, **p), False),
+    "memm": Kind(lambda **p: tw.MEMM(**FAST, **p), False, beam=False, local=True),
+}  # fmt: skip
+
+
+@functools.cache
+def fitted(name: str, own: bool = False) -> tw.Tagger:
+    """A tagger of each kind, with no rule or with constraints and a dictionary of its own."""
+    more: dict[str, Any] = {"constraints": OWN, "dictionary": 2, "dictionary_share": 0.4} if own else {}
+    return KINDS[name].make(**more).fit(X, Y)  # type: ignore[no-any-return]
+
+
+@functools.cache
+def ways(name: str, own: bool, words: tuple[str, ...]) -> dict[Path, float]:
+    return lawful.ways(fitted(name, own).model_, words)
+
+
+def allows(allowed: list[Any]) -> list[Rule]:
+    """The same said aloud."""
+    return [
+        lawful.anything if sets is None else lawful.within([{s} if isinstance(s, str) else s for s in sets])
+        for sets in allowed
+    ]
+
+
+SEEN = lawful.counted(X, Y, 2, 0.4)
+
+
+def speaks(words: list[str], allowed: Any = None, seen: dict[str, set[str]] = SEEN) -> Rule:
+    """Known words have one of their labels, where nothing else is said of a token."""
+    sets = allowed or [None] * len(words)
+    return lawful.within([seen.get(word) if names is None else None for word, names in zip(words, sets)])
+
+
+def left(
+    rule: Rule, words: list[str], labels: tuple[str, ...], allowed: Any = None, seen: Any = SEEN
+) -> Rule:
+    """The rule, what is allowed, and the dictionary; without the dictionary where that leaves no path."""
+    other = lawful.both(rule, *allows([allowed]))
+    whole = lawful.both(other, speaks(words, allowed, seen))
+    return whole if any(map(whole, lawful.every(labels, len(words)))) else other
+
+
+def own_step(t: int, T: int, before: str | None, label: str) -> bool:
+    """`OWN_RULE` read from left to right."""
+    if label[0] == "I" and (before is None or before == "O" or before[2:] != label[2:]):
+        return False
+    if before == "B-Q" and label != "I-Q":
+        return False
+    if before is None and label == "B-Q":
+        return False
+    return t < T - 1 or label not in ("I-P", "B-Q")
