@@ -168,9 +168,10 @@ def test_what_is_kept_between_rounds_hides_no_feature(bound: str, smoothing: flo
     for _ in range(200):
         if not learnable(b):
             break
-        _, z = b.bounds(bound)
+        (_, z), slopes = b.bounds(bound), b.slopes()
         done = b.run(1)
         assert done["bound"][0] == pytest.approx(z.min(), rel=1e-9)
+        assert done["slope"][0] == pytest.approx(abs(slopes[done["feature"][0]]), rel=1e-9)
     assert b.rounds > 50
     assert b.selection[0] < 0.5 * b.rounds * len(z)
 

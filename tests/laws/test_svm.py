@@ -116,6 +116,8 @@ def test_slack_bounds_the_zero_one_risk_at_any_epoch(p: Problem, slack: str) -> 
     solver = n.svm(c=0.5, slack=slack)
     for _ in range(3):
         state = solver.epoch()
+        assert 0 <= state["active"] <= min(len(p.X), state["paths"])  # sentences that hold a path
+        assert (state["active"] > 0) == (state["paths"] > 0)
         w = full(n, solver.weights(), p.shape)
         ranks = [
             enumeration.rank(model.score_sentence(w, x, p.shape), y) for x, y in zip(p.X, p.y)

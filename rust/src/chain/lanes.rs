@@ -16,7 +16,7 @@
 //! free. Where no edge is forbidden and A spans at most `MAX_RANGE`, sum_y' alpha(y') M[y', y] >= e^-MAX_RANGE, hence
 //! c_t and 1/gamma_t are bounded below and nothing can overflow: float32 is enough. With forbidden edges or labels a
 //! state may be unreachable; its gamma is set to 0. A sentence whose c_t underflows all the same is flagged and left to
-//! `general`, which works in log space.
+//! `log`, which works in log space.
 
 use crate::machine::force::{self, Taken, Way};
 use crate::machine::simd::{Lane, Simd, WIDTH};

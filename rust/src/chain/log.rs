@@ -1,6 +1,6 @@
 //! The same recursions for one sentence in double precision and log space: any finite scores, edges that change from
 //! position to position. The exact path behind the lattice functions, edge attributes, and the sentences that the
-//! scaled recursions of `chain` flag.
+//! scaled recursions of `lanes` flag.
 
 use crate::chain::lattice::{log_sum_exp, weigh, Scores};
 use crate::machine::force::{self, Way};

@@ -1,7 +1,7 @@
 //! Conditional expectations for the pointwise losses, sixteen sentences at a time.
 //!
 //! With token weights omega_t and gold labels c_t, sum_t omega_t (E[S] - E[S | y_t = c_t]) needs two more recursions
-//! (Kakade, Teh and Roweis 2002). In the quantities of `chain`, with omega_s / p_s(c_s) taken off at the gold label alone,
+//! (Kakade, Teh and Roweis 2002). In the quantities of `lanes`, with omega_s / p_s(c_s) taken off at the gold label alone,
 //!
 //! ```text
 //! u_s = psi_s / c_s * (M^T u_{s-1}) + omega_s alpha_s (1 - [y = c_s] / p_s(c_s))

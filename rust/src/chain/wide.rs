@@ -1,4 +1,4 @@
-//! The scaled recursions of `chain` for one sentence in double precision: edges that span more than float32 can multiply.
+//! The scaled recursions of `lanes` for one sentence in double precision: edges that span more than float32 can multiply.
 //!
 //! With M = exp(A - max) >= e^-WIDEST everywhere, sum_y' alpha(y') M[y', y] >= e^-WIDEST, so no scale comes near the end
 //! of the range, and what underflows in alpha is smaller than the rest of its row by 200 orders of magnitude whatever

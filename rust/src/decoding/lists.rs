@@ -1,6 +1,6 @@
 //! The k best paths of every sentence of a corpus under fixed weights.
 //!
-//! Ranked by float32 scores, added from left to right as `predict` adds them, so that the first path of each list is
+//! Ranked by float32 scores, added from left to right as `best` adds them, so that the first path of each list is
 //! the one that `Scorer::viterbi` gives. Sentences with edge attributes, or whose scores overflow, take the exact route.
 
 use crate::chain::chart::{Chart, Steps};

@@ -1,4 +1,4 @@
-//! Sixteen sentences side by side: a `Lane` holds one number of each, and every recursion of `chain` is written once
+//! Sixteen sentences side by side: a `Lane` holds one number of each, and every recursion of `chain::lanes` is written once
 //! over the `Simd` trait and compiled for AVX-512, AVX2+FMA and the baseline. The machine chooses at run time, so one
 //! wheel serves all of them.
 

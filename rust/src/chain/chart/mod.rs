@@ -1,5 +1,5 @@
 //! Best paths of one sentence with the labels side by side in vector registers: what the online learners and the k-best
-//! lists of a corpus run on. (`chain` puts sixteen sentences side by side instead, which an online learner cannot: its
+//! lists of a corpus run on. (`lanes` puts sixteen sentences side by side instead, which an online learner cannot: its
 //! weights change after each of them.)
 //!
 //! ```text

@@ -2,8 +2,9 @@
 //! "Discriminative online algorithms for sequence labeling", section 3.2.
 //!
 //! A cell of the chart holds the last m labels exactly; labels further back, up to p, are read off the cell's own best
-//! path. `Lookback` says which features exist and where they lie, `search` finds paths, `document` knows which words
-//! repeat, `learn` trains, `tag` labels a corpus, `beam` is the comparison that the paper draws.
+//! path. `Lookback` says which features exist and where they lie, `search` finds paths, `beam` is the comparison that the
+//! paper draws. `scores::document` knows which words repeat, `learners::online::lookback` trains, `decoding::lookback`
+//! labels a corpus.
 //!
 //! ```text
 //! H(x, y) = first order + sum_t sum_{q=2..p} F_q[y_{t-q}, y_t] + sum_t sum_{u<t, w_u=w_t} R[y_u, y_t]

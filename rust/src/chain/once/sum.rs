@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The second sum for sets m that have y's group, m - y being m without it; a label outside all groups has the first
-//! alone. Marginals of a label are those of its states, added up. As in `general` each step is a product of exponentials,
+//! alone. Marginals of a label are those of its states, added up. As in `log` each step is a product of exponentials,
 //! and a sum so small that it may have lost terms is taken again in log space.
 
 use crate::chain::log::{least, TINY};

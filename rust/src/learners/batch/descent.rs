@@ -55,6 +55,17 @@ pub struct Stochastic {
 }
 
 impl Stochastic {
+    /// Edge scores [L, L] at the weights now.
+    fn edge_scores(&self, out: &mut [f64]) {
+        out.fill(0.0);
+        for (&e, &x) in self.layout.edges.iter().zip(&self.edges) {
+            out[e as usize] = x * self.scale;
+        }
+        for &e in &self.terms.forbidden {
+            out[e as usize] = f64::NEG_INFINITY;
+        }
+    }
+
     pub fn new(data: Arc<Dataset>, layout: Arc<Layout>, mut terms: Terms) -> Result<Stochastic> {
         if data.has_edge_attributes() {
             return Err(Error::Value("stochastic descent cannot do edge attributes; take lbfgs".into()));
@@ -153,33 +164,13 @@ unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l
     this.sums.loss = 0.0;
     let mut decayed = 0.0;
     for (i, &b) in order.iter().enumerate() {
-        let batch = &this.plan.batches[b as usize];
-        let n = batch.positions() * l;
-        edge_scores.fill(0.0);
-        for (&e, &x) in this.layout.edges.iter().zip(&this.edges) {
-            edge_scores[e as usize] = x * this.scale;
-        }
-        for &e in &this.terms.forbidden {
-            edge_scores[e as usize] = f64::NEG_INFINITY;
-        }
+        this.edge_scores(&mut edge_scores);
         let edges = Edges::new(l, &edge_scores);
         if !edges.scaled {
             return f64::NAN;
         }
-        let Scratch { fields, tile, .. } = &mut this.scratch;
-        let field = &mut fields[0];
-        field.reserve(batch, l);
-        this.nodes.fill::<S>(
-            batch,
-            &this.rows,
-            &this.rare,
-            &this.nodes.support,
-            &mut field.nodes,
-            &mut field.gold,
-            tile,
-        );
-        multiply::<S>(&mut field.nodes[..n], this.scale as f32);
-        field.gold.iter_mut().for_each(|x| *x *= this.scale);
+        score::<S>(this, b as usize);
+        let batch = &this.plan.batches[b as usize];
         let pass = Pass {
             setting: Setting {
                 data: &this.data,
@@ -204,8 +195,7 @@ unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l
         };
         batch_kernel::<S>(&pass, batch, 0, &mut this.scratch, &mut this.sums);
         lanes::drain_pairs(&edges, &mut this.scratch.work.pairs[..l * l], &mut this.sums.edges);
-        let Scratch { fields, tile, flagged, .. } = &mut this.scratch;
-        for (_, lane) in flagged.drain(..) {
+        for (_, lane) in this.scratch.flagged.drain(..) {
             this.sums.loss += passed_over(&this.terms, batch.sentences[lane] as usize, batch.lengths[lane]);
         }
         let rate = eta / (1.0 + eta * decay * seen);
@@ -213,15 +203,7 @@ unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l
         let keep = 1.0 - (rate * decay * count).min(0.5);
         this.scale *= keep;
         decayed += keep.ln();
-        let step = -rate / this.scale;
-        let field = &mut fields[0];
-        multiply::<S>(&mut field.nodes[..n], step as f32);
-        multiply::<S>(&mut field.subtract, step as f32);
-        this.nodes.spread::<S>(std::slice::from_ref(batch), fields, &mut this.rows, &mut this.rare, tile);
-        for (&e, x) in this.layout.edges.iter().zip(&mut this.edges) {
-            *x += step * pace * this.sums.edges[e as usize];
-        }
-        this.sums.edges.fill(0.0);
+        move_by::<S>(this, b as usize, -rate / this.scale, pace);
         seen += count;
         if l2 > 0.0 && (i % CORRECT_EVERY == CORRECT_EVERY - 1 || i + 1 == order.len()) {
             this.correct(decayed);
@@ -232,6 +214,40 @@ unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l
         }
     }
     this.sums.loss
+}
+
+/// Node scores of a batch, and those of its gold labels, at the weights now.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn score<S: Simd>(this: &mut Stochastic, batch: usize) {
+    let (batch, l) = (&this.plan.batches[batch], this.layout.labels);
+    let Scratch { fields, tile, .. } = &mut this.scratch;
+    let field = &mut fields[0];
+    field.reserve(batch, l);
+    let support = &this.nodes.support;
+    this.nodes.fill::<S>(batch, &this.rows, &this.rare, support, &mut field.nodes, &mut field.gold, tile);
+    multiply::<S>(&mut field.nodes[..batch.positions() * l], this.scale as f32);
+    field.gold.iter_mut().for_each(|x| *x *= this.scale);
+}
+
+/// The weights less the gradient of a batch: its residuals times `step`, those of edges times `pace` as well.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn move_by<S: Simd>(this: &mut Stochastic, batch: usize, step: f64, pace: f64) {
+    let batch = &this.plan.batches[batch];
+    let Scratch { fields, tile, .. } = &mut this.scratch;
+    let field = &mut fields[0];
+    multiply::<S>(&mut field.nodes[..batch.positions() * this.layout.labels], step as f32);
+    multiply::<S>(&mut field.subtract, step as f32);
+    this.nodes.spread::<S>(std::slice::from_ref(batch), fields, &mut this.rows, &mut this.rare, tile);
+    for (&e, x) in this.layout.edges.iter().zip(&mut this.edges) {
+        *x += step * pace * this.sums.edges[e as usize];
+    }
+    this.sums.edges.fill(0.0);
 }
 
 /// What a sentence that float32 cannot do counts at least: whoever compares step sizes must see it.

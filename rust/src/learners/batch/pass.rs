@@ -59,9 +59,9 @@ pub struct Scratch {
     pub work: Work,
     more: More,
     pub tile: Tile,
-    exact: Alone,
+    alone: Alone,
     pub fields: Vec<Field>,           // of each batch
-    pub flagged: Vec<(usize, usize)>, // batch and lane of the sentences left to `exact`
+    pub flagged: Vec<(usize, usize)>, // batch and lane of the sentences left to `alone`
     pub hot: Vec<f64>,                // sums of the hot rows
 }
 
@@ -119,7 +119,7 @@ unsafe fn chunk_kernel<S: Simd>(
         }
         let sentences: usize = group.iter().map(|batch| batch.sentences.len()).sum();
         force::count(Taken::Lanes, sentences - scratch.flagged.len());
-        leave_to_exact(pass, group, scratch, &mut sums);
+        leave_alone(pass, group, scratch, &mut sums);
         let Scratch { fields, tile, .. } = scratch;
         pass.nodes.spread::<S>(group, fields, gradient, rare, tile);
         done += group.len();
@@ -150,8 +150,8 @@ fn count<S: Simd>(batches: usize, tiles: &[bool]) {
 }
 
 /// The flagged sentences of a group.
-fn leave_to_exact(pass: &Pass<'_>, group: &[Batch], scratch: &mut Scratch, sums: &mut Sums) {
-    let Scratch { fields, exact, flagged, .. } = scratch;
+fn leave_alone(pass: &Pass<'_>, group: &[Batch], scratch: &mut Scratch, sums: &mut Sums) {
+    let Scratch { fields, alone, flagged, .. } = scratch;
     for (i, lane) in flagged.drain(..) {
         let batch = &group[i];
         let weight = pass.terms.weights[batch.sentences[lane] as usize];
@@ -161,7 +161,7 @@ fn leave_to_exact(pass: &Pass<'_>, group: &[Batch], scratch: &mut Scratch, sums:
             continue;
         }
         let mut sink = Sink { nodes: &mut fields[i].nodes, edges: &mut sums.edges, pairs: &mut sums.pairs };
-        match exact.run(&pass.setting, batch, lane, weight, &mut sink) {
+        match alone.run(&pass.setting, batch, lane, weight, &mut sink) {
             Some((value, largest)) => {
                 sums.loss += value;
                 let of_sentence = if pass.terms.loss.is_pointwise() { 0.0 } else { weight.ln() };

@@ -1,5 +1,5 @@
-//! Forward-backward of one sentence in double precision: scaled probabilities as in `crate::chain::lanes`, rows of labels padded to
-//! `BLOCK`, products and sums in a fixed order so that every machine gets the same bits.
+//! Forward-backward of one sentence in double precision: scaled probabilities as in `chain::lanes`, rows of labels padded
+//! to `BLOCK`, products and sums in a fixed order so that every machine gets the same bits.
 
 use crate::chain::log::Trellis;
 

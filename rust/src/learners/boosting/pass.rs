@@ -81,6 +81,14 @@ pub struct BoostingSums<'a> {
     pub changed: &'a [AtomicBool],
 }
 
+/// Differences of a sentence.
+pub struct Moved<'a> {
+    pub s: usize,
+    pub nodes: &'a [f64], // [T, P] residuals
+    pub pairs: &'a [f64], // [edge features]
+    pub d: f64,
+}
+
 /// Scratch of one thread.
 #[derive(Default)]
 pub struct RowScratch {
@@ -96,10 +104,7 @@ dispatch!(
     /// other thread may work on the same part.
     pub fn add(
         sums: &BoostingSums<'_>,
-        s: usize,
-        nodes: &[f64],
-        pairs: &[f64],
-        d: f64,
+        moved: &Moved<'_>,
         part: usize,
         parts: usize,
         rows: &mut RowScratch,
@@ -122,14 +127,12 @@ fn plus(to: &mut [f64], by: &[f64]) {
 #[inline(always)]
 unsafe fn add_kernel<S: Simd>(
     sums: &BoostingSums<'_>,
-    s: usize,
-    nodes: &[f64],
-    pairs: &[f64],
-    d: f64,
+    moved: &Moved<'_>,
     part: usize,
     parts: usize,
     rows: &mut RowScratch,
 ) {
+    let Moved { s, nodes, pairs, d } = *moved;
     let (width, tight, index) = (sums.width, sums.cells.is_tight(), sums.index);
     let base = sums.data.sentences[s];
     let binary = index.value.is_empty();

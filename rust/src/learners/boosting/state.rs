@@ -8,7 +8,7 @@ use crate::learners::boosting::bound::{Moments, Range};
 use crate::learners::boosting::cells::{Cells, FEATURES};
 use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
 use crate::learners::boosting::index::{self, Boundaries, Index, Kind};
-use crate::learners::boosting::pass::{self, masses, BoostingSums, Job, RowScratch};
+use crate::learners::boosting::pass::{self, masses, BoostingSums, Job, Moved, RowScratch};
 use crate::machine::shared::Shared;
 use crate::scores::check::{check_labels, check_weights};
 use rayon::prelude::*;
@@ -207,7 +207,7 @@ impl State {
                 let nodes = &self.residual[self.data.sentences[s] * width..self.data.sentences[s + 1] * width];
                 let pairs = &self.pairs[s * n_edges..(s + 1) * n_edges];
                 // Parts share no feature.
-                pass::add(&sums, s, nodes, pairs, self.d[s], part, parts, &mut rows);
+                pass::add(&sums, &Moved { s, nodes, pairs, d: self.d[s] }, part, parts, &mut rows);
             }
         });
     }
@@ -375,7 +375,7 @@ impl State {
                 let nodes = &arena.nodes[arena.at[i] * width..(arena.at[i] + length) * width];
                 let pairs = &arena.edges[i * n_edges..(i + 1) * n_edges];
                 // Parts share no feature.
-                pass::add(&sums, s, nodes, pairs, arena.fresh[i][2] - d[s], part, parts, rows);
+                pass::add(&sums, &Moved { s, nodes, pairs, d: arena.fresh[i][2] - d[s] }, part, parts, rows);
             }
         };
         if many {

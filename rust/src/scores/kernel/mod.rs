@@ -8,8 +8,9 @@
 //!
 //! Only tokens with beta != 0 count, the *support tokens*; equal tokens share one. Transitions, starts and ends keep a
 //! weight each. `rows` computes K of one token with all others through an inverted index; `table` keeps the scores of
-//! all training tokens while betas change; `dual` is the perceptron, `space` the feature space of the Hidden Markov SVM,
-//! `scorer` labels sentences, `expand` writes the polynomial of degree 2 out as products of attributes.
+//! all training tokens while betas change; `expand` writes the polynomial of degree 2 out as products of attributes. The
+//! perceptron is `learners::online::kernel`, the feature space of the Hidden Markov SVM `learners::svm::kernel`, and
+//! `decoding::kernel` labels sentences.
 
 pub mod expand;
 pub mod rows;
