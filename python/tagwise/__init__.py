@@ -7,8 +7,11 @@
 3
 """
 
+import os
+
 from tagwise._core import __version__
 from tagwise.compare import compare
+from tagwise.compare.table import PAGES, Comparison
 from tagwise.corpus import schemes
 from tagwise.corpus.bundled import corpora, load_corpus
 from tagwise.corpus.conll import read_conll, write_conll
@@ -92,3 +95,13 @@ __all__ = [
     "write_jsonl",
     "write_text",
 ]
+
+
+def _page(comparison: Comparison, path: str | os.PathLike[str]) -> None:
+    """The page of a comparison, whose drawing is imported once one is asked for."""
+    from tagwise.report import write as write_page
+
+    write_page(comparison, path)
+
+
+PAGES["html"] = _page

@@ -65,6 +65,12 @@ class Balance(HTMLParser):
             assert self.open.pop() == tag
 
 
+def test_a_comparison_writes_its_page(comparison: Comparison, tmp_path: Path) -> None:
+    """`comparison.report(path)` is the page, though pages stand behind comparisons on the line."""
+    comparison.report(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(comparison)
+
+
 def test_the_page_is_whole_and_needs_no_network(comparison: Comparison) -> None:
     text = page(comparison)
     parser = Balance()

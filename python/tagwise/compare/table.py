@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -255,6 +256,14 @@ class Comparison(Sequence[Row]):
         lines += [" & ".join(map(latex, head)) + r" \\", r"\hline"]
         lines += [" & ".join(map(latex, cells)) + r" \\" for cells in body]
         return "\n".join([*lines, r"\hline", r"\end{tabular}"]) + "\n"
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write one HTML page that needs nothing else: tables, curves, confusions, features, errors."""
+        PAGES["html"](self, path)
+
+
+#: Writers of a comparison as a page. They stand behind the table on the line: the package hands them over.
+PAGES: dict[str, Callable[[Comparison, str | os.PathLike[str]], None]] = {}
 
 
 _LATEX = {c: "\\" + c for c in "&%$#_{}"} | {
