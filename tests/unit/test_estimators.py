@@ -188,3 +188,24 @@ def test_empty_sentences_are_carried_along() -> None:
     tagger = small().fit([*X, []], [*Y, []])
     assert tagger.predict([[], ["the"], []]) == [[], ["DET"], []]
     assert [p.shape for p in tagger.predict_marginals([[], ["the"]])] == [(0, 3), (1, 3)]
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, 3])
+def test_threads_are_handed_on(n_jobs: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every way of predicting is told how many threads it may take."""
+    tagger = tw.CRF(features="S1", max_iter=1, n_jobs=n_jobs).fit([["a", "b"]], [["X", "Y"]])
+    told: list[tuple[str, int | None]] = []
+    for name in ("predict", "marginals", "kbest"):
+        real = getattr(tw.Model, name)
+
+        def spy(
+            self: tw.Model, *args: object, _real: object = real, _name: str = name, **named: object
+        ) -> object:
+            told.append((_name, named.get("n_jobs", "not told")))  # type: ignore[arg-type]
+            return _real(self, *args, **named)  # type: ignore[operator]
+
+        monkeypatch.setattr(tw.Model, name, spy)
+    tagger.predict([["a"]])
+    tagger.predict_marginals([["a"]])
+    tagger.predict_kbest([["a"]], 2)
+    assert told == [("predict", n_jobs), ("marginals", n_jobs), ("kbest", n_jobs)]

@@ -338,3 +338,12 @@ def test_a_model_without_weights_prunes_to_nothing() -> None:
     small, _ = prune(model)
     assert len(small.scorer.layout) == len(small.vocabulary) == 0
     assert small.predict(X) == model.predict(X)
+
+
+def test_a_tagger_without_a_state_saves_that_of_no_step(tmp_path: Path) -> None:
+    """Weights alone are the state before the first step: no steps, no epochs, nothing summed."""
+    tw.Perceptron(features="S1", epochs=2).fit(X, Y).save(tmp_path / "plain.tagwise")
+    tw.load(tmp_path / "plain.tagwise").save(tmp_path / "state.tagwise", state=True)
+    model = tw.load(tmp_path / "state.tagwise").model_
+    assert model.meta["state"] == {"steps": 0.0, "epochs": 0}
+    assert len(model.file.array("state.sums")) == len(model.file.array("state.variance")) == 0
