@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -331,7 +332,11 @@ def children(pid: int) -> list[int]:
     tasks = Path(f"/proc/{pid}/task")
     if not tasks.exists():
         pytest.skip("no /proc here")
-    return [int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()]
+    found = []
+    for task in tasks.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # a thread that has just ended
+            found += [int(child) for child in (task / "children").read_text().split()]
+    return found
 
 
 def is_zombie(pid: int) -> bool:
