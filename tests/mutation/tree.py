@@ -158,7 +158,7 @@ def build(mutants: dict[int, Mutant], tree: Path) -> dict[int, Mutant]:
         mutants = {number: m for number, m in mutants.items() if number not in wrong}
     for args in (
         ["build", "--profile", "quick", "--config", "profile.quick.opt-level=1", "--lib"],
-        ["test", "--no-default-features", "--no-run", "--config", "profile.test.opt-level=1"],
+        ["test", "--no-default-features", "--no-run"],
     ):
         run = cargo(tree, *args, "--quiet")
         if run.returncode:
