@@ -243,3 +243,11 @@ def test_blocks_report_what_was_chosen() -> None:
     assert [h["rounds"] for h in tagger.history_] == [4, 8, 10]
     assert [h["chosen"] for h in tagger.history_] == [4, 8, 10]
     assert tagger.history_[-1]["nonzero"] == tagger.n_nonzero_
+
+
+def test_a_draw_without_a_gain_is_no_end() -> None:
+    """Where none of the drawn features gains, all are looked at: every seed has its round."""
+    sentences, labels = [["a", "b"], ["b", "c"], ["c", "a"]], [["X", "Y"], ["Y", "Z"], ["Z", "X"]]
+    for seed in range(20):
+        tagger = tw.Boosting(features="S1", rounds=1, candidates=0.02, seed=seed).fit(sentences, labels)
+        assert tagger.n_nonzero_ == 1, seed

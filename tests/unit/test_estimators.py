@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import time
 from itertools import pairwise
 from typing import Any
 
@@ -209,3 +210,12 @@ def test_threads_are_handed_on(n_jobs: int | None, monkeypatch: pytest.MonkeyPat
     tagger.predict_marginals([["a"]])
     tagger.predict_kbest([["a"]], 2)
     assert told == [("predict", n_jobs), ("marginals", n_jobs), ("kbest", n_jobs)]
+
+
+def test_seconds_are_those_since_the_start() -> None:
+    """Every iteration notes the time since training began: it rises, and is within the time of the call."""
+    begin = time.perf_counter()
+    tagger = tw.CRF(features="S1", max_iter=3).fit([["a", "b"], ["b"]], [["X", "Y"], ["X"]])
+    noted = [entry["seconds"] for entry in tagger.history_]
+    assert noted == sorted(noted)
+    assert 0.0 <= noted[0] <= noted[-1] <= time.perf_counter() - begin
