@@ -83,6 +83,10 @@ def sample(found: Sequence[Mutant], size: int, seed: int, only: str = "") -> lis
     return apart(chosen[: 2 * size])[:size]
 
 
+#: Of a copy: the numbers of the mutants in it.
+BUILT = "built.json"
+
+
 def write(mutants: dict[int, Mutant], tree: Path, root: Path = ROOT) -> None:
     """The tree with the mutants in it, each behind its number."""
     for folder in ("python", "rust", "tests", "docs", "benchmarks", ".ci"):
@@ -169,4 +173,14 @@ def build(mutants: dict[int, Mutant], tree: Path) -> dict[int, Mutant]:
                 shutil.copy2(message["executable"], tree / "core-tests")
     shutil.copy2(tree / "target/quick/lib_core.so", tree / "python/tagwise/_core.abi3.so")
     subprocess.run([sys.executable, "-c", "import tagwise"], cwd=tree / "python", check=True)
+    (tree / BUILT).write_text(json.dumps(sorted(mutants)))
     return mutants
+
+
+def built(mutants: dict[int, Mutant], tree: Path) -> dict[int, Mutant]:
+    """Those of the sample that are in a copy which was built before; its tests are today's."""
+    shutil.rmtree(tree / "tests")
+    shutil.copytree(
+        ROOT / "tests", tree / "tests", ignore=shutil.ignore_patterns("__pycache__", ".hypothesis")
+    )
+    return {number: mutants[number] for number in json.loads((tree / BUILT).read_text())}
