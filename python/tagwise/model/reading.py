@@ -30,7 +30,7 @@ def about(place: str) -> Iterator[None]:
     """Whatever is refused inside is a fault of this file, or of this part of it."""
     try:
         yield
-    except MissingFunctionError:
+    except (MissingFunctionError, OSError):
         raise
     except (TagwiseError, ValueError) as error:
         said = str(error)
