@@ -36,6 +36,13 @@ def retext(change: Callable[[str], str]) -> Callable[[Forgery], Any]:
     return edit
 
 
+def split_character(forged: Forgery) -> None:
+    """A text of two bytes that are one character, cut between them."""
+    text, ends = forged.array("vocab.text").data, forged.array("vocab.end").data
+    at = int(ends[0])
+    text[at - 1 : at + 1] = list("é".encode())
+
+
 #: file, what is broken, what the message says of it.
 FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
     ("crf", lambda f: f.drop("labels"), "lacks 'labels'"),
@@ -153,6 +160,7 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
         "'starts': expected type u16",
     ),
     ("crf", lambda f: f.change("vocab.text", 0, 0xFF), "vocab.text is not UTF-8"),
+    ("crf-columns", lambda f: split_character(f), "vocab.end: a text begins inside a character"),
     ("crf", lambda f: f.change("weights", 3, NAN), r"weights\[3\] is nan"),
     ("crf", lambda f: f.change("weights", 0, -INF), r"weights\[0\] is -inf"),
     ("crf-order2", lambda f: f.change("history", 7, INF), r"history\[7\] is inf"),

@@ -23,6 +23,8 @@ from tagwise.scores.lookback import Lookback
 from tagwise.scores.protocols import Scorer
 
 Path = str | os.PathLike[str]
+#: Bytes that are looked at together: new memory costs more than a look at it.
+BLOCK = 1 << 16
 
 
 @contextlib.contextmanager
@@ -122,16 +124,26 @@ def _check_distinct(path: Path, file: _core.ModelFile) -> None:
 
 
 def _check_texts(file: _core.ModelFile) -> None:
-    """The texts of attributes: UTF-8, each beginning where a character does."""
-    text, ends = file.array("vocab.text"), file.array("vocab.end").astype(np.int64)
+    """The texts of attributes: UTF-8, each beginning where a character does.
+
+    Bytes of ASCII are what they are: the others alone are decoded, each run with the byte behind it.
+    """
+    text = file.array("vocab.text")
+    blocks = range(0, len(text), BLOCK)
+    found = [at + np.flatnonzero(text[at : at + BLOCK] >= 0x80) for at in blocks]
+    high = np.concatenate(found) if found else np.zeros(0, np.int64)
+    if len(high) == 0:
+        return
+    near = np.union1d(high, np.minimum(high + 1, len(text) - 1))
     try:
-        text.tobytes().decode()
+        text[near].tobytes().decode()
     except UnicodeDecodeError as error:
-        raise ModelFileError(f"vocab.text is not UTF-8 at byte {error.start}") from None
-    begins = ends[ends < len(text)]
-    inside = np.flatnonzero((text[begins] & 0xC0) == 0x80)
-    if len(inside):
-        raise ModelFileError(f"vocab.end: a text begins inside a character, at byte {begins[inside[0]]}")
+        raise ModelFileError(f"vocab.text is not UTF-8 at byte {near[error.start]}") from None
+    ends = file.array("vocab.end")  # ascending, as the core has seen
+    inside = high[(text[high] & 0xC0) == 0x80].astype(ends.dtype)  # or all ends would become floats
+    cut = inside[ends[np.minimum(np.searchsorted(ends, inside), len(ends) - 1)] == inside]
+    if len(cut):
+        raise ModelFileError(f"vocab.end: a text begins inside a character, at byte {cut[0]}")
 
 
 def _lookback(data: Mapping[str, Any], weights: NDArray[Any], n_labels: int) -> Lookback:
