@@ -18,7 +18,7 @@ HEAD, RECORD, ALIGN = 32, 48, 64
 MOST = 2**64 - 1
 
 
-@dataclass
+@dataclass(eq=False)
 class Array:
     """An array of a file; the other fields, where given, are written in place of what is true."""
 
