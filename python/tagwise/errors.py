@@ -17,6 +17,10 @@ class ModelFileError(TagwiseError, ValueError):
     """A model file is damaged, of another version, or not a model file."""
 
 
+class MissingFunctionError(TagwiseError, RuntimeError):
+    """A model needs a function that its file names and that nobody handed over; see `tagwise.load`."""
+
+
 class TrainingError(TagwiseError, RuntimeError):
     """Training cannot go on: a gold label outside its support, a loss that is not finite."""
 

@@ -8,11 +8,45 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tagwise.errors import ParameterError
+
+#: Whole numbers as the core takes them.
+LARGEST = 2**63 - 1
+
+
+def is_text(value: Any) -> bool:
+    """Whether a value is a text that a file can hold: without lone surrogates."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def plain(value: Any) -> Any:
+    """A value as a file can hold it: NumPy's scalars as Python's, in collections too; ValueError for what it cannot.
+
+    Functions, paths and other objects stay as they are: who takes them knows what they are.
+    """
+    if isinstance(value, str):
+        if not is_text(value):
+            raise ValueError(f"expected Unicode text, found a lone surrogate in {value!a:.60}")
+        return str(value)
+    if isinstance(value, (bytes, bytearray)):
+        raise ValueError("expected a text, found bytes; decode them")
+    if hasattr(value, "dtype") and getattr(value, "ndim", None) == 0:
+        return plain(value.item())
+    if isinstance(value, Mapping):
+        return {plain(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
+    return value
 
 
 class Domain(Protocol):
@@ -45,11 +79,20 @@ class Number:
             not isinstance(value, (int, float)) and not hasattr(value, "__float__")
         ):
             raise ValueError(f"expected {self.describe()}")
-        number = float(value)
+        try:
+            number = float(value)
+        except (
+            TypeError,
+            ValueError,
+            OverflowError,
+        ):  # an array, a text that says no number, too many digits
+            raise ValueError(f"expected {self.describe()}") from None
         if self.integer:
             if not math.isfinite(number) or number != int(number):
                 raise ValueError(f"expected {self.describe()}")
             value = int(value)
+            if abs(value) > LARGEST:
+                raise ValueError(f"expected {self.describe()}, of 63 bits at most")
         else:
             value = number
         below = number <= self.low if self.open_low else number < self.low
@@ -82,9 +125,11 @@ class Choice:
     optional: bool = False
 
     def check(self, value: Any) -> Any:
-        if value not in self.names and not (value is None and self.optional):
+        if value is None and self.optional:
+            return None
+        if not isinstance(value, str) or value not in self.names:
             raise ValueError(f"expected {self.describe()}")
-        return value
+        return str(value)
 
     def parse(self, text: str) -> Any:
         return self.check(None if self.optional and text.lower() in ("none", "") else text)
@@ -98,6 +143,7 @@ class Flag:
     """True or False."""
 
     def check(self, value: Any) -> Any:
+        value = value.item() if hasattr(value, "dtype") and value.ndim == 0 else value  # NumPy's True
         if not isinstance(value, (bool, int)) or value not in (0, 1):
             raise ValueError(f"expected {self.describe()}")
         return bool(value)
@@ -123,18 +169,39 @@ class Flag:
 
 @dataclass(frozen=True)
 class Anything:
-    """Whatever the receiver understands; it checks for itself."""
+    """Whatever the receiver understands; it checks for itself.
+
+    named: whether a text with a colon is the import path of a function.
+    """
 
     what: str
+    named: bool = False
 
     def check(self, value: Any) -> Any:
-        return value
+        return plain(value)
 
     def parse(self, text: str) -> Any:
         return text
 
     def describe(self) -> str:
         return self.what
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text."""
+
+    def check(self, value: Any) -> Any:
+        value = plain(value)
+        if not isinstance(value, str):
+            raise ValueError(f"expected {self.describe()}")
+        return value
+
+    def parse(self, text: str) -> Any:
+        return self.check(text)
+
+    def describe(self) -> str:
+        return "text"
 
 
 @dataclass(frozen=True)

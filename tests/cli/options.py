@@ -133,6 +133,41 @@ def fitted() -> Tagger:
     return crf().fit(TRAIN)
 
 
+def own_features(sentence: Any) -> list[list[str]]:
+    """A feature function that models of these tests name."""
+    return [["w=" + word, "end=" + word[-1]] for word in sentence.fields["word"]]
+
+
+def functional(bench: Bench) -> tuple[Path, str]:
+    """A model that names a feature function, and the function's import path."""
+    return bench.saved(crf(features=own_features).fit(TRAIN), "f.tagwise"), f"{__name__}:own_features"
+
+
+def function_rows(command: str, *args: str) -> None:
+    """Rows of --functions and --trust: without either the function is missing, with either it is there."""
+
+    @row(command, "--functions", "--trust")
+    def functions(bench: Bench) -> None:
+        model, path = functional(bench)
+        rest = [bench.test if arg == "TEST" else arg for arg in args]
+        none = invoke(command, model, *rest)
+        ways = [bench.ok(command, model, *rest, *way).stdout for way in (["--functions", path], ["--trust"])]
+        again = bench.ok(command, model, *rest, "--functions", "builtins:len", "--functions", path).stdout
+        if command == "inspect":
+            assert f"{path} (missing)" in " ".join(none.stdout.split())
+            assert all(f"{path} (there)" in " ".join(text.split()) for text in [*ways, again])
+        else:
+            assert (none.exit_code, none.stdout) == (1, "")
+            assert none.stderr.count("\n") == 1
+            assert f"'{path}' is not there" in none.stderr
+            assert f"--functions {path}" in none.stderr
+            assert ways[0] == ways[1] == again != ""
+        for wrong in ("nothing", "no_such_module:f", "builtins:no_such_name", "builtins:"):
+            refused = invoke(command, model, *rest, "--functions", wrong)
+            assert (refused.exit_code, refused.stdout) == (2, "")
+            assert wrong in refused.stderr
+
+
 def cases(*commands: str) -> dict[str, Row]:
     """The rows of some commands by their names; spellings of one option are one row."""
     named = {check: key for key, check in ROWS.items() if key[0] in commands}

@@ -11,13 +11,15 @@ import tagwise as tw
 from tagwise.estimators.base import Tagger
 
 from .conftest import columns
-from .options import DEV, TEST, TRAIN, Bench, cases, crf, debug, debug_row, fitted, invoke, row
+from .options import DEV, TEST, TRAIN, Bench, cases, crf, debug, debug_row, fitted, function_rows, invoke, row
 
 COMMANDS = ("eval", "inspect", "convert", "bench")
 
 debug_row("eval", "absent.txt")
 debug_row("inspect", "absent.tagwise")
 debug_row("convert", "absent.txt")
+function_rows("eval", "TEST", "--json")
+function_rows("inspect")
 
 
 # --- eval ---------------------------------------------------------------------------------------------------

@@ -10,9 +10,10 @@ import tagwise as tw
 from tagwise.estimators.base import Tagger
 
 from .conftest import columns
-from .options import DEV, TEST, TRAIN, Bench, cases, crf, debug_row, fitted, invoke, row
+from .options import DEV, TEST, TRAIN, Bench, cases, crf, debug_row, fitted, function_rows, invoke, row
 
 debug_row("tag", "absent.tagwise")
+function_rows("tag", "TEST")
 
 
 # --- tag ----------------------------------------------------------------------------------------------------

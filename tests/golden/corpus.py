@@ -96,3 +96,7 @@ def cosine(a: Block, b: Block) -> NDArray[np.float64]:
     """A kernel of one's own: the cosine of two tokens' attributes, plus a bit."""
     norms = np.sqrt(np.outer(a.squares(), b.squares()))
     return a.dots(b) / np.where(norms == 0.0, 1.0, norms) + 0.125
+
+
+#: What is handed to `load` for the functions that files name.
+FUNCTIONS = {"shapes": shapes, "cosine": cosine}

@@ -15,6 +15,7 @@ import pytest
 from tagwise._core import Vocabulary
 from tagwise.errors import CorpusError, ParameterError, TemplateError
 from tagwise.features import SETS, Recipe, columns_of, kind_of, recipe_for, resolve, template_text
+from tagwise.importing import Functions
 
 
 @dataclass
@@ -199,7 +200,8 @@ def test_recipes_survive_json_and_pickle(spec: Any) -> None:
         sentence = ["a", "b"]
     if recipe.kind == "attributes":
         sentence = [["a"], {"b": "c"}]
-    for other in (Recipe.from_json(recipe.to_json()), pickle.loads(pickle.dumps(recipe))):
+    trusted = Recipe.from_json(recipe.to_json(), Functions(trust=True))
+    for other in (trusted, pickle.loads(pickle.dumps(recipe))):
         assert (other.kind, other.columns, other.token_column) == (
             recipe.kind,
             recipe.columns,
@@ -212,7 +214,7 @@ def test_a_function_that_cannot_be_imported_is_not_saved() -> None:
     with pytest.raises(ParameterError, match="top level of a module"):
         resolve(lambda s: s).to_json()
     with pytest.raises(ParameterError, match="Python path"):
-        Recipe.from_json({"kind": "function", "function": "no.such.module:f"})
+        Recipe.from_json({"kind": "function", "function": "no.such.module:f"}, Functions(trust=True))
     with pytest.raises(ParameterError, match="unknown kind"):
         Recipe.from_json({"kind": "x"})
 

@@ -45,7 +45,7 @@ def test_they_learn_repeat_and_are_kept(tagger: tw.Tagger, tmp_path: Path) -> No
     tagger.save(tmp_path / "first")
     tagger.fit(X, Y).save(tmp_path / "second")
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
-    loaded = tw.load(tmp_path / "first")
+    loaded = tw.load(tmp_path / "first", functions={"squared": squared})
     assert type(loaded) is type(tagger)
     assert loaded.predict_kbest(X, k=3) == best
     assert pickle.loads(pickle.dumps(tagger)).predict_kbest(X, k=3) == best

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import rich_click as click
 from rich.console import Console
 
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import corpus_options, is_model, read_corpus
+from tagwise.cli.models import function_options
 from tagwise.corpus.sentence import Corpus
 from tagwise.errors import CorpusError
 
@@ -47,6 +49,7 @@ def _check_same(gold: Corpus, predicted: Corpus, names: tuple[str, str]) -> None
     "--confusion", type=click.IntRange(min=0), default=0, help="Show the N most frequent confusions."
 )
 @click.option("--json", "as_json", is_flag=True, help="The scores as JSON.")
+@function_options
 @debug_option
 def evaluate(
     first: str,
@@ -56,6 +59,8 @@ def evaluate(
     form: str | None,
     confusion: int,
     as_json: bool,
+    functions: dict[str, Any],
+    trust: bool,
 ) -> None:
     """Score predicted labels: precision, recall and F1 of spans as conlleval has them, and accuracy.
 
@@ -79,7 +84,7 @@ def evaluate(
         gold, predicted = _pair(read_corpus(first, form, columns, label, part="test"), first)
         report = tw.evaluate(gold, predicted)
     elif is_model(first):
-        tagger = tw.load(first)
+        tagger = tw.load(first, functions=functions, trust=trust)
         report = tagger.evaluate(read_corpus(second, form, columns, label, part="test", tagger=tagger))
     else:
         right = read_corpus(first, form, columns, label, part="test")

@@ -12,6 +12,7 @@ import rich_click as click
 from rich.console import Console
 
 from tagwise.cli.app import debug_option
+from tagwise.cli.models import function_options
 
 
 def _facts(tagger: Any, path: str, milliseconds: float) -> list[tuple[str, str]]:
@@ -24,7 +25,14 @@ def _facts(tagger: Any, path: str, milliseconds: float) -> list[tuple[str, str]]
         ("features", recipe if "\n" not in recipe else f"template of {len(recipe.splitlines())} lines"),
         ("weights", f"{tagger.n_features_:,}, {tagger.n_nonzero_:,} of them not zero"),
         ("labels", f"{len(labels)}: {shown}"),
+        *(("function", text) for text in _functions(tagger.model_)),
     ]
+
+
+def _functions(model: Any) -> list[str]:
+    """The functions that a model's file names, and whether they are there."""
+    missing = {found.path for found in model.missing}
+    return [f"{path} ({'missing' if path in missing else 'there'})" for path in model.named_functions]
 
 
 @click.command()
@@ -37,8 +45,17 @@ def _facts(tagger: Any, path: str, milliseconds: float) -> list[tuple[str, str]]
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
 @click.option("--plot", metavar="FILE", help="Write the curves of a boosted model's rounds to FILE (SVG).")
+@function_options
 @debug_option
-def inspect(model: str, top: int, only: tuple[str, ...], as_json: bool, plot: str | None) -> None:
+def inspect(
+    model: str,
+    top: int,
+    only: tuple[str, ...],
+    as_json: bool,
+    plot: str | None,
+    functions: dict[str, Any],
+    trust: bool,
+) -> None:
     """Show what MODEL is: parameters, metrics, strongest features of each label, strongest transitions.
 
     A boosted model also shows its chosen features in order.
@@ -56,7 +73,7 @@ def inspect(model: str, top: int, only: tuple[str, ...], as_json: bool, plot: st
     from tagwise.terminal import explanation_table, pair_table, transition_table
 
     begin = time.perf_counter()
-    tagger = tw.load(model)
+    tagger = tw.load(model, functions=functions, trust=trust)
     facts = _facts(tagger, model, 1000 * (time.perf_counter() - begin))
     unknown = [label for label in only if label not in tagger.classes_]
     if unknown:

@@ -11,6 +11,7 @@ import rich_click as click
 
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import model_columns, names_of, read_sentences
+from tagwise.cli.models import function_options
 from tagwise.cli.stream import batches
 from tagwise.corpus.conll import format_conll
 from tagwise.corpus.conllu import format_conllu
@@ -160,6 +161,8 @@ def check_wishes(tagger: Any, model: str, marginals: bool, nbest: int) -> None:
             f"{model}: this model was trained on attributes that were given as they are; files hold tokens. "
             "Use it from Python: tagwise.load(...).predict(X) with X made as for training."
         )
+    for function in tagger.model_.missing:
+        function()
     if nbest > 1 and marginals:
         raise click.UsageError("--marginals and --nbest exclude each other: take one of them")
 
@@ -186,6 +189,7 @@ def check_wishes(tagger: Any, model: str, marginals: bool, nbest: int) -> None:
     help="Write the k best labellings, each with its score (and probability, for a CRF).",
 )
 @click.option("--n-jobs", type=click.IntRange(min=1), help="Threads; all cores if not given.")
+@function_options
 @debug_option
 def tag(
     model: str,
@@ -197,6 +201,8 @@ def tag(
     marginals: bool,
     nbest: int,
     n_jobs: int | None,
+    functions: dict[str, Any],
+    trust: bool,
 ) -> None:
     """Label INPUT (stdin if not given) with MODEL.
 
@@ -211,7 +217,7 @@ def tag(
     """
     import tagwise as tw
 
-    tagger = tw.load(model)
+    tagger = tw.load(model, functions=functions, trust=trust)
     if n_jobs is not None:
         tagger.set_params(n_jobs=n_jobs)
     check_wishes(tagger, model, marginals, nbest)

@@ -18,9 +18,13 @@ from tagwise.compare.plan import Cell, Data
 from tagwise.corpus.sentence import Corpus
 from tagwise.estimators.task import TRANSIENT
 from tagwise.features.recipe import recipe_for
+from tagwise.learners.loop import logger
 
-FORMAT = 1
+FORMAT = 2
 CACHE_VARIABLE = "TAGWISE_CACHE"
+
+#: Whether a value is what is looked for.
+Fits = Callable[[Mapping[str, Any]], bool]
 
 #: What shows results and does not make them; every other module of the package is part of a key.
 SHOWS = ("cli", "report", "compare/table.py")
@@ -38,53 +42,110 @@ def default_folder() -> Path:
 
 
 class Cache:
-    """A folder of results, one file each, written whole or not at all. Without a folder: a dictionary."""
+    """A folder of results, one file each, written whole or not at all. Without a folder: a dictionary.
 
-    def __init__(self, folder: str | os.PathLike[str] | None) -> None:
+    An entry that is damaged, or not of this key, counts as none, and a folder that cannot be written to is gone on
+    without; `warn` is told of either, once.
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str] | None, warn: Callable[[str], Any] = logger.warning
+    ) -> None:
         self.folder = None if folder is None else Path(folder)
         self._memory: dict[str, dict[str, Any]] = {}
+        self._writes = folder is not None
+        self._warn, self._told = warn, set[str]()
+
+    def tell(self, text: str) -> None:
+        """Warn of something, once."""
+        if text not in self._told:
+            self._told.add(text)
+            self._warn(text)
 
     def _path(self, key: str) -> Path:
         assert self.folder is not None
         return self.folder / key[:2] / f"{key}.json"
 
-    def get(self, key: str) -> dict[str, Any] | None:
-        """What was put there, or None; a damaged file counts as none."""
-        if self.folder is None:
+    def get(self, key: str, fits: Fits = lambda _: True) -> dict[str, Any] | None:
+        """What was put there, or None; a damaged file counts as none, and so does a value that does not fit."""
+        if key in self._memory or self.folder is None:
             return self._memory.get(key)
-        try:
-            found = json.loads(self._path(key).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
-        return found if isinstance(found, dict) and found.get("format") == FORMAT else None
-
-    def put(self, key: str, value: Mapping[str, Any]) -> None:
-        """Keep a result: written beside its place, flushed, renamed."""
-        entry = {"format": FORMAT, **value}
-        if self.folder is None:
-            self._memory[key] = entry
-            return
         path = self._path(key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(entry, file, ensure_ascii=False)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+            value = opened(path.read_bytes(), key)
+            if not fits(value):
+                raise ValueError("it is no result of a comparison")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            self.tell(f"{path}: cannot be read ({error.strerror}); its result is made again")
+        except (ValueError, RecursionError) as error:
+            self.tell(f"{path}: a damaged or foreign file in the cache ({error}); its result is made again")
+        else:
+            return value
+        return None
 
-    def once(self, key: str, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+    def put(self, key: str, value: Mapping[str, Any]) -> dict[str, Any]:
+        """Keep a result: written beside its place, flushed, renamed. Answers it as it will be read."""
+        text = sealed(key, value)
+        kept: dict[str, Any] = json.loads(text.partition("\n")[2])
+        if not self._writes:
+            self._memory[key] = kept
+            return kept
+        path = self._path(key)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _write(path, text)
+        except OSError as error:
+            self._writes = False
+            self._memory[key] = kept
+            self.tell(
+                f"{self.folder}: results cannot be kept there ({error.strerror}); going on without the cache"
+            )
+        return kept
+
+    def once(
+        self, key: str, make: Callable[[], Mapping[str, Any]], fits: Fits = lambda _: True
+    ) -> dict[str, Any]:
         """The result under a key, made where it is not there yet."""
-        found = self.get(key)
-        if found is None:
-            self.put(key, make())
-            found = self.get(key)
-            assert found is not None
-        return found
+        found = self.get(key, fits)
+        return self.put(key, make()) if found is None else found
+
+
+def sealed(key: str, value: Mapping[str, Any]) -> str:
+    """An entry as it lies on disk: a line about it, with the checksum of the next, which is the value."""
+    body = json.dumps(value)
+    head = {"format": FORMAT, "key": key, "sha256": hashlib.sha256(body.encode()).hexdigest()}
+    return f"{json.dumps(head)}\n{body}"
+
+
+def opened(data: bytes, key: str) -> dict[str, Any]:
+    """The value of an entry, or a ValueError that says why it is none of this key."""
+    head, _, body = data.partition(b"\n")
+    found = json.loads(head)
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise ValueError(f"it is not of format {FORMAT}")
+    if found.get("key") != key:
+        raise ValueError("it is of another key")
+    if found.get("sha256") != hashlib.sha256(body).hexdigest():
+        raise ValueError("its checksum is wrong")
+    value = json.loads(body)
+    if not isinstance(value, dict):
+        raise ValueError("it holds no result")
+    return value
+
+
+def _write(path: Path, text: str) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
 # --- names --------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
 from tagwise.compare.cache import Cache, Names
@@ -60,6 +60,24 @@ class Row:
         return cls(**{k: v for k, v in {**values, **changed}.items() if k in known})
 
 
+def is_result(value: Mapping[str, Any]) -> bool:
+    """Whether a value is what `measure` gives: a row with every field it must have, and its detail."""
+    row = value.get("row")
+    if not isinstance(row, dict) or not isinstance(value.get("detail"), dict):
+        return False
+    texts = ("corpus", "learner", "loss", "features", "chosen")
+    must = {field.name for field in fields(Row) if field.default is MISSING}
+    return must <= row.keys() and all(
+        isinstance(x, str) if name in texts else x is None or isinstance(x, (int, float))
+        for name, x in row.items()
+    )
+
+
+def is_score(value: Mapping[str, Any]) -> bool:
+    """Whether a value is the score of a trial."""
+    return isinstance(value.get("score"), (int, float))
+
+
 def peak_memory() -> int | None:
     """The most memory that this process has held, in bytes; None where the system does not tell."""
     try:
@@ -96,7 +114,7 @@ def choose(
             scores = [whole(tagger.fit(fitted)).score(scored) for fitted, scored in parts]
             return {"score": sum(scores) / len(scores)}
 
-        score = float(cache.once(names.key(cell, trial=trial), run)["score"])
+        score = float(cache.once(names.key(cell, trial=trial), run, is_score)["score"])
         if score > best_score:
             best, best_score = trial, score
     return best
@@ -203,4 +221,4 @@ def errors(test: Corpus, predicted: Sequence[Sequence[str]]) -> list[list[list[s
     return [[test[i].tokens, test[i].labels, list(predicted[i])] for i in wrong[::step][:KEPT_ERRORS]]
 
 
-__all__ = ["Row", "measure", "peak_memory"]
+__all__ = ["Row", "is_result", "measure", "peak_memory"]

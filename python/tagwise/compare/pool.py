@@ -194,15 +194,16 @@ class Pool:
                     break
                 if "progress" in message:
                     yield Event("progress", job.index, self.cells[job.index], message["progress"])
+                elif "warning" in message:
+                    self.cache.tell(message["warning"])
                 else:
                     job.outcome = message
 
     def outcome(self, job: Job) -> Event:
         """How a process ended."""
         cell, said = self.cells[job.index], job.outcome or {}
-        found = self.cache.get(job.key)
-        if said.get("done") and found is not None:
-            return Event("done", job.index, cell, result=found)
+        if said.get("done"):
+            return Event("done", job.index, cell, result=said["done"])
         if "error" in said:
             return Event(
                 "failed", job.index, cell, said["error"] + ("\n" + said["trace"] if said["trace"] else "")

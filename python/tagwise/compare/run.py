@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tagwise.compare.cache import Cache, Names
-from tagwise.compare.cells import measure
+from tagwise.compare.cells import is_result, measure
 from tagwise.compare.plan import Cell, Data
 from tagwise.compare.pool import Event, Pool, spread
 
@@ -42,7 +42,7 @@ def run(
         waiting.setdefault(names.key(cell), []).append(index)
     missing = []
     for key, indices in waiting.items():
-        found = cache.get(key)
+        found = cache.get(key, is_result)
         if found is None:
             missing.append((key, indices[0]))
             continue

@@ -23,7 +23,7 @@ def leave_with(stream: IO[bytes]) -> None:
 
 
 def main() -> None:
-    """Read the task, measure it, put the result into the cache, say so."""
+    """Read the task, measure it, put the result into the cache, hand it over."""
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
     )  # Ctrl-C is for the one who started it: half a training is no result
@@ -42,7 +42,7 @@ def main() -> None:
 
         with open(task["data"], "rb") as file:
             data = pickle.load(file)
-        cell, cache = task["cell"], Cache(task["cache"])
+        cell, cache = task["cell"], Cache(task["cache"], warn=lambda text: say(warning=text))
         names = Names({cell.corpus: data})
         found = measure(
             cell,
@@ -53,8 +53,7 @@ def main() -> None:
             progress=lambda text: say(progress=text),
             own_process=True,
         )
-        cache.put(task["key"], found)
-        say(done=True)
+        say(done=cache.put(task["key"], found))  # by the pipe too: the cache may be full
     except BaseException as error:
         detail = "" if isinstance(error, ValueError) else traceback.format_exc()
         say(error=f"{type(error).__name__}: {error}", trace=detail)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tagwise._core import NO_LABEL, Dataset
 from tagwise.errors import CorpusError, ParameterError
+from tagwise.params import is_text
 
 #: Label ids are 16 bits wide, and the last one marks a token without a label.
 MAX_LABELS = NO_LABEL - 1
@@ -22,6 +23,10 @@ def check_labels(labels: Iterable[Any]) -> None:
         if not isinstance(label, str):
             raise CorpusError(
                 f"the label {label!r} is {type(label).__name__}, expected a string; convert it with str()"
+            )
+        if not is_text(label):
+            raise CorpusError(
+                f"the label {label!a} holds a lone surrogate and is no Unicode text; read the corpus as UTF-8"
             )
     if len(distinct) > MAX_LABELS:
         raise CorpusError(

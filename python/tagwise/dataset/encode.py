@@ -58,7 +58,7 @@ def collect_labels(y: Iterable[Sequence[str]]) -> list[str]:
             raise CorpusError(f"sentence {s} (y[{s}]) is a string, expected a list of labels, one a token")
         counts.update(sentence)
     check_labels(counts)
-    return [label for label, _ in counts.most_common()]
+    return [str(label) for label, _ in counts.most_common()]
 
 
 def encode_labels(

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,16 +56,13 @@ def parse(y: Sequence[Sequence[Any]], separator: str = "|", unknown: str = "_") 
             elif isinstance(label, str):
                 known.append(of_text(label))
             else:
-                labels = (
-                    tuple(sorted(label))
-                    if isinstance(label, (set, frozenset))
-                    else tuple(dict.fromkeys(label))
-                )
-                if not labels or not all(isinstance(name, str) for name in labels):
+                found = list(label) if isinstance(label, Iterable) else []
+                if not found or not all(isinstance(name, str) for name in found):
                     raise CorpusError(
                         f"sentence {s}, token {t}: {label!r} is no collection of labels; give strings, or None for any"
                     )
-                known.append(labels)
+                ordered = sorted(found) if isinstance(label, (set, frozenset)) else found
+                known.append(tuple(map(str, dict.fromkeys(ordered))))
         out.append(known)
     return out
 

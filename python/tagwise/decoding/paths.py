@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +13,14 @@ import tagwise._core as _core
 from tagwise.dataset.check import lengths_of
 from tagwise.decoding.lookback import Memory, search
 from tagwise.decoding.plan import Allowed, Plan, plan_of
-from tagwise.errors import ParameterError
+from tagwise.errors import ParameterError, TagwiseError
 from tagwise.features.inputs import Inputs
 from tagwise.scores.constraints import NO_GROUP
 from tagwise.scores.lookback import Lookback
 from tagwise.scores.protocols import Lists
 from tagwise.scores.scoring import Scoring
 
+Call = TypeVar("Call", bound=Callable[..., Any])
 DECODERS = ("viterbi", "pointwise", "beam")
 #: Width of a beam that is not given.
 BEAM = 8
@@ -25,6 +28,22 @@ BEAM = 8
 ONCE_LISTS = (16, 128, 1024)
 
 
+def typed(search: Call) -> Call:
+    """Errors of the core about sentences and scores as typed ones."""
+
+    @functools.wraps(search)
+    def call(*args: Any, **keywords: Any) -> Any:
+        try:
+            return search(*args, **keywords)
+        except ValueError as error:
+            if isinstance(error, TagwiseError):
+                raise
+            raise ParameterError(str(error)) from error
+
+    return cast("Call", call)
+
+
+@typed
 def best(
     scoring: Scoring,
     X: Inputs,
@@ -74,6 +93,7 @@ def best(
     )
 
 
+@typed
 def kbest(
     scoring: Scoring,
     X: Inputs,
@@ -100,6 +120,7 @@ def kbest(
     return _search(scoring, found, X, data, k, None, memory, n_jobs), found
 
 
+@typed
 def marginals(
     scoring: Scoring, data: _core.Dataset, found: Plan, n_jobs: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:

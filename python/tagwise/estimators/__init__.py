@@ -12,8 +12,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from tagwise.errors import ModelFileError
+from tagwise.errors import ModelFileError, ParameterError
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.baselines import HMM, MEMM
 from tagwise.estimators.boosting import Boosting
@@ -21,8 +23,12 @@ from tagwise.estimators.crf import CRF, LOSSES
 from tagwise.estimators.mira import AROW, MIRA, PassiveAggressive
 from tagwise.estimators.perceptron import Perceptron
 from tagwise.estimators.svm import HMSVM
+from tagwise.estimators.task import TRANSIENT
+from tagwise.importing import Functions
 from tagwise.learners.loop import Iteration
 from tagwise.model.model import Model
+from tagwise.model.reading import about
+from tagwise.params import Anything
 
 __all__ = [
     "AROW",
@@ -47,9 +53,22 @@ LEARNERS: dict[str, type[Tagger]] = {
 }
 
 
-def load(path: str | os.PathLike[str]) -> Tagger:
-    """The tagger of a model file."""
-    model = Model.load(path)
+def load(
+    path: str | os.PathLike[str],
+    *,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    trust: bool = False,
+) -> Tagger:
+    """The tagger of a model file. Nothing that the file names is imported or called, unless `trust` says so.
+
+    Args:
+        path: the file.
+        functions: what stands for the functions that the file names (of features, a kernel, a cost), by import path
+            ("module:name") or by name alone. Without it such a model can be looked at; predicting raises
+            MissingFunctionError, which names what is missing.
+        trust: import the modules that the file names, which runs their code: as safe as the file's author.
+    """
+    model = Model.load(path, functions=functions, trust=trust)
     learner = model.meta.get("learner")
     if learner not in LEARNERS:
         raise ModelFileError(
@@ -57,8 +76,8 @@ def load(path: str | os.PathLike[str]) -> Tagger:
             f"it knows: {', '.join(LEARNERS)}"
         )
     kind = LEARNERS[learner]
-    known = {param.name for param in kind.PARAMS}
-    tagger = kind(**{name: value for name, value in model.meta.get("params", {}).items() if name in known})
+    with about(os.fspath(path)), about("meta.params"):
+        tagger = kind(**_params(kind, model.meta.get("params", {}), Functions(functions, trust)))
     tagger.model_ = model
     metrics = model.meta.get("metrics", {})
     tagger.history_ = []
@@ -66,3 +85,26 @@ def load(path: str | os.PathLike[str]) -> Tagger:
     tagger.best_iteration_ = int(metrics.get("best_iteration", 0))
     tagger.stopped_ = str(metrics.get("stopped", ""))
     return tagger
+
+
+def _params(kind: type[Tagger], said: Mapping[str, Any], functions: Functions) -> dict[str, Any]:
+    """What a file says of a learner's parameters, each inside its domain; those of the machine are not the file's."""
+    out = {}
+    for param in kind.PARAMS:
+        if param.name not in said or param.name in TRANSIENT:
+            continue
+        value = said[param.name]
+        if isinstance(param.domain, Anything) and not isinstance(value, (str, int, float, dict, type(None))):
+            raise ParameterError(
+                f"{param.name}: expected {param.domain.describe()}, found {type(value).__name__}"
+            )
+        if (
+            isinstance(param.domain, Anything)
+            and param.domain.named
+            and isinstance(value, str)
+            and ":" in value
+        ):
+            value = functions.find(value, f"the function of {param.name}")
+        param.check(value)
+        out[param.name] = value
+    return out

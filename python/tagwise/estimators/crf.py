@@ -22,7 +22,7 @@ from tagwise.learners.loop import Result
 from tagwise.model.model import Model
 from tagwise.optimizers import OPTIMIZERS
 from tagwise.optimizers.base import Vector
-from tagwise.params import Anything, Choice, Flag, Number, Param
+from tagwise.params import Anything, Choice, Flag, Number, Param, Text
 from tagwise.scores.lookback import Lookback
 
 LOSSES = ("log", "exp", "pointwise_log", "pointwise_exp")
@@ -95,8 +95,8 @@ class CRF(Tagger):
             Flag(),
             "labels may be sets, A|B, or unknown, _; collections of labels and None are understood without it",
         ),
-        Param("separator", "|", Anything("text"), "partial: what stands between the labels of a set"),
-        Param("unknown", "_", Anything("text"), "partial: the label of a token that may have any"),
+        Param("separator", "|", Text(), "partial: what stands between the labels of a set"),
+        Param("unknown", "_", Text(), "partial: the label of a token that may have any"),
         *LIMITS,
         *STOPPING,
         *COMMON,

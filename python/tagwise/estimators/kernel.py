@@ -24,7 +24,7 @@ KERNEL = (
     Param(
         "kernel",
         None,
-        Anything("linear, poly, rbf, module:function, or a function of two blocks of tokens"),
+        Anything("linear, poly, rbf, module:function, or a function of two blocks of tokens", named=True),
         "similarity of two tokens' attributes; transitions stay linear",
     ),
     Param("degree", 2, Number(1, 64, integer=True), "poly: (coef + gamma <x, x'>)^degree"),

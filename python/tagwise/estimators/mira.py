@@ -22,7 +22,7 @@ class MIRA(OnlineTagger):
         Param(
             "cost",
             "accuracy",
-            Anything("accuracy, f1, precision_recall(alpha), ..., or a function"),
+            Anything("accuracy, f1, precision_recall(alpha), ..., or a function", named=True),
             SEQUENCE_COST,
         ),
         Param(
@@ -64,7 +64,7 @@ class PassiveAggressive(OnlineTagger):
         Param(
             "cost",
             "accuracy",
-            Anything("accuracy, f1, precision_recall(alpha), ..., or a function"),
+            Anything("accuracy, f1, precision_recall(alpha), ..., or a function", named=True),
             SEQUENCE_COST,
         ),
         Param("C", 1.0, Number(0.0, open_low=True), "aggressiveness"),
@@ -95,7 +95,7 @@ class AROW(OnlineTagger):
         Param(
             "cost",
             "accuracy",
-            Anything("accuracy, f1, precision_recall(alpha), ..., or a function"),
+            Anything("accuracy, f1, precision_recall(alpha), ..., or a function", named=True),
             SEQUENCE_COST,
         ),
         *EPOCHS,

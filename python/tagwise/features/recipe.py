@@ -21,9 +21,12 @@ from tagwise._core import Dataset, Template, Vocabulary, encode_attributes, enco
 from tagwise.errors import CorpusError, ParameterError, TemplateError
 from tagwise.features.inputs import Inputs, fields_of
 from tagwise.features.sets import DEFAULT_COLUMN, SETS, template_text
-from tagwise.importing import function_at, path_of
+from tagwise.importing import NO_FUNCTIONS, Functions, alias, path_of, present
+from tagwise.params import is_text
 
 Function = Callable[[Any], Sequence[Any]]
+#: What messages call it.
+FUNCTION = "the feature function"
 
 
 def file_columns(recipe: Recipe, X: Any) -> dict[str, Any]:
@@ -31,6 +34,8 @@ def file_columns(recipe: Recipe, X: Any) -> dict[str, Any]:
     if recipe.kind == "attributes":
         return {}
     inputs = Inputs.of(X)
+    if inputs.label is not None and not is_text(inputs.label):
+        raise CorpusError(f"the column {inputs.label!a} of labels has no name in Unicode text; rename it")
     if inputs.all_columns is not None and inputs.label is not None:
         return {"columns": list(inputs.all_columns), "label": inputs.label}
     names = inputs.columns
@@ -44,7 +49,8 @@ class Recipe:
 
     kind: "template" | "function" | "attributes"; name: what the user asked for; columns: those the template
     looks at; token_column: the column that a plain list of tokens stands for; lists: frequent texts that the
-    template learnt from training sentences, None where it has none to learn or has yet to.
+    template learnt from training sentences, None where it has none to learn or has yet to; path: the import path
+    by which a file names the function, where that is not its own.
     """
 
     kind: Literal["template", "function", "attributes"]
@@ -55,6 +61,7 @@ class Recipe:
     function: Function | None = field(default=None, compare=False)
     _compiled: Template | None = field(default=None, compare=False, repr=False)
     lists: tuple[tuple[str, ...], ...] | None = field(default=None, repr=False)
+    path: str = field(default="", compare=False, repr=False)
 
     @staticmethod
     def of_template(text: str, columns: Sequence[str], name: str = "") -> Recipe:
@@ -155,7 +162,7 @@ class Recipe:
 
     def _call(self, inputs: Inputs) -> list[Sequence[Any]]:
         """The function's attributes of every sentence, one entry a token."""
-        function = self.function
+        function = present(self.function)
         if function is None:
             raise ParameterError(
                 f"the feature function {self.name!r} is not loaded; import it and resolve it again"
@@ -191,13 +198,13 @@ class Recipe:
         if self.kind == "function":
             return {
                 "kind": "function",
-                "function": path_of(self.function, f"the feature function {self.name}"),
+                "function": self.path or path_of(self.function, f"the feature function {self.name}"),
             }
         return {"kind": "attributes"}
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Recipe:
-        """Recipe from what `to_json` made; a function is imported."""
+    def from_json(data: Mapping[str, Any], functions: Functions = NO_FUNCTIONS) -> Recipe:
+        """Recipe from what `to_json` made; a function is one of `functions`, or missing."""
         kind = data.get("kind")
         if kind == "template":
             text, name, columns = data["template"], data["name"], tuple(data["columns"])
@@ -206,9 +213,9 @@ class Recipe:
             learned = None if lists is None else tuple(map(tuple, lists))
             return Recipe("template", name, text, columns, data["token_column"], None, compiled, learned)
         if kind == "function":
-            return Recipe(
-                "function", data["function"], function=function_at(data["function"], "the feature function")
-            )
+            path = data["function"]
+            function = functions.find(path, FUNCTION)
+            return Recipe("function", path, function=function, path=alias(function, path))
         if kind == "attributes":
             return Recipe("attributes", "attributes")
         raise ParameterError(
@@ -217,7 +224,8 @@ class Recipe:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.kind == "function":
-            return (Recipe, (self.kind, self.name, "", (), self.token_column, self.function))
+            more = (self.function, None, None, self.path)
+            return (Recipe, (self.kind, self.name, "", (), self.token_column, *more))
         return (Recipe.from_json, (self.to_json(),))
 
 
@@ -241,6 +249,9 @@ def resolve(spec: Any, columns: Sequence[str] | None = (DEFAULT_COLUMN,)) -> Rec
         spec = "default"
     if not columns:
         raise TemplateError("there is no column to look at; a corpus needs at least one besides its labels")
+    for name in columns:
+        if not is_text(name):
+            raise CorpusError(f"the column {name!a} has no name in Unicode text; rename it")
     if isinstance(spec, os.PathLike):
         return _from_file(Path(spec), columns)
     if isinstance(spec, str):

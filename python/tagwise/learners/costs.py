@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tagwise.errors import ParameterError
-from tagwise.importing import function_at
+from tagwise.importing import function_at, present
 
 #: What messages call a cost of one's own.
 COST_FUNCTION = "the cost function"
@@ -33,7 +33,7 @@ def parse_cost(cost: Any) -> tuple[Any, list[float]]:
     ('weighted_accuracy', [1.0, 1.4, 1.0])
     """
     if callable(cost):
-        return cost, []
+        return present(cost), []
     if isinstance(cost, str) and ":" in cost:
         return function_at(cost, COST_FUNCTION), []
     match = re.fullmatch(r"\s*(\w+)\s*(?:\(([^()]*)\))?\s*", str(cost))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -18,13 +17,16 @@ from tagwise.dataset.layout import Named, carried
 from tagwise.decoding import paths
 from tagwise.decoding.lookback import Memory
 from tagwise.decoding.plan import Allowed, plan_of
-from tagwise.errors import ModelFileError, ParameterError
+from tagwise.errors import ParameterError
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
+from tagwise.importing import Functions, Missing
+from tagwise.model import schema
 from tagwise.model.explain import Explanation, explain
+from tagwise.model.reading import about, check_finite, forbidden_of, parts_of
 from tagwise.scores.constraints import Constraints, Rules
 from tagwise.scores.dictionary import Dictionary
-from tagwise.scores.kernels import ARRAYS, Kernel, KernelScorer
+from tagwise.scores.kernels import Kernel, KernelScorer
 from tagwise.scores.lookback import Lookback
 from tagwise.scores.protocols import Scorer, native
 from tagwise.scores.scoring import Scoring
@@ -144,7 +146,7 @@ class Model:
         """The scorer of its explicit weights, of which those of a kernel model are its transitions, on the CPU."""
         if isinstance(self.scorer, KernelScorer):
             return self.scorer.base
-        return native(self.scorer, _forbidden(self.constraints, self.labels))
+        return native(self.scorer, forbidden_of(self.constraints, self.labels))
 
     @property
     def rules(self) -> Rules | None:
@@ -182,6 +184,8 @@ class Model:
     def save(self, path: Path, extra: dict[str, NDArray[Any]] | None = None) -> None:
         """Write the model to one file, atomically; the format is described in docs/model-file.md.
 
+        Weights that are not finite, and entries of `meta` that a file cannot hold, are a ModelFileError.
+
         extra: further arrays (float64 or uint32) that go into the file; `file.array(name)` reads them back.
         """
         header: dict[str, Any] = {
@@ -208,44 +212,41 @@ class Model:
         if isinstance(self.scorer, KernelScorer):
             header["kernel"] = self.scorer.kernel.to_json()
             arrays |= self.scorer.arrays()
-        text = json.dumps(header, ensure_ascii=False, sort_keys=True)
-        _core.write_model(os.fspath(path), text, self.vocabulary, self.native, arrays | own | (extra or {}))
+        arrays |= own | (extra or {})
+        with about(f"{os.fspath(path)}: not written"):
+            text = schema.written(header)
+            for name, array in {"weights": self.scorer.weights, **arrays}.items():
+                if array.dtype.kind == "f":
+                    check_finite(name, array)
+        _core.write_model(os.fspath(path), text, self.vocabulary, self.native, arrays)
 
     @staticmethod
-    def load(path: Path) -> Model:
-        """Open a model file; its arrays are mapped, not read."""
-        file = _core.ModelFile(os.fspath(path))
-        try:
-            header = json.loads(file.header)
-            labels = tuple(header["labels"])
-            recipe = Recipe.from_json(header["features"])
-            n_attributes, meta = int(header["n_attributes"]), dict(header["meta"])
-            lookback = constraints = dictionary = None
-            if "history" in header:
-                lookback = Lookback.from_json(header["history"], file.array("history"))
-            if "constraints" in header:
-                constraints = Constraints.parse(header["constraints"])
-            names = [name for name, _ in file.arrays if name.startswith("dictionary.")]
-            if names:
-                dictionary = Dictionary.from_arrays({name: file.array(name) for name in names}, len(labels))
-        except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, ModelFileError) or not isinstance(
-                error, (KeyError, TypeError, json.JSONDecodeError)
-            ):
-                raise
-            raise ModelFileError(
-                f"{os.fspath(path)}: the header lacks {error}; the file was written by another program or version"
-            ) from error
-        local = bool(header.get("local", False))
-        base = file.scorer(n_attributes, len(labels), _forbidden(constraints, labels), local=local)
-        scorer: Scorer = base
-        if "kernel" in header:
-            support = {name: file.array(name) for name in ARRAYS}
-            scorer = KernelScorer.of_arrays(base, Kernel.from_json(header["kernel"]), support)
-        arrays = {name: file.array(name) for name in header.get("arrays", ())}
-        return Model(
-            labels, recipe, file.vocabulary(), scorer, meta, lookback, constraints, dictionary, arrays, file
-        )
+    def load(
+        path: Path, *, functions: Mapping[str, Callable[..., Any]] | None = None, trust: bool = False
+    ) -> Model:
+        """Open a model file. Nothing that the file names is imported or called, unless `trust` says so.
+
+        Args:
+            path: the file.
+            functions: what stands for the feature function or the kernel that the file names, by its import path
+                ("module:name") or its name alone. Without it such a model can be looked at, and predicting raises
+                MissingFunctionError.
+            trust: import the modules that the file names, which runs their code: as safe as the file's author.
+        """
+        return Model(**parts_of(path, Functions(functions, trust)))
+
+    @property
+    def missing(self) -> tuple[Missing, ...]:
+        """The functions that its file names (`path`) and that nobody handed over: predicting needs them."""
+        kernel = self.scorer.kernel.function if isinstance(self.scorer, KernelScorer) else None
+        return tuple(found for found in (self.recipe.function, kernel) if isinstance(found, Missing))
+
+    @property
+    def named_functions(self) -> tuple[str, ...]:
+        """Import paths of the functions that its file names, or would: of its features, its kernel."""
+        kernel = self.scorer.kernel.to_json() if isinstance(self.scorer, KernelScorer) else {}
+        found = (self.recipe.to_json().get("function"), kernel.get("function"))
+        return tuple(path for path in found if path is not None)
 
     def with_meta(self, **entries: Any) -> Model:
         """The same model with these entries of `meta` set."""
@@ -289,14 +290,10 @@ def _rebuild(
     support: dict[str, Any] | None = None,
 ) -> Model:
     layout = _core.Layout.from_arrays(n_attributes, len(labels), arrays)
-    base = _core.Scorer(layout, weights, _forbidden(constraints, labels), local=local)
+    base = _core.Scorer(layout, weights, forbidden_of(constraints, labels), local=local)
     lookback = None if further is None else Lookback.from_json(*further)
     scorer = base if kernel is None or support is None else KernelScorer.of_arrays(base, kernel, support)
     return Model(labels, recipe, vocabulary, scorer, meta, lookback, constraints, dictionary, own)
-
-
-def _forbidden(constraints: Constraints | None, labels: Sequence[str]) -> NDArray[np.uint32] | None:
-    return None if constraints is None else constraints.rules(labels).forbidden
 
 
 def transfer(

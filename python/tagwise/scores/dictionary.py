@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, repeat
+from itertools import chain, pairwise, repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.errors import ModelFileError
 from tagwise.scores.constraints import NO_GROUP, Bools, Rules, Support, intersect
 
 
@@ -83,13 +84,21 @@ class Dictionary:
     @staticmethod
     def from_arrays(arrays: Mapping[str, NDArray[Any]], n_labels: int) -> Dictionary:
         """A dictionary from what `arrays` gave."""
-        text, ends = arrays["dictionary.text"].tobytes(), arrays["dictionary.end"].tolist()
-        begins = [0, *ends[:-1]]
-        of = {
-            text[a:b].decode("utf-8", "surrogatepass"): row
-            for a, b, row in zip(begins, ends, arrays["dictionary.of"].tolist())
-        }
-        return Dictionary(arrays["dictionary.sets"].reshape(-1, n_labels).astype(np.bool_), of)
+        text, rows = arrays["dictionary.text"].tobytes(), arrays["dictionary.of"].tolist()
+        sets, ends = arrays["dictionary.sets"], arrays["dictionary.end"].tolist()
+        bounds = [0, *ends]
+        if bounds != sorted(bounds) or bounds[-1] != len(text) or len(rows) != len(ends):
+            raise ModelFileError("its words lie outside its text, or differ in number from their sets")
+        if len(sets) == 0 or len(sets) % n_labels or sets.max() > 1:
+            raise ModelFileError(f"its sets are no rows of {n_labels} truth values")
+        table = sets.reshape(-1, n_labels).astype(np.bool_)
+        if not table[0].all() or not table.any(axis=1).all() or max(rows, default=0) >= len(table):
+            raise ModelFileError("a word's set is unknown or empty, or the first is not that of all labels")
+        words = [text[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(bounds)]
+        of = dict(zip(words, rows))
+        if len(of) < len(words):
+            raise ModelFileError("a word is there twice")
+        return Dictionary(table, of)
 
 
 def with_dictionary(

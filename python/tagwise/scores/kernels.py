@@ -9,7 +9,7 @@ blocks of tokens. Transitions, starts and ends keep a weight each.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.errors import ModelFileError, ParameterError
-from tagwise.importing import function_at, path_of
+from tagwise.importing import NO_FUNCTIONS, Functions, alias, function_at, path_of, present
 from tagwise.scores.protocols import Lists, Support
 
 #: What messages call it.
@@ -72,13 +72,14 @@ Function = Callable[[Block, Block], Any]
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel and its numbers; `function` where it is of one's own."""
+    """A kernel and its numbers; `function` where it is of one's own, `path` where a file names it by another's."""
 
     name: str
     degree: int = 2
     coef: float = 1.0
     gamma: float = 1.0
     function: Function | None = None
+    path: str = field(default="", compare=False)
 
     def spec(self, n_attributes: int) -> tuple[str, int, float, float, Callable[..., Any] | None]:
         """The kernel as the core takes it."""
@@ -95,15 +96,17 @@ class Kernel:
     def to_json(self) -> dict[str, Any]:
         """What a model file keeps; a function is kept by its import path."""
         if self.function is not None:
-            return {"name": "function", "function": path_of(self.function, KERNEL)}
+            return {"name": "function", "function": self.path or path_of(self.function, KERNEL)}
         numbers = {"linear": (), "poly": ("degree", "coef", "gamma"), "rbf": ("gamma",)}[self.name]
         return {"name": self.name, **{name: getattr(self, name) for name in numbers}}
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Kernel:
-        """Kernel from what `to_json` made; a function is imported."""
+    def from_json(data: Mapping[str, Any], functions: Functions = NO_FUNCTIONS) -> Kernel:
+        """Kernel from what `to_json` made; a function is one of `functions`, or missing."""
         if data.get("name") == "function":
-            return Kernel("function", function=function_at(data["function"], KERNEL))
+            path = data["function"]
+            function = functions.find(path, KERNEL)
+            return Kernel("function", function=function, path=alias(function, path))
         if data.get("name") not in NAMES:
             raise ModelFileError(
                 f"unknown kernel {data.get('name')!r}; the model is from a newer tagwise, or damaged"
@@ -114,8 +117,8 @@ class Kernel:
 def kernel_of(given: Any, degree: int, coef: float, gamma: float) -> Kernel:
     """A kernel by its name, by the import path of a function (module:function), or the function itself."""
     if callable(given):
-        return Kernel("function", function=given)
-    if given in NAMES:
+        return Kernel("function", function=present(given))
+    if isinstance(given, str) and given in NAMES:
         return Kernel(given, degree, coef, gamma)
     if isinstance(given, str) and ":" in given:
         return Kernel("function", function=function_at(given, KERNEL))
@@ -190,12 +193,14 @@ class KernelScorer:
         self, dataset: _core.Dataset, *, allowed: Support | None = None, n_jobs: int = 0
     ) -> NDArray[np.uint16]:
         """Best path of each sentence, one label id a token: [tokens]."""
+        present(self.kernel.function)
         return self.native.viterbi(dataset, allowed=allowed, n_jobs=n_jobs)
 
     def kbest(
         self, dataset: _core.Dataset, k: int, *, allowed: Support | None = None, n_jobs: int = 0
     ) -> Lists:
         """The k best paths of each sentence: how many of each [N], their scores, their labels one after the other."""
+        present(self.kernel.function)
         return self.native.kbest(dataset, k, allowed=allowed, n_jobs=n_jobs)
 
     def marginals(

@@ -1,0 +1,186 @@
+"""A model file -> the parts of a model. What is wrong with it is a ModelFileError with the file and the field."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise._core as _core
+from tagwise.errors import MissingFunctionError, ModelFileError, TagwiseError
+from tagwise.features.recipe import Recipe
+from tagwise.importing import Functions
+from tagwise.model import schema
+from tagwise.scores.constraints import Constraints
+from tagwise.scores.dictionary import Dictionary
+from tagwise.scores.kernels import Kernel, KernelScorer
+from tagwise.scores.lookback import Lookback
+from tagwise.scores.protocols import Scorer
+
+Path = str | os.PathLike[str]
+#: Bytes that are looked at together: new memory costs more than a look at it.
+BLOCK = 1 << 16
+
+
+@contextlib.contextmanager
+def about(place: str) -> Iterator[None]:
+    """Whatever is refused inside is a fault of this file, or of this part of it."""
+    try:
+        yield
+    except (MissingFunctionError, OSError):
+        raise
+    except (TagwiseError, ValueError) as error:
+        said = str(error)
+        raise ModelFileError(said if said.startswith(place) else f"{place}: {said}") from error
+
+
+def parts_of(path: Path, functions: Functions) -> dict[str, Any]:
+    """The parts of the model in a file, by the names of `Model`; functions that it names are of `functions`."""
+    with about(os.fspath(path)):
+        file = _core.ModelFile(os.fspath(path))
+        header = schema.parsed(file.header)
+        _check_distinct(path, file)
+        types = schema.check_arrays(file.arrays, header)
+        arrays = {
+            name: file.array(name)
+            for name in types
+            if name.split(".")[0] in ("support", "beta", "dictionary", "history")
+            or name in header.get("arrays", ())
+        }
+        labels, n_attributes = tuple(header["labels"]), header["n_attributes"]
+        with about("features"):
+            recipe = Recipe.from_json(header["features"], functions)
+        lookback = constraints = forbidden = dictionary = None
+        if "history" in header:
+            lookback = _lookback(header["history"], arrays.pop("history"), len(labels))
+        if "constraints" in header:
+            with about("constraints"):
+                constraints = Constraints.parse(header["constraints"])
+                forbidden = constraints.rules(labels).forbidden
+        if "dictionary.of" in types:
+            with about("dictionary"):
+                dictionary = Dictionary.from_arrays(arrays, len(labels))
+        vocabulary = file.vocabulary()
+        if len(vocabulary) != n_attributes:
+            raise ModelFileError(
+                f"n_attributes: expected {len(vocabulary)}, as the vocabulary has; found {n_attributes}"
+            )
+        _check_texts(file)
+        base = file.scorer(n_attributes, len(labels), forbidden, local=header.get("local", False))
+        check_finite("weights", base.weights)
+        scorer: Scorer = base
+        if "kernel" in header:
+            for name in ("support.values", "beta.value"):
+                check_finite(name, arrays[name])
+            with about("kernel"):
+                kernel = Kernel.from_json(header["kernel"], functions)
+                scorer = KernelScorer.of_arrays(
+                    base, kernel, {name: arrays[name] for name in schema.GROUPS["kernel"]}
+                )
+        own = {name: arrays[name] for name in header.get("arrays", ())}
+        if "boosting.feature" in types:
+            _check_rounds(own, base.layout)
+        if "state" in header["meta"]:
+            _check_state(file, len(base.layout))
+    return {
+        "labels": labels,
+        "recipe": recipe,
+        "vocabulary": vocabulary,
+        "scorer": scorer,
+        "meta": header["meta"],
+        "lookback": lookback,
+        "constraints": constraints,
+        "dictionary": dictionary,
+        "arrays": own,
+        "file": file,
+    }
+
+
+def check_finite(name: str, array: NDArray[Any]) -> None:
+    """Refuse NaN and infinite numbers: no training leaves them, and no search is right with them.
+
+    A sum of finite numbers is finite unless it overflows, so the second, slower look is rare.
+    """
+    with np.errstate(all="ignore"):
+        if np.isfinite(array.sum()) or np.isfinite(array).all():
+            return
+    at = int(np.flatnonzero(~np.isfinite(array))[0])
+    raise ModelFileError(
+        f"{name}[{at}] is {array[at]}; expected finite numbers; train again, or copy the file again"
+    )
+
+
+def _check_distinct(path: Path, file: _core.ModelFile) -> None:
+    """As many names as the file's head counts arrays: of two that share a name the core knows one."""
+    with open(path, "rb") as raw:
+        (count,) = struct.unpack_from("<Q", raw.read(32), 24)
+    if count != len(file.arrays):
+        raise ModelFileError(f"{count} arrays have {len(file.arrays)} names; expected names that differ")
+
+
+def _check_texts(file: _core.ModelFile) -> None:
+    """The texts of attributes: UTF-8, each beginning where a character does.
+
+    Bytes of ASCII are what they are: the others alone are decoded, each run with the byte behind it.
+    """
+    text = file.array("vocab.text")
+    blocks = range(0, len(text), BLOCK)
+    found = [at + np.flatnonzero(text[at : at + BLOCK] >= 0x80) for at in blocks]
+    high = np.concatenate(found) if found else np.zeros(0, np.int64)
+    if len(high) == 0:
+        return
+    near = np.union1d(high, np.minimum(high + 1, len(text) - 1))
+    try:
+        text[near].tobytes().decode()
+    except UnicodeDecodeError as error:
+        raise ModelFileError(f"vocab.text is not UTF-8 at byte {near[error.start]}") from None
+    ends = file.array("vocab.end")  # ascending, as the core has seen
+    inside = high[(text[high] & 0xC0) == 0x80].astype(ends.dtype)  # or all ends would become floats
+    cut = inside[ends[np.minimum(np.searchsorted(ends, inside), len(ends) - 1)] == inside]
+    if len(cut):
+        raise ModelFileError(f"vocab.end: a text begins inside a character, at byte {cut[0]}")
+
+
+def _lookback(data: Mapping[str, Any], weights: NDArray[Any], n_labels: int) -> Lookback:
+    found = Lookback.from_json(data, weights)
+    wanted = sum(n_labels ** (before + 1) for _, before in found.tables())
+    if len(weights) != wanted:
+        raise ModelFileError(
+            f"history: expected {wanted} weights for {n_labels} labels, found {len(weights)}"
+        )
+    check_finite("history", weights)
+    return found
+
+
+def _check_rounds(own: Mapping[str, NDArray[Any]], layout: _core.Layout) -> None:
+    """The columns of a boosted model's rounds: of one length, of features that there are."""
+    columns = [own.get(name) for name in schema.GROUPS["boosting"]]
+    known = [column for column in columns if column is not None]
+    if len(known) < len(columns) or len({len(column) for column in known}) > 1:
+        raise ModelFileError("boosting: expected columns of one length, each named by the header's arrays")
+    if "pair" in layout.arrays() and len(layout.arrays()["pair"]):
+        raise ModelFileError("boosting: expected a model without edge attributes")
+    if len(own["boosting.feature"]) and int(own["boosting.feature"].max()) >= len(layout):
+        raise ModelFileError(f"boosting.feature: expected features below {len(layout)}")
+    for name, column in own.items():
+        if column.dtype == np.float64:
+            check_finite(name, column)
+
+
+def _check_state(file: _core.ModelFile, n_features: int) -> None:
+    """The state of training: a number for each feature, or none where a learner has none."""
+    for name in schema.GROUPS["state"]:
+        array = file.array(name)
+        if len(array) != n_features and (len(array) or name == "state.weights"):
+            raise ModelFileError(f"{name}: expected {n_features} numbers, found {len(array)}")
+        check_finite(name, array.view(np.float32) if name == "state.weights" else array)
+
+
+def forbidden_of(constraints: Constraints | None, labels: Sequence[str]) -> NDArray[np.uint32] | None:
+    """Forbidden pairs of labels as the core numbers them; None without constraints."""
+    return None if constraints is None else constraints.rules(labels).forbidden

@@ -1,0 +1,233 @@
+"""The schema of a model file: what its header may say, field by field, and the types of its arrays.
+
+>>> parsed('{"labels": 3}')
+Traceback (most recent call last):
+tagwise.errors.ModelFileError: the header lacks 'tagwise'; the file was written by another program or version
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tagwise.errors import ModelFileError
+from tagwise.model.domains import (
+    Domain,
+    Either,
+    Listed,
+    OneOf,
+    Open,
+    Real,
+    Record,
+    Text,
+    Truth,
+    Tupled,
+    Variant,
+    Whole,
+)
+
+#: Labels are numbered by 16 bits, of which the last number means none; attributes by 32.
+MOST_LABELS, MOST_ATTRIBUTES = 2**16 - 2, 2**32 - 2
+
+_NAME: Domain = Either((OneOf((None,)), Text()))
+_PATH = Record({"function": Text(":")})
+_COUNT = Whole(0, 2**53)
+
+FEATURES = Variant(
+    "kind",
+    {
+        "template": Record(
+            {
+                "name": Text(),
+                "template": Text(),
+                "columns": Listed(Text(), low=1, distinct=True),
+                "token_column": Text(),
+            },
+            {"lists": Listed(Listed(Text()))},
+        ),
+        "function": _PATH,
+        "attributes": Record(),
+    },
+)
+HISTORY = Record(
+    {
+        "m": Whole(1, 3),
+        "p": Either((OneOf(("inf",)), Whole(1, 100))),
+        "document": Truth(),
+        "tuples": Truth(),
+    }
+)
+CONSTRAINTS = Record(
+    may={
+        "scheme": _NAME,
+        "forbidden": Listed(Tupled((_NAME, _NAME))),
+        "required": Listed(Tupled((Text(), Listed(_NAME)))),
+        "once": Listed(Text()),
+    }
+)
+_GAMMA = Real(0.0)
+KERNEL = Variant(
+    "name",
+    {
+        "linear": Record(),
+        "poly": Record({"degree": Whole(1, 64), "coef": Real(0.0), "gamma": _GAMMA}),
+        "rbf": Record({"gamma": _GAMMA}),
+        "function": _PATH,
+    },
+)
+METRICS = Record(
+    may={
+        "iterations": _COUNT,
+        "best_iteration": _COUNT,
+        "objective": Real(any_=True),
+        "stopped": Text(),
+        "dev_score": Real(any_=True),
+    },
+    more=Open(),
+)
+META = Record(
+    may={
+        "learner": Text(),
+        "params": Record(more=Open()),
+        "metrics": METRICS,
+        "columns": Listed(Text()),
+        "label": Text(),
+        "state": Record({"steps": Real(0.0), "epochs": _COUNT}),
+    },
+    more=Open(),
+)
+HEADER = Record(
+    {
+        "tagwise": Text(),
+        "labels": Listed(Text(), low=1, high=MOST_LABELS, distinct=True),
+        "features": FEATURES,
+        "n_attributes": Whole(0, MOST_ATTRIBUTES),
+        "meta": META,
+    },
+    {
+        "local": Truth(),
+        "history": HISTORY,
+        "constraints": CONSTRAINTS,
+        "kernel": KERNEL,
+        "arrays": Listed(Text(), distinct=True),
+    },
+    more=Open(),
+)
+
+#: Types of the arrays that every file has, and of those that some have.
+ALWAYS = {
+    "weights": "f32",
+    "node_ptr": "u64",
+    "node_label": "u16",
+    "edges": "u32",
+    "starts": "u16",
+    "ends": "u16",
+    "pair_ptr": "u64",
+    "pair": "u32",
+    "vocab.keys": "u64",
+    "vocab.table": "u32",
+    "vocab.text": "u8",
+    "vocab.end": "u64",
+}
+GROUPS: dict[str, dict[str, str]] = {
+    "kernel": {
+        "support.ptr": "u32",
+        "support.ids": "u32",
+        "support.values": "f64",
+        "beta.ptr": "u32",
+        "beta.label": "u32",
+        "beta.value": "f64",
+    },
+    "history": {"history": "f32"},
+    "dictionary": {
+        "dictionary.text": "u8",
+        "dictionary.end": "u32",
+        "dictionary.of": "u32",
+        "dictionary.sets": "u8",
+    },
+    "boosting": {
+        "boosting.round": "u32",
+        "boosting.feature": "u32",
+        "boosting.step": "f64",
+        "boosting.bound": "f64",
+        "boosting.log_loss": "f64",
+    },
+    "state": {"state.weights": "u32", "state.sums": "f64", "state.variance": "f64"},
+}
+TYPES = ("u8", "u16", "u32", "u64", "f32", "f64")
+
+
+def _distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON whose keys differ."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ModelFileError(f"the header names {twice!a} twice in one object; expected keys that differ")
+    return found
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """The header of a file, every field inside its domain."""
+    try:
+        header = json.loads(text, object_pairs_hook=_distinct)
+    except ModelFileError:
+        raise
+    except RecursionError:
+        raise ModelFileError("the header is nested too deeply; no tagwise writes such a file") from None
+    except ValueError as error:
+        raise ModelFileError(f"the header is no JSON: {error}") from None
+    if re.search(r"\\u[dD][89a-fA-F]", text):  # what may be half a pair; the bytes themselves are UTF-8
+        try:
+            json.dumps(header, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ModelFileError("the header holds a lone surrogate, which is no Unicode text") from None
+        except RecursionError:
+            raise ModelFileError("the header is nested too deeply; no tagwise writes such a file") from None
+    HEADER.check(header, "the header")
+    found: dict[str, Any] = header
+    return found
+
+
+def written(header: Mapping[str, Any]) -> str:
+    """A header as a file has it, which can be read again."""
+    try:
+        text = json.dumps(header, ensure_ascii=False, sort_keys=True)
+        text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ModelFileError(f"the header cannot be written as JSON: {error}") from None
+    parsed(text)
+    return text
+
+
+def check_arrays(arrays: Sequence[tuple[str, str]], header: Mapping[str, Any]) -> dict[str, str]:
+    """Names and types of a file's arrays: what the header asks for is there, and of its type."""
+    types = dict(arrays)
+    wanted = dict(ALWAYS)
+    for field in ("kernel", "history"):
+        if field in header:
+            wanted |= GROUPS[field]
+    for group in ("dictionary", "boosting"):
+        if any(name.startswith(f"{group}.") for name in types):
+            wanted |= GROUPS[group]
+    if "state" in header["meta"]:
+        wanted |= GROUPS["state"]
+    for name, dtype in wanted.items():
+        if name not in types:
+            raise ModelFileError(
+                f"there is no array {name!r}; the file was written by another program or version"
+            )
+        if types[name] != dtype:
+            raise ModelFileError(f"array {name!r}: expected type {dtype}, found {types[name]!a}")
+    for name, dtype in types.items():
+        if dtype not in TYPES:
+            raise ModelFileError(f"array {name!a}: expected a type of {', '.join(TYPES)}, found {dtype!a}")
+    ours = {*ALWAYS, *(name for group in GROUPS if group != "boosting" for name in GROUPS[group])}
+    for name in header.get("arrays", ()):
+        if types.get(name) not in ("u32", "f64") or name in ours:
+            raise ModelFileError(
+                f"the header's arrays: {name!a} must be one of its own, of u32 or f64; found {types.get(name)!a}"
+            )
+    return types

@@ -1,0 +1,260 @@
+"""Model files with valid checksums that are wrong all the same: each is refused by a ModelFileError that says where."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise import _core
+
+from ..forge.__main__ import run
+from ..forge.forgery import Forgery
+from ..forge.mutate import nest
+from ..golden import make
+
+NAN, INF = float("nan"), float("inf")
+
+
+def golden(name: str) -> Forgery:
+    """A golden file in parts."""
+    return Forgery.of(make.FOLDER / f"{name}.tagwise")
+
+
+def retext(change: Callable[[str], str]) -> Callable[[Forgery], Any]:
+    """A change of the header's text."""
+
+    def edit(forged: Forgery) -> None:
+        forged.text = change(json.dumps(forged.header))
+
+    return edit
+
+
+def split_character(forged: Forgery) -> None:
+    """A text of two bytes that are one character, cut between them."""
+    text, ends = forged.array("vocab.text").data, forged.array("vocab.end").data
+    at = int(ends[0])
+    text[at - 1 : at + 1] = list("é".encode())
+
+
+#: file, what is broken, what the message says of it.
+FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
+    ("crf", lambda f: f.drop("labels"), "lacks 'labels'"),
+    ("crf", lambda f: f.set("labels", to=[]), r"labels: expected a list of 1 to"),
+    ("crf", lambda f: f.set("labels", to="ABCDE"), "labels: expected a list"),
+    ("crf", lambda f: f.set("labels", 1, to=3), r"labels\[1\]: expected a text, found 3"),
+    ("crf", lambda f: f.set("labels", 1, to=f.header["labels"][0]), "labels: expected entries that differ"),
+    ("crf", lambda f: f.set("labels", 1, to="\ud800"), "lone surrogate"),
+    (
+        "crf",
+        lambda f: f.set("labels", to=[str(i) for i in range(70_000)]),
+        "labels: expected a list of 1 to 65534",
+    ),
+    ("crf", lambda f: f.set("n_attributes", to=-1), "n_attributes: expected a whole number"),
+    ("crf", lambda f: f.set("n_attributes", to=2**64 - 1), "n_attributes: expected a whole number"),
+    ("crf", lambda f: f.set("n_attributes", to=10**400), r"n_attributes: .*a number of 1329 bits"),
+    ("crf", lambda f: f.set("n_attributes", to=1.5), "n_attributes: expected a whole number"),
+    ("crf", lambda f: f.set("n_attributes", to=f.header["n_attributes"] + 1), "n_attributes: expected"),
+    ("crf", lambda f: f.set("features", to=[]), "features: expected an object"),
+    ("crf", lambda f: f.set("features", "kind", to="x"), "features.kind: expected one of"),
+    ("crf", lambda f: f.set("features", "kind", to={}), "features.kind: expected one of"),
+    ("crf", lambda f: f.set("features", "columns", to=[]), "features.columns: expected a list"),
+    ("crf", lambda f: f.set("features", "template", to="word[0].nothing"), "features: line 1"),
+    ("crf", lambda f: f.set("features", "template", to="pos[0]"), "features: line 1"),
+    ("crf", lambda f: f.drop("features", "token_column"), "features lacks 'token_column'"),
+    (
+        "crf",
+        lambda f: f.set("features", to={"kind": "function", "function": "f"}),
+        "features.function: expected a text",
+    ),
+    ("crf", lambda f: f.set("local", to=1), "local: expected true or false"),
+    ("crf", lambda f: f.set("meta", to=None), "meta: expected an object"),
+    ("crf", lambda f: f.set("meta", "learner", to={}), "meta.learner: expected a text"),
+    ("crf", lambda f: f.set("meta", "learner", to="x"), "made by learner 'x'"),
+    ("crf", lambda f: f.drop("meta", "learner"), "made by learner None"),
+    ("crf", lambda f: f.set("meta", "params", to=[1]), "meta.params: expected an object"),
+    ("crf", lambda f: f.set("meta", "params", "l2", to=-1.0), "meta.params: l2=-1.0: expected number >= 0"),
+    ("crf", lambda f: f.set("meta", "params", "l2", to=10**400), "meta.params: l2=1000.*expected number"),
+    ("crf", lambda f: f.set("meta", "params", "features", to=[1]), "meta.params: features: expected"),
+    (
+        "crf",
+        lambda f: f.set("meta", "metrics", "objective", to="x"),
+        "meta.metrics.objective: expected a number",
+    ),
+    (
+        "crf",
+        lambda f: f.set("meta", "metrics", "objective", to=10**400),
+        "meta.metrics.objective: expected a number",
+    ),
+    (
+        "crf",
+        lambda f: f.set("meta", "metrics", "best_iteration", to=-1),
+        "meta.metrics.best_iteration: expected",
+    ),
+    ("crf-columns", lambda f: f.set("meta", "columns", to="x"), "meta.columns: expected a list"),
+    (
+        "crf",
+        lambda f: f.set("arrays", to=["weights"]),
+        "the header's arrays: 'weights' must be one of its own",
+    ),
+    ("crf", lambda f: f.set("arrays", to=["nothing"]), "the header's arrays: 'nothing'"),
+    ("crf-order2", lambda f: f.set("history", "m", to=4), "history.m: expected a whole number from 1 to 3"),
+    (
+        "crf-order2",
+        lambda f: f.set("history", "p", to=10**9),
+        "history.p: expected a whole number from 1 to 100",
+    ),
+    (
+        "crf-order2",
+        lambda f: f.set("history", "m", to=3),
+        "history: expected 750 weights for 5 labels, found 125",
+    ),
+    ("crf-order2", lambda f: f.drop("history", "tuples"), "history lacks 'tuples'"),
+    (
+        "crf-rules",
+        lambda f: f.set("constraints", "forbidden", to=[["X", "O"]]),
+        "constraints: .*no label 'X'",
+    ),
+    (
+        "crf-rules",
+        lambda f: f.set("constraints", "forbidden", to=[["O"]]),
+        r"constraints.forbidden\[0\]: expected",
+    ),
+    ("crf-rules", lambda f: f.set("constraints", "scheme", to="x"), "constraints: .*x"),
+    ("crf-rules", lambda f: f.set("constraints", "more", to=1), "constraints.more.: an unknown field"),
+    ("perceptron-poly", lambda f: f.set("kernel", "name", to="sigmoid"), "kernel.name: expected one of"),
+    (
+        "perceptron-poly",
+        lambda f: f.set("kernel", "degree", to=10**9),
+        "kernel.degree: expected a whole number",
+    ),
+    ("perceptron-poly", lambda f: f.set("kernel", "gamma", to=NAN), "kernel.gamma: expected a number"),
+    ("perceptron-state", lambda f: f.set("meta", "state", "epochs", to=-1), "meta.state.epochs: expected"),
+    ("perceptron-state", lambda f: f.replace("state.sums", np.zeros(3)), "state.sums: expected"),
+    ("crf", retext(lambda text: text[:-1]), "the header is no JSON"),
+    ("crf", retext(lambda text: "[" * 100_000), "nested too deeply"),
+    ("crf", retext(lambda text: "[1]"), "expected an object"),
+    ("crf", retext(lambda text: text[:-1] + ', "labels": ["A"]}'), "'labels' twice"),
+    ("crf", retext(lambda text: nest(json.dumps({"meta": {}}), 10)), "'meta' twice"),
+    (
+        "crf",
+        retext(lambda text: text.replace('"tagwise"', '"x": ' + "[" * 900 + "]" * 900 + ', "tagwise"')),
+        "levels",
+    ),
+    (
+        "crf",
+        retext(lambda text: text.replace('"n_attributes"', '"n": ' + "1" * 5000 + ', "n_attributes"')),
+        "no JSON",
+    ),
+    ("crf", lambda f: f.add("weights", f.array("weights").data + 1), "13 arrays have 12 names"),
+    ("crf", lambda f: f.remove("ends"), "no array 'ends'"),
+    (
+        "crf",
+        lambda f: f.replace("starts", f.array("starts").data.astype("<u4")),
+        "'starts': expected type u16",
+    ),
+    ("crf", lambda f: f.change("vocab.text", 0, 0xFF), "vocab.text is not UTF-8"),
+    ("crf-columns", lambda f: split_character(f), "vocab.end: a text begins inside a character"),
+    ("crf", lambda f: f.change("weights", 3, NAN), r"weights\[3\] is nan"),
+    ("crf", lambda f: f.change("weights", 0, -INF), r"weights\[0\] is -inf"),
+    ("crf-order2", lambda f: f.change("history", 7, INF), r"history\[7\] is inf"),
+    ("perceptron-poly", lambda f: f.change("beta.value", 0, NAN), r"beta.value\[0\] is nan"),
+    ("perceptron-linear", lambda f: f.change("support.values", 0, INF), r"support.values\[0\] is inf"),
+    ("perceptron-state", lambda f: f.change("state.sums", 2, NAN), r"state.sums\[2\] is nan"),
+    ("perceptron-state", lambda f: f.change("state.weights", 2, 0x7F800000), r"state.weights\[2\] is inf"),
+    (
+        "boosting",
+        lambda f: f.change("boosting.feature", 0, 10**6),
+        "boosting.feature: expected features below",
+    ),
+    ("boosting", lambda f: f.change("boosting.step", 0, INF), r"boosting.step\[0\] is inf"),
+    ("boosting", lambda f: f.remove("boosting.step"), "no array 'boosting.step'"),
+    ("crf-dictionary", lambda f: f.change("dictionary.of", 0, 10**6), "dictionary: a word's set is unknown"),
+    ("crf-dictionary", lambda f: f.change("dictionary.end", 0, 10**6), "dictionary: its words lie outside"),
+    ("crf-dictionary", lambda f: f.change("dictionary.sets", 0, 7), "dictionary: its sets are no rows of 5"),
+    ("crf-dictionary", lambda f: f.remove("dictionary.sets"), "no array 'dictionary.sets'"),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[f"{i} {row[0]} {row[2]:.40}" for i, row in enumerate(FAULTS)])
+def test_what_is_wrong_is_said(fault: tuple[str, Callable[[Forgery], Any], str], tmp_path: Path) -> None:
+    """The file, the field, what was expected."""
+    name, edit, said = fault
+    forged = golden(name)
+    edit(forged)
+    path = forged.write(tmp_path / "forged.tagwise")
+    with pytest.raises(tw.ModelFileError, match=rf"^{path}: .*{said}"):
+        tw.load(path)
+
+
+@pytest.mark.parametrize("name", make.SAVED)
+def test_a_file_taken_apart_and_put_together_is_whole(name: str, tmp_path: Path) -> None:
+    """The forger itself breaks nothing: loaded and saved, what it wrote has the same bytes as the golden file."""
+    path = make.FOLDER / f"{name}.tagwise"
+    how = {"state": True} if "state" in make.SAVED[name][1] else {}
+    tw.load(golden(name).write(tmp_path / "m")).save(tmp_path / "again", **how)
+    tw.load(path).save(tmp_path / "direct", **how)
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "direct").read_bytes()
+
+
+# --- what is not written ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrong", [NAN, INF, -INF])
+def test_weights_that_are_not_finite_are_not_written(wrong: float, tmp_path: Path) -> None:
+    """Of features, of labels further back, of what a learner keeps; the file is named and not made."""
+    path = tmp_path / "m.tagwise"
+    model = tw.load(make.FOLDER / "crf-order2.tagwise").model_
+    weights = model.scorer.weights.copy()
+    weights[1] = wrong
+    assert model.lookback is not None
+    further = model.lookback.weights.copy()
+    further[2] = wrong
+    for broken, said in (
+        (replace(model, scorer=_core.Scorer(model.scorer.layout, weights)), r"weights\[1\]"),
+        (replace(model, lookback=model.lookback.with_weights(further)), r"history\[2\]"),
+        (replace(model, arrays={"mine": np.array([wrong])}), r"mine\[0\]"),
+    ):
+        with pytest.raises(tw.ModelFileError, match=rf"^{path}: not written: {said} is"):
+            broken.save(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_large_weights_are_finite(tmp_path: Path) -> None:
+    """Whose sum is not, for all that."""
+    forged = golden("crf")
+    forged.array("weights").data[:] = 3e38
+    model = tw.load(forged.write(tmp_path / "m")).model_
+    assert np.all(model.scorer.weights == np.float32(3e38))
+    model.save(tmp_path / "again")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [b"x", "\ud800", {1, 2}, object(), np.float32(1)],
+    ids=["bytes", "surrogate", "set", "object", "NumPy"],
+)
+def test_meta_that_a_file_cannot_hold(entry: Any, tmp_path: Path) -> None:
+    """Of what people add to a model themselves."""
+    model = tw.load(make.FOLDER / "crf.tagwise").model_.with_meta(mine=entry)
+    with pytest.raises(tw.ModelFileError, match="not written: the header cannot be written as JSON"):
+        model.save(tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- by chance ----------------------------------------------------------------------------------------------
+
+
+def test_some_hundred_forged_files() -> None:
+    """Each loads and works, or a TagwiseError says why not; nothing else is raised, and no process dies."""
+    seen, found = run(seed=1, first=0, count=400)
+    assert found == []
+    assert sum(seen.values()) == 400
+    assert seen["load: ModelFileError"] > 200
+    assert seen["went well"] > 20

@@ -1,0 +1,128 @@
+"""python -m tests.forge --count 10000 --seed 1: forged model files by the thousand, each in a process that may die.
+
+Prints what was found, a line each, then how often each thing happened; ends with 1 where anything was found. A case
+is its seed and its number: --first N --count 1 shows it again, and --keep FILE writes its file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+#: Seconds without a word after which a case counts as hung, and bytes that a process may take.
+PATIENCE, MEMORY = 30.0, 6 << 30
+
+
+def work(seed: int, first: int, count: int) -> None:
+    """Cases one after the other; a line of JSON before and after each."""
+    import resource
+
+    from .trial import trial
+
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with tempfile.TemporaryDirectory() as folder:
+        for index in range(first, first + count):
+            print(json.dumps([index]), flush=True)
+            print(json.dumps([index, *trial(seed, index, Path(folder))]), flush=True)
+
+
+def run(seed: int, first: int, count: int) -> tuple[collections.Counter[str], list[tuple[int, str, str]]]:
+    """How often each thing happened, and what was found; a process that dies is a finding, and another goes on."""
+    seen: collections.Counter[str] = collections.Counter()
+    found: list[tuple[int, str, str]] = []
+    at, last = first, first + count
+    while at < last:
+        command = [sys.executable, "-m", "tests.forge", "--work"]
+        command += ["--seed", str(seed), "--first", str(at), "--count", str(last - at)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        buffer, begun, heard = b"", at - 1, time.monotonic()
+        while True:
+            ready, _, _ = select.select([process.stdout], [], [], 1.0)
+            if ready:
+                part = os.read(process.stdout.fileno(), 1 << 16)
+                if not part:
+                    break
+                heard = time.monotonic()
+                *lines, buffer = (buffer + part).split(b"\n")
+                for line in lines:
+                    index, *outcome = json.loads(line)
+                    begun = index
+                    if outcome:
+                        at = index + 1
+                        seen[outcome[1] if not outcome[1].startswith("FOUND") else "FOUND"] += 1
+                        if outcome[1].startswith("FOUND"):
+                            found.append((index, *outcome))
+            elif time.monotonic() - heard > PATIENCE:
+                process.kill()
+        errors = process.stderr.read().decode("utf-8", "replace")
+        code = process.wait()
+        process.stdout.close()
+        process.stderr.close()
+        if at < last:
+            if begun < at:
+                raise RuntimeError(f"the worker ended with {code} before its first case:\n{errors}")
+            how = signal.Signals(-code).name if code < 0 else f"code {code}"
+            from .trial import draw
+
+            path, _, deeds = draw(seed, begun)
+            last_line = (errors.strip().splitlines() or [""])[-1][:200]
+            found.append((begun, f"{path.stem}: {'; '.join(deeds)}", f"FOUND {how}: {last_line}"))
+            seen["FOUND"] += 1
+            at = begun + 1
+    return seen, found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--keep", type=Path, help="write the file of the first case there, and end")
+    parser.add_argument(
+        "--trace", action="store_true", help="use the first case in this process; show the traceback"
+    )
+    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.work:
+        work(given.seed, given.first, given.count)
+        return 0
+    from .trial import KINDS, draw, make, use
+
+    if given.keep or given.trace:
+        original, forged, deeds = draw(given.seed, given.first)
+        print(f"{original.stem}: {'; '.join(deeds)}")
+        if given.keep:
+            forged.write(given.keep)
+            return 0
+        with tempfile.TemporaryDirectory() as folder:
+            path = forged.write(Path(folder) / "forged.tagwise")
+            try:
+                print(use(path, KINDS[make.SAVED[original.stem][0]].test()[:2], given.first))
+            except BaseException:
+                traceback.print_exc()
+        return 0
+    seen, found = run(given.seed, given.first, given.count)
+    for index, deeds_said, outcome in found:
+        print(f"{given.seed}:{index} {outcome}\n    {deeds_said}")
+    for outcome, times in seen.most_common():
+        print(f"{times:8,}  {outcome}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""The forger: a model file taken apart, changed as one likes, and put together again with a valid checksum."""
+
+from __future__ import annotations
+
+import copy
+import json
+import struct
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+TYPES = {"u8": "u1", "u16": "<u2", "u32": "<u4", "u64": "<u8", "f32": "<f4", "f64": "<f8"}
+NAMES = {np.dtype(code): name for name, code in TYPES.items()}
+HEAD, RECORD, ALIGN = 32, 48, 64
+MOST = 2**64 - 1
+
+
+@dataclass(eq=False)
+class Array:
+    """An array of a file; the other fields, where given, are written in place of what is true."""
+
+    name: str
+    data: Any
+    dtype: str | None = None
+    offset: int | None = None
+    length: int | None = None
+
+
+@dataclass
+class Forgery:
+    """A file in parts. `header` is the JSON value; `text`, where given, is written in its place."""
+
+    header: Any
+    arrays: list[Array] = field(default_factory=list)
+    text: str | bytes | None = None
+    count: int | None = None
+    size: int | None = None
+    version: int = 1
+
+    @staticmethod
+    def of(path: Path) -> Forgery:
+        """A file taken apart, by the tables of docs/model-file.md."""
+        data = path.read_bytes()
+        size, count = struct.unpack_from("<QQ", data, 16)
+        arrays = []
+        for i in range(count):
+            name, kind, offset, length = struct.unpack_from("<24s8sQQ", data, HEAD + size + RECORD * i)
+            dtype = TYPES[kind.rstrip(b"\0").decode()]
+            arrays.append(
+                Array(name.rstrip(b"\0").decode(), np.frombuffer(data, dtype, length, offset).copy())
+            )
+        return Forgery(json.loads(data[HEAD : HEAD + size]), arrays)
+
+    def copy(self) -> Forgery:
+        """The same, to be changed."""
+        return copy.deepcopy(self)
+
+    # --- what to break ----------------------------------------------------------------------------------
+
+    def set(self, *place: Any, to: Any) -> Forgery:
+        """Another value of a field of the header, which is made where it is not there."""
+        at = self.header
+        for key in place[:-1]:
+            at = at[key]
+        at[place[-1]] = to
+        return self
+
+    def drop(self, *place: Any) -> Forgery:
+        """The header without a field."""
+        at = self.header
+        for key in place[:-1]:
+            at = at[key]
+        del at[place[-1]]
+        return self
+
+    def array(self, name: str) -> Array:
+        """An array by name."""
+        return next(array for array in self.arrays if array.name == name)
+
+    def replace(self, name: str, data: Any) -> Forgery:
+        """Another content of an array."""
+        self.array(name).data = data
+        return self
+
+    def change(self, name: str, at: int, to: Any) -> Forgery:
+        """Another number in an array."""
+        self.array(name).data[at] = to
+        return self
+
+    def add(self, name: str, data: Any) -> Forgery:
+        """One more array; of a name that is there already, a duplicate."""
+        self.arrays.append(Array(name, data))
+        return self
+
+    def remove(self, name: str) -> Forgery:
+        """The file without an array."""
+        self.arrays.remove(self.array(name))
+        return self
+
+    # --- the file ---------------------------------------------------------------------------------------
+
+    def bytes(self) -> bytes:
+        """The file, its checksum right."""
+        text = self.text if self.text is not None else json.dumps(self.header, sort_keys=True)
+        header = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+        header += b" " * (-len(header) % 8)
+        count = len(self.arrays) if self.count is None else self.count
+        table, body = b"", b""
+        begin = HEAD + len(header) + RECORD * len(self.arrays)
+        for array in self.arrays:
+            body += bytes(-(begin + len(body)) % ALIGN)
+            offset = begin + len(body) if array.offset is None else array.offset
+            length = len(array.data) if array.length is None else array.length
+            dtype = array.dtype or NAMES[array.data.dtype]
+            table += struct.pack(
+                "<24s8sQQ", array.name.encode()[:24], dtype.encode()[:8], offset & MOST, length & MOST
+            )
+            body += array.data.tobytes()
+        size = len(header) if self.size is None else self.size
+        rest = struct.pack("<QQ", size & MOST, count & MOST) + header + table + body
+        head = b"tagwise\n" + struct.pack("<I", self.version)
+        return head + struct.pack("<I", zlib.crc32(rest, zlib.crc32(head))) + rest
+
+    def write(self, path: Path) -> Path:
+        """The file at a place."""
+        path.write_bytes(self.bytes())
+        return path

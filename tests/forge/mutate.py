@@ -1,0 +1,299 @@
+"""Structure-aware faults: one draw of a random generator is one way to break a model file."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .forgery import TYPES, Array, Forgery
+
+#: Values that fields of a header get.
+ODD: tuple[Any, ...] = (
+    *(
+        None,
+        True,
+        False,
+        0,
+        1,
+        -1,
+        2,
+        3,
+        7,
+        255,
+        65535,
+        65536,
+        2**31,
+        2**32 - 1,
+        2**32,
+        2**53,
+        2**63,
+        2**64 - 1,
+    ),
+    *(
+        -(2**63),
+        10**30,
+        10**400,
+        0.0,
+        -0.0,
+        0.5,
+        1.0,
+        1e300,
+        -1e300,
+        float("inf"),
+        float("-inf"),
+        float("nan"),
+    ),
+    *(
+        "",
+        " ",
+        "O",
+        "inf",
+        "auto",
+        "bio",
+        "IOBES",
+        "function",
+        "template",
+        "attributes",
+        "kind",
+        "x",
+        "\0",
+        "\n",
+    ),
+    *(
+        "\ud800",
+        "a\udfff",
+        "é" * 50,
+        "w" * 100_000,
+        "os:system",
+        "subprocess:run",
+        "no.such:f",
+        ":",
+        "a:",
+        "word",
+    ),
+    *(
+        "word[0]",
+        "word[-9223372036854775808..3]",
+        "word[0].suffix(99999999999)",
+        "%x[0,0]",
+        "U00:%x[-1,0]\nB\n",
+    ),
+    *(
+        [],
+        [[]],
+        [None],
+        [0],
+        [""],
+        ["a", "a"],
+        [["a", "b"]],
+        {},
+        {"a": {}},
+        {"kind": "function"},
+        {"name": "rbf"},
+    ),
+)
+#: Numbers that elements of arrays get; each is cut to the array's type.
+NUMBERS = (0, 1, 2, 5, 17, 255, 65534, 65535, 65536, 2**31, 2**32 - 2, 2**32 - 1, 2**53, 2**63, 2**64 - 1)
+#: Levels of a header that are looked at.
+DEEPEST = 10
+REALS = (
+    0.0,
+    -0.0,
+    1.0,
+    -1e3,
+    1e12,
+    1e30,
+    3e38,
+    -3e38,
+    1e300,
+    5e-324,
+    float("inf"),
+    float("-inf"),
+    float("nan"),
+)
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place of a JSON value, the whole first."""
+    yield at
+    if len(at) >= DEEPEST:
+        return
+    if isinstance(value, dict):
+        for key in value:
+            yield from places(value[key], (*at, key))
+    elif isinstance(value, list):
+        for i in range(min(len(value), 12)):
+            yield from places(value[i], (*at, i))
+
+
+def nest(text: str, depth: int) -> str:
+    """The text of an object with one more key, whose value is a list in a list in a list."""
+    return text[:-1] + ', "meta": {"x": ' + "[" * depth + "]" * depth + "}}"
+
+
+def find(value: Any, place: tuple[Any, ...]) -> Any:
+    """What is at a place."""
+    for key in place:
+        value = value[key]
+    return value
+
+
+def break_header(rng: random.Random, forged: Forgery) -> str:
+    """One change of the header's JSON."""
+    everywhere = [place for place in places(forged.header) if place]
+    if not everywhere:
+        return "nothing left"
+    place = rng.choice(everywhere)
+    old, shown = find(forged.header, place), ".".join(map(str, place))
+    deed = rng.choice(("set", "set", "set", "drop", "near", "near", "swap", "add", "list", "deep", "rename"))
+    if deed == "drop":
+        forged.drop(*place)
+        return f"without {shown}"
+    if deed == "swap":
+        other = rng.choice(everywhere)
+        forged.set(*place, to=json.loads(json.dumps(find(forged.header, other))))
+        return f"{shown} := {'.'.join(map(str, other))}"
+    if deed == "add" and isinstance(old, dict):
+        name = rng.choice(
+            ("kind", "name", "function", "local", "kernel", "history", "state", "arrays", "x", "\ud800")
+        )
+        old[name] = copy.deepcopy(rng.choice(ODD))
+        return f"{shown} with {name!a} := {old[name]!a:.60}"
+    if deed == "list" and isinstance(old, list) and old:
+        way = rng.choice(("twice", "none", "shuffle", "cut", "odd"))
+        if way == "shuffle":
+            rng.shuffle(old)
+        old[:] = {
+            "twice": [*old, rng.choice(old)],
+            "none": [],
+            "cut": old[:-1],
+            "odd": [*old, copy.deepcopy(rng.choice(ODD))],
+        }.get(way, old)
+        return f"{shown}: {way}"
+    if deed == "deep":
+        depth = rng.choice((2, 14, 18, 200))
+        for _ in range(depth):
+            old = [old] if rng.random() < 0.5 else {"a": old}
+        forged.set(*place, to=old)
+        return f"{shown} {depth} levels deep"
+    if deed == "rename" and isinstance(place[-1], str):
+        forged.drop(*place)
+        forged.set(*place[:-1], rng.choice(("", "x", place[-1] + "s", "\udc00")), to=old)
+        return f"{shown} renamed"
+    if deed == "near" and type(old) in (int, float):
+        new: Any = rng.choice((old + 1, old - 1, -old, old * 2, old + 0.5, str(old), [old], old * 10**9))
+    elif deed == "near" and isinstance(old, str):
+        new = rng.choice(
+            (old + "x", old[:-1], old * 2, old.upper(), old + "\ud800", [old], old.replace("]", "..9]"))
+        )
+    else:
+        new = copy.deepcopy(rng.choice(ODD))
+    forged.set(*place, to=new)
+    return f"{shown} := {new!a:.60}"
+
+
+def break_array(rng: random.Random, forged: Forgery) -> str:
+    """One change of one array."""
+    if not forged.arrays:
+        return "nothing left"
+    array = rng.choice(forged.arrays)
+    data, name = array.data, array.name
+    deed = rng.choice(
+        ("element",) * 6 + ("elements", "cut", "longer", "empty", "type", "view", "turn", "swap")
+    )
+    if deed in ("element", "elements") and len(data):
+        pool = REALS if data.dtype.kind == "f" else NUMBERS
+        with np.errstate(all="ignore"):
+            for _ in range(1 if deed == "element" else rng.randint(2, len(data) + 1)):
+                number = np.array(rng.choice(pool)).astype(data.dtype)
+                at = rng.choice((0, len(data) - 1, rng.randrange(len(data))))
+                data[at] = number if rng.random() < 0.7 else data[rng.randrange(len(data))]
+        return f"{name}: {deed} -> {data[at]}"
+    if deed == "cut":
+        array.data = data[: rng.randrange(len(data) + 1)]
+    elif deed == "longer":
+        array.data = np.concatenate(
+            [data, np.resize(data if len(data) else np.zeros(1, data.dtype), rng.choice((1, 2, 64)))]
+        )
+    elif deed == "empty":
+        array.data = data[:0]
+    elif deed == "type":
+        with np.errstate(all="ignore"):
+            array.data = data.astype(rng.choice(list(TYPES.values())))
+    elif deed == "view":
+        array.dtype = rng.choice((*TYPES, "i8", "", "f32x"))
+    elif deed == "turn":
+        array.data = data[::-1].copy()
+    else:
+        other = rng.choice(forged.arrays)
+        array.data, other.data = other.data, array.data
+        deed += f" with {other.name}"
+    return f"{name}: {deed}"
+
+
+def break_table(rng: random.Random, forged: Forgery) -> str:
+    """One change of what lies where."""
+    deed = rng.choice(("twice", "drop", "rename", "add", "offset", "length", "count", "size", "keys", "text"))
+    if not forged.arrays and deed in ("twice", "drop", "rename", "offset", "length"):
+        return "nothing left"
+    array = rng.choice(forged.arrays) if forged.arrays else None
+    big = rng.choice((0, 1, 63, 64, 2**20, 2**31, 2**63, 2**64 - 64, 2**64 - 1))
+    if array is not None and deed == "twice":
+        forged.arrays.insert(
+            rng.randrange(len(forged.arrays) + 1), Array(array.name, array.data[::-1].copy())
+        )
+    elif array is not None and deed == "drop":
+        forged.arrays.remove(array)
+    elif array is not None and deed == "rename":
+        array.name = rng.choice(
+            ("", "weights", "history", "x" * 24, "dictionary.x", "kernel", array.name.upper())
+        )
+    elif deed == "add":
+        name = rng.choice(
+            ("dictionary.of", "boosting.feature", "state.weights", "history", "mine", "support.ptr")
+        )
+        forged.add(name, np.zeros(rng.choice((0, 1, 3)), rng.choice(list(TYPES.values()))))
+        deed += f" {name}"
+    elif array is not None and deed == "offset":
+        array.offset = big
+    elif array is not None and deed == "length":
+        array.length = big
+    elif deed == "count":
+        forged.count = len(forged.arrays) + rng.choice((-1, 1, big))
+    elif deed == "size":
+        forged.size = big
+    elif deed == "keys":  # one key twice in an object
+        text = json.dumps(forged.header)
+        forged.text = (
+            text.replace('"kind"', '"kind": "x", "kind"', 1)
+            if rng.random() < 0.5
+            else text[:-1] + ', "labels": ["A"]}'
+        )
+    else:
+        text = json.dumps(forged.header)
+        at = rng.randrange(len(text) + 1)
+        forged.text = rng.choice(
+            (
+                text[:at],
+                text[:at] + rng.choice('{}[]",:0\\') + text[at:],
+                "[" * 100_000,
+                "",
+                nest(text, 900),
+                nest(text, 90_000),
+                "null",
+                "[]",
+                "1" * 5000,
+            )
+        )
+    return f"table: {deed}" + (f" of {array.name}" if array is not None else "")
+
+
+def mutate(rng: random.Random, forged: Forgery) -> list[str]:
+    """One to three changes, in words."""
+    deeds = rng.choices((break_header, break_array, break_table), (10, 8, 3), k=rng.choice((1, 1, 1, 2, 3)))
+    return [deed(rng, forged) for deed in deeds]

@@ -1,0 +1,150 @@
+"""Entries of the comparison cache: what is damaged or foreign is never served, and never in the way."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tagwise as tw
+from tagwise.compare import Cache, Cell, Data, Learner, cache, run
+from tagwise.compare.cache import opened, sealed
+from tagwise.compare.cells import is_result, is_score
+
+from ..cli.options import TEST, TRAIN, invoke
+
+KEY, OTHER = "ab" * 32, "cd" * 32
+VALUE = {
+    "row": {"accuracy": 1 / 3, "f1": None, "name": "Łódź \u2028 \ud800"},
+    "detail": [[1, 2.5e-300], [], {}],
+}
+DATA = {"a": Data(TRAIN, TEST)}
+CELLS = [Cell("a", Learner(name, "hmm", {}), "S1") for name in ("one", "two")]
+CELLS += [Cell("a", Learner("three", "perceptron", {"epochs": 2}), "S1")]
+
+
+def damaged(whole: bytes) -> Iterator[bytes]:
+    """An entry with one byte changed, cut short, emptied, of another form or none; and a digit changed for another."""
+    yield from (whole[:n] for n in range(0, len(whole), 9))
+    yield from (whole[:n] + bytes([whole[n] ^ 1]) + whole[n + 1 :] for n in range(0, len(whole), 7))
+    yield from (b"[]", b"3", b"\xff", b"null", b"[" * 100_000, b'{"format": 1}', b'{"format": 2}', b"{}\n{}")
+    yield json.dumps(VALUE).encode()
+    yield json.dumps({"format": 1, **VALUE}).encode()
+    yield sealed(OTHER, VALUE).encode()
+    yield whole.replace(b"0.3333", b"0.9333")
+    head, _, body = sealed(KEY, VALUE).partition("\n")
+    yield (head.replace(f'"format": {cache.FORMAT}', f'"format": {cache.FORMAT + 1}') + "\n" + body).encode()
+
+
+def test_a_damaged_entry_is_a_miss(tmp_path: Path) -> None:
+    """It counts as none, a warning names its file, and it is written anew."""
+    told: list[str] = []
+    store = Cache(tmp_path, warn=told.append)
+    store.put(KEY, VALUE)
+    (path,) = tmp_path.rglob("*.json")
+    whole = path.read_bytes()
+    assert opened(whole, KEY) == VALUE == store.get(KEY)
+    assert told == []
+    for text in damaged(whole):
+        path.write_bytes(text)
+        told.clear()
+        fresh = Cache(tmp_path, warn=told.append)
+        assert fresh.get(KEY) is None
+        assert fresh.get(KEY) is None
+        (said,) = told
+        assert said.startswith(f"{path}: a damaged or foreign file in the cache (")
+        assert fresh.once(KEY, lambda: {"score": 1.0}) == {"score": 1.0}
+        assert Cache(tmp_path).get(KEY) == {"score": 1.0}
+
+
+def test_what_is_no_result_is_a_miss(tmp_path: Path) -> None:
+    """A whole entry that something else put there, under the very key that is looked for."""
+    told: list[str] = []
+    events = list(run(CELLS[:1], DATA, cache=Cache(tmp_path)))
+    result = events[-1].result
+    assert result is not None
+    assert is_result(result)
+    (path,) = tmp_path.rglob("*.json")
+    row = dict(result["row"])
+    for value in (
+        {"score": 1.0},
+        {"row": row},
+        {"row": [], "detail": {}},
+        {"row": {**row, "accuracy": "98"}, "detail": {}},
+        {"row": {k: v for k, v in row.items() if k != "seconds"}, "detail": {}},
+    ):
+        assert not is_result(value)
+        path.write_text(sealed(path.stem, value))
+        told.clear()
+        again = list(run(CELLS[:1], DATA, cache=Cache(tmp_path, warn=told.append)))
+        assert [event.kind for event in again] == ["start", "done"]
+        assert str(path) in told[0]
+    assert is_score({"score": 1})
+    assert not is_score({"score": "1"})
+
+
+def measures(events: Any) -> dict[int, Any]:
+    """What does not depend on the clock, by cell."""
+    return {
+        e.index: (e.result["row"]["accuracy"], e.result["row"]["nonzero"]) for e in events if e.kind == "done"
+    }
+
+
+@pytest.mark.parametrize("jobs", [0, 2])
+def test_a_folder_that_cannot_be_written_to(tmp_path: Path, jobs: int) -> None:
+    """Everything is trained and shown as without a cache; one warning names the folder."""
+    wanted = measures(run(CELLS, DATA))
+    (tmp_path / "taken").write_text("a file where the folder should be")
+    told: list[str] = []
+    store = Cache(tmp_path / "taken", warn=told.append)
+    assert measures(run(CELLS, DATA, cache=store, jobs=jobs)) == wanted
+    (said,) = told
+    assert said.startswith(f"{tmp_path / 'taken'}: results cannot be kept there (")
+    assert said.endswith("going on without the cache")
+
+
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As above, and nothing is left behind."""
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    wanted = measures(run(CELLS, DATA))
+    monkeypatch.setattr(os, "fsync", full)
+    told: list[str] = []
+    store = Cache(tmp_path, warn=told.append)
+    assert measures(run(CELLS, DATA, cache=store)) == wanted
+    assert told == [
+        f"{tmp_path}: results cannot be kept there (No space left on device); going on without the cache"
+    ]
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    assert store.put(KEY, VALUE) == store.get(KEY) == store.once(KEY, dict) == VALUE
+
+
+def test_an_entry_that_cannot_be_read(tmp_path: Path) -> None:
+    """A folder in its place: a miss with a warning, and the result is made."""
+    told: list[str] = []
+    store = Cache(tmp_path, warn=told.append)
+    (tmp_path / KEY[:2] / f"{KEY}.json").mkdir(parents=True)
+    assert store.once(KEY, lambda: {"score": 2.0}) == {"score": 2.0}
+    assert "cannot be read" in told[0]
+
+
+def test_the_command_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """`{"format": 1}` in place of every entry stops nothing; the files are named."""
+    tw.write_conll(TRAIN, tmp_path / "train.txt")
+    tw.write_conll(TEST, tmp_path / "test.txt")
+    args = ["compare", "--train", tmp_path / "train.txt", "--test", tmp_path / "test.txt", "-f", "S1"]
+    args += ["--learner", "hmm", "--cache", tmp_path / "cache", "-o", tmp_path / "t.csv"]
+    assert invoke(*args).exit_code == 0
+    (path,) = (tmp_path / "cache").rglob("*.json")
+    path.write_text('{"format": 1}')
+    result = invoke(*args)
+    assert result.exit_code == 0, result.output
+    assert "0 of them from the cache" in result.stderr
+    assert str(path) in caplog.text

@@ -1,0 +1,104 @@
+"""What passes `fit` can be saved: values are made plain, or refused, before training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+
+X, Y = [["a", "b"], ["c"]], [["A", "B"], ["A"]]
+LONE = "\ud800"
+
+
+@pytest.mark.parametrize(
+    ("learner", "given", "kept"),
+    [
+        (tw.CRF, {"seed": np.int64(3), "l2": np.float32(0.5)}, {"seed": 3, "l2": 0.5}),
+        (tw.CRF, {"start_end": np.bool_(False)}, {"start_end": False}),
+        (tw.CRF, {"start_end": np.array(True)}, {"start_end": True}),
+        (tw.CRF, {"loss": np.str_("log")}, {"loss": "log"}),
+        (tw.CRF, {"cost": np.float32(0.5)}, {"cost": 0.5}),
+        (tw.CRF, {"cost": {np.str_("A"): np.float32(0.5)}}, {"cost": {"A": 0.5}}),
+        (tw.CRF, {"separator": np.str_("/")}, {"separator": "/"}),
+        (tw.CRF, {"features": np.str_("S1")}, {"features": "S1"}),
+        (tw.Perceptron, {"kernel": np.str_("poly"), "degree": np.uint8(3)}, {"kernel": "poly", "degree": 3}),
+        (tw.Perceptron, {"history": np.array([1, 2])}, {"history": [1, 2]}),
+    ],
+)
+def test_numbers_and_texts_of_numpy(
+    learner: Any, given: dict[str, Any], kept: dict[str, Any], tmp_path: Path
+) -> None:
+    """They are Python's from `fit` on: in the file, and in what is loaded."""
+    tagger = learner(**{"features": "S1", **given}).fit(X, Y)
+    tagger.save(tmp_path / "m")
+    again = tw.load(tmp_path / "m")
+    for name, value in kept.items():
+        found = again.model_.meta["params"][name]
+        assert (found, type(found)) == (value, type(value))
+    assert again.predict(X) == tagger.predict(X)
+
+
+def test_labels_of_numpy(tmp_path: Path) -> None:
+    """Arrays of texts do as labels, and come back as texts."""
+    tagger = tw.CRF(max_iter=3).fit(X, [np.array(labels) for labels in Y])
+    assert [type(label) for label in tagger.classes_] == [str, str]
+    tagger.save(tmp_path / "m")
+    assert tw.load(tmp_path / "m").classes_ == tagger.classes_
+
+
+@pytest.mark.parametrize(
+    ("learner", "given", "said"),
+    [
+        (tw.CRF, {"separator": b"|"}, "separator=.*expected a text, found bytes"),
+        (tw.CRF, {"separator": 3}, "separator=3: expected text"),
+        (tw.CRF, {"unknown": object()}, "unknown=.*expected text"),
+        (tw.CRF, {"unknown": LONE}, "unknown=.*lone surrogate"),
+        (tw.CRF, {"cost": {"A": b"1"}}, "cost=.*found bytes"),
+        (tw.CRF, {"features": f'word[0].one_of("{LONE}")?'}, "features=.*lone surrogate"),
+        (tw.CRF, {"features": b"S1"}, "features=.*found bytes"),
+        (tw.CRF, {"l2": 10**400}, "l2=.*expected number"),
+        (tw.CRF, {"l2": np.array([1.0, 2.0])}, "l2=.*expected number"),
+        (tw.CRF, {"max_iter": 10**400}, "max_iter=.*expected integer"),
+        (tw.CRF, {"loss": np.array(["log"])}, "loss=.*expected one of"),
+        (tw.CRF, {"loss": ["log"]}, "loss=.*expected one of"),
+        (tw.Perceptron, {"seed": 2**64}, "seed=.*63 bits"),
+        (tw.Perceptron, {"kernel": np.array(["poly"])}, "kernel=.*expected one of"),
+        (tw.MIRA, {"cost": b"f1"}, "cost=.*found bytes"),
+    ],
+)
+def test_what_a_file_cannot_hold_is_refused_before_training(
+    learner: Any, given: dict[str, Any], said: str
+) -> None:
+    """With the parameter's name."""
+    with pytest.raises(tw.ParameterError, match=said):
+        learner(**given).fit(X, Y)
+
+
+@pytest.mark.parametrize("learner", [tw.CRF, tw.Perceptron, tw.HMM])
+@pytest.mark.parametrize("wrong", [LONE, b"A", 1, np.int64(1), 1.5], ids=ascii)
+def test_labels_that_are_no_texts(learner: Any, wrong: Any) -> None:
+    """Lone surrogates, bytes and numbers are no labels."""
+    with pytest.raises(tw.CorpusError, match=r"label"):
+        learner().fit(X, [[wrong, "B"], ["A"]])
+
+
+@pytest.mark.parametrize(
+    "labels", [{1, "A"}, {LONE}, [b"A"], 7, []], ids=["mixed", "surrogate", "bytes", "number", "none"]
+)
+def test_sets_of_labels_that_are_no_texts(labels: Any) -> None:
+    """In partial labels too."""
+    with pytest.raises(tw.CorpusError, match=r"label"):
+        tw.CRF(partial=True).fit(X, [[labels, "B"], ["A"]])
+
+
+def test_names_of_columns() -> None:
+    """They go into the file, so they are texts."""
+    with pytest.raises(tw.CorpusError, match="no name in Unicode text"):
+        tw.CRF(features="S1").fit([{LONE: ["a", "b"]}, {LONE: ["c"]}], Y)
+    sentence = tw.Sentence({"word": ["a"], LONE: ["A"]}, LONE)
+    with pytest.raises(tw.CorpusError, match="no name in Unicode text"):
+        tw.CRF(features="S1", max_iter=1).fit(tw.Corpus([sentence]))
