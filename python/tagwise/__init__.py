@@ -22,6 +22,7 @@ from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.text import read_text, write_text
 from tagwise.errors import (
     CorpusError,
+    FileError,
     ModelFileError,
     NotFittedError,
     ParameterError,
@@ -60,6 +61,7 @@ __all__ = [
     "Calibration",
     "Corpus",
     "CorpusError",
+    "FileError",
     "Model",
     "ModelFileError",
     "NotFittedError",

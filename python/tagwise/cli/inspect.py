@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import time
-from pathlib import Path
 from typing import Any
 
 import rich_click as click
 from rich.console import Console
 
 from tagwise.cli.app import debug_option
+from tagwise.writing import write_text
 
 
 def _facts(tagger: Any, path: str, milliseconds: float) -> list[tuple[str, str]]:
@@ -71,7 +71,7 @@ def inspect(model: str, top: int, only: tuple[str, ...], as_json: bool, plot: st
                 f"the model has no rounds to plot; it was made by {tagger.name}, not by boosting",
                 param_hint="--plot",
             )
-        Path(plot).write_text(rounds_svg(rounds), encoding="utf-8")
+        write_text(plot, rounds_svg(rounds))
     explanation = tagger.explain(top=top)
     labels = {label: explanation.labels[label] for label in (only or explanation.labels)}
     if as_json:

@@ -8,7 +8,6 @@ import inspect
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from tagwise.compare.plan import Cell, Data
 from tagwise.corpus.sentence import Corpus
 from tagwise.estimators.task import TRANSIENT
 from tagwise.features.recipe import recipe_for
+from tagwise.writing import write_text
 
 FORMAT = 1
 CACHE_VARIABLE = "TAGWISE_CACHE"
@@ -59,23 +59,14 @@ class Cache:
         return found if isinstance(found, dict) and found.get("format") == FORMAT else None
 
     def put(self, key: str, value: Mapping[str, Any]) -> None:
-        """Keep a result: written beside its place, flushed, renamed."""
+        """Keep a result."""
         entry = {"format": FORMAT, **value}
         if self.folder is None:
             self._memory[key] = entry
             return
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(entry, file, ensure_ascii=False)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        write_text(path, json.dumps(entry, ensure_ascii=False))
 
     def once(self, key: str, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
         """The result under a key, made where it is not there yet."""

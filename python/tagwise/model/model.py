@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,7 +20,7 @@ from tagwise.dataset.layout import Named, carried
 from tagwise.decoding import paths
 from tagwise.decoding.lookback import Memory
 from tagwise.decoding.plan import Allowed, plan_of
-from tagwise.errors import ModelFileError, ParameterError
+from tagwise.errors import ModelFileError, ParameterError, refusal
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.model.explain import Explanation, explain
@@ -28,6 +30,7 @@ from tagwise.scores.kernels import ARRAYS, Kernel, KernelScorer
 from tagwise.scores.lookback import Lookback
 from tagwise.scores.protocols import Scorer, native
 from tagwise.scores.scoring import Scoring
+from tagwise.writing import atomic
 
 Path = str | os.PathLike[str]
 
@@ -209,12 +212,13 @@ class Model:
             header["kernel"] = self.scorer.kernel.to_json()
             arrays |= self.scorer.arrays()
         text = json.dumps(header, ensure_ascii=False, sort_keys=True)
-        _core.write_model(os.fspath(path), text, self.vocabulary, self.native, arrays | own | (extra or {}))
+        with atomic(path) as out:
+            _core.write_model(out, text, self.vocabulary, self.native, arrays | own | (extra or {}))
 
     @staticmethod
     def load(path: Path) -> Model:
         """Open a model file; its arrays are mapped, not read."""
-        file = _core.ModelFile(os.fspath(path))
+        file = _opened(os.fspath(path))
         try:
             header = json.loads(file.header)
             labels = tuple(header["labels"])
@@ -270,6 +274,25 @@ class Model:
         if isinstance(self.scorer, KernelScorer):
             return (_rebuild, (*state, self.scorer.kernel, self.scorer.arrays()))
         return (_rebuild, state)
+
+
+def _opened(path: str) -> _core.ModelFile:
+    """The model file at a path, which must be a regular file: opening a pipe would wait, deaf to Ctrl-C."""
+    try:
+        mode = os.stat(path).st_mode
+        if stat.S_ISREG(mode):
+            os.close(os.open(path, os.O_RDONLY))
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        code = getattr(error, "errno", None) or errno.EINVAL
+        text = f"{path}: cannot open the model ({why}); give the path of a file written by `tagwise train` or `save`"
+        raise refusal(ModelFileError, text, path, code) from error
+    if not stat.S_ISREG(mode):
+        folder = stat.S_ISDIR(mode)
+        what = "a folder" if folder else "a pipe or a device"
+        text = f"{path}: cannot open the model (it is {what}); copy it to a file first and give the path of that"
+        raise refusal(ModelFileError, text, path, errno.EISDIR if folder else errno.ESPIPE)
+    return _core.ModelFile(path)
 
 
 def _rebuild(
