@@ -34,7 +34,7 @@ from tagwise.compare import (
 )
 from tagwise.corpus.sentence import Corpus
 from tagwise.errors import TrainingError
-from tagwise.terminal import table
+from tagwise.terminal import plain, table
 from tagwise.writing import write_text
 
 WRITERS = (".csv", ".json", ".md", ".tex")
@@ -65,7 +65,7 @@ class Watch:
         """The table and what runs."""
         head = f"{self.done}/{self.total} cells, {self.cached} from the cache, {time.monotonic() - self.begin:.0f} s"
         return Group(
-            self.comparison, Text(head, style="bold"), *(Text(line) for line in self.running.values())
+            self.comparison, Text(head, style="bold"), *(plain(line) for line in self.running.values())
         )
 
     def __call__(self, event: Event) -> None:

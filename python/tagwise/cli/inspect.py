@@ -11,6 +11,7 @@ import rich_click as click
 from rich.console import Console
 
 from tagwise.cli.app import debug_option
+from tagwise.terminal import visible
 from tagwise.writing import write_text
 
 
@@ -82,7 +83,7 @@ def inspect(model: str, top: int, only: tuple[str, ...], as_json: bool, plot: st
         }
         if rounds:
             out["rounds"] = [found._asdict() for found in rounds]
-        click.echo(json.dumps(out, ensure_ascii=False, indent=2, default=str))
+        click.echo(visible(json.dumps(out, ensure_ascii=False, indent=2, default=str), keep="\n"))
         return
     console = Console()
     console.print(pair_table(facts))

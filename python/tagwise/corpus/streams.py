@@ -303,7 +303,10 @@ def text_chunks(chunks: Iterator[bytes], name: str, encoding: str = "utf-8") -> 
 
 @contextlib.contextmanager
 def writer(file: File) -> Iterator[Callable[[str], Any]]:
-    """A function that writes text as UTF-8; .gz, .xz, .bz2 compress. A path appears when all is written."""
+    """A function that writes text as UTF-8; .gz, .xz, .bz2 compress. A path appears when all is written.
+
+    What goes to a terminal ('-') is shown: its control characters are made visible. Everything else is true to the byte.
+    """
     if not isinstance(file, (str, os.PathLike)):
         yield _text_write(file)
         return
@@ -314,11 +317,27 @@ def writer(file: File) -> Iterator[Callable[[str], Any]]:
             yield sys.stdout.write
         else:
             sys.stdout.flush()
-            yield _text_write(out)
+            write = _text_write(out)
+            yield _shown_write(write) if _shows(out) else write
             out.flush()
         return
     with atomic(path, CorpusError) as raw, _compressor(path, raw) as stream:
         yield lambda text: stream.write(text.encode("utf-8"))
+
+
+def _shown_write(write: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Text onto a terminal."""
+    from tagwise.terminal import visible
+
+    return lambda text: write(visible(text, keep="\n\t"))
+
+
+def _shows(stream: Any) -> bool:
+    """Whether a stream is a terminal."""
+    try:
+        return bool(stream.isatty())
+    except (AttributeError, ValueError):
+        return False
 
 
 def _text_write(stream: Any) -> Callable[[str], Any]:
