@@ -49,14 +49,19 @@ class FileError(TagwiseError, OSError):
 
 
 @functools.cache
-def _refused(kind: type[TagwiseError], system: type[OSError]) -> Any:
+def _refused(kind: Any, system: Any) -> Any:
     """The class of errors that are of this kind and, at once, what Python calls them (FileNotFoundError, ...).
 
     The system's class comes first: it is the one that knows how to be made.
     """
     bases = (system, FileError, kind)
     kept = [b for i, b in enumerate(bases) if not any(issubclass(other, b) for other in bases[i + 1 :])]
-    names = {"__module__": kind.__module__, "__doc__": kind.__doc__, "__str__": FileError.__str__, "kind": kind}
+    names = {
+        "__module__": kind.__module__,
+        "__doc__": kind.__doc__,
+        "__str__": FileError.__str__,
+        "kind": kind,
+    }
     return type(kind.__name__, tuple(kept), names)
 
 
@@ -68,6 +73,7 @@ def refusal(kind: type[TagwiseError], message: str, filename: str, errno: int) -
     (True, True, 2, 'a.tagwise')
     """
     words = os.strerror(errno)
-    made: FileError = _refused(kind, type(OSError(errno, words)))(errno, words, filename)
+    both: tuple[Any, Any] = (kind, type(OSError(errno, words)))
+    made: FileError = _refused(*both)(errno, words, filename)
     made.message = message
     return made

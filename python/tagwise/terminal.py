@@ -14,9 +14,7 @@ from rich.text import Text
 
 #: Characters that a terminal obeys or that turn a line's order around: C0, DEL, C1; marks, embeddings, overrides and
 #: isolates of direction; line and paragraph separators; halves of characters. (Joiners are part of words, and stay.)
-_COMMANDS = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
-)
+_COMMANDS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
 def visible(text: str, keep: str = "") -> str:

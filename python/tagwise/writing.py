@@ -188,7 +188,9 @@ def _stream(handle: int, path: str, kind: type[TagwiseError]) -> Iterator[IO[byt
         yield out
         out.flush()
     finally:
-        with contextlib.suppress(OSError):  # told already where it matters; a second try at close tells no more
+        with contextlib.suppress(
+            OSError
+        ):  # told already where it matters; a second try at close tells no more
             out.close()
 
 
@@ -268,7 +270,11 @@ def _opened(path: str, kind: type[TagwiseError]) -> int:
         place = os.path.join(os.path.dirname(place), os.readlink(place))
     folder, base = os.path.realpath(os.path.dirname(place)), os.path.basename(place)
     try:
-        if _DESCRIPTORS.fullmatch(folder) and base.isdecimal() and folder in ("/dev/fd", f"/proc/{os.getpid()}/fd"):
+        if (
+            _DESCRIPTORS.fullmatch(folder)
+            and base.isdecimal()
+            and folder in ("/dev/fd", f"/proc/{os.getpid()}/fd")
+        ):
             for stream in (sys.stdout, sys.stderr):
                 with contextlib.suppress(OSError, ValueError, AttributeError):
                     stream.flush()  # what was printed before stays before

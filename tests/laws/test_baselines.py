@@ -217,7 +217,7 @@ def test_label_bias() -> None:
 
 
 def test_a_memm_warms_up_by_its_sentences() -> None:
-    """Its steps are tokens, but stochastic epochs begin from 200 sentences on, as elsewhere: below, a seed draws nothing."""
+    """Its steps are tokens, but stochastic epochs begin from 200 sentences on: below, seeds draw nothing."""
     X, Y = [["a", "b", "c"]] * 120 + [["b", "a", "b"]] * 60, [["X", "Y", "X"]] * 120 + [["Y", "X", "X"]] * 60
 
     def weights(n: int, seed: int) -> bytes:

@@ -34,7 +34,7 @@ def as_text(rows: list[list[str]], sentences: int = 1) -> str:
 @pytest.mark.parametrize("change", [-1, 1, 2])
 @pytest.mark.parametrize("at", range(6))
 def test_a_ragged_row_is_named(at: int, change: int, columns: int, sentences: int) -> None:
-    """Wherever in the first sentence it stands, whether it lacks a cell or has one too many: its line, never silence."""
+    """Wherever in the first sentence it stands, whether it lacks a cell or has some too many: its line."""
     sound = [row[-columns:] if columns == 2 else row for row in ROWS]
     rows = [list(row) for row in sound]
     rows[at] = rows[at][:-1] if change < 0 else rows[at] + ["extra"] * change
@@ -49,7 +49,9 @@ def test_a_ragged_row_among_tokens_alone(at: int) -> None:
     """One column: a row with two."""
     rows = [[row[0]] for row in ROWS]
     rows[at].append("extra")
-    with pytest.raises(CorpusError, match=rf"<stream>:{at + 1}: 2 columns in '\w+ extra' where most .* have 1"):
+    with pytest.raises(
+        CorpusError, match=rf"<stream>:{at + 1}: 2 columns in '\w+ extra' where most .* have 1"
+    ):
         tw.read(io.StringIO(as_text(rows) + as_text([[row[0]] for row in ROWS])))
 
 

@@ -229,7 +229,10 @@ def test_what_waits_for_a_pipe_hears_ctrl_c(tmp_path: Path) -> None:
         "signal.signal(signal.SIGINT, signal.default_int_handler); print('here', flush=True); main()"
     )
     waits = subprocess.Popen(
-        [sys.executable, "-c", code, "convert", pipe], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, "convert", pipe],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert waits.stdout is not None
     assert waits.stdout.readline() == "here\n"

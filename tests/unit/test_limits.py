@@ -59,7 +59,9 @@ def test_a_small_file_with_an_endless_text(
         assert tracemalloc.get_traced_memory()[1] < 10_000_000
     finally:
         tracemalloc.stop()
-    text, taken = (int(n.replace(",", "")) for n in re.findall(r"([\d,]+) (?:bytes|compressed)", str(found.value)))
+    text, taken = (
+        int(n.replace(",", "")) for n in re.findall(r"([\d,]+) (?:bytes|compressed)", str(found.value))
+    )
     assert text > 200 * taken
     assert text < streams.FREE + 2 * streams.CHUNK + 200 * 2 * streams.CHUNK
 
@@ -105,7 +107,9 @@ def test_an_endless_sentence(monkeypatch: pytest.MonkeyPatch, format: str, most:
     source = Endless(*ENDLESS[format])
     tracemalloc.start()
     try:
-        with pytest.raises(CorpusError, match=rf"<stream>:1: .* more than {most:,} bytes\. .*TAGWISE_MAX_SENTENCE"):
+        with pytest.raises(
+            CorpusError, match=rf"<stream>:1: .* more than {most:,} bytes\. .*TAGWISE_MAX_SENTENCE"
+        ):
             consumed(source, format)
         assert tracemalloc.get_traced_memory()[1] < 6 * most + 12 * streams.CHUNK
     finally:
@@ -157,6 +161,7 @@ def test_many_comments_before_a_sentence_take_linear_time() -> None:
     """As many as fit: each is cut off once, not the rest of the sentence with it."""
     comments = [f"# {i}" for i in range(100_000)]
     (sentence,) = iter_sentences(
-        io.StringIO("\n".join(itertools.chain(comments, ["1\ta\ta\tX\t_\t_\t0\troot\t_\t_"])) + "\n"), "conllu"
+        io.StringIO("\n".join(itertools.chain(comments, ["1\ta\ta\tX\t_\t_\t0\troot\t_\t_"])) + "\n"),
+        "conllu",
     )[1]
     assert list(sentence.comments) == comments

@@ -247,7 +247,11 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
     """A folder; a folder that is not there; a file as a folder; a name with a NUL; no name."""
     cases = (
         (tmp_path, IsADirectoryError, r": is a folder\. Give the path of a file to write"),
-        (tmp_path / "no" / "file", FileNotFoundError, r"\(No such file or directory\)\. Give a path in a folder"),
+        (
+            tmp_path / "no" / "file",
+            FileNotFoundError,
+            r"\(No such file or directory\)\. Give a path in a folder",
+        ),
         (str(tmp_path / "new") + "/", FileNotFoundError, "cannot be written"),
         (Path(__file__) / "file", NotADirectoryError, "cannot be written"),
         ("a\0b", FileError, r"cannot be written \(Invalid argument\)"),
@@ -258,7 +262,10 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
             write_text(path, "")
         assert isinstance(found.value, FileError)
         assert found.value.filename == os.fspath(path)
-    with pytest.raises(CorpusError, match="no/file: cannot be written") as corpus, writer(tmp_path / "no" / "file"):
+    with (
+        pytest.raises(CorpusError, match="no/file: cannot be written") as corpus,
+        writer(tmp_path / "no" / "file"),
+    ):
         pass
     assert isinstance(corpus.value, FileNotFoundError)
 
@@ -270,9 +277,12 @@ def test_a_full_disk(tmp_path: Path, ending: str, buffered: bool) -> None:
     path = tmp_path / f"a{ending}"
     path.write_text("old")
     noise = os.urandom(100 if buffered else 1 << 18).hex()
-    with small_files(20), pytest.raises(CorpusError, match="cannot be written.*has not changed") as found:
-        with writer(path) as write:
-            write(noise)
+    with (
+        small_files(20),
+        pytest.raises(CorpusError, match=r"cannot be written.*has not changed") as found,
+        writer(path) as write,
+    ):
+        write(noise)
     assert isinstance(found.value, OSError)
     assert (found.value.errno, found.value.filename) == (errno.EFBIG, str(path))
     assert path.read_text() == "old"
@@ -411,11 +421,14 @@ def test_many_writers_and_readers_of_one_model(tmp_path: Path) -> None:
     """Two threads and two processes save to one path while others load it: every load is of a whole file."""
     path = tmp_path / "model.tagwise"
     small, large = (
-        tw.HMM().fit([["a", "b"] * n + [f"w{i}" for i in range(n)]], [["X", "Y"] * n + ["X"] * n]) for n in (1, 400)
+        tw.HMM().fit([["a", "b"] * n + [f"w{i}" for i in range(n)]], [["X", "Y"] * n + ["X"] * n])
+        for n in (1, 400)
     )
     small.save(path)
     processes = [
-        subprocess.Popen([sys.executable, "-c", WRITES, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", WRITES, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         for _ in range(2)
     ]
     for process in processes:
@@ -462,7 +475,16 @@ def test_many_writers_and_readers_of_one_model(tmp_path: Path) -> None:
 def test_nothing_else_opens_files_for_writing() -> None:
     """All writing goes through one module: no other one names a way to write."""
     package = Path(tw.__file__).parent
-    ways = {"write_text", "write_bytes", "mkstemp", "NamedTemporaryFile", "rename", "replace", "savetxt", "dump"}
+    ways = {
+        "write_text",
+        "write_bytes",
+        "mkstemp",
+        "NamedTemporaryFile",
+        "rename",
+        "replace",
+        "savetxt",
+        "dump",
+    }
     of_files = {"os", "shutil", "tempfile", "json", "pickle", "np", "Path", "path"}
     found = []
     for module in sorted(package.rglob("*.py")):

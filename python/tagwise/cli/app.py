@@ -43,7 +43,7 @@ def debug_option(command: Decorated) -> Decorated:
 
 
 def say(message: str) -> None:
-    """A line for the person at the terminal: stderr, so that stdout stays data. What would command it is made visible."""
+    """A line for the person at the terminal: stderr, so that stdout stays data. Commands to it are made visible."""
     click.echo(visible(message, keep="\n"), err=True)
 
 
@@ -99,7 +99,7 @@ class App(click.RichGroup):
 
 def _shown(error: click.ClickException) -> click.ClickException:
     """An error of usage that names what was typed or read, as it may be shown."""
-    error.message = visible(error.message, keep="\n")
+    vars(error)["message"] = visible(error.message, keep="\n")
     return error
 
 

@@ -50,7 +50,7 @@ def tidy_spaces(text: str) -> str:
 
 
 def blocks(name: str, chunks: Iterator[str], tidy: Callable[[str], str]) -> Iterator[tuple[int, str]]:
-    """Runs of non-blank lines, each with the number of its first line. Memory: one chunk and one run, which is bounded."""
+    """Runs of non-blank lines, each with the number of its first line. Memory: one chunk and one run, bounded."""
     parts: list[str] = []
     held, most = 0, limit("TAGWISE_MAX_SENTENCE")
     line = 1

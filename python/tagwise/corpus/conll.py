@@ -168,7 +168,7 @@ def looks(head: str, rows: list[str]) -> bool:
     return len(sizes) == 1 and (blank or len(rows) > 2 or 1 in sizes)
 
 
-#: What the labels of corpora look like: O, NN, B-PER, PRP$; words at the end of a line seldom do, and never all of them.
+#: What the labels of corpora look like: O, NN, B-PER, PRP$; words at the end of a line seldom do, never all of them.
 _LABEL = re.compile(r"O|[A-Z]{2,}[A-Z0-9$]*|[BIOESLU][-_]\w+")
 
 

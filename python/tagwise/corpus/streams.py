@@ -21,8 +21,8 @@ File: TypeAlias = "str | os.PathLike[str] | IO[bytes] | IO[str]"
 
 CHUNK = 1 << 18  # bytes read at once
 
-#: Environment variables with limits of what is read, and their values where they are not set: bytes of one sentence (its
-#: line, or its rows and comments), and how many times as long as a compressed file its text may be. The longest
+#: Environment variables with limits of what is read, and their values where they are not set: bytes of one sentence
+#: (its line, or its rows and comments), and how many times as long as a compressed file its text may be. The longest
 #: sentences of corpora have some ten thousand bytes, and text is 3 to 20 times as long as its gz.
 LIMITS = {"TAGWISE_MAX_SENTENCE": 1 << 24, "TAGWISE_MAX_EXPANSION": 200}
 #: Bytes of text that a compressed file may have whatever its size.
@@ -47,7 +47,9 @@ def limit(variable: str) -> int:
     if not given:
         return LIMITS[variable]
     if not given.isdecimal() or int(given) < 1:
-        raise CorpusError(f"{variable}={given!r} is no limit. Set it to a whole number from 1, or leave it unset.")
+        raise CorpusError(
+            f"{variable}={given!r} is no limit. Set it to a whole number from 1, or leave it unset."
+        )
     return int(given)
 
 
@@ -305,7 +307,7 @@ def text_chunks(chunks: Iterator[bytes], name: str, encoding: str = "utf-8") -> 
 def writer(file: File) -> Iterator[Callable[[str], Any]]:
     """A function that writes text as UTF-8; .gz, .xz, .bz2 compress. A path appears when all is written.
 
-    What goes to a terminal ('-') is shown: its control characters are made visible. Everything else is true to the byte.
+    What goes to a terminal ('-') has its control characters made visible. Everything else is true to the byte.
     """
     if not isinstance(file, (str, os.PathLike)):
         yield _text_write(file)

@@ -52,7 +52,7 @@ def lengths_of(data: Dataset) -> NDArray[np.int64]:
 def checked_weights(
     sample_weight: Sequence[float] | NDArray[Any] | None, n: int
 ) -> NDArray[np.float64] | None:
-    """The weights of `n` sentences as the learners take them: [n], finite (in float32 too) and >= 0; or None for all 1."""
+    """The weights of `n` sentences as the learners take them: [n], finite in float32 and >= 0; or None for all 1."""
     if sample_weight is None:
         return None
     wanted = f"sample_weight needs {n} finite numbers >= 0, one a sentence"

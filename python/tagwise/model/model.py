@@ -290,7 +290,9 @@ def _opened(path: str) -> _core.ModelFile:
     if not stat.S_ISREG(mode):
         folder = stat.S_ISDIR(mode)
         what = "a folder" if folder else "a pipe or a device"
-        text = f"{path}: cannot open the model (it is {what}); copy it to a file first and give the path of that"
+        text = (
+            f"{path}: cannot open the model (it is {what}); copy it to a file first and give the path of that"
+        )
         raise refusal(ModelFileError, text, path, errno.EISDIR if folder else errno.ESPIPE)
     return _core.ModelFile(path)
 
