@@ -22,6 +22,7 @@ from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.text import read_text, write_text
 from tagwise.errors import (
     CorpusError,
+    FileError,
     MissingFunctionError,
     ModelFileError,
     NotFittedError,
@@ -61,6 +62,7 @@ __all__ = [
     "Calibration",
     "Corpus",
     "CorpusError",
+    "FileError",
     "MissingFunctionError",
     "Model",
     "ModelFileError",

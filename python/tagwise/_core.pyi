@@ -1,7 +1,7 @@
 """The native core."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, final
+from typing import IO, Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -338,9 +338,9 @@ class ModelFile:
         """The scorer, its arrays used in place."""
 
 def write_model(
-    path: str, header: str, vocabulary: Vocabulary, scorer: Scorer, extra: dict[str, NDArray[Any]]
+    stream: IO[bytes], header: str, vocabulary: Vocabulary, scorer: Scorer, extra: dict[str, NDArray[Any]]
 ) -> None:
-    """Write a model: header, vocabulary, scorer, and further named arrays (float64 or uint32)."""
+    """Write a model to an open stream: header, vocabulary, scorer, and further named arrays (float64 or uint32)."""
 
 def name_paths(path: NDArray[np.uint16], offsets: NDArray[np.uint64], labels: list[str]) -> list[list[str]]:
     """Label ids of all tokens ([tokens]) as one list of labels a sentence; `offsets` [N + 1] are the dataset's."""

@@ -1,5 +1,11 @@
 """Typed errors. Each message says what was wrong (file, line, sentence, value), what was expected, what to do."""
 
+from __future__ import annotations
+
+import functools
+import os
+from typing import Any
+
 
 class TagwiseError(Exception):
     """Anything tagwise raises on purpose."""
@@ -31,3 +37,47 @@ class ParameterError(TagwiseError, ValueError):
 
 class NotFittedError(TagwiseError, AttributeError):
     """A tagger is asked to predict before it was fitted or loaded."""
+
+
+class FileError(TagwiseError, OSError):
+    """The system refuses a file. `errno`, `strerror` and `filename` are those of an OSError."""
+
+    kind: type[TagwiseError]
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return refusal, (self.kind, self.message, self.filename, self.errno)
+
+
+@functools.cache
+def _refused(kind: Any, system: Any) -> Any:
+    """The class of errors that are of this kind and, at once, what Python calls them (FileNotFoundError, ...).
+
+    The system's class comes first: it is the one that knows how to be made.
+    """
+    bases = (system, FileError, kind)
+    kept = [b for i, b in enumerate(bases) if not any(issubclass(other, b) for other in bases[i + 1 :])]
+    names = {
+        "__module__": kind.__module__,
+        "__doc__": kind.__doc__,
+        "__str__": FileError.__str__,
+        "kind": kind,
+    }
+    return type(kind.__name__, tuple(kept), names)
+
+
+def refusal(kind: type[TagwiseError], message: str, filename: str, errno: int) -> FileError:
+    """An error of `kind` that is an OSError too: its subclass by `errno`, with `errno` and `filename` set.
+
+    >>> error = refusal(ModelFileError, "a.tagwise: cannot be opened", "a.tagwise", 2)
+    >>> isinstance(error, FileNotFoundError), isinstance(error, ModelFileError), error.errno, error.filename
+    (True, True, 2, 'a.tagwise')
+    """
+    words = os.strerror(errno)
+    both: tuple[Any, Any] = (kind, type(OSError(errno, words)))
+    made: FileError = _refused(*both)(errno, words, filename)
+    made.message = message
+    return made

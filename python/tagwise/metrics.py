@@ -169,13 +169,15 @@ class Report:
         from rich.table import Table
         from rich.text import Text
 
+        from tagwise.terminal import plain
+
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         table.add_column("type" if self.chunked else "label", no_wrap=True)
         for name in ("precision", "recall", "F1", "gold", "predicted", "correct"):
             table.add_column(name, justify="right", no_wrap=True)
         rows = dict(self.per_type if self.chunked else self.per_label)
         for name, s in rows.items():
-            table.add_row(Text(name or "(no type)"), *_cells(s))
+            table.add_row(plain(name or "(no type)"), *_cells(s))
         if self.chunked:
             table.add_section()
             table.add_row("all", *_cells(self.chunks), style="bold")
@@ -190,8 +192,10 @@ class Report:
 
 
 def _line(name: str, s: Score) -> str:
+    from tagwise.terminal import visible
+
     return (
-        f"{name:>17}: precision: {100 * s.precision:6.2f}%; recall: {100 * s.recall:6.2f}%; "
+        f"{visible(name):>17}: precision: {100 * s.precision:6.2f}%; recall: {100 * s.recall:6.2f}%; "
         f"FB1: {100 * s.f1:6.2f}  {s.predicted}"
     )
 

@@ -1,30 +1,49 @@
-"""Tables for a terminal."""
+"""Text for a terminal: tables, and characters that would command it made visible."""
 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-if TYPE_CHECKING:
-    pass
+#: Characters that a terminal obeys or that turn a line's order around: C0, DEL, C1; marks, embeddings, overrides and
+#: isolates of direction; line and paragraph separators; halves of characters. (Joiners are part of words, and stay.)
+_COMMANDS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+
+
+def visible(text: str, keep: str = "") -> str:
+    """A text from outside as it may be shown: what a terminal would obey stands there as JSON writes it.
+
+    keep: characters that stay as they are, such as the line ends of a message.
+
+    >>> print(visible("a\x1b[2Jb"))
+    a\\u001b[2Jb
+    """
+    return _COMMANDS.sub(lambda found: found[0] if found[0] in keep else f"\\u{ord(found[0]):04x}", text)
+
+
+def plain(text: str, style: str = "") -> Text:
+    """A text from outside for a table: visible, and no markup to rich."""
+    return Text(visible(text), style=style)
 
 
 def table(
     head: Sequence[str], body: Sequence[Sequence[str]], *, title: str = "", caption: str = "", left: int = 1
 ) -> Table:
     """A plain table: the first `left` columns hold words, the others figures."""
-    out = Table(title=title or None, caption=caption or None, box=box.SIMPLE_HEAD, title_justify="left")
-    out.caption_justify = "left"
+    out = Table(box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left")
+    out.title = Text(visible(title, keep="\n"), style="table.title") if title else None
+    out.caption = Text(visible(caption, keep="\n"), style="table.caption") if caption else None
     for index, name in enumerate(head):
-        out.add_column(name, justify="left" if index < left else "right", no_wrap=True)
+        out.add_column(plain(name), justify="left" if index < left else "right", no_wrap=True)
     for cells in body:
-        out.add_row(*cells)
+        out.add_row(*map(plain, cells))
     return out
 
 
@@ -46,7 +65,7 @@ def pair_table(pairs: Sequence[tuple[str, str]], *, title: str = "") -> Table:
     out.add_column(style="bold", no_wrap=True)
     out.add_column(overflow="fold")
     for name, value in pairs:
-        out.add_row(name, Text(value))
+        out.add_row(plain(name), plain(value))
     return out
 
 
@@ -57,7 +76,7 @@ def parameter_table(learner: str, params: Sequence[Any]) -> Table:
         out.add_column(name, no_wrap=name == "parameter")
     for param in params:
         out.add_row(
-            *(Text(str(text)) for text in (param.name, param.default, param.domain.describe(), param.help))
+            *(plain(str(text)) for text in (param.name, param.default, param.domain.describe(), param.help))
         )
     return out
 
@@ -71,7 +90,7 @@ def explanation_table(labels: Mapping[str, Sequence[tuple[str, float]]]) -> Tabl
     for label, found in labels.items():
         for index, (attribute, weight) in enumerate(found):
             last = index + 1 == len(found)
-            out.add_row("" if index else Text(label), f"{weight:+.4f}", Text(attribute), end_section=last)
+            out.add_row("" if index else plain(label), f"{weight:+.4f}", plain(attribute), end_section=last)
     return out
 
 
@@ -82,7 +101,7 @@ def transition_table(transitions: Sequence[tuple[str, str, float]]) -> Table:
         out.add_column(name, no_wrap=True)
     out.add_column("weight", justify="right")
     for before, after, weight in transitions:
-        out.add_row(Text(before), Text(after), f"{weight:+.4f}")
+        out.add_row(plain(before), plain(after), f"{weight:+.4f}")
     return out
 
 
@@ -92,6 +111,8 @@ __all__ = [
     "pair_table",
     "parameter_table",
     "percent",
+    "plain",
     "table",
     "transition_table",
+    "visible",
 ]

@@ -214,3 +214,15 @@ def test_label_bias() -> None:
     settings_ = {"features": "S1", "l2": 0.001, "max_iter": 200}
     assert tw.CRF(**settings_).fit(X, y).predict([list("rob")]) == [["o1", "o2", "o3"]]
     assert tw.MEMM(**settings_).fit(X, y).predict([list("rob")])[0][0] == "i1"
+
+
+def test_a_memm_warms_up_by_its_sentences() -> None:
+    """Its steps are tokens, but stochastic epochs begin from 200 sentences on: below, seeds draw nothing."""
+    X, Y = [["a", "b", "c"]] * 120 + [["b", "a", "b"]] * 60, [["X", "Y", "X"]] * 120 + [["Y", "X", "X"]] * 60
+
+    def weights(n: int, seed: int) -> bytes:
+        tagger = tw.MEMM(features="word[0]\n", seed=seed, max_iter=8).fit(X * n, Y * n)
+        return bytes(tagger.model_.scorer.weights.tobytes())
+
+    assert weights(1, 0) == weights(1, 1)
+    assert weights(2, 0) != weights(2, 1)

@@ -402,6 +402,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "below zero": ([1.0] * 19 + [-1.0], "sentence 19 has -1"),
     "no number": ([1.0, np.nan] + [1.0] * 18, "sentence 1 has nan"),
     "endless": ([np.inf] + [1.0] * 19, "sentence 0 has inf"),
+    "beyond": ([1e39] + [1.0] * 19, "sentence 0 has 1e+39"),  # endless in single precision
     "text": (["heavy"] * 20, "got ['heavy'"),
 }
 

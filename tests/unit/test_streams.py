@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
@@ -16,7 +17,6 @@ from typing import Any
 import pytest
 
 from tagwise.corpus.streams import (
-    atomic,
     byte_chunks,
     check_encoding,
     fail,
@@ -204,44 +204,6 @@ def test_streams_of_either_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     assert named.getvalue() == "ü\n"
 
 
-def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
-    """Until then the old one stays; after a fault it still does, and nothing else is left behind."""
-    path = tmp_path / "a"
-    path.write_text("old")
-    with atomic(str(path)) as out:
-        out.write(b"new")
-        out.flush()
-        assert path.read_text() == "old"
-    assert path.read_text() == "new"
-
-    def interrupted() -> None:
-        with atomic(str(path)) as out:
-            out.write(b"newer")
-            raise KeyboardInterrupt("mine")
-
-    with pytest.raises(KeyboardInterrupt, match="mine"):
-        interrupted()
-    assert path.read_text() == "new"
-    assert os.listdir(tmp_path) == ["a"]
-
-
-def test_the_mode_is_the_old_one_or_the_usual(tmp_path: Path) -> None:
-    """A file keeps its mode; a new one gets that of the umask, which stays as it was."""
-    old, new = tmp_path / "old", tmp_path / "new"
-    old.write_text("")
-    old.chmod(0o640)
-    before = os.umask(0o027)
-    try:
-        for path in (old, new):
-            with atomic(str(path)) as out:
-                out.write(b"x")
-        assert os.umask(0o027) == 0o027
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE(old.stat().st_mode) == 0o640
-    assert stat.S_IMODE(new.stat().st_mode) == 0o640
-
-
 def test_links_are_followed_and_devices_written_to(tmp_path: Path) -> None:
     """The file behind a link is replaced, the link stays; a device is no file to replace."""
     target, link = tmp_path / "target", tmp_path / "link"
@@ -256,17 +218,10 @@ def test_links_are_followed_and_devices_written_to(tmp_path: Path) -> None:
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 
-def test_places_that_cannot_be_written(tmp_path: Path) -> None:
-    """A folder; a folder that is not there."""
-    with (
-        pytest.raises(CorpusError, match=r": is a folder\. Give the path of a file to write"),
-        atomic(str(tmp_path)),
-    ):
-        pass
-    with (
-        pytest.raises(
-            CorpusError, match=r"cannot be written \(No such file or directory\)\. Give a path in a folder"
-        ),
-        atomic(str(tmp_path / "no" / "file")),
-    ):
-        pass
+def test_a_missing_corpus_is_a_missing_file(tmp_path: Path) -> None:
+    """Whoever waits for what Python calls it gets it, with its number and its name."""
+    missing = str(tmp_path / "none.txt")
+    with pytest.raises(FileNotFoundError) as found:
+        list(byte_chunks(missing, missing))
+    assert isinstance(found.value, CorpusError)
+    assert (found.value.errno, found.value.filename) == (errno.ENOENT, missing)

@@ -12,6 +12,7 @@ import rich_click as click
 from click.exceptions import Abort, Exit
 
 from tagwise.errors import TagwiseError
+from tagwise.terminal import visible
 
 # 0 is success, 2 is click's own code for wrong usage.
 EXIT_ERROR = 1
@@ -42,8 +43,8 @@ def debug_option(command: Decorated) -> Decorated:
 
 
 def say(message: str) -> None:
-    """A line for the person at the terminal: stderr, so that stdout stays data."""
-    click.echo(message, err=True)
+    """A line for the person at the terminal: stderr, so that stdout stays data. Commands to it are made visible."""
+    click.echo(visible(message, keep="\n"), err=True)
 
 
 def fail(message: str) -> None:
@@ -66,13 +67,22 @@ class App(click.RichGroup):
         """The commands in the order of work, not of the alphabet."""
         return list(self.commands)
 
+    def make_context(self, *args: Any, **settings: Any) -> click.Context:
+        """Read the group's own arguments."""
+        try:
+            return super().make_context(*args, **settings)
+        except click.ClickException as error:
+            raise _shown(error) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the chosen command."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
-        except (Exit, Abort, click.ClickException):
+        except click.ClickException as error:
+            raise _shown(error)  # noqa: B904
+        except (Exit, Abort):
             raise
         except BrokenPipeError:
             _close_stdout()
@@ -85,6 +95,12 @@ class App(click.RichGroup):
                 raise
             fail(_in_words(error))
             ctx.exit(EXIT_ERROR)
+
+
+def _shown(error: click.ClickException) -> click.ClickException:
+    """An error of usage that names what was typed or read, as it may be shown."""
+    vars(error)["message"] = visible(error.message, keep="\n")
+    return error
 
 
 def _in_words(error: Exception) -> str:

@@ -34,7 +34,8 @@ from tagwise.compare import (
 )
 from tagwise.corpus.sentence import Corpus
 from tagwise.errors import TrainingError
-from tagwise.terminal import table
+from tagwise.terminal import plain, table
+from tagwise.writing import write_text
 
 WRITERS = (".csv", ".json", ".md", ".tex")
 
@@ -64,7 +65,7 @@ class Watch:
         """The table and what runs."""
         head = f"{self.done}/{self.total} cells, {self.cached} from the cache, {time.monotonic() - self.begin:.0f} s"
         return Group(
-            self.comparison, Text(head, style="bold"), *(Text(line) for line in self.running.values())
+            self.comparison, Text(head, style="bold"), *(plain(line) for line in self.running.values())
         )
 
     def __call__(self, event: Event) -> None:
@@ -105,7 +106,7 @@ def save(comparison: Comparison, path: str) -> None:
         ".md": comparison.to_markdown,
         ".tex": comparison.to_latex,
     }
-    Path(path).write_text(writers[Path(path).suffix](), encoding="utf-8")
+    write_text(path, writers[Path(path).suffix]())
     say(f"wrote {path}")
 
 
@@ -163,7 +164,7 @@ def show_losses(outputs: tuple[str, ...], report: str | None) -> None:
         import json
 
         text = "\n".join(lines) + "\n" if lines else json.dumps(curves, indent=2)
-        Path(path).write_text(text, encoding="utf-8")
+        write_text(path, text)
         say(f"wrote {path}")
     if report:
         from tagwise.report.html import write

@@ -13,6 +13,7 @@ from tagwise.cli.files import corpus_options, is_model, read_corpus
 from tagwise.cli.models import function_options
 from tagwise.corpus.sentence import Corpus
 from tagwise.errors import CorpusError
+from tagwise.terminal import visible
 
 
 def _pair(corpus: Corpus, name: str) -> tuple[list[list[str]], list[list[str]]]:
@@ -92,7 +93,7 @@ def evaluate(
         _check_same(right, guess, (first, second))
         report = tw.evaluate(right.labels, guess.labels)
     if as_json:
-        click.echo(json.dumps(report.to_dict(), ensure_ascii=False, indent=2))
+        click.echo(visible(json.dumps(report.to_dict(), ensure_ascii=False, indent=2), keep="\n"))
         return
     console = Console()
     console.print(report)

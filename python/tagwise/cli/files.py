@@ -112,7 +112,9 @@ def read_sentences(
 
 
 def is_model(path: str) -> bool:
-    """Whether a file begins as model files do."""
+    """Whether a file begins as model files do; a pipe is left alone, what is read from it would be gone."""
+    if not os.path.isfile(path):
+        return False
     try:
         with open(path, "rb") as file:
             return file.read(len(MAGIC)) == MAGIC

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from pathlib import Path
 from typing import Any
 
 import rich_click as click
@@ -13,6 +12,8 @@ from rich.console import Console
 
 from tagwise.cli.app import debug_option
 from tagwise.cli.models import function_options
+from tagwise.terminal import visible
+from tagwise.writing import write_text
 
 
 def _facts(tagger: Any, path: str, milliseconds: float) -> list[tuple[str, str]]:
@@ -88,7 +89,7 @@ def inspect(
                 f"the model has no rounds to plot; it was made by {tagger.name}, not by boosting",
                 param_hint="--plot",
             )
-        Path(plot).write_text(rounds_svg(rounds), encoding="utf-8")
+        write_text(plot, rounds_svg(rounds))
     explanation = tagger.explain(top=top)
     labels = {label: explanation.labels[label] for label in (only or explanation.labels)}
     if as_json:
@@ -99,7 +100,7 @@ def inspect(
         }
         if rounds:
             out["rounds"] = [found._asdict() for found in rounds]
-        click.echo(json.dumps(out, ensure_ascii=False, indent=2, default=str))
+        click.echo(visible(json.dumps(out, ensure_ascii=False, indent=2, default=str), keep="\n"))
         return
     console = Console()
     console.print(pair_table(facts))

@@ -15,17 +15,23 @@ from tagwise.cli.files import corpus_options, read_corpus
 from tagwise.cli.interrupt import Interrupt
 from tagwise.cli.progress import TrainingProgress
 from tagwise.errors import ParameterError
+from tagwise.writing import target_of
 
 
 def check_writable(path: str) -> None:
     """Find out before training, not after it, that a model cannot be written where it is wanted."""
-    folder = os.path.dirname(os.path.abspath(path))
     if os.path.isdir(path):
         raise click.BadParameter(f"{path} is a folder; name a file", param_hint="--output")
+    target = target_of(path)
+    if target is None:  # a device, a pipe
+        return
+    folder = os.path.dirname(target)
     if not os.path.isdir(folder):
         raise click.BadParameter(f"there is no folder {folder}", param_hint="--output")
     if not os.access(folder, os.W_OK):
         raise click.BadParameter(f"the folder {folder} cannot be written to", param_hint="--output")
+    if os.path.exists(target) and not os.access(target, os.W_OK):
+        raise click.BadParameter(f"{path} may not be written to", param_hint="--output")
 
 
 def parse_settings(learner: Any, pairs: tuple[str, ...]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import inspect
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from tagwise.corpus.sentence import Corpus
 from tagwise.estimators.task import TRANSIENT
 from tagwise.features.recipe import recipe_for
 from tagwise.learners.loop import logger
+from tagwise.writing import write_text
 
 FORMAT = 2
 CACHE_VARIABLE = "TAGWISE_CACHE"
@@ -95,7 +95,7 @@ class Cache:
         path = self._path(key)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            _write(path, text)
+            write_text(path, text)
         except OSError as error:
             self._writes = False
             self._memory[key] = kept
@@ -133,19 +133,6 @@ def opened(data: bytes, key: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError("it holds no result")
     return value
-
-
-def _write(path: Path, text: str) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 # --- names --------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from typing import Any
 from tagwise.compare.cache import Cache
 from tagwise.compare.plan import Cell, Data
 from tagwise.errors import TrainingError
+from tagwise.writing import atomic
 
 #: Part of the free memory that processes may take together, if nothing else is said.
 SHARE = 0.8
@@ -121,7 +122,8 @@ class Pool:
         cell = self.cells[index]
         path = self.folder / f"{sorted(self.data).index(cell.corpus)}.pickle"
         if not path.exists():
-            path.write_bytes(pickle.dumps(self.data[cell.corpus], protocol=pickle.HIGHEST_PROTOCOL))
+            with atomic(path) as out:
+                out.write(pickle.dumps(self.data[cell.corpus], protocol=pickle.HIGHEST_PROTOCOL))
         folder = str(self.cache.folder)
         task = {"cell": cell, "data": str(path), "cache": folder, "key": key, "n_jobs": self.n_jobs}
         try:

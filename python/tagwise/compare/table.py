@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -238,13 +239,15 @@ class Comparison(Sequence[Row]):
         text = io.StringIO()
         writer = csv.DictWriter(text, [f.name for f in fields(Row)], lineterminator="\n")
         writer.writeheader()
-        writer.writerows(self.to_dicts())
+        writer.writerows({name: unarmed(value) for name, value in row.items()} for row in self.to_dicts())
         return text.getvalue()
 
     def to_markdown(self) -> str:
         """The printed table as Markdown."""
         head, body = self.sheet()
-        lines = ["| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *body)]
+        rows = [[markdown(cell) for cell in cells] for cells in (head, *body)]
+        rows.insert(1, ["---"] * len(head))
+        lines = ["| " + " | ".join(cells) + " |" for cells in rows]
         lines += [line for text in (self.caption, self.note) if text for line in ("", text)]
         return "\n".join(lines) + "\n"
 
@@ -266,6 +269,7 @@ class Comparison(Sequence[Row]):
 PAGES: dict[str, Callable[[Comparison, str | os.PathLike[str]], None]] = {}
 
 
+_FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
 _LATEX = {c: "\\" + c for c in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -280,19 +284,48 @@ def latex(text: str) -> str:
     >>> latex("a_b 50%")
     'a\\\\_b 50\\\\%'
     """
-    return "".join(_LATEX.get(c, c) for c in text)
+    from tagwise.terminal import visible
+
+    return "".join(_LATEX.get(c, c) for c in visible(text))
+
+
+def markdown(text: str) -> str:
+    """Text as it may stand in a cell of a Markdown table, where it is shown as it is.
+
+    >>> print(markdown("a|b`c`"))
+    a\\|b\\`c\\`
+    """
+    from tagwise.terminal import visible
+
+    return re.sub(r"([\\|`<])", r"\\\1", visible(" ".join(text.splitlines())))
+
+
+def unarmed(value: Any) -> Any:
+    """A cell of a CSV file that no spreadsheet takes for a formula: a text that begins like one gets an apostrophe.
+
+    As OWASP advises (CSV injection): =, +, -, @ and their full-width twins; tabs and line ends are made visible.
+
+    >>> unarmed("=1+1"), unarmed("S1"), unarmed(-0.5)
+    ("'=1+1", 'S1', -0.5)
+    """
+    from tagwise.terminal import visible
+
+    if not isinstance(value, str):
+        return value
+    text = visible(value)
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def comparison_table(comparison: Comparison) -> Table:
     """A comparison as a table, with a line between corpora."""
-    from tagwise.terminal import table
+    from tagwise.terminal import plain, table
 
     head, body = comparison.sheet()
     out = table(head, [], title=comparison.title, caption=comparison.caption, left=4)
     for index, cells in enumerate(body):
         last = index + 1 < len(body) and body[index + 1][0] != cells[0]
-        out.add_row(*cells, end_section=last)
+        out.add_row(*map(plain, cells), end_section=last)
     return out
 
 
-__all__ = ["Comparison", "Published", "comparison_table", "latex", "percent"]
+__all__ = ["Comparison", "Published", "comparison_table", "latex", "markdown", "percent", "unarmed"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from tagwise.corpus.streams import check_size, limit
+
 _BLANK = re.compile(r"(?m)^\t+$")
 _TRAILING = re.compile(r"(?m) +$")
 _LEADING = re.compile(r"(?m)^ +")
@@ -47,20 +49,24 @@ def tidy_spaces(text: str) -> str:
     return text
 
 
-def blocks(chunks: Iterator[str], tidy: Callable[[str], str]) -> Iterator[tuple[int, str]]:
-    """Runs of non-blank lines, each with the number of its first line. Memory: one chunk and one run."""
+def blocks(name: str, chunks: Iterator[str], tidy: Callable[[str], str]) -> Iterator[tuple[int, str]]:
+    """Runs of non-blank lines, each with the number of its first line. Memory: one chunk and one run, bounded."""
     parts: list[str] = []
+    held, most = 0, limit("TAGWISE_MAX_SENTENCE")
     line = 1
     for chunk in chunks:
         text = tidy(chunk)
         parts.append(text)
         if text[0] != "\n" and "\n\n" not in text:
+            held += len(text)
+            check_size(name, line, held, most)
             continue
         text = "".join(parts)
         cut = text.rfind("\n\n")
         if cut < 0:  # the file begins with an empty line
             continue
         parts = [text[cut + 2 :]]
+        held = len(parts[0])
         for block in text[:cut].split("\n\n"):
             if block and block[0] != "\n" != block[-1]:
                 yield line, block

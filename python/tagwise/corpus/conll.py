@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NoReturn
 
 from tagwise.corpus.blocks import Shared, blocks, doc_of, tidy_spaces, tidy_tabs
 from tagwise.corpus.columns import Opened, check_columns
 from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.corpus.streams import File, fail, open_text, shown, source_name, writer
+from tagwise.corpus.streams import File, check_size, fail, limit, open_text, shown, source_name, writer
 from tagwise.errors import CorpusError
 
 DOCSTART = "-DOCSTART-"
@@ -165,6 +168,30 @@ def looks(head: str, rows: list[str]) -> bool:
     return len(sizes) == 1 and (blank or len(rows) > 2 or 1 in sizes)
 
 
+#: What the labels of corpora look like: O, NN, B-PER, PRP$; words at the end of a line seldom do, never all of them.
+_LABEL = re.compile(r"O|[A-Z]{2,}[A-Z0-9$]*|[BIOESLU][-_]\w+")
+
+
+def ragged(head: str) -> tuple[int, str, int] | None:
+    """The row that keeps the first lines of a text from being columns: its line, its text, the columns of the others.
+
+    Most rows have one width and some have another: in text that is rare, in columns it is a fault. Most: four of five
+    (and a sentence of several rows, where that width is one token), or more than half where they all end in a label.
+    """
+    rows = [(n, line.split()) for n, line in enumerate(head.split("\n", 200)[:200], 1)]
+    rows = [(n, cells) for n, cells in rows if cells and not is_mark(cells[0])]
+    if len(rows) < 3:
+        return None
+    k, most = Counter(len(cells) for _, cells in rows).most_common(1)[0]
+    usual = [cells for _, cells in rows if len(cells) == k]
+    labelled = k > 1 and 2 * most > len(rows) and all(_LABEL.fullmatch(cells[-1]) for cells in usual)
+    together = k > 1 or ("\n\n" in head.strip("\n") and any(b == a + 1 for (a, _), (b, _) in pairwise(rows)))
+    if labelled or (together and len(rows) >= 5 and 5 * most >= 4 * len(rows)):
+        line, cells = next((n, cells) for n, cells in rows if len(cells) != k)
+        return line, " ".join(cells), k
+    return None
+
+
 def opened(file: Opened) -> Iterator[Sentence]:
     """The sentences of an open file."""
     state = Columns(file.name, file.columns, file.label, file.optional_label)
@@ -174,12 +201,14 @@ def opened(file: Opened) -> Iterator[Sentence]:
 def conll_sentences(
     chunks: Iterator[str], state: Columns, separator: str | None, comments: bool | None
 ) -> Iterator[Sentence]:
+    most = limit("TAGWISE_MAX_SENTENCE")
     head = ""  # up to the first chunk that shows a token: it settles the separator
     for chunk in chunks:
         head += chunk
         rows = data_lines(head)
         if rows and not is_mark(rows[0]):
             break
+        check_size(state.name, 1, len(head), most)
     rows = data_lines(head)
     tabs = separator == "\t" or (separator is None and any("\t" in row for row in rows[:50]))
     state.separator = "\t" if tabs else " "
@@ -187,8 +216,9 @@ def conll_sentences(
     hashes = comments is True or (comments is None and tabs and many)
     pending: list[str] = []
     doc: str | None = None
+    held = 0  # characters of the comments that wait for a sentence
     for line, block in blocks(
-        itertools.chain([head] if head else [], chunks), tidy_tabs if tabs else tidy_spaces
+        state.name, itertools.chain([head] if head else [], chunks), tidy_tabs if tabs else tidy_spaces
     ):
         if DOCSTART not in block and not (hashes and "#" in block):
             if pending or doc is not None:
@@ -209,6 +239,8 @@ def conll_sentences(
                     doc = doc or ""  # a comment before it may name the document
                 else:
                     pending.append(row)
+                    held = held + len(row) if len(pending) > 1 else len(row)
+                    check_size(state.name, line + i, held, most)
                     doc = doc_of(row, doc)
                 continue
             if not kept:

@@ -9,7 +9,7 @@ from typing import NoReturn
 from tagwise.corpus.blocks import Shared, blocks, doc_of, tidy_tabs
 from tagwise.corpus.columns import Opened
 from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.corpus.streams import File, fail, open_text, shown, source_name, writer
+from tagwise.corpus.streams import File, check_size, fail, limit, open_text, shown, source_name, writer
 from tagwise.errors import CorpusError
 
 CONLLU_COLUMNS = ("word", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -68,12 +68,20 @@ def conllu_sentences(
     ids: list[str] = []
     pending: list[str] = []
     doc: str | None = None
-    for line, block in blocks(chunks, tidy_tabs):
-        while block[:1] == "#":
-            comment, _, block = block.partition("\n")
+    held, most = 0, limit("TAGWISE_MAX_SENTENCE")
+    for line, block in blocks(name, chunks, tidy_tabs):
+        begin = 0
+        while block.startswith("#", begin):
+            end = block.find("\n", begin)
+            comment = block[begin : end if end >= 0 else len(block)]
             doc = doc_of(comment, doc)
             pending.append(comment)
+            begin += len(comment) + 1
             line += 1
+        if begin:
+            held += begin
+            check_size(name, line, held, most)
+            block = block[begin:]
         if not block:
             continue
         # All cells at once, line ends as cells of their own (see conll.Columns.sentence).
@@ -94,7 +102,7 @@ def conllu_sentences(
             tokens, extra = _split_rows(name, line, block.split("\n"))
             fields = {column: shared.column([row[i] for row in tokens]) for column, i in places}
         yield Sentence(fields, label, comments=tuple(pending), doc=doc, line=line, rows=extra)
-        pending, doc = [], None
+        pending, doc, held = [], None, 0
 
 
 def _bad_conllu_block(name: str, line: int, lines: list[str]) -> NoReturn:

@@ -11,7 +11,7 @@ from tagwise.corpus import conll, conllu, jsonl, text
 from tagwise.corpus.columns import Opened, check_columns, collect
 from tagwise.corpus.conll import data_lines
 from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.corpus.streams import File, open_text, source_name
+from tagwise.corpus.streams import File, fail, open_text, shown, source_name
 from tagwise.errors import CorpusError
 
 
@@ -100,6 +100,18 @@ def iter_sentences(
             ):
                 break
         format = format_of_text(head)
+        doubt = conll.ragged(head) if format == "text" else None
+        if doubt is not None:
+            line, row, k = doubt
+            n = len(row.split())
+            fail(
+                name,
+                line,
+                f"{n} column{'s' * (n != 1)} in {shown(row)} where most of the first lines have {k}, "
+                "so this is neither text nor columns",
+                "Give every token the same columns, or say what the file is: format='conll' or format='text' "
+                "(--format on the command line).",
+            )
         chunks = itertools.chain([head] if head else [], chunks)
     return format, TABLE[format].sentences(Opened(name, chunks, names, label, optional_label))
 

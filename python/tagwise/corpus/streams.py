@@ -1,24 +1,32 @@
-"""Bytes in and out: files, gz/xz/bz2 seen by their first bytes, '-' for stdin/stdout, atomic writing."""
+"""Bytes in and out: files, gz/xz/bz2 seen by their first bytes, '-' for stdin/stdout."""
 
 from __future__ import annotations
 
 import codecs
 import contextlib
+import errno
 import gzip
 import io
 import os
 import re
 import sys
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Any, NoReturn, TypeAlias
 
-from tagwise.errors import CorpusError
+from tagwise.errors import CorpusError, refusal
+from tagwise.writing import atomic
 
 File: TypeAlias = "str | os.PathLike[str] | IO[bytes] | IO[str]"
 
 CHUNK = 1 << 18  # bytes read at once
+
+#: Environment variables with limits of what is read, and their values where they are not set: bytes of one sentence
+#: (its line, or its rows and comments), and how many times as long as a compressed file its text may be. The longest
+#: sentences of corpora have some ten thousand bytes, and text is 3 to 20 times as long as its gz.
+LIMITS = {"TAGWISE_MAX_SENTENCE": 1 << 24, "TAGWISE_MAX_EXPANSION": 200}
+#: Bytes of text that a compressed file may have whatever its size.
+FREE = 1 << 26
 
 _MAGIC_STARTS = (b"\x1f", b"\xfd", b"B")  # first bytes of gz, xz, bz2
 
@@ -33,6 +41,30 @@ def fail(
     raise CorpusError(f"{place}: {what}. {remedy}") from cause
 
 
+def limit(variable: str) -> int:
+    """A limit of what is read: the environment's, or the usual one."""
+    given = os.environ.get(variable, "").strip()
+    if not given:
+        return LIMITS[variable]
+    if not given.isdecimal() or int(given) < 1:
+        raise CorpusError(
+            f"{variable}={given!r} is no limit. Set it to a whole number from 1, or leave it unset."
+        )
+    return int(given)
+
+
+def check_size(source: str, line: int, size: int, most: int) -> None:
+    """Refuse a sentence that is longer than a limit before more of it is read."""
+    if size > most:
+        fail(
+            source,
+            line,
+            f"a sentence that goes on for more than {most:,} bytes",
+            "Give one sentence a line, or a blank line between sentences; "
+            "TAGWISE_MAX_SENTENCE=BYTES in the environment sets another limit.",
+        )
+
+
 def shown(text: str, width: int = 60) -> str:
     """A piece of a file as it can stand in a message."""
     return repr(text if len(text) <= width else text[: width - 3] + "...")
@@ -44,6 +76,7 @@ class _Rejoined(io.RawIOBase):
     def __init__(self, head: bytes, read: Callable[[int], Any]) -> None:
         self._head = head
         self._read = read
+        self.taken = 0  # bytes handed out
 
     def readable(self) -> bool:
         return True
@@ -54,6 +87,7 @@ class _Rejoined(io.RawIOBase):
         else:
             data = self._read(len(buffer))
         buffer[: len(data)] = data
+        self.taken += len(data)
         return len(data)
 
 
@@ -75,27 +109,29 @@ def _open(file: File, name: str) -> tuple[Any, bool]:
         return open(file, "rb", buffering=0), True
     except (OSError, ValueError) as e:
         why = getattr(e, "strerror", None) or str(e)
-        fail(
-            shown(name) if "\n" in name else name,
-            None,
-            f"cannot be opened ({why})",
+        raise refusal(
+            CorpusError,
+            f"{shown(name) if chr(10) in name else name}: cannot be opened ({why}). "
             "Give the path of a readable file, '-' for stdin, or an open file (io.StringIO(text) for text).",
-            e,
-        )
+            name,
+            getattr(e, "errno", None) or errno.EINVAL,
+        ) from e
 
 
-def _decompressed(head: bytes, read: Callable[[int], Any]) -> Callable[[int], Any] | None:
-    """A reader of the plain bytes where the first bytes are those of a compressed file."""
+def _decompressed(head: bytes, read: Callable[[int], Any]) -> tuple[Callable[[int], Any], _Rejoined] | None:
+    """A reader of the plain bytes where the first bytes are those of a compressed file, and what it reads from."""
+    packed = _Rejoined(head, read)
+    below = io.BufferedReader(packed)
     if head[:2] == b"\x1f\x8b":
-        return gzip.GzipFile(fileobj=io.BufferedReader(_Rejoined(head, read))).read1
+        return gzip.GzipFile(fileobj=below).read1, packed
     if head[:6] == b"\xfd7zXZ\0":
         import lzma
 
-        return lzma.LZMAFile(io.BufferedReader(_Rejoined(head, read))).read1
+        return lzma.LZMAFile(below).read1, packed
     if head[:3] == b"BZh" and head[4:10] == b"1AY&SY":
         import bz2
 
-        return bz2.BZ2File(io.BufferedReader(_Rejoined(head, read))).read1
+        return bz2.BZ2File(below).read1, packed
     return None
 
 
@@ -119,6 +155,8 @@ def byte_chunks(file: File, name: str) -> Iterator[bytes]:
             )
         line = 1
         plain = False
+        packed: _Rejoined | None = None
+        text, most = 0, limit("TAGWISE_MAX_EXPANSION")
         while True:
             try:
                 data = read(CHUNK)
@@ -134,7 +172,7 @@ def byte_chunks(file: File, name: str) -> Iterator[bytes]:
                     unpacked = _decompressed(data, read)
                     plain = True
                     if unpacked is not None:
-                        read = unpacked
+                        read, packed = unpacked
                         continue
             except UnicodeEncodeError as e:
                 line += e.object.count("\n", 0, e.start)
@@ -157,6 +195,15 @@ def byte_chunks(file: File, name: str) -> Iterator[bytes]:
                 )
             if not data:
                 return
+            text += len(data)
+            if packed is not None and text > FREE and text > most * packed.taken:
+                fail(
+                    name,
+                    line,
+                    f"{text:,} bytes of text out of {packed.taken:,} compressed ones, more than {most} times as many",
+                    "The file is made to fill the memory of whoever reads it, or very repetitive; "
+                    "TAGWISE_MAX_EXPANSION=TIMES in the environment sets another limit.",
+                )
             yield data
             line += data.count(b"\n")
     finally:
@@ -195,6 +242,7 @@ def text_chunks(chunks: Iterator[bytes], name: str, encoding: str = "utf-8") -> 
     """
     line = 1
     parts: list[bytes] = []
+    held, most = 0, limit("TAGWISE_MAX_SENTENCE")
     first = True
 
     def decoded(data: bytes) -> str:
@@ -242,9 +290,12 @@ def text_chunks(chunks: Iterator[bytes], name: str, encoding: str = "utf-8") -> 
         cut = chunk.rfind(b"\n") + 1
         if not cut:
             parts.append(chunk)
+            held += len(chunk)
+            check_size(name, line, held, most)
             continue
         data = b"".join([*parts, chunk[:cut]])
         parts = [chunk[cut:]]
+        held = len(chunk) - cut
         yield decoded(data)
         line += data.count(b"\n")
     tail = b"".join(parts)
@@ -254,7 +305,10 @@ def text_chunks(chunks: Iterator[bytes], name: str, encoding: str = "utf-8") -> 
 
 @contextlib.contextmanager
 def writer(file: File) -> Iterator[Callable[[str], Any]]:
-    """A function that writes text as UTF-8; .gz, .xz, .bz2 compress. A path appears when all is written."""
+    """A function that writes text as UTF-8; .gz, .xz, .bz2 compress. A path appears when all is written.
+
+    What goes to a terminal ('-') has its control characters made visible. Everything else is true to the byte.
+    """
     if not isinstance(file, (str, os.PathLike)):
         yield _text_write(file)
         return
@@ -265,11 +319,27 @@ def writer(file: File) -> Iterator[Callable[[str], Any]]:
             yield sys.stdout.write
         else:
             sys.stdout.flush()
-            yield _text_write(out)
+            write = _text_write(out)
+            yield _shown_write(write) if _shows(out) else write
             out.flush()
         return
-    with atomic(path) as raw, _compressor(path, raw) as stream:
+    with atomic(path, CorpusError) as raw, _compressor(path, raw) as stream:
         yield lambda text: stream.write(text.encode("utf-8"))
+
+
+def _shown_write(write: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Text onto a terminal."""
+    from tagwise.terminal import visible
+
+    return lambda text: write(visible(text, keep="\n\t"))
+
+
+def _shows(stream: Any) -> bool:
+    """Whether a stream is a terminal."""
+    try:
+        return bool(stream.isatty())
+    except (AttributeError, ValueError):
+        return False
 
 
 def _text_write(stream: Any) -> Callable[[str], Any]:
@@ -292,38 +362,3 @@ def _compressor(path: str, raw: IO[bytes]) -> Any:
 
         return bz2.BZ2File(raw, "wb")
     return contextlib.nullcontext(raw)
-
-
-@contextlib.contextmanager
-def atomic(path: str) -> Iterator[IO[bytes]]:
-    """A file that takes its name only when it is complete: a temporary one beside it, then a rename."""
-    path = os.path.realpath(path)
-    if os.path.exists(path) and not os.path.isfile(path):  # a device, a pipe: there is nothing to replace
-        if os.path.isdir(path):
-            fail(path, None, "is a folder", "Give the path of a file to write.")
-        with open(path, "wb") as out:
-            yield out
-        return
-    try:
-        handle, temporary = tempfile.mkstemp(
-            prefix=f".{os.path.basename(path)}.", suffix=".tmp", dir=os.path.dirname(path)
-        )
-    except OSError as e:
-        fail(path, None, f"cannot be written ({e.strerror})", "Give a path in a folder you may write to.", e)
-    try:
-        with os.fdopen(handle, "wb") as out:
-            yield out
-        mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o666 & ~_umask()
-        os.chmod(temporary, mode)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-
-
-def _umask() -> int:
-    """The process's umask; it can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

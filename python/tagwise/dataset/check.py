@@ -57,7 +57,7 @@ def lengths_of(data: Dataset) -> NDArray[np.int64]:
 def checked_weights(
     sample_weight: Sequence[float] | NDArray[Any] | None, n: int
 ) -> NDArray[np.float64] | None:
-    """The weights of `n` sentences as the learners take them: [n], finite and >= 0; or None for all 1."""
+    """The weights of `n` sentences as the learners take them: [n], finite in float32 and >= 0; or None for all 1."""
     if sample_weight is None:
         return None
     wanted = f"sample_weight needs {n} finite numbers >= 0, one a sentence"
@@ -67,7 +67,7 @@ def checked_weights(
         raise ParameterError(f"{wanted}; got {sample_weight!r:.60}") from None
     if weight.shape != (n,):
         raise ParameterError(f"{wanted}; got {'x'.join(map(str, weight.shape)) or 'a single number'}")
-    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0.0)))
+    bad = np.flatnonzero(~((weight >= 0.0) & (weight <= np.finfo(np.float32).max)))
     if len(bad):
         raise ParameterError(f"{wanted}; sentence {bad[0]} has {weight[bad[0]]:g}")
     return weight

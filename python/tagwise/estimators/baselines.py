@@ -147,7 +147,9 @@ class MEMM(Tagger):
         weight = task.sample_weight
         if weight is not None:
             weight = np.repeat(weight, lengths_of(task.data))
-        problem = gradient.Problem(steps, step_layout(task.layout), sample_weight=weight)
+        problem = gradient.Problem(
+            steps, step_layout(task.layout), sample_weight=weight, n_sentences=len(task.data)
+        )
         return gradient.train(
             problem,
             task.start,

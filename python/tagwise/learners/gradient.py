@@ -115,6 +115,7 @@ class Problem:
     cost: NDArray[np.float64] | None = None
     once: tuple[NDArray[np.uint32], NDArray[np.bool_]] | None = None  # labels that form one span at most
     order: _core.Order | None = None  # of a chain of order 2 or 3
+    n_sentences: int | None = None  # where `data` is cut finer than the corpus
 
     def objective(self, backend: Backend | None = None) -> Objective:
         """Loss and gradient of the whole training set, by the engine that is used now or another."""
@@ -140,7 +141,8 @@ class Problem:
         """Whether stochastic epochs are possible and pay."""
         plain = self.cost is None and self.partial is None and self.order is None
         plain = plain and self.once is None and not self.data.n_edge_attributes
-        return plain and len(self.data) >= WORTH_WARMING
+        n = len(self.data) if self.n_sentences is None else self.n_sentences
+        return plain and n >= WORTH_WARMING
 
 
 def train(

@@ -30,6 +30,7 @@ from tagwise.scores.kernels import Kernel, KernelScorer
 from tagwise.scores.lookback import Lookback
 from tagwise.scores.protocols import Scorer, native
 from tagwise.scores.scoring import Scoring
+from tagwise.writing import atomic
 
 Path = str | os.PathLike[str]
 
@@ -218,7 +219,8 @@ class Model:
             for name, array in {"weights": self.scorer.weights, **arrays}.items():
                 if array.dtype.kind == "f":
                     check_finite(name, array)
-        _core.write_model(os.fspath(path), text, self.vocabulary, self.native, arrays)
+        with atomic(path) as out:
+            _core.write_model(out, text, self.vocabulary, self.native, arrays)
 
     @staticmethod
     def load(

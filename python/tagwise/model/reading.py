@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.errors import MissingFunctionError, ModelFileError, TagwiseError
+from tagwise.errors import MissingFunctionError, ModelFileError, TagwiseError, refusal
 from tagwise.features.recipe import Recipe
 from tagwise.importing import Functions
 from tagwise.model import schema
@@ -42,7 +44,7 @@ def about(place: str) -> Iterator[None]:
 def parts_of(path: Path, functions: Functions) -> dict[str, Any]:
     """The parts of the model in a file, by the names of `Model`; functions that it names are of `functions`."""
     with about(os.fspath(path)):
-        file = _core.ModelFile(os.fspath(path))
+        file = _opened(os.fspath(path))
         header = schema.parsed(file.header)
         _check_distinct(path, file)
         types = schema.check_arrays(file.arrays, header)
@@ -99,6 +101,27 @@ def parts_of(path: Path, functions: Functions) -> dict[str, Any]:
         "arrays": own,
         "file": file,
     }
+
+
+def _opened(path: str) -> _core.ModelFile:
+    """The model file at a path, which must be a regular file: opening a pipe would wait, deaf to Ctrl-C."""
+    try:
+        mode = os.stat(path).st_mode
+        if stat.S_ISREG(mode):
+            os.close(os.open(path, os.O_RDONLY))
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        code = getattr(error, "errno", None) or errno.EINVAL
+        text = f"{path}: cannot open the model ({why}); give the path of a file written by `tagwise train` or `save`"
+        raise refusal(ModelFileError, text, path, code) from error
+    if not stat.S_ISREG(mode):
+        folder = stat.S_ISDIR(mode)
+        what = "a folder" if folder else "a pipe or a device"
+        text = (
+            f"{path}: cannot open the model (it is {what}); copy it to a file first and give the path of that"
+        )
+        raise refusal(ModelFileError, text, path, errno.EISDIR if folder else errno.ESPIPE)
+    return _core.ModelFile(path)
 
 
 def check_finite(name: str, array: NDArray[Any]) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import tagwise._core as _core
 from tagwise.report import figures
 from tagwise.report.figures import Palette
+from tagwise.writing import write_text
 
 if TYPE_CHECKING:
     from tagwise.compare.table import Comparison
@@ -250,8 +251,7 @@ MODEL = (
 
 def write(comparison: Comparison, path: str | os.PathLike[str]) -> None:
     """Write a comparison as one HTML page that needs nothing else: tables, curves, confusions, features, errors."""
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(page(comparison))
+    write_text(path, page(comparison))
 
 
 __all__ = ["page", "write"]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from rich import box
 from rich.table import Table
-from rich.text import Text
+
+from tagwise.terminal import plain
 
 if TYPE_CHECKING:
     from tagwise.estimators.boosting import Round
@@ -40,7 +41,7 @@ def rounds_table(rounds: Sequence[Round], top: int) -> Table:
 
     def add(found: Round) -> None:
         figures = (f"{found.round + 1}", f"{found.step:+.4f}", f"{found.bound:.6f}", f"{found.log_loss:.4f}")
-        out.add_row(*figures, Text(feature_text(found)))
+        out.add_row(*figures, plain(feature_text(found)))
 
     for found in rounds[:top]:
         add(found)

@@ -11,13 +11,13 @@
 //!     arrays            each at an offset that is a multiple of 64, counted from the start of the file
 //! ```
 //! A CRC-32 finds every change of up to four neighbouring bytes. The file is mapped, not read; arrays are used in place.
-//! It is written beside its destination, flushed, and renamed over it, so that a reader never sees half a model.
+//! Here it is made in memory (`image`); the package writes it beside its destination, flushes it and renames it over it,
+//! so that a reader never sees half a model.
 
 use crate::error::{Error, Result};
 use memmap2::Mmap;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write;
 use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
@@ -130,13 +130,15 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Write header and arrays to `path`, all or nothing.
-pub fn write(path: &Path, header: &str, arrays: &[Entry<'_>]) -> Result<()> {
-    let io = |e: std::io::Error| Error::Io(format!("{}: cannot write the model: {e}", path.display()));
-    let mut rest = Vec::with_capacity(HEAD + header.len() + arrays.iter().map(|a| a.bytes.len() + 128).sum::<usize>());
-    rest.extend_from_slice(&(header.len() as u64).to_le_bytes());
-    rest.extend_from_slice(&(arrays.len() as u64).to_le_bytes());
-    rest.extend_from_slice(header.as_bytes());
+/// The bytes of a file of header and arrays; whoever asked for them puts them on disk, all or nothing.
+pub fn image(header: &str, arrays: &[Entry<'_>]) -> Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(HEAD + header.len() + arrays.iter().map(|a| a.bytes.len() + 128).sum::<usize>());
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&(header.len() as u64).to_le_bytes());
+    out.extend_from_slice(&(arrays.len() as u64).to_le_bytes());
+    out.extend_from_slice(header.as_bytes());
     let mut at = HEAD + header.len() + RECORD * arrays.len();
     let mut offsets = Vec::with_capacity(arrays.len());
     for array in arrays {
@@ -146,41 +148,23 @@ pub fn write(path: &Path, header: &str, arrays: &[Entry<'_>]) -> Result<()> {
         let offset = at.next_multiple_of(ALIGN);
         offsets.push(offset);
         at = offset + array.bytes.len();
-        let begin = rest.len();
-        rest.extend_from_slice(array.name.as_bytes());
-        rest.resize(begin + NAME, 0);
-        rest.extend_from_slice(array.dtype.as_bytes());
-        rest.resize(begin + RECORD - 16, 0);
-        rest.extend_from_slice(&(offset as u64).to_le_bytes());
-        rest.extend_from_slice(&((array.bytes.len() / element_size(array.dtype)) as u64).to_le_bytes());
+        let begin = out.len();
+        out.extend_from_slice(array.name.as_bytes());
+        out.resize(begin + NAME, 0);
+        out.extend_from_slice(array.dtype.as_bytes());
+        out.resize(begin + RECORD - 16, 0);
+        out.extend_from_slice(&(offset as u64).to_le_bytes());
+        out.extend_from_slice(&((array.bytes.len() / element_size(array.dtype)) as u64).to_le_bytes());
     }
     for (array, offset) in arrays.iter().zip(offsets) {
-        rest.resize(offset - 16, 0);
-        rest.extend_from_slice(array.bytes);
+        out.resize(offset, 0);
+        out.extend_from_slice(array.bytes);
     }
     let mut crc = crc32fast::Hasher::new();
-    crc.update(MAGIC);
-    crc.update(&VERSION.to_le_bytes());
-    crc.update(&rest);
-    let directory = match path.parent() {
-        Some(p) if !p.as_os_str().is_empty() => p,
-        _ => Path::new("."),
-    };
-    let name = path.file_name().ok_or_else(|| Error::Io(format!("{}: not a file name", path.display())))?;
-    let temporary = directory.join(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
-    let attempt = || -> std::io::Result<()> {
-        let mut file = File::create(&temporary)?;
-        file.write_all(MAGIC)?;
-        file.write_all(&VERSION.to_le_bytes())?;
-        file.write_all(&crc.clone().finalize().to_le_bytes())?;
-        file.write_all(&rest)?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, path)
-    };
-    attempt().map_err(|e| {
-        let _ = std::fs::remove_file(&temporary);
-        io(e)
-    })
+    crc.update(&out[..12]);
+    crc.update(&out[16..]);
+    out[12..16].copy_from_slice(&crc.finalize().to_le_bytes());
+    Ok(out)
 }
 
 fn element_size(dtype: &str) -> usize {
@@ -298,7 +282,8 @@ mod tests {
         let directory = std::env::temp_dir();
         let path = directory.join(format!("tagwise-container-{}.tagwise", std::process::id()));
         let (a, b) = ([1u32, 2, 3], [0.5f32; 7]);
-        write(&path, "{\"x\": 1}", &[Entry::new("a", &a), Entry::new("b", &b)]).unwrap();
+        let made = image("{\"x\": 1}", &[Entry::new("a", &a), Entry::new("b", &b)]).unwrap();
+        std::fs::write(&path, made).unwrap();
         let file = Container::open(&path).unwrap();
         assert_eq!(file.header(), "{\"x\": 1}");
         assert_eq!(&*file.array::<u32>("a").unwrap(), &a);

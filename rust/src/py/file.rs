@@ -9,7 +9,7 @@ use crate::py::scorer::PyScorer;
 use crate::scores::scorer::Scorer;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -92,11 +92,15 @@ impl PyModelFile {
     }
 }
 
-/// Write a model: header, vocabulary, scorer, and further named arrays (float64, float32, uint32 or uint8).
+/// Bytes that are handed to a Python stream at once: between two of them signals are seen.
+const PIECE: usize = 1 << 20;
+
+/// Write a model to an open binary stream: header, vocabulary, scorer, and further named arrays (float64, float32, uint32 or
+/// uint8).
 #[pyfunction]
 fn write_model(
     py: Python<'_>,
-    path: PathBuf,
+    stream: &Bound<'_, PyAny>,
     header: &str,
     vocabulary: &PyVocab,
     scorer: &PyScorer,
@@ -140,7 +144,11 @@ fn write_model(
     entries.extend(numbers.iter().map(|(name, a)| Entry::new(name, a)));
     entries.extend(singles.iter().map(|(name, a)| Entry::new(name, a)));
     entries.extend(bytes.iter().map(|(name, a)| Entry::new(name, a)));
-    Ok(py.detach(|| container::write(&path, header, &entries))?)
+    let image = py.detach(|| container::image(header, &entries))?;
+    for piece in image.chunks(PIECE) {
+        stream.call_method1("write", (PyBytes::new(py, piece),))?;
+    }
+    Ok(())
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,0 +1,1 @@
+"""What a kill at any moment leaves behind."""

@@ -1,0 +1,155 @@
+"""Work that writes files, what it may leave whenever it dies, and what is right once it was done again."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+#: Sentences that every job reads: small, so that writing is a large part of the work.
+CORPUS = "".join(
+    f"{word}{i % 7} {tag}\n" + ("\n" if i % 5 == 4 else "")
+    for i, (word, tag) in enumerate(
+        [("the", "DT"), ("dog", "NN"), ("runs", "VB"), ("home", "NN"), (".", "SY")] * 60
+    )
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """`prepare` the folder; `work` (this is what dies); `check` what is there then, or after it was done."""
+
+    name: str
+    prepare: Callable[[Path], None]
+    work: Callable[[Path], None]
+    check: Callable[[Path], None]
+
+
+def command(*arguments: object) -> None:
+    """A command of tagwise in this process; whatever goes wrong is raised."""
+    from tagwise.cli import cli
+
+    cli.main(["--debug", *map(str, arguments)], standalone_mode=False)
+
+
+def _corpus(folder: Path) -> None:
+    (folder / "corpus.txt").write_text(CORPUS)
+
+
+# --- saving ---------------------------------------------------------------------------------------------------
+
+
+def prepare_save(folder: Path) -> None:
+    """Two models of different sizes, one of them where the job writes."""
+    import tagwise as tw
+
+    (folder / "models").mkdir()
+    for name, n in (("small", 1), ("large", 300)):
+        X, Y = [["a", "b"] + [f"w{i}" for i in range(n)]], [["X", "Y"] + ["X"] * n]
+        tw.HMM().fit(X, Y).save(folder / "models" / name)
+    (folder / "out.tagwise").write_bytes((folder / "models" / "small").read_bytes())
+
+
+def save(folder: Path) -> None:
+    """Both models by turns to one path."""
+    import tagwise as tw
+
+    both = [tw.load(folder / "models" / name) for name in ("large", "small")]
+    for turn in range(10):
+        both[turn % 2].save(folder / "out.tagwise")
+
+
+def check_save(folder: Path) -> None:
+    """One of the two, to the byte."""
+    found = (folder / "out.tagwise").read_bytes()
+    assert found in [(folder / "models" / name).read_bytes() for name in ("small", "large")]
+
+
+# --- training -------------------------------------------------------------------------------------------------
+
+
+def prepare_train(folder: Path) -> None:
+    """A corpus, and an older model in the place of the new one."""
+    _corpus(folder)
+    prepare_save(folder)
+
+
+def train(folder: Path) -> None:
+    """`tagwise train`."""
+    command("train", folder / "corpus.txt", "-o", folder / "out.tagwise", "--learner", "perceptron",
+            "--set", "epochs=3", "--n-jobs", 1, "-q")  # fmt: skip
+
+
+def check_train(folder: Path) -> None:
+    """A model that can be loaded and predicts: the older one or the new one."""
+    import tagwise as tw
+
+    tagger = tw.load(folder / "out.tagwise")
+    labels = {label for sentence in tagger.predict([["the0", "dog1", "runs2"]]) for label in sentence}
+    assert labels <= set(tagger.classes_)
+
+
+# --- comparing ------------------------------------------------------------------------------------------------
+
+
+def compare(folder: Path) -> None:
+    """`tagwise compare` with a cache, tables and a report."""
+    command("compare", "--train", folder / "corpus.txt", "--test", folder / "corpus.txt", "--learner", "hmm",
+            "--learner", "perceptron", "-f", "S1", "--set", "epochs=2", "--jobs", 0, "--n-jobs", 1,
+            "--cache", folder / "cache", "-o", folder / "t.csv", "-o", folder / "t.md", "-o", folder / "t.json",
+            "--report", folder / "r.html")  # fmt: skip
+
+
+def check_compare(folder: Path) -> None:
+    """Whatever is there is whole: entries of the cache, tables, the page."""
+    for entry in folder.glob("cache/*/*.json"):
+        assert isinstance(json.loads(entry.read_text()), dict)
+    if (folder / "t.csv").exists():
+        assert len(list(csv.DictReader(io.StringIO((folder / "t.csv").read_text())))) == 2
+    if (folder / "t.md").exists():
+        assert len([line for line in (folder / "t.md").read_text().splitlines() if line.startswith("|")]) == 4
+    if (folder / "t.json").exists():
+        assert len(json.loads((folder / "t.json").read_text())["rows"]) == 2
+    if (folder / "r.html").exists():
+        assert (folder / "r.html").read_text().endswith("</html>\n")
+
+
+# --- converting -----------------------------------------------------------------------------------------------
+
+
+def prepare_convert(folder: Path) -> None:
+    """A corpus, and an older file in the place of the new one."""
+    _corpus(folder)
+    (folder / "out.jsonl.gz").write_bytes(b"")
+
+
+def convert(folder: Path) -> None:
+    """`tagwise convert` to a compressed file."""
+    command("convert", folder / "corpus.txt", folder / "out.jsonl.gz", "--columns", "word,label")
+
+
+def check_convert(folder: Path) -> None:
+    """The older file, or all sentences."""
+    import tagwise as tw
+
+    if (folder / "out.jsonl.gz").stat().st_size:
+        assert len(tw.read(folder / "out.jsonl.gz")) == CORPUS.count("\n\n")
+
+
+JOBS = (
+    Job("save", prepare_save, save, check_save),
+    Job("train", prepare_train, train, check_train),
+    Job("compare", _corpus, compare, check_compare),
+    Job("convert", prepare_convert, convert, check_convert),
+)
+
+
+def left_behind(folder: Path) -> list[str]:
+    """Temporary files below a folder."""
+    return [
+        os.path.join(at, name) for at, _, names in os.walk(folder) for name in names if name.endswith(".tmp")
+    ]

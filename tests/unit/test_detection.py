@@ -1,0 +1,108 @@
+"""Which format a file is in, told by its first lines: a fault in them is said, never taken for another format."""
+
+from __future__ import annotations
+
+import functools
+import io
+import random
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import tagwise as tw
+from tagwise.cli.app import cli
+from tagwise.corpus.formats import iter_sentences
+from tagwise.errors import CorpusError
+
+ROWS = [
+    ["EU", "NNP", "B-ORG"],
+    ["rejects", "VBZ", "O"],
+    ["German", "JJ", "B-MISC"],
+    ["call", "NN", "O"],
+    ["to", "TO", "O"],
+    ["boycott", "VB", "O"],
+]
+
+
+def as_text(rows: list[list[str]], sentences: int = 1) -> str:
+    return ("\n".join(" ".join(row) for row in rows) + "\n\n") * sentences
+
+
+@pytest.mark.parametrize("sentences", [0, 1, 20])
+@pytest.mark.parametrize("columns", [2, 3])
+@pytest.mark.parametrize("change", [-1, 1, 2])
+@pytest.mark.parametrize("at", range(6))
+def test_a_ragged_row_is_named(at: int, change: int, columns: int, sentences: int) -> None:
+    """Wherever in the first sentence it stands, whether it lacks a cell or has some too many: its line."""
+    sound = [row[-columns:] if columns == 2 else row for row in ROWS]
+    rows = [list(row) for row in sound]
+    rows[at] = rows[at][:-1] if change < 0 else rows[at] + ["extra"] * change
+    text = as_text(rows) + as_text(sound, sentences)
+    with pytest.raises(CorpusError, match=rf"<stream>:{at + 1}: {columns + change} column.*--format"):
+        tw.read(io.StringIO(text))
+    assert len(tw.read(io.StringIO(text), "text")) == 6 * (1 + sentences)  # who says so gets it
+
+
+@pytest.mark.parametrize("at", [1, 2, 5])
+def test_a_ragged_row_among_tokens_alone(at: int) -> None:
+    """One column: a row with two."""
+    rows = [[row[0]] for row in ROWS]
+    rows[at].append("extra")
+    with pytest.raises(
+        CorpusError, match=rf"<stream>:{at + 1}: 2 columns in '\w+ extra' where most .* have 1"
+    ):
+        tw.read(io.StringIO(as_text(rows) + as_text([[row[0]] for row in ROWS])))
+
+
+def test_a_ragged_row_further_on_is_named_too() -> None:
+    """In a later sentence, and beyond the lines that tell the format."""
+    for before in (1, 100):
+        text = as_text(ROWS, before) + "a NN\n\n"
+        with pytest.raises(CorpusError, match=rf"<stream>:{7 * before + 1}: "):
+            tw.read(io.StringIO(text))
+
+
+@functools.cache
+def sentences_of_a_corpus() -> list[tw.Sentence]:
+    corpus = tw.load_corpus("ewt-pos")[2]
+    assert corpus is not None
+    return list(corpus)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_text_stays_text(seed: int) -> None:
+    """Sentences as people write them, short and long, with blank lines between paragraphs or without."""
+    draw = random.Random(seed)
+    chosen = draw.sample(sentences_of_a_corpus(), draw.choice([1, 2, 3, 4, 8, 40]))
+    sentences = [s for s in chosen if len({len(x) for x in chosen}) > 1]
+    if not sentences:
+        return
+    text = "".join(" ".join(s.tokens) + "\n" * draw.choice([1, 1, 2]) for s in sentences)
+    assert iter_sentences(io.StringIO(text))[0] == "text"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the cat sat\nthe dog\na man ran\n",
+        "hello there\nhow are you\n\nfine thanks\n",
+        "yes\nno thanks\nyes\nno\nmaybe\nyes\nyes\n",
+        "a b c .\nd e .\n",
+        "London\nNew York\n",
+    ],
+)
+def test_short_texts_stay_text(text: str) -> None:
+    """Nothing about a few lines says that they were meant to be columns."""
+    assert iter_sentences(io.StringIO(text))[0] == "text"
+
+
+def test_the_command_line_says_so(tmp_path: Path) -> None:
+    """`tag` ends with the line in place of tagging rows as if they were sentences."""
+    model, damaged = tmp_path / "m.tagwise", tmp_path / "in.txt"
+    tw.HMM().fit([["a", "b"]], [["X", "Y"]]).save(model)
+    damaged.write_text("EU NNP B-ORG\nrejects VBZ\nGerman JJ B-MISC\ncall NN O\n\n")
+    result = CliRunner().invoke(cli, ["tag", str(model), str(damaged)])
+    assert result.exit_code == 1
+    assert "in.txt:2: 2 columns in 'rejects VBZ' where most of the first lines have 3" in result.stderr
+    assert result.stdout == ""

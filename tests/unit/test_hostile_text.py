@@ -1,0 +1,258 @@
+"""Labels, words and names of files that would command a terminal, a spreadsheet or a page: shown, never obeyed."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import MISSING, fields
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import tagwise as tw
+from tagwise.cli.app import cli
+from tagwise.compare.cells import Row
+from tagwise.compare.table import Comparison
+from tagwise.corpus.streams import writer
+from tagwise.report.html import page
+from tagwise.terminal import as_text, plain, table, visible
+
+#: Clears a screen, sets a title, an eight-bit command, turns a line around, rings; and what rich would take for markup.
+EVIL = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202eabc\u2066\x7f[red]x[/nothing]"
+OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
+
+
+def run(*arguments: Any) -> Result:
+    return CliRunner().invoke(cli, [str(a) for a in arguments])
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model whose words, labels and parameters are hostile."""
+    path = tmp_path_factory.mktemp("hostile") / "m.tagwise"
+    X, Y = [[EVIL, "b"], ["b", EVIL]] * 3, [[f"B-{EVIL}", "O"], ["O", f"B-{EVIL}"]] * 3
+    tw.Boosting(features="word[0]\n", rounds=4).fit(X, Y).save(path)
+    return path
+
+
+def test_what_is_visible() -> None:
+    """Everything that a terminal obeys, as JSON writes it; nothing else changes, and words keep their joiners."""
+    every = "".join(map(chr, range(0x3000))) + "\ud800"
+    shown = visible(every)
+    assert not OBEYED.search(shown)
+    assert json.loads(f'"{visible(EVIL)}"') == EVIL
+    assert visible("naïve नमस्\u200dते 語 [red] \\") == "naïve नमस्\u200dते 語 [red] \\"
+    assert visible("a\nb\tc", keep="\n") == "a\nb\\u0009c"
+    shown.encode()
+
+
+def test_tables_show_what_they_are_given() -> None:
+    """Heads, cells, titles and captions: no markup, no commands."""
+    text = as_text(table([EVIL, "n"], [[EVIL, "[bold]1[/]"]], title=EVIL, caption=EVIL), 400)
+    assert not OBEYED.search(text)
+    assert text.count("[red]x[/nothing]") == 4
+    assert "[bold]1[/]" in text
+    assert str(plain("[/]")) == "[/]"
+
+
+def test_what_is_inspected(model: Path) -> None:
+    """Facts, parameters, rounds, features, transitions; the same as JSON, whose values are the same."""
+    result = run("inspect", model)
+    assert result.exit_code == 0, result.output
+    assert not OBEYED.search(result.output)
+    assert "\\u001b[2J" in result.output
+    result = run("inspect", model, "--json")
+    assert not OBEYED.search(result.output)
+    assert f"B-{EVIL}" in json.loads(result.output)["labels"]
+
+
+def test_what_is_evaluated(tmp_path: Path) -> None:
+    """Types, confusions; the report as text and as JSON."""
+    evil = EVIL.replace("\x1b", "")  # as a file may hold it
+    (tmp_path / "gold.tsv").write_text(f"a\tB-{evil}\nb\tO\n\n")
+    (tmp_path / "guess.tsv").write_text(f"a\tO\nb\tB-{EVIL}\n\n")
+    for more in ((), ("--json",), ("--confusion", "5")):
+        result = run("eval", tmp_path / "gold.tsv", tmp_path / "guess.tsv", *more)
+        assert result.exit_code == 0, result.output
+        assert not OBEYED.search(result.output)
+    assert not OBEYED.search(str(tw.evaluate([[f"B-{EVIL}"]], [["O"]])))
+
+
+def test_errors_are_shown(tmp_path: Path, model: Path) -> None:
+    """Names of files, of labels, what stands in a file, what was typed wrongly: on one line, visible."""
+    odd = tmp_path / "\x1b[2J\u202e.txt"
+    odd.write_text("a\tb\n\x1b[31m\n")
+    for arguments in (
+        ("tag", odd),
+        ("tag", tmp_path / "\x1b[2Jno"),
+        ("tag", model, odd),
+        ("eval", odd, odd),
+        ("inspect", model, "--label", "\x1b[2J"),
+        ("train", odd, "-o", tmp_path / "\x1b[2J" / "x"),
+        ("train", odd, "-o", tmp_path / "x", "--set", "\x1b[2J=1"),
+        ("\x1b[2J",),
+        ("--\x1b[2J",),
+        ("tag", "--\x1b[2J"),
+    ):
+        result = run(*arguments)
+        assert result.exit_code in (1, 2), arguments
+        said = re.sub("\x1b\\[[0-9;]*m", "", result.output)  # rich's own colours
+        assert not OBEYED.search(said), (arguments, said)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_data_is_true_to_the_byte_but_on_a_terminal(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    """What `tag` and `convert` write: into a pipe as it is, on a terminal visible."""
+
+    class Screen(io.BytesIO):
+        def isatty(self) -> bool:
+            return terminal
+
+    below = Screen()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(below, encoding="utf-8"))
+    with writer("-") as write:
+        write(f"{EVIL}\tO\n")
+    shown = f"{visible(EVIL)}\tO\n" if terminal else f"{EVIL}\tO\n"
+    assert below.getvalue().decode() == shown
+
+
+# --- tables in files ------------------------------------------------------------------------------------------
+
+
+HOSTILE = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1"]
+
+
+def a_row(name: str) -> dict[str, Any]:
+    """A row whose words are all `name`, whatever other fields there are."""
+    out: dict[str, Any] = {}
+    for field in fields(Row):
+        if field.type == "str":
+            out[field.name] = name
+        elif field.default is MISSING and field.default_factory is MISSING:
+            out[field.name] = 1
+    return out
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_formulas_in_csv(name: str) -> None:
+    """A text that begins like a formula has something before it; numbers below zero stay numbers."""
+    text = Comparison([Row(**{**a_row(name), "accuracy": -0.5})]).to_csv()
+    (cells,) = csv.DictReader(io.StringIO(text, newline=""))
+    assert cells["learner"] == cells["corpus"] == ("" if ord(name[0]) < 32 else "'") + visible(name)
+    assert cells["learner"][0] in "'\\"
+    assert cells["accuracy"] == "-0.5"
+    assert next(csv.DictReader(io.StringIO(Comparison([Row(**a_row("a=b"))]).to_csv())))["learner"] == "a=b"
+
+
+def test_markdown_tables_keep_their_columns() -> None:
+    """Bars, backticks, line ends and tags in a cell stay in it."""
+    name = "a|b`c`\nd\\|<script>\x1b[2J"
+    text = Comparison([Row(**a_row(name))]).to_markdown()
+    head, rule, row = text.splitlines()[:3]
+    bars = [len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in (head, rule, row)]
+    assert bars[0] == bars[1] == bars[2]
+    assert not re.search(r"(?<!\\)(?:\\\\)*[`<]", row)
+    assert not OBEYED.search(text)
+
+
+def test_latex_tables_are_text() -> None:
+    """No command of its own in a cell."""
+    text = Comparison([Row(**a_row("\\input{x}\x1b[2J$a$%\n&"))]).to_latex()
+    assert "\\input" not in text
+    assert not OBEYED.search(text)
+    row = text.splitlines()[4]
+    assert len(re.findall(r"(?<!\\)&", row)) == len(re.findall(r"(?<!\\)&", text.splitlines()[2]))
+
+
+def test_a_page_has_the_elements_that_it_was_given() -> None:
+    """Whatever rows are called, the page has the tags and attributes of a page of plain names."""
+
+    class Tags(HTMLParser):
+        def __init__(self) -> None:
+            super().__init__()
+            self.found: list[tuple[str, list[str]]] = []
+
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            self.found.append((tag, [name for name, _ in attrs]))
+
+    def tags(name: str) -> list[tuple[str, list[str]]]:
+        parser = Tags()
+        detail = {
+            "confusion": [[name, "O", 3]], "labels": [name, "O"], "transitions": [[0.0, 1.0], [0.0, 1.0]],
+            "per_type": {name: [1, 1, 1]}, "strongest": {name: [[name, 1.0]]}, "errors": [], "history": [],
+        }  # fmt: skip
+        row = Row(**{**a_row(name), "accuracy": 0.5, "seed": 0})
+        parser.feed(page(Comparison([row], title=name, caption=name, note=name, details=[detail])))
+        return parser.found
+
+    for name in ("</script><script>x", "\"'><img src=x onerror=y>", "<b>&amp;", "-->", "]]>"):
+        assert tags(name) == tags("plain")
+
+
+# --- files that are no files ----------------------------------------------------------------------------------
+
+
+def test_a_missing_model_is_a_missing_file(tmp_path: Path) -> None:
+    """With its number and its name, as of any file; a folder, a pipe, a name with a NUL are said as well."""
+    os.mkfifo(tmp_path / "pipe")
+    cases = (
+        (tmp_path / "none", FileNotFoundError, errno.ENOENT),
+        (tmp_path, IsADirectoryError, errno.EISDIR),
+        (tmp_path / "pipe", OSError, errno.ESPIPE),
+        (Path(os.devnull), OSError, errno.ESPIPE),
+        ("a\0b", OSError, errno.EINVAL),
+    )
+    for path, kind, number in cases:
+        with pytest.raises(kind, match="cannot open the model") as found:
+            tw.load(path)
+        assert isinstance(found.value, tw.ModelFileError)
+        assert (found.value.errno, found.value.filename) == (number, os.fspath(path))
+
+
+def test_what_waits_for_a_pipe_hears_ctrl_c(tmp_path: Path) -> None:
+    """A model from a pipe is refused at once; a corpus from one is waited for, and Ctrl-C ends that."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert run("tag", pipe).exit_code == 1
+    code = (
+        "import sys, signal, tagwise.cli.app; from tagwise.cli import main;"
+        "signal.signal(signal.SIGINT, signal.default_int_handler); print('here', flush=True); main()"
+    )
+    waits = subprocess.Popen(
+        [sys.executable, "-c", code, "convert", pipe],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert waits.stdout is not None
+    assert waits.stdout.readline() == "here\n"
+    while waits.poll() is None:  # before it waits, Ctrl-C ends it as well: which of both does not matter
+        waits.send_signal(signal.SIGINT)
+        try:
+            waits.wait(0.2)
+        except subprocess.TimeoutExpired:
+            continue
+    waits.communicate()
+    assert waits.returncode in (130, -signal.SIGINT, 1)
+
+
+def test_a_pipe_is_not_read_to_see_what_it_is(tmp_path: Path) -> None:
+    """`eval` looks whether its first file is a model; of a pipe nothing is lost by that."""
+    pipe, guess = tmp_path / "pipe", tmp_path / "guess.tsv"
+    os.mkfifo(pipe)
+    guess.write_text("a\tX\nb\tY\n\n")
+    feed = subprocess.Popen(["sh", "-c", f"cat '{guess}' > '{pipe}'"])
+    result = run("eval", pipe, guess)
+    feed.wait()
+    assert result.exit_code == 0, result.output
+    assert "100.00" in result.output

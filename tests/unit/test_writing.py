@@ -1,0 +1,502 @@
+"""Files that appear whole or not at all, whoever else writes there, whatever the system refuses, whoever dies."""
+
+from __future__ import annotations
+
+import ast
+import errno
+import io
+import os
+import pickle
+import resource
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import tagwise as tw
+import tagwise.writing as writing
+from tagwise.corpus.streams import writer
+from tagwise.errors import CorpusError, FileError, ModelFileError, refusal
+from tagwise.writing import atomic, target_of, write_text
+
+ROOT = os.geteuid() == 0
+
+
+@contextmanager
+def small_files(size: int) -> Iterator[None]:
+    """No file may grow beyond `size` bytes: what a full disk looks like."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+# --- whole or not at all --------------------------------------------------------------------------------------
+
+
+def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
+    """Until then the old one stays; after a fault it still does, and nothing else is left behind."""
+    path = tmp_path / "a"
+    path.write_text("old")
+    with atomic(str(path)) as out:
+        out.write(b"new")
+        out.flush()
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+
+    def interrupted() -> None:
+        with atomic(str(path)) as out:
+            out.write(b"newer")
+            raise KeyboardInterrupt("mine")
+
+    with pytest.raises(KeyboardInterrupt, match="mine"):
+        interrupted()
+    assert path.read_text() == "new"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_the_mode_is_the_old_one_or_the_usual(tmp_path: Path) -> None:
+    """A file keeps its mode; a new one gets that of the umask, which stays as it was."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_text("")
+    old.chmod(0o640)
+    before = os.umask(0o027)
+    try:
+        for path in (old, new):
+            with atomic(str(path)) as out:
+                out.write(b"x")
+        assert os.umask(0o027) == 0o027
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(old.stat().st_mode) == 0o640
+    assert stat.S_IMODE(new.stat().st_mode) == 0o640
+
+
+@pytest.mark.skipif(ROOT, reason="the superuser may write anywhere")
+def test_a_file_that_may_not_be_written_stays(tmp_path: Path) -> None:
+    """Replacing needs the folder's permission alone; a file that is closed to writing is left as it is all the same."""
+    path = tmp_path / "a"
+    path.write_text("old")
+    path.chmod(0o444)
+    with pytest.raises(PermissionError):
+        write_text(path, "new")
+    assert path.read_text() == "old"
+
+
+def test_a_closed_file_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same where the system is asked and says no, for a superuser too."""
+    path = tmp_path / "a"
+    path.write_text("old")
+    monkeypatch.setattr(os, "access", lambda place, mode: False)
+    with pytest.raises(PermissionError, match="a: cannot be written"):
+        write_text(path, "new")
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_a_secret_is_never_open_to_others(tmp_path: Path) -> None:
+    """While a file that only its owner may read is replaced, so may only its owner read the new one."""
+    path = tmp_path / "a"
+    path.write_text("old")
+    path.chmod(0o600)
+    with atomic(path):
+        (made,) = [entry for entry in os.listdir(tmp_path) if entry != "a"]
+        assert stat.S_IMODE(os.stat(tmp_path / made).st_mode) == 0o600
+
+
+@pytest.mark.skipif(not ROOT, reason="only the superuser gives files away")
+def test_the_owner_stays(tmp_path: Path) -> None:
+    """A superuser who replaces someone's file does not take it."""
+    path = tmp_path / "a"
+    path.write_text("old")
+    os.chown(path, 1234, 2345)
+    write_text(path, "new")
+    assert (path.stat().st_uid, path.stat().st_gid) == (1234, 2345)
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "é" * 127, "\udcff" * 20, " ", ".a.tmp", "[a](b)*"])
+def test_any_name_of_a_file_will_do(tmp_path: Path, name: str) -> None:
+    """As long as the system lets names be, of any characters."""
+    write_text(tmp_path / name, "text")
+    write_text(tmp_path / name, "text again")
+    assert os.listdir(tmp_path) == [name]
+
+
+# --- links ----------------------------------------------------------------------------------------------------
+
+
+def test_links_lead_to_what_is_replaced(tmp_path: Path) -> None:
+    """The file behind links is replaced and the links stay; one to nothing makes what it names; a ring is refused."""
+    (tmp_path / "far").mkdir()
+    real = tmp_path / "far" / "real"
+    real.write_text("old")
+    (tmp_path / "far" / "second").symlink_to("real")
+    (tmp_path / "first").symlink_to("far/second")
+    write_text(tmp_path / "first", "new")
+    assert (tmp_path / "first").is_symlink()
+    assert real.read_text() == "new"
+    (tmp_path / "hope").symlink_to("far/made")
+    write_text(tmp_path / "hope", "made")
+    assert (tmp_path / "far" / "made").read_text() == "made"
+    assert sorted(os.listdir(tmp_path / "far")) == ["made", "real", "second"]
+    (tmp_path / "ring").symlink_to("ring")
+    with pytest.raises(FileError, match="ring: cannot be written") as found:
+        write_text(tmp_path / "ring", "no")
+    assert found.value.errno == errno.ELOOP
+
+
+def test_planted_links_overwrite_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link where the temporary file is to be: nothing is written through it, even if its name could be told."""
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    for name in (f".model.{os.getpid()}.tmp", ".model.tmp", "model.tmp"):
+        (tmp_path / name).symlink_to(precious)
+    write_text(tmp_path / "model", "model")
+    monkeypatch.setattr(writing, "_temporary", lambda base: ".known.tmp")
+    (tmp_path / ".known.tmp").symlink_to(precious)
+    with pytest.raises(FileExistsError):
+        write_text(tmp_path / "model", "other")
+    assert (tmp_path / "model").read_text() == "model"
+    assert precious.read_text() == "precious"
+    assert (tmp_path / ".known.tmp").is_symlink()  # not ours to remove
+
+
+@pytest.mark.skipif(not ROOT, reason="only the superuser makes a link of someone else")
+def test_a_stranger_s_link_in_a_shared_folder_is_not_followed(tmp_path: Path) -> None:
+    """In a folder such as /tmp; one's own link is followed there."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    (shared / "a").symlink_to(precious)
+    os.lchown(shared / "a", 1234, 1234)
+    with pytest.raises(PermissionError):
+        write_text(shared / "a", "gone")
+    assert precious.read_text() == "precious"
+    (shared / "mine").symlink_to(precious)
+    write_text(shared / "mine", "mine")
+    assert precious.read_text() == "mine"
+
+
+# --- devices, pipes, descriptors ------------------------------------------------------------------------------
+
+
+def test_devices_and_pipes_are_written_to(tmp_path: Path) -> None:
+    """They are no files to replace: they stay what they are, and the bytes go through them."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    assert target_of(fifo) is target_of(os.devnull) is target_of("/dev/stdout") is None
+    got: list[str] = []
+    reader = threading.Thread(target=lambda: got.append(fifo.read_text()))
+    reader.start()
+    write_text(fifo, "through")
+    reader.join()
+    assert got == ["through"]
+    write_text(os.devnull, "gone")
+    for path, right in ((fifo, stat.S_ISFIFO), (Path(os.devnull), stat.S_ISCHR)):
+        assert right(path.stat().st_mode)
+    assert os.listdir(tmp_path) == ["fifo"]
+
+
+@pytest.mark.parametrize("to", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_standard_output_by_its_name(tmp_path: Path, to: str) -> None:
+    """A pipe, a file, a file that is added to: what comes before and after stays in its place."""
+    if not os.path.exists(os.path.dirname(to)):
+        pytest.skip(f"no {to} here")
+    code = (
+        "import sys; from tagwise.writing import write_text; print('before');"
+        f"write_text({to!r}, 'written\\n'); print('after')"
+    )
+    command = [sys.executable, "-c", code]
+    expected = "before\nwritten\nafter\n"
+    assert subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout == expected
+    log = tmp_path / "log"
+    log.write_text("earlier\n")
+    with open(log, "a") as out:
+        subprocess.run(command, stdout=out, check=True)
+    assert log.read_text() == "earlier\n" + expected
+    assert os.listdir(tmp_path) == ["log"]
+
+
+def test_a_model_goes_through_a_pipe(tmp_path: Path) -> None:
+    """A model may be saved to a pipe; what comes out is the file."""
+    tagger = tw.HMM().fit([["a", "b"]], [["X", "Y"]])
+    tagger.save(tmp_path / "file")
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    got: list[bytes] = []
+    reader = threading.Thread(target=lambda: got.append(fifo.read_bytes()))
+    reader.start()
+    tagger.save(fifo)
+    reader.join()
+    assert got == [(tmp_path / "file").read_bytes()]
+
+
+# --- what the system refuses ----------------------------------------------------------------------------------
+
+
+def test_places_that_cannot_be_written(tmp_path: Path) -> None:
+    """A folder; a folder that is not there; a file as a folder; a name with a NUL; no name."""
+    cases = (
+        (tmp_path, IsADirectoryError, r": is a folder\. Give the path of a file to write"),
+        (
+            tmp_path / "no" / "file",
+            FileNotFoundError,
+            r"\(No such file or directory\)\. Give a path in a folder",
+        ),
+        (str(tmp_path / "new") + "/", FileNotFoundError, "cannot be written"),
+        (Path(__file__) / "file", NotADirectoryError, "cannot be written"),
+        ("a\0b", FileError, r"cannot be written \(Invalid argument\)"),
+        ("", FileNotFoundError, "cannot be written"),
+    )
+    for path, kind, said in cases:
+        with pytest.raises(kind, match=said) as found:
+            write_text(path, "")
+        assert isinstance(found.value, FileError)
+        assert found.value.filename == os.fspath(path)
+    with (
+        pytest.raises(CorpusError, match="no/file: cannot be written") as corpus,
+        writer(tmp_path / "no" / "file"),
+    ):
+        pass
+    assert isinstance(corpus.value, FileNotFoundError)
+
+
+@pytest.mark.parametrize("buffered", [False, True])
+@pytest.mark.parametrize("ending", ["", ".gz", ".xz", ".bz2"])
+def test_a_full_disk(tmp_path: Path, ending: str, buffered: bool) -> None:
+    """Seen while writing or at the end: an error that names the path, the old file, and nothing else."""
+    path = tmp_path / f"a{ending}"
+    path.write_text("old")
+    noise = os.urandom(100 if buffered else 1 << 18).hex()
+    with (
+        small_files(20),
+        pytest.raises(CorpusError, match=r"cannot be written.*has not changed") as found,
+        writer(path) as write,
+    ):
+        write(noise)
+    assert isinstance(found.value, OSError)
+    assert (found.value.errno, found.value.filename) == (errno.EFBIG, str(path))
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_errors_of_others_keep_their_names(tmp_path: Path) -> None:
+    """What goes wrong in the block is not taken for a fault of the file that is written."""
+    with pytest.raises(FileNotFoundError) as found, atomic(tmp_path / "out"):
+        open(tmp_path / "in", "rb").close()
+    assert found.value.filename == str(tmp_path / "in")
+    assert os.listdir(tmp_path) == []
+
+
+def test_refusals_are_what_python_calls_them() -> None:
+    """Of their kind and of the system's, with number and name; they travel between processes."""
+    for kind in (FileError, CorpusError, ModelFileError):
+        for code in (errno.ENOENT, errno.EACCES, errno.EPIPE, errno.ENOSPC):
+            error = refusal(kind, "words", "file", code)
+            assert isinstance(error, (kind, FileError))
+            assert isinstance(error, type(OSError(code, "")))
+            again = pickle.loads(pickle.dumps(error))
+            for found in (error, again):
+                assert (str(found), found.errno, found.filename) == ("words", code, "file")
+                assert type(found) is type(error)
+                assert found.strerror == os.strerror(code)
+
+
+# --- the dead and the living ----------------------------------------------------------------------------------
+
+LEAVES = """
+import os, sys
+from tagwise.writing import atomic
+with atomic(sys.argv[1]) as out:
+    out.write(b"half")
+    out.flush()
+    print("here", flush=True)
+    sys.stdin.read()
+    os.kill(os.getpid(), 9)
+"""
+
+
+def half(path: Path) -> subprocess.Popen[str]:
+    """A process in the middle of writing to `path`; it dies of a kill when its stdin ends."""
+    found = subprocess.Popen(
+        [sys.executable, "-c", LEAVES, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert found.stdout is not None
+    assert found.stdout.readline() == "here\n"
+    return found
+
+
+def test_the_next_writer_cleans_up_after_the_dead_alone(tmp_path: Path) -> None:
+    """What a killed writer of this path left goes; a living one's, another path's and anything else stay."""
+    (path := tmp_path / "a").write_text("old")
+    dead, living, other = half(path), half(path), half(tmp_path / "b")
+    for process in (dead, other):
+        process.communicate()
+        assert process.returncode == -9
+    (left,) = [name for name in os.listdir(tmp_path) if f"-{dead.pid}-" in name]
+    (kept,) = [name for name in os.listdir(tmp_path) if f"-{living.pid}-" in name]
+    (apart,) = [name for name in os.listdir(tmp_path) if name.startswith(".b.")]
+    machine = writing._machine()
+    assert machine in left
+    strange = left.replace(machine, "0" * 10)  # a process of another machine: nobody here can tell
+    again = kept.replace(f"-{living.pid}-", f"-{living.pid}-1")  # the number went to another process since
+    for name in (strange, again, ".a.tmp", ".a.1.tmp"):
+        (tmp_path / name).write_text("")
+    assert path.read_text() == "old"
+    write_text(path, "new")
+    assert sorted(os.listdir(tmp_path)) == sorted(["a", kept, apart, strange, ".a.tmp", ".a.1.tmp"])
+    living.communicate()
+    write_text(path, "newer")
+    assert kept not in os.listdir(tmp_path)
+
+
+def test_a_process_that_was_not_waited_for_is_dead(tmp_path: Path) -> None:
+    """A zombie writes no more."""
+    process = half(tmp_path / "a")
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.stdout is not None
+    process.stdout.read()  # its end
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    write_text(tmp_path / "a", "new")
+    assert os.listdir(tmp_path) == ["a"]
+    process.wait()
+    process.stdout.close()
+
+
+def test_where_the_system_tells_nothing_nobody_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without /proc a process is alive if a signal reaches it, or would but for permission."""
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+
+    def nothing(*_: object, **__: object) -> io.StringIO:
+        raise FileNotFoundError
+
+    monkeypatch.setattr("builtins.open", nothing)
+    assert writing._begun(child.pid) is None
+    assert writing._begun(os.getpid()) == writing._begun(1) == 0
+    assert not writing._dead(writing._machine(), os.getpid(), 17)
+    monkeypatch.setattr(os, "name", "nt")
+    assert writing._begun(child.pid) == 0
+
+
+def test_a_forked_child_leaves_the_parent_s_file_alone(tmp_path: Path) -> None:
+    """A child that falls out of a block it was forked in does not remove what the parent still writes."""
+    code = (
+        "import os, sys\nfrom tagwise.writing import atomic\n"
+        "with atomic(sys.argv[1]) as out:\n"
+        "    child = os.fork()\n"
+        "    if child == 0: raise SystemExit(0)\n"
+        "    os.waitpid(child, 0)\n"
+        "    out.write(b'whole')\n"
+    )
+    subprocess.run([sys.executable, "-c", code, tmp_path / "a"], check=True)
+    assert (tmp_path / "a").read_text() == "whole"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+# --- several at once ------------------------------------------------------------------------------------------
+
+WRITES = """
+import sys
+import tagwise as tw
+taggers = [tw.HMM().fit([["a", "b"] * n], [["X", "Y"] * n]) for n in (1, 500)]
+print("ready", flush=True)
+sys.stdin.readline()
+for round in range(40):
+    taggers[round % 2].save(sys.argv[1])
+"""
+
+
+def test_many_writers_and_readers_of_one_model(tmp_path: Path) -> None:
+    """Two threads and two processes save to one path while others load it: every load is of a whole file."""
+    path = tmp_path / "model.tagwise"
+    small, large = (
+        tw.HMM().fit([["a", "b"] * n + [f"w{i}" for i in range(n)]], [["X", "Y"] * n + ["X"] * n])
+        for n in (1, 400)
+    )
+    small.save(path)
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITES, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    faults: list[BaseException] = []
+    over = threading.Event()
+
+    def write() -> None:
+        try:
+            for round in range(40):
+                (small, large)[round % 2].save(path)
+        except BaseException as error:
+            faults.append(error)
+
+    def read() -> None:
+        try:
+            while not over.is_set():
+                tagger = tw.load(path)
+                assert list(tagger.classes_) == ["X", "Y"]
+                assert [len(labels) for labels in tagger.predict([["a", "b"]])] == [2]
+        except BaseException as error:
+            faults.append(error)
+
+    writers = [threading.Thread(target=write) for _ in range(2)]
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for thread in (*writers, *readers):
+        thread.start()
+    for process in processes:
+        process.communicate("\n")
+        assert process.returncode == 0
+    for thread in writers:
+        thread.join()
+    over.set()
+    for thread in readers:
+        thread.join()
+    assert not faults, faults
+    assert os.listdir(tmp_path) == ["model.tagwise"]
+
+
+# --- every writer ---------------------------------------------------------------------------------------------
+
+
+def test_nothing_else_opens_files_for_writing() -> None:
+    """All writing goes through one module: no other one names a way to write."""
+    package = Path(tw.__file__).parent
+    ways = {
+        "write_text",
+        "write_bytes",
+        "mkstemp",
+        "NamedTemporaryFile",
+        "rename",
+        "replace",
+        "savetxt",
+        "dump",
+    }
+    of_files = {"os", "shutil", "tempfile", "json", "pickle", "np", "Path", "path"}
+    found = []
+    for module in sorted(package.rglob("*.py")):
+        if module == package / "writing.py":
+            continue
+        for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            of = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+            modes = [*node.args[1:2], *(k.value for k in node.keywords if k.arg == "mode")]
+            opens = name == "open" and any(set(ast.unparse(mode)) & set("wax+") for mode in modes)
+            if opens or (name in ways and of.split("(")[0] in of_files):
+                found.append(f"{module.relative_to(package)}:{node.lineno}: {ast.unparse(node.func)}")
+    assert not found, "\n".join(found)
