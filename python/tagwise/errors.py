@@ -27,3 +27,7 @@ class ParameterError(TagwiseError, ValueError):
 
 class NotFittedError(TagwiseError, AttributeError):
     """A tagger is asked to predict before it was fitted or loaded."""
+
+
+class InternalError(TagwiseError, RuntimeError):
+    """A defect of tagwise: the native core met what no input may lead to. The message says where; please report it."""

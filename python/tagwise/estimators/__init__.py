@@ -47,9 +47,18 @@ LEARNERS: dict[str, type[Tagger]] = {
 }
 
 
-def load(path: str | os.PathLike[str]) -> Tagger:
-    """The tagger of a model file."""
-    model = Model.load(path)
+def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Tagger:
+    """The tagger of a model file.
+
+    The file is read into memory and may be changed, moved or deleted afterwards.
+
+    Args:
+        path: the file.
+        mmap: use weights and texts where they lie in the file, so that processes share one copy of them. While the tagger
+            lives nobody may write to the file or cut it short: predictions would be others, or the process would end with
+            SIGBUS. Replace it by renaming another one over it, as `save` does.
+    """
+    model = Model.load(path, mmap=mmap)
     learner = model.meta.get("learner")
     if learner not in LEARNERS:
         raise ModelFileError(

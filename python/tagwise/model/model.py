@@ -212,9 +212,9 @@ class Model:
         _core.write_model(os.fspath(path), text, self.vocabulary, self.native, arrays | own | (extra or {}))
 
     @staticmethod
-    def load(path: Path) -> Model:
-        """Open a model file; its arrays are mapped, not read."""
-        file = _core.ModelFile(os.fspath(path))
+    def load(path: Path, *, mmap: bool = False) -> Model:
+        """Open a model file: read into memory, or with `mmap` used where it lies."""
+        file = _core.ModelFile(os.fspath(path), mmap=mmap)
         try:
             header = json.loads(file.header)
             labels = tuple(header["labels"])

@@ -8,6 +8,7 @@
 //! ```
 
 use crate::chain::log::Trellis;
+use crate::machine::stop;
 
 use crate::chain::entities::Entities;
 use crate::chain::lattice::{log_sum_exp, Scores};
@@ -63,11 +64,13 @@ pub fn chunks(
     let groups: Vec<&[u32]> =
         order.chunk_by(|&a, &b| chunks[a as usize].sentence == chunks[b as usize].sentence).collect();
     let weights = doubles(scorer);
+    let stop = stop::current();
     let found: Vec<Vec<f64>> = groups
         .par_iter()
         .map_init(
             || (Scored::default(), Trellis::default(), once.map(Sum::new)),
             |(scored, trellis, sum), group| {
+                let _mine = stop.enter();
                 let s = chunks[group[0] as usize].sentence;
                 scored.fill(scorer, &weights, data, support, s as usize);
                 let scores = scored.scores(l);
