@@ -15,7 +15,7 @@ use crate::machine::shared::Shared;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 use crate::machine::stop;
 use crate::scores::scorer::Scorer;
-use crate::scores::sentence::{doubles, Scored};
+use crate::scores::sentence::{beyond, doubles, Scored};
 use crate::scores::table::{Attributes, Table};
 use crate::scores::tile::Tile;
 use rayon::prelude::*;
@@ -352,7 +352,9 @@ impl Precise {
                 }
                 // SAFETY: as above.
                 unsafe { log_z.set(sentence as usize, self.trellis.log_z) };
-                (!self.trellis.log_z.is_finite()).then_some(sentence)
+                // The edges of a local model are taken off again, label by label.
+                let lost = scorer.local && beyond(scores.edge);
+                (lost || !self.trellis.log_z.is_finite()).then_some(sentence)
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::machine::shared::Shared;
 use crate::machine::stop;
 use crate::scores::scorer::Scorer;
-use crate::scores::sentence::{doubles, Scored};
+use crate::scores::sentence::{beyond, doubles, Scored};
 use rayon::prelude::*;
 
 const TASK: usize = 16;
@@ -68,7 +68,7 @@ pub fn marginals(
             scored.fill(scorer, &weights, data, support, s);
             let scores = scored.scores(l);
             let z = sum.forward(&scores, groups);
-            if !z.is_finite() {
+            if !z.is_finite() || beyond(scores.node) || beyond(scores.edge) {
                 return Some(s);
             }
             sum.backward(&scores);

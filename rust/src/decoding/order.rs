@@ -10,7 +10,7 @@ use crate::machine::shared::Shared;
 use crate::machine::simd::{Lane, WIDTH};
 use crate::machine::stop;
 use crate::scores::scorer::Scorer;
-use crate::scores::sentence::{doubles, score_sentence};
+use crate::scores::sentence::{beyond, doubles, score_sentence};
 use rayon::prelude::*;
 
 const TASK: usize = 16;
@@ -74,7 +74,7 @@ pub fn marginals(
                 support.forbid(begin, l, &mut node);
             }
             let z = work.forward(&graph, &moves, &node);
-            if !z.is_finite() {
+            if !z.is_finite() || beyond(&node) || beyond(&arcs) {
                 return Some(s);
             }
             p.resize(node.len(), 0.0);
