@@ -28,7 +28,7 @@ f32, f64, u16, u32, u64 = np.float32, np.float64, np.uint16, np.uint32, np.uint6
 
 
 class Made:
-    """Objects that fit each other, made anew for each call that may change them."""
+    """Objects that fit each other."""
 
     def __init__(self):
         self.template = _core.Template("word[-1..1]", ["word"])
@@ -141,7 +141,7 @@ def targets(m):
         "OrderObjective": (lambda: c.OrderObjective, dict(order=m.order, dataset=d, sample_weight=np.ones(3), allowed=m.allowed)),
         "OrderObjective.value": (lambda: c.OrderObjective(m.order, d).value, dict(w=m.w_order, gradient=np.zeros_like(m.w_order), n_jobs=1, log_domain=False)),
         "Boosting": (lambda: c.Boosting, dict(dataset=d, layout=l, bound="tight", line_search=True, smoothing=0.1, max_step=1.0, candidates=1.0, features_per_round=2, overlap=True, seed=1, n_jobs=1, sample_weight=np.ones(3), first=np.ones(3, bool), last=np.ones(3, bool), start=w)),
-        "Boosting.run": (lambda: c.Boosting(d, l).run, dict(most=3, seconds=1.0)),
+        "Boosting.run": (lambda: c.Boosting(d, l).run, dict(most=3, seconds=0.01)),
         "Boosting.bounds": (lambda: c.Boosting(d, l, bound="exact").bounds, dict(bound="tight")),
     }
     return out
@@ -215,7 +215,7 @@ def arrays(value):
 
 def use(answer):
     """What comes back is used, if it can be."""
-    for name, arguments in (("epoch", ()), ("epoch", ()), ("weights", ()), ("run", (2, 0.1)), ("texts", ()), ("state", ()), ("losses", ()), ("arrays", ())):
+    for name, arguments in (("epoch", ()), ("epoch", ()), ("weights", ()), ("run", (2, 0.01)), ("texts", ()), ("state", ()), ("losses", ()), ("arrays", ())):
         if hasattr(answer, name) and callable(getattr(answer, name)):
             getattr(answer, name)(*arguments)
 
@@ -223,14 +223,10 @@ def use(answer):
 def main():
     names, calls = sys.argv[1].split(","), 0
     for name in names:
-        count = len(list(targets(Made())[name][1]))
-        for i in range(count):
-            base = Made()
-            arguments = targets(base)[name][1]
-            which = list(arguments)[i]
-            for value in hostile(arguments[which], base):
-                made = Made()
-                make, arguments = targets(made)[name]
+        made = Made()
+        make, arguments = targets(made)[name]
+        for which in arguments:
+            for value in hostile(arguments[which], made):
                 try:
                     use(make()(**{**arguments, which: value}))
                 except Exception as error:  # a panic is none: it derives from BaseException

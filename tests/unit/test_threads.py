@@ -16,7 +16,7 @@ from ..corpora import X, Y
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
 
 COUNT = """
-import os, sys
+import os, sys, time
 import tagwise as tw
 from tests.corpora import X, Y
 tagger = tw.CRF(max_iter=2, n_jobs=1).fit(X, Y)
@@ -24,7 +24,8 @@ want = tagger.predict(X)
 for n in eval(sys.argv[1]):
     tagger.n_jobs = n
     assert tagger.predict(X) == want
-print(len([t for t in os.listdir("/proc/self/task")]))
+# Threads that are let go end a little later; nothing says when.
+print(min((time.sleep(0.02), len(os.listdir("/proc/self/task")))[1] for _ in range(50)))
 """
 
 

@@ -5,6 +5,7 @@ use crate::chain::log::{self, Trellis};
 
 use crate::chain::lattice::Scores;
 use crate::error::{Error, Result};
+use crate::machine::budget;
 use crate::py::common::run;
 use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, PyReadonlyArrayDyn};
 use pyo3::prelude::*;
@@ -98,6 +99,8 @@ fn chain_kbest<'py>(
     k: usize,
 ) -> PyResult<Vec<Ranked<'py>>> {
     let (l, node, edge) = scores(&node, &edge)?;
+    let what = format!("a list of {k} paths");
+    budget::claim(&what, kbest::bytes(l, node.len() / l, k), "use a smaller k")?;
     let found = run(py, 1, || kbest::kbest(&Scores { labels: l, node: &node, edge: &edge }, k))?;
     Ok(found.into_iter().map(|(score, path)| (score, PyArray1::from_vec(py, path))).collect())
 }
