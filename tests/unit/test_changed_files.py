@@ -85,12 +85,13 @@ from tests.corpora import X
 path, byte = sys.argv[1], int(sys.argv[2])
 tagger = tw.load(path, mmap=True)
 with open(path, "r+b") as file:
-    file.write(bytes([byte]) * len(file.read()))
+    length = len(file.read())
     file.seek(0)
+    file.write(bytes([byte]) * length)
 for way in ("", "table", "layout", "rows"):
     tw._core.force(way)
     try:
-        assert {label for path in tagger.predict(X * 20) for label in path} <= set(tagger.labels_)
+        assert {label for path in tagger.predict(X * 20) for label in path} <= set(tagger.classes_)
     except (tw.TagwiseError, ValueError):
         pass
 tagger.model_.vocabulary.texts()
