@@ -314,9 +314,9 @@ class Scorer:
 
 @final
 class ModelFile:
-    """An open, verified model file."""
+    """An open, verified model file: read into memory, or used where it lies (`mmap`)."""
 
-    def __new__(cls, path: str) -> ModelFile: ...
+    def __new__(cls, path: str, *, mmap: bool = False) -> ModelFile: ...
     @property
     def header(self) -> str:
         """The JSON header."""
@@ -785,7 +785,7 @@ class Boosting:
     ) -> Boosting: ...
     def run(self, most: int, seconds: float = ...) -> dict[str, Any]:
         """Up to `most` rounds, fewer once `seconds` have passed. Arrays of one entry a chosen feature, and whether more
-        rounds may follow."""
+        rounds may follow. `raised` is what a signal's handler raised meanwhile, which ended them early, or None."""
     def weights(self) -> NDArray[np.float64]:
         """Weights of all features."""
     @property

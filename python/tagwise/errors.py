@@ -81,3 +81,7 @@ def refusal(kind: type[TagwiseError], message: str, filename: str, errno: int) -
     made: FileError = _refused(*both)(errno, words, filename)
     made.message = message
     return made
+
+
+class InternalError(TagwiseError, RuntimeError):
+    """A defect of tagwise: the native core met what no input may lead to. The message says where; please report it."""

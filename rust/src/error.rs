@@ -13,6 +13,10 @@ pub enum Error {
     ModelFile(String),
     /// The operating system refused: the path and its reason.
     Io(String),
+    /// It would take more memory, or more threads, than there are: how much, and the limit.
+    Memory(String),
+    /// A defect of the core: what no input may lead to.
+    Internal(String),
     /// Training cannot go on (a gold label outside its support, a loss that is not finite).
     Training(String),
 }
@@ -21,8 +25,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Error::Value(m) | Error::Template(m) | Error::ModelFile(m) | Error::Io(m) | Error::Training(m)) = self;
-        f.write_str(m)
+        f.write_str(match self {
+            Error::Value(m) | Error::Template(m) | Error::ModelFile(m) | Error::Io(m) | Error::Training(m) => m,
+            Error::Memory(m) | Error::Internal(m) => m,
+        })
     }
 }
 

@@ -61,8 +61,8 @@ def best(
         raise ParameterError(f"decoder={decoder!r}: expected one of {', '.join(DECODERS)}")
     if beam is not None and decoder != "beam":
         raise ParameterError(f"beam={beam} goes with decoder='beam'")
-    if beam is not None and (not isinstance(beam, (int, np.integer)) or beam < 1):
-        raise ParameterError(f"beam={beam!r}: expected 1 or more paths to keep")
+    if beam is not None and (not isinstance(beam, (int, np.integer)) or not 1 <= beam < 2**63):
+        raise ParameterError(f"beam={beam!r}: expected 1 or more paths to keep, and fewer than 2**63")
     if decoder == "beam" and scoring.scorer.local:
         raise ParameterError("a model of local classifiers (MEMM) is searched by Viterbi; leave the beam out")
     found = plan_of(scoring, X, data, allowed, constraints)

@@ -58,8 +58,11 @@ def load(
     *,
     functions: Mapping[str, Callable[..., Any]] | None = None,
     trust: bool = False,
+    mmap: bool = False,
 ) -> Tagger:
     """The tagger of a model file. Nothing that the file names is imported or called, unless `trust` says so.
+
+    The file is read into memory and may be changed, moved or deleted afterwards.
 
     Args:
         path: the file.
@@ -67,8 +70,11 @@ def load(
             ("module:name") or by name alone. Without it such a model can be looked at; predicting raises
             MissingFunctionError, which names what is missing.
         trust: import the modules that the file names, which runs their code: as safe as the file's author.
+        mmap: use weights and texts where they lie in the file, so that processes share one copy of them. While the
+            tagger lives nobody may write to the file or cut it short: predictions would be others, or the process would
+            end with SIGBUS. Replace it by renaming another one over it, as `save` does.
     """
-    model = Model.load(path, functions=functions, trust=trust)
+    model = Model.load(path, functions=functions, trust=trust, mmap=mmap)
     learner = model.meta.get("learner")
     if learner not in LEARNERS:
         raise ModelFileError(

@@ -40,7 +40,7 @@ COMMON = (
         "n_jobs",
         None,
         Number(1, integer=True, optional=True),
-        "threads; None for all cores; results do not depend on it",
+        "threads, at most one a core; None for all cores; results do not depend on it",
     ),
     Param("seed", 0, Number(0, integer=True), "seed of everything random"),
     Param("verbose", 0, Number(0, integer=True), "1 logs every iteration to the logger `tagwise`"),

@@ -62,6 +62,8 @@ class Ensemble:
                     if len(part["feature"]):
                         self.parts.append(part)
                         slope, sentences = float(part["slope"][-1]), sentences + int(part["sentences"].sum())
+                    if part["raised"] is not None:
+                        raise part["raised"]
             except KeyboardInterrupt as signal:
                 interrupted, self.interrupted = signal, True
             self.ends.append(sum(len(part["feature"]) for part in self.parts))

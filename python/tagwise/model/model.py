@@ -224,7 +224,11 @@ class Model:
 
     @staticmethod
     def load(
-        path: Path, *, functions: Mapping[str, Callable[..., Any]] | None = None, trust: bool = False
+        path: Path,
+        *,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
+        trust: bool = False,
+        mmap: bool = False,
     ) -> Model:
         """Open a model file. Nothing that the file names is imported or called, unless `trust` says so.
 
@@ -234,8 +238,9 @@ class Model:
                 ("module:name") or its name alone. Without it such a model can be looked at, and predicting raises
                 MissingFunctionError.
             trust: import the modules that the file names, which runs their code: as safe as the file's author.
+            mmap: use the arrays where they lie in the file, which nobody may then change, in place of reading it.
         """
-        return Model(**parts_of(path, Functions(functions, trust)))
+        return Model(**parts_of(path, Functions(functions, trust), mmap=mmap))
 
     @property
     def missing(self) -> tuple[Missing, ...]:

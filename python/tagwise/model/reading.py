@@ -41,10 +41,10 @@ def about(place: str) -> Iterator[None]:
         raise ModelFileError(said if said.startswith(place) else f"{place}: {said}") from error
 
 
-def parts_of(path: Path, functions: Functions) -> dict[str, Any]:
+def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[str, Any]:
     """The parts of the model in a file, by the names of `Model`; functions that it names are of `functions`."""
     with about(os.fspath(path)):
-        file = _opened(os.fspath(path))
+        file = _opened(os.fspath(path), mmap)
         header = schema.parsed(file.header)
         _check_distinct(path, file)
         types = schema.check_arrays(file.arrays, header)
@@ -103,7 +103,7 @@ def parts_of(path: Path, functions: Functions) -> dict[str, Any]:
     }
 
 
-def _opened(path: str) -> _core.ModelFile:
+def _opened(path: str, mmap: bool) -> _core.ModelFile:
     """The model file at a path, which must be a regular file: opening a pipe would wait, deaf to Ctrl-C."""
     try:
         mode = os.stat(path).st_mode
@@ -121,7 +121,7 @@ def _opened(path: str) -> _core.ModelFile:
             f"{path}: cannot open the model (it is {what}); copy it to a file first and give the path of that"
         )
         raise refusal(ModelFileError, text, path, errno.EISDIR if folder else errno.ESPIPE)
-    return _core.ModelFile(path)
+    return _core.ModelFile(path, mmap=mmap)
 
 
 def check_finite(name: str, array: NDArray[Any]) -> None:

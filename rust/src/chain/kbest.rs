@@ -9,9 +9,13 @@
 //! path is the one of `log::viterbi`, and the list for k is the beginning of the list for k + 1.
 
 use crate::chain::lattice::Scores;
+use crate::machine::budget;
+use crate::machine::stop;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+/// Paths between two looks whether the call is to stop.
+const LOOK: usize = 256;
 /// No entry known yet.
 const NONE: u32 = u32::MAX;
 /// The list of a cell ends here.
@@ -49,6 +53,12 @@ struct Entry {
     from: u16, // label at t-1
     prev: u32, // entry there; NONE for its first while nobody needed it
     next: u32, // the entry after this one in the cell's list: NONE, END, or its number
+}
+
+/// Bytes that a list of k paths takes for a sentence of so many tokens and labels: a path can bring a new entry at every token.
+pub fn bytes(labels: usize, positions: usize, k: usize) -> usize {
+    let (found, entry) = (budget::power(labels, positions, k), size_of::<Entry>() + size_of::<Candidate>());
+    budget::bytes(&[found, positions.max(1), entry + size_of::<u16>()])
 }
 
 /// Enumerates the paths of a sentence.
@@ -222,7 +232,14 @@ impl Iterator for Paths<'_> {
 
 /// The k best paths with their scores; fewer where fewer are allowed.
 pub fn kbest(scores: &Scores<'_>, k: usize) -> Vec<(f64, Vec<u16>)> {
-    Paths::new(scores).take(k).collect()
+    let mut found = Vec::new();
+    for path in Paths::new(scores).take(k) {
+        if found.len().is_multiple_of(LOOK) {
+            stop::look();
+        }
+        found.push(path);
+    }
+    found
 }
 
 #[cfg(test)]

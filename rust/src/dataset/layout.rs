@@ -9,6 +9,7 @@
 
 use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::{Error, Result};
+use crate::machine::budget;
 use crate::machine::container::Buf;
 
 /// Which features to create.
@@ -42,6 +43,20 @@ impl Layout {
                 "the dataset has no gold labels; features are created from labelled sentences".into(),
             ));
         }
+        let unknown = |&y: &u16| y as usize >= labels && y != NO_LABEL;
+        if labels >= NO_LABEL as usize || data.gold.iter().any(unknown) {
+            return Err(Error::Value(format!(
+                "gold labels need {labels} labels, numbered from 0, and fewer than {NO_LABEL}"
+            )));
+        }
+        data.check_layout(attributes)?;
+        let pairs = if choice.all_pairs { budget::bytes(&[attributes, labels, 2]) } else { 0 };
+        let table = budget::bytes(&[attributes, 24]).saturating_add(budget::bytes(&[labels, labels, 5]));
+        budget::claim(
+            &format!("features of {attributes} attributes and {labels} labels"),
+            table.saturating_add(pairs),
+            "use fewer attributes (min_count) or labels",
+        )?;
         let mut out = Layout { labels, attributes, ..Layout::default() };
         let all: Vec<u16> = (0..labels as u16).collect();
         if choice.all_pairs {
@@ -230,15 +245,15 @@ impl Layout {
         let bad =
             |what: &str| Err(Error::ModelFile(format!("the features are inconsistent: {what}; train and save again")));
         let rows = |ptr: &[u64], n: usize| {
-            ptr.len() == self.attributes + 1
+            ptr.len().checked_sub(1) == Some(self.attributes)
                 && ptr[0] == 0
                 && ptr[self.attributes] == n as u64
                 && ptr.windows(2).all(|w| w[0] <= w[1])
         };
-        let pairs = self.labels * self.labels;
         if self.labels == 0 || self.labels >= NO_LABEL as usize {
             return bad("no labels, or too many");
         }
+        let pairs = self.labels * self.labels;
         if !rows(&self.node_ptr, self.n_node()) || self.node_label.iter().any(|&y| y as usize >= self.labels) {
             return bad("node features");
         }

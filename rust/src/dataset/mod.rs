@@ -90,6 +90,12 @@ impl Dataset {
         if self.gold.len() != self.tokens() {
             return Err(Error::Value("the dataset has no gold labels; steps are those of labelled sentences".into()));
         }
+        let unknown = |&y: &u16| y != NO_LABEL && u32::from(y) >= labels;
+        if first.checked_add(labels).is_none_or(|n| n >= u32::MAX - 1) || self.gold.iter().any(unknown) {
+            return Err(Error::Value(format!(
+                "{labels} labels behind attribute {first} have no place for the gold labels"
+            )));
+        }
         let mut out = Dataset::default();
         for s in self.sentences.windows(2) {
             for t in s[0]..s[1] {

@@ -2,7 +2,8 @@
 //! same wherever the text stands, so that it is summed once and not at every token.
 
 use crate::dataset::csr::Csr;
-use std::sync::{Arc, Mutex, OnceLock};
+use crate::machine::lazy::Lazy;
+use std::sync::{Arc, Mutex};
 
 /// Texts seen this often have runs ...
 pub const OFTEN: u32 = 3;
@@ -33,12 +34,12 @@ const KEPT: usize = 2;
 
 /// Memory of runs that are gone, for those to come: pages fresh from the system cost as much as what is written to them.
 #[derive(Debug, Default)]
-pub struct Spare(Mutex<Vec<Csr>>);
+pub struct Spare(Mutex<Vec<Csr>>); // never waited for: in a forked process it may be held for ever
 
 impl Spare {
     /// An empty array, with the most room of those kept, or with the least.
     pub fn take(&self, most: bool) -> Csr {
-        let Ok(mut kept) = self.0.lock() else { return Csr::default() };
+        let Ok(mut kept) = self.0.try_lock() else { return Csr::default() };
         kept.sort_by_key(|rows| rows.ids.capacity());
         match kept.len() {
             0 => Csr::default(),
@@ -47,7 +48,7 @@ impl Spare {
     }
 
     fn give(&self, mut rows: Csr) {
-        if let Ok(mut kept) = self.0.lock() {
+        if let Ok(mut kept) = self.0.try_lock() {
             if kept.len() < KEPT && rows.ids.capacity() <= MOST_KEPT {
                 rows.ids.clear();
                 rows.ptr.truncate(1);
@@ -89,13 +90,13 @@ impl Runs {
 /// Attributes of tokens as rows. Where they are kept in runs, rows are made when somebody asks for them by `csr`.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
-    rows: OnceLock<Csr>,
+    rows: Lazy<Csr>,
     runs: Option<Runs>,
 }
 
 impl From<Runs> for Rows {
     fn from(runs: Runs) -> Rows {
-        Rows { rows: OnceLock::new(), runs: Some(runs) }
+        Rows { rows: Lazy::default(), runs: Some(runs) }
     }
 }
 
@@ -109,7 +110,7 @@ impl Rows {
     /// One row a token, made of the runs where nobody asked before: a pass over the corpus.
     #[inline]
     pub fn csr(&self) -> &Csr {
-        self.rows.get_or_init(|| self.runs.as_ref().map(Runs::rows).unwrap_or_default())
+        self.rows.get_or_make(|| self.runs.as_ref().map(Runs::rows).unwrap_or_default())
     }
 
     /// The rows to be changed. Whoever changes them has them alone: the runs are given up.

@@ -8,12 +8,14 @@ use crate::dataset::plan::{Batch, Plan};
 use crate::dataset::Dataset;
 use crate::decoding::lists::no_path;
 use crate::error::Result;
+use crate::machine::budget;
 use crate::machine::dispatch::{dispatch, FlushToZero};
 use crate::machine::force::{self, Taken, Way};
 use crate::machine::shared::Shared;
 use crate::machine::simd::{Lane, Simd, WIDTH};
+use crate::machine::stop;
 use crate::scores::scorer::Scorer;
-use crate::scores::sentence::{doubles, Scored};
+use crate::scores::sentence::{beyond, doubles, Scored};
 use crate::scores::table::{Attributes, Table};
 use crate::scores::tile::Tile;
 use rayon::prelude::*;
@@ -50,7 +52,10 @@ impl Scorer {
 
     /// Marginals p_t(y) of every token, [tokens, L], and log Z of every sentence, [N].
     pub fn marginals(&self, data: &Dataset, support: Option<&Support>) -> Result<(Vec<f32>, Vec<f64>)> {
-        let mut p = vec![0.0f32; data.tokens() * self.layout.labels];
+        let (tokens, labels) = (data.tokens(), self.layout.labels);
+        let what = format!("probabilities of {tokens} tokens and {labels} labels");
+        budget::claim(&what, budget::bytes(&[tokens, labels, size_of::<f32>()]), "label fewer sentences at a time")?;
+        let mut p = budget::filled(&what, 0.0f32, tokens * labels)?;
         let mut log_z = vec![0.0f64; data.len()];
         self.run(data, support, Output::Marginals(Shared::new(&mut p), Shared::new(&mut log_z)))?;
         Ok((p, log_z))
@@ -58,7 +63,14 @@ impl Scorer {
 
     fn run(&self, data: &Dataset, support: Option<&Support>, output: Output<'_>) -> Result<()> {
         data.check_model(self.layout.attributes)?;
-        let width = self.layout.labels.div_ceil(WIDTH);
+        let (labels, width) = (self.layout.labels, self.layout.labels.div_ceil(WIDTH));
+        let longest = data.sentences.windows(2).map(|s| s[1] - s[0]).max().unwrap_or(0);
+        let threads = rayon::current_num_threads().min(data.len().max(1));
+        budget::claim(
+            &format!("a search over {labels} labels, on {threads} threads, for a sentence of {longest} tokens"),
+            budget::bytes(&[threads, longest, labels, PER_CELL]),
+            "use fewer threads (n_jobs) or cut long sentences",
+        )?;
         let support = support.map(|s| (s, mask_rows(&s.sets, self.layout.labels, width)));
         let paths = matches!(output, Output::Paths(_));
         let lists = support.as_ref().filter(|_| paths).map(|(s, _)| Allowed::new(s, self.layout.labels));
@@ -71,10 +83,10 @@ impl Scorer {
         };
         let job = Job { scorer: self, table, from, data, support, lists, output };
         let plan = Plan::new(&data.sentences);
-        let tasks = plan.batches.par_chunks(TASK);
+        let (tasks, stop) = (plan.batches.par_chunks(TASK), stop::current());
         let failed: Option<u32> = tasks
             .filter_map(|batches| {
-                let _small_is_zero = FlushToZero::new();
+                let (_small_is_zero, _mine) = (FlushToZero::new(), stop.enter());
                 run_batches(&job, batches)
             })
             .min();
@@ -85,6 +97,8 @@ impl Scorer {
     }
 }
 
+/// Bytes of a cell: sixteen sentences side by side, in three arrays.
+const PER_CELL: usize = 3 * size_of::<Lane>();
 /// How many tokens ahead weights are asked for.
 const NEXT: usize = 2;
 
@@ -121,6 +135,7 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
     let (log, narrowly, broadly) =
         (force::is_forced(Way::Log), force::is_forced(Way::Narrow), force::is_forced(Way::Broad));
     for batch in batches {
+        stop::look();
         let shape = Shape { labels: l, lengths: batch.lengths };
         let by_paths = matches!(job.output, Output::Paths(_));
         if log || data.has_edge_attributes() || scorer.local || (!by_paths && !scorer.edges.scaled) {
@@ -337,7 +352,9 @@ impl Precise {
                 }
                 // SAFETY: as above.
                 unsafe { log_z.set(sentence as usize, self.trellis.log_z) };
-                (!self.trellis.log_z.is_finite()).then_some(sentence)
+                // The edges of a local model are taken off again, label by label.
+                let lost = scorer.local && beyond(scores.edge);
+                (lost || !self.trellis.log_z.is_finite()).then_some(sentence)
             }
         }
     }

@@ -8,6 +8,7 @@
 //! ```
 
 use crate::chain::log::Trellis;
+use crate::machine::stop;
 
 use crate::chain::entities::Entities;
 use crate::chain::lattice::{log_sum_exp, Scores};
@@ -63,11 +64,13 @@ pub fn chunks(
     let groups: Vec<&[u32]> =
         order.chunk_by(|&a, &b| chunks[a as usize].sentence == chunks[b as usize].sentence).collect();
     let weights = doubles(scorer);
+    let stop = stop::current();
     let found: Vec<Vec<f64>> = groups
         .par_iter()
         .map_init(
             || (Scored::default(), Trellis::default(), once.map(Sum::new)),
             |(scored, trellis, sum), group| {
+                let _mine = stop.enter();
                 let s = chunks[group[0] as usize].sentence;
                 scored.fill(scorer, &weights, data, support, s as usize);
                 let scores = scored.scores(l);
@@ -105,8 +108,8 @@ fn one(scores: &Scores<'_>, trellis: &Trellis, entities: &Entities, c: Chunk) ->
             (true, 0) if between(l, y) & 2 == 0 => never,
             (true, 0) => scores.node[y],
             (true, t) => {
-                let (alpha, edge) = (&trellis.alpha[(t - 1) * l..t * l], scores.edge(t));
-                let ways = (0..l).filter(|&a| between(a, y) & 2 != 0).map(|a| alpha[a] + edge[a * l + y]);
+                let (alpha, edge) = (|a: usize| trellis.alpha((t - 1) * l + a), scores.edge(t));
+                let ways = (0..l).filter(|&a| between(a, y) & 2 != 0).map(|a| alpha(a) + edge[a * l + y]);
                 log_sum_exp(ways) + scores.node[t * l + y]
             }
         })
@@ -124,10 +127,10 @@ fn one(scores: &Scores<'_>, trellis: &Trellis, entities: &Entities, c: Chunk) ->
             .collect();
     }
     if end < n {
-        let (edge, node, beta) =
-            (scores.edge(end), &scores.node[end * l..(end + 1) * l], &trellis.beta[end * l..(end + 1) * l]);
+        let (edge, node) = (scores.edge(end), &scores.node[end * l..(end + 1) * l]);
+        let beta = |b: usize| trellis.beta(end * l + b);
         for (y, x) in now.iter_mut().enumerate().filter(|(_, x)| **x > never) {
-            let ways = (0..l).filter(|&b| between(y, b) != 0).map(|b| edge[y * l + b] + node[b] + beta[b]);
+            let ways = (0..l).filter(|&b| between(y, b) != 0).map(|b| edge[y * l + b] + node[b] + beta(b));
             *x += log_sum_exp(ways);
         }
     }

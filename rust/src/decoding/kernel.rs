@@ -9,11 +9,12 @@ use crate::chain::chart::{Chart, Steps};
 use crate::chain::support::Support;
 use crate::dataset::csr::Csr;
 use crate::dataset::Dataset;
-use crate::decoding::lists::{no_path, Lists};
+use crate::decoding::lists::{afford, no_path, Lists};
 use crate::error::{Error, Result};
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::simd::WIDTH;
+use crate::machine::stop;
 use crate::scores::kernel::expand::{self, Products};
 use crate::scores::kernel::rows::{block, Distinct, Inverted};
 use crate::scores::kernel::{Form, Kernel};
@@ -161,15 +162,17 @@ impl KernelScorer {
     fn distinct_scores(&self, distinct: &Distinct) -> Result<Vec<f32>> {
         let (n, l) = (distinct.len(), self.frame.labels);
         let mut scores = vec![0.0f32; n * l];
+        let stop = stop::current();
         let failed: Vec<Error> = scores
             .par_chunks_mut(TASK * l)
             .enumerate()
             .map_init(Scratch::default, |scratch, (task, out)| {
-                let first = task * TASK;
+                let (first, _mine) = (task * TASK, stop.enter());
                 if let Kernel::Function(function) = &self.kernel {
                     return self.by_function(function, distinct, first, out).err();
                 }
                 for (i, out) in out.chunks_exact_mut(l).enumerate() {
+                    stop::look();
                     scratch.row.clear();
                     scratch.row.extend(distinct.rows.row(first + i));
                     match &self.expanded {
@@ -269,10 +272,16 @@ impl KernelScorer {
 
     /// The k best paths of every sentence; fewer where fewer are allowed.
     pub fn lists(&self, data: &Dataset, support: Option<&Support>, k: usize) -> Result<Lists> {
+        afford(data, self.frame.labels, k)?;
         let nodes = self.nodes(data)?;
         let job = Job { scorer: self, data, support, nodes: &nodes, k };
         let tasks: Vec<usize> = (0..data.len().div_ceil(TASK)).collect();
-        let parts: Vec<Result<Lists>> = tasks.par_iter().map(|&task| run(&job, task)).collect();
+        let stop = stop::current();
+        let one = |&task: &usize| {
+            let _mine = stop.enter();
+            run(&job, task)
+        };
+        let parts: Vec<Result<Lists>> = tasks.par_iter().map(one).collect();
         Lists::join(parts)
     }
 }
@@ -304,6 +313,7 @@ unsafe fn run_kernel<S: Find>(job: &Job<'_>, task: usize) -> Result<Lists> {
     let (mut scores, mut paths) = (Vec::new(), Vec::new());
     let mut out = Lists::default();
     for s in task * TASK..((task + 1) * TASK).min(data.len()) {
+        stop::look();
         let (begin, n) = (data.sentences[s], data.sentences[s + 1] - data.sentences[s]);
         chart.begin(n, false);
         let width = chart.width;

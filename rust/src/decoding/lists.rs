@@ -9,10 +9,12 @@ use crate::chain::kbest;
 use crate::chain::support::Support;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::machine::budget;
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::force::{self, Taken, Way};
 use crate::machine::simd::Lane;
+use crate::machine::stop;
 use crate::scores::scorer::Scorer;
 use crate::scores::sentence::{doubles, Scored};
 use rayon::prelude::*;
@@ -49,6 +51,23 @@ pub fn no_path(sentence: usize) -> Error {
     ))
 }
 
+/// Refuses lists that the memory cannot hold: of every sentence its paths and their scores, and of the longest what a
+/// search keeps beside them.
+pub fn afford(data: &Dataset, labels: usize, k: usize) -> Result<()> {
+    let (mut all, mut most) = (0usize, 0);
+    for s in data.sentences.windows(2) {
+        let n = s[1] - s[0];
+        let found = budget::power(labels, n, k);
+        all = all.saturating_add(budget::bytes(&[found, 2 * n + size_of::<f64>()]));
+        most = most.max(kbest::bytes(labels, n, k));
+    }
+    budget::claim(
+        &format!("lists of {k} paths of {} sentences", data.len()),
+        all.saturating_add(most),
+        "use a smaller k",
+    )
+}
+
 struct Job<'a> {
     scorer: &'a Scorer,
     data: &'a Dataset,
@@ -63,12 +82,18 @@ struct Job<'a> {
 pub fn lists(scorer: &Scorer, data: &Dataset, support: Option<&Support>, k: usize) -> Result<Lists> {
     let layout = &scorer.layout;
     data.check_model(layout.attributes)?;
+    afford(data, layout.labels, k)?;
     let steps = Steps::from_scores(layout.labels, &scorer.edges.score);
     let exact = data.has_edge_attributes() || scorer.local || force::is_forced(Way::Log);
     let weights = if exact { doubles(scorer) } else { Vec::new() };
     let job = Job { scorer, data, support, steps, exact, weights, k };
     let tasks: Vec<u32> = (0..data.len().div_ceil(TASK) as u32).collect();
-    let parts: Vec<Result<Lists>> = tasks.par_iter().map(|&task| run(&job, task as usize)).collect();
+    let stop = stop::current();
+    let one = |&task: &u32| {
+        let _mine = stop.enter();
+        run(&job, task as usize)
+    };
+    let parts: Vec<Result<Lists>> = tasks.par_iter().map(one).collect();
     Lists::join(parts)
 }
 
@@ -83,6 +108,7 @@ unsafe fn run_kernel<S: Find>(job: &Job<'_>, task: usize) -> Result<Lists> {
     let (mut scores, mut paths) = (Vec::new(), Vec::new());
     let mut out = Lists::default();
     for s in task * TASK..((task + 1) * TASK).min(data.len()) {
+        stop::look();
         let (begin, end) = (data.sentences[s], data.sentences[s + 1]);
         let before = out.scores.len();
         let mut finite = !job.exact;

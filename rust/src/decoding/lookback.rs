@@ -2,16 +2,18 @@
 
 use crate::chain::chart::Steps;
 
-use crate::chain::lookback::beam::Beam;
+use crate::chain::lookback::beam::{self, Beam};
 use crate::chain::lookback::search::{self, Search, Sentence};
 use crate::chain::lookback::Lookback;
 use crate::chain::support::Support;
 use crate::dataset::Dataset;
 use crate::decoding::lists::{no_path, Lists};
 use crate::error::{Error, Result};
+use crate::machine::budget;
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::simd::Lane;
+use crate::machine::stop;
 use crate::scores::document::{Memory, Words};
 use crate::scores::scorer::Scorer;
 use rayon::prelude::*;
@@ -57,13 +59,34 @@ pub fn tag(job: &Job<'_>) -> Result<Lists> {
         Decoder::Beam { width: 0, .. } => return Err(Error::Value("a beam needs a width of at least 1".into())),
         Decoder::Beam { .. } => {}
     }
+    let longest = data.sentences.windows(2).map(|s| s[1] - s[0]).max().unwrap_or(0);
+    let (what, one) = match job.decoder {
+        Decoder::Cells { k } => {
+            let what = format!("a search of {k} paths with cells of {} of {} labels", job.terms.cell, layout.labels);
+            (what, Search::bytes(&job.terms, k, longest))
+        }
+        Decoder::Beam { width, k } => {
+            (format!("a beam of {}", width.max(k)), beam::bytes(layout.labels, longest, width.max(k)))
+        }
+    };
+    let threads = rayon::current_num_threads().min(data.len().max(1));
+    budget::claim(
+        &format!("{what}, on {threads} threads, for a sentence of {longest} tokens"),
+        budget::bytes(&[one, threads]),
+        "use a smaller k, beam or history, fewer threads (n_jobs), or cut long sentences",
+    )?;
     let steps = Steps::from_scores(layout.labels, &job.scorer.edges.score);
     let n = data.len();
     let pieces: Vec<(usize, usize)> = match job.words {
         Some(words) => words.documents.windows(2).map(|d| (d[0] as usize, d[1] as usize)).collect(),
         None => (0..n.div_ceil(TASK)).map(|i| (i * TASK, ((i + 1) * TASK).min(n))).collect(),
     };
-    let parts: Vec<Result<Lists>> = (0..pieces.len()).into_par_iter().map(|i| run(job, &steps, i, pieces[i])).collect();
+    let stop = stop::current();
+    let one = |i: usize| {
+        let _mine = stop.enter();
+        run(job, &steps, i, pieces[i])
+    };
+    let parts: Vec<Result<Lists>> = (0..pieces.len()).into_par_iter().map(one).collect();
     Lists::join(parts)
 }
 
@@ -82,6 +105,7 @@ unsafe fn run_kernel<S: Find>(job: &Job<'_>, steps: &Steps, piece: usize, senten
         memory.begin(words, piece, l);
     }
     for s in sentences.0..sentences.1 {
+        stop::look();
         let (begin, end) = (data.sentences[s], data.sentences[s + 1]);
         let n = end - begin;
         node.clear();

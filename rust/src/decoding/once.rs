@@ -3,11 +3,12 @@
 use crate::chain::once::{search::LawfulSearch, sum::Sum, too_many, Groups};
 use crate::chain::support::Support;
 use crate::dataset::Dataset;
-use crate::decoding::lists::{no_path, Lists};
+use crate::decoding::lists::{afford, no_path, Lists};
 use crate::error::Result;
 use crate::machine::shared::Shared;
+use crate::machine::stop;
 use crate::scores::scorer::Scorer;
-use crate::scores::sentence::{doubles, Scored};
+use crate::scores::sentence::{beyond, doubles, Scored};
 use rayon::prelude::*;
 
 const TASK: usize = 16;
@@ -21,12 +22,16 @@ fn check(scorer: &Scorer, data: &Dataset, groups: &Groups) -> Result<()> {
 /// The k best paths of every sentence in which each group begins at most one span.
 pub fn kbest(scorer: &Scorer, data: &Dataset, support: Option<&Support>, groups: &Groups, k: usize) -> Result<Lists> {
     check(scorer, data, groups)?;
+    afford(data, scorer.layout.labels, k)?;
     let (l, weights) = (scorer.layout.labels, doubles(scorer));
+    let stop = stop::current();
     let parts: Vec<Result<Lists>> = (0..data.len().div_ceil(TASK))
         .into_par_iter()
         .map(|task| {
+            let _mine = stop.enter();
             let (mut scored, mut search, mut lists) = (Scored::default(), LawfulSearch::default(), Lists::default());
             for s in task * TASK..((task + 1) * TASK).min(data.len()) {
+                stop::look();
                 scored.fill(scorer, &weights, data, support, s);
                 search.run(&scored.scores(l), groups, k).map_err(|n| too_many(s, n))?;
                 if !search.scores.first().is_some_and(|x| x.is_finite()) {
@@ -55,13 +60,15 @@ pub fn marginals(
     let mut p = vec![0.0f32; data.tokens() * l];
     let mut log_z = vec![0.0f64; data.len()];
     let (out, logs) = (Shared::new(&mut p), Shared::new(&mut log_z));
+    let stop = stop::current();
     let failed = (0..data.len()).into_par_iter().with_min_len(TASK).map_init(
         || (Scored::default(), Sum::new(groups), Vec::new()),
         |(scored, sum, here), s| {
+            let _mine = stop.enter();
             scored.fill(scorer, &weights, data, support, s);
             let scores = scored.scores(l);
             let z = sum.forward(&scores, groups);
-            if !z.is_finite() {
+            if !z.is_finite() || beyond(scores.node) || beyond(scores.edge) {
                 return Some(s);
             }
             sum.backward(&scores);

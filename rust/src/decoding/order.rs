@@ -8,8 +8,9 @@ use crate::decoding::lists::no_path;
 use crate::error::{Error, Result};
 use crate::machine::shared::Shared;
 use crate::machine::simd::{Lane, WIDTH};
+use crate::machine::stop;
 use crate::scores::scorer::Scorer;
-use crate::scores::sentence::{doubles, score_sentence};
+use crate::scores::sentence::{beyond, doubles, score_sentence};
 use rayon::prelude::*;
 
 const TASK: usize = 16;
@@ -61,16 +62,19 @@ pub fn marginals(
     let mut p = vec![0.0f32; data.tokens() * l];
     let mut log_z = vec![0.0f64; data.len()];
     let (out, logs) = (Shared::new(&mut p), Shared::new(&mut log_z));
+    let stop = stop::current();
     let failed = (0..data.len().div_ceil(TASK)).into_par_iter().filter_map(|task| {
+        let _mine = stop.enter();
         let (mut node, mut edge, mut p, mut work) = (Vec::new(), Vec::new(), Vec::new(), OrderWork::default());
         for s in task * TASK..((task + 1) * TASK).min(data.len()) {
+            stop::look();
             let begin = data.sentences[s];
             score_sentence(data, &scorer.layout, &weights, &edges, s as u32, &mut node, &mut edge);
             if let Some(support) = support {
                 support.forbid(begin, l, &mut node);
             }
             let z = work.forward(&graph, &moves, &node);
-            if !z.is_finite() {
+            if !z.is_finite() || beyond(&node) || beyond(&arcs) {
                 return Some(s);
             }
             p.resize(node.len(), 0.0);

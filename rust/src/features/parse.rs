@@ -13,6 +13,8 @@ use crate::features::text::{Frequent, Function, Test};
 
 /// Rules one line may expand to.
 const MOST: usize = 10_000;
+/// Numbers that may be written: sums of places and offsets stay far from the ends of what a machine counts.
+const FAR: i64 = 1 << 31;
 const FUNCTIONS: &str = "prefix(n), suffix(n), lower, digits, shape, short_shape, length, initial";
 const TESTS: &str = "is_capitalized?, is_upper?, is_lower?, is_title?, is_digit?, is_alpha?, is_alnum?, is_punct?, \
                      is_number?, has_upper?, has_digit?, has_letter?, has_hyphen?, has_dot?, longer_than(n)?, starts_with(\"x\")?, \
@@ -258,10 +260,13 @@ impl Reader<'_> {
             if end < begin {
                 return Err(format!("the range {begin}..{end} is empty; write the smaller number first"));
             }
-            numbers.extend(begin..=end);
-            if numbers.len() > MOST {
+            if end.abs_diff(begin) >= MOST as u64 || numbers.len() + end.abs_diff(begin) as usize >= MOST {
                 return Err(format!("more than {MOST} numbers; shorten the range"));
             }
+            if begin < -FAR || end > FAR {
+                return Err(format!("{begin}..{end}: expected numbers from -{FAR} to {FAR}"));
+            }
+            numbers.extend(begin..=end);
             if !self.sign(',') {
                 return Ok(numbers);
             }

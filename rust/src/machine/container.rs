@@ -10,14 +10,18 @@
 //!     table             48 bytes an array: name (24 bytes) and type (8 bytes) padded with NUL, offset u64, elements u64
 //!     arrays            each at an offset that is a multiple of 64, counted from the start of the file
 //! ```
-//! A CRC-32 finds every change of up to four neighbouring bytes. The file is mapped, not read; arrays are used in place.
-//! Here it is made in memory (`image`); the package writes it beside its destination, flushes it and renames it over it,
-//! so that a reader never sees half a model.
+//! A CRC-32 finds every change of up to four neighbouring bytes. The file is read once into memory of the process's own,
+//! where it is checked and where its arrays are used: what happens to the file afterwards does not matter. It is mapped
+//! only where that is asked for. Then nobody may write to it or cut it short while the model lives; whoever does gets other
+//! labels, or a SIGBUS, but never an index out of bounds: indices are copied before they are checked (`indices`).
+//! Here a file is made in memory (`image`); the package writes it beside its destination, flushes it and renames it over
+//! it, so that a reader never sees half a model.
 
 use crate::error::{Error, Result};
 use memmap2::Mmap;
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::Read;
 use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
@@ -53,21 +57,73 @@ impl Plain for f64 {
     const DTYPE: &'static str = "f64";
 }
 
-/// An array that is either owned or a window of a mapped file; reads like a slice, copies itself when written to.
+/// As many bytes as arrays are aligned to.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Block([u8; ALIGN]);
+
+/// Keeps the bytes where they are.
+enum Keeper {
+    Read { _blocks: Vec<Block> },
+    Mapped { _map: Mmap },
+}
+
+/// The bytes of a file: read into memory of our own, or mapped. They lie at a multiple of `ALIGN`.
+pub struct Memory {
+    at: *const u8,
+    length: usize,
+    keeper: Keeper,
+}
+
+// SAFETY: nobody writes to the bytes, and whoever reads them holds the memory.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// All of a file as it is now; one that grew or shrank meanwhile fails its checksum.
+    fn read(mut file: &File, length: usize) -> std::io::Result<Memory> {
+        let mut blocks: Vec<Block> = Vec::new();
+        let count = length.div_ceil(ALIGN);
+        blocks.try_reserve_exact(count).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
+        blocks.resize(count, Block([0; ALIGN]));
+        let at = blocks.as_mut_ptr().cast::<u8>();
+        // SAFETY: `count` blocks hold at least `length` bytes, all of them set, and nobody else has them yet.
+        file.read_exact(unsafe { std::slice::from_raw_parts_mut(at, length) })?;
+        Ok(Memory { at, length, keeper: Keeper::Read { _blocks: blocks } })
+    }
+
+    fn map(file: &File) -> std::io::Result<Memory> {
+        // SAFETY: private and read-only. Who asks for a map sees to it that nobody writes to the file or cuts it short.
+        let map = unsafe { Mmap::map(file) }?;
+        Ok(Memory { at: map.as_ptr(), length: map.len(), keeper: Keeper::Mapped { _map: map } })
+    }
+
+    fn is_mapped(&self) -> bool {
+        matches!(self.keeper, Keeper::Mapped { .. })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: `keeper` holds so many bytes there as long as it lives.
+        unsafe { std::slice::from_raw_parts(self.at, self.length) }
+    }
+}
+
+/// An array that is either owned or a window of a file in memory; reads like a slice, copies itself when written to.
 pub enum Buf<T: Plain> {
     Owned(Vec<T>),
-    Mapped(Arc<Mmap>, Range<usize>),
+    Window(Arc<Memory>, Range<usize>),
 }
 
 impl<T: Plain> Buf<T> {
-    /// The array as a vector to change; a mapped one is copied first.
+    /// The array as a vector to change; a window is copied first.
     pub fn to_mut(&mut self) -> &mut Vec<T> {
-        if let Buf::Mapped(..) = self {
+        if let Buf::Window(..) = self {
             *self = Buf::Owned(self.to_vec());
         }
         match self {
             Buf::Owned(v) => v,
-            Buf::Mapped(..) => unreachable!("copied above"),
+            Buf::Window(..) => unreachable!("copied above"),
         }
     }
 }
@@ -79,9 +135,9 @@ impl<T: Plain> Deref for Buf<T> {
         match self {
             Buf::Owned(v) => v,
             // SAFETY: `Container::array` made the range only after checking its bounds and alignment for T, T accepts
-            // every bit pattern, and the Arc keeps the mapping alive.
-            Buf::Mapped(map, range) => unsafe {
-                std::slice::from_raw_parts(map.as_ptr().add(range.start).cast::<T>(), range.len() / size_of::<T>())
+            // every bit pattern, and the Arc keeps the memory alive.
+            Buf::Window(memory, range) => unsafe {
+                std::slice::from_raw_parts(memory.at.add(range.start).cast::<T>(), range.len() / size_of::<T>())
             },
         }
     }
@@ -101,7 +157,7 @@ impl<T: Plain> Clone for Buf<T> {
     fn clone(&self) -> Self {
         match self {
             Buf::Owned(v) => Buf::Owned(v.clone()),
-            Buf::Mapped(m, r) => Buf::Mapped(m.clone(), r.clone()),
+            Buf::Window(m, r) => Buf::Window(m.clone(), r.clone()),
         }
     }
 }
@@ -187,23 +243,37 @@ struct Place {
 /// An open, verified model file.
 #[derive(Clone)]
 pub struct Container {
-    map: Arc<Mmap>,
-    header: Range<usize>,
+    memory: Arc<Memory>,
+    header: String,
     places: BTreeMap<String, Place>,
 }
 
 impl Container {
-    pub fn open(path: &Path) -> Result<Container> {
+    /// Opens and checks a model file; `mapped`: used where it lies instead of being read.
+    pub fn open(path: &Path, mapped: bool) -> Result<Container> {
         let name = path.display();
         let bad = |what: &str| Error::ModelFile(format!("{name}: {what}"));
-        let file = File::open(path).map_err(|e| Error::Io(format!("{name}: cannot open the model: {e}")))?;
+        let io = |e: std::io::Error| Error::Io(format!("{name}: cannot open the model: {e}"));
+        // Asked for before it is opened: opening a pipe waits for its writer.
+        if !std::fs::metadata(path).map_err(io)?.is_file() {
+            return Err(bad(NOT_A_MODEL));
+        }
+        let file = File::open(path).map_err(io)?;
         let length = file.metadata().map(|m| m.len()).unwrap_or(0);
         if length < HEAD as u64 {
             return Err(bad(NOT_A_MODEL));
         }
-        // SAFETY: the mapping is private and read-only; a model file is replaced by rename, never written in place.
-        let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::Io(format!("{name}: cannot map the model: {e}")))?;
-        if &map[..8] != MAGIC {
+        let memory = match mapped {
+            true => Memory::map(&file),
+            false => Memory::read(&file, length as usize),
+        };
+        let memory = memory.map_err(|e| match e.kind() {
+            std::io::ErrorKind::OutOfMemory => Error::Memory(format!("{name}: no memory for its {length} bytes")),
+            std::io::ErrorKind::UnexpectedEof => bad("the file was cut short while it was read; copy it again"),
+            _ => Error::Io(format!("{name}: cannot read the model: {e}")),
+        })?;
+        let map = memory.bytes();
+        if map.len() < HEAD || &map[..8] != MAGIC {
             return Err(bad(NOT_A_MODEL));
         }
         let mut crc = crc32fast::Hasher::new();
@@ -228,7 +298,7 @@ impl Container {
         let table = table.ok_or_else(|| bad("the header is longer than the file"))?;
         let end = arrays.checked_mul(RECORD).and_then(|n| n.checked_add(table)).filter(|&at| at <= map.len());
         let end = end.ok_or_else(|| bad("the table of arrays is longer than the file"))?;
-        std::str::from_utf8(&map[HEAD..table]).map_err(|_| bad("the header is not UTF-8"))?;
+        let header = String::from_utf8(map[HEAD..table].to_vec()).map_err(|_| bad("the header is not UTF-8"))?;
         let mut places = BTreeMap::new();
         for record in map[table..end].chunks_exact(RECORD) {
             let text = |part: &[u8]| {
@@ -248,12 +318,12 @@ impl Container {
             }
             places.insert(text(&record[..NAME]), place);
         }
-        Ok(Container { map: Arc::new(map), header: HEAD..table, places })
+        Ok(Container { memory: Arc::new(memory), header, places })
     }
 
     /// The JSON header.
     pub fn header(&self) -> &str {
-        std::str::from_utf8(&self.map[self.header.clone()]).unwrap_or("")
+        &self.header
     }
 
     /// Names and types of the arrays.
@@ -261,11 +331,20 @@ impl Container {
         self.places.iter().map(|(name, place)| (name.as_str(), place.dtype.as_str()))
     }
 
+    /// An array that indices are taken from: where the file is mapped it is copied, so that what is checked stays so.
+    pub fn indices<T: Plain>(&self, name: &str) -> Result<Buf<T>> {
+        let mut found = self.array(name)?;
+        if self.memory.is_mapped() {
+            found.to_mut();
+        }
+        Ok(found)
+    }
+
     /// An array by name, in place.
     pub fn array<T: Plain>(&self, name: &str) -> Result<Buf<T>> {
         match self.places.get(name) {
             Some(p) if p.dtype == T::DTYPE => {
-                Ok(Buf::Mapped(self.map.clone(), p.offset..p.offset + p.length * size_of::<T>()))
+                Ok(Buf::Window(self.memory.clone(), p.offset..p.offset + p.length * size_of::<T>()))
             }
             Some(p) => Err(Error::ModelFile(format!("array {name:?} holds {}, expected {}", p.dtype, T::DTYPE))),
             None => Err(Error::ModelFile(format!("the model file has no array {name:?}; it is of another kind"))),
@@ -284,21 +363,24 @@ mod tests {
         let (a, b) = ([1u32, 2, 3], [0.5f32; 7]);
         let made = image("{\"x\": 1}", &[Entry::new("a", &a), Entry::new("b", &b)]).unwrap();
         std::fs::write(&path, made).unwrap();
-        let file = Container::open(&path).unwrap();
-        assert_eq!(file.header(), "{\"x\": 1}");
-        assert_eq!(&*file.array::<u32>("a").unwrap(), &a);
-        assert_eq!(&*file.array::<f32>("b").unwrap(), &b);
-        assert!(file.array::<f64>("b").is_err());
+        for mapped in [false, true] {
+            let file = Container::open(&path, mapped).unwrap();
+            assert_eq!(file.header(), "{\"x\": 1}");
+            assert_eq!(&*file.array::<u32>("a").unwrap(), &a);
+            assert_eq!(&*file.indices::<u32>("a").unwrap(), &a);
+            assert_eq!(&*file.array::<f32>("b").unwrap(), &b);
+            assert!(file.array::<f64>("b").is_err());
+        }
         let good = std::fs::read(&path).unwrap();
         for at in 0..good.len() {
             let mut changed = good.clone();
             changed[at] ^= 0x10;
             std::fs::write(&path, &changed).unwrap();
-            assert!(matches!(Container::open(&path), Err(Error::ModelFile(_))), "byte {at}");
+            assert!(matches!(Container::open(&path, false), Err(Error::ModelFile(_))), "byte {at}");
         }
         for cut in 0..good.len() {
             std::fs::write(&path, &good[..cut]).unwrap();
-            assert!(matches!(Container::open(&path), Err(Error::ModelFile(_))), "cut {cut}");
+            assert!(matches!(Container::open(&path, false), Err(Error::ModelFile(_))), "cut {cut}");
         }
         std::fs::remove_file(&path).unwrap();
     }

@@ -2,6 +2,7 @@
 
 use crate::machine::force::{self, Way};
 use crate::machine::simd::Level;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// The instruction set to use: the best of this machine, or the lesser one that a test forces.
 #[inline]
@@ -18,8 +19,8 @@ pub fn level() -> Level {
 
 /// The best instruction set of this machine; `TAGWISE_SIMD=avx2|baseline` asks for a lesser one (bug reports).
 fn best() -> Level {
-    static LEVEL: std::sync::OnceLock<Level> = std::sync::OnceLock::new();
-    *LEVEL.get_or_init(|| {
+    static LEVEL: AtomicU8 = AtomicU8::new(u8::MAX);
+    let find = || {
         let wish = std::env::var("TAGWISE_SIMD").unwrap_or_default();
         #[cfg(target_arch = "x86_64")]
         {
@@ -33,7 +34,15 @@ fn best() -> Level {
         }
         let _ = wish;
         Level::Baseline
-    })
+    };
+    match LEVEL.load(Relaxed) {
+        u8::MAX => {
+            let level = find();
+            LEVEL.store(level as u8, Relaxed);
+            level
+        }
+        known => [Level::Avx512, Level::Avx2, Level::Baseline][known as usize],
+    }
 }
 
 /// Numbers too small to be normal count as zero while this lives, on this thread: products of many small probabilities

@@ -1,13 +1,18 @@
-//! What the machine offers: vector instructions chosen at run time, memory shared by threads, model files, fixed random orders.
+//! What the machine offers: vector instructions chosen at run time, memory and
+//! threads that are shared, calls that stop, model files, fixed random orders.
 
+pub mod budget;
 pub mod container;
 pub mod dispatch;
 pub mod find;
 pub mod force;
 pub mod hash;
+pub mod lazy;
 pub mod shared;
 pub mod shuffle;
 pub mod simd;
+pub mod stop;
+pub mod threads;
 pub mod vector;
 #[cfg(target_arch = "x86_64")]
 pub mod x86;

@@ -4,21 +4,19 @@ use crate::learners::boosting::bound::{self, Limits};
 use crate::learners::boosting::index::Boundaries;
 use crate::learners::boosting::select::Draw;
 use crate::learners::boosting::{Boosting, BoostingOptions};
-use crate::py::common::pool;
+use crate::py::common::{attempt, run};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rayon::ThreadPool;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// A boosting run and its training set.
 #[pyclass(name = "Boosting", module = "tagwise._core")]
 pub struct PyBoosting {
     inner: Boosting,
-    pool: Arc<ThreadPool>,
+    n_jobs: usize,
 }
 
 #[pymethods]
@@ -46,7 +44,7 @@ impl PyBoosting {
         last: Option<PyReadonlyArray1<'_, bool>>,
         start: Option<PyReadonlyArray1<'_, f64>>,
     ) -> PyResult<Self> {
-        let (data, layout, pool) = (dataset.inner.clone(), layout.inner.clone(), pool(n_jobs)?);
+        let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
         let flags = |given: Option<PyReadonlyArray1<'_, bool>>| {
             given.map_or_else(|| vec![true; data.len()], |f| f.as_array().to_vec())
         };
@@ -61,17 +59,19 @@ impl PyBoosting {
             boundaries: Boundaries { first: flags(first), last: flags(last) },
             start: start.map(|w| w.as_array().to_vec()).unwrap_or_default(),
         };
-        let inner = py.detach(|| pool.install(|| Boosting::new(data, layout, options)))?;
-        Ok(PyBoosting { inner, pool })
+        let inner = run(py, n_jobs, || Boosting::new(data, layout, options))??;
+        Ok(PyBoosting { inner, n_jobs })
     }
 
     /// Up to `most` rounds, fewer once `seconds` have passed. Arrays of one entry a chosen feature, and whether more rounds
-    /// may follow.
+    /// may follow. `raised` is what a signal's handler raised meanwhile, which ended the rounds early, or None.
     #[pyo3(signature = (most, seconds = f64::INFINITY))]
     fn run<'py>(&mut self, py: Python<'py>, most: u64, seconds: f64) -> PyResult<Dict<'py>> {
         let patience = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-        let (inner, pool, mut steps) = (&mut self.inner, self.pool.clone(), Vec::new());
-        let more = py.detach(|| pool.install(|| inner.run(most, patience, &mut steps)))?;
+        let (inner, n_jobs, mut steps) = (&mut self.inner, self.n_jobs, Vec::new());
+        let (more, raised) = attempt(py, n_jobs, || inner.run(most, patience, &mut steps))?;
+        let more = more.unwrap_or(Ok(true))?;
+        steps.retain(|s| s.round < self.inner.rounds()); // of a round that was stopped no weight has moved
         let out = PyDict::new(py);
         out.set_item("round", PyArray1::from_iter(py, steps.iter().map(|s| s.round as u32)))?;
         out.set_item("feature", PyArray1::from_iter(py, steps.iter().map(|s| s.feature)))?;
@@ -81,6 +81,7 @@ impl PyBoosting {
         out.set_item("slope", PyArray1::from_iter(py, steps.iter().map(|s| s.slope)))?;
         out.set_item("sentences", PyArray1::from_iter(py, steps.iter().map(|s| s.sentences)))?;
         out.set_item("more", more)?;
+        out.set_item("raised", raised)?;
         Ok(out)
     }
 
@@ -120,14 +121,14 @@ impl PyBoosting {
 
     /// Compute all sentences and all sums again.
     fn recompute(&mut self, py: Python<'_>) -> PyResult<()> {
-        let (inner, pool) = (&mut self.inner, self.pool.clone());
-        Ok(py.detach(|| pool.install(|| inner.recompute()))?)
+        let (inner, n_jobs) = (&mut self.inner, self.n_jobs);
+        Ok(run(py, n_jobs, || inner.recompute())??)
     }
 
     /// The best step of every feature and its bound on Z, under loose, tight or exact: two arrays [features].
     fn bounds<'py>(&self, py: Python<'py>, bound: &str) -> PyResult<(Array<'py>, Array<'py>)> {
         let bound = bound::Bound::named(bound)?;
-        let found = py.detach(|| self.inner.bounds(bound))?;
+        let found = run(py, 1, || self.inner.bounds(bound))??;
         let (steps, z): (Vec<f64>, Vec<f64>) = found.into_iter().unzip();
         Ok((PyArray1::from_vec(py, steps), PyArray1::from_vec(py, z)))
     }

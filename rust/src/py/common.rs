@@ -1,35 +1,83 @@
-//! Pools, supports, groups: what all entries share.
+//! Calls, supports, groups: what all entries share.
 
 use crate::chain::once::Groups;
 use crate::chain::support::Support;
 use crate::decoding;
-use crate::error::Error;
+use crate::error::{Error, Result};
+use crate::machine::stop::{Stop, Stopped};
+use crate::machine::threads;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1};
 use pyo3::prelude::*;
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::any::Any;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::mpsc::{channel, RecvTimeoutError};
+use std::time::Duration;
 
 pub type In<'py> = PyReadonlyArray1<'py, f64>;
 
 pub type Out<'py> = PyReadwriteArray1<'py, f64>;
 
-/// A pool of `n_jobs` threads (0: as many as the machine has cores), made once and kept.
-pub fn pool(n_jobs: usize) -> PyResult<Arc<ThreadPool>> {
-    static POOLS: OnceLock<Mutex<HashMap<usize, Arc<ThreadPool>>>> = OnceLock::new();
-    let n = if n_jobs == 0 { std::thread::available_parallelism().map_or(1, |n| n.get()) } else { n_jobs };
-    let mut pools = match POOLS.get_or_init(Mutex::default).lock() {
-        Ok(guard) => guard,
-        Err(poisoned) => poisoned.into_inner(),
-    };
-    if let Some(pool) = pools.get(&n) {
-        return Ok(pool.clone());
+/// How often a call that takes long looks for signals.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Does `work` on `n_jobs` threads (0: one a core) without the GIL. Every entry that computes goes through here.
+///
+/// The calling thread waits meanwhile and lets Python look at its signals: what a handler raises (Ctrl-C) stops the work
+/// where it next looks (`machine::stop`), and is the answer. A panic becomes an InternalError.
+pub fn run<R: Send>(py: Python<'_>, n_jobs: usize, work: impl FnOnce() -> R + Send) -> PyResult<R> {
+    match attempt(py, n_jobs, work)? {
+        (_, Some(error)) => Err(error),
+        (Some(answer), None) => Ok(answer),
+        (None, None) => Err(Error::Internal("a call gave no answer".into()).into()),
     }
-    let built = ThreadPoolBuilder::new().num_threads(n).thread_name(|i| format!("tagwise-{i}")).build();
-    let pool =
-        Arc::new(built.map_err(|e| Error::Value(format!("cannot start {n} threads: {e}; use a smaller n_jobs")))?);
-    pools.insert(n, pool.clone());
-    Ok(pool)
+}
+
+/// The same for work that is worth something where it was stopped: its answer, and what a handler raised.
+pub fn attempt<R: Send>(
+    py: Python<'_>,
+    n_jobs: usize,
+    work: impl FnOnce() -> R + Send,
+) -> PyResult<(Option<R>, Option<PyErr>)> {
+    let (stop, mut answer, mut raised) = (Stop::default(), None, None);
+    py.detach(|| -> Result<()> {
+        let lent = threads::lend(n_jobs)?;
+        let (tell, told) = channel::<()>();
+        lent.pool().in_place_scope(|scope| {
+            let (stop_here, answer) = (stop.clone(), &mut answer);
+            scope.spawn(move |_| {
+                let _told = tell; // dropped, which ends the waiting, when the work is done
+                *answer = Some(catch_unwind(AssertUnwindSafe(|| {
+                    let _mine = stop_here.enter();
+                    work()
+                })));
+            });
+            while let Err(RecvTimeoutError::Timeout) = told.recv_timeout(LOOK) {
+                if raised.is_none() {
+                    raised = Python::attach(|py| py.check_signals()).err();
+                    raised.iter().for_each(|_| stop.ask());
+                }
+            }
+        });
+        Ok(())
+    })?;
+    match answer {
+        Some(Err(payload)) if !payload.is::<Stopped>() => Err(defect(&*payload).into()),
+        Some(Ok(answer)) => Ok((Some(answer), raised)),
+        _ => Ok((None, raised)),
+    }
+}
+
+/// Does what needs no threads and does not take long; a panic becomes an InternalError.
+pub fn guard<R>(work: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| Err(defect(&*payload).into()))
+}
+
+/// What a panic says.
+pub fn defect(payload: &(dyn Any + Send)) -> Error {
+    let text = payload.downcast_ref::<&str>().map(|s| s.to_string()).or_else(|| payload.downcast_ref().cloned());
+    let text: String = text.unwrap_or_else(|| "no message".into());
+    Error::Internal(format!("a defect of tagwise's core: {text}; please report it with what led to it"))
 }
 
 /// Allowed label sets: `sets` [sets, L] of bool, `of` [tokens] the set of each token.

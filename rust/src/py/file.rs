@@ -4,6 +4,7 @@ use crate::dataset::layout::Layout;
 use crate::dataset::vocab::Vocab;
 use crate::error::Error;
 use crate::machine::container::{self, Container, Entry};
+use crate::py::common::{guard, run};
 use crate::py::encode::PyVocab;
 use crate::py::scorer::PyScorer;
 use crate::scores::scorer::Scorer;
@@ -13,7 +14,7 @@ use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// An open, verified model file.
+/// An open, verified model file: read into memory, or used where it lies (`mmap`).
 #[pyclass(name = "ModelFile", module = "tagwise._core", frozen)]
 pub struct PyModelFile {
     inner: Container,
@@ -22,8 +23,9 @@ pub struct PyModelFile {
 #[pymethods]
 impl PyModelFile {
     #[new]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        Ok(PyModelFile { inner: py.detach(|| Container::open(&path))? })
+    #[pyo3(signature = (path, *, mmap = false))]
+    fn open(py: Python<'_>, path: PathBuf, mmap: bool) -> PyResult<Self> {
+        Ok(PyModelFile { inner: run(py, 1, || Container::open(&path, mmap))?? })
     }
 
     /// The JSON header.
@@ -52,19 +54,14 @@ impl PyModelFile {
         })
     }
 
-    /// The vocabulary, used in place.
+    /// The vocabulary; its texts are used in place.
     fn vocabulary(&self) -> PyResult<PyVocab> {
         let f = &self.inner;
-        let inner = Vocab::from_parts(
-            f.array("vocab.keys")?,
-            f.array("vocab.table")?,
-            f.array("vocab.text")?,
-            f.array("vocab.end")?,
-        )?;
-        Ok(PyVocab { inner })
+        let parts = (f.array("vocab.keys")?, f.indices("vocab.table")?, f.array("vocab.text")?, f.array("vocab.end")?);
+        guard(|| Ok(PyVocab { inner: Vocab::from_parts(parts.0, parts.1, parts.2, parts.3)? }))
     }
 
-    /// The scorer, its arrays used in place.
+    /// The scorer; its weights are used in place.
     #[pyo3(signature = (n_attributes, n_labels, forbidden = None, *, local = false))]
     fn scorer(
         &self,
@@ -77,18 +74,20 @@ impl PyModelFile {
         let layout = Layout {
             labels: n_labels,
             attributes: n_attributes,
-            node_ptr: f.array("node_ptr")?,
-            node_label: f.array("node_label")?,
-            edges: f.array("edges")?.to_vec(),
-            starts: f.array("starts")?.to_vec(),
-            ends: f.array("ends")?.to_vec(),
-            pair_ptr: f.array("pair_ptr")?,
-            pair: f.array("pair")?,
+            node_ptr: f.indices("node_ptr")?,
+            node_label: f.indices("node_label")?,
+            edges: f.indices("edges")?.to_vec(),
+            starts: f.indices("starts")?.to_vec(),
+            ends: f.indices("ends")?.to_vec(),
+            pair_ptr: f.indices("pair_ptr")?,
+            pair: f.indices("pair")?,
         };
-        layout.check()?;
         let forbidden = forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default();
-        let scorer = Scorer::new(Arc::new(layout), f.array("weights")?, &forbidden)?;
-        Ok(PyScorer { inner: scorer.locally(local) })
+        guard(|| {
+            layout.check()?;
+            let scorer = Scorer::new(Arc::new(layout), f.array("weights")?, &forbidden)?;
+            Ok(PyScorer { inner: scorer.locally(local) })
+        })
     }
 }
 
@@ -144,7 +143,7 @@ fn write_model(
     entries.extend(numbers.iter().map(|(name, a)| Entry::new(name, a)));
     entries.extend(singles.iter().map(|(name, a)| Entry::new(name, a)));
     entries.extend(bytes.iter().map(|(name, a)| Entry::new(name, a)));
-    let image = py.detach(|| container::image(header, &entries))?;
+    let image = run(py, 1, || container::image(header, &entries))??;
     for piece in image.chunks(PIECE) {
         stream.call_method1("write", (PyBytes::new(py, piece),))?;
     }

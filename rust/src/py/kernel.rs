@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::learners::online::kernel::{self, Dual};
 use crate::learners::svm::kernel::KernelSpace;
 use crate::learners::svm::{Solver, SvmOptions};
-use crate::py::common::{self, pool, support, PyLists, PySupport};
+use crate::py::common::{self, run, support, PyLists, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
 use crate::py::online::{answer, raised, Raised};
@@ -18,7 +18,6 @@ use crate::scores::kernel::{Constraints, Form, Kernel};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rayon::ThreadPool;
 use std::sync::Arc;
 
 /// A kernel as Python gives it: name, degree, coef, gamma, and the function where the name is "function".
@@ -137,7 +136,7 @@ impl PyKernelPerceptron {
             bytes: cache_bytes,
         };
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
-        let inner = py.detach(|| Dual::new(data, layout, kernel, options));
+        let inner = run(py, 1, || Dual::new(data, layout, kernel, options))?;
         match raised(&slot) {
             Some(error) => Err(error),
             None => Ok(PyKernelPerceptron { inner: inner?, raised: slot }),
@@ -153,14 +152,14 @@ impl PyKernelPerceptron {
     ) -> PyResult<Bound<'py, PyDict>> {
         let order = order.map(|o| o.as_array().to_vec());
         let inner = &mut self.inner;
-        let tally = py.detach(|| inner.epoch(order));
+        let tally = run(py, 1, || inner.epoch(order))?;
         answer(py, tally, &self.raised)
     }
 
     /// Weights of the layout's features, then beta [distinct tokens, L]: those now, or their average over all steps.
     #[pyo3(signature = (averaged = true))]
     fn weights<'py>(&self, py: Python<'py>, averaged: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let weights = py.detach(|| self.inner.weights(averaged).map(|w| w.flat(&self.inner.table.layout)))?;
+        let weights = run(py, 1, || self.inner.weights(averaged).map(|w| w.flat(&self.inner.table.layout)))??;
         Ok(PyArray1::from_vec(py, weights))
     }
 
@@ -187,7 +186,7 @@ impl PyKernelPerceptron {
 #[pyclass(name = "KernelSvm", module = "tagwise._core")]
 pub struct PyKernelSvm {
     inner: Solver<KernelSpace>,
-    pool: Arc<ThreadPool>,
+    n_jobs: usize,
     raised: Raised,
 }
 
@@ -233,18 +232,17 @@ impl PyKernelSvm {
             sample_weight: sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default(),
         };
         let labels = layout.labels;
-        let pool = pool(n_jobs)?;
-        let inner = py.detach(|| {
+        let inner = run(py, 1, || {
             let table = Betas::new(data, layout, kernel, limits, form, cache_bytes)?;
             Solver::new(KernelSpace::new(table), labels, options)
-        })?;
-        Ok(PyKernelSvm { inner, pool, raised: slot })
+        })??;
+        Ok(PyKernelSvm { inner, n_jobs, raised: slot })
     }
 
     /// One epoch: decoding, working sets, duality gap. Where training stands after it.
     fn epoch<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (inner, pool) = (&mut self.inner, self.pool.clone());
-        let state = py.detach(|| pool.install(|| inner.epoch()));
+        let (inner, n_jobs) = (&mut self.inner, self.n_jobs);
+        let state = run(py, n_jobs, || inner.epoch())?;
         if let Some(error) = raised(&self.raised) {
             return Err(error);
         }
@@ -253,9 +251,9 @@ impl PyKernelSvm {
     }
 
     /// Weights of the layout's features, then beta [distinct tokens, L].
-    fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+    fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let table = &self.inner.space.table;
-        PyArray1::from_vec(py, py.detach(|| table.weights.flat(&table.layout)))
+        Ok(PyArray1::from_vec(py, run(py, 1, || table.weights.flat(&table.layout))?))
     }
 
     /// Epochs so far.
@@ -320,7 +318,7 @@ impl PyKernelScorer {
         };
         let form = self::form(form)?;
         let (frame, attributes) = frame(base);
-        let inner = py.detach(|| KernelScorer::new(tokens, frame, kernel, attributes, form))?;
+        let inner = run(py, 1, || KernelScorer::new(tokens, frame, kernel, attributes, form))??;
         Ok(PyKernelScorer { inner, raised: slot })
     }
 
@@ -339,7 +337,7 @@ impl PyKernelScorer {
         let kernel = self::kernel(kernel, &slot)?;
         let (data, beta, form) = (dataset.inner.clone(), beta.as_array().to_vec(), self::form(form)?);
         let (frame, attributes) = frame(base);
-        let inner = py.detach(|| {
+        let inner = run(py, 1, || {
             let (distinct, l) = (Distinct::new(data.node.csr()), frame.labels);
             if beta.len() != distinct.len() * l {
                 return Err(Error::Value(format!(
@@ -361,7 +359,7 @@ impl PyKernelScorer {
                 tokens.beta_ptr.push(tokens.beta.len() as u32);
             }
             KernelScorer::new(tokens, frame, kernel, attributes, form)
-        })?;
+        })??;
         Ok(PyKernelScorer { inner, raised: slot })
     }
 
@@ -398,8 +396,8 @@ impl PyKernelScorer {
         n_jobs: usize,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         use numpy::PyArrayMethods;
-        let (data, pool) = (&dataset.inner, pool(n_jobs)?);
-        let nodes = py.detach(|| pool.install(|| self.inner.nodes(data)));
+        let data = &dataset.inner;
+        let nodes = run(py, n_jobs, || self.inner.nodes(data))?;
         PyArray1::from_vec(py, self.done(nodes)?).reshape([data.tokens(), self.inner.labels()])
     }
 
@@ -413,8 +411,8 @@ impl PyKernelScorer {
         n_jobs: usize,
     ) -> PyResult<Bound<'py, PyArray1<u16>>> {
         let data = &dataset.inner;
-        let (support, pool) = (support(allowed, data.tokens(), self.inner.labels())?, pool(n_jobs)?);
-        let found = py.detach(|| pool.install(|| self.inner.lists(data, support.as_ref(), 1)));
+        let support = support(allowed, data.tokens(), self.inner.labels())?;
+        let found = run(py, n_jobs, || self.inner.lists(data, support.as_ref(), 1))?;
         Ok(PyArray1::from_vec(py, self.done(found)?.labels))
     }
 
@@ -429,8 +427,8 @@ impl PyKernelScorer {
         n_jobs: usize,
     ) -> PyResult<PyLists<'py>> {
         let data = &dataset.inner;
-        let (support, pool) = (support(allowed, data.tokens(), self.inner.labels())?, pool(n_jobs)?);
-        let found = py.detach(|| pool.install(|| self.inner.lists(data, support.as_ref(), k)));
+        let support = support(allowed, data.tokens(), self.inner.labels())?;
+        let found = run(py, n_jobs, || self.inner.lists(data, support.as_ref(), k))?;
         let found = self.done(found)?;
         Ok(common::lists(py, found))
     }

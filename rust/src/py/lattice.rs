@@ -5,6 +5,8 @@ use crate::chain::log::{self, Trellis};
 
 use crate::chain::lattice::Scores;
 use crate::error::{Error, Result};
+use crate::machine::budget;
+use crate::py::common::run;
 use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, PyReadonlyArrayDyn};
 use pyo3::prelude::*;
 
@@ -41,7 +43,7 @@ fn chain_marginals<'py>(
 ) -> PyResult<(f64, Bound<'py, PyArray2<f64>>, Bound<'py, PyArray3<f64>>)> {
     let (l, node, edge) = scores(&node, &edge)?;
     let n = node.len() / l;
-    let (log_z, p, pairs) = py.detach(|| {
+    let (log_z, p, pairs) = run(py, 1, || {
         let scores = Scores { labels: l, node: &node, edge: &edge };
         let mut trellis = Trellis::default();
         trellis.forward(&scores);
@@ -52,7 +54,7 @@ fn chain_marginals<'py>(
             trellis.add_pairs(&scores, t, 1.0, &mut pairs[t * l * l..(t + 1) * l * l]);
         }
         (trellis.log_z, p, pairs)
-    });
+    })?;
     if log_z == f64::NEG_INFINITY {
         return Err(no_path().into());
     }
@@ -67,7 +69,7 @@ fn chain_log_partition(
     edge: PyReadonlyArrayDyn<'_, f64>,
 ) -> PyResult<f64> {
     let (l, node, edge) = scores(&node, &edge)?;
-    Ok(py.detach(|| Trellis::default().forward(&Scores { labels: l, node: &node, edge: &edge })))
+    run(py, 1, || Trellis::default().forward(&Scores { labels: l, node: &node, edge: &edge }))
 }
 
 /// Best path [T] and its score; ties go to the lower label.
@@ -79,7 +81,7 @@ fn chain_viterbi<'py>(
 ) -> PyResult<(f64, Bound<'py, PyArray1<u16>>)> {
     let (l, node, edge) = scores(&node, &edge)?;
     let mut path = Vec::new();
-    let score = py.detach(|| log::viterbi(&Scores { labels: l, node: &node, edge: &edge }, &mut path));
+    let score = run(py, 1, || log::viterbi(&Scores { labels: l, node: &node, edge: &edge }, &mut path))?;
     if score == f64::NEG_INFINITY {
         return Err(no_path().into());
     }
@@ -97,7 +99,9 @@ fn chain_kbest<'py>(
     k: usize,
 ) -> PyResult<Vec<Ranked<'py>>> {
     let (l, node, edge) = scores(&node, &edge)?;
-    let found = py.detach(|| kbest::kbest(&Scores { labels: l, node: &node, edge: &edge }, k));
+    let what = format!("a list of {k} paths");
+    budget::claim(&what, kbest::bytes(l, node.len() / l, k), "use a smaller k")?;
+    let found = run(py, 1, || kbest::kbest(&Scores { labels: l, node: &node, edge: &edge }, k))?;
     Ok(found.into_iter().map(|(score, path)| (score, PyArray1::from_vec(py, path))).collect())
 }
 

@@ -2,6 +2,7 @@
 
 use crate::dataset::layout::{Choice, Layout};
 use crate::error::Error;
+use crate::py::common::{guard, run};
 use crate::py::encode::PyDataset;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -28,7 +29,7 @@ impl PyLayout {
         start_end: bool,
     ) -> PyResult<PyLayout> {
         let data = &dataset.inner;
-        let layout = py.detach(|| Layout::build(data, n_attributes, n_labels, Choice { all_pairs, start_end }))?;
+        let layout = run(py, 1, || Layout::build(data, n_attributes, n_labels, Choice { all_pairs, start_end }))??;
         Ok(PyLayout { inner: Arc::new(layout) })
     }
 
@@ -50,7 +51,7 @@ impl PyLayout {
             pair_ptr: take::<u64>(arrays, "pair_ptr")?.into(),
             pair: take::<u32>(arrays, "pair")?.into(),
         };
-        layout.check()?;
+        guard(|| layout.check().map_err(Into::into))?;
         Ok(PyLayout { inner: Arc::new(layout) })
     }
 

@@ -9,7 +9,7 @@ use crate::learners::online::lookback::Learner;
 use crate::learners::online::rule::Rule;
 use crate::learners::online::OnlineOptions;
 use crate::machine::simd::Lane;
-use crate::py::common::{self, groups, pool, support, PyGroups, PyLists, PySupport};
+use crate::py::common::{self, groups, guard, run, support, PyGroups, PyLists, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
 use crate::py::online::{answer, cost, entities, PyEntities, Raised};
@@ -54,14 +54,18 @@ fn words(
 ) -> PyResult<Option<Words>> {
     let Some((word, starts)) = given else { return Ok(None) };
     let (word, starts) = (word.as_array().to_vec(), starts.as_array().to_vec());
-    let mut words = Words::new(&dataset.inner, &word, &starts)?;
+    let mut words = guard(|| Words::new(&dataset.inner, &word, &starts).map_err(Into::into))?;
     if let Some((known, counts)) = before {
         let shape = counts.as_array().dim();
         if shape != (known.as_array().len(), terms.labels) {
             return Err(Error::Value(format!("counts of shape {shape:?} for {} labels", terms.labels)).into());
         }
         let counts: Vec<f32> = counts.as_array().iter().copied().collect();
-        words.remember(&word, &known.as_array().to_vec(), &counts, terms.labels, &dataset.inner);
+        let known = known.as_array().to_vec();
+        guard(|| {
+            words.remember(&word, &known, &counts, terms.labels, &dataset.inner);
+            Ok(())
+        })?;
     }
     Ok(Some(words))
 }
@@ -82,7 +86,7 @@ impl PyHistoryScorer {
             let (want, got) = (terms.inner.len(), weights.len());
             return Err(Error::ModelFile(format!("history needs {want} finite weights, got {got}")).into());
         }
-        Ok(PyHistoryScorer { rows: terms.inner.lanes(&weights), terms: terms.inner })
+        guard(|| Ok(PyHistoryScorer { rows: terms.inner.lanes(&weights), terms: terms.inner }))
     }
 
     /// The k best paths of each sentence: how many of each [N], their scores, their labels one after the other.
@@ -103,7 +107,7 @@ impl PyHistoryScorer {
         if scorer.inner.layout().labels != l {
             return Err(Error::Value("the scorer has another number of labels than the terms".into()).into());
         }
-        let (support, pool) = (support(allowed, data.tokens(), l)?, pool(n_jobs)?);
+        let support = support(allowed, data.tokens(), l)?;
         let words = self::words(words, before, dataset, &self.terms)?;
         let decoder = match beam {
             None => Decoder::Cells { k },
@@ -118,7 +122,7 @@ impl PyHistoryScorer {
             support: support.as_ref(),
             decoder,
         };
-        let found = py.detach(|| pool.install(|| lookback::tag(&job)))?;
+        let found = run(py, n_jobs, || lookback::tag(&job))??;
         Ok(common::lists(py, found))
     }
 }
@@ -194,21 +198,21 @@ impl PyHistoryOnline {
             once: once.map(groups),
         };
         let words = self::words(words, None, dataset, &terms)?;
-        let inner = py.detach(|| Learner::new(data, &layout, terms, words, options))?;
+        let inner = run(py, 1, || Learner::new(data, &layout, terms, words, options))??;
         Ok(PyHistoryOnline { inner, raised })
     }
 
     /// One pass over the training set; sums over its steps.
     fn epoch<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let inner = &mut self.inner;
-        let tally = py.detach(|| inner.epoch());
+        let tally = run(py, 1, || inner.epoch())?;
         answer(py, tally, &self.raised)
     }
 
     /// The weights now, or their average over all steps: one a feature, those of the terms last.
     #[pyo3(signature = (averaged = true))]
     fn weights<'py>(&self, py: Python<'py>, averaged: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let weights = py.detach(|| self.inner.weights(averaged))?;
+        let weights = run(py, 1, || self.inner.weights(averaged))??;
         Ok(PyArray1::from_vec(py, weights))
     }
 
@@ -220,7 +224,7 @@ impl PyHistoryOnline {
 
     /// Begin from weights as `weights` gives them.
     fn restore(&mut self, weights: PyReadonlyArray1<'_, f64>) -> PyResult<()> {
-        Ok(self.inner.restore(&weights.as_array().to_vec())?)
+        guard(|| Ok(self.inner.restore(&weights.as_array().to_vec())?))
     }
 }
 
@@ -251,11 +255,10 @@ fn chunk_probabilities<'py>(
         (0..kind.len()).map(|i| Chunk { sentence: sentence[i], begin: begin[i], end: end[i], kind: kind[i] }).collect();
     let entities = self::entities(Some(entities))?.unwrap_or_default();
     let data = &dataset.inner;
-    let (support, pool) = (support(allowed, data.tokens(), scorer.inner.layout().labels)?, pool(n_jobs)?);
+    let support = support(allowed, data.tokens(), scorer.inner.layout().labels)?;
     let once = once.map(groups);
-    let found = py.detach(|| {
-        pool.install(|| chunks::chunks(&scorer.inner, data, support.as_ref(), &entities, &chunks, once.as_ref()))
-    })?;
+    let found =
+        run(py, n_jobs, || chunks::chunks(&scorer.inner, data, support.as_ref(), &entities, &chunks, once.as_ref()))??;
     Ok(PyArray1::from_vec(py, found))
 }
 

@@ -1,7 +1,7 @@
 //! The Python surface: conversions and nothing else. Each entry releases the GIL around its work.
 
 use crate::error::Error;
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 
 pub mod boosting;
@@ -37,6 +37,8 @@ impl From<Error> for PyErr {
                 Error::Io(m) => PyOSError::new_err(m),
                 Error::Template(m) => typed("TemplateError", m),
                 Error::ModelFile(m) => typed("ModelFileError", m),
+                Error::Memory(m) => PyMemoryError::new_err(m),
+                Error::Internal(m) => typed("InternalError", m),
                 Error::Training(m) => typed("TrainingError", m),
             }
         })

@@ -8,7 +8,7 @@ use crate::learners::batch::loss::Loss;
 use crate::learners::batch::objective::Objective;
 use crate::learners::batch::terms::Terms;
 use crate::machine::shuffle::Generator;
-use crate::py::common::{groups, pool, support, In, Out, PyGroups, PySupport};
+use crate::py::common::{groups, guard, run, support, In, Out, PyGroups, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
@@ -67,7 +67,7 @@ impl PyStochastic {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
         let terms = terms(&data, &layout, loss, sample_weight, forbidden, allowed, None, None, None)?;
         let size = layout.len();
-        Ok(PyStochastic { inner: py.detach(|| Stochastic::new(data, layout, terms))?, size })
+        Ok(PyStochastic { inner: run(py, 1, || Stochastic::new(data, layout, terms))??, size })
     }
 
     /// Steps of an epoch: batches of up to sixteen sentences.
@@ -82,15 +82,15 @@ impl PyStochastic {
         if w.len() != self.size {
             return Err(Error::Value(format!("expected {} weights, got {}", self.size, w.len())).into());
         }
-        self.inner.set(w);
-        Ok(())
+        let inner = &mut self.inner;
+        guard(|| Ok(inner.set(w)))
     }
 
     /// The weights now, one a feature.
-    fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+    fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let mut w = vec![0.0; self.size];
-        self.inner.read(&mut w);
-        PyArray1::from_vec(py, w)
+        guard(|| Ok(self.inner.read(&mut w)))?;
+        Ok(PyArray1::from_vec(py, w))
     }
 
     /// The order of the batches in an epoch.
@@ -108,7 +108,7 @@ impl PyStochastic {
             return Err(Error::Value(format!("there are {} batches", self.inner.batches())).into());
         }
         let inner = &mut self.inner;
-        Ok(py.detach(|| inner.run(&order, eta, l2, seen)))
+        run(py, 1, || inner.run(&order, eta, l2, seen))
     }
 }
 
@@ -136,7 +136,7 @@ impl PyObjective {
     ) -> PyResult<Self> {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
         let terms = terms(&data, &layout, loss, sample_weight, forbidden, allowed, partial, cost, once)?;
-        Ok(PyObjective { inner: py.detach(|| Objective::new(data, layout, terms))? })
+        Ok(PyObjective { inner: run(py, 0, || Objective::new(data, layout, terms))?? })
     }
 
     /// Loss at `w`; the gradient is written to `gradient`. Both have one entry a feature.
@@ -156,8 +156,8 @@ impl PyObjective {
         n_jobs: usize,
         log_domain: bool,
     ) -> PyResult<(f64, f64)> {
-        let (w, gradient, pool) = (w.as_slice()?, gradient.as_slice_mut()?, pool(n_jobs)?);
-        let value = py.detach(|| pool.install(|| self.inner.evaluate(w, gradient, log_domain)))?;
+        let (w, gradient) = (w.as_slice()?, gradient.as_slice_mut()?);
+        let value = run(py, n_jobs, || self.inner.evaluate(w, gradient, log_domain))??;
         Ok((value.loss, value.largest))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::decoding::once;
 use crate::error::Error;
-use crate::py::common::{self, groups, pool, support, PyGroups, PyLists, PySupport};
+use crate::py::common::{self, groups, run, support, PyGroups, PyLists, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::scorer::PyScorer;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
@@ -25,8 +25,8 @@ fn once_kbest<'py>(
     n_jobs: usize,
 ) -> PyResult<PyLists<'py>> {
     let (data, groups) = (&dataset.inner, groups(once));
-    let (support, pool) = (support(allowed, data.tokens(), scorer.inner.layout().labels)?, pool(n_jobs)?);
-    let found = py.detach(|| pool.install(|| once::kbest(&scorer.inner, data, support.as_ref(), &groups, k)))?;
+    let support = support(allowed, data.tokens(), scorer.inner.layout().labels)?;
+    let found = run(py, n_jobs, || once::kbest(&scorer.inner, data, support.as_ref(), &groups, k))??;
     Ok(common::lists(py, found))
 }
 
@@ -43,8 +43,8 @@ fn once_marginals<'py>(
 ) -> PyResult<Marginals<'py>> {
     let (data, groups) = (&dataset.inner, groups(once));
     let l = scorer.inner.layout().labels;
-    let (support, pool) = (support(allowed, data.tokens(), l)?, pool(n_jobs)?);
-    let (p, log_z) = py.detach(|| pool.install(|| once::marginals(&scorer.inner, data, support.as_ref(), &groups)))?;
+    let support = support(allowed, data.tokens(), l)?;
+    let (p, log_z) = run(py, n_jobs, || once::marginals(&scorer.inner, data, support.as_ref(), &groups))??;
     Ok((PyArray1::from_vec(py, p).reshape([data.tokens(), l])?, PyArray1::from_vec(py, log_z)))
 }
 
@@ -65,7 +65,7 @@ fn feasible<'py>(
         return Err(Error::Value("offsets, sets and pairs do not fit each other".into()).into());
     }
     let pairs: Vec<bool> = pairs.as_array().iter().copied().collect();
-    let found = py.detach(|| crate::chain::support::feasible(&offsets, &sets, &of, &pairs, l));
+    let found = run(py, 0, || crate::chain::support::feasible(&offsets, &sets, &of, &pairs, l))?;
     Ok(PyArray1::from_vec(py, found))
 }
 

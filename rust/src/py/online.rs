@@ -6,13 +6,13 @@ use crate::learners::online::cost::{Cost, Judge};
 use crate::learners::online::rule::Rule;
 use crate::learners::online::{program, Online, OnlineOptions, OnlineState};
 use crate::learners::tally::Tally;
-use crate::py::common::{groups, pool, support, PyGroups, PySupport};
+use crate::machine::threads;
+use crate::py::common::{groups, guard, run, support, PyGroups, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use rayon::ThreadPool;
 use std::sync::{Arc, Mutex};
 
 /// What a Python cost function raised, until the epoch is back in Python.
@@ -92,7 +92,7 @@ pub(super) fn cost(given: &Bound<'_, PyAny>, numbers: &[f64], raised: &Raised) -
 #[pyclass(name = "Online", module = "tagwise._core")]
 pub struct PyOnline {
     inner: Online,
-    pool: Arc<ThreadPool>,
+    n_jobs: usize,
     raised: Raised,
 }
 
@@ -148,7 +148,6 @@ impl PyOnline {
         };
         let entities = self::entities(entities)?;
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
-        let pool = pool(n_jobs)?;
         let options = OnlineOptions {
             rule,
             cost,
@@ -158,15 +157,15 @@ impl PyOnline {
             batch,
             shuffle,
             seed,
-            shards: pool.current_num_threads(),
+            shards: if n_jobs == 0 { threads::cores() } else { n_jobs },
             variance,
             sample_weight: sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default(),
             forbidden: forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default(),
             support: support(allowed, data.tokens(), layout.labels)?,
             once: once.map(groups),
         };
-        let inner = py.detach(|| Online::new(data, &layout, options))?;
-        Ok(PyOnline { inner, pool, raised })
+        let inner = run(py, 1, || Online::new(data, &layout, options))??;
+        Ok(PyOnline { inner, n_jobs, raised })
     }
 
     /// One pass over the training set, or over the sentences of `order`; sums over its steps.
@@ -177,15 +176,15 @@ impl PyOnline {
         order: Option<PyReadonlyArray1<'_, u32>>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let order = order.map(|o| o.as_array().to_vec());
-        let (inner, pool) = (&mut self.inner, self.pool.clone());
-        let tally = py.detach(|| pool.install(|| inner.epoch(order)));
+        let (inner, n_jobs) = (&mut self.inner, self.n_jobs);
+        let tally = run(py, n_jobs, || inner.epoch(order))?;
         answer(py, tally, &self.raised)
     }
 
     /// The weights now, or their average over all steps: one a feature.
     #[pyo3(signature = (averaged = true))]
     fn weights<'py>(&self, py: Python<'py>, averaged: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let weights = py.detach(|| self.inner.weights(averaged))?;
+        let weights = run(py, 1, || self.inner.weights(averaged))??;
         Ok(PyArray1::from_vec(py, weights))
     }
 
@@ -203,7 +202,7 @@ impl PyOnline {
 
     /// What training can be resumed from.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (out, state) = (PyDict::new(py), self.inner.state());
+        let (out, state) = (PyDict::new(py), guard(|| Ok(self.inner.state()))?);
         out.set_item("weights", PyArray1::from_vec(py, state.weights))?;
         out.set_item("sums", PyArray1::from_vec(py, state.sums))?;
         out.set_item("variance", PyArray1::from_vec(py, state.variance))?;
@@ -227,7 +226,7 @@ impl PyOnline {
             steps: state.get_item("steps")?.map_or(Ok(0.0), |x| x.extract())?,
             epochs: state.get_item("epochs")?.map_or(Ok(0), |x| x.extract())?,
         };
-        Ok(self.inner.restore(&given)?)
+        guard(|| Ok(self.inner.restore(&given)?))
     }
 }
 
@@ -245,7 +244,7 @@ fn small_program<'py>(
         return Err(Error::Value(format!("a Gram matrix of {0} by {0} is needed", b.len())).into());
     }
     let mut tau = Vec::new();
-    py.detach(|| program::solve(&g, &b, limit, &mut tau));
+    run(py, 1, || program::solve(&g, &b, limit, &mut tau))?;
     Ok(PyArray1::from_vec(py, tau))
 }
 
@@ -265,8 +264,10 @@ fn sequence_cost(
         return Err(Error::Value("gold and guess need the same length and labels of the table".into()).into());
     }
     let (cost, mut judge) = (cost(name, &numbers, &Raised::default())?, Judge::default());
-    cost.begin(&entities, &mut judge, &gold);
-    Ok(cost.of(&entities, &mut judge, &gold, &guess)?)
+    guard(|| {
+        cost.begin(&entities, &mut judge, &gold);
+        Ok(cost.of(&entities, &mut judge, &gold, &guess)?)
+    })
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -3,7 +3,7 @@
 use crate::decoding::order;
 use crate::error::Error;
 use crate::learners::batch::order::{Order, OrderObjective};
-use crate::py::common::{pool, support, PySupport};
+use crate::py::common::{run, support, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
 use crate::py::lookback::PyHistoryScorer;
@@ -31,7 +31,7 @@ impl PyOrder {
     ) -> PyResult<Self> {
         let forbidden = forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default();
         let (data, layout) = (&dataset.inner, layout.inner.clone());
-        Ok(PyOrder { inner: Arc::new(py.detach(|| Order::new(data, layout, order, &forbidden))?) })
+        Ok(PyOrder { inner: Arc::new(run(py, 1, || Order::new(data, layout, order, &forbidden))??) })
     }
 
     /// Number of features beyond the first order.
@@ -57,7 +57,7 @@ impl PyOrder {
         if w.len() != self.inner.len() {
             return Err(Error::Value(format!("{} weights are needed, got {}", self.inner.len(), w.len())).into());
         }
-        Ok(PyArray1::from_vec(py, py.detach(|| self.inner.dense(&w))))
+        Ok(PyArray1::from_vec(py, run(py, 1, || self.inner.dense(&w))?))
     }
 }
 
@@ -81,7 +81,7 @@ impl PyOrderObjective {
         let (order, data) = (order.inner.clone(), dataset.inner.clone());
         let support = support(allowed, data.tokens(), order.graph.labels)?;
         let weights = sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default();
-        Ok(PyOrderObjective { inner: py.detach(|| OrderObjective::new(order, data, weights, support))? })
+        Ok(PyOrderObjective { inner: run(py, 1, || OrderObjective::new(order, data, weights, support))?? })
     }
 
     /// Number of features.
@@ -102,8 +102,8 @@ impl PyOrderObjective {
         if log_domain {
             return Err(Error::Value("order > 1 goes with the log loss alone".into()).into());
         }
-        let (w, gradient, pool) = (w.as_slice()?, gradient.as_slice_mut()?, pool(n_jobs)?);
-        let loss = py.detach(|| pool.install(|| self.inner.evaluate(w, gradient)))?;
+        let (w, gradient) = (w.as_slice()?, gradient.as_slice_mut()?);
+        let loss = run(py, n_jobs, || self.inner.evaluate(w, gradient))??;
         Ok((loss, 0.0))
     }
 }
@@ -121,10 +121,9 @@ fn order_marginals<'py>(
     n_jobs: usize,
 ) -> PyResult<(Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<f64>>)> {
     let (data, l) = (&dataset.inner, history.terms.labels);
-    let (support, pool) = (support(allowed, data.tokens(), l)?, pool(n_jobs)?);
-    let (p, log_z) = py.detach(|| {
-        pool.install(|| order::marginals(&scorer.inner, &history.terms, &history.rows, data, support.as_ref()))
-    })?;
+    let support = support(allowed, data.tokens(), l)?;
+    let (p, log_z) =
+        run(py, n_jobs, || order::marginals(&scorer.inner, &history.terms, &history.rows, data, support.as_ref()))??;
     Ok((PyArray1::from_vec(py, p).reshape([data.tokens(), l])?, PyArray1::from_vec(py, log_z)))
 }
 

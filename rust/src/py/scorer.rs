@@ -1,7 +1,7 @@
 //! Features and weights, ready to label sentences, as a Python object.
 
 use crate::decoding::lists;
-use crate::py::common::{self, pool, support, PyLists, PySupport};
+use crate::py::common::{self, guard, run, support, PyLists, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
 use crate::scores::scorer::Scorer;
@@ -25,8 +25,8 @@ impl PyScorer {
         local: bool,
     ) -> PyResult<Self> {
         let forbidden = forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default();
-        let inner = Scorer::new(layout.inner.clone(), weights.as_array().to_vec().into(), &forbidden)?;
-        Ok(PyScorer { inner: inner.locally(local) })
+        let (layout, weights) = (layout.inner.clone(), weights.as_array().to_vec());
+        guard(|| Ok(PyScorer { inner: Scorer::new(layout, weights.into(), &forbidden)?.locally(local) }))
     }
 
     #[getter]
@@ -64,8 +64,8 @@ impl PyScorer {
         n_jobs: usize,
     ) -> PyResult<Bound<'py, PyArray1<u16>>> {
         let data = &dataset.inner;
-        let (support, pool) = (support(allowed, data.tokens(), self.inner.layout().labels)?, pool(n_jobs)?);
-        let paths = py.detach(|| pool.install(|| self.inner.viterbi(data, support.as_ref())))?;
+        let support = support(allowed, data.tokens(), self.inner.layout().labels)?;
+        let paths = run(py, n_jobs, || self.inner.viterbi(data, support.as_ref()))??;
         Ok(PyArray1::from_vec(py, paths))
     }
 
@@ -80,8 +80,8 @@ impl PyScorer {
         n_jobs: usize,
     ) -> PyResult<PyLists<'py>> {
         let data = &dataset.inner;
-        let (support, pool) = (support(allowed, data.tokens(), self.inner.layout().labels)?, pool(n_jobs)?);
-        let found = py.detach(|| pool.install(|| lists::lists(&self.inner, data, support.as_ref(), k)))?;
+        let support = support(allowed, data.tokens(), self.inner.layout().labels)?;
+        let found = run(py, n_jobs, || lists::lists(&self.inner, data, support.as_ref(), k))??;
         Ok(common::lists(py, found))
     }
 
@@ -96,8 +96,8 @@ impl PyScorer {
         n_jobs: usize,
     ) -> PyResult<(Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<f64>>)> {
         let (data, l) = (&dataset.inner, self.inner.layout().labels);
-        let (support, pool) = (support(allowed, data.tokens(), l)?, pool(n_jobs)?);
-        let (p, log_z) = py.detach(|| pool.install(|| self.inner.marginals(data, support.as_ref())))?;
+        let support = support(allowed, data.tokens(), l)?;
+        let (p, log_z) = run(py, n_jobs, || self.inner.marginals(data, support.as_ref()))??;
         Ok((PyArray1::from_vec(py, p).reshape([data.tokens(), l])?, PyArray1::from_vec(py, log_z)))
     }
 }

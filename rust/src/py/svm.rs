@@ -2,21 +2,19 @@
 
 use crate::learners::svm::space::Linear;
 use crate::learners::svm::{Solver, SvmOptions};
-use crate::py::common::{pool, support, PySupport};
+use crate::py::common::{run, support, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
 use crate::scores::cells::TokenCells;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use rayon::ThreadPool;
-use std::sync::Arc;
 
 /// A Hidden Markov SVM with explicit weights, and its training set.
 #[pyclass(name = "Svm", module = "tagwise._core")]
 pub struct PySvm {
     inner: Solver<Linear>,
-    pool: Arc<ThreadPool>,
+    n_jobs: usize,
 }
 
 #[pymethods]
@@ -55,24 +53,23 @@ impl PySvm {
         };
         let forbidden = forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default();
         let support = support(allowed, data.tokens(), layout.labels)?;
-        let pool = pool(n_jobs)?;
-        let inner = py.detach(|| {
+        let inner = run(py, 1, || {
             let tokens = TokenCells::new(data, &layout, &forbidden, support.as_ref())?;
             Solver::new(Linear::new(tokens), layout.labels, options)
-        })?;
-        Ok(PySvm { inner, pool })
+        })??;
+        Ok(PySvm { inner, n_jobs })
     }
 
     /// One epoch: decoding, working sets, duality gap. Where training stands after it.
     fn epoch<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (inner, pool) = (&mut self.inner, self.pool.clone());
-        let state = py.detach(|| pool.install(|| inner.epoch()))?;
+        let (inner, n_jobs) = (&mut self.inner, self.n_jobs);
+        let state = run(py, n_jobs, || inner.epoch())??;
         standing(py, &state)
     }
 
     /// The weights: one a feature.
-    fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_vec(py, py.detach(|| self.inner.space.weights()))
+    fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        Ok(PyArray1::from_vec(py, run(py, 1, || self.inner.space.weights())?))
     }
 
     /// Wrong paths with alpha > 0 as (sentence, labels, alpha).

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::machine::vector::{self, CurvaturePairs};
-use crate::py::common::{pool, In, Out};
+use crate::py::common::{run, In, Out};
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
@@ -17,35 +17,34 @@ fn same(lengths: &[usize]) -> PyResult<()> {
 #[pyfunction]
 #[pyo3(signature = (a, b, n_jobs = 0))]
 fn dot(py: Python<'_>, a: In<'_>, b: In<'_>, n_jobs: usize) -> PyResult<f64> {
-    let (a, b, pool) = (a.as_slice()?, b.as_slice()?, pool(n_jobs)?);
+    let (a, b) = (a.as_slice()?, b.as_slice()?);
     same(&[a.len(), b.len()])?;
-    Ok(py.detach(|| pool.install(|| vector::dot(a, b))))
+    run(py, n_jobs, || vector::dot(a, b))
 }
 
 /// out = a + step * b.
 #[pyfunction]
 #[pyo3(signature = (a, step, b, out, n_jobs = 0))]
 fn add_scaled(py: Python<'_>, a: In<'_>, step: f64, b: In<'_>, mut out: Out<'_>, n_jobs: usize) -> PyResult<()> {
-    let (a, b, out, pool) = (a.as_slice()?, b.as_slice()?, out.as_slice_mut()?, pool(n_jobs)?);
+    let (a, b, out) = (a.as_slice()?, b.as_slice()?, out.as_slice_mut()?);
     same(&[a.len(), b.len(), out.len()])?;
-    py.detach(|| pool.install(|| vector::add_scaled(a, step, b, out)));
-    Ok(())
+    run(py, n_jobs, || vector::add_scaled(a, step, b, out))
 }
 
 /// Add 2 c w to the gradient; returns c ||w||^2.
 #[pyfunction]
 #[pyo3(signature = (w, c, gradient, n_jobs = 0))]
 fn add_ridge(py: Python<'_>, w: In<'_>, c: f64, mut gradient: Out<'_>, n_jobs: usize) -> PyResult<f64> {
-    let (w, gradient, pool) = (w.as_slice()?, gradient.as_slice_mut()?, pool(n_jobs)?);
+    let (w, gradient) = (w.as_slice()?, gradient.as_slice_mut()?);
     same(&[w.len(), gradient.len()])?;
-    Ok(py.detach(|| pool.install(|| vector::add_ridge(w, c, gradient))))
+    run(py, n_jobs, || vector::add_ridge(w, c, gradient))
 }
 
 /// Limited-memory inverse Hessian.
 #[pyclass(name = "History", module = "tagwise._core")]
 pub struct PyHistory {
     inner: CurvaturePairs,
-    size: Option<usize>, // of the scale
+    size: Option<usize>, // of the scale, or of the first pair
     n_jobs: usize,
 }
 
@@ -72,15 +71,16 @@ impl PyHistory {
     fn push(&mut self, py: Python<'_>, w0: In<'_>, w1: In<'_>, g0: In<'_>, g1: In<'_>) -> PyResult<bool> {
         let (w0, w1, g0, g1) = (w0.as_slice()?, w1.as_slice()?, g0.as_slice()?, g1.as_slice()?);
         same(&[w0.len(), w1.len(), g0.len(), g1.len(), self.size.unwrap_or(w0.len())])?;
-        let (pool, inner) = (pool(self.n_jobs)?, &mut self.inner);
-        Ok(py.detach(|| pool.install(|| inner.push(w0, w1, g0, g1))))
+        self.size = Some(w0.len());
+        let (n_jobs, inner) = (self.n_jobs, &mut self.inner);
+        run(py, n_jobs, || inner.push(w0, w1, g0, g1))
     }
 
     /// direction = -H g; returns the directional derivative g . direction.
     fn direction(&self, py: Python<'_>, g: In<'_>, mut direction: Out<'_>) -> PyResult<f64> {
-        let (g, direction, pool) = (g.as_slice()?, direction.as_slice_mut()?, pool(self.n_jobs)?);
+        let (g, direction) = (g.as_slice()?, direction.as_slice_mut()?);
         same(&[g.len(), direction.len(), self.size.unwrap_or(g.len())])?;
-        Ok(py.detach(|| pool.install(|| self.inner.direction(g, direction))))
+        run(py, self.n_jobs, || self.inner.direction(g, direction))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::machine::budget;
 use crate::machine::simd::{Lane, Simd};
 
 use crate::chain::lookback::Lookback;
@@ -30,6 +31,7 @@ impl Words {
             return Err(Error::Value(format!("a document begins outside the {n} sentences")));
         }
         let most = word.iter().copied().max().map_or(0, |w| w as usize + 1);
+        budget::claim("numbers of words", budget::bytes(&[most, 16]), "number words from 0 on")?;
         let mut of = vec![(u32::MAX, 0u32); most]; // (document, number there)
         let mut last = vec![usize::MAX; most]; // token
         let mut out = Words { documents: starts.to_vec(), ..Words::default() };

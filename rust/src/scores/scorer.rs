@@ -4,12 +4,14 @@ use crate::chain::lanes::Edges;
 use crate::dataset::layout::Layout;
 use crate::dataset::{runs, Dataset};
 use crate::error::{Error, Result};
+use crate::machine::budget;
 use crate::machine::container::Buf;
 use crate::machine::force::{self, Way};
+use crate::machine::lazy::Lazy;
 use crate::machine::simd::{Lane, WIDTH};
 use crate::scores::table::Table;
 use crate::scores::tile::Tile;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Tokens from which on the weights are packed first: it takes as long as some thousand tokens, and stays.
 const WORTH_A_TABLE: usize = runs::WORTH;
@@ -22,8 +24,18 @@ pub struct Scorer {
     pub(crate) edges: Edges,
     pub(crate) start: Vec<f32>,
     pub(crate) end: Vec<f32>,
-    pub(crate) local: bool,         // every step a classifier of its own: `log::normalize_locally`
-    table: OnceLock<Option<Table>>, // made when it pays
+    pub(crate) local: bool,     // every step a classifier of its own: `log::normalize_locally`
+    table: Lazy<Option<Table>>, // made when it pays
+}
+
+/// Bytes that a model takes for a pair of labels: scores in double and single precision, their exponentials by rows and by
+/// columns, and what a search lays beside them.
+const PER_PAIR: usize = 48;
+
+/// Refuses tables of label pairs that the memory cannot hold.
+pub fn afford(labels: usize) -> Result<()> {
+    let what = format!("tables of {labels} by {labels} label pairs");
+    budget::claim(&what, budget::bytes(&[labels, labels, PER_PAIR]), "use fewer labels")
 }
 
 impl Scorer {
@@ -33,6 +45,10 @@ impl Scorer {
             return Err(Error::ModelFile(format!("{} weights for {} features", weights.len(), layout.len())));
         }
         let l = layout.labels;
+        afford(l)?;
+        if forbidden.iter().any(|&e| e as usize >= l * l) {
+            return Err(Error::Value(format!("a forbidden edge is outside the {l} by {l} label pairs")));
+        }
         let tail: Vec<f64> = weights[layout.edge_at()..].iter().map(|&x| f64::from(x)).collect();
         let mut edge_scores = vec![0.0; l * l];
         for (&e, &x) in layout.edges.iter().zip(&tail) {
@@ -51,8 +67,7 @@ impl Scorer {
         let start = boundary(&layout.starts, layout.start_at());
         let end = boundary(&layout.ends, layout.end_at());
         let edges = Edges::new(l, &edge_scores);
-        let table = OnceLock::new();
-        Ok(Scorer { layout, weights, edge_scores, edges, start, end, local: false, table })
+        Ok(Scorer { layout, weights, edge_scores, edges, start, end, local: false, table: Lazy::default() })
     }
 
     /// The same scores, every step normalised by itself.
@@ -80,7 +95,7 @@ impl Scorer {
     /// The packed weights, where they pay for so many tokens.
     pub(crate) fn table(&self, tokens: usize) -> Option<&Table> {
         if tokens >= WORTH_A_TABLE || force::is_forced(Way::Table) {
-            self.table.get_or_init(|| Table::new(&self.layout, &self.weights));
+            self.table.get_or_make(|| Table::new(&self.layout, &self.weights));
         }
         self.table.get().and_then(Option::as_ref).filter(|_| !force::is_forced(Way::Layout))
     }

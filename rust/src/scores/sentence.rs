@@ -54,6 +54,14 @@ pub fn score_sentence(
     }
 }
 
+/// Scores beyond this leave no digits for the differences that sums over paths tell apart.
+const LARGEST: f64 = 1e9;
+
+/// Whether sums over paths of these scores are worth nothing.
+pub fn beyond(scores: &[f64]) -> bool {
+    scores.iter().any(|x| x.is_finite() && x.abs() > LARGEST)
+}
+
 /// Scores of one sentence in double precision.
 #[derive(Default)]
 pub struct Scored {

@@ -18,8 +18,11 @@ use crate::chain::chart::{Chart, Steps};
 
 use crate::machine::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
+use crate::machine::stop;
 use std::cmp::Ordering;
 
+/// Paths between two looks whether the call is to stop.
+const LOOK: usize = 256;
 /// Not one of the best path's deviations.
 const OWN: u32 = u32::MAX;
 
@@ -145,7 +148,7 @@ impl Chart {
             let mask = S::equal(lane::<S>(delta, column, v, after), all);
             if mask != 0 {
                 let from = v * WIDTH + mask.trailing_zeros() as usize;
-                return Some(Way { at: t as u32, from: from as u16, value });
+                return (from < self.labels).then_some(Way { at: t as u32, from: from as u16, value });
             }
         }
         None
@@ -193,6 +196,9 @@ impl ChartLists {
         self.found.push(Found { score: f64::from(top), shared: n as u32 });
         self.push_side::<S>(&Known { chart, steps, paths }, 0, 0);
         while scores.len() < k {
+            if scores.len().is_multiple_of(LOOK) {
+                stop::look();
+            }
             let Some(new) = self.pop::<S>(&Known { chart, steps, paths }) else { return };
             let (number, at) = (scores.len(), new.way.at as usize);
             paths.resize((number + 1) * n, 0);

@@ -88,12 +88,13 @@ impl Steps {
     }
 }
 
-/// Largest of a row of lanes and the first label that has it.
+/// Largest of a row of lanes and the first label that has it: one below `labels`, whatever the numbers are. Where those
+/// of all labels are NaN, a maximum may be that of the padding.
 ///
 /// # Safety
 /// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn top<S: Find>(row: &[Lane]) -> (f32, usize) {
+unsafe fn top<S: Find>(row: &[Lane], labels: usize) -> (f32, usize) {
     let mut max = S::load(&row[0]);
     for lane in &row[1..] {
         max = S::max(max, S::load(lane));
@@ -103,7 +104,8 @@ unsafe fn top<S: Find>(row: &[Lane]) -> (f32, usize) {
     for (v, lane) in row.iter().enumerate() {
         let mask = S::equal(S::load(lane), value);
         if mask != 0 {
-            return (x, v * WIDTH + mask.trailing_zeros() as usize);
+            let y = v * WIDTH + mask.trailing_zeros() as usize;
+            return (x, if y < labels { y } else { 0 });
         }
     }
     (x, 0)
@@ -259,7 +261,8 @@ impl Chart {
         }
     }
 
-    /// The label before y at t >= 1 on the best path there.
+    /// The label before y at t >= 1 on the best path there; some label where the scores are not numbers, and no way has
+    /// the best one's.
     ///
     /// # Safety
     /// As for `advance`; 1 <= t, and y is a label.
@@ -274,7 +277,8 @@ impl Chart {
         for v in 0..width {
             let mask = S::equal(S::add(S::load(&*delta.add(v)), S::load(&*column.add(v))), value);
             if mask != 0 {
-                return v * WIDTH + mask.trailing_zeros() as usize;
+                let before = v * WIDTH + mask.trailing_zeros() as usize;
+                return if before < self.labels { before } else { 0 };
             }
         }
         0
@@ -290,7 +294,7 @@ impl Chart {
         if n == 0 {
             return 0.0;
         }
-        let (score, mut y) = top::<S>(&self.delta[(n - 1) * self.width..n * self.width]);
+        let (score, mut y) = top::<S>(&self.delta[(n - 1) * self.width..n * self.width], self.labels);
         path[n - 1] = y as u16;
         for t in (1..n).rev() {
             y = self.before::<S>(steps, t, y);
@@ -324,6 +328,48 @@ mod tests {
     fn lists_agree_with_the_exact_ones() {
         ["", "avx2", "baseline"].iter().for_each(|ways| crate::machine::force::with(ways, agree));
     }
+
+    /// Paths stay within the labels whatever the numbers are: a label is an index.
+    #[test]
+    fn no_number_leads_beyond_the_labels() {
+        for ways in ["", "avx2", "baseline"] {
+            crate::machine::force::with(ways, || {
+                let odd = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, 0.0, -0.0, 1.0];
+                let mut state = 5u64;
+                let mut draw = |only: u64| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    odd[((state >> 33) % only) as usize]
+                };
+                for round in 0..600u64 {
+                    let (l, n, only) =
+                        ([1, 2, 3, 15, 17, 33, 70][round as usize % 7], 1 + round as usize % 4, 1 + round % 8);
+                    let (mut chart, mut steps) = (Chart::new(l), Steps::new(l));
+                    chart.begin(n, false);
+                    for i in 0..n * l {
+                        chart.node[i / l * chart.width + i % l / WIDTH].0[i % l % WIDTH] = draw(only);
+                    }
+                    for i in 0..l * l {
+                        steps.set(0, i / l, i % l, draw(only));
+                    }
+                    let mut found = (Vec::new(), Vec::new(), vec![0; n]);
+                    odd_paths(&mut chart, &steps, &mut found);
+                    assert!(found.1.iter().chain(&found.2).all(|&y| (y as usize) < l), "{l} {n} {only} {found:?}");
+                }
+            });
+        }
+    }
+
+    type Paths = (Vec<f32>, Vec<u16>, Vec<u16>);
+
+    #[inline(always)]
+    unsafe fn odd_kernel<S: Find>(chart: &mut Chart, steps: &Steps, found: &mut Paths) {
+        for t in 0..chart.positions {
+            chart.advance::<S>(steps, t);
+        }
+        chart.best_path::<S>(steps, &mut found.2);
+        chart.best_paths::<S>(steps, 5, &mut found.0, &mut found.1);
+    }
+    dispatch!(fn odd_paths(chart: &mut Chart, steps: &Steps, found: &mut Paths) = odd_kernel);
 
     fn agree() {
         let mut state = 3u64;

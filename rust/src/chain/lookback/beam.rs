@@ -6,17 +6,27 @@
 
 use crate::chain::lookback::search::Sentence;
 use crate::chain::lookback::Lookback;
+use crate::machine::budget;
 use crate::machine::simd::WIDTH;
+use crate::machine::stop;
 use std::cmp::Ordering;
 
 /// Scratch for one sentence at a time.
 #[derive(Default)]
 pub struct Beam {
     kept: Vec<f32>,              // scores of the prefixes at t-1
-    back: Vec<(u32, u16)>,       // [T, width of the beam] prefix before and label
+    back: Vec<(u32, u16)>,       // prefix before and label of the prefixes kept, token after token
+    begins: Vec<usize>,          // [T] where those of a token begin
     reach: Vec<(f32, u16, u32)>, // score, label, prefix
     row: Vec<f32>,
     labels: Vec<u16>,
+}
+
+/// Bytes that a beam takes for a sentence of `positions` tokens: the prefixes kept, what they reach, and their paths.
+pub fn bytes(labels: usize, positions: usize, beam: usize) -> usize {
+    let kept = budget::power(labels, positions, beam);
+    let reached = budget::bytes(&[kept, labels, size_of::<(f32, u16, u32)>()]);
+    reached.saturating_add(budget::bytes(&[kept, positions, size_of::<(u32, u16)>() + size_of::<u16>()]))
 }
 
 impl Beam {
@@ -36,9 +46,10 @@ impl Beam {
         self.kept.clear();
         self.kept.push(0.0);
         self.back.clear();
-        self.back.resize(n * beam, (0, 0));
+        self.begins.clear();
         self.labels.resize(n.max(self.labels.len()), 0);
         for t in 0..n {
+            stop::look();
             self.reach.clear();
             for (i, &base) in self.kept.iter().enumerate() {
                 let at = i as u32;
@@ -48,7 +59,7 @@ impl Beam {
                     // The prefix's labels, to where features look.
                     let mut entry = at;
                     for u in (0..t).rev() {
-                        let (before, label) = self.back[u * beam + entry as usize];
+                        let (before, label) = self.back[self.begins[u] + entry as usize];
                         self.labels[u] = label;
                         entry = before;
                     }
@@ -79,9 +90,10 @@ impl Beam {
             }
             self.reach.sort_unstable_by(order);
             self.kept.clear();
-            for (i, &(score, label, before)) in self.reach.iter().enumerate() {
+            self.begins.push(self.back.len());
+            for &(score, label, before) in &self.reach {
                 self.kept.push(score);
-                self.back[t * beam + i] = (before, label);
+                self.back.push((before, label));
             }
         }
         for (i, &score) in self.kept.iter().enumerate() {
@@ -90,7 +102,7 @@ impl Beam {
             paths.resize(begin + n, 0);
             let mut at = i;
             for t in (0..n).rev() {
-                let (before, label) = self.back[t * beam + at];
+                let (before, label) = self.back[self.begins[t] + at];
                 paths[begin + t] = label;
                 at = before as usize;
             }

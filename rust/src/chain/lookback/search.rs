@@ -14,10 +14,14 @@
 use crate::chain::chart::Steps;
 
 use crate::chain::lookback::Lookback;
+use crate::machine::budget;
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
+use crate::machine::stop;
 
+/// Rows of cells between two looks whether the call is to stop.
+const LOOK: usize = 256;
 const NEVER: f32 = f32::NEG_INFINITY;
 
 /// Scores of one sentence.
@@ -73,6 +77,12 @@ impl Search {
     /// Cells at position t share their last label's row: how many rows there are.
     fn prefixes(&self, t: usize) -> usize {
         self.terms.labels.pow(self.terms.cell.min(t + 1) as u32 - 1)
+    }
+
+    /// Bytes that a search for k paths takes for a sentence of so many tokens.
+    pub fn bytes(terms: &Lookback, k: usize, positions: usize) -> usize {
+        let cells = budget::power(terms.labels, terms.cell - 1, usize::MAX);
+        budget::bytes(&[cells, k.max(1), terms.width(), positions.saturating_add(2), size_of::<Lane>()])
     }
 
     fn stride(&self) -> usize {
@@ -151,6 +161,9 @@ impl Search {
             need = need.max(t - u);
         }
         for prefix in 0..self.prefixes(t - 1) {
+            if prefix % LOOK == 0 {
+                stop::look();
+            }
             for label in 0..l {
                 let target = match (full, terms.cell) {
                     (_, 1) => 0,

@@ -9,6 +9,7 @@ use crate::dataset::vocab::{Vocab, NONE};
 use crate::dataset::Dataset;
 use crate::features::rule::{outside, TemplateRule};
 use crate::machine::force::{self, Taken, Way};
+use crate::machine::stop;
 
 /// Places outside of a sentence whose attributes are found once.
 const NEAR: usize = 4;
@@ -64,6 +65,7 @@ impl Extractor<'_> {
             }
             let mut room = Room::default();
             for s in sentences {
+                stop::look();
                 let second = runs.as_ref().map(|(_, runs)| Second { runs, of: &mut out.of, marks: &mut out.marks });
                 self.look_up(&node, s, vocab, &known, &mut room, &mut out.node, second);
                 if !self.edge.is_empty() {
@@ -73,8 +75,8 @@ impl Extractor<'_> {
             out
         };
         let mut all = match self.jobs.0 {
-            None => piece(start(), 0..self.tokens.len()),
-            Some(_) => {
+            false => piece(start(), 0..self.tokens.len()),
+            true => {
                 let pieces = self.jobs.map(self.sentence_chunks(), |range| piece(Piece::default(), range));
                 let mut all = start();
                 all.node.ids.reserve(pieces.iter().map(|piece| piece.node.ids.len()).sum());

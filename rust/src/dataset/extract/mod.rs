@@ -11,6 +11,8 @@ mod locked;
 
 use crate::dataset::runs::Spare;
 use crate::dataset::vocab::{Vocab, NONE};
+use crate::machine::budget;
+use crate::machine::stop;
 
 use crate::dataset::csr::Csr;
 use crate::dataset::Dataset;
@@ -136,27 +138,33 @@ pub struct Extractor<'a> {
 }
 
 /// How work on chunks is spread; results come back in order.
-struct Jobs(Option<rayon::ThreadPool>);
+struct Jobs(bool);
 
 impl Jobs {
-    /// One thread where there is too little to share, or where the system gives no more.
+    /// On the threads of the pool that the caller is in, or on one where there is too little to share.
     fn new(threads: usize, work: usize) -> Jobs {
-        let threads = threads.min(work.div_ceil(CHUNK));
-        Jobs((threads > 1).then(|| rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok()).flatten())
+        Jobs(threads.min(work.div_ceil(CHUNK)) > 1)
     }
 
     /// What `f` makes of the ranges of numbers below `n`, one after the other.
     fn concat<T: Clone + Send>(&self, n: usize, f: impl Fn(std::ops::Range<usize>) -> Vec<T> + Sync + Send) -> Vec<T> {
-        match &self.0 {
-            Some(_) => self.map(chunks(n), f).concat(),
-            None => f(0..n),
+        match self.0 {
+            true => self.map(chunks(n), f).concat(),
+            false => f(0..n),
         }
     }
 
     fn map<I: Send, T: Send>(&self, items: Vec<I>, f: impl Fn(I) -> T + Sync + Send) -> Vec<T> {
-        match &self.0 {
-            Some(pool) => pool.install(|| items.into_par_iter().map(f).collect()),
-            None => items.into_iter().map(f).collect(),
+        match self.0 {
+            true => {
+                let stop = stop::current();
+                let one = |item| {
+                    let _mine = stop.enter();
+                    f(item)
+                };
+                items.into_par_iter().map(one).collect()
+            }
+            false => items.into_iter().map(f).collect(),
         }
     }
 }
@@ -352,16 +360,28 @@ impl<'a> Extractor<'a> {
     }
 
     /// The dataset of a growing vocabulary: ids in order of first occurrence.
+    /// Refuses more attributes than the memory can hold, by the most that the rules give.
+    fn afford(&self) -> Result<()> {
+        let (tokens, width) = (self.tokens.tokens(), self.node.width.max(self.edge.width));
+        budget::claim(
+            &format!("up to {width} attributes of each of {tokens} tokens"),
+            budget::bytes(&[tokens, width, size_of::<u32>()]),
+            "use fewer rules or encode fewer sentences at a time",
+        )
+    }
+
     pub fn grow(&self, vocab: &mut Vocab) -> Result<Dataset> {
         let mut known: Vec<Vec<u32>> =
             self.tokens.columns.iter().zip(&self.slots).map(|(c, &slots)| vec![NONE; c.texts() * slots]).collect();
         let mut data = Dataset { sentences: self.tokens.sentences.clone(), ..Dataset::default() };
         // Room for every rule at every token, of which only what is used is ever touched, and the rest given back.
+        self.afford()?;
         data.node.csr_mut().ids.reserve(self.tokens.tokens() * self.node.width);
         data.node.csr_mut().ptr.reserve(self.tokens.tokens());
         let (mut keys, joined) = (Vec::new(), self.joined());
         let (node, edge) = (self.joints(&self.node, &joined), self.joints(&self.edge, &joined));
         for bounds in self.tokens.sentences.windows(2) {
+            stop::look();
             let at = (bounds[0], bounds[1] - bounds[0]);
             self.intern(&self.node, at, vocab, (&mut known, &node), &mut keys, data.node.csr_mut())?;
             if !self.edge.is_empty() {

@@ -203,19 +203,19 @@ impl Alone {
         let (mut value, mut total, mut worst) = (0.0, 0.0, 0.0f64);
         let mut omega = vec![0.0; n];
         for (t, &y) in gold.iter().enumerate() {
-            let log_p = self.trellis.alpha[t * l + y as usize] + self.trellis.beta[t * l + y as usize] - log_z;
+            let log_p = self.trellis.log_marginal(t * l + y as usize);
             let (v, o) = loss.pointwise_of_log(weight, log_p);
             (value, total, omega[t]) = (value + v, total + o, o);
             worst = worst.max(-log_p);
         }
-        let (alpha, beta) = (&self.trellis.alpha, &self.trellis.beta);
+        let (alpha, beta) = (|at| self.trellis.alpha(at), |at| self.trellis.beta(at));
         let exp = |x: f64| if x.is_nan() { 0.0 } else { x.exp() };
         // P(y_t = b | y_{t-1} = a) and P(y_{t-1} = a | y_t = b).
         let ahead = |t: usize, a: usize, b: usize| {
-            exp(scores.edge(t)[a * l + b] + self.node[t * l + b] + beta[t * l + b] - beta[(t - 1) * l + a])
+            exp(scores.edge(t)[a * l + b] + self.node[t * l + b] + beta(t * l + b) - beta((t - 1) * l + a))
         };
         let behind = |t: usize, a: usize, b: usize| {
-            exp(alpha[(t - 1) * l + a] + scores.edge(t)[a * l + b] + self.node[t * l + b] - alpha[t * l + b])
+            exp(alpha((t - 1) * l + a) + scores.edge(t)[a * l + b] + self.node[t * l + b] - alpha(t * l + b))
         };
         let (mut u, mut v) = (vec![0.0; n * l], vec![0.0; n * l]);
         for t in 0..n {

@@ -20,7 +20,9 @@ use crate::learners::batch::terms::{check, Setting, Terms};
 use crate::machine::dispatch::{dispatch, FlushToZero};
 use crate::machine::shared::Shared;
 use crate::machine::simd::{Lane, Simd};
+use crate::machine::stop;
 use crate::scores::nodes::{Grain, Nodes};
+use crate::scores::scorer::afford;
 use std::sync::Arc;
 
 /// Largest factor by which a sentence's (or a token's) residuals are multiplied.
@@ -79,6 +81,7 @@ impl Stochastic {
         if terms.weights.is_empty() {
             terms.weights = vec![1.0; data.len()];
         }
+        afford(layout.labels)?;
         check(&data, layout.labels, &terms)?;
         let plan = Plan::in_chunks(&data.sentences, 1);
         let mut nodes = Nodes::new(&data, &layout, &plan, GRAIN)?;
@@ -164,6 +167,7 @@ unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l
     this.sums.loss = 0.0;
     let mut decayed = 0.0;
     for (i, &b) in order.iter().enumerate() {
+        stop::look();
         this.edge_scores(&mut edge_scores);
         let edges = Edges::new(l, &edge_scores);
         if !edges.scaled {

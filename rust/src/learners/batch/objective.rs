@@ -13,7 +13,9 @@ use crate::machine::dispatch::FlushToZero;
 use crate::machine::force::{self, Way};
 use crate::machine::shared::Shared;
 use crate::machine::simd::{Lane, WIDTH};
+use crate::machine::stop;
 use crate::scores::nodes::{Grain, Nodes};
+use crate::scores::scorer::afford;
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex};
 
@@ -64,6 +66,7 @@ impl Objective {
         if terms.weights.is_empty() {
             terms.weights = vec![1.0; n];
         }
+        afford(l)?;
         check(&data, l, &terms)?;
         let plan = Plan::new(&data.sentences);
         let mut nodes = Nodes::new(&data, &layout, &plan, grain())?;
@@ -160,11 +163,12 @@ impl Objective {
             rare_gradient: Shared::new(&mut memory.rare_gradient),
             clip: f64::INFINITY,
         };
+        let stop = stop::current();
         let buffers = memory.gradients.par_iter_mut().zip(memory.scratch.par_iter_mut());
         let sums: Vec<Sums> = (self.plan.chunks.par_iter().enumerate().zip(buffers))
             .with_max_len(1)
             .map(|((c, chunk), (rows, scratch))| {
-                let _small_is_zero = FlushToZero::new();
+                let (_small_is_zero, _mine) = (FlushToZero::new(), stop.enter());
                 rows.resize(lanes, Lane::ZERO);
                 run_chunk(&pass, c, &self.plan.batches[chunk.clone()], rows, scratch)
             })

@@ -10,6 +10,7 @@ use crate::chain::support::Support;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::machine::stop;
 use crate::scores::check::{check_given_weights, check_labels, outside_constraints};
 use crate::scores::sentence::score_sentence;
 use rayon::prelude::*;
@@ -148,6 +149,7 @@ impl OrderObjective {
         support: Option<Support>,
     ) -> Result<OrderObjective> {
         check_given_weights(&weights, data.len())?;
+        check_labels(&data, order.graph.labels)?;
         let (layout, graph) = (&order.layout, &order.graph);
         data.check_layout(layout.attributes)?;
         let l = graph.labels;
@@ -204,11 +206,14 @@ impl OrderObjective {
             return Err(Error::Value(format!("{} weights are needed, got {}", self.len(), w.len())));
         }
         let moves = Moves::new(&self.order.arc_scores(w));
-        let n = self.data.len();
+        let (n, stop) = (self.data.len(), stop::current());
         let parts: Vec<Result<OrderSums>> = (0..PIECES)
             .into_par_iter()
             .with_max_len(1)
-            .map(|i| self.piece(w, &moves, n * i / PIECES..n * (i + 1) / PIECES))
+            .map(|i| {
+                let _mine = stop.enter();
+                self.piece(w, &moves, n * i / PIECES..n * (i + 1) / PIECES)
+            })
             .collect();
         let mut loss = 0.0;
         let mut expected = vec![0.0; self.order.graph.arcs()];
@@ -234,6 +239,7 @@ impl OrderObjective {
         let (mut node, mut edge, mut p, mut work) = (Vec::new(), Vec::new(), Vec::new(), OrderWork::default());
         let (mut sum, mut first, mut arcs) = (0.0, vec![0.0; layout.len()], vec![0.0; graph.arcs()]);
         for s in range {
+            stop::look();
             let (begin, end) = (data.sentences[s], data.sentences[s + 1]);
             let weight = self.weights.get(s).copied().unwrap_or(1.0);
             if begin == end || weight == 0.0 {

@@ -10,6 +10,7 @@ use crate::machine::dispatch::dispatch;
 use crate::machine::force::{self, Taken, Way};
 use crate::machine::shared::Shared;
 use crate::machine::simd::{Lane, Level, Simd, WIDTH};
+use crate::machine::stop;
 use crate::scores::nodes::{Field, Nodes};
 use crate::scores::tile::Tile;
 
@@ -102,6 +103,7 @@ unsafe fn chunk_kernel<S: Simd>(
     let scaled = pass.edges.scaled && !s.data.has_edge_attributes() && s.once.is_none() && !forced;
     let mut done = 0;
     for group in batches.chunks(GROUP) {
+        stop::look();
         for (i, batch) in group.iter().enumerate() {
             if scaled {
                 score_batch::<S>(pass, batch, i, scratch);

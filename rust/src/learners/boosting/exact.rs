@@ -5,6 +5,7 @@ use crate::learners::boosting::bound::{self, Gain, Limits};
 use crate::learners::boosting::cells::FEATURES;
 use crate::learners::boosting::index::{self, Kind};
 use crate::learners::boosting::state::State;
+use crate::machine::stop;
 use std::sync::atomic::Ordering;
 
 /// Sums of values nearer than this are one: their order of addition differs from path to path.
@@ -58,6 +59,7 @@ impl Exact {
         state.sentences_of(k, &mut sentences);
         let kind = index::kind(&state.layout, k);
         for &s in &sentences {
+            stop::look();
             Exact::sentence(state, kind, s as usize, &mut total);
         }
         total

@@ -20,6 +20,7 @@ pub mod state;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::machine::stop;
 use bound::{Bound, Gain, Limits};
 use index::Boundaries;
 use select::{Chosen, Draw, Selector};
@@ -120,6 +121,7 @@ impl Boosting {
     /// Up to `most` rounds, or until `patience` is over: the steps taken, fewer where no feature gains any more.
     pub fn run(&mut self, most: u64, patience: Duration, steps: &mut Vec<Step>) -> Result<bool> {
         let begin = Instant::now();
+        // What is half chosen goes to waste; once a weight has moved, nothing looks.
         for done in 0..most {
             if done > 0 && begin.elapsed() >= patience {
                 return Ok(true);
@@ -133,6 +135,7 @@ impl Boosting {
 
     /// One round; false where no feature gains.
     fn round(&mut self, steps: &mut Vec<Step>) -> Result<bool> {
+        stop::look();
         let Boosting { state, selector, options, .. } = self;
         // Below this the moments of transitions, differences of counts, have no digits left: all is learnt.
         let least = 1e-12 * state.weight.iter().sum::<f64>() * (-state.shift).exp();

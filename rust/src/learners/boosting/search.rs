@@ -6,6 +6,7 @@ use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
 use crate::learners::boosting::index::{self, Kind};
 use crate::learners::boosting::pass;
 use crate::learners::boosting::state::State;
+use crate::machine::stop;
 use rayon::prelude::*;
 
 /// The derivative at the step taken, relative to that at 0.
@@ -42,10 +43,12 @@ impl Line<'_> {
         }
         let edges = edges.as_ref().unwrap_or(&state.edges);
         // Sums of fixed parts, in order: the same for any number of threads.
+        let stop = stop::current();
         let parts: Vec<(f64, f64)> = self
             .sentences
             .par_chunks(64)
             .map_init(Scratch::default, |scratch, part| {
+                let _mine = stop.enter();
                 part.iter().fold((0.0, 0.0), |sum, &s| {
                     let (value, slope) = self.sentence(s as usize, step, edges, scratch);
                     (sum.0 + value, sum.1 + slope)

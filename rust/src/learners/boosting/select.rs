@@ -299,7 +299,7 @@ impl Selector {
                 self.list.extend(features.map(|k| (self.estimate[k], k)).filter(|x| x.0 >= least));
             }
         }
-        let tried = TRIED * most;
+        let tried = TRIED.saturating_mul(most);
         if self.list.len() > tried {
             self.list.select_nth_unstable_by(tried, by_first);
             self.list.truncate(tried);

@@ -11,6 +11,7 @@ use crate::learners::boosting::index::{self, Boundaries, Index, Kind};
 use crate::learners::boosting::pass::{self, masses, BoostingSums, Job, Moved, RowScratch};
 use crate::machine::shared::Shared;
 use crate::scores::check::{check_labels, check_weights};
+use crate::scores::scorer::afford;
 use rayon::prelude::*;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
@@ -73,6 +74,7 @@ impl State {
         tight: bool,
         w: Vec<f64>,
     ) -> Result<State> {
+        afford(layout.labels)?;
         check(&data, &layout, &weight, &boundaries, &w)?;
         let index = Index::new(&data, layout.attributes)?;
         let cells = if tight {

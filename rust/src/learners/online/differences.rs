@@ -7,6 +7,7 @@
 //! each of them is met once, with the number of its pattern. A feature met under several patterns (an attribute of two
 //! tokens) gets a row of its own. The Gram matrix and the change of the weights are then sums over patterns and such rows.
 
+use crate::machine::stop;
 use crate::scores::cells::TokenCells;
 
 /// Paths that are worked on side by side: a vector of float64 where the machine has them.
@@ -248,6 +249,7 @@ impl Patterns {
             }
         } else {
             for (row, &times) in self.rows.chunks_exact(wide).zip(&self.times) {
+                stop::look();
                 for (i, &x) in row[..k].iter().enumerate().filter(|(_, &x)| x != 0.0) {
                     let x = f64::from(x) * times;
                     for (g, y) in g[i * wide..(i + 1) * wide].chunks_exact_mut(BLOCK).zip(row.chunks_exact(BLOCK)) {

@@ -7,6 +7,7 @@
 //! the smallest sum_y beta(y)^2 K(x, x) (after Crammer, Kandola & Singer 2003). The average is cut to the budget alike.
 
 use crate::chain::chart::Chart;
+use crate::machine::stop;
 
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
@@ -118,6 +119,7 @@ impl Dual {
         });
         let mut tally = Tally::default();
         for &sentence in &order {
+            stop::look();
             self.step(sentence, &mut tally)?;
             self.clock += 1.0;
         }

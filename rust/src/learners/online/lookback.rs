@@ -14,12 +14,14 @@ use crate::error::{Error, Result};
 use crate::learners::online::cost::{Cost, Judge};
 use crate::learners::online::differences::Differences;
 use crate::learners::online::rule::Rule;
-use crate::learners::online::{check, program, OnlineOptions};
+use crate::learners::online::{afford_list, check, program, OnlineOptions};
 use crate::learners::tally::{not_finite, Tally};
+use crate::machine::budget;
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::shuffle::Generator;
 use crate::machine::simd::{Lane, WIDTH};
+use crate::machine::stop;
 use crate::scores::cells::{Bank, TokenCells};
 use crate::scores::document::{Memory, Words};
 use std::sync::Arc;
@@ -108,6 +110,14 @@ impl Learner {
                 "labels that occur once do not go with document features; leave one of them out".into(),
             ));
         }
+        afford_list(&data, layout.labels, options.rule.k())?;
+        let longest = data.sentences.windows(2).map(|s| s[1] - s[0]).max().unwrap_or(0);
+        let weights = budget::bytes(&[terms.rows(), terms.width() * WIDTH, 12]);
+        budget::claim(
+            &format!("cells of {} of {} labels for a sentence of {longest} tokens", terms.cell, layout.labels),
+            Search::bytes(&terms, options.rule.k(), longest).saturating_add(weights),
+            "use a smaller k or history, or cut long sentences (max_length)",
+        )?;
         let tokens = TokenCells::new(data, layout, &options.forbidden, options.support.as_ref())?;
         let width = tokens.width;
         let entities = options.entities.unwrap_or_default();
@@ -172,6 +182,7 @@ impl Learner {
                 None => unit..unit + 1,
             };
             for sentence in sentences {
+                stop::look();
                 step(self, sentence, &mut tally)?;
             }
         }

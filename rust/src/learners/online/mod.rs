@@ -17,8 +17,10 @@ use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::tally::Tally;
+use crate::machine::budget;
 use crate::machine::shuffle::Generator;
 use crate::machine::simd::{Lane, WIDTH};
+use crate::machine::stop;
 use crate::scores::cells::{Bank, TokenCells};
 use crate::scores::check::check_given_weights;
 use cost::Cost;
@@ -83,9 +85,13 @@ pub struct OnlineState {
     pub epochs: u64,
 }
 
+/// Bytes of a weight: itself, its sum, its variance.
+const PER_CELL: usize = 20;
+
 impl Online {
     pub fn new(data: Arc<Dataset>, layout: &Layout, options: OnlineOptions) -> Result<Online> {
         check(&data, layout, &options)?;
+        afford_list(&data, layout.labels, options.rule.k())?;
         let tokens = TokenCells::new(data, layout, &options.forbidden, options.support.as_ref())?;
         let entities = options.entities.unwrap_or_default();
         let mut augment = Vec::new();
@@ -101,6 +107,8 @@ impl Online {
         let bank = Bank::new(&tokens, options.average, variance);
         // Fixed parts: sentence i belongs to shard i mod S.
         let parts = if options.batch { 1 } else { options.shards.clamp(1, n.max(1)) };
+        let bytes = budget::bytes(&[parts, tokens.cells(), PER_CELL]);
+        budget::claim(&format!("{parts} shards"), bytes, "use fewer shards")?;
         let shard = |s: usize| Shard {
             bank: bank.clone(),
             worker: Worker::new(l),
@@ -169,10 +177,11 @@ impl Online {
 
     /// Decode everything under the same weights, in parallel; then apply the updates in the order of the sentences.
     fn batch_epoch(&mut self, order: Vec<u32>) -> Result<Tally> {
-        let (task, bank) = (&self.task, &self.bank);
+        let (task, bank, stop) = (&self.task, &self.bank, stop::current());
         let guessed: Vec<Result<(Tally, Vec<u16>)>> = order
             .par_chunks(DECODE)
             .map(|part| {
+                let _mine = stop.enter();
                 let mut guesses = Vec::new();
                 let mut worker = Worker::new(task.tokens.labels);
                 Ok((rule::decode(task, bank, &mut worker, part, &mut guesses)?, guesses))
@@ -201,22 +210,29 @@ impl Online {
     /// Iterative parameter mixing (McDonald, Hall & Mann 2010): every shard learns by itself from the same weights; the
     /// mean of what they end with is the beginning of the next epoch. The average is over all weights of all shards.
     fn mixed_epoch(&mut self) -> Result<Tally> {
-        let mut shards = std::mem::take(&mut self.shards);
-        let tallies: Vec<Result<Tally>> = shards
+        let (task, start, stop) = (&self.task, &self.bank, stop::current());
+        let order = |mut order: Vec<u32>, shard: u64| {
+            if self.shuffle {
+                Generator::new(self.seed, self.epochs, shard).shuffle(&mut order);
+            }
+            order
+        };
+        let tallies: Vec<Result<Tally>> = self
+            .shards
             .par_iter_mut()
             .enumerate()
             .with_max_len(1)
             .map(|(s, shard)| {
-                shard.bank.clone_from(&self.bank);
+                let _mine = stop.enter();
+                shard.bank.clone_from(start);
                 shard.bank.u.fill(0.0);
                 shard.bank.clock = 0.0;
                 let mut sorted = std::mem::take(&mut shard.order);
                 sorted.sort_unstable();
-                shard.order = self.order(sorted, s as u64);
-                rule::learn(&self.task, &mut shard.bank, &mut shard.worker, &shard.order)
+                shard.order = order(sorted, s as u64);
+                rule::learn(task, &mut shard.bank, &mut shard.worker, &shard.order)
             })
             .collect();
-        self.shards = shards;
         let mut tally = Tally::default();
         for t in tallies {
             tally.add(&t?);
@@ -305,6 +321,14 @@ impl Online {
         self.epochs = state.epochs;
         Ok(())
     }
+}
+
+/// Refuses lists of k paths a step whose program the memory cannot hold: a Gram matrix of k by k.
+pub(crate) fn afford_list(data: &Dataset, labels: usize, k: usize) -> Result<()> {
+    let longest = data.sentences.windows(2).map(|s| s[1] - s[0]).max().unwrap_or(0);
+    let found = if k < 2 { 0 } else { budget::power(labels, longest, k) };
+    let bytes = budget::bytes(&[found, found, 2 * size_of::<f64>()]);
+    budget::claim(&format!("steps against the {found} best paths (k={k})"), bytes, "use a smaller k")
 }
 
 pub(crate) fn check(data: &Dataset, layout: &Layout, options: &OnlineOptions) -> Result<()> {

@@ -3,10 +3,14 @@
 //! G is the Gram matrix of the feature differences, k by k. Accuracy: no coordinate can gain more than `TOLERANCE`
 //! times max(1, max |b|) per unit of step (the optimality conditions hold to that).
 
+use crate::machine::stop;
+
 /// Largest violation of the optimality conditions that is accepted, relative to max(1, max |b|).
 pub const TOLERANCE: f64 = 1e-6;
 /// Sweeps or pair steps after which the solution so far is taken.
 const MOST: usize = 10_000;
+/// Rows of G between two looks whether the call is to stop.
+const LOOK: usize = 64;
 
 /// `tau` [k] receives the solution. Coordinates without curvature (a difference of no feature) stay 0.
 pub fn solve(g: &[f64], b: &[f64], limit: Option<f64>, tau: &mut Vec<f64>) {
@@ -29,6 +33,9 @@ fn hildreth(g: &[f64], b: &[f64], tau: &mut [f64], tolerance: f64) -> bool {
     for sweep in 0..MOST {
         let mut worst = 0.0f64;
         for j in 0..k {
+            if j % LOOK == 0 {
+                stop::look();
+            }
             let curve = g[j * k + j];
             if curve <= 0.0 {
                 continue;
@@ -54,6 +61,9 @@ fn polish(g: &[f64], b: &[f64], tau: &mut [f64], tolerance: f64) -> bool {
     let mut c = vec![0.0; n * n];
     let mut x = vec![0.0; n];
     for i in 0..n {
+        if i >= LOOK {
+            stop::look();
+        }
         for j in 0..=i {
             let sum = g[active[i] * k + active[j]] - dot(&c[i * n..i * n + j], &c[j * n..j * n + j]);
             if i == j {
@@ -100,7 +110,8 @@ fn pairs(g: &[f64], b: &[f64], c: f64, tau: &mut [f64], tolerance: f64) {
     let mut gain: Vec<f64> = b.to_vec();
     gain.push(0.0);
     let at = |i: usize, j: usize| if i < k && j < k { g[i * k + j] } else { 0.0 };
-    for _ in 0..MOST * k {
+    for _ in 0..MOST.saturating_mul(k) {
+        stop::look();
         let usable = |j: usize| j == k || at(j, j) > 0.0;
         let (mut up, mut down) = (k, None::<usize>);
         for j in (0..=k).filter(|&j| usable(j)) {

@@ -1,6 +1,7 @@
 //! One step of each learner: decode a sentence, compare with its gold labels, change the weights.
 
 use crate::chain::chart::{Chart, Steps};
+use crate::machine::stop;
 
 use crate::chain::entities::Entities;
 use crate::chain::once::{search::LawfulSearch, too_many, Groups};
@@ -127,6 +128,7 @@ unsafe fn learn_kernel<S: Find>(task: &Task, bank: &mut Bank, worker: &mut Worke
     let mut tally = Tally::default();
     let k = task.rule.k();
     for (i, &sentence) in order.iter().enumerate() {
+        stop::look();
         let next = order.get(i + 1).copied().unwrap_or(sentence);
         let gold = task.tokens.gold(sentence);
         let weight = task.sample_weight.get(sentence as usize).copied().unwrap_or(1.0);
@@ -303,6 +305,7 @@ unsafe fn decode_kernel<S: Find>(
 ) -> Result<Tally> {
     let mut tally = Tally::default();
     for (i, &sentence) in sentences.iter().enumerate() {
+        stop::look();
         let next = sentences.get(i + 1).copied().unwrap_or(sentence);
         let gold = task.tokens.gold(sentence);
         bank.run::<S>(&task.tokens, &mut worker.chart, &mut worker.varied, sentence, next, &task.augment);

@@ -18,6 +18,7 @@ pub mod kernel;
 pub mod space;
 
 use crate::chain::chart::{Chart, Steps};
+use crate::machine::stop;
 
 use crate::error::{Error, Result};
 use crate::machine::dispatch::dispatch;
@@ -220,6 +221,7 @@ impl<S: Space> Solver<S> {
 
     /// Optimise the alphas of a sentence; with `decode`, the sentence visited next, look for violating paths first.
     fn visit(&mut self, i: u32, decode: Option<u32>) -> Result<Visit> {
+        stop::look();
         let (at, c) = (i as usize, self.c(i as usize));
         match decode {
             Some(next) => {
@@ -317,14 +319,17 @@ impl<S: Space> Solver<S> {
         let (n, k) = (self.sets.len(), if options.shared { 2 } else { options.most.saturating_add(1) });
         let labels = self.work.chart.labels;
         let tasks: Vec<usize> = (0..n.div_ceil(TASK)).collect();
+        let stop = stop::current();
         let looks: Vec<Result<Vec<Look>>> = tasks
             .par_iter()
             .map_init(
                 || SpaceWork::new(labels),
                 |work, &task| {
+                    let _mine = stop.enter();
                     let end = ((task + 1) * TASK).min(n);
                     (task * TASK..end)
                         .map(|i| {
+                            stop::look();
                             let mut found = Look::default();
                             if !space.gold(i as u32).is_empty() {
                                 space.run(work, i as u32, (i + 1).min(end - 1) as u32, cost);

@@ -216,7 +216,7 @@ fn read(ids: Ids<'_>, name: &'static str, sentences: &Bound<'_, PyAny>, jobs: us
     };
     let mut bounds = vec![0];
     if let (Ids::Locked(vocab), Ok(list)) = (&encoder.ids, sentences.cast::<PyList>()) {
-        leading(vocab, list, jobs, &mut encoder.rows, &mut bounds);
+        leading(vocab, list, jobs, &mut encoder.rows, &mut bounds)?;
     }
     let done = bounds.len() - 1;
     let wrong = || format!("{name}: expected a list of sentences, found {}", kind(sentences));

@@ -8,6 +8,7 @@ use crate::dataset::csr::Csr;
 use crate::dataset::vocab::{Vocab, NONE};
 use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::Error;
+use crate::py::common::{guard, run};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
@@ -131,16 +132,18 @@ impl PyVocab {
         checks: Option<PyReadonlyArray1<'_, u64>>,
         counts: Option<PyReadonlyArray1<'_, u32>>,
     ) -> PyResult<PyVocab> {
-        let mut inner = Vocab::from_parts(
-            keys.as_slice()?.to_vec().into(),
-            table.as_slice()?.to_vec().into(),
-            text.as_slice()?.to_vec().into(),
-            text_end.as_slice()?.to_vec().into(),
-        )?;
-        if let (Some(checks), Some(counts)) = (checks, counts) {
-            inner = inner.unlock(checks.as_slice()?.to_vec(), counts.as_slice()?.to_vec())?;
-        }
-        Ok(PyVocab { inner })
+        guard(|| {
+            let mut inner = Vocab::from_parts(
+                keys.as_slice()?.to_vec().into(),
+                table.as_slice()?.to_vec().into(),
+                text.as_slice()?.to_vec().into(),
+                text_end.as_slice()?.to_vec().into(),
+            )?;
+            if let (Some(checks), Some(counts)) = (checks, counts) {
+                inner = inner.unlock(checks.as_slice()?.to_vec(), counts.as_slice()?.to_vec())?;
+            }
+            Ok(PyVocab { inner })
+        })
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
@@ -213,16 +216,16 @@ impl PyDataset {
     }
 
     /// Sentences of more than `most` tokens cut into pieces of similar length, and the sentence of each piece.
-    fn cut<'py>(&self, py: Python<'py>, most: usize) -> (PyDataset, Array<'py, u32>) {
-        let (data, from) = py.detach(|| self.inner.cut(most));
-        (PyDataset { inner: data.into() }, PyArray1::from_vec(py, from))
+    fn cut<'py>(&self, py: Python<'py>, most: usize) -> PyResult<(PyDataset, Array<'py, u32>)> {
+        let (data, from) = run(py, 1, || self.inner.cut(most))?;
+        Ok((PyDataset { inner: data.into() }, PyArray1::from_vec(py, from)))
     }
 
     /// Every labelled token as a sentence of its own, where it stands as further attributes from `first` on: behind each
     /// of the `labels` labels, first in its sentence, last in it.
     #[pyo3(signature = (first, labels, start_end = true))]
     fn steps(&self, py: Python<'_>, first: u32, labels: u32, start_end: bool) -> PyResult<PyDataset> {
-        let data = py.detach(|| self.inner.steps(first, labels, start_end))?;
+        let data = run(py, 1, || self.inner.steps(first, labels, start_end))??;
         Ok(PyDataset { inner: data.into() })
     }
 
@@ -264,14 +267,14 @@ fn prune(
             "the dataset was encoded with another vocabulary; prune it with the one that encoded it".into(),
         ));
     }
-    let inner = py.detach(|| {
+    let inner = run(py, 1, || {
         let counts = vocab.counts().to_vec();
         let map = vocab.retain(|id| counts[id as usize] >= min_count);
         let mut data = Dataset::clone(data);
         data.node.csr_mut().renumber(&map);
         data.edge.renumber(&map);
         data
-    });
+    })?;
     Ok(PyDataset { inner: inner.into() })
 }
 

@@ -12,6 +12,7 @@ use crate::dataset::vocab::Vocab;
 use crate::dataset::csr::Csr;
 use crate::machine::hash::Key;
 use crate::machine::simd::prefetch;
+use crate::machine::threads;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -22,6 +23,8 @@ use std::sync::Mutex;
 const BATCH: usize = 8192;
 /// Sentences under which a second thread is not worth its start.
 const FEW: usize = 128;
+/// Sentences between two looks for signals.
+const PIECE: usize = 4096;
 /// Threads beyond which the one that collects is the slowest.
 const MOST: usize = 4;
 /// Batches that wait for the others before the first thread takes one itself.
@@ -199,8 +202,8 @@ struct Ahead<'a, 'py> {
 }
 
 impl<'a, 'py> Ahead<'a, 'py> {
-    fn new(sentences: &'a Bound<'py, PyList>) -> Self {
-        let mut out = Ahead { sentences, at: 0, now: Objects::default(), next: None };
+    fn new(sentences: &'a Bound<'py, PyList>, at: usize) -> Self {
+        let mut out = Ahead { sentences, at, now: Objects::default(), next: None };
         out.next = out.list(Objects::default());
         out
     }
@@ -229,18 +232,33 @@ impl<'a, 'py> Ahead<'a, 'py> {
 }
 
 /// The leading sentences that are plain: rows, and the end of each sentence behind `bounds`.
+///
+/// Signals are looked at between pieces, where no object is borrowed: a handler may change the list.
 pub(super) fn leading(
     vocab: &Vocab,
     sentences: &Bound<'_, PyList>,
     jobs: usize,
     rows: &mut Csr,
     bounds: &mut Vec<usize>,
-) {
-    let mut ahead = Ahead::new(sentences);
+) -> PyResult<()> {
+    loop {
+        let before = bounds.len();
+        piece(vocab, sentences, jobs, rows, bounds);
+        if bounds.len() < before + PIECE {
+            return Ok(());
+        }
+        sentences.py().check_signals()?;
+    }
+}
+
+/// Up to PIECE of them.
+fn piece(vocab: &Vocab, sentences: &Bound<'_, PyList>, jobs: usize, rows: &mut Csr, bounds: &mut Vec<usize>) {
+    let mut ahead = Ahead::new(sentences, bounds.len() - 1);
+    let last = bounds.len() + PIECE;
     let mut strings = Strings::default();
-    if jobs < 2 || sentences.len() < FEW {
+    if threads::threads(jobs) < 2 || sentences.len() < FEW {
         let mut lookup = Lookup::default();
-        while ahead.read(&mut strings).is_some() {
+        while bounds.len() < last && ahead.read(&mut strings).is_some() {
             lookup.known(vocab, &mut strings, rows);
             bounds.push(rows.rows());
         }
@@ -251,7 +269,7 @@ pub(super) fn leading(
     std::thread::scope(|scope| {
         let give = give; // closed when the scope's work ends, also by a panic, so that the others end too
         let (put, get) = channel::<(usize, Csr)>();
-        for _ in 1..jobs.min(MOST) {
+        for _ in 1..threads::threads(jobs).min(MOST) {
             let (take, put) = (&take, put.clone());
             scope.spawn(move || {
                 let mut lookup = Lookup::default();
@@ -268,7 +286,8 @@ pub(super) fn leading(
         let (mut batches, mut tokens) = (0, rows.rows());
         let mut lookup = Lookup::default();
         let mut parts: Vec<(usize, Csr)> = Vec::new();
-        while let Some(n) = ahead.read(&mut strings) {
+        while bounds.len() < last {
+            let Some(n) = ahead.read(&mut strings) else { break };
             tokens += n;
             bounds.push(tokens);
             if strings.texts.len() >= BATCH {

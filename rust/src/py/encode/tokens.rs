@@ -5,6 +5,7 @@ use crate::dataset::runs::Spare;
 use crate::error::Error;
 use crate::features::template::Template;
 use crate::features::tokens::Tokens;
+use crate::py::common::{guard, run};
 use crate::py::encode::{corpus_error, utf8, PyDataset, PyVocab};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
@@ -23,11 +24,13 @@ impl PyTemplate {
     #[new]
     #[pyo3(signature = (text, columns, lists = None))]
     fn new(text: String, columns: Vec<String>, lists: Option<Vec<Vec<String>>>) -> PyResult<Self> {
-        let mut inner = Template::compile(&text, &columns)?;
-        if let Some(lists) = lists {
-            inner = inner.with_lists(lists)?;
-        }
-        Ok(PyTemplate { inner, text, spare: Arc::default() })
+        guard(|| {
+            let mut inner = Template::compile(&text, &columns)?;
+            if let Some(lists) = lists {
+                inner = inner.with_lists(lists)?;
+            }
+            Ok(PyTemplate { inner, text, spare: Arc::default() })
+        })
     }
 
     /// Whether a list of frequent texts (is_rare, is_frequent) is still to be learnt.
@@ -45,7 +48,7 @@ impl PyTemplate {
     /// The template with its lists of frequent texts taken from training sentences, given by their columns.
     fn learn(&self, py: Python<'_>, sentences: &Bound<'_, PyAny>) -> PyResult<Self> {
         let tokens = table(&self.inner, sentences)?;
-        let inner = py.detach(|| self.inner.learn(&tokens));
+        let inner = run(py, 1, || self.inner.learn(&tokens))?;
         Ok(PyTemplate { inner, text: self.text.clone(), spare: self.spare.clone() })
     }
 
@@ -89,7 +92,7 @@ impl PyTemplate {
         closed(&self.inner)?;
         let mut tokens = Tokens::new(self.inner.columns.len());
         push(&mut tokens, &self.inner, 0, columns)?;
-        Ok(Extractor::new(&self.inner, &tokens, 1, self.spare.clone()).texts())
+        guard(|| Ok(Extractor::new(&self.inner, &tokens, 1, self.spare.clone()).texts()))
     }
 
     #[allow(clippy::type_complexity)]
@@ -119,6 +122,9 @@ fn table(template: &Template, sentences: &Bound<'_, PyAny>) -> PyResult<Tokens> 
     Ok(tokens)
 }
 
+/// Items between two looks for signals.
+const LOOK: usize = 64;
+
 /// Items of a list, a tuple or another iterable that is not a string, bytes or a mapping.
 pub(super) fn each<'py>(
     items: &Bound<'py, PyAny>,
@@ -126,15 +132,21 @@ pub(super) fn each<'py>(
     mut f: impl FnMut(usize, &Bound<'py, PyAny>) -> PyResult<()>,
 ) -> PyResult<usize> {
     let mut n = 0;
+    let mut f = |item: &Bound<'py, PyAny>| -> PyResult<()> {
+        if n % LOOK == LOOK - 1 {
+            item.py().check_signals()?;
+        }
+        f(n, item)?;
+        n += 1;
+        Ok(())
+    };
     if let Ok(list) = items.cast::<PyList>() {
         for item in list.iter() {
-            f(n, &item)?;
-            n += 1;
+            f(&item)?;
         }
     } else if let Ok(tuple) = items.cast::<PyTuple>() {
         for item in tuple.iter_borrowed() {
-            f(n, &item)?;
-            n += 1;
+            f(&item)?;
         }
     } else {
         let unfit =
@@ -144,8 +156,7 @@ pub(super) fn each<'py>(
             return Err(corpus_error(items.py(), wrong()));
         };
         for item in iterator {
-            f(n, &item?)?;
-            n += 1;
+            f(&item?)?;
         }
     }
     Ok(n)
@@ -221,11 +232,11 @@ pub(super) fn encode_tokens(
     let inner = if locked {
         let vocab = vocab.try_borrow()?;
         let vocab = &vocab.inner;
-        py.detach(|| Extractor::new(template, &tokens, n_jobs, spare).locked(vocab))
+        run(py, n_jobs, || Extractor::new(template, &tokens, n_jobs, spare).locked(vocab))?
     } else {
         let mut vocab = vocab.try_borrow_mut()?;
         let vocab = &mut vocab.inner;
-        py.detach(|| Extractor::new(template, &tokens, n_jobs, spare).grow(vocab))?
+        run(py, n_jobs, || Extractor::new(template, &tokens, n_jobs, spare).grow(vocab))??
     };
     Ok(PyDataset { inner: inner.into() })
 }

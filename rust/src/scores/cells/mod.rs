@@ -13,6 +13,7 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::machine::simd::{prefetch, Lane, WIDTH};
 use crate::scores::check::{allowed_edges, check_gold, check_labels};
+use crate::scores::scorer::afford;
 pub use bank::Bank;
 use std::sync::Arc;
 
@@ -240,6 +241,7 @@ impl TokenCells {
         support: Option<&Support>,
     ) -> Result<TokenCells> {
         let (l, width) = (layout.labels, layout.labels.div_ceil(WIDTH));
+        afford(l)?;
         check_labels(&data, l)?;
         data.check_layout(layout.attributes)?;
         let allowed = allowed_edges(l, forbidden)?;

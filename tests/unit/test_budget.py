@@ -1,0 +1,130 @@
+"""What asks for more memory than there is gets an error that names the number and the limit, before anything is allocated.
+
+In processes of their own under a limit of the system: what allocates first and asks later dies there.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BEGIN = """
+import resource, sys
+import numpy as np
+import tagwise as tw
+from tagwise import _core
+from tests.corpora import X, Y
+
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+
+def refused(f, *words, kinds=(MemoryError,)):
+    try:
+        f()
+    except kinds as error:
+        assert all(word in str(error) for word in words), error
+        print("refused")
+        return
+    raise SystemExit("not refused")
+
+def model(labels, length=5):
+    data = _core.encode_attributes(_core.Vocabulary(), [[["a"]] * length])
+    data = data.with_gold(np.zeros(data.n_tokens, np.uint16))
+    layout = _core.Layout.build(data, 1, labels)
+    return data, layout
+"""
+
+#: What asks for too much, each with the words of its error.
+CASES = {
+    "tables of label pairs: 20,000 labels": """
+data, layout = model(20_000)
+refused(lambda: _core.Scorer(layout, np.zeros(len(layout), np.float32)), "20000 by 20000", "GiB", "TAGWISE_MEMORY")
+""",
+    "tables of label pairs: 8,000 labels, in training": """
+data, layout = model(8_000)
+refused(lambda: _core.Objective(data, layout), "8000 by 8000", "GiB")
+refused(lambda: _core.Online(data, layout, "perceptron"), "8000 by 8000", "GiB")
+refused(lambda: _core.Svm(data, layout), "8000 by 8000", "GiB")
+refused(lambda: _core.Boosting(data, layout), "8000 by 8000", "GiB")
+""",
+    "cells of history": """
+data, layout = model(128, 1000)
+terms = _core.Terms(128, 3, 3)
+scorer = _core.Scorer(layout, np.zeros(len(layout), np.float32))
+history = _core.HistoryScorer(terms, np.zeros(len(terms), np.float32))
+refused(lambda: history.kbest(scorer, data), "128 labels", "1000 tokens", "GiB")
+refused(lambda: _core.HistoryOnline(data, layout, terms, "perceptron"), "128 labels", "1000 tokens", "GiB")
+""",
+    "a beam": """
+tagger = tw.Perceptron(epochs=1).fit(X, Y)
+long = [X[0] * 20]
+for beam in (10**9, 2**63 - 1):
+    refused(lambda: tagger.predict(long, decoder="beam", beam=beam), f"a beam of {beam}", "GiB")
+assert tagger.predict(X, decoder="beam", beam=10**9) == tagger.predict(X)  # few paths: a wide beam keeps them all
+for beam in (2**63, 2**64, 10**30):
+    refused(
+        lambda: tagger.predict(long, decoder="beam", beam=beam),
+        kinds=(MemoryError, tw.ParameterError, ValueError),
+    )
+""",
+    "steps against many paths": """
+refused(lambda: tw.MIRA(k=10**6).fit([x * 10 for x in X], [y * 10 for y in Y]), "k=1000000", "GiB")
+tw.MIRA(k=10**6, epochs=1).fit(X, Y)  # few paths each
+""",
+    "lists of many paths": """
+tagger = tw.Perceptron(epochs=1).fit(X, Y)
+refused(lambda: tagger.predict_kbest([X[0] * 20], 10**9), "1000000000 paths", "GiB")
+refused(lambda: tagger.predict_kbest([X[0] * 20] * 10**4, 10**5), "100000 paths", "10000 sentences")
+assert len(tagger.predict_kbest([X[0]], 10**9)[0]) == 27
+""",
+    "shards": """
+data, layout = model(500, 5000)
+many = _core.encode_attributes(_core.Vocabulary(), [[["a"]]] * 5000).with_gold(np.zeros(5000, np.uint16))
+refused(lambda: _core.Online(many, layout, "perceptron", n_jobs=10**9), "shards", "GiB")
+""",
+    "rules of a template": """
+template = _core.Template("\\\\n".join(f"word[{i}..{i + 9_000}]" for i in range(0, 90_000, 9_001)), ["word"])
+refused(lambda: _core.encode_tokens(template, _core.Vocabulary(), [[["a"] * 100]] * 100), "attributes", "GiB")
+""",
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_refused_with_the_number_and_the_limit(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BEGIN + CASES[name]],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "TAGWISE_MEMORY": "1", "RUST_BACKTRACE": "0", "OPENBLAS_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, (done.returncode, done.stdout, done.stderr[-2000:])
+    assert "refused" in done.stdout
+
+
+def test_the_limit_can_be_raised() -> None:
+    """The same table under two limits."""
+    code = """
+data, layout = model(2_500)
+try:
+    _core.Scorer(layout, np.zeros(len(layout), np.float32))
+except MemoryError as error:
+    print("refused")
+"""
+    found = []
+    for limit in ("0.1", "1"):
+        done = subprocess.run(
+            [sys.executable, "-c", BEGIN + code],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, "TAGWISE_MEMORY": limit, "OPENBLAS_NUM_THREADS": "1"},
+        )
+        assert done.returncode == 0, done.stderr
+        found.append(done.stdout.strip())
+    assert found == ["refused", ""]

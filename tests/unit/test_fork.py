@@ -1,0 +1,161 @@
+"""A forked child predicts and trains as its parent does, whatever the parent's threads were doing at the fork.
+
+Each case runs in a process of its own, which is killed where it does not end: a child that hangs fails the test, and hangs
+nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+
+#: Seconds after which a process is taken to hang; each takes a few.
+PATIENCE = 120
+
+BEGIN = """
+import os, socket, sys, threading, warnings
+warnings.simplefilter("ignore")  # Python 3.12 warns of forks beside threads, which is what is tried here
+import tagwise as tw
+from tests.corpora import X, Y
+X, y = X * 6, Y * 6
+
+def learners():
+    yield tw.CRF(max_iter=3, n_jobs=2)
+    yield tw.Perceptron(epochs=2, shards=2, n_jobs=2)
+    yield tw.MIRA(epochs=1, k=3, n_jobs=2)
+    yield tw.HMSVM(max_epochs=1, n_jobs=2)
+    yield tw.Boosting(rounds=5, n_jobs=2)
+    yield tw.CRF(max_iter=1, order=2, n_jobs=2)
+    yield tw.MEMM(max_iter=2, n_jobs=2)
+
+tagger = tw.CRF(max_iter=3, n_jobs=2).fit(X, y)
+want = tagger.predict(X)
+"""
+
+
+def run(code: str) -> None:
+    """The code behind BEGIN, in a process of its own."""
+    source = BEGIN + textwrap.dedent(code)
+    done = subprocess.run(
+        [sys.executable, "-c", source],
+        timeout=PATIENCE,
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "TAGWISE_MOST_THREADS": "4"},
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_os_fork() -> None:
+    """A child of os.fork, and its own child, predict what the parent did and train every kind of learner."""
+    run("""
+    def child():
+        assert tagger.predict(X) == want
+        assert len(tagger.predict_kbest(X[:3], 2)) == 3
+        for learner in learners():
+            learner.fit(X[:20], y[:20]).predict(X[:20])
+
+    def forked(f):
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                f()
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitpid(pid, 0)[1] == 0
+
+    for learner in learners():
+        learner.fit(X[:20], y[:20]).predict(X[:20])
+    forked(child)
+    forked(lambda: forked(child))
+    assert tagger.predict(X) == want
+    """)
+
+
+@pytest.mark.parametrize("executor", ["Pool", "ProcessPoolExecutor"])
+def test_pools_of_processes(executor: str) -> None:
+    """Workers that are forked, after the parent used its threads, and while it uses them."""
+    run(f"""
+    import multiprocessing as mp
+    from concurrent.futures import ProcessPoolExecutor
+
+    def work(i):
+        return tagger.predict(X[i:i + 10])
+
+    context, parts = mp.get_context("fork"), range(0, 120, 10)
+    stop = threading.Event()
+
+    def busy():
+        while not stop.is_set():
+            tagger.predict(X)
+
+    threads = [threading.Thread(target=busy) for _ in range(2)]
+    [thread.start() for thread in threads]
+    try:
+        if {executor!r} == "Pool":
+            with context.Pool(2) as pool:
+                found = pool.map(work, parts)
+        else:
+            with ProcessPoolExecutor(2, mp_context=context) as pool:
+                found = list(pool.map(work, parts))
+    finally:
+        stop.set()
+    [thread.join() for thread in threads]
+    assert [path for part in found for path in part] == want
+    """)
+
+
+def test_a_prefork_server() -> None:
+    """A parent that loads, predicts and listens; children that accept and answer, each several times."""
+    run("""
+    import json
+    stop = threading.Event()
+
+    def busy():
+        while not stop.is_set():
+            tagger.predict(X)
+
+    thread = threading.Thread(target=busy)
+    thread.start()
+    listening = socket.create_server(("127.0.0.1", 0))
+    children = []
+    for _ in range(4):
+        pid = os.fork()
+        if pid == 0:
+            try:
+                while True:
+                    connection, _ = listening.accept()
+                    with connection, connection.makefile("rw") as stream:
+                        i = json.loads(stream.readline())
+                        if i is None:
+                            break
+                        stream.write(json.dumps(tagger.predict([X[i]])[0]) + "\\n")
+                        stream.flush()
+            finally:
+                os._exit(0)
+        children.append(pid)
+
+    def ask(i):
+        with socket.create_connection(listening.getsockname()) as connection, connection.makefile("rw") as stream:
+            stream.write(json.dumps(i) + "\\n")
+            stream.flush()
+            return stream.readline()
+
+    for i in range(40):
+        assert json.loads(ask(i)) == want[i]
+    for _ in children:
+        ask(None)
+    stop.set()
+    thread.join()
+    assert all(os.waitpid(pid, 0)[1] == 0 for pid in children)
+    """)

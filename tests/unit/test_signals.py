@@ -1,0 +1,156 @@
+"""Ctrl-C is heard within a fraction of a second wherever the core is at work.
+
+A child process says when the long call begins; the signal is sent a while after that, and the child says how long it took to
+end. Long is half a minute or more without the signal.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+
+#: Seconds. A look every 50 ms, on a machine that does many other things at the same time.
+HEARD = 5.0
+
+BEGIN = """
+import signal, sys, time
+import numpy as np
+import tagwise as tw
+from tagwise import _core
+
+rng = np.random.default_rng(0)
+
+def corpus(n, length, labels, words=200):
+    X = [[f"w{i}" for i in rng.integers(0, words, length)] for _ in range(n)]
+    return X, [[f"L{i}" for i in rng.integers(0, labels, length)] for _ in range(n)]
+
+def long(f):
+    print("ready", flush=True)
+    try:
+        answer = f()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+        sys.exit(0)
+    # Training that was stopped keeps what it reached, and says so.
+    stopped = getattr(answer, "stopped_", "ended by itself")
+    print(stopped.partition(";")[0], flush=True)
+    sys.exit(0)
+"""
+
+#: What runs, each for half a minute or more.
+CALLS = {
+    "an epoch of MIRA against many paths": """
+X, y = corpus(50, 30, 10)
+long(lambda: tw.MIRA(k=1500, epochs=1, features="S1").fit(X, y))
+""",
+    "lists of many paths": """
+X, y = corpus(50, 40, 10)
+tagger = tw.Perceptron(epochs=1, features="S1").fit(X, y)
+long(lambda: tagger.predict_kbest(X * 5, 60_000))
+""",
+    "lists of many paths in double precision": """
+X, y = corpus(50, 40, 10)
+tagger = tw.MEMM(max_iter=2, features="S1").fit(X, y)
+long(lambda: tagger.predict_kbest(X * 5, 60_000))
+""",
+    "prediction with history": """
+data = _core.encode_attributes(_core.Vocabulary(), [[["a"]] * 100] * 200)
+layout = _core.Layout.build(data.with_gold(np.zeros(data.n_tokens, np.uint16)), 1, 60)
+terms = _core.Terms(60, 3, 3)
+scorer = _core.Scorer(layout, np.ones(len(layout), np.float32))
+history = _core.HistoryScorer(terms, np.ones(len(terms), np.float32))
+long(lambda: history.kbest(scorer, data, 1, n_jobs=1))
+""",
+    "encoding attributes": """
+sentences = [[["a", "b", "c"]] * 20] * 20
+vocabulary = _core.Vocabulary()
+_core.encode_attributes(vocabulary, sentences)
+vocabulary.lock()
+long(lambda: [_core.encode_attributes(vocabulary, sentences * 20_000) for _ in range(100)])
+""",
+    "encoding tokens": """
+template = _core.Template("word[-2..2], word[-2..2].suffix(1..5)", ["word"])
+sentences = [[[f"w{i}" for i in rng.integers(0, 100_000, 30)]] for _ in range(3000)]
+long(lambda: [_core.encode_tokens(template, _core.Vocabulary(), sentences * 30) for _ in range(100)])
+""",
+    "best paths": """
+X, y = corpus(100, 100, 150)
+tagger = tw.Perceptron(epochs=1, features="S1", all_pairs=False).fit(X, y)
+data = tagger.model_.encode(X * 100)
+long(lambda: [tagger.model_.scorer.viterbi(data, n_jobs=1) for _ in range(100)])
+""",
+    "an evaluation": """
+X, y = corpus(300, 100, 100)
+long(lambda: tw.CRF(max_iter=10_000, tol=1e-300, features="S1", l2=1e-9).fit(X * 20, y * 20))
+""",
+    "kernel": """
+X, y = corpus(2000, 20, 5, words=20_000)
+long(lambda: tw.Perceptron(epochs=1, features="S2", kernel="rbf").fit(X, y))
+""",
+}
+
+
+def interrupted(code: str, folder: Path) -> float:
+    """Seconds between the signal and the end of the process; it must end by KeyboardInterrupt."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", BEGIN + code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    try:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n", process.communicate()
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.7)  # the call is well under way
+        begin = time.perf_counter()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert out == "interrupted\n", (out, err)
+        return time.perf_counter() - begin
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_ctrl_c(name: str, tmp_path: Path) -> None:
+    assert interrupted(CALLS[name], tmp_path) < HEARD
+
+
+def test_only_the_call_of_the_main_thread_stops(tmp_path: Path) -> None:
+    """A call on another thread beside it goes on to its end."""
+    code = """
+import threading
+X, y = corpus(50, 40, 10)
+tagger = tw.Perceptron(epochs=1, features="S1").fit(X, y)
+want = tagger.predict(X * 40)
+beside, heard = [], threading.Event()
+
+def other():
+    while not heard.is_set():
+        beside.append(tagger.predict(X * 40) == want)
+    beside.append(tagger.predict(X * 40) == want)
+
+thread = threading.Thread(target=other)
+thread.start()
+
+def both():
+    try:
+        tagger.predict_kbest(X * 5, 60_000)
+    finally:
+        heard.set()
+        thread.join()
+        assert beside and all(beside)
+
+long(both)
+"""
+    assert interrupted(code, tmp_path) < 2 * HEARD

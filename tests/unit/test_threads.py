@@ -1,0 +1,59 @@
+"""Threads of the process: no more than asked for, no more than cores, none left over for every number ever asked for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tagwise as tw
+
+from ..corpora import X, Y
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
+
+COUNT = """
+import os, sys, time
+import tagwise as tw
+from tests.corpora import X, Y
+tagger = tw.CRF(max_iter=2, n_jobs=1).fit(X, Y)
+want = tagger.predict(X)
+for n in eval(sys.argv[1]):
+    tagger.n_jobs = n
+    assert tagger.predict(X) == want
+# Threads that are let go end a little later; nothing says when.
+print(min((time.sleep(0.02), len(os.listdir("/proc/self/task")))[1] for _ in range(50)))
+"""
+
+
+def threads(numbers: str, most: str = "") -> int:
+    """Threads of a process that predicted with each of these n_jobs."""
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT, numbers],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "TAGWISE_MOST_THREADS": most, "OPENBLAS_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+def test_one_pool_whatever_was_asked_for() -> None:
+    """Forty numbers of threads one after the other leave no more threads than the last and one beside it."""
+    assert threads("range(1, 41)", most="40") <= threads("[40]", most="40") + 1
+
+
+def test_no_more_threads_than_cores() -> None:
+    """A million threads are as many as there are cores."""
+    assert threads("[10**6]") <= threads("[len(os.sched_getaffinity(0)) + 1]")
+
+
+def test_results_do_not_depend_on_threads() -> None:
+    """Weights to the last bit."""
+    weights = [tw.CRF(max_iter=4, n_jobs=n).fit(X, Y).model_.scorer.weights.tobytes() for n in (1, 2, 3, 10**6)]
+    assert len(set(weights)) == 1
