@@ -42,7 +42,7 @@ impl PartialEq for Candidate {
 impl Eq for Candidate {}
 
 /// One path of a cell's list.
-struct Entry {
+struct CellPath {
     score: f64,
     cell: usize, // t * L + label; T * L gathers the ends
     heap: u32,
@@ -56,7 +56,7 @@ pub struct Paths<'a> {
     scores: &'a Scores<'a>,
     delta: Vec<f64>, // [T, L] best score of a path to the cell
     first: Vec<u32>, // [T * L + 1] first entry of each cell
-    entries: Vec<Entry>,
+    entries: Vec<CellPath>,
     heaps: Vec<BinaryHeap<Candidate>>,
     stack: Vec<u32>,
     last: u32, // the entry given out last
@@ -117,12 +117,12 @@ impl<'a> Paths<'a> {
             None => top.map_or(f64::NEG_INFINITY, |c| c.score),
         };
         self.heaps.push(heap);
-        let entry = Entry { score, cell, heap: (self.heaps.len() - 1) as u32, from, prev: NONE, next: NONE };
+        let entry = CellPath { score, cell, heap: (self.heaps.len() - 1) as u32, from, prev: NONE, next: NONE };
         self.first[cell] = self.push(entry);
         self.first[cell]
     }
 
-    fn push(&mut self, entry: Entry) -> u32 {
+    fn push(&mut self, entry: CellPath) -> u32 {
         self.entries.push(entry);
         (self.entries.len() - 1) as u32
     }
@@ -163,7 +163,7 @@ impl<'a> Paths<'a> {
                 Some(c) => {
                     let node = self.scores.node.get(cell).copied().unwrap_or(0.0);
                     let score = c.score + node + 0.0;
-                    self.push(Entry { score, cell, heap, from: c.from, prev: c.prev, next: NONE })
+                    self.push(CellPath { score, cell, heap, from: c.from, prev: c.prev, next: NONE })
                 }
             };
             self.entries[at as usize].next = next;

@@ -49,7 +49,7 @@ pub fn no_path(sentence: usize) -> Error {
     ))
 }
 
-struct Job<'a> {
+struct ListSearch<'a> {
     scorer: &'a Scorer,
     data: &'a Dataset,
     support: Option<&'a Support>,
@@ -66,18 +66,18 @@ pub fn lists(scorer: &Scorer, data: &Dataset, support: Option<&Support>, k: usiz
     let steps = Steps::from_scores(layout.labels, &scorer.edges.score);
     let exact = data.has_edge_attributes() || scorer.local || force::is_forced(Way::Log);
     let weights = if exact { doubles(scorer) } else { Vec::new() };
-    let job = Job { scorer, data, support, steps, exact, weights, k };
+    let job = ListSearch { scorer, data, support, steps, exact, weights, k };
     let tasks: Vec<u32> = (0..data.len().div_ceil(TASK) as u32).collect();
     let parts: Vec<Result<Lists>> = tasks.par_iter().map(|&task| run(&job, task as usize)).collect();
     Lists::join(parts)
 }
 
-dispatch!(fn run(job: &Job<'_>, task: usize) -> Result<Lists> = run_kernel);
+dispatch!(fn run(job: &ListSearch<'_>, task: usize) -> Result<Lists> = run_kernel);
 
 /// # Safety
 /// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn run_kernel<S: Find>(job: &Job<'_>, task: usize) -> Result<Lists> {
+unsafe fn run_kernel<S: Find>(job: &ListSearch<'_>, task: usize) -> Result<Lists> {
     let (scorer, data) = (job.scorer, job.data);
     let mut chart = Chart::new(scorer.layout.labels);
     let (mut scores, mut paths) = (Vec::new(), Vec::new());
@@ -123,7 +123,7 @@ unsafe fn run_kernel<S: Find>(job: &Job<'_>, task: usize) -> Result<Lists> {
 }
 
 /// One sentence in double precision.
-fn exact(job: &Job<'_>, sentence: usize, out: &mut Lists) {
+fn exact(job: &ListSearch<'_>, sentence: usize, out: &mut Lists) {
     let (scorer, data) = (job.scorer, job.data);
     let fresh: Vec<f64>;
     let weights = if job.weights.is_empty() {

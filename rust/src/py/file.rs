@@ -1,6 +1,6 @@
 //! Model files.
 
-use crate::dataset::layout::Layout;
+use crate::dataset::layout::{Layout, LayoutArrays};
 use crate::dataset::vocab::Vocab;
 use crate::error::Error;
 use crate::machine::container::{self, Container, Entry};
@@ -74,7 +74,7 @@ impl PyModelFile {
         local: bool,
     ) -> PyResult<PyScorer> {
         let f = &self.inner;
-        let layout = Layout {
+        let layout = Layout::new(LayoutArrays {
             labels: n_labels,
             attributes: n_attributes,
             node_ptr: f.array("node_ptr")?,
@@ -84,8 +84,7 @@ impl PyModelFile {
             ends: f.array("ends")?.to_vec(),
             pair_ptr: f.array("pair_ptr")?,
             pair: f.array("pair")?,
-        };
-        layout.check()?;
+        })?;
         let forbidden = forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default();
         let scorer = Scorer::new(Arc::new(layout), f.array("weights")?, &forbidden)?;
         Ok(PyScorer { inner: scorer.locally(local) })

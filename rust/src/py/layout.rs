@@ -1,6 +1,6 @@
 //! Which features exist, as a Python object.
 
-use crate::dataset::layout::{Choice, Layout};
+use crate::dataset::layout::{Choice, Layout, LayoutArrays};
 use crate::error::Error;
 use crate::py::encode::PyDataset;
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -39,7 +39,7 @@ impl PyLayout {
             let item = arrays.get_item(name)?.ok_or_else(|| Error::Value(format!("array {name:?} is missing")))?;
             Ok(item.extract::<PyReadonlyArray1<'py, T>>()?.as_array().to_vec())
         }
-        let layout = Layout {
+        let layout = Layout::new(LayoutArrays {
             labels: n_labels,
             attributes: n_attributes,
             node_ptr: take::<u64>(arrays, "node_ptr")?.into(),
@@ -49,8 +49,7 @@ impl PyLayout {
             ends: take(arrays, "ends")?,
             pair_ptr: take::<u64>(arrays, "pair_ptr")?.into(),
             pair: take::<u32>(arrays, "pair")?.into(),
-        };
-        layout.check()?;
+        })?;
         Ok(PyLayout { inner: Arc::new(layout) })
     }
 

@@ -191,16 +191,16 @@ impl Lookup {
 }
 
 /// Lists the sentences of a corpus one ahead of the one that is read.
-struct Ahead<'a, 'py> {
+struct ReadAhead<'a, 'py> {
     sentences: &'a Bound<'py, PyList>,
     at: usize,
     now: Objects,
     next: Option<Objects>, // None where the next sentence is not plain, or there is none
 }
 
-impl<'a, 'py> Ahead<'a, 'py> {
+impl<'a, 'py> ReadAhead<'a, 'py> {
     fn new(sentences: &'a Bound<'py, PyList>) -> Self {
-        let mut out = Ahead { sentences, at: 0, now: Objects::default(), next: None };
+        let mut out = ReadAhead { sentences, at: 0, now: Objects::default(), next: None };
         out.next = out.list(Objects::default());
         out
     }
@@ -236,7 +236,7 @@ pub(super) fn leading(
     rows: &mut Csr,
     bounds: &mut Vec<usize>,
 ) {
-    let mut ahead = Ahead::new(sentences);
+    let mut ahead = ReadAhead::new(sentences);
     let mut strings = Strings::default();
     if jobs < 2 || sentences.len() < FEW {
         let mut lookup = Lookup::default();
