@@ -395,7 +395,7 @@ def test_kernels_that_make_no_sense_are_refused() -> None:
         (Kernel("poly", gamma=0.0), "polynomial kernel needs a finite gamma > 0, got 0"),
         (Kernel("rbf", gamma=0.0), "rbf kernel needs a finite gamma > 0, got 0"),
         (Kernel("rbf", gamma=np.nan), "rbf kernel needs a finite gamma > 0, got NaN"),
-        (Kernel("other"), 'no kernel "other"; use linear, poly, rbf or a function'),
+        (Kernel("other"), 'no kernel "other"; there are: linear, poly, rbf'),
     ):
         with pytest.raises(ValueError, match=said):
             k.perceptron(bad)

@@ -186,7 +186,7 @@ KEPT = 6  # the sentences behind these weigh nothing: shards stay what they are
 ROWS: list[tuple[str, str, dict[str, Any]]] = [
     *(("perceptron", option, {}) for option in ("plain", "limits", "once", "edges")),
     *(("perceptron", option, {"batch": True}) for option in ("plain", "limits", "once", "edges")),
-    *(("perceptron", option, {"n_jobs": 2}) for option in ("plain", "limits", "once", "edges")),
+    *(("perceptron", option, {"shards": 2}) for option in ("plain", "limits", "once", "edges")),
     *((f"history {m}{p}", option, {"kind": "perceptron"})
       for m, p in ((1, 2), (2, 2), (2, 3)) for option in ("plain", "limits", "once")),
     *(("kernel", option, {"form": form}) for option in ("plain", "limits") for form in ("auto", "rows")),
@@ -195,7 +195,7 @@ ROWS: list[tuple[str, str, dict[str, Any]]] = [
       for option in ("plain", "limits", "once", "edges")),
     *((f"history {m}{p}", option, {"kind": "mira", "k": k, "limit": 0.1 if k == 4 else None})
       for m, p, k in ((1, 2, 1), (2, 2, 4)) for option in ("plain", "limits", "once")),
-    ("mira-5", "plain", {"n_jobs": 2}),
+    ("mira-5", "plain", {"shards": 2}),
 ]  # fmt: skip
 
 

@@ -104,12 +104,12 @@ def listed(tree: ast.AST) -> Iterator[tuple[int, set[Any]]]:
 
 
 def second_lists(source: str) -> Iterator[tuple[int, str]]:
-    """Where a source writes an enumeration of the core out."""
+    """Where a source writes an enumeration of the core out; a table of more things, such as colours, is none."""
     wanted: dict[str, set[Any]] = {what: set(names) for what, (names, _) in ENUMERATIONS.items()}
     wanted["lists that are searched"] = set(_core.ONCE_LISTS)
     for line, found in listed(ast.parse(source)):
         for what, names in wanted.items():
-            if names <= found:
+            if names <= found and len(found - names) <= 1:
                 yield line, what
 
 
@@ -126,4 +126,6 @@ def test_a_second_list_is_noticed() -> None:
     assert list(second_lists('A = 1\nB = ("log", "exp", "pointwise_exp", "pointwise_log")')) == [(2, "loss")]
     assert list(second_lists('{"linear": (), "rbf": 1, "poly": 2}')) == [(1, "kernel")]
     assert list(second_lists("for k in (16, 128, 1024): pass")) == [(1, "lists that are searched")]
+    assert list(second_lists('("function", "poly", "rbf", "linear")')) == [(1, "kernel")]
     assert not list(second_lists('("log", "exp")'))
+    assert not list(second_lists(repr(dict.fromkeys(LEARNERS, "a colour"))))
