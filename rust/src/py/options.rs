@@ -54,24 +54,23 @@ pub fn listed<T: numpy::Element + Clone>(given: Option<PyReadonlyArray1<'_, T>>)
     given.map(|array| array.as_array().to_vec()).unwrap_or_default()
 }
 
+/// As `PySupport` and `PyGroups`, kept until they are read.
+type KeptSupport = (Py<PyArray2<bool>>, Py<PyArray1<u32>>);
+type KeptGroups = (Py<PyArray1<u32>>, Py<PyArray2<bool>>);
+
 /// What paths of sentences may be.
 #[pyclass(name = "Limits", module = "tagwise._core", frozen)]
 pub struct PyLimits {
     forbidden: Option<Py<PyArray1<u32>>>,
-    allowed: Option<(Py<PyArray2<bool>>, Py<PyArray1<u32>>)>,
-    once: Option<(Py<PyArray1<u32>>, Py<PyArray2<bool>>)>,
+    allowed: Option<KeptSupport>,
+    once: Option<KeptGroups>,
 }
 
 #[pymethods]
 impl PyLimits {
     #[new]
     #[pyo3(signature = (forbidden = None, allowed = None, once = None))]
-    #[allow(clippy::type_complexity)]
-    fn new(
-        forbidden: Option<Py<PyArray1<u32>>>,
-        allowed: Option<(Py<PyArray2<bool>>, Py<PyArray1<u32>>)>,
-        once: Option<(Py<PyArray1<u32>>, Py<PyArray2<bool>>)>,
-    ) -> Self {
+    fn new(forbidden: Option<Py<PyArray1<u32>>>, allowed: Option<KeptSupport>, once: Option<KeptGroups>) -> Self {
         PyLimits { forbidden, allowed, once }
     }
 }

@@ -104,6 +104,12 @@ impl Groups {
     }
 }
 
+pub(crate) fn too_many(sentence: usize, groups: usize) -> Error {
+    Error::Value(format!(
+        "sentence {sentence}: {groups} labels that may occur once compete, {MOST} can be told apart; let fewer be such"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,10 +126,4 @@ mod tests {
         assert!(!groups.lawful(&[2, 0, 2])); // I O I: two
         assert!(groups.lawful(&[1, 2, 2, 1, 2]));
     }
-}
-
-pub(crate) fn too_many(sentence: usize, groups: usize) -> Error {
-    Error::Value(format!(
-        "sentence {sentence}: {groups} labels that may occur once compete, {MOST} can be told apart; let fewer be such"
-    ))
 }
