@@ -23,7 +23,7 @@ from tagwise.optimizers import OPTIMIZERS
 from .harness import Context, Ratio, Result
 from .workloads import PEER, workload
 
-LOSSES = ("log", "exp", "pointwise_log", "pointwise_exp")
+LOSSES = _core.LOSSES
 MOST = {"exp": 1.1, "pointwise_log": 2.0, "pointwise_exp": 2.0}
 STRENGTHS = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 PAPER: dict[str, dict[str, tuple[float, ...]]] = {

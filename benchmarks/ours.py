@@ -58,7 +58,7 @@ class Evaluation:
         return value
 
 
-def online(X: list[Attributes], y: list[list[str]], **parameters: Any) -> _core.Online:
+def online(X: list[Attributes], y: list[list[str]], kind: str, **numbers: Any) -> _core.Online:
     """An online learner of attribute lists, with CRFsuite's features, ready for its first epoch."""
     vocabulary = _core.Vocabulary()
     encoded = _core.encode_attributes(vocabulary, X)
@@ -66,7 +66,7 @@ def online(X: list[Attributes], y: list[list[str]], **parameters: Any) -> _core.
     gold = [ids.setdefault(label, len(ids)) for labels in y for label in labels]
     data = encoded.with_gold(np.array(gold, dtype=np.uint16))
     layout = _core.Layout.build(data, len(vocabulary), len(ids), start_end=False)
-    return _core.Online(data, layout, **parameters)
+    return _core.Online(data, layout, _core.Rule(kind, **numbers))
 
 
 def load(path: Path) -> Any:
@@ -111,9 +111,8 @@ def _pieces(features: str, train: Any, max_length: int) -> tuple[Any, Any, Any, 
 def booster(features: str, train: Any, max_length: int, **options: Any) -> Any:
     """Boosting in the core: one thread, pieces of at most `max_length` tokens."""
     data, layout, first, last = _pieces(features, train, max_length)
-    return _core.Boosting(
-        data, layout, first=first, last=last, smoothing=1.0 / len(data), max_step=5.0, n_jobs=1, **options
-    )
+    rounds = _core.Rounds(smoothing=1.0 / len(data), max_step=5.0, **options)
+    return _core.Boosting(data, layout, rounds, boundaries=(first, last), n_jobs=1)
 
 
 def engine_pass(features: str, train: Any, max_length: int) -> Callable[[], float]:

@@ -1,31 +1,49 @@
 """The native core."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "BOUNDS",
+    "COSTS",
+    "EXPONENTIAL_LOSSES",
+    "FORMS",
+    "KERNELS",
+    "LOSSES",
     "MODEL_FORMAT",
+    "NO_GROUP",
     "NO_LABEL",
+    "ONCE_LISTS",
     "OUTSIDE",
     "PROGRAM_TOLERANCE",
+    "RULES",
+    "SEQUENTIAL_LOSSES",
     "SIMD",
+    "SLACKS",
     "Boosting",
+    "Cost",
     "Dataset",
+    "Epochs",
     "History",
     "HistoryOnline",
     "HistoryScorer",
+    "Kernel",
     "KernelPerceptron",
     "KernelScorer",
     "KernelSvm",
     "Layout",
+    "Limits",
+    "Margins",
     "ModelFile",
     "Objective",
     "Online",
     "Order",
     "OrderObjective",
+    "Rounds",
+    "Rule",
     "Scorer",
     "Stochastic",
     "Svm",
@@ -58,6 +76,20 @@ __all__ = [
 
 __version__: str
 NO_LABEL: int
+# What can be chosen by name, declared in the core alone: with costs the numbers that each takes where none are given,
+# with kernels the names of the numbers that each reads.
+LOSSES: tuple[str, ...]
+SEQUENTIAL_LOSSES: tuple[str, ...]  # functions of log Z - H; the others are functions of marginals
+EXPONENTIAL_LOSSES: tuple[str, ...]  # that grow as e^l: they begin beyond any float, see Objective.log_value
+RULES: tuple[str, ...]
+COSTS: tuple[tuple[str, tuple[float, ...]], ...]
+KERNELS: tuple[tuple[str, tuple[str, ...]], ...]
+FORMS: tuple[str, ...]
+SLACKS: tuple[str, ...]
+BOUNDS: tuple[str, ...]
+# No group of labels that occur once, and the lists of paths that are searched where the search cannot see to them.
+NO_GROUP: int
+ONCE_LISTS: tuple[int, ...]
 
 _Csr: TypeAlias = tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float32]]
 
@@ -191,6 +223,21 @@ _Support: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.uint32]]
 _Groups: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.bool_]]
 
 @final
+class Limits:
+    """What paths of sentences may be.
+
+    forbidden: edges (label' * L + label); allowed: sets of labels [sets, L] and the set of each token [tokens]; once:
+    labels that form one span at most.
+    """
+
+    def __new__(
+        cls,
+        forbidden: NDArray[np.uint32] | None = None,
+        allowed: _Support | None = None,
+        once: _Groups | None = None,
+    ) -> Limits: ...
+
+@final
 class Layout:
     """Which features exist and where each lies in the weight vector."""
 
@@ -227,25 +274,20 @@ class Objective:
         *,
         loss: str = "log",
         sample_weight: NDArray[np.float64] | None = None,
-        forbidden: NDArray[np.uint32] | None = None,
-        allowed: _Support | None = None,
+        limits: Limits | None = None,
         partial: _Support | None = None,
         cost: NDArray[np.float64] | None = None,
-        once: _Groups | None = None,
     ) -> Objective: ...
     def evaluate(self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0) -> float:
         """Loss at `w`; the gradient is written to `gradient`. Both have one entry a feature."""
     def value(
-        self,
-        w: NDArray[np.float64],
-        gradient: NDArray[np.float64],
-        n_jobs: int = 0,
-        log_domain: bool = False,
+        self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0
     ) -> tuple[float, float]:
-        """The same with how far the exponential losses are from their safe range: (loss, largest log of e^l or of 1/p).
-
-        log_domain: log sum_i w_i e^{l_i} in place of the exponential loss.
-        """
+        """The same with how far the exponential losses are from their safe range: (loss, largest log of e^l or 1/p)."""
+    def log_value(
+        self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0
+    ) -> tuple[float, float]:
+        """The same of log sum_i w_i e^{l_i}, in place of the exponential loss."""
 
 @final
 class Stochastic:
@@ -258,8 +300,7 @@ class Stochastic:
         *,
         loss: str = "log",
         sample_weight: NDArray[np.float64] | None = None,
-        forbidden: NDArray[np.uint32] | None = None,
-        allowed: _Support | None = None,
+        limits: Limits | None = None,
     ) -> Stochastic: ...
     @property
     def n_batches(self) -> int:
@@ -398,6 +439,60 @@ PROGRAM_TOLERANCE: float
 _Entities: TypeAlias = tuple[NDArray[np.uint16], NDArray[np.uint8]]
 
 @final
+class Epochs:
+    """How an online learner goes through its training set.
+
+    batch: the updates of an epoch are applied at its end; shards: parts that are learnt at once and mixed after each
+    epoch, or threads that decode in batch mode.
+    """
+
+    def __new__(
+        cls,
+        *,
+        average: bool = True,
+        batch: bool = False,
+        shuffle: bool = True,
+        seed: int = 0,
+        shards: int = 1,
+    ) -> Epochs: ...
+
+@final
+class Cost:
+    """What a wrong path costs: one of COSTS and its numbers, or a function of (gold, guess), lists of label ids.
+
+    entities: the type of each label [L] and what lies between two labels [L + 1, L]; augment: the cost is added to the
+    scores while decoding.
+    """
+
+    def __new__(
+        cls,
+        cost: str | Callable[[list[int], list[int]], float],
+        numbers: Sequence[float] = ...,
+        entities: _Entities | None = None,
+        *,
+        augment: bool = False,
+    ) -> Cost: ...
+
+@final
+class Rule:
+    """What an online learner does with a wrong guess: one of RULES and its numbers.
+
+    k, limit: MIRA; variant, limit: passive-aggressive; gamma, variance: AROW. Without a cost, wrong labels are counted.
+    """
+
+    def __new__(
+        cls,
+        kind: str,
+        *,
+        k: int = 1,
+        limit: float | None = None,
+        variant: int = 1,
+        gamma: float = 1.0,
+        variance: float = 1.0,
+        cost: Cost | None = None,
+    ) -> Rule: ...
+
+@final
 class Online:
     """An online learner and its training set."""
 
@@ -405,26 +500,11 @@ class Online:
         cls,
         dataset: Dataset,
         layout: Layout,
-        kind: str,
+        rule: Rule,
         *,
-        average: bool = True,
-        batch: bool = False,
-        k: int = 1,
-        limit: float | None = None,
-        variant: int = 1,
-        gamma: float = 1.0,
-        variance: float = 1.0,
-        cost: Any = None,
-        cost_numbers: Sequence[float] = ...,
-        entities: _Entities | None = None,
-        augment: bool = False,
-        shuffle: bool = True,
-        seed: int = 0,
-        n_jobs: int = 1,
+        epochs: Epochs | None = None,
+        limits: Limits | None = None,
         sample_weight: NDArray[np.float32] | None = None,
-        forbidden: NDArray[np.uint32] | None = None,
-        allowed: _Support | None = None,
-        once: _Groups | None = None,
     ) -> Online: ...
     def epoch(self, order: NDArray[np.uint32] | None = None) -> dict[str, Any]:
         """One pass over the training set, or over the sentences of `order`; sums over its steps."""
@@ -442,6 +522,22 @@ class Online:
         """Go on from a state: one of `state`, or weights alone."""
 
 @final
+class Margins:
+    """Which margins a Hidden Markov SVM asks for, at what price, and how it looks for them."""
+
+    def __new__(
+        cls,
+        c: float = 1.0,
+        *,
+        slack: str = "instance",
+        rescale: bool = False,
+        tolerance: float = 1e-2,
+        most: int = 50,
+        shuffle: bool = True,
+        seed: int = 0,
+    ) -> Margins: ...
+
+@final
 class Svm:
     """A Hidden Markov SVM with explicit weights, and its training set."""
 
@@ -449,18 +545,11 @@ class Svm:
         cls,
         dataset: Dataset,
         layout: Layout,
+        margins: Margins | None = None,
         *,
-        c: float = 1.0,
-        slack: str = "instance",
-        rescale: bool = False,
-        tolerance: float = 1e-2,
-        most: int = 50,
-        shuffle: bool = True,
-        seed: int = 0,
-        n_jobs: int = 0,
+        limits: Limits | None = None,
         sample_weight: NDArray[np.float64] | None = None,
-        forbidden: NDArray[np.uint32] | None = None,
-        allowed: _Support | None = None,
+        n_jobs: int = 0,
     ) -> Svm: ...
     def epoch(self) -> dict[str, Any]:
         """One epoch: decoding, working sets, duality gap. Where training stands after it."""
@@ -472,27 +561,38 @@ class Svm:
     def epochs(self) -> int:
         """Epochs so far."""
 
-_Kernel: TypeAlias = tuple[str, int, float, float, Any]
+@final
+class Kernel:
+    """A kernel: one of KERNELS and its numbers, or a function of two blocks of rows (ptr, ids, values) -> [rows, rows].
+
+    form: one of FORMS, how its values are kept; cache_bytes: in how much memory while training.
+    """
+
+    def __new__(
+        cls,
+        kernel: str | Callable[..., NDArray[np.float64]],
+        degree: int = 2,
+        coef: float = 1.0,
+        gamma: float = 1.0,
+        *,
+        form: str = "auto",
+        cache_bytes: int = ...,
+    ) -> Kernel: ...
 
 @final
 class KernelPerceptron:
-    """The dual perceptron and its training set; `kernel` is (name, degree, coef, gamma, function or None)."""
+    """The dual perceptron and its training set."""
 
     def __new__(
         cls,
         dataset: Dataset,
         layout: Layout,
-        kernel: _Kernel,
+        kernel: Kernel,
         *,
-        average: bool = True,
+        epochs: Epochs | None = None,
         budget: int | None = None,
-        shuffle: bool = True,
-        seed: int = 0,
+        limits: Limits | None = None,
         sample_weight: NDArray[np.float32] | None = None,
-        form: str = "auto",
-        cache_bytes: int = ...,
-        forbidden: NDArray[np.uint32] | None = None,
-        allowed: _Support | None = None,
     ) -> KernelPerceptron: ...
     def epoch(self, order: NDArray[np.uint32] | None = None) -> dict[str, Any]:
         """One pass over the training set, or over the sentences of `order`; sums over its steps."""
@@ -516,21 +616,12 @@ class KernelSvm:
         cls,
         dataset: Dataset,
         layout: Layout,
-        kernel: _Kernel,
+        kernel: Kernel,
+        margins: Margins | None = None,
         *,
-        c: float = 1.0,
-        slack: str = "instance",
-        rescale: bool = False,
-        tolerance: float = 1e-2,
-        most: int = 50,
-        shuffle: bool = True,
-        seed: int = 0,
-        n_jobs: int = 0,
+        limits: Limits | None = None,
         sample_weight: NDArray[np.float64] | None = None,
-        form: str = "auto",
-        cache_bytes: int = ...,
-        forbidden: NDArray[np.uint32] | None = None,
-        allowed: _Support | None = None,
+        n_jobs: int = 0,
     ) -> KernelSvm: ...
     def epoch(self) -> dict[str, Any]:
         """One epoch: decoding, working sets, duality gap. Where training stands after it."""
@@ -547,12 +638,10 @@ class KernelSvm:
 class KernelScorer:
     """Support tokens, ready to label sentences; `base` has the transitions, starts and ends."""
 
-    def __new__(
-        cls, base: Scorer, kernel: _Kernel, arrays: dict[str, NDArray[Any]], *, form: str = "auto"
-    ) -> KernelScorer: ...
+    def __new__(cls, base: Scorer, kernel: Kernel, arrays: dict[str, NDArray[Any]]) -> KernelScorer: ...
     @staticmethod
     def of_training(
-        base: Scorer, kernel: _Kernel, dataset: Dataset, beta: NDArray[np.float64], *, form: str = "auto"
+        base: Scorer, kernel: Kernel, dataset: Dataset, beta: NDArray[np.float64]
     ) -> KernelScorer:
         """From the training set and beta [distinct tokens, L] in order of first occurrence."""
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -578,14 +667,8 @@ def small_program(
 ) -> NDArray[np.float64]:
     """tau of max b.tau - 1/2 tau' G tau over tau >= 0, and sum tau <= limit where it is given."""
 
-def sequence_cost(
-    name: Any,
-    numbers: Sequence[float],
-    gold: NDArray[np.uint16],
-    guess: NDArray[np.uint16],
-    entities: _Entities,
-) -> float:
-    """Cost of `guess` where `gold` is right, both [T] of label ids."""
+def sequence_cost(cost: Cost, gold: NDArray[np.uint16], guess: NDArray[np.uint16]) -> float:
+    """Cost of `guess` where `gold` is right, both [T] of label ids; `cost` has the table of their entities."""
 
 @final
 class Terms:
@@ -639,24 +722,12 @@ class HistoryOnline:
         dataset: Dataset,
         layout: Layout,
         terms: Terms,
-        kind: str,
+        rule: Rule,
         *,
         words: _Words | None = None,
-        average: bool = True,
-        batch: bool = False,
-        k: int = 1,
-        limit: float | None = None,
-        cost: Any = None,
-        cost_numbers: Sequence[float] = ...,
-        entities: tuple[NDArray[np.uint16], NDArray[np.uint8]] | None = None,
-        augment: bool = False,
-        shuffle: bool = True,
-        seed: int = 0,
-        n_jobs: int = 1,
+        epochs: Epochs | None = None,
+        limits: Limits | None = None,
         sample_weight: NDArray[np.float32] | None = None,
-        forbidden: NDArray[np.uint32] | None = None,
-        allowed: _Support | None = None,
-        once: _Groups | None = None,
     ) -> HistoryOnline: ...
     def epoch(self) -> dict[str, Any]:
         """One pass over the training set; sums over its steps."""
@@ -694,19 +765,17 @@ def feasible(
 def chunk_probabilities(
     scorer: Scorer,
     dataset: Dataset,
-    sentence: NDArray[np.uint32],
-    begin: NDArray[np.uint32],
-    end: NDArray[np.uint32],
-    kind: NDArray[np.uint16],
-    entities: tuple[NDArray[np.uint16], NDArray[np.uint8]],
+    chunks: tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint16]],
+    entities: _Entities,
     *,
     allowed: _Support | None = None,
     once: _Groups | None = None,
     n_jobs: int = 0,
 ) -> NDArray[np.float64]:
-    """Probability of each chunk: its sentence, first token, token behind its last, and type, each [chunks].
+    """Probability of each chunk, [chunks].
 
-    entities: the type of each label [L] and what lies between two labels [L + 1, L], as online learners take it.
+    chunks: their sentences, first tokens, tokens behind their last, and types. entities: the type of each label [L]
+    and what lies between two labels [L + 1, L], as a cost takes it.
     """
 
 @final
@@ -742,13 +811,9 @@ class OrderObjective:
     def __len__(self) -> int:
         """Number of features."""
     def value(
-        self,
-        w: NDArray[np.float64],
-        gradient: NDArray[np.float64],
-        n_jobs: int = 0,
-        log_domain: bool = False,
+        self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0
     ) -> tuple[float, float]:
-        """Loss at `w`, the gradient written to `gradient`; as `Objective.value`, whose last two arguments it takes."""
+        """Loss at `w`, the gradient written to `gradient`; no log-loss can leave its range: the second number is 0."""
 
 def order_marginals(
     scorer: Scorer,
@@ -761,15 +826,13 @@ def order_marginals(
     """Marginals of each token, [tokens, L], and log Z of each sentence, [N], of a chain of order 2 or 3."""
 
 @final
-class Boosting:
-    """A boosting run and its training set."""
+class Rounds:
+    """How boosting chooses features and their steps."""
 
     def __new__(
         cls,
-        dataset: Dataset,
-        layout: Layout,
-        *,
         bound: str = "loose",
+        *,
         line_search: bool = False,
         smoothing: float = 0.0,
         max_step: float = 10.0,
@@ -777,11 +840,25 @@ class Boosting:
         features_per_round: int = 1,
         overlap: bool = False,
         seed: int = 0,
-        n_jobs: int = 0,
+    ) -> Rounds: ...
+
+@final
+class Boosting:
+    """A boosting run and its training set.
+
+    boundaries: whether each piece is the first, and whether it is the last, of its sentence.
+    """
+
+    def __new__(
+        cls,
+        dataset: Dataset,
+        layout: Layout,
+        rounds: Rounds | None = None,
+        *,
         sample_weight: NDArray[np.float64] | None = None,
-        first: NDArray[np.bool_] | None = None,
-        last: NDArray[np.bool_] | None = None,
+        boundaries: tuple[NDArray[np.bool_], NDArray[np.bool_]] | None = None,
         start: NDArray[np.float64] | None = None,
+        n_jobs: int = 0,
     ) -> Boosting: ...
     def run(self, most: int, seconds: float = ...) -> dict[str, Any]:
         """Up to `most` rounds, fewer once `seconds` have passed. Arrays of one entry a chosen feature, and whether more

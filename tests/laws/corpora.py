@@ -135,9 +135,4 @@ def lists(
     return [ranked[end - n : end] for n, end in zip(counts, ends)]
 
 
-TWINS = {
-    "log": losses.log_loss,
-    "exp": losses.exp_loss,
-    "pointwise_log": losses.pointwise_log_loss,
-    "pointwise_exp": losses.pointwise_exp_loss,
-}
+TWINS = losses.LOSSES

@@ -9,6 +9,7 @@ import numpy as np
 from tagwise import _core
 from tagwise.scores.kernels import Kernel
 
+from . import told
 from .margins import encode
 from .online import corpus
 from .reference import perceptron
@@ -43,10 +44,10 @@ class Kernelled:
         self.of = np.array([self.distinct.index(x) for x in rows])
 
     def perceptron(self, kernel: Kernel, **parameters: Any) -> _core.KernelPerceptron:
-        return _core.KernelPerceptron(self.data, self.layout, kernel.spec(self.n), **parameters)
+        return told.kernel_perceptron(self.data, self.layout, kernel, **parameters)
 
     def svm(self, kernel: Kernel, **parameters: Any) -> _core.KernelSvm:
-        return _core.KernelSvm(self.data, self.layout, kernel.spec(self.n), **parameters)
+        return told.kernel_svm(self.data, self.layout, kernel, **parameters)
 
     def split(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """beta [U, L], transitions, starts, ends."""

@@ -77,10 +77,7 @@ class NumpyObjective:
         ]
         self.calls = 0
 
-    def value(
-        self, w: Vector, gradient: Vector, n_jobs: int = 0, log_domain: bool = False, /
-    ) -> tuple[float, float]:
-        assert not log_domain
+    def value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
         self.calls += 1
         dense, total, largest = self.dense.spread(w), 0.0, -np.inf
         slope = np.zeros(self.dense.size)

@@ -9,6 +9,7 @@ import numpy as np
 
 from tagwise import _core
 
+from . import told
 from .reference import chain, mira, model
 from .strategies import Problem
 
@@ -21,7 +22,7 @@ class Native(NamedTuple):
     at: np.ndarray  # [features] index into the twin's vector
 
     def online(self, kind: str, **parameters: Any) -> _core.Online:
-        return _core.Online(self.data, self.layout, kind, **parameters)
+        return told.online(self.data, self.layout, kind, **parameters)
 
 
 def native(p: Problem) -> Native:

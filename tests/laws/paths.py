@@ -11,6 +11,7 @@ import numpy as np
 
 from tagwise import _core
 
+from . import told
 from .corpora import Corpus
 from .reference import chain, losses, once, scores
 
@@ -289,5 +290,5 @@ def evaluate(
     """Loss, gradient and what was done, these ways."""
     with forced(ways):
         gradient = np.full(len(c.layout), np.nan)
-        number = _core.Objective(c.data, c.layout, **terms.native()).evaluate(w, gradient, n_jobs)
+        number = told.objective(c.data, c.layout, **terms.native()).evaluate(w, gradient, n_jobs)
         return number, gradient, _core.taken()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tagwise import _core
 
+from . import told
 from .online import Native, corpus, native
 from .reference import boosting, chain, enumeration, losses, model
 from .strategies import Problem, problems, reals
@@ -23,7 +24,7 @@ gentle = st.one_of(st.just(0.0), st.sampled_from([1.0, -1.0, 0.5]), reals(1.0).f
 
 
 def booster(n: Native, **parameters: Any) -> _core.Boosting:
-    return _core.Boosting(n.data, n.layout, **parameters)
+    return told.boosting(n.data, n.layout, **parameters)
 
 
 def twin(p: Problem, n: Native, w: np.ndarray, weight: np.ndarray | None = None) -> boosting.Round:
@@ -331,7 +332,7 @@ def test_pieces_have_no_false_start() -> None:
     """Start and end features fire at the true ends of a sentence only."""
     n = native(corpus(1, 3, n=10))
     flags = np.zeros(10, dtype=bool)
-    b = booster(n, first=flags, last=flags, bound="tight")
+    b = booster(n, boundaries=(flags, flags), bound="tight")
     a = n.layout.arrays()
     begin = n.layout.n_node + n.layout.n_edge
     assert len(a["starts"]) > 0

@@ -59,8 +59,7 @@ def test_chunks_by_enumeration(scheme: str, held: bool) -> None:
     found = _core.chunk_probabilities(
         scorer,
         c.data,
-        *parts,
-        columns[3].astype(np.uint16),
+        (*parts, columns[3].astype(np.uint16)),
         (kinds, table),
         allowed=(sets, of) if held else None,
     )

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tagwise import _core
 from tagwise.errors import TrainingError
 
+from . import told
 from .corpora import Corpus, constraints, fold, random_corpus
 from .reference import chain, losses, scores
 from .strategies import Chain, chains, reals, wholes
@@ -158,7 +159,7 @@ def test_constraints_in_training_and_decoding(labels: int) -> None:
 
     w = np.random.default_rng(4).standard_normal(len(c.layout))
     gradient = np.empty_like(w)
-    value = _core.Objective(c.data, c.layout, forbidden=edges, allowed=(sets, of)).evaluate(w, gradient)
+    value = told.objective(c.data, c.layout, forbidden=edges, allowed=(sets, of)).evaluate(w, gradient)
     slow, slow_gradient = twin_objective(c, w, np.ones(len(c.X)), limit)
     assert value == pytest.approx(slow, rel=2e-6, abs=1e-4)
     np.testing.assert_allclose(gradient, slow_gradient, atol=2e-4)
@@ -215,7 +216,7 @@ def test_gold_outside_the_support_is_reported() -> None:
     c = random_corpus(12, 3, n=3)
     every = np.arange(9, dtype=np.uint32)
     with pytest.raises(TrainingError, match="sentence"):
-        _core.Objective(c.data, c.layout, forbidden=every)
+        told.objective(c.data, c.layout, forbidden=every)
 
 
 @pytest.mark.parametrize("labels", [2, 9, 17, 45])

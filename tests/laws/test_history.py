@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tagwise import _core
 
+from . import told
 from .corpora import Corpus, constraints, lists, random_corpus
 from .online import corpus, native
 from .reference import chain, history, model
@@ -210,7 +211,7 @@ def learned(
     documents = [list(range(i, min(i + 2, len(p.X)))) for i in range(0, len(p.X), 2)]
     flat = np.array([int(w) for sentence in words for w in sentence], dtype=np.uint32)
     starts = np.array([d[0] for d in documents], dtype=np.uint32)
-    learner = _core.HistoryOnline(
+    learner = told.further_back(
         n.data,
         n.layout,
         _core.Terms(L, m, far, document=document),
@@ -256,7 +257,7 @@ def test_without_history_it_is_the_plain_learner(kind: str) -> None:
     p = corpus(3, 5, n=40)
     n = native(p)
     plain = n.online(kind, k=3, seed=4)
-    ours = _core.HistoryOnline(n.data, n.layout, _core.Terms(5), kind, k=3, seed=4)
+    ours = told.further_back(n.data, n.layout, _core.Terms(5), kind, k=3, seed=4)
     for _ in range(3):
         first, second = plain.epoch(), ours.epoch()
         assert {**first, "loss": 0} == {**second, "loss": 0}
@@ -280,7 +281,7 @@ def test_it_learns_what_the_first_order_cannot() -> None:
     n = native(Problem(model.Shape(3, 2), X, y))
     errors = {}
     for far in (1, 2):
-        learner = _core.HistoryOnline(n.data, n.layout, _core.Terms(2, 2, far), "perceptron")
+        learner = told.further_back(n.data, n.layout, _core.Terms(2, 2, far), "perceptron")
         errors[far] = [learner.epoch()["wrong_tokens"] for _ in range(10)][-1]
     assert errors[2] == 0 < errors[1]
 

@@ -13,6 +13,7 @@ from tagwise import _core
 from tagwise.errors import TrainingError
 from tagwise.scores.kernels import Block, Kernel, KernelScorer
 
+from . import told
 from .kernelled import TWIN, Kernelled, random_sparse
 from .margins import run
 from .online import corpus, orders
@@ -78,7 +79,7 @@ def test_the_linear_kernel_is_the_primal(form: str, labels: int) -> None:
     """Same steps, and sum_s beta_s x_s is the primal's weight of every attribute, last and averaged."""
     p = corpus(labels, labels)
     k = Kernelled(p)
-    primal = _core.Online(
+    primal = told.online(
         k.data, _core.Layout.build(k.data, k.n, labels, all_pairs=True), "perceptron", seed=3
     )
     dual = k.perceptron(LINEAR, form=form, seed=3)
@@ -178,7 +179,7 @@ def test_constraints_leave_the_program_of_the_lawful_paths(
     ]
     if kernel is LINEAR:
         layout = _core.Layout.build(k.data, k.n, k.labels, all_pairs=True)
-        solvers.append(_core.Svm(k.data, layout, **common))
+        solvers.append(told.svm(k.data, layout, **common))
     for solver in solvers:
         state = run(solver, 1e-5)
         assert state["dual"] == pytest.approx(best, abs=1e-4)
@@ -196,7 +197,7 @@ def test_the_dual_perceptron_keeps_constraints_as_the_primal_does(labels: int) -
     free = k.perceptron(LINEAR, seed=3)
     for form in ("rows", "expanded"):
         dual = k.perceptron(LINEAR, form=form, seed=3, **limits.native())
-        primal = _core.Online(k.data, layout, "perceptron", seed=3, **limits.native())
+        primal = told.online(k.data, layout, "perceptron", seed=3, **limits.native())
         for _ in range(3):
             a, b = primal.epoch(), dual.epoch()
             assert (a["updates"], a["wrong_tokens"]) == (b["updates"], b["wrong_tokens"])
@@ -221,7 +222,7 @@ def test_the_linear_kernel_svm_is_the_explicit_one(margin: bool) -> None:
     p = random_sparse(5, n=15)
     k = Kernelled(p)
     layout = _core.Layout.build(k.data, k.n, 5, all_pairs=True)
-    explicit = _core.Svm(k.data, layout, rescale=margin, tolerance=1e-4)
+    explicit = told.svm(k.data, layout, rescale=margin, tolerance=1e-4)
     a = run(explicit, 1e-3)
     b = run(k.svm(LINEAR, rescale=margin, tolerance=1e-4, form="rows"), 1e-3)
     assert a["dual"] == pytest.approx(b["dual"], rel=1e-4)
@@ -254,7 +255,7 @@ def random_model(
     beta = rng.normal(size=(len(k.distinct), k.labels)) * (rng.random((len(k.distinct), k.labels)) < 0.3)
     w = np.concatenate([rng.normal(size=len(k.layout)), beta.ravel()])
     base = _core.Scorer(k.layout, w[: len(k.layout)].astype(np.float32))
-    native = _core.KernelScorer.of_training(base, kernel.spec(k.n), k.data, beta.ravel(), form=form)
+    native = _core.KernelScorer.of_training(base, kernel.spec(k.n, form), k.data, beta.ravel())
     return w, KernelScorer(base, native, kernel)
 
 
@@ -394,7 +395,7 @@ def test_kernels_that_make_no_sense_are_refused() -> None:
         (Kernel("poly", gamma=0.0), "polynomial kernel needs a finite gamma > 0, got 0"),
         (Kernel("rbf", gamma=0.0), "rbf kernel needs a finite gamma > 0, got 0"),
         (Kernel("rbf", gamma=np.nan), "rbf kernel needs a finite gamma > 0, got NaN"),
-        (Kernel("other"), 'no kernel "other"; use linear, poly, rbf or a function'),
+        (Kernel("other"), 'no kernel "other"; there are: linear, poly, rbf'),
     ):
         with pytest.raises(ValueError, match=said):
             k.perceptron(bad)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from tagwise import _core
 from tagwise.errors import ParameterError
 from tagwise.scores import losses as ours
 from tagwise.scores.lattice import Lattice
@@ -18,12 +19,8 @@ from .strategies import Chain, chains, wholes
 
 Loss = Callable[[Lattice, Sequence[int]], tuple[float, ScoreGradient]]
 
-LOSSES: dict[str, Loss] = {
-    "log": ours.log_loss,
-    "exp": ours.exp_loss,
-    "pointwise_log": ours.pointwise_log_loss,
-    "pointwise_exp": ours.pointwise_exp_loss,
-}
+#: Every loss of the core has a function in the open.
+LOSSES: dict[str, Loss] = {name: getattr(ours, f"{name}_loss") for name in _core.LOSSES}
 
 
 def open_lattice(c: Chain) -> Lattice:

@@ -16,6 +16,7 @@ from tagwise import _core
 from tagwise.corpus import schemes
 from tagwise.scores.constraints import Constraints
 
+from . import told
 from .corpora import Corpus, constraints, random_corpus
 from .online import native, orders, run
 from .reference import chain, costs, mira, model, once, scores
@@ -78,7 +79,7 @@ def test_log_loss_and_gradient_are_over_lawful_paths(labels: int, edge_attribute
     for bound in (False, True):
         edges = np.flatnonzero(forbidden.ravel()).astype(np.uint32) if bound else None
         allowed = (sets, of) if bound else None
-        objective = _core.Objective(
+        objective = told.objective(
             c.data, c.layout, sample_weight=weight, forbidden=edges, allowed=allowed, once=groups
         )
         gradient = np.empty_like(w)
@@ -103,7 +104,7 @@ def test_the_exponential_loss_is_over_lawful_paths_too() -> None:
     c = lawful_corpus(1, 4, groups, n=15, longest=4)
     w = np.random.default_rng(2).standard_normal(len(c.layout))
     gradient = np.empty_like(w)
-    value = _core.Objective(c.data, c.layout, loss="exp", once=groups).evaluate(w, gradient)
+    value = told.objective(c.data, c.layout, loss="exp", once=groups).evaluate(w, gradient)
     total, want = 0.0, np.zeros(len(c.layout))
     for i, s in enumerate(c.scores(w)):
         loss, g = once.log_loss(s, c.gold[i], *groups)
@@ -155,7 +156,7 @@ def test_the_perceptron_with_edge_attributes(p: Problem, seed: int) -> None:
 def test_batch_epochs_decode_lawful_paths() -> None:
     groups = groups_of(4)
     c = lawful_corpus(1, 4, groups, n=30, longest=5)
-    plain, bound = (_core.Online(c.data, c.layout, "perceptron", batch=True, once=g) for g in (None, groups))
+    plain, bound = (told.online(c.data, c.layout, "perceptron", batch=True, once=g) for g in (None, groups))
     w = np.zeros(len(c.layout))
     for _ in range(3):
         paths = [once.kbest(s, 1, *groups)[0][1] for s in c.scores(w)]

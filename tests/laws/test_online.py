@@ -63,7 +63,7 @@ def test_batch_perceptron(p: Problem) -> None:
     last, mean = perceptron.batch_perceptron(p.X, p.y, p.shape, 4, mask)
     n = native(p)
     for n_jobs in (1, 2):
-        online = n.online("perceptron", batch=True, n_jobs=n_jobs)
+        online = n.online("perceptron", batch=True, shards=n_jobs)
         for _ in range(4):
             online.epoch()
         np.testing.assert_array_equal(online.weights(averaged=False), last[n.at])
@@ -138,7 +138,7 @@ def test_parameter_mixing(name: str) -> None:
     """Each shard learns alone from the mean of the last epoch; the average is over all steps of all shards."""
     p = corpus(6, 4)
     n = native(p)
-    mixed = learner(n, name, n_jobs=3, seed=2)
+    mixed = learner(n, name, shards=3, seed=2)
     parts = [np.arange(s, len(p.X), 3) for s in range(3)]
     state: dict[str, Any] = {"weights": np.zeros(len(n.layout))}
     total = np.zeros(len(n.layout))
@@ -155,7 +155,7 @@ def test_parameter_mixing(name: str) -> None:
         np.testing.assert_allclose(mixed.weights(averaged=False), state["weights"], rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(mixed.weights(), total / mixed.steps, rtol=1e-5, atol=1e-6)
         state = mixed.state()  # to the bit, so that ties fall alike in the next epoch
-    again = learner(n, name, n_jobs=3, seed=2)
+    again = learner(n, name, shards=3, seed=2)
     for _ in range(3):
         again.epoch()
     assert again.weights().tobytes() == mixed.weights().tobytes()
@@ -272,7 +272,8 @@ def test_costs(pair: tuple[list[int], list[int]]) -> None:
     table = entities(LABELS)
 
     def native_cost(name: str, *numbers: float) -> float:
-        return _core.sequence_cost(name, list(numbers), *(np.array(p, dtype=np.uint16) for p in pair), table)
+        cost = _core.Cost(name, numbers, table)
+        return _core.sequence_cost(cost, *(np.array(p, dtype=np.uint16) for p in pair))
 
     assert native_cost("accuracy") == costs.accuracy(gold, guess)
     assert native_cost("root") == costs.accuracy(gold, guess) ** 0.5
@@ -293,7 +294,8 @@ def test_costs(pair: tuple[list[int], list[int]]) -> None:
 def test_entities_of_any_scheme_are_those_of_the_metrics(labels: list[str]) -> None:
     names = ["O", "B-A", "I-A", "E-A", "S-A", "B-B", "I-B", "E-B", "S-B"]
     path = np.array([names.index(y) for y in labels], dtype=np.uint16)
-    missed = _core.sequence_cost("precision_recall", [0.0], path, np.zeros_like(path), entities(names))
+    cost = _core.Cost("precision_recall", [0.0], entities(names))
+    missed = _core.sequence_cost(cost, path, np.zeros_like(path))
     assert missed == len(schemes.spans(labels))
 
 
@@ -361,7 +363,7 @@ def test_values_outside_their_domain_are_errors() -> None:
         {"kind": "mira", "limit": -1.0},
         {"kind": "arow", "gamma": 0.0},
         {"kind": "mira", "batch": True},
-        {"kind": "mira", "cost": "f1", "cost_numbers": [10.0]},
+        {"kind": "mira", "cost": "f1", "numbers": [10.0]},
         {"kind": "mira", "cost": "hinge"},
         {"kind": "mira", "cost": "root", "augment": True},
         {"kind": "perceptron", "sample_weight": np.ones(2, dtype=np.float32)},

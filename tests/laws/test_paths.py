@@ -394,7 +394,7 @@ def test_the_exponential_loss_beyond_its_range(ways: str, far: float) -> None:
     with forced(ways):
         objective = _core.Objective(c.data, c.layout, loss="exp", sample_weight=weight)
         gradient = np.empty_like(w)
-        value, largest = objective.value(w, gradient, 1, True)
+        value, largest = objective.log_value(w, gradient, 1)
     batch = list(zip(c.scores(w), c.gold))
     want, parts = losses.log_of_exp_losses(batch, weight)
     assert value == pytest.approx(want, rel=1e-6)

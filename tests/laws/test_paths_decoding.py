@@ -11,6 +11,7 @@ import pytest
 
 from tagwise import _core
 
+from . import told
 from .corpora import Corpus
 from .paths import (
     COUNTS,
@@ -213,7 +214,7 @@ def test_a_stochastic_step_is_the_twins_gradient(ways: str, loss: str, ruled: bo
     terms = Terms(loss, weight, sets, forbidden)
     native = {k: v for k, v in terms.native().items() if k not in ("cost", "partial", "once")}
     with forced(ways):
-        descent = _core.Stochastic(c.data, c.layout, **native)
+        descent = told.stochastic(c.data, c.layout, **native)
         descent.set(w)
         met = descent.run(np.array([0], dtype=np.uint32), 100.0, 0.0, 0.0)
     want = twin(c, w, terms)

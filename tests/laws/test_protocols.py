@@ -11,10 +11,12 @@ import pytest
 
 import tagwise as tw
 from tagwise import _core
+from tagwise.errors import ParameterError
 from tagwise.features import Inputs
 from tagwise.learners import backends, gradient
-from tagwise.learners.backends import Sum
-from tagwise.scores.protocols import Objective, Scorer
+from tagwise.learners.backends import Sum, exponential
+from tagwise.optimizers.lbfgs import lbfgs
+from tagwise.scores.protocols import Exponential, Objective, Scorer
 
 from .numpy_engine import NUMPY, NumpyObjective, NumpyScorer
 
@@ -46,10 +48,11 @@ def problem(parts: slice = slice(None), weight: Any = None, **settings: Any) -> 
     return gradient.Problem(data, task.layout, sample_weight=weight, **settings)
 
 
-def same(one: Objective, other: Objective, w: Any, *rest: Any) -> None:
-    """Two objectives are the same function at a point."""
+def same(one: Objective, other: Objective, w: Any, log: bool = False) -> None:
+    """Two objectives are the same function at a point, and so are their logarithms if `log`."""
     slopes = [np.empty_like(w), np.empty_like(w)]
-    values = [objective.value(w, slope, *rest) for objective, slope in zip((one, other), slopes)]
+    calls = [exponential(o).log_value if log else o.value for o in (one, other)]
+    values = [call(w, slope) for call, slope in zip(calls, slopes)]
     assert values[0][0] == pytest.approx(values[1][0], rel=1e-5)
     np.testing.assert_allclose(slopes[0], slopes[1], atol=2e-5 * max(1.0, np.abs(slopes[0]).max()))
 
@@ -76,10 +79,25 @@ def test_objectives_of_shards_add_up(backend: str, loss: str) -> None:
     w = np.random.default_rng(1).normal(size=len(problem().layout))
     same(whole, Sum(shards), w)
     if loss == "exp":
-        same(whole, Sum(shards), w, 0, True)
+        same(whole, Sum(shards), w, log=True)
     slopes = [np.empty_like(w), np.empty_like(w)]
     assert Sum(shards).value(w, slopes[0], 1) == Sum(shards).value(w, slopes[1], 2)
     assert slopes[0].tobytes() == slopes[1].tobytes()
+
+
+def test_only_some_objectives_have_a_logarithm_of_the_exponential_loss() -> None:
+    """What has none is refused by name, not answered with another number."""
+    ours = problem().objective(NUMPY)
+    w = np.zeros(len(problem().layout))
+    assert isinstance(problem(loss="exp").objective(), Exponential)
+    assert not isinstance(ours, Exponential)
+    order = _core.Order(problem().data, problem().layout, 2)
+    assert not isinstance(_core.OrderObjective(order, problem().data), Exponential)
+    with pytest.raises(ParameterError, match="NumpyObjective has no logarithm of the exponential loss"):
+        Sum([ours]).log_value(w, np.empty_like(w))
+    evaluate = gradient.Evaluation(ours, 0.0, 1)
+    with pytest.raises(ParameterError, match="NumpyObjective has no logarithm"):
+        gradient.into_range(evaluate, lambda w: lbfgs(evaluate, w), w, 1)
 
 
 @pytest.mark.parametrize(("optimizer", "l1"), [("auto", 0.0), ("lbfgs", 0.0), ("auto", 0.3), ("cg", 0.0)])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
+from tagwise import _core
 from tagwise.learners import gradient
 
 from . import lawful
@@ -64,7 +65,7 @@ FORCED = {
 }
 CRF: dict[str, Any] = {"features": "S1", "l2": 0.0, "max_iter": 8}
 ONLINE: dict[str, Any] = {"features": "S1", "epochs": 3}
-LOSSES = ("log", "exp", "pointwise_log", "pointwise_exp")
+LOSSES = _core.LOSSES
 LEARNERS: dict[str, Make] = {
     **{f"crf-{loss}": functools.partial(tw.CRF, **CRF, loss=loss) for loss in LOSSES},
     **{f"crf-{name}": functools.partial(tw.CRF, **CRF, optimizer=name) for name in ("sgd", "cg", "lbfgs", "owlqn")},

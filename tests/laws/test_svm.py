@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tagwise import _core
 
+from . import told
 from .margins import encode, run
 from .online import corpus
 from .reference import chain, enumeration, model, svm
@@ -28,7 +29,7 @@ class Native(NamedTuple):
     at: np.ndarray  # [features] index into the twin's vector
 
     def svm(self, **parameters: Any) -> _core.Svm:
-        return _core.Svm(self.data, self.layout, **parameters)
+        return told.svm(self.data, self.layout, **parameters)
 
 
 def native(p: Problem) -> Native:
@@ -188,7 +189,7 @@ def test_edge_attributes_take_part() -> None:
     p = Problem(model.Shape(2, 2, True), X, [(0, 1, 1), (1, 0)])
     vocabulary, data = encode(p)
     layout = _core.Layout.build(data, len(vocabulary), 2, all_pairs=True)
-    state = run(_core.Svm(data, layout, c=0.6, tolerance=1e-6), 1e-5)
+    state = run(told.svm(data, layout, c=0.6, tolerance=1e-6), 1e-5)
     # observed pairs only: the twin's optimum over the same features
     a = layout.arrays()
     ids = [int(vocabulary.text(i)) for i in range(len(vocabulary))]
@@ -212,7 +213,7 @@ def test_edge_attributes_take_part() -> None:
         ({"c": -1.0}, "C must be a finite number > 0, got -1"),
         ({"c": np.inf}, "C must be a finite number > 0, got inf"),
         ({"c": np.nan}, "C must be a finite number > 0, got NaN"),
-        ({"slack": "both"}, 'no slack "both"; use instance or sequence'),
+        ({"slack": "both"}, 'no slack "both"; there are: instance, sequence'),
         ({"most": 0}, "a working set needs room for at least 1 path"),
         ({"tolerance": -1.0}, "the tolerance must be a number >= 0, got -1"),
         ({"tolerance": np.nan}, "the tolerance must be a number >= 0, got NaN"),

@@ -12,11 +12,12 @@ import pytest
 from tagwise import _core
 from tagwise.scores.kernels import Kernel
 
+from . import told
 from .kernelled import frame
 from .margins import run as close_the_gap
 from .weighted import COUNTS, WEIGHTS, Bag
 
-LOSSES = ("log", "exp", "pointwise_log", "pointwise_exp")
+LOSSES = _core.LOSSES
 DOUBLE = ("float32", "wide", "log space")
 #: loss, who computes it, what goes with it
 ROWS = [
@@ -48,9 +49,9 @@ def evaluated(
     """An objective of its own, of these sentences."""
     which = list(which)
     more = b.options(option, which)
-    objective = _core.Objective(b.data(which), b.layout, loss=loss, sample_weight=weight, **more)
+    objective = told.objective(b.data(which), b.layout, loss=loss, sample_weight=weight, **more)
     gradient = np.full_like(w, np.nan)
-    value, largest = objective.value(w, gradient, 0, log)
+    value, largest = (objective.log_value if log else objective.value)(w, gradient)
     return value, gradient, largest
 
 
@@ -154,7 +155,7 @@ def stepped(
     b: Bag, w: np.ndarray, weight: np.ndarray, loss: str, option: str, eta: float
 ) -> tuple[np.ndarray, float]:
     """Where one step over all sentences leads, and the loss met before it."""
-    core = _core.Stochastic(
+    core = told.stochastic(
         b.data(b.everyone), b.layout, loss=loss, sample_weight=weight, **b.options(option, b.everyone)
     )
     core.set(w)
@@ -205,7 +206,7 @@ def test_what_a_stochastic_step_passes_over_counts_by_its_weight(loss: str, unit
 def boosted(
     b: Bag, which: Iterable[int], weight: np.ndarray | None, w: np.ndarray, **more: Any
 ) -> _core.Boosting:
-    return _core.Boosting(b.data(which), b.layout, sample_weight=weight, start=w, **more)
+    return told.boosting(b.data(which), b.layout, sample_weight=weight, start=w, **more)
 
 
 BOOSTERS: dict[str, dict[str, Any]] = {
@@ -296,10 +297,10 @@ def test_a_weight_is_the_price_of_a_slack(
         which = list(which)
         more = {**common, "c": c, "sample_weight": weight, **b.options(option, which)}
         if kernel is None:
-            solver: Any = _core.Svm(b.data(which), b.layout, **more)
+            solver: Any = told.svm(b.data(which), b.layout, **more)
         else:
             layout = frame(b.vocabulary, b.data(b.everyone), b.labels)
-            solver = _core.KernelSvm(b.data(which), layout, kernel.spec(len(b.vocabulary)), **more)
+            solver = told.kernel_svm(b.data(which), layout, kernel, **more)
         state = close_the_gap(solver, 1e-5)
         return state, solver.weights()
 

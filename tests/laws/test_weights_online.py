@@ -12,6 +12,7 @@ import pytest
 from tagwise import _core
 from tagwise.scores.kernels import Kernel
 
+from . import told
 from .kernelled import TWIN, Kernelled, frame, random_sparse
 from .online import KINDS, Native, ambiguous, corpus, learner, native, orders, permutation, run, twin_step
 from .reference import chain, costs, history, model, perceptron
@@ -30,8 +31,8 @@ def weights_of(n: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("labels", [3, 17])
-@pytest.mark.parametrize(("batch", "n_jobs"), [(False, 1), (True, 1), (True, 2)])
-def test_the_perceptron_is_the_weighted_twin(labels: int, batch: bool, n_jobs: int) -> None:
+@pytest.mark.parametrize(("batch", "shards"), [(False, 1), (True, 1), (True, 2)])
+def test_the_perceptron_is_the_weighted_twin(labels: int, batch: bool, shards: int) -> None:
     """Last weights to the bit; the average counts every step, whatever its sentence weighs."""
     p = corpus(labels, labels, n=20)
     n, weight, order = native(p), weights_of(20), orders(p, 3, labels)
@@ -40,7 +41,7 @@ def test_the_perceptron_is_the_weighted_twin(labels: int, batch: bool, n_jobs: i
         last, mean = perceptron.batch_perceptron(p.X, p.y, p.shape, 3, mask, weight.tolist())
     else:
         last, mean = perceptron.perceptron(p.X, p.y, p.shape, order, mask, weight.tolist())
-    online = n.online("perceptron", batch=batch, n_jobs=n_jobs, sample_weight=weight)
+    online = n.online("perceptron", batch=batch, shards=shards, sample_weight=weight)
     for epoch in order:
         online.epoch(None if batch else np.array(epoch, dtype=np.uint32))
     np.testing.assert_array_equal(online.weights(averaged=False), last[n.at])
@@ -60,7 +61,7 @@ def test_history_is_the_weighted_twin(m: int, far: int, document: bool, k: int) 
         documents = [list(range(i, min(i + 3, len(p.X)))) for i in range(0, len(p.X), 3)]
         flat = np.array([int(w) for sentence in words for w in sentence], dtype=np.uint32)
         starts = np.array([d[0] for d in documents], dtype=np.uint32)
-        learner = _core.HistoryOnline(
+        learner = told.further_back(
             n.data,
             n.layout,
             _core.Terms(3, m, far, document=document),
@@ -170,12 +171,10 @@ def trained(
     online: Any
     if name == "kernel":
         layout = frame(b.vocabulary, b.data(b.everyone), b.labels)
-        online = _core.KernelPerceptron(
-            data, layout, Kernel("poly", 2, 1.0).spec(len(b.vocabulary)), **common
-        )
+        online = told.kernel_perceptron(data, layout, Kernel("poly", 2, 1.0), **common)
     elif name.startswith("history"):
         m, far = (int(x) for x in name[-2:])
-        online = _core.HistoryOnline(data, b.layout, _core.Terms(b.labels, m, far), **common)
+        online = told.further_back(data, b.layout, _core.Terms(b.labels, m, far), **common)
     else:
         online = learner(Native(data, b.layout, np.zeros(0)), name, **common)
     for _ in range(epochs):
@@ -187,7 +186,7 @@ KEPT = 6  # the sentences behind these weigh nothing: shards stay what they are
 ROWS: list[tuple[str, str, dict[str, Any]]] = [
     *(("perceptron", option, {}) for option in ("plain", "limits", "once", "edges")),
     *(("perceptron", option, {"batch": True}) for option in ("plain", "limits", "once", "edges")),
-    *(("perceptron", option, {"n_jobs": 2}) for option in ("plain", "limits", "once", "edges")),
+    *(("perceptron", option, {"shards": 2}) for option in ("plain", "limits", "once", "edges")),
     *((f"history {m}{p}", option, {"kind": "perceptron"})
       for m, p in ((1, 2), (2, 2), (2, 3)) for option in ("plain", "limits", "once")),
     *(("kernel", option, {"form": form}) for option in ("plain", "limits") for form in ("auto", "rows")),
@@ -196,7 +195,7 @@ ROWS: list[tuple[str, str, dict[str, Any]]] = [
       for option in ("plain", "limits", "once", "edges")),
     *((f"history {m}{p}", option, {"kind": "mira", "k": k, "limit": 0.1 if k == 4 else None})
       for m, p, k in ((1, 2, 1), (2, 2, 4)) for option in ("plain", "limits", "once")),
-    ("mira-5", "plain", {"n_jobs": 2}),
+    ("mira-5", "plain", {"shards": 2}),
 ]  # fmt: skip
 
 
@@ -238,7 +237,7 @@ def test_shards_mix_weighted_steps(name: str) -> None:
     """Each shard learns alone with the weights of its own sentences."""
     p = corpus(6, 4)
     n, weight = native(p), weights_of(30)[::-1].copy()
-    mixed = learner(n, name, n_jobs=3, seed=2, sample_weight=weight)
+    mixed = learner(n, name, shards=3, seed=2, sample_weight=weight)
     parts = [np.arange(s, len(p.X), 3) for s in range(3)]
     state: dict[str, Any] = {"weights": np.zeros(len(n.layout))}
     total = np.zeros(len(n.layout))

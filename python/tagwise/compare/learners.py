@@ -11,15 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import tagwise._core as _core
 from tagwise.errors import ParameterError
 from tagwise.params import lookup
 
 #: Which estimator a short name stands for, and what it settles; usable where the learner declares such values.
 NAMES: dict[str, tuple[str, dict[str, Any]]] = {
     "crf-l1": ("crf", {"l1": 0.1, "l2": 0.0}),
-    "crf-exp": ("crf", {"loss": "exp"}),
-    "crf-pointwise-log": ("crf", {"loss": "pointwise_log"}),
-    "crf-pointwise-exp": ("crf", {"loss": "pointwise_exp"}),
+    **{f"crf-{loss.replace('_', '-')}": ("crf", {"loss": loss}) for loss in _core.LOSSES if loss != "log"},
     "hmm": ("hmm", {"features": "S1"}),
     "hmm-overlapping": ("hmm", {"overlapping": True}),
 }

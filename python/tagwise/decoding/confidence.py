@@ -167,10 +167,12 @@ def _chunks(
     p = _core.chunk_probabilities(
         plan.explicit,
         data,
-        np.array([s for s, _ in flat], dtype=np.uint32),
-        np.array([chunk[1] for _, chunk in flat], dtype=np.uint32),
-        np.array([chunk[2] for _, chunk in flat], dtype=np.uint32),
-        np.array([number[chunk[0]] for _, chunk in flat], dtype=np.uint16),
+        (
+            np.array([s for s, _ in flat], dtype=np.uint32),
+            np.array([chunk[1] for _, chunk in flat], dtype=np.uint32),
+            np.array([chunk[2] for _, chunk in flat], dtype=np.uint32),
+            np.array([number[chunk[0]] for _, chunk in flat], dtype=np.uint16),
+        ),
         (kinds, table),
         allowed=plan.support,
         once=plan.once,

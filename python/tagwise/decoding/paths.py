@@ -24,8 +24,6 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 DECODERS = ("viterbi", "pointwise", "beam")
 #: Width of a beam that is not given.
 BEAM = 8
-#: Lists that are searched for a path whose labels occur once, where the search itself cannot see to it.
-ONCE_LISTS = (16, 128, 1024)
 
 
 def typed(search: Call) -> Call:
@@ -82,13 +80,13 @@ def best(
         return _search(scoring, found, X, data, 1, width, memory, n_jobs)[2]
     if scoring.lookback is not None and scoring.lookback.document:
         raise ParameterError("labels that occur once do not go with document features; leave one of them out")
-    for k in ONCE_LISTS:
+    for k in _core.ONCE_LISTS:
         lists = _search(scoring, found, X, data, k, None if width is None else max(width, k), None, n_jobs)
         lawful = _first_lawful(lists, data, *once)
         if lawful is not None:
             return lawful
     raise ParameterError(
-        f"none of the {ONCE_LISTS[-1]} best paths of a sentence keeps the labels that occur once; "
+        f"none of the {_core.ONCE_LISTS[-1]} best paths of a sentence keeps the labels that occur once; "
         "let fewer labels be such"
     )
 

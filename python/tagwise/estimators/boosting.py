@@ -49,7 +49,7 @@ class Boosting(Tagger):
         Param(
             "bound",
             "tight",
-            Choice(("loose", "tight", "exact")),
+            Choice(_core.BOUNDS),
             "how features are judged: one range for all sentences, one for each, or the loss itself (tiny corpora)",
         ),
         Param(
@@ -123,22 +123,20 @@ class Boosting(Tagger):
             raise ParameterError(
                 "features: boosting does not take edge attributes; leave them out, or use another learner"
             )
-        first = last = None
+        boundaries = None
         if params["max_length"] is not None:
             data, piece_of = data.cut(params["max_length"])
             sample_weight = None if sample_weight is None else sample_weight[piece_of]
             new = (
                 piece_of[1:] != piece_of[:-1]
             )  # only the true ends of a sentence have start and end features
-            first, last = np.concatenate([[True], new]), np.concatenate([new, [True]])
+            boundaries = (np.concatenate([[True], new]), np.concatenate([new, [True]]))
         if params["pi"] < 1.0:
             weight = params["pi"] ** lengths_of(data).astype(np.float64)
             sample_weight = weight if sample_weight is None else sample_weight * weight
         smoothing = params["smoothing"]
-        booster = _core.Boosting(
-            data,
-            task.layout,
-            bound=params["bound"],
+        chosen = _core.Rounds(
+            params["bound"],
             line_search=params["step"] == "line_search",
             smoothing=1.0 / max(len(data), 1) if smoothing is None else smoothing,
             max_step=params["max_step"],
@@ -146,11 +144,15 @@ class Boosting(Tagger):
             features_per_round=params["features_per_round"],
             overlap=params["overlap"],
             seed=params["seed"],
-            n_jobs=task.n_jobs,
+        )
+        booster = _core.Boosting(
+            data,
+            task.layout,
+            chosen,
             sample_weight=sample_weight,
-            first=first,
-            last=last,
+            boundaries=boundaries,
             start=task.start,
+            n_jobs=task.n_jobs,
         )
         result, self._steps = boosting.train(
             booster,

@@ -25,7 +25,7 @@ from tagwise.optimizers.base import Vector
 from tagwise.params import Anything, Choice, Flag, Number, Param, Text
 from tagwise.scores.lookback import Lookback
 
-LOSSES = ("log", "exp", "pointwise_log", "pointwise_exp")
+LOSSES = _core.LOSSES
 OPTIMIZER_HELP = "auto: owlqn where l1 > 0, else sgd for a few epochs and then lbfgs"
 COST_HELP = "cost of a wrong label inside log Z (softmax-margin, log loss); by right label, or one for all"
 
@@ -181,7 +181,7 @@ class CRF(Tagger):
 
 def _check_once(params: dict[str, Any]) -> None:
     """Refuse what cannot be trained with labels that occur once."""
-    odd = {"order": (1,), "loss": ("log", "exp"), "optimizer": ("auto", "lbfgs", "owlqn", "cg")}
+    odd = {"order": (1,), "loss": _core.SEQUENTIAL_LOSSES, "optimizer": ("auto", "lbfgs", "owlqn", "cg")}
     for name, usual in odd.items():
         if params[name] not in usual:
             raise ParameterError(

@@ -38,7 +38,7 @@ KERNEL = (
     Param(
         "form",
         "auto",
-        Choice(("auto", "rows", "expanded")),
+        Choice(_core.FORMS),
         "kernel rows, or poly of degree 2 written out as products; auto takes the cheaper",
     ),
     Param("cache_mb", 256, Number(1, integer=True), "megabytes for kernel rows while training"),

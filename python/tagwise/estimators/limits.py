@@ -50,6 +50,11 @@ class Limits:
     support: Support | None = None
     once: Groups | None = None
 
+    @property
+    def native(self) -> _core.Limits:
+        """What training is told, as the core takes it."""
+        return _core.Limits(self.forbidden, self.support, self.once)
+
 
 def lawful_gold(
     params: dict[str, Any], X: Inputs, gold: Sequence[Sequence[str]], before: Constraints | None = None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import tagwise._core as _core
 from tagwise.estimators.limits import LIMITS
 from tagwise.estimators.online import EPOCHS, LOOKBACK, OnlineTagger
 from tagwise.estimators.task import COMMON, FEATURES, Task
@@ -43,15 +42,9 @@ class MIRA(OnlineTagger):
         *COMMON,
     )
 
-    def _online(self, task: Task) -> dict[str, Any]:
-        cost = self._cost(task)
-        return {
-            "kind": "mira",
-            "k": task.params["k"],
-            "limit": task.params["C"],
-            "augment": task.params["augment"],
-            **cost,
-        }
+    def _rule(self, task: Task) -> _core.Rule:
+        params = task.params
+        return _core.Rule(self.name, k=params["k"], limit=params["C"], cost=self._cost(task))
 
 
 class PassiveAggressive(OnlineTagger):
@@ -73,13 +66,9 @@ class PassiveAggressive(OnlineTagger):
         *COMMON,
     )
 
-    def _online(self, task: Task) -> dict[str, Any]:
-        return {
-            "kind": "pa",
-            "variant": task.params["variant"],
-            "limit": task.params["C"],
-            **self._cost(task),
-        }
+    def _rule(self, task: Task) -> _core.Rule:
+        params = task.params
+        return _core.Rule(self.name, variant=params["variant"], limit=params["C"], cost=self._cost(task))
 
 
 class AROW(OnlineTagger):
@@ -103,10 +92,8 @@ class AROW(OnlineTagger):
         *COMMON,
     )
 
-    def _online(self, task: Task) -> dict[str, Any]:
-        return {
-            "kind": "arow",
-            "gamma": task.params["gamma"],
-            "variance": task.params["variance"],
-            **self._cost(task),
-        }
+    def _rule(self, task: Task) -> _core.Rule:
+        params = task.params
+        return _core.Rule(
+            self.name, gamma=params["gamma"], variance=params["variance"], cost=self._cost(task)
+        )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,25 @@ LOOKBACK = (
 )
 
 
+class Options(TypedDict):
+    """What every online learner of the core is told beside its rule."""
+
+    epochs: _core.Epochs
+    limits: _core.Limits
+    sample_weight: NDArray[np.float32] | None
+
+
+def epochs_of(params: Mapping[str, Any]) -> _core.Epochs:
+    """How the parameters go through a training set."""
+    return _core.Epochs(
+        average=params["average"],
+        batch=params.get("mode") == "batch",
+        shuffle=params["shuffle"],
+        seed=params["seed"],
+        shards=params["shards"],
+    )
+
+
 class OnlineTagger(Tagger):
     """A learner that updates after every sentence; `history_` counts wrong tokens and updates of each epoch.
 
@@ -74,8 +93,8 @@ class OnlineTagger(Tagger):
 
     state_: dict[str, Any]
 
-    def _online(self, task: Task) -> dict[str, Any]:
-        """What this learner asks of the core."""
+    def _rule(self, task: Task) -> _core.Rule:
+        """What this learner does with a wrong guess."""
         raise TypeError(f"{type(self).__name__} is no learner; use one of tagwise.LEARNERS")
 
     def _train(self, task: Task) -> Result:
@@ -83,23 +102,16 @@ class OnlineTagger(Tagger):
 
     def _learn(self, task: Task, state: dict[str, Any] | None) -> Result:
         """Run epochs from a state of training, or from nothing."""
-        params, limits = task.params, task.limits or Limits()
-        options: dict[str, Any] = {
-            "average": params["average"],
-            "shuffle": params["shuffle"],
-            "seed": params["seed"],
-            "n_jobs": params["shards"],
+        params, lookback = task.params, Lookback.of(task.params)
+        options: Options = {
+            "epochs": epochs_of(params),
+            "limits": (task.limits or Limits()).native,
             "sample_weight": None if task.sample_weight is None else task.sample_weight.astype(np.float32),
-            "forbidden": limits.forbidden,
-            "allowed": limits.support,
-            "once": limits.once,
-            **self._online(task),
         }
-        lookback = Lookback.of(params)
         self.__dict__.pop("state_", None)
         learner: _core.Online | _core.HistoryOnline
         if lookback is None:
-            learner = _core.Online(task.data, task.layout, **options)
+            learner = _core.Online(task.data, task.layout, self._rule(task), **options)
             if state is not None:
                 learner.restore(state)
         else:
@@ -243,8 +255,7 @@ class OnlineTagger(Tagger):
         numbers = {"steps": found.get("steps", 0.0), "epochs": found.get("epochs", 0)}
         model.with_meta(state=numbers).save(path, extra)
 
-    @staticmethod
-    def _further_back(task: Task, lookback: Lookback, options: dict[str, Any]) -> _core.HistoryOnline:
+    def _further_back(self, task: Task, lookback: Lookback, options: Options) -> _core.HistoryOnline:
         """The learner whose search looks further back."""
         words = None
         if lookback.document:
@@ -258,7 +269,7 @@ class OnlineTagger(Tagger):
             flat = (ids.setdefault(word, len(ids)) for sentence in tokens for word in sentence)
             words = (np.fromiter(flat, dtype=np.uint32), task.X.starts)
         terms = lookback.terms(len(task.labels))
-        learner = _core.HistoryOnline(task.data, task.layout, terms, words=words, **options)
+        learner = _core.HistoryOnline(task.data, task.layout, terms, self._rule(task), words=words, **options)
         start = np.concatenate([task.start, task.far_start(lookback)])
         if start.any():
             learner.restore(start)
@@ -282,10 +293,10 @@ class OnlineTagger(Tagger):
         return meta
 
     @staticmethod
-    def _cost(task: Task) -> dict[str, Any]:
+    def _cost(task: Task) -> _core.Cost:
         """The cost of the parameters as the core takes it."""
         cost, numbers = costs.parse_cost(task.params["cost"])
-        labels = task.labels
         if callable(cost):
-            cost = costs.named(cost, labels)
-        return {"cost": cost, "cost_numbers": numbers, "entities": entity_table(labels)}
+            cost = costs.named(cost, task.labels)
+        augment = task.params.get("augment", False)
+        return _core.Cost(cost, numbers, entity_table(task.labels), augment=augment)

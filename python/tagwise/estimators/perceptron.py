@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import tagwise._core as _core
 from tagwise.errors import ParameterError
 from tagwise.estimators.kernel import KERNEL, Kernelised
 from tagwise.estimators.limits import LIMITS, Limits
-from tagwise.estimators.online import EPOCHS, LOOKBACK, OnlineTagger
+from tagwise.estimators.online import EPOCHS, LOOKBACK, OnlineTagger, epochs_of
 from tagwise.estimators.task import COMMON, FEATURES, Task
 from tagwise.learners import online
 from tagwise.learners.loop import Result
@@ -44,8 +42,8 @@ class Perceptron(Kernelised, OnlineTagger):
     )
     explicit = (None, "none")
 
-    def _online(self, task: Task) -> dict[str, Any]:
-        return {"kind": "perceptron", "batch": task.params["mode"] == "batch"}
+    def _rule(self, task: Task) -> _core.Rule:
+        return _core.Rule(self.name)
 
     def _train(self, task: Task) -> Result:
         kernel, params = self._kernel(task.params, task.data), task.params
@@ -59,20 +57,14 @@ class Perceptron(Kernelised, OnlineTagger):
             )
         self._refuse(task)
         self.__dict__.pop("state_", None)
-        limits = task.limits or Limits()
         learner = _core.KernelPerceptron(
             task.data,
             task.layout,
-            kernel.spec(task.layout.n_attributes),
-            average=params["average"],
+            kernel.spec(task.layout.n_attributes, params["form"], params["cache_mb"] << 20),
+            epochs=epochs_of(params),
             budget=params["budget"],
-            shuffle=params["shuffle"],
-            seed=params["seed"],
+            limits=(task.limits or Limits()).native,
             sample_weight=None if task.sample_weight is None else task.sample_weight.astype(np.float32),
-            form=params["form"],
-            cache_bytes=params["cache_mb"] << 20,
-            forbidden=limits.forbidden,
-            allowed=limits.support,
         )
         return online.train(
             learner,

@@ -30,7 +30,7 @@ class HMSVM(Kernelised, Tagger):
         Param(
             "slack",
             "instance",
-            Choice(("instance", "sequence")),
+            Choice(_core.SLACKS),
             "a slack for each sentence, or for each wrong path",
         ),
         Param(
@@ -66,32 +66,26 @@ class HMSVM(Kernelised, Tagger):
     def _train(self, task: Task) -> Result:
         params, kernel = task.params, self._kernel(task.params, task.data)
         self._refuse(task)
-        limits = task.limits or Limits()
+        margins = _core.Margins(
+            params["C"],
+            slack=params["slack"],
+            rescale=params["rescale"] == "margin",
+            tolerance=params["tol"],
+            most=params["max_paths"],
+            shuffle=params["shuffle"],
+            seed=params["seed"],
+        )
         common: dict[str, Any] = {
-            "c": params["C"],
-            "slack": params["slack"],
-            "rescale": params["rescale"] == "margin",
-            "tolerance": params["tol"],
-            "most": params["max_paths"],
-            "shuffle": params["shuffle"],
-            "seed": params["seed"],
-            "n_jobs": task.n_jobs,
+            "limits": (task.limits or Limits()).native,
             "sample_weight": task.sample_weight,
-            "forbidden": limits.forbidden,
-            "allowed": limits.support,
+            "n_jobs": task.n_jobs,
         }
         solver: svm.Solver
         if kernel is None:
-            solver = _core.Svm(task.data, task.layout, **common)
+            solver = _core.Svm(task.data, task.layout, margins, **common)
         else:
-            solver = _core.KernelSvm(
-                task.data,
-                task.layout,
-                kernel.spec(task.layout.n_attributes),
-                form=params["form"],
-                cache_bytes=params["cache_mb"] << 20,
-                **common,
-            )
+            native = kernel.spec(task.layout.n_attributes, params["form"], params["cache_mb"] << 20)
+            solver = _core.KernelSvm(task.data, task.layout, native, margins, **common)
         return svm.train(
             solver,
             params["max_epochs"],

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.errors import ParameterError
-from tagwise.scores.protocols import Objective, Scorer, Vector
+from tagwise.scores.protocols import Exponential, Objective, Scorer, Vector
 
 if TYPE_CHECKING:
     from tagwise.learners.gradient import Problem
@@ -51,11 +51,9 @@ def _objective(problem: Problem) -> Objective:
         problem.layout,
         loss=problem.loss,
         sample_weight=problem.sample_weight,
-        forbidden=problem.forbidden,
-        allowed=problem.allowed,
+        limits=_core.Limits(problem.forbidden, problem.allowed, problem.once),
         partial=problem.partial,
         cost=problem.cost,
-        once=problem.once,
     )
 
 
@@ -89,34 +87,43 @@ def using(name: str) -> Iterator[Backend]:
         _chosen.reset(token)
 
 
-class Sum:
-    """The objective of a corpus from those of its shards, added in their order.
+def exponential(objective: Objective) -> Exponential:
+    """The objective as one of the exponential loss; refused where its engine has none."""
+    if isinstance(objective, Exponential):
+        return objective
+    raise ParameterError(
+        f"{type(objective).__name__} has no logarithm of the exponential loss; use loss='log', or another backend"
+    )
 
-    In the log domain log sum_s e^{v_s} of their values v_s, and their gradients weighted by e^{v_s} over that sum.
-    """
+
+class Sum:
+    """The objective of a corpus from those of its shards, added in their order."""
 
     def __init__(self, parts: Sequence[Objective]) -> None:
         self.parts = tuple(parts)
 
-    def value(
-        self, w: Vector, gradient: Vector, n_jobs: int = 0, log_domain: bool = False, /
-    ) -> tuple[float, float]:
+    def value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
         """Loss at `w`, the largest of the shards' largest; the gradient is written in place."""
-        found, gradients = [], []
-        for part in self.parts:
-            here = np.empty_like(gradient)
-            found.append(part.value(w, here, n_jobs, log_domain))
-            gradients.append(here)
-        values = [value for value, _ in found]
-        total, factors = sum(values), [1.0] * len(values)
-        if log_domain:
-            most = max(values)
-            total = most + math.log(sum(math.exp(value - most) for value in values))
-            factors = [math.exp(value - total) for value in values]
+        found, here = [], np.empty_like(gradient)
         gradient[:] = 0.0
-        for factor, here in zip(factors, gradients):
-            gradient += factor * here
+        for part in self.parts:
+            found.append(part.value(w, here, n_jobs))
+            gradient += here
+        return sum(value for value, _ in found), max(largest for _, largest in found)
+
+    def log_value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
+        """log sum_s e^{v_s} of the shards' v_s, and their gradients weighted by e^{v_s} over that sum."""
+        found, gradients = [], []
+        for part in map(exponential, self.parts):
+            here = np.empty_like(gradient)
+            found.append(part.log_value(w, here, n_jobs))
+            gradients.append(here)
+        most = max(value for value, _ in found)
+        total = most + math.log(sum(math.exp(value - most) for value, _ in found))
+        gradient[:] = 0.0
+        for (value, _), here in zip(found, gradients):
+            gradient += math.exp(value - total) * here
         return total, max(largest for _, largest in found)
 
 
-__all__ = ["BACKENDS", "Backend", "Sum", "current", "using"]
+__all__ = ["BACKENDS", "Backend", "Sum", "current", "exponential", "using"]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import tagwise._core as _core
 from tagwise.errors import ParameterError
 from tagwise.importing import function_at, present
 
@@ -14,14 +15,7 @@ COST_FUNCTION = "the cost function"
 
 
 #: Sequence costs by name, and the numbers each takes with their defaults.
-COSTS: dict[str, tuple[float, ...]] = {
-    "accuracy": (),
-    "root": (),
-    "zero_one": (),
-    "f1": (10.0,),
-    "precision_recall": (0.5,),
-    "weighted_accuracy": (1.0, 1.0, 1.0),
-}
+COSTS = dict(_core.COSTS)
 
 
 def parse_cost(cost: Any) -> tuple[Any, list[float]]:

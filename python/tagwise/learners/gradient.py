@@ -20,7 +20,7 @@ import tagwise._core as _core
 from tagwise.dataset.layout import blocks_of, node_attributes
 from tagwise.errors import ParameterError, TrainingError
 from tagwise.learners import stochastic
-from tagwise.learners.backends import Backend, current
+from tagwise.learners.backends import Backend, current, exponential
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.optimizers import OPTIMIZERS, Optimizer, Step
 from tagwise.scores.protocols import Objective, Vector
@@ -70,7 +70,8 @@ class Evaluation:
         self.largest = math.inf
 
     def __call__(self, w: Vector, gradient: Vector) -> float:
-        value, self.largest = self.objective.value(w, gradient, self.n_jobs, self.log_domain)
+        evaluate = exponential(self.objective).log_value if self.log_domain else self.objective.value
+        value, self.largest = evaluate(w, gradient, self.n_jobs)
         return value + _core.add_ridge(w, self.l2, gradient, self.n_jobs) if self.l2 else value
 
 
@@ -132,8 +133,7 @@ class Problem:
             self.layout,
             loss=loss or self.loss,
             sample_weight=self.sample_weight,
-            forbidden=self.forbidden,
-            allowed=self.allowed,
+            limits=_core.Limits(self.forbidden, self.allowed, self.once),
         )
 
     @property
@@ -193,7 +193,7 @@ def train(
     def states(w: Vector) -> Iterator[Step]:
         return chosen.run(evaluate, w, n_jobs=n_jobs, **extra)
 
-    if problem.loss == "exp":
+    if problem.loss in _core.EXPONENTIAL_LOSSES:
         start, warm = into_range(evaluate, states, start, stopping.max_iter)
     result = run(states(start), stopping, dev_score=dev_score, callbacks=callbacks)
     result.warmup = warm

@@ -50,7 +50,7 @@ class Rules:
         return (self.group, self.begins) if (self.group != NO_GROUP).any() else None
 
 
-NO_GROUP = np.iinfo(np.uint32).max
+NO_GROUP = _core.NO_GROUP
 
 
 @dataclass(frozen=True)

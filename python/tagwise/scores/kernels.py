@@ -22,7 +22,8 @@ from tagwise.scores.protocols import Lists, Support
 
 #: What messages call it.
 KERNEL = "the kernel function"
-NAMES = ("linear", "poly", "rbf")
+#: Kernels by name, and the numbers that each reads.
+KERNELS = dict(_core.KERNELS)
 ARRAYS = ("support.ptr", "support.ids", "support.values", "beta.ptr", "beta.label", "beta.value")
 
 
@@ -81,24 +82,24 @@ class Kernel:
     function: Function | None = None
     path: str = field(default="", compare=False)
 
-    def spec(self, n_attributes: int) -> tuple[str, int, float, float, Callable[..., Any] | None]:
-        """The kernel as the core takes it."""
+    def spec(self, n_attributes: int, form: str = "auto", cache_bytes: int = 1 << 28) -> _core.Kernel:
+        """The kernel as the core takes it: how its values are kept, and in how much memory while training."""
         function = self.function
         if function is None:
-            return (self.name, self.degree, self.coef, self.gamma, None)
+            numbers = (self.degree, self.coef, self.gamma)
+            return _core.Kernel(self.name, *numbers, form=form, cache_bytes=cache_bytes)
 
         def call(a: tuple[Any, Any, Any], b: tuple[Any, Any, Any]) -> NDArray[np.float64]:
             blocks = (Block(*rows, (len(rows[0]) - 1, n_attributes)) for rows in (a, b))
             return np.ascontiguousarray(function(*blocks), dtype=np.float64)
 
-        return ("function", self.degree, self.coef, self.gamma, call)
+        return _core.Kernel(call, form=form, cache_bytes=cache_bytes)
 
     def to_json(self) -> dict[str, Any]:
         """What a model file keeps; a function is kept by its import path."""
         if self.function is not None:
             return {"name": "function", "function": self.path or path_of(self.function, KERNEL)}
-        numbers = {"linear": (), "poly": ("degree", "coef", "gamma"), "rbf": ("gamma",)}[self.name]
-        return {"name": self.name, **{name: getattr(self, name) for name in numbers}}
+        return {"name": self.name, **{name: getattr(self, name) for name in KERNELS[self.name]}}
 
     @staticmethod
     def from_json(data: Mapping[str, Any], functions: Functions = NO_FUNCTIONS) -> Kernel:
@@ -107,7 +108,7 @@ class Kernel:
             path = data["function"]
             function = functions.find(path, KERNEL)
             return Kernel("function", function=function, path=alias(function, path))
-        if data.get("name") not in NAMES:
+        if str(data.get("name")) not in KERNELS:
             raise ModelFileError(
                 f"unknown kernel {data.get('name')!r}; the model is from a newer tagwise, or damaged"
             )
@@ -118,12 +119,12 @@ def kernel_of(given: Any, degree: int, coef: float, gamma: float) -> Kernel:
     """A kernel by its name, by the import path of a function (module:function), or the function itself."""
     if callable(given):
         return Kernel("function", function=present(given))
-    if isinstance(given, str) and given in NAMES:
+    if isinstance(given, str) and given in KERNELS:
         return Kernel(given, degree, coef, gamma)
     if isinstance(given, str) and ":" in given:
         return Kernel("function", function=function_at(given, KERNEL))
     raise ParameterError(
-        f"kernel={given!r}: expected one of {', '.join(NAMES)}, module:function, or a function of two blocks"
+        f"kernel={given!r}: expected one of {', '.join(KERNELS)}, module:function, or a function of two blocks"
     )
 
 

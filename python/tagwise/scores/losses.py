@@ -79,11 +79,6 @@ def pointwise_exp_loss(lattice: Lattice, gold: Sequence[int]) -> tuple[float, Sc
 
 def loss_curves(margins: Sequence[float] | None = None) -> list[dict[str, float]]:
     """Loss of one decision between two labels by its margin, as the library's losses compute it."""
-    import numpy as np
-
-    from tagwise.scores.lattice import Lattice
-    from tagwise.scores.losses import exp_loss, log_loss
-
     out = []
     for margin in margins if margins is not None else [i / 4 for i in range(-12, 13)]:
         lattice = Lattice(node=np.array([[margin, 0.0]]), edge=np.zeros((2, 2)))

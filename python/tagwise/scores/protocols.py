@@ -6,7 +6,7 @@ optimisers and decoders see the protocols alone.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,14 +28,19 @@ class Objective(Protocol):
     threads or machines there are.
     """
 
-    def value(
-        self, w: Vector, gradient: Vector, n_jobs: int = 0, log_domain: bool = False, /
-    ) -> tuple[float, float]:
+    def value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
         """Loss at `w`, and the largest l_i + log w_i of a sentence or -log p of a token.
 
-        gradient: written in place, one entry a weight; n_jobs: threads, 0 for all, without influence on the result;
-        log_domain: log sum_i w_i e^{l_i} in place of the exponential loss.
+        gradient: written in place, one entry a weight; n_jobs: threads, 0 for all, without influence on the result.
         """
+
+
+@runtime_checkable
+class Exponential(Objective, Protocol):
+    """An objective of the exponential loss, which begins beyond any float: its logarithm is minimised first."""
+
+    def log_value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
+        """log sum_i w_i e^{l_i} and the rest, as `value` does it for the loss."""
 
 
 class Scorer(Protocol):

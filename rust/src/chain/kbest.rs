@@ -46,7 +46,7 @@ impl PartialEq for Candidate {
 impl Eq for Candidate {}
 
 /// One path of a cell's list.
-struct Entry {
+struct CellPath {
     score: f64,
     cell: usize, // t * L + label; T * L gathers the ends
     heap: u32,
@@ -57,7 +57,7 @@ struct Entry {
 
 /// Bytes that a list of k paths takes for a sentence of so many tokens and labels: a path can bring a new entry at every token.
 pub fn bytes(labels: usize, positions: usize, k: usize) -> usize {
-    let (found, entry) = (budget::power(labels, positions, k), size_of::<Entry>() + size_of::<Candidate>());
+    let (found, entry) = (budget::power(labels, positions, k), size_of::<CellPath>() + size_of::<Candidate>());
     budget::bytes(&[found, positions.max(1), entry + size_of::<u16>()])
 }
 
@@ -66,7 +66,7 @@ pub struct Paths<'a> {
     scores: &'a Scores<'a>,
     delta: Vec<f64>, // [T, L] best score of a path to the cell
     first: Vec<u32>, // [T * L + 1] first entry of each cell
-    entries: Vec<Entry>,
+    entries: Vec<CellPath>,
     heaps: Vec<BinaryHeap<Candidate>>,
     stack: Vec<u32>,
     last: u32, // the entry given out last
@@ -127,12 +127,12 @@ impl<'a> Paths<'a> {
             None => top.map_or(f64::NEG_INFINITY, |c| c.score),
         };
         self.heaps.push(heap);
-        let entry = Entry { score, cell, heap: (self.heaps.len() - 1) as u32, from, prev: NONE, next: NONE };
+        let entry = CellPath { score, cell, heap: (self.heaps.len() - 1) as u32, from, prev: NONE, next: NONE };
         self.first[cell] = self.push(entry);
         self.first[cell]
     }
 
-    fn push(&mut self, entry: Entry) -> u32 {
+    fn push(&mut self, entry: CellPath) -> u32 {
         self.entries.push(entry);
         (self.entries.len() - 1) as u32
     }
@@ -173,7 +173,7 @@ impl<'a> Paths<'a> {
                 Some(c) => {
                     let node = self.scores.node.get(cell).copied().unwrap_or(0.0);
                     let score = c.score + node + 0.0;
-                    self.push(Entry { score, cell, heap, from: c.from, prev: c.prev, next: NONE })
+                    self.push(CellPath { score, cell, heap, from: c.from, prev: c.prev, next: NONE })
                 }
             };
             self.entries[at as usize].next = next;

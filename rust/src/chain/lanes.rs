@@ -18,7 +18,6 @@
 //! state may be unreachable; its gamma is set to 0. A sentence whose c_t underflows all the same is flagged and left to
 //! `log`, which works in log space.
 
-use crate::machine::force::{self, Taken, Way};
 use crate::machine::simd::{Lane, Simd, WIDTH};
 
 /// Widest span of finite edge scores for which the scaled recursions are safe in float32.
@@ -106,6 +105,7 @@ macro_rules! by_block {
         }
     }};
 }
+pub(super) use by_block;
 
 /// Scratch of one thread; grows to the largest batch seen.
 #[derive(Default)]
@@ -136,7 +136,7 @@ impl Work {
     }
 
     /// Whether every array has room for the shape.
-    fn is_reserved(&self, shape: &Shape) -> bool {
+    pub(super) fn is_reserved(&self, shape: &Shape) -> bool {
         let (t, l) = (shape.positions(), shape.labels);
         self.psi.len() >= t * l
             && self.alpha.len() >= t * l
@@ -280,7 +280,7 @@ pub unsafe fn backward_step<S: Simd, const OVER: bool>(
     debug_assert!(edges.labels == l && work.is_reserved(shape) && t < shape.positions());
     let ends = Lane(std::array::from_fn(|i| if shape.lengths[i] as usize == t + 1 { 1.0 } else { 0.0 }));
     let (here, after) = work.gamma.split_at_mut((t + 1) * l);
-    let mut step = Step::<S> {
+    let mut step = BackwardStep::<S> {
         last: !shape.full(t + 1),
         ends: S::load(&ends),
         weight: S::load(weight),
@@ -316,7 +316,7 @@ pub unsafe fn backward_step<S: Simd, const OVER: bool>(
 }
 
 /// What a backward step does with every beta_t(y).
-struct Step<'a, S: Simd> {
+struct BackwardStep<'a, S: Simd> {
     last: bool, // some sentence ends here
     ends: S::F,
     weight: S::F,
@@ -327,7 +327,7 @@ struct Step<'a, S: Simd> {
     gamma: &'a mut [Lane],
 }
 
-impl<S: Simd> Step<'_, S> {
+impl<S: Simd> BackwardStep<'_, S> {
     /// # Safety
     /// The machine has the instructions of `S`.
     #[inline(always)]
@@ -410,103 +410,4 @@ pub fn drain_pairs(edges: &Edges, pairs: &mut [Lane], expected: &mut [f64]) {
         }
         *lane = Lane::ZERO;
     }
-}
-
-/// Labels from which on it is faster to search for the label before each one of a path than to note it for all labels.
-const MANY: usize = 32;
-
-/// Best path of each sentence: node scores in `work.psi` -> labels through `emit(lane, t, label)`, and its score.
-/// Ties go to the lower label.
-///
-/// # Safety
-/// The machine has the instructions of `S`; `edges` is of the shape's labels, `work` reserved for the shape.
-#[inline(always)]
-pub unsafe fn viterbi<S: Simd>(
-    shape: &Shape,
-    edges: &Edges,
-    work: &mut Work,
-    emit: impl FnMut(usize, usize, u16),
-) -> [f32; WIDTH] {
-    let noted = match (force::is_forced(Way::Noted), force::is_forced(Way::Sought)) {
-        (false, false) => shape.labels < MANY,
-        (noted, _) => noted,
-    };
-    force::count(if noted { Taken::Noted } else { Taken::Sought }, 1);
-    match noted {
-        true => best_paths::<S, true>(shape, edges, work, emit),
-        false => best_paths::<S, false>(shape, edges, work, emit),
-    }
-}
-
-/// `work.alpha` holds the back pointers as numbers (`NOTED`), or the best score of each label before its node score: then
-/// the way back looks for the label that gave it. Both directions add the same two floats, so that equality is exact.
-///
-/// # Safety
-/// As for `viterbi`.
-#[inline(always)]
-unsafe fn best_paths<S: Simd, const NOTED: bool>(
-    shape: &Shape,
-    edges: &Edges,
-    work: &mut Work,
-    mut emit: impl FnMut(usize, usize, u16),
-) -> [f32; WIDTH] {
-    const MOST: usize = 6;
-    let (l, positions) = (shape.labels, shape.positions());
-    debug_assert!(edges.labels == l && work.is_reserved(shape));
-    for t in 1..positions {
-        let (before, here) = work.psi.split_at_mut(t * l);
-        let from = &before[(t - 1) * l..];
-        let back = &mut work.alpha[t * l..(t + 1) * l];
-        by_block!([1 2 3 4 5 6] MOST, l, y, N => {
-            let mut best = [S::splat(0.0); N];
-            let mut index = [S::splat(0.0); N];
-            let first = S::load(&from[0]);
-            for (j, b) in best.iter_mut().enumerate() {
-                *b = S::add(first, S::splat(edges.score[y + j]));
-            }
-            for (k, a) in from.iter().enumerate().skip(1) {
-                let a = S::load(a);
-                let number = S::splat(k as f32);
-                let row = &edges.score[k * l + y..k * l + y + N];
-                for j in 0..N {
-                    let v = S::add(a, S::splat(row[j]));
-                    if NOTED {
-                        index[j] = S::select_gt(v, best[j], number, index[j]);
-                    }
-                    best[j] = S::max(v, best[j]);
-                }
-            }
-            for j in 0..N {
-                S::store(if NOTED { index[j] } else { best[j] }, &mut back[y + j]);
-                S::store(S::add(best[j], S::load(&here[y + j])), &mut here[y + j]);
-            }
-        });
-    }
-    std::array::from_fn(|lane| {
-        let n = shape.lengths[lane] as usize;
-        if n == 0 {
-            return 0.0;
-        }
-        let last = &work.psi[(n - 1) * l..n * l];
-        let mut y = 0;
-        for (k, s) in last.iter().enumerate() {
-            if s.0[lane] > last[y].0[lane] {
-                y = k;
-            }
-        }
-        let score = last[y].0[lane];
-        for t in (0..n).rev() {
-            emit(lane, t, y as u16);
-            if t > 0 {
-                let known = work.alpha[t * l + y].0[lane];
-                y = if NOTED {
-                    known as usize
-                } else {
-                    let gave = |k: &usize| work.psi[(t - 1) * l + k].0[lane] + edges.score[k * l + y] == known;
-                    (0..l).find(gave).unwrap_or(0)
-                };
-            }
-        }
-        score
-    })
 }

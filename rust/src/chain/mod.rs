@@ -1,11 +1,13 @@
 //! One sentence as a chain of scores: log partition, marginals, best path, k best paths. Nothing here knows of features,
 //! weights or losses.
 
+pub mod best;
 pub mod chart;
 pub mod entities;
 pub mod kbest;
 pub mod lanes;
 pub mod lattice;
+pub mod limits;
 pub mod log;
 pub mod lookback;
 pub mod narrow;

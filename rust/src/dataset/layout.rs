@@ -21,9 +21,9 @@ pub struct Choice {
     pub start_end: bool,
 }
 
-/// Places of all features. L labels, A attributes.
+/// What a layout is made of, as a file or Python gives it. L labels, A attributes.
 #[derive(Clone, Debug, Default)]
-pub struct Layout {
+pub struct LayoutArrays {
     pub labels: usize,
     pub attributes: usize,
     pub node_ptr: Buf<u64>,   // [A + 1] features of attribute a are node_ptr[a]..node_ptr[a + 1]
@@ -35,7 +35,28 @@ pub struct Layout {
     pub pair: Buf<u32>,     // [pair features] label' * L + label
 }
 
+/// Places of all features: arrays that fit each other, which can be read and not changed.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    arrays: LayoutArrays,
+}
+
+impl std::ops::Deref for Layout {
+    type Target = LayoutArrays;
+
+    #[inline(always)]
+    fn deref(&self) -> &LayoutArrays {
+        &self.arrays
+    }
+}
+
 impl Layout {
+    /// Arrays from outside are checked once, here, so that nothing below need be.
+    pub fn new(arrays: LayoutArrays) -> Result<Layout> {
+        arrays.check()?;
+        Ok(Layout { arrays })
+    }
+
     /// The features of a labelled dataset over `attributes` attributes and `labels` labels.
     pub fn build(data: &Dataset, attributes: usize, labels: usize, choice: Choice) -> Result<Layout> {
         if data.gold.len() != data.tokens() {
@@ -57,7 +78,7 @@ impl Layout {
             table.saturating_add(pairs),
             "use fewer attributes (min_count) or labels",
         )?;
-        let mut out = Layout { labels, attributes, ..Layout::default() };
+        let mut out = LayoutArrays { labels, attributes, ..LayoutArrays::default() };
         let all: Vec<u16> = (0..labels as u16).collect();
         if choice.all_pairs {
             out.node_ptr = (0..=attributes as u64).map(|a| a * labels as u64).collect::<Vec<_>>().into();
@@ -94,9 +115,11 @@ impl Layout {
             let (ptr, pair) = observed(attributes, labels * labels, &data.edge.ptr, &data.edge.ids, pair_of);
             (out.pair_ptr, out.pair) = (ptr.into(), pair.into());
         }
-        Ok(out)
+        Ok(Layout { arrays: out })
     }
+}
 
+impl LayoutArrays {
     pub fn n_node(&self) -> usize {
         self.node_label.len()
     }
@@ -239,9 +262,9 @@ fn dedup_tail(v: &mut Vec<u32>, first: usize) {
     v.truncate(write);
 }
 
-impl Layout {
-    /// Whether the arrays fit each other; a layout from outside is checked once, so that nothing below need be.
-    pub fn check(&self) -> Result<()> {
+impl LayoutArrays {
+    /// Whether the arrays fit each other.
+    fn check(&self) -> Result<()> {
         let bad =
             |what: &str| Err(Error::ModelFile(format!("the features are inconsistent: {what}; train and save again")));
         let rows = |ptr: &[u64], n: usize| {

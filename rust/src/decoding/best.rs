@@ -1,5 +1,6 @@
 //! Best paths and marginals of unlabelled sentences under fixed weights.
 
+use crate::chain::best;
 use crate::chain::lanes::{self, Shape, Work};
 use crate::chain::log::{self, Trellis};
 use crate::chain::narrow::{Allowed, Narrow};
@@ -32,7 +33,7 @@ enum Output<'a> {
     Marginals(Shared<'a, f32>, Shared<'a, f64>), // [tokens, L], log Z [N]
 }
 
-struct Job<'a> {
+struct BatchDecoding<'a> {
     scorer: &'a Scorer,
     table: Option<&'a Table>,
     from: Attributes<'a>,
@@ -81,7 +82,7 @@ impl Scorer {
             Some((runs, sums)) => Attributes { single: &runs.rest, runs: Some((&runs.of, sums)) },
             None => Attributes { single: data.node.csr(), runs: None },
         };
-        let job = Job { scorer: self, table, from, data, support, lists, output };
+        let job = BatchDecoding { scorer: self, table, from, data, support, lists, output };
         let plan = Plan::new(&data.sentences);
         let (tasks, stop) = (plan.batches.par_chunks(TASK), stop::current());
         let failed: Option<u32> = tasks
@@ -102,11 +103,11 @@ const PER_CELL: usize = 3 * size_of::<Lane>();
 /// How many tokens ahead weights are asked for.
 const NEXT: usize = 2;
 
-dispatch!(fn run_batches(job: &Job<'_>, batches: &[Batch]) -> Option<u32> = batches_kernel);
+dispatch!(fn run_batches(job: &BatchDecoding<'_>, batches: &[Batch]) -> Option<u32> = batches_kernel);
 
 /// Scratch of one task, and what it did.
 #[derive(Default)]
-struct Scratch {
+struct DecodingWork {
     work: Work,
     tile: Tile,
     precise: Precise,
@@ -116,9 +117,9 @@ struct Scratch {
     by_cells: usize,
 }
 
-impl Scratch {
+impl DecodingWork {
     /// A sentence that the fast ways cannot do.
-    fn leave(&mut self, job: &Job<'_>, sentence: u32) {
+    fn leave(&mut self, job: &BatchDecoding<'_>, sentence: u32) {
         self.failed = self.failed.or(self.precise.run(job, sentence));
     }
 }
@@ -128,10 +129,10 @@ impl Scratch {
 /// # Safety
 /// The machine has the instructions of `S`; no other thread works on these batches.
 #[inline(always)]
-unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u32> {
+unsafe fn batches_kernel<S: Simd>(job: &BatchDecoding<'_>, batches: &[Batch]) -> Option<u32> {
     let (scorer, data) = (job.scorer, job.data);
     let l = scorer.layout.labels;
-    let mut scratch = Scratch { tile: Tile::new(l.div_ceil(WIDTH)), ..Scratch::default() };
+    let mut scratch = DecodingWork { tile: Tile::new(l.div_ceil(WIDTH)), ..DecodingWork::default() };
     let (log, narrowly, broadly) =
         (force::is_forced(Way::Log), force::is_forced(Way::Narrow), force::is_forced(Way::Broad));
     for batch in batches {
@@ -162,7 +163,7 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
             Output::Paths(paths) => {
                 // Each token belongs to one lane of one batch.
                 let begin = |lane: usize| data.sentences[batch.sentences[lane] as usize];
-                let best = lanes::viterbi::<S>(&shape, &scorer.edges, &mut scratch.work, |lane, t, y| {
+                let best = best::viterbi::<S>(&shape, &scorer.edges, &mut scratch.work, |lane, t, y| {
                     paths.set(begin(lane) + t, y);
                 });
                 for (lane, &s) in batch.sentences.iter().enumerate() {
@@ -187,12 +188,12 @@ unsafe fn batches_kernel<S: Simd>(job: &Job<'_>, batches: &[Batch]) -> Option<u3
 /// The machine has the instructions of `S`; no other thread works on the sentence.
 #[inline(always)]
 unsafe fn narrow_path<S: Simd>(
-    job: &Job<'_>,
+    job: &BatchDecoding<'_>,
     lists: &Allowed,
     sets: &[u32],
     paths: &Shared<'_, u16>,
     (s, length): (u32, usize),
-    scratch: &mut Scratch,
+    scratch: &mut DecodingWork,
 ) {
     let (scorer, data, l) = (job.scorer, job.data, job.scorer.layout.labels);
     let (begin, last) = (data.sentences[s as usize], length.saturating_sub(1));
@@ -230,11 +231,11 @@ unsafe fn narrow_path<S: Simd>(
 /// # Safety
 /// The machine has the instructions of `S`; `scratch.work` is reserved for the batch.
 #[inline(always)]
-unsafe fn score_position<S: Simd>(job: &Job<'_>, batch: &Batch, t: usize, scratch: &mut Scratch) {
+unsafe fn score_position<S: Simd>(job: &BatchDecoding<'_>, batch: &Batch, t: usize, scratch: &mut DecodingWork) {
     let (scorer, data, l) = (job.scorer, job.data, job.scorer.layout.labels);
     let (width, active) = (l.div_ceil(WIDTH), batch.active(t));
     let begin = |lane: usize| data.sentences[batch.sentences[lane] as usize];
-    let Scratch { work, tile, .. } = scratch;
+    let DecodingWork { work, tile, .. } = scratch;
     for lane in 0..active {
         let token = begin(lane) + t;
         match job.table {
@@ -273,14 +274,14 @@ unsafe fn score_position<S: Simd>(job: &Job<'_>, batch: &Batch, t: usize, scratc
 /// The machine has the instructions of `S`; no other thread works on the batch.
 #[inline(always)]
 unsafe fn marginals_of_batch<S: Simd>(
-    job: &Job<'_>,
+    job: &BatchDecoding<'_>,
     batch: &Batch,
     shape: &Shape,
     (p, log_zs): (&Shared<'_, f32>, &Shared<'_, f64>),
-    scratch: &mut Scratch,
+    scratch: &mut DecodingWork,
 ) {
     let (edges, data, l) = (&job.scorer.edges, job.data, shape.labels);
-    let Scratch { work, tile, .. } = &mut *scratch;
+    let DecodingWork { work, tile, .. } = &mut *scratch;
     let ones = Lane([1.0; WIDTH]);
     let mut log_z = [0.0; WIDTH];
     lanes::forward::<S>(shape, edges, work, &mut log_z);
@@ -322,7 +323,7 @@ struct Precise {
 }
 
 impl Precise {
-    fn run(&mut self, job: &Job<'_>, sentence: u32) -> Option<u32> {
+    fn run(&mut self, job: &BatchDecoding<'_>, sentence: u32) -> Option<u32> {
         force::count(Taken::Log, 1);
         let (scorer, data) = (job.scorer, job.data);
         let l = scorer.layout.labels;

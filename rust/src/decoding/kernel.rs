@@ -166,7 +166,7 @@ impl KernelScorer {
         let failed: Vec<Error> = scores
             .par_chunks_mut(TASK * l)
             .enumerate()
-            .map_init(Scratch::default, |scratch, (task, out)| {
+            .map_init(KernelWork::default, |scratch, (task, out)| {
                 let (first, _mine) = (task * TASK, stop.enter());
                 if let Kernel::Function(function) = &self.kernel {
                     return self.by_function(function, distinct, first, out).err();
@@ -190,7 +190,7 @@ impl KernelScorer {
         failed.into_iter().next().map_or(Ok(scores), Err)
     }
 
-    fn by_support(&self, square: f64, scratch: &mut Scratch) {
+    fn by_support(&self, square: f64, scratch: &mut KernelWork) {
         let (tokens, m) = (&self.tokens, self.tokens.rows.rows());
         scratch.dots.resize(m, 0.0);
         self.index.dots(scratch.row.iter().copied(), &mut scratch.dots);
@@ -212,7 +212,7 @@ impl KernelScorer {
         }
     }
 
-    fn by_terms(&self, terms: &Products, weight: &[f32], scratch: &mut Scratch) {
+    fn by_terms(&self, terms: &Products, weight: &[f32], scratch: &mut KernelWork) {
         let l = self.frame.labels;
         scratch.sum.clear();
         scratch.sum.resize(l, 0.0);
@@ -274,7 +274,7 @@ impl KernelScorer {
     pub fn lists(&self, data: &Dataset, support: Option<&Support>, k: usize) -> Result<Lists> {
         afford(data, self.frame.labels, k)?;
         let nodes = self.nodes(data)?;
-        let job = Job { scorer: self, data, support, nodes: &nodes, k };
+        let job = KernelSearch { scorer: self, data, support, nodes: &nodes, k };
         let tasks: Vec<usize> = (0..data.len().div_ceil(TASK)).collect();
         let stop = stop::current();
         let one = |&task: &usize| {
@@ -288,13 +288,13 @@ impl KernelScorer {
 
 /// Scratch of one thread.
 #[derive(Default)]
-struct Scratch {
+struct KernelWork {
     row: Vec<(u32, f32)>,
     dots: Vec<f32>, // [M]
     sum: Vec<f64>,  // [L]
 }
 
-struct Job<'a> {
+struct KernelSearch<'a> {
     scorer: &'a KernelScorer,
     data: &'a Dataset,
     support: Option<&'a Support>,
@@ -302,12 +302,12 @@ struct Job<'a> {
     k: usize,
 }
 
-dispatch!(fn run(job: &Job<'_>, task: usize) -> Result<Lists> = run_kernel);
+dispatch!(fn run(job: &KernelSearch<'_>, task: usize) -> Result<Lists> = run_kernel);
 
 /// # Safety
 /// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn run_kernel<S: Find>(job: &Job<'_>, task: usize) -> Result<Lists> {
+unsafe fn run_kernel<S: Find>(job: &KernelSearch<'_>, task: usize) -> Result<Lists> {
     let (data, l, steps) = (job.data, job.scorer.frame.labels, &job.scorer.steps);
     let mut chart = Chart::new(l);
     let (mut scores, mut paths) = (Vec::new(), Vec::new());

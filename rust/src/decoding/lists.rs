@@ -68,7 +68,7 @@ pub fn afford(data: &Dataset, labels: usize, k: usize) -> Result<()> {
     )
 }
 
-struct Job<'a> {
+struct ListSearch<'a> {
     scorer: &'a Scorer,
     data: &'a Dataset,
     support: Option<&'a Support>,
@@ -86,7 +86,7 @@ pub fn lists(scorer: &Scorer, data: &Dataset, support: Option<&Support>, k: usiz
     let steps = Steps::from_scores(layout.labels, &scorer.edges.score);
     let exact = data.has_edge_attributes() || scorer.local || force::is_forced(Way::Log);
     let weights = if exact { doubles(scorer) } else { Vec::new() };
-    let job = Job { scorer, data, support, steps, exact, weights, k };
+    let job = ListSearch { scorer, data, support, steps, exact, weights, k };
     let tasks: Vec<u32> = (0..data.len().div_ceil(TASK) as u32).collect();
     let stop = stop::current();
     let one = |&task: &u32| {
@@ -97,12 +97,12 @@ pub fn lists(scorer: &Scorer, data: &Dataset, support: Option<&Support>, k: usiz
     Lists::join(parts)
 }
 
-dispatch!(fn run(job: &Job<'_>, task: usize) -> Result<Lists> = run_kernel);
+dispatch!(fn run(job: &ListSearch<'_>, task: usize) -> Result<Lists> = run_kernel);
 
 /// # Safety
 /// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn run_kernel<S: Find>(job: &Job<'_>, task: usize) -> Result<Lists> {
+unsafe fn run_kernel<S: Find>(job: &ListSearch<'_>, task: usize) -> Result<Lists> {
     let (scorer, data) = (job.scorer, job.data);
     let mut chart = Chart::new(scorer.layout.labels);
     let (mut scores, mut paths) = (Vec::new(), Vec::new());
@@ -149,7 +149,7 @@ unsafe fn run_kernel<S: Find>(job: &Job<'_>, task: usize) -> Result<Lists> {
 }
 
 /// One sentence in double precision.
-fn exact(job: &Job<'_>, sentence: usize, out: &mut Lists) {
+fn exact(job: &ListSearch<'_>, sentence: usize, out: &mut Lists) {
     let (scorer, data) = (job.scorer, job.data);
     let fresh: Vec<f64>;
     let weights = if job.weights.is_empty() {

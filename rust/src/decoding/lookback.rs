@@ -31,7 +31,7 @@ pub enum Decoder {
 }
 
 /// Everything that scores a sentence.
-pub struct Job<'a> {
+pub struct LookbackSearch<'a> {
     pub scorer: &'a Scorer,
     pub terms: Lookback,
     pub rows: &'a [Lane], // [rows, width]
@@ -43,7 +43,7 @@ pub struct Job<'a> {
 
 /// The paths of every sentence. Documents run in parallel, the sentences of one in their order: what an earlier one was
 /// labelled is what a later one sees.
-pub fn tag(job: &Job<'_>) -> Result<Lists> {
+pub fn tag(job: &LookbackSearch<'_>) -> Result<Lists> {
     let (layout, data) = (&job.scorer.layout, job.data);
     data.check_model(layout.attributes)?;
     if data.has_edge_attributes() {
@@ -90,12 +90,17 @@ pub fn tag(job: &Job<'_>) -> Result<Lists> {
     Lists::join(parts)
 }
 
-dispatch!(fn run(job: &Job<'_>, steps: &Steps, piece: usize, sentences: (usize, usize)) -> Result<Lists> = run_kernel);
+dispatch!(fn run(job: &LookbackSearch<'_>, steps: &Steps, piece: usize, sentences: (usize, usize)) -> Result<Lists> = run_kernel);
 
 /// # Safety
 /// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn run_kernel<S: Find>(job: &Job<'_>, steps: &Steps, piece: usize, sentences: (usize, usize)) -> Result<Lists> {
+unsafe fn run_kernel<S: Find>(
+    job: &LookbackSearch<'_>,
+    steps: &Steps,
+    piece: usize,
+    sentences: (usize, usize),
+) -> Result<Lists> {
     let (terms, data, l) = (&job.terms, job.data, job.terms.labels);
     let width = terms.width();
     let (mut found, mut beam, mut memory) = (Search::new(*terms), Beam::default(), Memory::default());

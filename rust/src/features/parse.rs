@@ -113,7 +113,7 @@ fn tokenize(line: &str) -> Parsed<Vec<Token>> {
 
 /// One expansion of a part: its atom, offset and label, and the numbers that were picked from lists.
 #[derive(Clone)]
-struct Choice {
+struct Expansion {
     atom: Option<(Atom, isize, bool)>,
     label: String,
     picked: Vec<i64>,
@@ -188,7 +188,7 @@ impl Reader<'_> {
         if count.is_none() {
             return Err(format!("the line expands to more than {MOST} templates; shorten its ranges"));
         }
-        let mut chosen: Vec<Vec<&Choice>> = vec![Vec::new()];
+        let mut chosen: Vec<Vec<&Expansion>> = vec![Vec::new()];
         for part in &parts {
             chosen = chosen.iter().flat_map(|c| part.iter().map(move |p| [c.as_slice(), &[p]].concat())).collect();
         }
@@ -196,7 +196,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn part(&mut self) -> Parsed<Vec<Choice>> {
+    fn part(&mut self) -> Parsed<Vec<Expansion>> {
         let (name, quoted) = match self.peek() {
             Some(Token::Name(n)) => (n.clone(), false),
             Some(Token::Text(n)) => (n.clone(), true),
@@ -212,7 +212,7 @@ impl Reader<'_> {
         if !self.sign('[') {
             if !quoted && matches!(name.as_str(), "bias" | "first" | "last") {
                 let (first, last) = (name == "first", name == "last");
-                return Ok(vec![Choice { atom: None, label: name, picked: Vec::new(), first, last }]);
+                return Ok(vec![Expansion { atom: None, label: name, picked: Vec::new(), first, last }]);
             }
             return Err(match self.columns.contains(&name) {
                 true => format!("{name} has no offset; write {name}[0] for the current token"),
@@ -230,9 +230,9 @@ impl Reader<'_> {
         let offsets = self.numbers()?;
         self.expect(']', "the offset")?;
         let label = if quoted { format!("{name:?}") } else { name };
-        let mut choices: Vec<Choice> = Vec::new();
+        let mut choices: Vec<Expansion> = Vec::new();
         for &offset in &offsets {
-            choices.push(Choice {
+            choices.push(Expansion {
                 atom: Some((Atom { column, functions: Vec::new() }, offset as isize, false)),
                 label: format!("{label}[{offset}]"),
                 picked: if offsets.len() > 1 { vec![offset] } else { Vec::new() },
@@ -298,7 +298,7 @@ impl Reader<'_> {
     }
 
     /// Append one function or test to every choice so far; a list of numbers multiplies them.
-    fn call(&mut self, before: &[Choice]) -> Parsed<Vec<Choice>> {
+    fn call(&mut self, before: &[Expansion]) -> Parsed<Vec<Expansion>> {
         let Some(Token::Name(name)) = self.peek().cloned() else {
             return Err(format!(
                 "expected a function after \".\", found {}; there are {FUNCTIONS}, {TESTS}",
@@ -412,7 +412,7 @@ fn function(name: &str, n: usize, strings: &[String]) -> Option<Function> {
 }
 
 /// The rule of one expansion. Its text is `word[-1]=the & word[0].is_upper?`, or `name=the` where it has a name.
-fn draft(choices: &[&Choice], name: Option<&str>, edge: bool, pad: bool) -> Draft {
+fn draft(choices: &[&Expansion], name: Option<&str>, edge: bool, pad: bool) -> Draft {
     let mut parts = Vec::new();
     let mut pieces = Vec::new();
     let mut piece = String::from(if edge { "edge: " } else { "" });

@@ -234,7 +234,7 @@ fn element_size(dtype: &str) -> usize {
 
 /// Where an array lies in the file: byte offset and number of elements.
 #[derive(Clone, Debug)]
-struct Place {
+struct ArrayPlace {
     dtype: String,
     offset: usize,
     length: usize,
@@ -245,7 +245,7 @@ struct Place {
 pub struct Container {
     memory: Arc<Memory>,
     header: String,
-    places: BTreeMap<String, Place>,
+    places: BTreeMap<String, ArrayPlace>,
 }
 
 impl Container {
@@ -306,7 +306,7 @@ impl Container {
                 String::from_utf8_lossy(&part[..used]).into_owned()
             };
             let number = |part: &[u8]| part.iter().rev().fold(0usize, |n, &b| n << 8 | b as usize);
-            let place = Place {
+            let place = ArrayPlace {
                 dtype: text(&record[NAME..RECORD - 16]),
                 offset: number(&record[RECORD - 16..RECORD - 8]),
                 length: number(&record[RECORD - 8..]),

@@ -1,5 +1,5 @@
-//! What the machine offers: vector instructions chosen at run time, memory and
-//! threads that are shared, calls that stop, model files, fixed random orders.
+//! What the machine offers: vector instructions chosen at run time, memory and threads that are shared, calls that stop,
+//! model files, fixed random orders, enumerations by name.
 
 pub mod budget;
 pub mod container;
@@ -8,6 +8,7 @@ pub mod find;
 pub mod force;
 pub mod hash;
 pub mod lazy;
+pub mod names;
 pub mod shared;
 pub mod shuffle;
 pub mod simd;

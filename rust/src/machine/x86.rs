@@ -98,7 +98,7 @@ impl Simd for Avx512 {
 pub struct Avx2;
 
 /// Two halves of a lane.
-type Pair = [__m256; 2];
+type Halves = [__m256; 2];
 
 macro_rules! both {
     ($f:ident, $($x:expr),+) => {
@@ -111,55 +111,55 @@ impl Simd for Avx2 {
     const BLOCK: usize = 6;
     const TALL: usize = 2;
     const WIDE: usize = 3;
-    type F = Pair;
+    type F = Halves;
     #[inline(always)]
-    unsafe fn load(lane: &Lane) -> Pair {
+    unsafe fn load(lane: &Lane) -> Halves {
         [_mm256_load_ps(lane.0.as_ptr()), _mm256_load_ps(lane.0.as_ptr().add(8))]
     }
     #[inline(always)]
-    unsafe fn store(v: Pair, lane: &mut Lane) {
+    unsafe fn store(v: Halves, lane: &mut Lane) {
         _mm256_store_ps(lane.0.as_mut_ptr(), v[0]);
         _mm256_store_ps(lane.0.as_mut_ptr().add(8), v[1]);
     }
     #[inline(always)]
-    unsafe fn splat(x: f32) -> Pair {
+    unsafe fn splat(x: f32) -> Halves {
         [_mm256_set1_ps(x); 2]
     }
     #[inline(always)]
-    unsafe fn add(a: Pair, b: Pair) -> Pair {
+    unsafe fn add(a: Halves, b: Halves) -> Halves {
         both!(_mm256_add_ps, a, b)
     }
     #[inline(always)]
-    unsafe fn sub(a: Pair, b: Pair) -> Pair {
+    unsafe fn sub(a: Halves, b: Halves) -> Halves {
         both!(_mm256_sub_ps, a, b)
     }
     #[inline(always)]
-    unsafe fn mul(a: Pair, b: Pair) -> Pair {
+    unsafe fn mul(a: Halves, b: Halves) -> Halves {
         both!(_mm256_mul_ps, a, b)
     }
     #[inline(always)]
-    unsafe fn div(a: Pair, b: Pair) -> Pair {
+    unsafe fn div(a: Halves, b: Halves) -> Halves {
         both!(_mm256_div_ps, a, b)
     }
     #[inline(always)]
-    unsafe fn fma(a: Pair, b: Pair, c: Pair) -> Pair {
+    unsafe fn fma(a: Halves, b: Halves, c: Halves) -> Halves {
         both!(_mm256_fmadd_ps, a, b, c)
     }
     #[inline(always)]
-    unsafe fn max(a: Pair, b: Pair) -> Pair {
+    unsafe fn max(a: Halves, b: Halves) -> Halves {
         both!(_mm256_max_ps, a, b)
     }
     #[inline(always)]
-    unsafe fn min(a: Pair, b: Pair) -> Pair {
+    unsafe fn min(a: Halves, b: Halves) -> Halves {
         both!(_mm256_min_ps, a, b)
     }
     #[inline(always)]
-    unsafe fn select_gt(a: Pair, b: Pair, x: Pair, y: Pair) -> Pair {
+    unsafe fn select_gt(a: Halves, b: Halves, x: Halves, y: Halves) -> Halves {
         let half = |i: usize| _mm256_blendv_ps(y[i], x[i], _mm256_cmp_ps::<_CMP_GT_OQ>(a[i], b[i]));
         [half(0), half(1)]
     }
     #[inline(always)]
-    unsafe fn scale2(p: Pair, n: Pair) -> Pair {
+    unsafe fn scale2(p: Halves, n: Halves) -> Halves {
         let half = |i: usize| {
             let e = _mm256_add_epi32(_mm256_cvtps_epi32(n[i]), _mm256_set1_epi32(127));
             _mm256_mul_ps(p[i], _mm256_castsi256_ps(_mm256_slli_epi32::<23>(e)))

@@ -1,16 +1,50 @@
 //! Boosting as a Python object: many rounds a call.
 
-use crate::learners::boosting::bound::{self, Limits};
+use crate::learners::boosting::bound::{self, StepLimits};
 use crate::learners::boosting::index::Boundaries;
 use crate::learners::boosting::select::Draw;
-use crate::learners::boosting::{Boosting, BoostingOptions};
-use crate::py::common::{attempt, run};
+use crate::learners::boosting::{Boosting, BoostingOptions, RoundOptions};
+use crate::py::common::{add_names, attempt, run};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
+use crate::py::options::listed;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::time::Duration;
+
+/// How boosting chooses features and their steps.
+#[pyclass(name = "Rounds", module = "tagwise._core", frozen)]
+pub struct PyRounds {
+    inner: RoundOptions,
+}
+
+#[pymethods]
+impl PyRounds {
+    #[new]
+    #[pyo3(signature = (
+        bound = "loose", *, line_search = false, smoothing = 0.0, max_step = 10.0, candidates = 1.0,
+        features_per_round = 1, overlap = false, seed = 0,
+    ))]
+    fn new(
+        bound: &str,
+        line_search: bool,
+        smoothing: f64,
+        max_step: f64,
+        candidates: f64,
+        features_per_round: usize,
+        overlap: bool,
+        seed: u64,
+    ) -> PyResult<Self> {
+        let bound = bound::Bound::named(bound)?;
+        let limits = StepLimits { smoothing, cap: max_step };
+        let draw = Draw { fraction: candidates, seed };
+        Ok(PyRounds { inner: RoundOptions { bound, line_search, limits, draw, features_per_round, overlap } })
+    }
+}
+
+/// Whether each piece is the first, and whether it is the last, of its sentence: two arrays [N].
+type PyBoundaries<'py> = (PyReadonlyArray1<'py, bool>, PyReadonlyArray1<'py, bool>);
 
 /// A boosting run and its training set.
 #[pyclass(name = "Boosting", module = "tagwise._core")]
@@ -23,42 +57,29 @@ pub struct PyBoosting {
 impl PyBoosting {
     #[new]
     #[pyo3(signature = (
-        dataset, layout, *, bound = "loose", line_search = false, smoothing = 0.0, max_step = 10.0, candidates = 1.0,
-        features_per_round = 1, overlap = false, seed = 0, n_jobs = 0, sample_weight = None, first = None, last = None, start = None,
+        dataset, layout, rounds = None, *, sample_weight = None, boundaries = None, start = None, n_jobs = 0,
     ))]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
         layout: &PyLayout,
-        bound: &str,
-        line_search: bool,
-        smoothing: f64,
-        max_step: f64,
-        candidates: f64,
-        features_per_round: usize,
-        overlap: bool,
-        seed: u64,
-        n_jobs: usize,
+        rounds: Option<&PyRounds>,
         sample_weight: Option<PyReadonlyArray1<'_, f64>>,
-        first: Option<PyReadonlyArray1<'_, bool>>,
-        last: Option<PyReadonlyArray1<'_, bool>>,
+        boundaries: Option<PyBoundaries<'_>>,
         start: Option<PyReadonlyArray1<'_, f64>>,
+        n_jobs: usize,
     ) -> PyResult<Self> {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
-        let flags = |given: Option<PyReadonlyArray1<'_, bool>>| {
-            given.map_or_else(|| vec![true; data.len()], |f| f.as_array().to_vec())
+        let (first, last) = match boundaries {
+            None => (vec![true; data.len()], vec![true; data.len()]),
+            Some((first, last)) => (first.as_array().to_vec(), last.as_array().to_vec()),
         };
-        let options = BoostingOptions {
-            bound: bound::Bound::named(bound)?,
-            line_search,
-            limits: Limits { smoothing, cap: max_step },
-            draw: Draw { fraction: candidates, seed },
-            features_per_round,
-            overlap,
-            sample_weight: sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default(),
-            boundaries: Boundaries { first: flags(first), last: flags(last) },
-            start: start.map(|w| w.as_array().to_vec()).unwrap_or_default(),
+        let rounds = match rounds {
+            Some(rounds) => rounds.inner,
+            None => PyRounds::new(bound::Bound::Loose.name(), false, 0.0, 10.0, 1.0, 1, false, 0)?.inner,
         };
+        let (sample_weight, start) = (listed(sample_weight), listed(start));
+        let options = BoostingOptions { rounds, sample_weight, boundaries: Boundaries { first, last }, start };
         let inner = run(py, n_jobs, || Boosting::new(data, layout, options))??;
         Ok(PyBoosting { inner, n_jobs })
     }
@@ -138,5 +159,7 @@ type Array<'py> = Bound<'py, PyArray1<f64>>;
 type Dict<'py> = Bound<'py, PyDict>;
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    add_names(m, "BOUNDS", bound::Bound::names())?;
+    m.add_class::<PyRounds>()?;
     m.add_class::<PyBoosting>()
 }

@@ -8,6 +8,7 @@ use crate::machine::stop::{Stop, Stopped};
 use crate::machine::threads;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -115,6 +116,21 @@ fn force(ways: &str) -> PyResult<String> {
 #[pyfunction]
 fn taken() -> HashMap<&'static str, u64> {
     crate::machine::force::TAKEN.into_iter().zip(crate::machine::force::taken()).filter(|(_, n)| *n > 0).collect()
+}
+
+/// An enumeration of the core as a tuple of names: what Python chooses from, declared nowhere else.
+pub fn add_names(m: &Bound<'_, PyModule>, as_what: &str, names: impl Iterator<Item = &'static str>) -> PyResult<()> {
+    m.add(as_what, PyTuple::new(m.py(), names.collect::<Vec<_>>())?)
+}
+
+/// The same with what belongs to each name.
+pub fn add_pairs<'py, T: IntoPyObject<'py> + Copy + 'static>(
+    m: &Bound<'py, PyModule>,
+    as_what: &str,
+    pairs: impl Iterator<Item = (&'static str, &'static [T])>,
+) -> PyResult<()> {
+    let tuple = |(name, more): (&'static str, &'static [T])| Ok((name, PyTuple::new(m.py(), more.iter().copied())?));
+    m.add(as_what, PyTuple::new(m.py(), pairs.map(tuple).collect::<PyResult<Vec<_>>>()?)?)
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,6 +1,6 @@
 //! Model files.
 
-use crate::dataset::layout::Layout;
+use crate::dataset::layout::{Layout, LayoutArrays};
 use crate::dataset::vocab::Vocab;
 use crate::error::Error;
 use crate::machine::container::{self, Container, Entry};
@@ -71,7 +71,7 @@ impl PyModelFile {
         local: bool,
     ) -> PyResult<PyScorer> {
         let f = &self.inner;
-        let layout = Layout {
+        let arrays = LayoutArrays {
             labels: n_labels,
             attributes: n_attributes,
             node_ptr: f.indices("node_ptr")?,
@@ -84,7 +84,7 @@ impl PyModelFile {
         };
         let forbidden = forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default();
         guard(|| {
-            layout.check()?;
+            let layout = Layout::new(arrays)?;
             let scorer = Scorer::new(Arc::new(layout), f.array("weights")?, &forbidden)?;
             Ok(PyScorer { inner: scorer.locally(local) })
         })

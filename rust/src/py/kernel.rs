@@ -3,26 +3,22 @@
 use crate::dataset::csr::Csr;
 use crate::decoding::kernel::{Frame, KernelScorer, SupportTokens};
 use crate::error::Error;
-use crate::learners::online::kernel::{self, Dual};
+use crate::learners::online::kernel::{Dual, DualOptions};
 use crate::learners::svm::kernel::KernelSpace;
-use crate::learners::svm::{Solver, SvmOptions};
+use crate::learners::svm::Solver;
 use crate::py::common::{self, run, support, PyLists, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
-use crate::py::online::{answer, raised, Raised};
+use crate::py::options::{self, answer, keep, listed, raised, PyEpochs, PyLimits, Raised};
 use crate::py::scorer::PyScorer;
-use crate::py::svm::{shared, standing};
+use crate::py::svm::{standing, PyMargins};
 use crate::scores::kernel::rows::Distinct;
 use crate::scores::kernel::table::Betas;
-use crate::scores::kernel::{Constraints, Form, Kernel};
+use crate::scores::kernel::{Form, Kernel, KernelKind};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
-
-/// A kernel as Python gives it: name, degree, coef, gamma, and the function where the name is "function".
-#[derive(FromPyObject)]
-struct Spec(String, u32, f64, f64, Option<Py<PyAny>>);
 
 /// A block of rows as (ptr, ids, values).
 type PyBlock<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
@@ -35,63 +31,64 @@ fn to_block<'py>(py: Python<'py>, rows: &Csr) -> PyBlock<'py> {
     )
 }
 
-fn kernel(spec: Spec, slot: &Raised) -> PyResult<Kernel> {
-    let Spec(name, degree, coef, gamma, function) = spec;
-    Ok(match (name.as_str(), function) {
-        ("linear", _) => Kernel::Linear,
-        ("poly", _) => Kernel::Poly { degree, coef, gamma },
-        ("rbf", _) => Kernel::Rbf { gamma },
-        ("function", Some(function)) => {
-            let slot = slot.clone();
-            Kernel::Function(Arc::new(move |a: &Csr, b: &Csr| {
-                Python::attach(|py| {
-                    let answer = function.call1(py, (to_block(py, a), to_block(py, b))).and_then(|x| {
-                        let values = x.extract::<PyReadonlyArray2<'_, f64>>(py)?;
-                        let values = values.as_array();
-                        if values.dim() != (a.rows(), b.rows()) {
-                            return Err(Error::Value(format!(
-                                "the kernel function gave an array of shape {:?} for {} and {} tokens",
-                                values.dim(),
-                                a.rows(),
-                                b.rows()
-                            ))
-                            .into());
-                        }
-                        Ok(values.iter().copied().collect::<Vec<f64>>())
-                    });
-                    answer.map_err(|e| {
-                        let message = e.to_string();
-                        if let Ok(mut slot) = slot.lock() {
-                            slot.get_or_insert(e);
-                        }
-                        Error::Training(format!("the kernel function failed: {message}"))
-                    })
-                })
-            }))
-        }
-        _ => return Err(Error::Value(format!("no kernel {name:?}; use linear, poly, rbf or a function")).into()),
-    })
+/// A kernel: one of `KERNELS` and its numbers, or a function of two blocks of rows; how its values are kept, and in how much
+/// memory while training.
+#[pyclass(name = "Kernel", module = "tagwise._core", frozen)]
+pub struct PyKernel {
+    kernel: Py<PyAny>,
+    numbers: (u32, f64, f64), // degree, coef, gamma
+    form: Form,
+    bytes: usize,
 }
 
-fn form(name: &str) -> PyResult<Form> {
-    match name {
-        "auto" => Ok(Form::Auto),
-        "rows" => Ok(Form::Rows),
-        "expanded" => Ok(Form::Expanded),
-        _ => Err(Error::Value(format!("no form {name:?}; use auto, rows or expanded")).into()),
+#[pymethods]
+impl PyKernel {
+    #[new]
+    #[pyo3(signature = (kernel, degree = 2, coef = 1.0, gamma = 1.0, *, form = "auto", cache_bytes = 1 << 28))]
+    fn new(
+        kernel: Bound<'_, PyAny>,
+        degree: u32,
+        coef: f64,
+        gamma: f64,
+        form: &str,
+        cache_bytes: usize,
+    ) -> PyResult<Self> {
+        let (numbers, form, py) = ((degree, coef, gamma), Form::named(form)?, kernel.py());
+        let out = PyKernel { kernel: kernel.unbind(), numbers, form, bytes: cache_bytes };
+        out.kernel(py, &Raised::default())?; // whether there is such a kernel
+        Ok(out)
     }
 }
 
-fn limits(
-    dataset: &PyDataset,
-    layout: &PyLayout,
-    forbidden: Option<PyReadonlyArray1<'_, u32>>,
-    allowed: Option<PySupport<'_>>,
-) -> PyResult<Constraints> {
-    Ok(Constraints {
-        forbidden: forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default(),
-        support: support(allowed, dataset.inner.tokens(), layout.inner.labels)?,
-    })
+impl PyKernel {
+    /// The kernel; what a function raises is left in `slot`.
+    fn kernel(&self, py: Python<'_>, slot: &Raised) -> PyResult<Kernel> {
+        let (given, (degree, coef, gamma)) = (self.kernel.bind(py), self.numbers);
+        if !given.is_callable() {
+            return Ok(KernelKind::named(&given.extract::<String>()?)?.with(degree, coef, gamma));
+        }
+        let (function, slot) = (self.kernel.clone_ref(py), slot.clone());
+        Ok(Kernel::Function(Arc::new(move |a: &Csr, b: &Csr| {
+            Python::attach(|py| values(py, &function, a, b).map_err(|error| keep(&slot, "the kernel function", error)))
+        })))
+    }
+}
+
+/// What a kernel function says of two blocks: [rows, rows].
+fn values(py: Python<'_>, function: &Py<PyAny>, a: &Csr, b: &Csr) -> PyResult<Vec<f64>> {
+    let answer = function.call1(py, (to_block(py, a), to_block(py, b)))?;
+    let values = answer.extract::<PyReadonlyArray2<'_, f64>>(py)?;
+    let (values, wanted) = (values.as_array(), (a.rows(), b.rows()));
+    if values.dim() != wanted {
+        return Err(Error::Value(format!(
+            "the kernel function gave an array of shape {:?} for {} and {} tokens",
+            values.dim(),
+            wanted.0,
+            wanted.1
+        ))
+        .into());
+    }
+    Ok(values.iter().copied().collect())
 }
 
 /// The dual perceptron and its training set.
@@ -104,38 +101,27 @@ pub struct PyKernelPerceptron {
 #[pymethods]
 impl PyKernelPerceptron {
     #[new]
-    #[pyo3(signature = (
-        dataset, layout, kernel, *, average = true, budget = None, shuffle = true, seed = 0, sample_weight = None,
-        form = "auto", cache_bytes = 1 << 28, forbidden = None, allowed = None,
-    ))]
+    #[pyo3(signature = (dataset, layout, kernel, *, epochs = None, budget = None, limits = None, sample_weight = None))]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
         layout: &PyLayout,
-        kernel: Spec,
-        average: bool,
+        kernel: &PyKernel,
+        epochs: Option<&PyEpochs>,
         budget: Option<usize>,
-        shuffle: bool,
-        seed: u64,
+        limits: Option<&PyLimits>,
         sample_weight: Option<PyReadonlyArray1<'_, f32>>,
-        form: &str,
-        cache_bytes: usize,
-        forbidden: Option<PyReadonlyArray1<'_, u32>>,
-        allowed: Option<PySupport<'_>>,
     ) -> PyResult<Self> {
-        let slot = Raised::default();
-        let kernel = self::kernel(kernel, &slot)?;
-        let options = kernel::DualOptions {
-            average,
-            shuffle,
-            seed,
+        let (data, layout, slot) = (dataset.inner.clone(), layout.inner.clone(), Raised::default());
+        let options = DualOptions {
+            epochs: PyEpochs::of(epochs),
             budget,
-            sample_weight: sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default(),
-            limits: limits(dataset, layout, forbidden, allowed)?,
-            form: self::form(form)?,
-            bytes: cache_bytes,
+            sample_weight: listed(sample_weight),
+            limits: options::limits(py, limits, data.tokens(), layout.labels)?,
+            form: kernel.form,
+            bytes: kernel.bytes,
         };
-        let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
+        let kernel = kernel.kernel(py, &slot)?;
         let inner = run(py, 1, || Dual::new(data, layout, kernel, options))?;
         match raised(&slot) {
             Some(error) => Err(error),
@@ -193,47 +179,25 @@ pub struct PyKernelSvm {
 #[pymethods]
 impl PyKernelSvm {
     #[new]
-    #[pyo3(signature = (
-        dataset, layout, kernel, *, c = 1.0, slack = "instance", rescale = false, tolerance = 1e-2, most = 50,
-        shuffle = true, seed = 0, n_jobs = 0, sample_weight = None, form = "auto", cache_bytes = 1 << 28,
-        forbidden = None, allowed = None,
-    ))]
+    #[pyo3(signature = (dataset, layout, kernel, margins = None, *, limits = None, sample_weight = None, n_jobs = 0))]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
         layout: &PyLayout,
-        kernel: Spec,
-        c: f64,
-        slack: &str,
-        rescale: bool,
-        tolerance: f64,
-        most: usize,
-        shuffle: bool,
-        seed: u64,
-        n_jobs: usize,
+        kernel: &PyKernel,
+        margins: Option<&PyMargins>,
+        limits: Option<&PyLimits>,
         sample_weight: Option<PyReadonlyArray1<'_, f64>>,
-        form: &str,
-        cache_bytes: usize,
-        forbidden: Option<PyReadonlyArray1<'_, u32>>,
-        allowed: Option<PySupport<'_>>,
+        n_jobs: usize,
     ) -> PyResult<Self> {
-        let slot = Raised::default();
-        let kernel = self::kernel(kernel, &slot)?;
-        let limits = limits(dataset, layout, forbidden, allowed)?;
-        let (data, layout, form) = (dataset.inner.clone(), layout.inner.clone(), self::form(form)?);
-        let options = SvmOptions {
-            c,
-            shared: shared(slack)?,
-            rescale,
-            tolerance,
-            most,
-            shuffle,
-            seed,
-            sample_weight: sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default(),
-        };
-        let labels = layout.labels;
+        let (data, layout, slot) = (dataset.inner.clone(), layout.inner.clone(), Raised::default());
+        let limits = options::limits(py, limits, data.tokens(), layout.labels)?;
+        limits.refuse_once()?;
+        let options = PyMargins::options(margins, sample_weight)?;
+        let (labels, form, bytes) = (layout.labels, kernel.form, kernel.bytes);
+        let kernel = kernel.kernel(py, &slot)?;
         let inner = run(py, 1, || {
-            let table = Betas::new(data, layout, kernel, limits, form, cache_bytes)?;
+            let table = Betas::new(data, layout, kernel, limits, form, bytes)?;
             Solver::new(KernelSpace::new(table), labels, options)
         })??;
         Ok(PyKernelSvm { inner, n_jobs, raised: slot })
@@ -294,10 +258,9 @@ fn take<'py, T: numpy::Element + Clone>(arrays: &Bound<'py, PyDict>, name: &str)
 impl PyKernelScorer {
     /// From arrays as `arrays` gives them. `base` has the transitions, starts and ends.
     #[new]
-    #[pyo3(signature = (base, kernel, arrays, *, form = "auto"))]
-    fn new(py: Python<'_>, base: &PyScorer, kernel: Spec, arrays: &Bound<'_, PyDict>, form: &str) -> PyResult<Self> {
-        let slot = Raised::default();
-        let kernel = self::kernel(kernel, &slot)?;
+    fn new(py: Python<'_>, base: &PyScorer, kernel: &PyKernel, arrays: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let (slot, form) = (Raised::default(), kernel.form);
+        let kernel = kernel.kernel(py, &slot)?;
         let ptr: Vec<usize> = take::<u32>(arrays, "support.ptr")?.into_iter().map(|p| p as usize).collect();
         let ids: Vec<u32> = take(arrays, "support.ids")?;
         let values: Vec<f32> = take::<f64>(arrays, "support.values")?.into_iter().map(|v| v as f32).collect();
@@ -316,7 +279,6 @@ impl PyKernelScorer {
             beta_label: labels.into_iter().map(|y| y as u16).collect(),
             beta: take(arrays, "beta.value")?,
         };
-        let form = self::form(form)?;
         let (frame, attributes) = frame(base);
         let inner = run(py, 1, || KernelScorer::new(tokens, frame, kernel, attributes, form))??;
         Ok(PyKernelScorer { inner, raised: slot })
@@ -324,18 +286,16 @@ impl PyKernelScorer {
 
     /// From the training set and beta [distinct tokens, L] in order of first occurrence; those of 0 are left out.
     #[staticmethod]
-    #[pyo3(signature = (base, kernel, dataset, beta, *, form = "auto"))]
     fn of_training(
         py: Python<'_>,
         base: &PyScorer,
-        kernel: Spec,
+        kernel: &PyKernel,
         dataset: &PyDataset,
         beta: PyReadonlyArray1<'_, f64>,
-        form: &str,
     ) -> PyResult<Self> {
-        let slot = Raised::default();
-        let kernel = self::kernel(kernel, &slot)?;
-        let (data, beta, form) = (dataset.inner.clone(), beta.as_array().to_vec(), self::form(form)?);
+        let (slot, form) = (Raised::default(), kernel.form);
+        let kernel = kernel.kernel(py, &slot)?;
+        let (data, beta) = (dataset.inner.clone(), beta.as_array().to_vec());
         let (frame, attributes) = frame(base);
         let inner = run(py, 1, || {
             let (distinct, l) = (Distinct::new(data.node.csr()), frame.labels);
@@ -446,6 +406,9 @@ fn frame(base: &PyScorer) -> (Frame, usize) {
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    common::add_names(m, "FORMS", Form::names())?;
+    common::add_pairs(m, "KERNELS", KernelKind::ALL.iter().map(|kernel| (kernel.name(), kernel.numbers())))?;
+    m.add_class::<PyKernel>()?;
     m.add_class::<PyKernelPerceptron>()?;
     m.add_class::<PyKernelSvm>()?;
     m.add_class::<PyKernelScorer>()

@@ -1,6 +1,6 @@
 //! Which features exist, as a Python object.
 
-use crate::dataset::layout::{Choice, Layout};
+use crate::dataset::layout::{Choice, Layout, LayoutArrays};
 use crate::error::Error;
 use crate::py::common::{guard, run};
 use crate::py::encode::PyDataset;
@@ -40,7 +40,7 @@ impl PyLayout {
             let item = arrays.get_item(name)?.ok_or_else(|| Error::Value(format!("array {name:?} is missing")))?;
             Ok(item.extract::<PyReadonlyArray1<'py, T>>()?.as_array().to_vec())
         }
-        let layout = Layout {
+        let arrays = LayoutArrays {
             labels: n_labels,
             attributes: n_attributes,
             node_ptr: take::<u64>(arrays, "node_ptr")?.into(),
@@ -51,8 +51,7 @@ impl PyLayout {
             pair_ptr: take::<u64>(arrays, "pair_ptr")?.into(),
             pair: take::<u32>(arrays, "pair")?.into(),
         };
-        guard(|| layout.check().map_err(Into::into))?;
-        Ok(PyLayout { inner: Arc::new(layout) })
+        guard(|| Ok(PyLayout { inner: Arc::new(Layout::new(arrays)?) }))
     }
 
     /// The arrays that make the layout up.

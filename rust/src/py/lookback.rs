@@ -2,17 +2,14 @@
 
 use crate::chain::lookback::Lookback;
 use crate::decoding::chunks::{self, Chunk};
-use crate::decoding::lookback::{self, Decoder, Job};
+use crate::decoding::lookback::{self, Decoder, LookbackSearch};
 use crate::error::Error;
-use crate::learners::online::cost::Cost;
 use crate::learners::online::lookback::Learner;
-use crate::learners::online::rule::Rule;
-use crate::learners::online::OnlineOptions;
 use crate::machine::simd::Lane;
 use crate::py::common::{self, groups, guard, run, support, PyGroups, PyLists, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
-use crate::py::online::{answer, cost, entities, PyEntities, Raised};
+use crate::py::options::{self, answer, PyEntities, PyEpochs, PyLimits, PyRule, Raised};
 use crate::py::scorer::PyScorer;
 use crate::scores::document::Words;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
@@ -113,7 +110,7 @@ impl PyHistoryScorer {
             None => Decoder::Cells { k },
             Some(width) => Decoder::Beam { width, k },
         };
-        let job = Job {
+        let job = LookbackSearch {
             scorer: &scorer.inner,
             terms: self.terms,
             rows: &self.rows,
@@ -137,66 +134,25 @@ pub struct PyHistoryOnline {
 #[pymethods]
 impl PyHistoryOnline {
     #[new]
-    #[pyo3(signature = (
-        dataset, layout, terms, kind, *, words = None, average = true, batch = false, k = 1, limit = None, cost = None,
-        cost_numbers = Vec::new(), entities = None, augment = false, shuffle = true, seed = 0, n_jobs = 1,
-        sample_weight = None, forbidden = None, allowed = None, once = None,
-    ))]
+    #[pyo3(signature = (dataset, layout, terms, rule, *, words = None, epochs = None, limits = None, sample_weight = None))]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
         layout: &PyLayout,
         terms: &PyTerms,
-        kind: &str,
+        rule: &PyRule,
         words: Option<PyWords<'_>>,
-        average: bool,
-        batch: bool,
-        k: usize,
-        limit: Option<f64>,
-        cost: Option<Bound<'_, PyAny>>,
-        cost_numbers: Vec<f64>,
-        entities: Option<PyEntities<'_>>,
-        augment: bool,
-        shuffle: bool,
-        seed: u64,
-        n_jobs: usize,
+        epochs: Option<&PyEpochs>,
+        limits: Option<&PyLimits>,
         sample_weight: Option<PyReadonlyArray1<'_, f32>>,
-        forbidden: Option<PyReadonlyArray1<'_, u32>>,
-        allowed: Option<PySupport<'_>>,
-        once: Option<PyGroups<'_>>,
     ) -> PyResult<Self> {
-        let rule = match kind {
-            "perceptron" => Rule::Perceptron,
-            "mira" => Rule::Mira { k, limit },
-            _ => {
-                return Err(Error::Value(format!("{kind:?} does not learn with history; use perceptron or mira")).into())
-            }
-        };
-        let raised = Raised::default();
-        let cost = match cost {
-            None => Cost::Accuracy,
-            Some(given) => self::cost(&given, &cost_numbers, &raised)?,
-        };
-        let (data, layout, terms) = (dataset.inner.clone(), layout.inner.clone(), terms.inner);
+        let (data, layout, raised) = (dataset.inner.clone(), layout.inner.clone(), Raised::default());
+        let terms = terms.inner;
         if terms.labels != layout.labels {
             return Err(Error::Value("the layout has another number of labels than the terms".into()).into());
         }
-        let options = OnlineOptions {
-            rule,
-            cost,
-            entities: self::entities(entities)?,
-            augment,
-            average,
-            batch,
-            shuffle,
-            seed,
-            shards: n_jobs,
-            variance: 1.0,
-            sample_weight: sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default(),
-            forbidden: forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default(),
-            support: support(allowed, data.tokens(), layout.labels)?,
-            once: once.map(groups),
-        };
+        let limits = options::limits(py, limits, data.tokens(), layout.labels)?;
+        let options = rule.options(py, &raised, epochs, limits, sample_weight)?;
         let words = self::words(words, None, dataset, &terms)?;
         let inner = run(py, 1, || Learner::new(data, &layout, terms, words, options))??;
         Ok(PyHistoryOnline { inner, raised })
@@ -228,33 +184,37 @@ impl PyHistoryOnline {
     }
 }
 
-/// Probability of each chunk: its sentence, first token, token behind its last, and type, each [chunks].
+/// Chunks: the sentence, first token, token behind the last, and type of each, four arrays [chunks].
+type PyChunks<'py> =
+    (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u16>);
+
+/// Probability of each chunk, [chunks].
 ///
-/// `entities`: the type of each label [L] and what lies between two labels [L + 1, L], as online learners take it.
+/// `entities`: the type of each label [L] and what lies between two labels [L + 1, L], as a cost takes it.
 #[pyfunction]
-#[pyo3(signature = (scorer, dataset, sentence, begin, end, kind, entities, *, allowed = None, once = None, n_jobs = 0))]
+#[pyo3(signature = (scorer, dataset, chunks, entities, *, allowed = None, once = None, n_jobs = 0))]
 fn chunk_probabilities<'py>(
     py: Python<'py>,
     scorer: &PyScorer,
     dataset: &PyDataset,
-    sentence: PyReadonlyArray1<'_, u32>,
-    begin: PyReadonlyArray1<'_, u32>,
-    end: PyReadonlyArray1<'_, u32>,
-    kind: PyReadonlyArray1<'_, u16>,
+    chunks: PyChunks<'_>,
     entities: PyEntities<'_>,
     allowed: Option<PySupport<'_>>,
     once: Option<PyGroups<'_>>,
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let (sentence, begin, end) = (sentence.as_array().to_vec(), begin.as_array().to_vec(), end.as_array().to_vec());
-    let kind = kind.as_array().to_vec();
+    let (sentence, begin, end, kind) = (
+        chunks.0.as_array().to_vec(),
+        chunks.1.as_array().to_vec(),
+        chunks.2.as_array().to_vec(),
+        chunks.3.as_array().to_vec(),
+    );
     if [begin.len(), end.len(), kind.len()] != [sentence.len(); 3] {
         return Err(Error::Value("sentence, begin, end and kind need the same length".into()).into());
     }
     let chunks: Vec<Chunk> =
         (0..kind.len()).map(|i| Chunk { sentence: sentence[i], begin: begin[i], end: end[i], kind: kind[i] }).collect();
-    let entities = self::entities(Some(entities))?.unwrap_or_default();
-    let data = &dataset.inner;
+    let (data, entities) = (&dataset.inner, options::entities(entities)?);
     let support = support(allowed, data.tokens(), scorer.inner.layout().labels)?;
     let once = once.map(groups);
     let found =

@@ -15,6 +15,7 @@ pub mod lookback;
 pub mod objective;
 pub mod once;
 pub mod online;
+pub mod options;
 pub mod order;
 pub mod scorer;
 pub mod svm;
@@ -59,6 +60,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     vector::register(m)?;
     once::register(m)?;
     online::register(m)?;
+    options::register(m)?;
     order::register(m)?;
     scorer::register(m)?;
     svm::register(m)?;

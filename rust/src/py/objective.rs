@@ -8,40 +8,28 @@ use crate::learners::batch::loss::Loss;
 use crate::learners::batch::objective::Objective;
 use crate::learners::batch::terms::Terms;
 use crate::machine::shuffle::Generator;
-use crate::py::common::{groups, guard, run, support, In, Out, PyGroups, PySupport};
+use crate::py::common::{self, guard, run, support, In, Out, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
+use crate::py::options::{self, listed, PyLimits};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 /// What an objective is made of, from Python's values.
 fn terms(
+    py: Python<'_>,
     data: &Dataset,
     layout: &Layout,
     loss: &str,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
-    forbidden: Option<PyReadonlyArray1<'_, u32>>,
-    allowed: Option<PySupport<'_>>,
-    partial: Option<PySupport<'_>>,
-    cost: Option<PyReadonlyArray2<'_, f64>>,
-    once: Option<PyGroups<'_>>,
+    limits: Option<&PyLimits>,
 ) -> PyResult<Terms> {
-    let known = Loss::named(loss).ok_or_else(|| {
-        Error::Value(format!("no loss {loss:?}; there are log, exp, pointwise_log and pointwise_exp"))
-    })?;
-    let terms = Terms {
-        loss: known,
-        weights: sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default(),
-        forbidden: forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default(),
-        support: support(allowed, data.tokens(), layout.labels)?,
-        partial: support(partial, data.tokens(), layout.labels)?,
-        cost: cost.map(|c| c.as_array().iter().copied().collect()).unwrap_or_default(),
-        once: once.map(groups),
-    };
-    if terms.forbidden.iter().any(|&e| e as usize >= layout.labels * layout.labels) {
+    let limits = options::limits(py, limits, data.tokens(), layout.labels)?;
+    if limits.forbidden.iter().any(|&e| e as usize >= layout.labels * layout.labels) {
         return Err(Error::Value("a forbidden edge names a label that does not exist".into()).into());
     }
-    Ok(terms)
+    let (loss, weights) = (Loss::named(loss)?, listed(sample_weight));
+    Ok(Terms { loss, weights, limits, partial: None, cost: Vec::new() })
 }
 
 /// Stochastic gradient descent on the loss of a training set.
@@ -54,18 +42,17 @@ pub struct PyStochastic {
 #[pymethods]
 impl PyStochastic {
     #[new]
-    #[pyo3(signature = (dataset, layout, *, loss = "log", sample_weight = None, forbidden = None, allowed = None))]
+    #[pyo3(signature = (dataset, layout, *, loss = "log", sample_weight = None, limits = None))]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
         layout: &PyLayout,
         loss: &str,
         sample_weight: Option<PyReadonlyArray1<'_, f64>>,
-        forbidden: Option<PyReadonlyArray1<'_, u32>>,
-        allowed: Option<PySupport<'_>>,
+        limits: Option<&PyLimits>,
     ) -> PyResult<Self> {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
-        let terms = terms(&data, &layout, loss, sample_weight, forbidden, allowed, None, None, None)?;
+        let terms = terms(py, &data, &layout, loss, sample_weight, limits)?;
         let size = layout.len();
         Ok(PyStochastic { inner: run(py, 1, || Stochastic::new(data, layout, terms))??, size })
     }
@@ -121,34 +108,47 @@ pub struct PyObjective {
 #[pymethods]
 impl PyObjective {
     #[new]
-    #[pyo3(signature = (dataset, layout, *, loss = "log", sample_weight = None, forbidden = None, allowed = None, partial = None, cost = None, once = None))]
+    #[pyo3(signature = (
+        dataset, layout, *, loss = "log", sample_weight = None, limits = None, partial = None, cost = None,
+    ))]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
         layout: &PyLayout,
         loss: &str,
         sample_weight: Option<PyReadonlyArray1<'_, f64>>,
-        forbidden: Option<PyReadonlyArray1<'_, u32>>,
-        allowed: Option<PySupport<'_>>,
+        limits: Option<&PyLimits>,
         partial: Option<PySupport<'_>>,
         cost: Option<PyReadonlyArray2<'_, f64>>,
-        once: Option<PyGroups<'_>>,
     ) -> PyResult<Self> {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
-        let terms = terms(&data, &layout, loss, sample_weight, forbidden, allowed, partial, cost, once)?;
+        let mut terms = terms(py, &data, &layout, loss, sample_weight, limits)?;
+        terms.partial = support(partial, data.tokens(), layout.labels)?;
+        terms.cost = cost.map(|c| c.as_array().iter().copied().collect()).unwrap_or_default();
         Ok(PyObjective { inner: run(py, 0, || Objective::new(data, layout, terms))?? })
     }
 
     /// Loss at `w`; the gradient is written to `gradient`. Both have one entry a feature.
     #[pyo3(signature = (w, gradient, n_jobs = 0))]
     fn evaluate(&self, py: Python<'_>, w: In<'_>, gradient: Out<'_>, n_jobs: usize) -> PyResult<f64> {
-        Ok(self.value(py, w, gradient, n_jobs, false)?.0)
+        Ok(self.at(py, w, gradient, n_jobs, false)?.0)
     }
 
     /// The same with how far the exponential losses are from their safe range: (loss, largest log of e^l or of 1/p).
-    /// `log_domain`: log sum_i w_i e^{l_i} in place of the exponential loss.
-    #[pyo3(signature = (w, gradient, n_jobs = 0, log_domain = false))]
-    fn value(
+    #[pyo3(signature = (w, gradient, n_jobs = 0))]
+    fn value(&self, py: Python<'_>, w: In<'_>, gradient: Out<'_>, n_jobs: usize) -> PyResult<(f64, f64)> {
+        self.at(py, w, gradient, n_jobs, false)
+    }
+
+    /// The same of log sum_i w_i e^{l_i}, in place of the exponential loss.
+    #[pyo3(signature = (w, gradient, n_jobs = 0))]
+    fn log_value(&self, py: Python<'_>, w: In<'_>, gradient: Out<'_>, n_jobs: usize) -> PyResult<(f64, f64)> {
+        self.at(py, w, gradient, n_jobs, true)
+    }
+}
+
+impl PyObjective {
+    fn at(
         &self,
         py: Python<'_>,
         w: In<'_>,
@@ -163,6 +163,11 @@ impl PyObjective {
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let (sequential, shifted) = (|loss: &Loss| !loss.is_pointwise(), |loss: &Loss| loss.is_shifted());
+    let those = |which: fn(&Loss) -> bool| Loss::ALL.iter().copied().filter(which).map(Loss::name);
+    common::add_names(m, "LOSSES", Loss::names())?;
+    common::add_names(m, "SEQUENTIAL_LOSSES", those(sequential))?;
+    common::add_names(m, "EXPONENTIAL_LOSSES", those(shifted))?;
     m.add_class::<PyObjective>()?;
     m.add_class::<PyStochastic>()
 }

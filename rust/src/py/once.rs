@@ -1,5 +1,6 @@
 //! Labels that occur once, and whether constraints leave a path, as Python functions.
 
+use crate::chain;
 use crate::decoding::once;
 use crate::error::Error;
 use crate::py::common::{self, groups, run, support, PyGroups, PyLists, PySupport};
@@ -7,6 +8,7 @@ use crate::py::encode::PyDataset;
 use crate::py::scorer::PyScorer;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 /// Marginals [tokens, L] and log Z [N].
 type Marginals<'py> = (Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<f64>>);
@@ -65,11 +67,13 @@ fn feasible<'py>(
         return Err(Error::Value("offsets, sets and pairs do not fit each other".into()).into());
     }
     let pairs: Vec<bool> = pairs.as_array().iter().copied().collect();
-    let found = run(py, 0, || crate::chain::support::feasible(&offsets, &sets, &of, &pairs, l))?;
+    let found = run(py, 0, || chain::support::feasible(&offsets, &sets, &of, &pairs, l))?;
     Ok(PyArray1::from_vec(py, found))
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("NO_GROUP", chain::once::NONE)?;
+    m.add("ONCE_LISTS", PyTuple::new(m.py(), chain::once::LISTS)?)?;
     m.add_function(wrap_pyfunction!(once_kbest, m)?)?;
     m.add_function(wrap_pyfunction!(once_marginals, m)?)?;
     m.add_function(wrap_pyfunction!(feasible, m)?)

@@ -1,92 +1,17 @@
 //! Online learners as a Python object: one call an epoch.
 
-use crate::chain::entities::{Entities, OUTSIDE};
-use crate::error::{Error, Result};
-use crate::learners::online::cost::{Cost, Judge};
-use crate::learners::online::rule::Rule;
-use crate::learners::online::{program, Online, OnlineOptions, OnlineState};
-use crate::learners::tally::Tally;
+use crate::chain::entities::OUTSIDE;
+use crate::error::Error;
+use crate::learners::online::cost::Judge;
+use crate::learners::online::{program, Online, OnlineState};
 use crate::machine::threads;
-use crate::py::common::{groups, guard, run, support, PyGroups, PySupport};
+use crate::py::common::{guard, run};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
+use crate::py::options::{self, answer, PyCost, PyEpochs, PyLimits, PyRule, Raised};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
-use std::sync::{Arc, Mutex};
-
-/// What a Python cost function raised, until the epoch is back in Python.
-pub(super) type Raised = Arc<Mutex<Option<PyErr>>>;
-
-/// How entities are read: `kind` [L] and `boundary` [L + 1, L].
-pub(super) type PyEntities<'py> = (PyReadonlyArray1<'py, u16>, PyReadonlyArray2<'py, u8>);
-
-pub(super) fn entities(given: Option<PyEntities<'_>>) -> PyResult<Option<Entities>> {
-    let Some((kind, boundary)) = given else { return Ok(None) };
-    Ok(Some(Entities::new(kind.as_array().to_vec(), boundary.as_array().iter().copied().collect())?))
-}
-
-/// What Python code raised meanwhile, if anything.
-pub(super) fn raised(slot: &Raised) -> Option<PyErr> {
-    match slot.lock() {
-        Ok(mut slot) => slot.take(),
-        Err(poisoned) => poisoned.into_inner().take(),
-    }
-}
-
-/// The sums of an epoch, or what went wrong in it: Python's own exception first.
-pub(super) fn answer<'py>(py: Python<'py>, tally: Result<Tally>, slot: &Raised) -> PyResult<Bound<'py, PyDict>> {
-    if let Some(error) = raised(slot) {
-        return Err(error);
-    }
-    let (tally, out) = (tally?, PyDict::new(py));
-    out.set_item("sentences", tally.sentences)?;
-    out.set_item("tokens", tally.tokens)?;
-    out.set_item("updates", tally.updates)?;
-    out.set_item("wrong_sentences", tally.wrong_sentences)?;
-    out.set_item("wrong_tokens", tally.wrong_tokens)?;
-    out.set_item("loss", tally.loss)?;
-    Ok(out)
-}
-
-/// A cost by its name and numbers, or a function of (gold, guess), lists of label ids.
-pub(super) fn cost(given: &Bound<'_, PyAny>, numbers: &[f64], raised: &Raised) -> PyResult<Cost> {
-    if given.is_callable() {
-        let (function, raised) = (given.clone().unbind(), raised.clone());
-        return Ok(Cost::Function(Box::new(move |gold, guess| {
-            Python::attach(|py| {
-                let answer = PyList::new(py, gold)
-                    .and_then(|gold| PyList::new(py, guess).and_then(|guess| function.call1(py, (gold, guess))))
-                    .and_then(|x| x.extract::<f64>(py));
-                answer.map_err(|e| {
-                    let message = e.to_string();
-                    if let Ok(mut slot) = raised.lock() {
-                        slot.get_or_insert(e);
-                    }
-                    Error::Training(format!("the cost function failed: {message}"))
-                })
-            })
-        })));
-    }
-    let name: String = given.extract()?;
-    let cost = match (name.as_str(), numbers) {
-        ("accuracy", []) => Cost::Accuracy,
-        ("root", []) => Cost::Root,
-        ("zero_one", []) => Cost::ZeroOne,
-        ("f1", &[cap]) => Cost::F1 { cap },
-        ("precision_recall", &[alpha]) => Cost::PrecisionRecall { alpha },
-        ("weighted_accuracy", &[alpha, beta, gamma]) => Cost::Weighted { alpha, beta, gamma },
-        _ => {
-            return Err(Error::Value(format!(
-                "no cost {name:?} with {} numbers; use accuracy, root, zero_one, f1 (cap), precision_recall (alpha), \
-                 weighted_accuracy (alpha, beta, gamma) or a function",
-                numbers.len()
-            ))
-            .into())
-        }
-    };
-    Ok(cost)
-}
+use pyo3::types::PyDict;
 
 /// An online learner and its training set.
 #[pyclass(name = "Online", module = "tagwise._core")]
@@ -99,71 +24,23 @@ pub struct PyOnline {
 #[pymethods]
 impl PyOnline {
     #[new]
-    #[pyo3(signature = (
-        dataset, layout, kind, *, average = true, batch = false, k = 1, limit = None, variant = 1, gamma = 1.0,
-        variance = 1.0, cost = None, cost_numbers = Vec::new(), entities = None, augment = false, shuffle = true,
-        seed = 0, n_jobs = 1, sample_weight = None, forbidden = None, allowed = None, once = None,
-    ))]
+    #[pyo3(signature = (dataset, layout, rule, *, epochs = None, limits = None, sample_weight = None))]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
         layout: &PyLayout,
-        kind: &str,
-        average: bool,
-        batch: bool,
-        k: usize,
-        limit: Option<f64>,
-        variant: u8,
-        gamma: f64,
-        variance: f64,
-        cost: Option<Bound<'_, PyAny>>,
-        cost_numbers: Vec<f64>,
-        entities: Option<PyEntities<'_>>,
-        augment: bool,
-        shuffle: bool,
-        seed: u64,
-        n_jobs: usize,
+        rule: &PyRule,
+        epochs: Option<&PyEpochs>,
+        limits: Option<&PyLimits>,
         sample_weight: Option<PyReadonlyArray1<'_, f32>>,
-        forbidden: Option<PyReadonlyArray1<'_, u32>>,
-        allowed: Option<PySupport<'_>>,
-        once: Option<PyGroups<'_>>,
     ) -> PyResult<Self> {
-        let rule = match (kind, variant) {
-            ("perceptron", _) => Rule::Perceptron,
-            ("mira", _) => Rule::Mira { k, limit },
-            ("pa", 0) => Rule::Mira { k: 1, limit: None },
-            ("pa", 1 | 2) => Rule::PassiveAggressive { second: variant == 2, c: limit.unwrap_or(1.0) },
-            ("arow", _) => Rule::Arow { gamma },
-            _ => {
-                return Err(Error::Value(format!(
-                    "no online learner {kind:?} (variant {variant}); use perceptron, mira, pa (variant 0, 1, 2) or arow"
-                ))
-                .into())
-            }
-        };
-        let raised = Raised::default();
-        let cost = match cost {
-            None => Cost::Accuracy,
-            Some(given) => self::cost(&given, &cost_numbers, &raised)?,
-        };
-        let entities = self::entities(entities)?;
-        let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
-        let options = OnlineOptions {
-            rule,
-            cost,
-            entities,
-            augment,
-            average,
-            batch,
-            shuffle,
-            seed,
-            shards: if n_jobs == 0 { threads::cores() } else { n_jobs },
-            variance,
-            sample_weight: sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default(),
-            forbidden: forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default(),
-            support: support(allowed, data.tokens(), layout.labels)?,
-            once: once.map(groups),
-        };
+        let (data, layout, raised) = (dataset.inner.clone(), layout.inner.clone(), Raised::default());
+        let limits = options::limits(py, limits, data.tokens(), layout.labels)?;
+        let mut options = rule.options(py, &raised, epochs, limits, sample_weight)?;
+        let n_jobs = options.epochs.shards;
+        if n_jobs == 0 {
+            options.epochs.shards = threads::cores();
+        }
         let inner = run(py, 1, || Online::new(data, &layout, options))??;
         Ok(PyOnline { inner, n_jobs, raised })
     }
@@ -248,25 +125,23 @@ fn small_program<'py>(
     Ok(PyArray1::from_vec(py, tau))
 }
 
-/// Cost of `guess` where `gold` is right, both [T] of label ids.
+/// Cost of `guess` where `gold` is right, both [T] of label ids; `cost` has the table of their entities.
 #[pyfunction]
-#[pyo3(signature = (name, numbers, gold, guess, entities))]
 fn sequence_cost(
-    name: &Bound<'_, PyAny>,
-    numbers: Vec<f64>,
+    py: Python<'_>,
+    cost: &PyCost,
     gold: PyReadonlyArray1<'_, u16>,
     guess: PyReadonlyArray1<'_, u16>,
-    entities: PyEntities<'_>,
 ) -> PyResult<f64> {
-    let entities = self::entities(Some(entities))?.unwrap_or_default();
+    let table = cost.entities().ok_or_else(|| Error::Value("the cost needs its table of entities here".into()))?;
     let (gold, guess) = (gold.as_array().to_vec(), guess.as_array().to_vec());
-    if gold.len() != guess.len() || gold.iter().chain(&guess).any(|&y| y as usize >= entities.kind.len()) {
+    if gold.len() != guess.len() || gold.iter().chain(&guess).any(|&y| y as usize >= table.kind.len()) {
         return Err(Error::Value("gold and guess need the same length and labels of the table".into()).into());
     }
-    let (cost, mut judge) = (cost(name, &numbers, &Raised::default())?, Judge::default());
+    let (cost, mut judge) = (cost.cost(py, &Raised::default())?, Judge::default());
     guard(|| {
-        cost.begin(&entities, &mut judge, &gold);
-        Ok(cost.of(&entities, &mut judge, &gold, &guess)?)
+        cost.begin(table, &mut judge, &gold);
+        Ok(cost.of(table, &mut judge, &gold, &guess)?)
     })
 }
 

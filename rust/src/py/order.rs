@@ -89,19 +89,15 @@ impl PyOrderObjective {
         self.inner.len()
     }
 
-    /// Loss at `w`, the gradient written to `gradient`; as `OrderObjective.value`, whose last two arguments it takes.
-    #[pyo3(signature = (w, gradient, n_jobs = 0, log_domain = false))]
+    /// Loss at `w`, the gradient written to `gradient`. Nothing of a log-loss can leave its range: the second number is 0.
+    #[pyo3(signature = (w, gradient, n_jobs = 0))]
     fn value(
         &self,
         py: Python<'_>,
         w: PyReadonlyArray1<'_, f64>,
         mut gradient: PyReadwriteArray1<'_, f64>,
         n_jobs: usize,
-        log_domain: bool,
     ) -> PyResult<(f64, f64)> {
-        if log_domain {
-            return Err(Error::Value("order > 1 goes with the log loss alone".into()).into());
-        }
         let (w, gradient) = (w.as_slice()?, gradient.as_slice_mut()?);
         let loss = run(py, n_jobs, || self.inner.evaluate(w, gradient))??;
         Ok((loss, 0.0))

@@ -1,14 +1,56 @@
 //! The Hidden Markov SVM as a Python object: one call an epoch.
 
+use crate::learners::svm::options::{Slack, SvmOptions};
 use crate::learners::svm::space::Linear;
-use crate::learners::svm::{Solver, SvmOptions};
-use crate::py::common::{run, support, PySupport};
+use crate::learners::svm::Solver;
+use crate::py::common::{add_names, run};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
+use crate::py::options::{self, listed, PyLimits};
 use crate::scores::cells::TokenCells;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+
+/// Which margins a Hidden Markov SVM asks for, at what price, and how it looks for them.
+#[pyclass(name = "Margins", module = "tagwise._core", frozen)]
+pub struct PyMargins {
+    inner: SvmOptions,
+}
+
+#[pymethods]
+impl PyMargins {
+    #[new]
+    #[pyo3(signature = (
+        c = 1.0, *, slack = "instance", rescale = false, tolerance = 1e-2, most = 50, shuffle = true, seed = 0,
+    ))]
+    fn new(
+        c: f64,
+        slack: &str,
+        rescale: bool,
+        tolerance: f64,
+        most: usize,
+        shuffle: bool,
+        seed: u64,
+    ) -> PyResult<Self> {
+        let (slack, sample_weight) = (Slack::named(slack)?, Vec::new());
+        Ok(PyMargins { inner: SvmOptions { c, slack, rescale, tolerance, most, shuffle, seed, sample_weight } })
+    }
+}
+
+impl PyMargins {
+    /// What is given, or the usual, with the weights of the sentences.
+    pub fn options(
+        given: Option<&PyMargins>,
+        sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+    ) -> PyResult<SvmOptions> {
+        let options = match given {
+            Some(margins) => margins.inner.clone(),
+            None => PyMargins::new(1.0, Slack::Instance.name(), false, 1e-2, 50, true, 0)?.inner,
+        };
+        Ok(SvmOptions { sample_weight: listed(sample_weight), ..options })
+    }
+}
 
 /// A Hidden Markov SVM with explicit weights, and its training set.
 #[pyclass(name = "Svm", module = "tagwise._core")]
@@ -20,41 +62,22 @@ pub struct PySvm {
 #[pymethods]
 impl PySvm {
     #[new]
-    #[pyo3(signature = (
-        dataset, layout, *, c = 1.0, slack = "instance", rescale = false, tolerance = 1e-2, most = 50, shuffle = true,
-        seed = 0, n_jobs = 0, sample_weight = None, forbidden = None, allowed = None,
-    ))]
+    #[pyo3(signature = (dataset, layout, margins = None, *, limits = None, sample_weight = None, n_jobs = 0))]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
         layout: &PyLayout,
-        c: f64,
-        slack: &str,
-        rescale: bool,
-        tolerance: f64,
-        most: usize,
-        shuffle: bool,
-        seed: u64,
-        n_jobs: usize,
+        margins: Option<&PyMargins>,
+        limits: Option<&PyLimits>,
         sample_weight: Option<PyReadonlyArray1<'_, f64>>,
-        forbidden: Option<PyReadonlyArray1<'_, u32>>,
-        allowed: Option<PySupport<'_>>,
+        n_jobs: usize,
     ) -> PyResult<Self> {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
-        let options = SvmOptions {
-            c,
-            shared: shared(slack)?,
-            rescale,
-            tolerance,
-            most,
-            shuffle,
-            seed,
-            sample_weight: sample_weight.map(|w| w.as_array().to_vec()).unwrap_or_default(),
-        };
-        let forbidden = forbidden.map(|f| f.as_array().to_vec()).unwrap_or_default();
-        let support = support(allowed, data.tokens(), layout.labels)?;
+        let limits = options::limits(py, limits, data.tokens(), layout.labels)?;
+        limits.refuse_once()?;
+        let options = PyMargins::options(margins, sample_weight)?;
         let inner = run(py, 1, || {
-            let tokens = TokenCells::new(data, &layout, &forbidden, support.as_ref())?;
+            let tokens = TokenCells::new(data, &layout, &limits.forbidden, limits.support.as_ref())?;
             Solver::new(Linear::new(tokens), layout.labels, options)
         })??;
         Ok(PySvm { inner, n_jobs })
@@ -85,15 +108,6 @@ impl PySvm {
     }
 }
 
-/// Whether a sentence's paths share a slack.
-pub fn shared(slack: &str) -> PyResult<bool> {
-    match slack {
-        "instance" => Ok(true),
-        "sequence" => Ok(false),
-        _ => Err(crate::error::Error::Value(format!("no slack {slack:?}; use instance or sequence")).into()),
-    }
-}
-
 /// A state as a dict.
 pub fn standing<'py>(py: Python<'py>, state: &crate::learners::svm::SolverState) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
@@ -110,5 +124,7 @@ pub fn standing<'py>(py: Python<'py>, state: &crate::learners::svm::SolverState)
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    add_names(m, "SLACKS", Slack::names())?;
+    m.add_class::<PyMargins>()?;
     m.add_class::<PySvm>()
 }

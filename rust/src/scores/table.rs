@@ -16,19 +16,19 @@ use rayon::prelude::*;
 /// Where an attribute's weights are: `lanes` lanes of `rows`, or `pairs` pairs of `pairs`, from `first` on. In a table of
 /// one lane: `scale` times row `first`.
 #[derive(Clone, Copy, Default)]
-struct Entry {
+struct TableEntry {
     first: u32,
     tail: u32,
 }
 
-impl Entry {
-    fn new(first: usize, lanes: usize, pairs: usize) -> Option<Entry> {
+impl TableEntry {
+    fn new(first: usize, lanes: usize, pairs: usize) -> Option<TableEntry> {
         let (lanes, pairs) = (u16::try_from(lanes).ok()?, u16::try_from(pairs).ok()?);
-        Some(Entry { first: u32::try_from(first).ok()?, tail: u32::from(lanes) << 16 | u32::from(pairs) })
+        Some(TableEntry { first: u32::try_from(first).ok()?, tail: u32::from(lanes) << 16 | u32::from(pairs) })
     }
 
-    fn scaled(first: usize, scale: f32) -> Option<Entry> {
-        Some(Entry { first: u32::try_from(first).ok()?, tail: scale.to_bits() })
+    fn scaled(first: usize, scale: f32) -> Option<TableEntry> {
+        Some(TableEntry { first: u32::try_from(first).ok()?, tail: scale.to_bits() })
     }
 
     #[inline(always)]
@@ -48,7 +48,7 @@ impl Entry {
 }
 
 #[derive(Clone, Copy)]
-struct Pair {
+struct LabelWeight {
     label: u32,
     weight: f32,
 }
@@ -89,9 +89,9 @@ unsafe fn sum_kernel<S: Simd>(table: &Table, runs: &Csr, first: usize, sums: &mu
 
 pub struct Table {
     width: usize,
-    entries: Vec<Entry>, // [attributes]
+    entries: Vec<TableEntry>, // [attributes]
     rows: Vec<Lane>,
-    pairs: Vec<Pair>,
+    pairs: Vec<LabelWeight>,
 }
 
 impl Table {
@@ -111,16 +111,20 @@ impl Table {
             let at = out.rows.len();
             if width == 1 && count < 2 {
                 let (label, weight) = of.clone().next().map_or((0, 0.0), |(&y, &w)| (y as usize, w));
-                out.entries.push(Entry::scaled(label, weight)?);
+                out.entries.push(TableEntry::scaled(label, weight)?);
             } else if width == 1 || count > 2 * lanes {
-                out.entries.push(if width == 1 { Entry::scaled(at, 1.0)? } else { Entry::new(at, lanes, 0)? });
+                out.entries.push(if width == 1 {
+                    TableEntry::scaled(at, 1.0)?
+                } else {
+                    TableEntry::new(at, lanes, 0)?
+                });
                 out.rows.resize(at + lanes, Lane::ZERO);
                 for (&y, &w) in of {
                     out.rows[at + y as usize / WIDTH].0[y as usize % WIDTH] = w;
                 }
             } else {
-                out.entries.push(Entry::new(out.pairs.len(), 0, count)?);
-                out.pairs.extend(of.map(|(&y, &w)| Pair { label: u32::from(y), weight: w }));
+                out.entries.push(TableEntry::new(out.pairs.len(), 0, count)?);
+                out.pairs.extend(of.map(|(&y, &w)| LabelWeight { label: u32::from(y), weight: w }));
             }
         }
         Some(out)
@@ -319,7 +323,7 @@ impl Table {
 
     /// The list of an attribute, empty for one with a row. Not for tables of one lane.
     #[inline(always)]
-    fn pairs_of(&self, id: u32) -> &[Pair] {
+    fn pairs_of(&self, id: u32) -> &[LabelWeight] {
         let entry = self.entries[id as usize];
         match entry.pairs() {
             0 => &[],

@@ -15,6 +15,7 @@ from tagwise.dataset import encode
 from tagwise.learners import gradient, stochastic
 from tagwise.optimizers import OPTIMIZERS, lbfgs
 
+from .. import told
 from ..reference import losses, scores
 from ..reference.chain import Array, Path, Scores
 from ..reference.model import pull_back, score_sentence
@@ -324,11 +325,11 @@ def assert_replayed(b: Bench) -> None:
     rules = {"forbidden": np.array([outside * len(labels) + inside], dtype=np.uint32), "allowed": (sets, of)}
     for name in ("log", "pointwise_log"):
         common: dict[str, Any] = {"sample_weight": weight, **rules}
-        core = _core.Stochastic(data, layout, loss="log", **common)
+        core = told.stochastic(data, layout, loss="log", **common)
         descent = stochastic.Descent(core, np.zeros(len(layout)), 3.0, len(data), 1)
         for _ in range(6):
             w = descent.epoch()
-        evaluate = gradient.Evaluation(_core.Objective(data, layout, loss=name, **common), 3.0, 0)
+        evaluate = gradient.Evaluation(told.objective(data, layout, loss=name, **common), 3.0, 0)
         scale = gradient.curvature_scale(data, layout)
         steps = [s.value for s, _ in zip(lbfgs(evaluate, w, scale=scale), range(3))]
         keywords = {"sample_weight": weight}

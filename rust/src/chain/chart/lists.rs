@@ -30,12 +30,12 @@ const OWN: u32 = u32::MAX;
 #[derive(Clone, Copy)]
 struct Side {
     gap: f32,
-    way: Way,
+    way: Arrival,
 }
 
 /// The cell (at, ..), at = T being the end, is reached from this label with this value: delta + A.
 #[derive(Clone, Copy)]
-struct Way {
+struct Arrival {
     at: u32,
     from: u16,
     value: f32,
@@ -43,15 +43,15 @@ struct Way {
 
 /// A path that can be next.
 #[derive(Clone, Copy)]
-struct Candidate {
+struct NextPath {
     score: f64,
     parent: u32,
     side: u32, // its number among the best path's deviations, or OWN
-    way: Way,
+    way: Arrival,
 }
 
 /// A path of the list.
-struct Found {
+struct FoundPath {
     score: f64,
     shared: u32, // its cells 0 ..= shared are the best path's
 }
@@ -60,12 +60,12 @@ struct Found {
 #[derive(Default)]
 pub(super) struct ChartLists {
     sides: Vec<Side>, // the smallest gap first
-    found: Vec<Found>,
-    heap: Vec<Candidate>,
+    found: Vec<FoundPath>,
+    heap: Vec<NextPath>,
 }
 
 /// Labels [k, T] found so far, and what they follow from.
-struct Known<'a> {
+struct KnownPaths<'a> {
     chart: &'a Chart,
     steps: &'a Steps,
     paths: &'a [u16],
@@ -127,7 +127,7 @@ impl Chart {
         y: usize,
         after: (f32, usize),
         label: impl FnOnce(f32) -> bool,
-    ) -> Option<Way> {
+    ) -> Option<Arrival> {
         let width = self.width;
         let delta = self.delta.as_ptr().add((t - 1) * width);
         let column = match t < self.positions {
@@ -148,7 +148,7 @@ impl Chart {
             let mask = S::equal(lane::<S>(delta, column, v, after), all);
             if mask != 0 {
                 let from = v * WIDTH + mask.trailing_zeros() as usize;
-                return (from < self.labels).then_some(Way { at: t as u32, from: from as u16, value });
+                return (from < self.labels).then_some(Arrival { at: t as u32, from: from as u16, value });
             }
         }
         None
@@ -193,13 +193,13 @@ impl ChartLists {
         self.look_aside::<S>(chart, steps, k - 1, top, paths);
         self.heap.clear();
         self.found.clear();
-        self.found.push(Found { score: f64::from(top), shared: n as u32 });
-        self.push_side::<S>(&Known { chart, steps, paths }, 0, 0);
+        self.found.push(FoundPath { score: f64::from(top), shared: n as u32 });
+        self.push_side::<S>(&KnownPaths { chart, steps, paths }, 0, 0);
         while scores.len() < k {
             if scores.len().is_multiple_of(LOOK) {
                 stop::look();
             }
-            let Some(new) = self.pop::<S>(&Known { chart, steps, paths }) else { return };
+            let Some(new) = self.pop::<S>(&KnownPaths { chart, steps, paths }) else { return };
             let (number, at) = (scores.len(), new.way.at as usize);
             paths.resize((number + 1) * n, 0);
             let (known, path) = paths.split_at_mut(number * n);
@@ -212,12 +212,12 @@ impl ChartLists {
                 t -= 1;
             }
             path[..t].copy_from_slice(&best[..t]);
-            self.found.push(Found { score: new.score, shared: t as u32 });
+            self.found.push(FoundPath { score: new.score, shared: t as u32 });
             scores.push(new.score as f32);
             if scores.len() == k {
                 return;
             }
-            let known = Known { chart, steps, paths };
+            let known = KnownPaths { chart, steps, paths };
             if new.side != OWN {
                 self.push_side::<S>(&known, new.parent, new.side + 1);
             }
@@ -260,12 +260,12 @@ impl ChartLists {
     /// # Safety
     /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn push_side<S: Find>(&mut self, known: &Known, parent: u32, from: u32) {
-        let Found { score, shared } = self.found[parent as usize];
+    unsafe fn push_side<S: Find>(&mut self, known: &KnownPaths, parent: u32, from: u32) {
+        let FoundPath { score, shared } = self.found[parent as usize];
         for (side, s) in self.sides.iter().enumerate().skip(from as usize) {
             if s.way.at <= shared {
                 let score = score - f64::from(s.gap);
-                self.push::<S>(known, Candidate { score, parent, side: side as u32, way: s.way });
+                self.push::<S>(known, NextPath { score, parent, side: side as u32, way: s.way });
                 return;
             }
         }
@@ -276,20 +276,20 @@ impl ChartLists {
     /// # Safety
     /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn push_own<S: Find>(&mut self, known: &Known, parent: u32, t: usize, after: (f32, usize)) {
+    unsafe fn push_own<S: Find>(&mut self, known: &KnownPaths, parent: u32, t: usize, after: (f32, usize)) {
         let (chart, n) = (known.chart, known.chart.positions);
         let y = if t < n { known.paths[parent as usize * n + t] as usize } else { 0 };
         if let Some(way) = chart.next_way::<S>(known.steps, t, y, after, |_| true) {
             let gap = f64::from(chart.value(t, y, self.found[0].score as f32)) - f64::from(way.value);
             let score = self.found[parent as usize].score - gap;
-            self.push::<S>(known, Candidate { score, parent, side: OWN, way });
+            self.push::<S>(known, NextPath { score, parent, side: OWN, way });
         }
     }
 
     /// # Safety
     /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn push<S: Find>(&mut self, known: &Known, new: Candidate) {
+    unsafe fn push<S: Find>(&mut self, known: &KnownPaths, new: NextPath) {
         let mut at = self.heap.len();
         self.heap.push(new);
         while at > 0 && known.first::<S>(&new, &self.heap[(at - 1) / 2]) {
@@ -301,7 +301,7 @@ impl ChartLists {
     /// # Safety
     /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn pop<S: Find>(&mut self, known: &Known) -> Option<Candidate> {
+    unsafe fn pop<S: Find>(&mut self, known: &KnownPaths) -> Option<NextPath> {
         if self.heap.is_empty() {
             return None;
         }
@@ -322,13 +322,13 @@ impl ChartLists {
     }
 }
 
-impl Known<'_> {
+impl KnownPaths<'_> {
     /// Whether a candidate comes before another one.
     ///
     /// # Safety
     /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn first<S: Find>(&self, a: &Candidate, b: &Candidate) -> bool {
+    unsafe fn first<S: Find>(&self, a: &NextPath, b: &NextPath) -> bool {
         if a.score != b.score {
             return a.score > b.score;
         }
@@ -347,7 +347,7 @@ impl Known<'_> {
     /// # Safety
     /// The machine has the instructions of `S`.
     #[inline(always)]
-    unsafe fn label<S: Find>(&self, of: &Candidate, t: usize, next: usize) -> usize {
+    unsafe fn label<S: Find>(&self, of: &NextPath, t: usize, next: usize) -> usize {
         let at = of.way.at as usize;
         if t >= at {
             self.paths[of.parent as usize * self.chart.positions + t] as usize

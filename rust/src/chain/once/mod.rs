@@ -16,6 +16,9 @@ pub const NONE: u32 = u32::MAX;
 /// Labels that can be tracked at once.
 pub const MOST: usize = 12;
 
+/// Lists of k best paths that are searched for a lawful one, where the search itself cannot see to it.
+pub const LISTS: [usize; 3] = [16, 128, 1024];
+
 /// Which labels may occur in one span only.
 #[derive(Clone, Debug)]
 pub struct Groups {
@@ -39,7 +42,8 @@ impl Groups {
         for (t, &y) in path.iter().enumerate() {
             let group = self.of[y as usize];
             if group != NONE && self.begins[before * l + y as usize] && !found.contains(&group) {
-                // Spans are few and short beside sentences: look back for another beginning.
+                // Spans are few and short beside sentences: look back for another beginning. An earlier token of the group
+                // is not enough: a group of I-X alone goes on from B-X, and begins no span there.
                 let mut earlier = l;
                 for &z in &path[..t] {
                     if self.of[z as usize] == group && self.begins[earlier * l + z as usize] {
@@ -104,4 +108,22 @@ pub(crate) fn too_many(sentence: usize, groups: usize) -> Error {
     Error::Value(format!(
         "sentence {sentence}: {groups} labels that may occur once compete, {MOST} can be told apart; let fewer be such"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Labels O, B, I; the group is I alone, which begins a span behind O and goes on behind B and I.
+    #[test]
+    fn a_token_of_the_group_that_goes_on_is_no_span_of_it() {
+        let mut begins = vec![false; 4 * 3];
+        for (before, y) in [(0, 1), (1, 1), (2, 1), (0, 2), (3, 0), (3, 1), (3, 2)] {
+            begins[before * 3 + y] = true;
+        }
+        let groups = Groups { of: vec![NONE, NONE, 0], begins };
+        assert!(groups.lawful(&[1, 2, 0, 2])); // B I O I: one span of the group, behind O
+        assert!(!groups.lawful(&[2, 0, 2])); // I O I: two
+        assert!(groups.lawful(&[1, 2, 2, 1, 2]));
+    }
 }

@@ -10,7 +10,7 @@ use crate::chain::once::{Groups, MOST};
 
 /// One path of a state's list.
 #[derive(Clone, Copy)]
-struct Entry {
+struct StatePath {
     score: f64,
     state: u32, // at t-1: mask * L + label
     rank: u32,  // in that state's list
@@ -21,10 +21,10 @@ struct Entry {
 pub struct LawfulSearch {
     pub scores: Vec<f64>, // best first
     pub paths: Vec<u16>,  // [paths, T]
-    lists: Vec<Entry>,
+    lists: Vec<StatePath>,
     ends: Vec<u32>, // [T, states] where each state's list ends in `lists`
-    found: Vec<Entry>,
-    ways: Vec<(Entry, Vec<u16>)>,
+    found: Vec<StatePath>,
+    ways: Vec<(StatePath, Vec<u16>)>,
     node: Vec<f64>, // scores of a chart
     edge: Vec<f64>,
 }
@@ -82,7 +82,7 @@ impl LawfulSearch {
         for state in 0..states {
             let y = state % l;
             if state / l == if groups.begins[l * l + y] { bit[y] } else { 0 } && scores.node[y] > f64::NEG_INFINITY {
-                self.lists.push(Entry { score: scores.node[y], state: 0, rank: 0 });
+                self.lists.push(StatePath { score: scores.node[y], state: 0, rank: 0 });
             }
             self.ends.push(self.lists.len() as u32);
         }
@@ -102,7 +102,7 @@ impl LawfulSearch {
                         continue;
                     }
                     let list = list(&self.ends, (t - 1) * states + before);
-                    self.found.extend(self.lists[list].iter().enumerate().map(|(rank, e)| Entry {
+                    self.found.extend(self.lists[list].iter().enumerate().map(|(rank, e)| StatePath {
                         score: e.score + step + here,
                         state: before as u32,
                         rank: rank as u32,
@@ -123,7 +123,7 @@ impl LawfulSearch {
         self.found.clear();
         for state in 0..states {
             let list = list(&self.ends, (n - 1) * states + state);
-            self.found.extend(self.lists[list].iter().enumerate().map(|(rank, e)| Entry {
+            self.found.extend(self.lists[list].iter().enumerate().map(|(rank, e)| StatePath {
                 score: e.score,
                 state: state as u32,
                 rank: rank as u32,

@@ -15,7 +15,7 @@ use crate::dataset::plan::Plan;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::batch::loss::LARGE;
-use crate::learners::batch::pass::{batch_kernel, Pass, Scratch, Sums, SMALL};
+use crate::learners::batch::pass::{batch_kernel, Pass, PassWork, Sums, SMALL};
 use crate::learners::batch::terms::{check, Setting, Terms};
 use crate::machine::dispatch::{dispatch, FlushToZero};
 use crate::machine::shared::Shared;
@@ -52,7 +52,7 @@ pub struct Stochastic {
     rare: Vec<f32>,
     edges: Vec<f64>, // [edges of the layout]
     scale: f64,
-    scratch: Scratch,
+    scratch: PassWork,
     sums: Sums,
 }
 
@@ -63,7 +63,7 @@ impl Stochastic {
         for (&e, &x) in self.layout.edges.iter().zip(&self.edges) {
             out[e as usize] = x * self.scale;
         }
-        for &e in &self.terms.forbidden {
+        for &e in &self.terms.limits.forbidden {
             out[e as usize] = f64::NEG_INFINITY;
         }
     }
@@ -72,7 +72,7 @@ impl Stochastic {
         if data.has_edge_attributes() {
             return Err(Error::Value("stochastic descent cannot do edge attributes; take lbfgs".into()));
         }
-        if terms.partial.is_some() || !terms.cost.is_empty() || terms.once.is_some() {
+        if terms.partial.is_some() || !terms.cost.is_empty() || terms.limits.once.is_some() {
             return Err(Error::Value(
                 "stochastic descent can do neither partial labels nor costs nor labels that occur once; take lbfgs"
                     .into(),
@@ -85,11 +85,11 @@ impl Stochastic {
         check(&data, layout.labels, &terms)?;
         let plan = Plan::in_chunks(&data.sentences, 1);
         let mut nodes = Nodes::new(&data, &layout, &plan, GRAIN)?;
-        if let Some(support) = &terms.support {
+        if let Some(support) = &terms.limits.support {
             nodes.support = nodes.masks(&data, &plan, support);
         }
         let row_pace = nodes.set_pace(|n| pace(f64::from(n)) as f32);
-        let mut scratch = Scratch::default();
+        let mut scratch = PassWork::default();
         scratch.fields.resize_with(1, Default::default);
         Ok(Stochastic {
             rows: vec![Lane::ZERO; nodes.n_lanes()],
@@ -182,7 +182,7 @@ unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l
                 w: &[],
                 edge_scores: &edge_scores,
                 factors: None,
-                support: this.terms.support.as_ref(),
+                support: this.terms.limits.support.as_ref(),
                 partial: None,
                 cost: &[],
                 once: None,
@@ -227,7 +227,7 @@ unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l
 #[inline(always)]
 unsafe fn score<S: Simd>(this: &mut Stochastic, batch: usize) {
     let (batch, l) = (&this.plan.batches[batch], this.layout.labels);
-    let Scratch { fields, tile, .. } = &mut this.scratch;
+    let PassWork { fields, tile, .. } = &mut this.scratch;
     let field = &mut fields[0];
     field.reserve(batch, l);
     let support = &this.nodes.support;
@@ -243,7 +243,7 @@ unsafe fn score<S: Simd>(this: &mut Stochastic, batch: usize) {
 #[inline(always)]
 unsafe fn move_by<S: Simd>(this: &mut Stochastic, batch: usize, step: f64, pace: f64) {
     let batch = &this.plan.batches[batch];
-    let Scratch { fields, tile, .. } = &mut this.scratch;
+    let PassWork { fields, tile, .. } = &mut this.scratch;
     let field = &mut fields[0];
     multiply::<S>(&mut field.nodes[..batch.positions() * this.layout.labels], step as f32);
     multiply::<S>(&mut field.subtract, step as f32);

@@ -1,28 +1,25 @@
 //! The losses of a sentence as functions of l = log Z - H (sequential) or of the gold marginals (pointwise).
 
-/// Altun, Johnson and Hofmann (2003), section 3.3: F1 to F4.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loss {
-    Log,          // l
-    Exp,          // e^l - 1
-    PointwiseLog, // -sum_t log p_t(c_t)
-    PointwiseExp, // sum_t 1 / p_t(c_t)
-}
+use crate::machine::names::named;
+
+named!(
+    /// Altun, Johnson and Hofmann (2003), section 3.3: F1 to F4.
+    pub enum Loss: "loss" {
+        /// l
+        Log = "log",
+        /// e^l - 1
+        Exp = "exp",
+        /// -sum_t log p_t(c_t)
+        PointwiseLog = "pointwise_log",
+        /// sum_t 1 / p_t(c_t)
+        PointwiseExp = "pointwise_exp",
+    }
+);
 
 /// Beyond this l the exponential loss is summed relative to its largest term.
 pub const LARGE: f64 = 30.0;
 
 impl Loss {
-    pub fn named(name: &str) -> Option<Loss> {
-        Some(match name {
-            "log" => Loss::Log,
-            "exp" => Loss::Exp,
-            "pointwise_log" => Loss::PointwiseLog,
-            "pointwise_exp" => Loss::PointwiseExp,
-            _ => return None,
-        })
-    }
-
     pub fn is_pointwise(self) -> bool {
         match self {
             Loss::Log | Loss::Exp => false,

@@ -7,7 +7,7 @@ use crate::dataset::plan::Plan;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::batch::loss::LARGE;
-use crate::learners::batch::pass::{run_chunk, Pass, Scratch, Sums, GROUP};
+use crate::learners::batch::pass::{run_chunk, Pass, PassWork, Sums, GROUP};
 use crate::learners::batch::terms::{check, Setting, Terms};
 use crate::machine::dispatch::FlushToZero;
 use crate::machine::force::{self, Way};
@@ -46,7 +46,7 @@ pub struct Objective {
 struct Buffers {
     rows: Vec<Lane>,           // [rows, width] weights of frequent attributes
     gradients: Vec<Vec<Lane>>, // [lanes] for each chunk; zero between evaluations
-    scratch: Vec<Scratch>,     // for each chunk
+    scratch: Vec<PassWork>,    // for each chunk
     rare: Vec<f32>,            // weights of rare features, copy by copy
     rare_gradient: Vec<f32>,
     total: Vec<f64>, // [rows, padded L]
@@ -70,11 +70,11 @@ impl Objective {
         check(&data, l, &terms)?;
         let plan = Plan::new(&data.sentences);
         let mut nodes = Nodes::new(&data, &layout, &plan, grain())?;
-        if let Some(support) = &terms.support {
+        if let Some(support) = &terms.limits.support {
             nodes.support = nodes.masks(&data, &plan, support);
         }
         if let Some(partial) = &terms.partial {
-            let given = terms.support.as_ref().map(|support| support.and(partial, l));
+            let given = terms.limits.support.as_ref().map(|support| support.and(partial, l));
             nodes.partial = nodes.masks(&data, &plan, given.as_ref().unwrap_or(partial));
             nodes.forget_gold(); // the numerator is a second pass under the known labels
         }
@@ -131,12 +131,12 @@ impl Objective {
         memory.rows.resize(lanes, Lane::ZERO);
         memory.rare_gradient.resize(self.nodes.n_copies(), 0.0);
         memory.gradients.resize_with(self.plan.chunks.len(), Vec::new);
-        memory.scratch.resize_with(self.plan.chunks.len(), Scratch::default);
+        memory.scratch.resize_with(self.plan.chunks.len(), PassWork::default);
         memory.rare.resize(self.nodes.n_copies(), 0.0);
         self.nodes.fill_rows(w, &mut memory.rows);
         self.nodes.fill_rare(w, &mut memory.rare);
         let mut edge_scores = layout.edge_scores(w);
-        for &e in &self.terms.forbidden {
+        for &e in &self.terms.limits.forbidden {
             edge_scores[e as usize] = f64::NEG_INFINITY;
         }
         let edges = Edges::new(l, &edge_scores);
@@ -148,10 +148,10 @@ impl Objective {
                 w,
                 edge_scores: &edge_scores,
                 factors: factors.as_ref(),
-                support: self.terms.support.as_ref(),
+                support: self.terms.limits.support.as_ref(),
                 partial: self.terms.partial.as_ref(),
                 cost: &self.terms.cost,
-                once: self.terms.once.as_ref(),
+                once: self.terms.limits.once.as_ref(),
                 loss: self.terms.loss,
                 shift,
             },

@@ -51,12 +51,12 @@ impl Sums {
 }
 
 dispatch!(
-    pub fn run_chunk(pass: &Pass<'_>, c: usize, batches: &[Batch], gradient: &mut [Lane], scratch: &mut Scratch) -> Sums = chunk_kernel
+    pub fn run_chunk(pass: &Pass<'_>, c: usize, batches: &[Batch], gradient: &mut [Lane], scratch: &mut PassWork) -> Sums = chunk_kernel
 );
 
 /// Scratch of one chunk.
 #[derive(Default)]
-pub struct Scratch {
+pub struct PassWork {
     pub work: Work,
     more: More,
     pub tile: Tile,
@@ -84,7 +84,7 @@ unsafe fn chunk_kernel<S: Simd>(
     c: usize,
     batches: &[Batch],
     gradient: &mut [Lane],
-    scratch: &mut Scratch,
+    scratch: &mut PassWork,
 ) -> Sums {
     let (s, l) = (&pass.setting, pass.setting.layout.labels);
     let mut sums = Sums::new(l, s.layout.pair.len());
@@ -122,7 +122,7 @@ unsafe fn chunk_kernel<S: Simd>(
         let sentences: usize = group.iter().map(|batch| batch.sentences.len()).sum();
         force::count(Taken::Lanes, sentences - scratch.flagged.len());
         leave_alone(pass, group, scratch, &mut sums);
-        let Scratch { fields, tile, .. } = scratch;
+        let PassWork { fields, tile, .. } = scratch;
         pass.nodes.spread::<S>(group, fields, gradient, rare, tile);
         done += group.len();
         if done >= DRAIN_EVERY {
@@ -152,8 +152,8 @@ fn count<S: Simd>(batches: usize, tiles: &[bool]) {
 }
 
 /// The flagged sentences of a group.
-fn leave_alone(pass: &Pass<'_>, group: &[Batch], scratch: &mut Scratch, sums: &mut Sums) {
-    let Scratch { fields, alone, flagged, .. } = scratch;
+fn leave_alone(pass: &Pass<'_>, group: &[Batch], scratch: &mut PassWork, sums: &mut Sums) {
+    let PassWork { fields, alone, flagged, .. } = scratch;
     for (i, lane) in flagged.drain(..) {
         let batch = &group[i];
         let weight = pass.terms.weights[batch.sentences[lane] as usize];
@@ -179,9 +179,9 @@ fn leave_alone(pass: &Pass<'_>, group: &[Batch], scratch: &mut Scratch, sums: &m
 /// # Safety
 /// The machine has the instructions of `S`; the batch is number i of its group.
 #[inline(always)]
-unsafe fn score_batch<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut Scratch) {
+unsafe fn score_batch<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut PassWork) {
     let nodes = pass.nodes;
-    let Scratch { fields, tile, .. } = scratch;
+    let PassWork { fields, tile, .. } = scratch;
     let field = &mut fields[i];
     field.reserve(batch, nodes.labels);
     nodes.fill::<S>(batch, pass.rows, pass.rare, &nodes.support, &mut field.nodes, &mut field.gold, tile);
@@ -192,7 +192,7 @@ unsafe fn score_batch<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, scratch
 /// # Safety
 /// The machine has the instructions of `S`; `pass` is of the batch's plan, and field i holds the batch's node scores.
 #[inline(always)]
-pub unsafe fn batch_kernel<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut Scratch, sums: &mut Sums) {
+pub unsafe fn batch_kernel<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut PassWork, sums: &mut Sums) {
     let (s, loss) = (&pass.setting, pass.terms.loss);
     let l = s.layout.labels;
     let weight = |i: usize| batch.sentences.get(i).map_or(0.0, |&s| pass.terms.weights[s as usize]);
@@ -203,13 +203,13 @@ pub unsafe fn batch_kernel<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, sc
     std::mem::swap(&mut scratch.work.psi, &mut scratch.fields[i].nodes);
     if pass.terms.partial.is_some() {
         partial_batch::<S>(pass, &turn, scratch, sums);
-        let Scratch { work, fields, .. } = scratch;
+        let PassWork { work, fields, .. } = scratch;
         fields[i].subtract.clear();
         fields[i].subtract.push(Lane::ZERO);
         std::mem::swap(&mut work.psi, &mut fields[i].nodes);
         return;
     }
-    let Scratch { work, fields, flagged, .. } = &mut *scratch;
+    let PassWork { work, fields, flagged, .. } = &mut *scratch;
     let mut log_z = [0.0; WIDTH];
     lanes::forward::<S>(shape, pass.edges, work, &mut log_z);
     let mut factor = Lane::ZERO;
@@ -238,7 +238,7 @@ pub unsafe fn batch_kernel<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, sc
     }
     if loss.is_pointwise() {
         pointwise_batch::<S>(pass, &turn, &factor, scratch, sums);
-        let Scratch { more, fields, .. } = &mut *scratch;
+        let PassWork { more, fields, .. } = &mut *scratch;
         fields[i].subtract.clear();
         fields[i].subtract.extend_from_slice(&more.omega[..shape.positions()]);
     } else {
@@ -251,7 +251,7 @@ pub unsafe fn batch_kernel<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, sc
         fields[i].subtract.clear();
         fields[i].subtract.push(factor);
     }
-    let Scratch { work, fields, .. } = scratch;
+    let PassWork { work, fields, .. } = scratch;
     std::mem::swap(&mut work.psi, &mut fields[i].nodes);
 }
 
@@ -276,9 +276,9 @@ unsafe fn backward<S: Simd>(pass: &Pass<'_>, shape: &Shape, factor: &Lane, work:
 /// # Safety
 /// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn partial_batch<S: Simd>(pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mut Scratch, sums: &mut Sums) {
+unsafe fn partial_batch<S: Simd>(pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mut PassWork, sums: &mut Sums) {
     let Turn { batch, i, shape, weights } = turn;
-    let Scratch { work, more, tile, flagged, .. } = scratch;
+    let PassWork { work, more, tile, flagged, .. } = scratch;
     let n = shape.positions() * shape.labels;
     let (mut all, mut given, mut unused) = ([0.0; WIDTH], [0.0; WIDTH], [0.0; WIDTH]);
     more.reserve(shape);
@@ -321,11 +321,11 @@ unsafe fn pointwise_batch<S: Simd>(
     pass: &Pass<'_>,
     turn: &Turn<'_>,
     factor: &Lane,
-    scratch: &mut Scratch,
+    scratch: &mut PassWork,
     sums: &mut Sums,
 ) {
     let Turn { batch, i, shape, weights } = turn;
-    let Scratch { work, more, flagged, .. } = scratch;
+    let PassWork { work, more, flagged, .. } = scratch;
     let (s, loss, l) = (&pass.setting, pass.terms.loss, shape.labels);
     let n = shape.positions() * l;
     more.reserve(shape);

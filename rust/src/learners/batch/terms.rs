@@ -1,5 +1,6 @@
 //! What is minimised, beside the data, and whether it fits them.
 
+use crate::chain::limits::Limits;
 use crate::chain::once::Groups;
 use crate::chain::support::Support;
 use crate::chain::wide::Factors;
@@ -15,16 +16,12 @@ pub struct Terms {
     pub loss: Loss,
     /// Weight of each sentence; empty for all 1.
     pub weights: Vec<f64>,
-    /// Edges (label' * L + label) of score -infinity.
-    pub forbidden: Vec<u32>,
-    /// Labels each token may take.
-    pub support: Option<Support>,
+    /// What paths may be; labels that form one span go with the sequential losses: Z is over the paths that keep to it.
+    pub limits: Limits,
     /// Labels each token is known to have one of; replaces the gold labels (log loss).
     pub partial: Option<Support>,
     /// [L, L] cost of label y where y' is right, added to the scores inside log Z (softmax-margin); empty without.
     pub cost: Vec<f64>,
-    /// Labels that form one contiguous span at most (sequential losses): Z is over the paths that keep to it.
-    pub once: Option<Groups>,
 }
 
 /// What a sentence is scored with.
@@ -54,7 +51,7 @@ pub fn check(data: &Dataset, l: usize, terms: &Terms) -> Result<()> {
     if terms.partial.is_some() && (terms.loss != Loss::Log || !terms.cost.is_empty()) {
         return Err(Error::Value("partial labels need the log loss without costs".into()));
     }
-    if let Some(groups) = &terms.once {
+    if let Some(groups) = &terms.limits.once {
         if terms.loss.is_pointwise() || terms.partial.is_some() {
             return Err(Error::Value(
                 "labels that may occur once go with the losses log and exp, and not with partial labels; take one of \
@@ -68,5 +65,5 @@ pub fn check(data: &Dataset, l: usize, terms: &Terms) -> Result<()> {
     if terms.partial.is_some() {
         return Ok(());
     }
-    check_gold(data, l, &allowed_edges(l, &terms.forbidden)?, terms.support.as_ref())
+    check_gold(data, l, &allowed_edges(l, &terms.limits.forbidden)?, terms.limits.support.as_ref())
 }

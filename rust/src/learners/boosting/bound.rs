@@ -12,26 +12,19 @@
 //! that Z = 1 - gain / N. The tight bound sums cells over the sentences where the feature can fire; the loose one is a
 //! single cell of all sentences with d = N and the union of the ranges.
 
-use crate::error::{Error, Result};
+use crate::machine::names::named;
 
-/// Upper bound on Z by which features are chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
-    Loose,
-    Tight,
-    Exact,
-}
-
-impl Bound {
-    pub fn named(name: &str) -> Result<Bound> {
-        match name {
-            "loose" => Ok(Bound::Loose),
-            "tight" => Ok(Bound::Tight),
-            "exact" => Ok(Bound::Exact),
-            _ => Err(Error::Value(format!("no bound {name:?}; there are loose, tight and exact"))),
-        }
+named!(
+    /// Upper bound on Z by which features are chosen.
+    pub enum Bound: "bound" {
+        /// One range for all sentences.
+        Loose = "loose",
+        /// A range for each sentence.
+        Tight = "tight",
+        /// Z itself.
+        Exact = "exact",
     }
-}
+);
 
 /// Sentences of one feature that share a range.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +35,7 @@ pub struct Range {
 
 /// Smoothing and cap of a step.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct StepLimits {
     /// Added to both sides of the ratio whose logarithm is the step, in units of N (Schapire & Singer 1999, 4.2).
     pub smoothing: f64,
     /// Largest magnitude of a step.
@@ -98,7 +91,7 @@ impl Moments {
     }
 
     /// The step of the two points above, and its gain: at least that of any step again, and nearer.
-    pub fn two_points(&self, n: f64, limits: Limits) -> Gain {
+    pub fn two_points(&self, n: f64, limits: StepLimits) -> Gain {
         let a = if self.low > 0.0 { self.down / self.low } else { 0.0 };
         let b = if self.high > 0.0 { self.up / self.high } else { 0.0 };
         loose(Range { a, b }, self.low + self.high, self.up - self.down, n, limits)
@@ -119,7 +112,7 @@ pub fn optimistic(range: Range, q: f64, m: f64) -> f64 {
 }
 
 /// The step that minimises low e^{-a step} + high e^{b step}, in closed form, and its gain.
-pub fn loose(range: Range, q: f64, m: f64, n: f64, limits: Limits) -> Gain {
+pub fn loose(range: Range, q: f64, m: f64, n: f64, limits: StepLimits) -> Gain {
     let Range { a, b } = range;
     if a + b <= 0.0 || q <= 0.0 {
         return Gain::default();
@@ -152,7 +145,7 @@ fn gain_at(range: Range, low: f64, high: f64, step: f64) -> f64 {
 /// The step that minimises the sum over cells, plus smoothing n (e^step + e^-step), and its gain without that term.
 /// `cells` yields (range, d, m). Smoothing bounds the step where b = 0 in every cell: an attribute that always carries its
 /// label in the gold data would otherwise pull the weight to infinity.
-pub fn tight(cells: impl Iterator<Item = (Range, f64, f64)> + Clone, n: f64, limits: Limits, start: f64) -> Gain {
+pub fn tight(cells: impl Iterator<Item = (Range, f64, f64)> + Clone, n: f64, limits: StepLimits, start: f64) -> Gain {
     let eps = limits.smoothing * n;
     let slopes = |step: f64| {
         let (mut slope, mut curve, mut size) = (0.0, 0.0, 0.0);
@@ -222,7 +215,7 @@ pub fn newton(slopes: impl Fn(f64) -> (f64, f64, f64), start: f64, cap: f64) -> 
 mod tests {
     use super::*;
 
-    const FREE: Limits = Limits { smoothing: 0.0, cap: 30.0 };
+    const FREE: StepLimits = StepLimits { smoothing: 0.0, cap: 30.0 };
 
     #[test]
     fn tight_with_one_cell_is_the_closed_form_and_below_the_estimate() {
@@ -265,10 +258,10 @@ mod tests {
     #[test]
     fn steps_stay_inside_the_cap_and_smoothing_bounds_them() {
         let pure = [(Range { a: 1.0, b: 0.0 }, 1.0, -0.5)];
-        assert_eq!(tight(pure.into_iter(), 1.0, Limits { smoothing: 0.0, cap: 3.0 }, 0.0).step, 3.0);
-        let smooth = Limits { smoothing: 0.1, cap: 30.0 };
+        assert_eq!(tight(pure.into_iter(), 1.0, StepLimits { smoothing: 0.0, cap: 3.0 }, 0.0).step, 3.0);
+        let smooth = StepLimits { smoothing: 0.1, cap: 30.0 };
         let step = tight(pure.into_iter(), 1.0, smooth, 0.0).step;
         assert!((step - 0.5 * (0.6f64 / 0.1).ln()).abs() < 1e-9);
-        assert_eq!(loose(pure[0].0, 1.0, -0.5, 1.0, Limits { smoothing: 0.0, cap: 3.0 }).step, 3.0);
+        assert_eq!(loose(pure[0].0, 1.0, -0.5, 1.0, StepLimits { smoothing: 0.0, cap: 3.0 }).step, 3.0);
     }
 }

@@ -18,7 +18,7 @@ pub const NONE: u32 = u32::MAX;
 
 /// Cells of a feature: `rows` of them, a stride apart, then `own` in sequence.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct FeatureCells {
     at: u32,
     stride: u32,
     rows: u32,
@@ -26,8 +26,8 @@ struct Place {
     own: u32,
 }
 
-pub struct Cells {
-    place: Vec<Place>, // [features]
+pub struct RangeCells {
+    place: Vec<FeatureCells>, // [features]
     pub range: Vec<Range>,
     /// First cell of the row of each entry: one column a label, or one for each label of its attribute.
     pub row: Vec<u32>, // [entries]
@@ -41,9 +41,9 @@ pub struct Cells {
     tight: bool,
 }
 
-impl Cells {
+impl RangeCells {
     /// One cell a feature, in their order: the union of its ranges over all sentences.
-    pub fn loose(data: &Dataset, layout: &Layout, index: &Index, boundaries: &Boundaries) -> Cells {
+    pub fn loose(data: &Dataset, layout: &Layout, index: &Index, boundaries: &Boundaries) -> RangeCells {
         let mut range = vec![Range { a: 0.0, b: 0.0 }; layout.len()];
         let widen = |to: &mut Range, with: Range| *to = Range { a: to.a.max(with.a), b: to.b.max(with.b) };
         let mut sums = Ranges::new(layout.labels);
@@ -61,8 +61,8 @@ impl Cells {
                 widen(&mut range[k], chain_range(data, boundaries, kind, s));
             }
         }
-        let one = |k| Place { at: 0, stride: 0, rows: 0, own_at: k, own: 1 };
-        Cells {
+        let one = |k| FeatureCells { at: 0, stride: 0, rows: 0, own_at: k, own: 1 };
+        RangeCells {
             place: (0..layout.len() as u32).map(one).collect(),
             range,
             row: index.attribute.iter().map(|&a| layout.node(a).0 as u32).collect(),
@@ -75,10 +75,10 @@ impl Cells {
     }
 
     /// One cell for every range that a feature has in some sentence.
-    pub fn tight(data: &Dataset, layout: &Layout, index: &Index, boundaries: &Boundaries) -> Result<Cells> {
+    pub fn tight(data: &Dataset, layout: &Layout, index: &Index, boundaries: &Boundaries) -> Result<RangeCells> {
         let chain = layout.len() - layout.n_node();
         let padded = layout.labels.next_multiple_of(BLOCK);
-        let mut out = Cells {
+        let mut out = RangeCells {
             place: Vec::with_capacity(layout.len()),
             range: Vec::new(),
             row: vec![0; index.attribute.len()],
@@ -89,16 +89,16 @@ impl Cells {
             tight: true,
         };
         let mut sums = Ranges::new(layout.labels);
-        let mut rows = Found::default();
-        let mut found: Vec<Found> = Vec::new();
+        let mut rows = DistinctRanges::default();
+        let mut found: Vec<DistinctRanges> = Vec::new();
         let mut column = vec![NONE; layout.labels];
         let (mut count, mut own_count): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
         for a in 0..layout.attributes as u32 {
             let labels = layout.node(a).1;
             let dense = 2 * labels.len() >= layout.labels;
             out.dense.push(dense);
-            found.resize_with(labels.len().max(found.len()), Found::default);
-            found[..labels.len()].iter_mut().for_each(Found::clear);
+            found.resize_with(labels.len().max(found.len()), DistinctRanges::default);
+            found[..labels.len()].iter_mut().for_each(DistinctRanges::clear);
             rows.clear();
             count.clear();
             own_count.clear();
@@ -139,39 +139,51 @@ impl Cells {
                     out.range[at + r * stride] = Range { a: 0.0, b: 0.0 };
                 }
                 let (rows, own) = (rows.ranges.len() as u32, found[j].ranges.len() as u32);
-                out.place.push(Place { at: at as u32, stride: stride as u32, rows, own_at, own });
+                out.place.push(FeatureCells { at: at as u32, stride: stride as u32, rows, own_at, own });
             }
             if out.range.len() >= u32::MAX as usize {
                 return Err(Error::Value(
                     "the training set is too large for bound=\"tight\"; use bound=\"loose\" or raise min_count".into(),
                 ));
             }
-            for &e in index.postings(a) {
-                let places = index.occurrence_ptr[e as usize]..index.occurrence_ptr[e as usize + 1];
-                out.row[e as usize] = (base + out.row[e as usize] as usize * stride) as u32;
-                for (y, cell) in out.gold[places].iter_mut().filter(|x| x.1 != NONE) {
-                    *cell += out.place[first + column[*y as usize] as usize].own_at;
-                }
-            }
+            out.renumber(index, a, (base, stride), |y| first + column[y as usize] as usize);
             labels.iter().for_each(|&y| column[y as usize] = NONE);
         }
-        for i in 0..chain {
+        out.add_chain(data, layout, boundaries);
+        Ok(out)
+    }
+
+    /// Numbers within an attribute and within a feature as numbers of cells: its rows begin at a base, a stride apart, and
+    /// `feature` says which feature a label's is.
+    fn renumber(&mut self, index: &Index, a: u32, (base, stride): (usize, usize), feature: impl Fn(u32) -> usize) {
+        for &e in index.postings(a) {
+            let places = index.occurrence_ptr[e as usize]..index.occurrence_ptr[e as usize + 1];
+            self.row[e as usize] = (base + self.row[e as usize] as usize * stride) as u32;
+            for (y, cell) in self.gold[places].iter_mut().filter(|x| x.1 != NONE) {
+                *cell += self.place[feature(*y)].own_at;
+            }
+        }
+    }
+
+    /// The cells of edges, starts and ends, one for every range that each has in some sentence.
+    fn add_chain(&mut self, data: &Dataset, layout: &Layout, boundaries: &Boundaries) {
+        let mut rows = DistinctRanges::default();
+        for i in 0..self.chain {
             let kind = kind(layout, layout.n_node() + i);
             rows.clear();
-            let base = out.range.len() as u32;
+            let base = self.range.len() as u32;
             for s in 0..data.len() {
-                out.of_chain[s * chain + i] = base + rows.place(chain_range(data, boundaries, kind, s));
+                self.of_chain[s * self.chain + i] = base + rows.place(chain_range(data, boundaries, kind, s));
             }
-            out.range.extend_from_slice(&rows.ranges);
-            out.place.push(Place { at: 0, stride: 0, rows: 0, own_at: base, own: rows.ranges.len() as u32 });
+            self.range.extend_from_slice(&rows.ranges);
+            self.place.push(FeatureCells { at: 0, stride: 0, rows: 0, own_at: base, own: rows.ranges.len() as u32 });
         }
-        Ok(out)
     }
 
     /// Cells of a feature.
     #[inline(always)]
     pub fn of(&self, k: usize) -> impl Iterator<Item = usize> + Clone {
-        let Place { at, stride, rows, own_at, own } = self.place[k];
+        let FeatureCells { at, stride, rows, own_at, own } = self.place[k];
         let row = move |r: u32| at as usize + r as usize * stride as usize;
         (0..rows).map(row).chain(own_at as usize..own_at as usize + own as usize)
     }
@@ -225,12 +237,12 @@ impl Ranges {
 
 /// Distinct ranges in order of first occurrence.
 #[derive(Default)]
-struct Found {
+struct DistinctRanges {
     ranges: Vec<Range>,
     many: HashMap<(u64, u64), u32>,
 }
 
-impl Found {
+impl DistinctRanges {
     fn clear(&mut self) {
         self.ranges.clear();
         self.many.clear();

@@ -1,7 +1,7 @@
 //! Z itself, for small problems: a dynamic program whose cells carry how much a feature has fired so far (Altun, Hofmann &
 //! Johnson 2002, eq. 14). The masses of all sentences by u are one feature's whole story: Z(step) = sum_u mass(u) e^{step u}.
 
-use crate::learners::boosting::bound::{self, Gain, Limits};
+use crate::learners::boosting::bound::{self, Gain, StepLimits};
 use crate::learners::boosting::cells::FEATURES;
 use crate::learners::boosting::index::{self, Kind};
 use crate::learners::boosting::state::State;
@@ -32,7 +32,7 @@ impl Exact {
         Exact { gain: vec![Gain::default(); features] }
     }
 
-    pub fn update(&mut self, state: &State, limits: Limits) {
+    pub fn update(&mut self, state: &State, limits: StepLimits) {
         for (block, changed) in state.changed.iter().enumerate() {
             if changed.swap(false, Ordering::Relaxed) {
                 for k in block * FEATURES..((block + 1) * FEATURES).min(self.gain.len()) {
@@ -43,7 +43,7 @@ impl Exact {
     }
 
     /// The step that minimises Z (plus the smoothing term), and its gain.
-    pub fn evaluate(state: &State, k: usize, limits: Limits) -> Gain {
+    pub fn evaluate(state: &State, k: usize, limits: StepLimits) -> Gain {
         let masses = Exact::masses(state, k);
         // A mass at u is a cell with all of it at one end of its range.
         let cells = masses.iter().filter(|x| x.0 != 0.0).map(|&(u, mass)| {

@@ -21,23 +21,30 @@ use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::machine::stop;
-use bound::{Bound, Gain, Limits};
+use bound::{Bound, Gain, StepLimits};
 use index::Boundaries;
 use select::{Chosen, Draw, Selector};
 use state::State;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub struct BoostingOptions {
+/// How features and their steps are chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct RoundOptions {
     pub bound: Bound,
     /// Refine the bound's step by line search.
     pub line_search: bool,
-    pub limits: Limits,
+    pub limits: StepLimits,
     pub draw: Draw,
     /// Most features of a round.
     pub features_per_round: usize,
     /// Whether the features of a round may share sentences; else each sentence sees one of them.
     pub overlap: bool,
+}
+
+/// What is boosted, and from where.
+pub struct BoostingOptions {
+    pub rounds: RoundOptions,
     pub sample_weight: Vec<f64>, // [N], or empty for all 1
     pub boundaries: Boundaries,
     /// Weights to begin with: [features], or empty for 0.
@@ -46,7 +53,7 @@ pub struct BoostingOptions {
 
 /// One feature of a round.
 #[derive(Clone, Copy, Debug)]
-pub struct Step {
+pub struct RoundStep {
     pub round: u64,
     pub feature: u32,
     pub step: f64,
@@ -74,13 +81,14 @@ pub struct Boosting {
 
 impl Boosting {
     pub fn new(data: Arc<Dataset>, layout: Arc<Layout>, mut options: BoostingOptions) -> Result<Boosting> {
-        let Limits { smoothing, cap } = options.limits;
+        let RoundOptions { draw, features_per_round, bound, limits, .. } = options.rounds;
+        let StepLimits { smoothing, cap } = limits;
         if !(smoothing.is_finite() && smoothing >= 0.0 && cap > 0.0 && cap.is_finite()) {
             return Err(Error::Value(format!(
                 "smoothing {smoothing} and max_step {cap}: expected a number >= 0 and a number > 0"
             )));
         }
-        if !(options.draw.fraction > 0.0 && options.draw.fraction <= 1.0) || options.features_per_round == 0 {
+        if !(draw.fraction > 0.0 && draw.fraction <= 1.0) || features_per_round == 0 {
             return Err(Error::Value("candidates is a fraction in (0, 1], and features_per_round at least 1".into()));
         }
         let mut weight = std::mem::take(&mut options.sample_weight);
@@ -92,9 +100,9 @@ impl Boosting {
             start = vec![0.0; layout.len()];
         }
         let boundaries = std::mem::replace(&mut options.boundaries, Boundaries { first: Vec::new(), last: Vec::new() });
-        let tight = options.bound != Bound::Loose;
+        let tight = bound != Bound::Loose;
         let state = State::new(data, layout, weight, boundaries, tight, start)?;
-        let selector = Selector::new(&state, options.bound, options.limits, options.draw);
+        let selector = Selector::new(&state, bound, limits, draw);
         Ok(Boosting {
             state,
             selector,
@@ -119,7 +127,7 @@ impl Boosting {
     }
 
     /// Up to `most` rounds, or until `patience` is over: the steps taken, fewer where no feature gains any more.
-    pub fn run(&mut self, most: u64, patience: Duration, steps: &mut Vec<Step>) -> Result<bool> {
+    pub fn run(&mut self, most: u64, patience: Duration, steps: &mut Vec<RoundStep>) -> Result<bool> {
         let begin = Instant::now();
         // What is half chosen goes to waste; once a weight has moved, nothing looks.
         for done in 0..most {
@@ -134,9 +142,9 @@ impl Boosting {
     }
 
     /// One round; false where no feature gains.
-    fn round(&mut self, steps: &mut Vec<Step>) -> Result<bool> {
+    fn round(&mut self, steps: &mut Vec<RoundStep>) -> Result<bool> {
         stop::look();
-        let Boosting { state, selector, options, .. } = self;
+        let Boosting { state, selector, options: BoostingOptions { rounds: options, .. }, .. } = self;
         // Below this the moments of transitions, differences of counts, have no digits left: all is learnt.
         let least = 1e-12 * state.weight.iter().sum::<f64>() * (-state.shift).exp();
         if state.n.is_nan() || state.n <= least {
@@ -161,7 +169,7 @@ impl Boosting {
             if options.line_search {
                 step = search::search(state, chosen.feature, step, options.limits, touched);
             }
-            steps.push(Step {
+            steps.push(RoundStep {
                 round: self.rounds,
                 feature: chosen.feature as u32,
                 step,
@@ -188,7 +196,7 @@ impl Boosting {
         self.state.sharpen()?;
         // Far below the old shift the loss is known only now.
         let log_loss = self.state.log_loss();
-        let far = |step: &&mut Step| parts > 1.0 || !step.log_loss.is_finite();
+        let far = |step: &&mut RoundStep| parts > 1.0 || !step.log_loss.is_finite();
         steps[first..].iter_mut().filter(far).for_each(|step| step.log_loss = log_loss);
         self.rounds += 1;
         Ok(true)
@@ -197,7 +205,7 @@ impl Boosting {
     /// Steps of q features that share sentences, times one scale. N is convex: N(w + sum_k s_k / q) <= the mean of
     /// N(w + s_k) over k, so that a scale of 1/q gains at least the mean of the gains. A larger one is tried first, half as
     /// large again as the last round's, and halved until it gains as much; 1/q always does.
-    fn damp(&mut self, taken: &mut [Step]) -> Result<()> {
+    fn damp(&mut self, taken: &mut [RoundStep]) -> Result<()> {
         let state = &mut self.state;
         let least = 1.0 / taken.len() as f64;
         let promised: f64 = taken.iter().map(|s| 1.0 - s.bound).sum::<f64>() * state.n;
@@ -230,11 +238,11 @@ impl Boosting {
 
     /// (step, Z) of every feature under a bound, at the weights now. Z is relative to N.
     pub fn bounds(&self, bound: Bound) -> Result<Vec<(f64, f64)>> {
-        if bound == Bound::Tight && self.options.bound == Bound::Loose {
+        if bound == Bound::Tight && self.options.rounds.bound == Bound::Loose {
             return Err(Error::Value("the tight bound needs a booster with bound=\"tight\" or \"exact\"".into()));
         }
         let of = |k| {
-            let found = Selector::evaluate(&self.state, bound, self.options.limits, k);
+            let found = Selector::evaluate(&self.state, bound, self.options.rounds.limits, k);
             (found.step, 1.0 - found.gain / self.state.n)
         };
         Ok((0..self.state.layout.len()).map(of).collect())

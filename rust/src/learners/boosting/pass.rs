@@ -2,7 +2,7 @@
 
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
-use crate::learners::boosting::cells::{Cells, FEATURES, NONE};
+use crate::learners::boosting::cells::{RangeCells, FEATURES, NONE};
 use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors, BLOCK};
 use crate::learners::boosting::index::{Boundaries, Index};
 use crate::machine::dispatch::dispatch;
@@ -11,7 +11,7 @@ use crate::machine::simd::Simd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One sentence's recursions, and its differences to what was known.
-pub struct Job<'a> {
+pub struct Revision<'a> {
     pub data: &'a Dataset,
     pub layout: &'a Layout,
     pub edges: &'a EdgeFactors,
@@ -29,7 +29,7 @@ pub struct Job<'a> {
     pub fresh: Shared<'a, [f64; 3]>,
 }
 
-impl Job<'_> {
+impl Revision<'_> {
     /// # Safety
     /// No other thread runs the same `i` or the same sentence.
     pub unsafe fn run(&self, i: usize, s: usize, work: &mut ChainWork) {
@@ -73,7 +73,7 @@ pub struct BoostingSums<'a> {
     pub node_ptr: &'a [u64],
     pub node_label: &'a [u16],
     pub index: &'a Index,
-    pub cells: &'a Cells,
+    pub cells: &'a RangeCells,
     pub boundaries: &'a Boundaries,
     pub width: usize,
     pub m: &'a Shared<'a, f64>,
@@ -120,6 +120,21 @@ fn plus(to: &mut [f64], by: &[f64]) {
     }
 }
 
+impl RowScratch {
+    /// What the wrong labels of each token change: nothing at the gold ones.
+    #[inline(always)]
+    fn set_wrong(&mut self, nodes: &[f64], gold: &[u16], width: usize, d: f64) {
+        self.wrong.clear();
+        self.wrong.extend_from_slice(nodes);
+        self.mass.clear();
+        self.mass.resize(nodes.len(), d);
+        for (t, &y) in gold.iter().enumerate() {
+            self.wrong[t * width + y as usize] = 0.0;
+            self.mass[t * width + y as usize] = 0.0;
+        }
+    }
+}
+
 /// `S` only says which instructions the compiler may use.
 ///
 /// # Safety
@@ -139,14 +154,7 @@ unsafe fn add_kernel<S: Simd>(
     rows.sum.resize(width, 0.0);
     rows.masses.resize(width, 0.0);
     if tight {
-        rows.wrong.clear();
-        rows.wrong.extend_from_slice(nodes);
-        rows.mass.clear();
-        rows.mass.resize(nodes.len(), d);
-        for (t, &y) in sums.data.gold[base..base + nodes.len() / width].iter().enumerate() {
-            rows.wrong[t * width + y as usize] = 0.0;
-            rows.mass[t * width + y as usize] = 0.0;
-        }
+        rows.set_wrong(nodes, &sums.data.gold[base..base + nodes.len() / width], width, d);
     }
     for entry in index.entry_ptr[s]..index.entry_ptr[s + 1] {
         let attribute = index.attribute[entry] as usize;

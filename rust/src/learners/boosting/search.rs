@@ -1,7 +1,7 @@
 //! The step of a chosen feature by line search on the true loss, over the sentences where it can fire. The bounds are
 //! conservative where a feature fires several times in a sentence; this is what their authors expected to help.
 
-use crate::learners::boosting::bound::Limits;
+use crate::learners::boosting::bound::StepLimits;
 use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
 use crate::learners::boosting::index::{self, Kind};
 use crate::learners::boosting::pass;
@@ -23,7 +23,7 @@ struct Line<'a> {
 
 /// Scratch of one thread.
 #[derive(Default)]
-struct Scratch {
+struct SearchWork {
     work: ChainWork,
     node: Vec<f64>,
     psi: Vec<f64>,
@@ -47,7 +47,7 @@ impl Line<'_> {
         let parts: Vec<(f64, f64)> = self
             .sentences
             .par_chunks(64)
-            .map_init(Scratch::default, |scratch, part| {
+            .map_init(SearchWork::default, |scratch, part| {
                 let _mine = stop.enter();
                 part.iter().fold((0.0, 0.0), |sum, &s| {
                     let (value, slope) = self.sentence(s as usize, step, edges, scratch);
@@ -58,7 +58,7 @@ impl Line<'_> {
         parts.iter().fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1))
     }
 
-    fn sentence(&self, s: usize, step: f64, edges: &EdgeFactors, x: &mut Scratch) -> (f64, f64) {
+    fn sentence(&self, s: usize, step: f64, edges: &EdgeFactors, x: &mut SearchWork) -> (f64, f64) {
         let state = self.state;
         let (l, width) = (state.layout.labels, state.edges.padded);
         let (begin, end) = (state.data.sentences[s], state.data.sentences[s + 1]);
@@ -68,7 +68,7 @@ impl Line<'_> {
         x.psi.clear();
         x.psi.extend_from_slice(&state.psi[begin * width..end * width]);
         x.p.resize(x.psi.len(), 0.0);
-        let shift = |t: usize, label: usize, by: f64, x: &mut Scratch| {
+        let shift = |t: usize, label: usize, by: f64, x: &mut SearchWork| {
             let row = t * width..(t + 1) * width;
             x.node[t * width + label] += by;
             chain::exponentiate(l, &x.node[row.clone()], &mut x.psi[row]);
@@ -115,7 +115,7 @@ impl Line<'_> {
 /// A step of about the least loss, from the bound's step `guess`: it grows until the derivative changes its sign, and
 /// the crossing is found by regula falsi (Illinois). Beyond the guess the smoothing term e^step + e^-step counts too, so that
 /// a step without end is bounded as the bound's own is; the loss is never above that of the guess.
-pub fn search(state: &State, k: usize, guess: f64, limits: Limits, sentences: &[u32]) -> f64 {
+pub fn search(state: &State, k: usize, guess: f64, limits: StepLimits, sentences: &[u32]) -> f64 {
     let line = Line { state, kind: index::kind(&state.layout, k), sentences };
     let at_zero = state.slope(k);
     if guess == 0.0 || at_zero == 0.0 {

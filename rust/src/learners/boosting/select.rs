@@ -7,7 +7,7 @@
 //! The gain of the tight bound does not depend on N. That of the loose one falls with N, and N falls with every round:
 //! estimates are made for `floor` < N and serve until N is below it, when all blocks are looked at once more.
 
-use crate::learners::boosting::bound::{self, Bound, Gain, Limits};
+use crate::learners::boosting::bound::{self, Bound, Gain, StepLimits};
 use crate::learners::boosting::cells::FEATURES;
 use crate::learners::boosting::exact::Exact;
 use crate::learners::boosting::state::State;
@@ -21,7 +21,7 @@ const SAFE: f64 = 1.0 + 1e-9;
 const SHARE: f64 = 0.1;
 /// Features tried for each that a round may take.
 const TRIED: usize = 16;
-const FREE: Limits = Limits { smoothing: 0.0, cap: f64::INFINITY };
+const FREE: StepLimits = StepLimits { smoothing: 0.0, cap: f64::INFINITY };
 
 /// A feature, its step and what it surely gains.
 #[derive(Clone, Copy, Debug)]
@@ -60,13 +60,13 @@ fn by_first(x: &(f64, usize), y: &(f64, usize)) -> std::cmp::Ordering {
 
 /// A gain, or a bound on it, computed earlier, of a feature whose cells have not changed since.
 #[derive(Clone, Copy, Default)]
-struct Known {
+struct KnownGain {
     gain: f64,
     slack: f64, // eps |e^step - e^-step|; 0 for a bound that does not depend on N
     n: f64,     // N then; 0 where nothing is known
 }
 
-impl Known {
+impl KnownGain {
     /// At least the gain under the tight bound at N = n. Only the smoothing eps c(step), c = e^step + e^-step, eps
     /// proportional to N, has changed. From the optimality of the old step s at the old eps, and of the new one t at the new:
     ///
@@ -86,11 +86,11 @@ impl Known {
 
 pub struct Selector {
     bound: Bound,
-    limits: Limits,
+    limits: StepLimits,
     draw: Draw,
-    estimate: Vec<f64>, // [features] optimistic gains
-    best: Vec<f64>,     // [blocks] the largest of them
-    known: Vec<Known>,  // [features] for the tight bound
+    estimate: Vec<f64>,    // [features] optimistic gains
+    best: Vec<f64>,        // [blocks] the largest of them
+    known: Vec<KnownGain>, // [features] for the tight bound
     floor: f64,
     exact: Option<Exact>,
     overlap: bool,
@@ -103,14 +103,14 @@ pub struct Selector {
 }
 
 impl Selector {
-    pub fn new(state: &State, bound: Bound, limits: Limits, draw: Draw) -> Selector {
+    pub fn new(state: &State, bound: Bound, limits: StepLimits, draw: Draw) -> Selector {
         Selector {
             bound,
             limits,
             draw,
             estimate: vec![0.0; state.layout.len()],
             best: vec![0.0; state.changed.len()],
-            known: vec![Known::default(); if bound == Bound::Tight { state.layout.len() } else { 0 }],
+            known: vec![KnownGain::default(); if bound == Bound::Tight { state.layout.len() } else { 0 }],
             floor: f64::INFINITY,
             exact: (bound == Bound::Exact).then(|| Exact::new(state.layout.len())),
             overlap: false,
@@ -123,7 +123,7 @@ impl Selector {
     }
 
     /// Step and gain of a feature under a bound.
-    pub fn evaluate(state: &State, bound: Bound, limits: Limits, k: usize) -> Gain {
+    pub fn evaluate(state: &State, bound: Bound, limits: StepLimits, k: usize) -> Gain {
         match bound {
             Bound::Loose => {
                 let (range, d, m) = Self::whole(state, k);
@@ -235,7 +235,7 @@ impl Selector {
         if most < f64::INFINITY {
             return most;
         }
-        self.known[k] = Known { gain: state.moments(k).two_points(state.n, FREE).gain, slack: 0.0, n: state.n };
+        self.known[k] = KnownGain { gain: state.moments(k).two_points(state.n, FREE).gain, slack: 0.0, n: state.n };
         self.known[k].at_most(state.n)
     }
 
@@ -245,7 +245,7 @@ impl Selector {
         let found = Self::evaluate(state, self.bound, self.limits, k);
         if self.bound == Bound::Tight {
             let slack = 2.0 * self.limits.smoothing * state.n * found.step.sinh().abs();
-            self.known[k] = Known { gain: found.gain, slack, n: state.n };
+            self.known[k] = KnownGain { gain: found.gain, slack, n: state.n };
         }
         found
     }

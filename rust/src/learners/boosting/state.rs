@@ -5,10 +5,10 @@ use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::boosting::bound::{Moments, Range};
-use crate::learners::boosting::cells::{Cells, FEATURES};
+use crate::learners::boosting::cells::{RangeCells, FEATURES};
 use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
 use crate::learners::boosting::index::{self, Boundaries, Index, Kind};
-use crate::learners::boosting::pass::{self, masses, BoostingSums, Job, Moved, RowScratch};
+use crate::learners::boosting::pass::{self, masses, BoostingSums, Moved, Revision, RowScratch};
 use crate::machine::shared::Shared;
 use crate::scores::check::{check_labels, check_weights};
 use crate::scores::scorer::afford;
@@ -30,7 +30,7 @@ pub struct State {
     pub data: Arc<Dataset>,
     pub layout: Arc<Layout>,
     pub index: Index,
-    pub cells: Cells,
+    pub cells: RangeCells,
     pub boundaries: Boundaries,
     pub weight: Vec<f64>, // [N] w_i
     pub w: Vec<f64>,      // [K]
@@ -78,9 +78,9 @@ impl State {
         check(&data, &layout, &weight, &boundaries, &w)?;
         let index = Index::new(&data, layout.attributes)?;
         let cells = if tight {
-            Cells::tight(&data, &layout, &index, &boundaries)?
+            RangeCells::tight(&data, &layout, &index, &boundaries)?
         } else {
-            Cells::loose(&data, &layout, &index, &boundaries)
+            RangeCells::loose(&data, &layout, &index, &boundaries)
         };
         let edges = EdgeFactors::new(layout.labels, layout.edge_scores(&w));
         let place = |&e: &u32| (e as usize / layout.labels * edges.padded + e as usize % layout.labels) as u32;
@@ -324,7 +324,7 @@ impl State {
     /// Residuals and losses of a batch, and their differences, into the arena.
     fn compute(&mut self, batch: &[u32], many: bool) {
         let arena = &mut self.arena;
-        let job = Job {
+        let job = Revision {
             data: &self.data,
             layout: &self.layout,
             edges: &self.edges,

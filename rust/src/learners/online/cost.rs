@@ -2,6 +2,8 @@
 
 use crate::chain::entities::{Entities, Span};
 use crate::error::{Error, Result};
+use crate::machine::names::named;
+use crate::machine::simd::{Lane, WIDTH};
 
 /// A cost from outside: (gold, guess) -> how bad, finite and >= 0.
 pub type CostFunction = dyn Fn(&[u16], &[u16]) -> Result<f64> + Send + Sync;
@@ -29,6 +31,73 @@ pub enum Cost {
         gamma: f64,
     },
     Function(Box<CostFunction>),
+}
+
+named!(
+    /// Costs that have a name; another is a function.
+    pub enum CostKind: "cost" {
+        Accuracy = "accuracy",
+        Root = "root",
+        ZeroOne = "zero_one",
+        F1 = "f1",
+        PrecisionRecall = "precision_recall",
+        Weighted = "weighted_accuracy",
+    }
+);
+
+impl CostKind {
+    /// The numbers that a cost takes where none are given.
+    pub fn defaults(self) -> &'static [f64] {
+        match self {
+            CostKind::Accuracy | CostKind::Root | CostKind::ZeroOne => &[],
+            CostKind::F1 => &[10.0],
+            CostKind::PrecisionRecall => &[0.5],
+            CostKind::Weighted => &[1.0, 1.0, 1.0],
+        }
+    }
+
+    /// With as many numbers as `defaults` has.
+    pub fn with(self, numbers: &[f64]) -> Result<Cost> {
+        let (name, wanted) = (self.name(), self.defaults().len());
+        if numbers.len() != wanted {
+            let got = numbers.len();
+            return Err(Error::Value(format!("the cost {name} takes {wanted} numbers, got {got}")));
+        }
+        Ok(match self {
+            CostKind::Accuracy => Cost::Accuracy,
+            CostKind::Root => Cost::Root,
+            CostKind::ZeroOne => Cost::ZeroOne,
+            CostKind::F1 => Cost::F1 { cap: numbers[0] },
+            CostKind::PrecisionRecall => Cost::PrecisionRecall { alpha: numbers[0] },
+            CostKind::Weighted => Cost::Weighted { alpha: numbers[0], beta: numbers[1], gamma: numbers[2] },
+        })
+    }
+}
+
+/// A cost, what it reads, and how it is used.
+pub struct Price {
+    pub cost: Cost,
+    pub entities: Option<Entities>,
+    /// Decode with the cost added to the scores (costs that are sums over tokens).
+    pub augment: bool,
+}
+
+impl Price {
+    /// Cost of each label for each gold label, added in decoding: [L, width], empty for plain decoding.
+    pub fn rows(&self, labels: usize, width: usize) -> Vec<Lane> {
+        if !self.augment {
+            return Vec::new();
+        }
+        let (none, mut rows) = (Entities::default(), vec![Lane::ZERO; labels * width]);
+        let entities = self.entities.as_ref().unwrap_or(&none);
+        for y in 0..labels {
+            for z in 0..labels {
+                let cost = self.cost.of_token(entities, y as u16, z as u16).unwrap_or(0.0);
+                rows[y * width + z / WIDTH].0[z % WIDTH] = cost as f32;
+            }
+        }
+        rows
+    }
 }
 
 /// Scratch: the gold entities of the sentence at hand.

@@ -7,30 +7,29 @@
 //! the smallest sum_y beta(y)^2 K(x, x) (after Crammer, Kandola & Singer 2003). The average is cut to the budget alike.
 
 use crate::chain::chart::Chart;
-use crate::machine::stop;
-
+use crate::chain::limits::Limits;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::learners::online::EpochOptions;
 use crate::learners::tally::Tally;
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::shuffle::Generator;
+use crate::machine::stop;
 use crate::scores::check::check_given_weights;
 use crate::scores::kernel::rows::block;
 use crate::scores::kernel::table::{Betas, Weights};
-use crate::scores::kernel::{Constraints, Form, Kernel};
+use crate::scores::kernel::{Form, Kernel};
 use std::sync::Arc;
 
 /// How to learn.
 #[derive(Clone, Debug)]
 pub struct DualOptions {
-    pub average: bool,
-    pub shuffle: bool,
-    pub seed: u64,
+    pub epochs: EpochOptions,
     pub budget: Option<usize>,
     pub sample_weight: Vec<f32>, // [N], or empty for all 1
-    pub limits: Constraints,
+    pub limits: Limits,
     pub form: Form,
     pub bytes: usize,
 }
@@ -72,6 +71,10 @@ impl Dual {
         if options.budget == Some(0) {
             return Err(Error::Value("a budget of 0 support tokens leaves no model; use 1 or more".into()));
         }
+        if options.epochs.batch || options.epochs.shards > 1 {
+            return Err(Error::Value("kernels are learnt sentence by sentence: no batch, no shards".into()));
+        }
+        options.limits.refuse_once()?;
         let l = layout.labels;
         let limits = std::mem::take(&mut options.limits);
         let mut table = Betas::new(data, layout, kernel, limits, options.form, options.bytes)?;
@@ -81,7 +84,7 @@ impl Dual {
             Some(_) => (0..n as u32).map(|u| own(&mut table, u)).collect::<Result<_>>()?,
         };
         Ok(Dual {
-            sums: Weights::new(if options.average { n } else { 0 }, l),
+            sums: Weights::new(if options.epochs.average { n } else { 0 }, l),
             clock: 0.0,
             epochs: 0,
             support: Vec::new(),
@@ -112,8 +115,8 @@ impl Dual {
         }
         let order = order.unwrap_or_else(|| {
             let mut order: Vec<u32> = (0..n as u32).collect();
-            if self.options.shuffle {
-                Generator::new(self.options.seed, self.epochs, 0).shuffle(&mut order);
+            if self.options.epochs.shuffle {
+                Generator::new(self.options.epochs.seed, self.epochs, 0).shuffle(&mut order);
             }
             order
         });
@@ -154,7 +157,7 @@ impl Dual {
     }
 
     fn update(&mut self, begin: usize, gold: &[u16], path: &[u16], weight: f64) -> Result<()> {
-        let (l, clock, average) = (self.table.layout.labels, self.clock, self.options.average);
+        let (l, clock, average) = (self.table.layout.labels, self.clock, self.options.epochs.average);
         for (t, (&y, &z)) in gold.iter().zip(path).enumerate() {
             let u = self.table.distinct.of[begin + t];
             if y != z {
@@ -188,7 +191,7 @@ impl Dual {
     fn change(&mut self, u: u32, by: &[(u16, f64)]) -> Result<()> {
         self.table.change(u, by)?;
         let l = self.table.layout.labels;
-        if self.options.average {
+        if self.options.epochs.average {
             for &(y, x) in by {
                 self.sums.beta[u as usize * l + y as usize] += self.clock * x;
             }
@@ -235,7 +238,7 @@ impl Dual {
         if !averaged {
             return Ok(w);
         }
-        if !self.options.average {
+        if !self.options.epochs.average {
             return Err(Error::Value("the average was not collected; make the learner with average=True".into()));
         }
         let clock = self.clock.max(1.0);

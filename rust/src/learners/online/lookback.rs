@@ -7,7 +7,7 @@
 use crate::chain::entities::Entities;
 use crate::chain::lookback::search::{self, Search, Sentence};
 use crate::chain::lookback::Lookback;
-use crate::chain::once::Groups;
+use crate::chain::once::{self, Groups};
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -25,9 +25,6 @@ use crate::machine::stop;
 use crate::scores::cells::{Bank, TokenCells};
 use crate::scores::document::{Memory, Words};
 use std::sync::Arc;
-
-/// Lists that are searched for lawful paths, where labels may occur once.
-const ONCE_LISTS: [usize; 3] = [16, 128, 1024];
 
 /// Weights of the terms and what their average is made from, as in `Bank`.
 struct Far {
@@ -48,7 +45,7 @@ impl Far {
 }
 
 #[derive(Default)]
-struct Scratch {
+struct LearnerWork {
     node: Vec<Lane>,
     paths: Vec<u16>, // [k, T]
     scores: Vec<f32>,
@@ -78,7 +75,7 @@ pub struct Learner {
     bank: Bank,
     far: Far,
     search: Search,
-    scratch: Scratch,
+    scratch: LearnerWork,
 }
 
 impl Learner {
@@ -92,7 +89,10 @@ impl Learner {
     ) -> Result<Learner> {
         check(&data, layout, &options)?;
         terms.check()?;
-        if !matches!(options.rule, Rule::Perceptron | Rule::Mira { .. }) || options.batch || options.shards > 1 {
+        if !matches!(options.rule, Rule::Perceptron | Rule::Mira { .. })
+            || options.epochs.batch
+            || options.epochs.shards > 1
+        {
             return Err(Error::Value(
                 "history goes with the perceptron and with MIRA, one sentence after the other: no batch, no shards"
                     .into(),
@@ -105,7 +105,7 @@ impl Learner {
             return Err(Error::Value("words and documents are needed for document features, and only for them".into()));
         }
         terms.check_lists(options.rule.k())?;
-        if options.once.is_some() && terms.document {
+        if options.limits.once.is_some() && terms.document {
             return Err(Error::Value(
                 "labels that occur once do not go with document features; leave one of them out".into(),
             ));
@@ -118,43 +118,34 @@ impl Learner {
             Search::bytes(&terms, options.rule.k(), longest).saturating_add(weights),
             "use a smaller k or history, or cut long sentences (max_length)",
         )?;
-        let tokens = TokenCells::new(data, layout, &options.forbidden, options.support.as_ref())?;
+        let (limits, price, epochs) = (options.limits, options.price, options.epochs);
+        let tokens = TokenCells::new(data, layout, &limits.forbidden, limits.support.as_ref())?;
         let width = tokens.width;
-        let entities = options.entities.unwrap_or_default();
-        let mut augment = Vec::new();
-        if options.augment {
-            augment = vec![Lane::ZERO; tokens.labels * width];
-            for y in 0..tokens.labels {
-                for z in 0..tokens.labels {
-                    let cost = options.cost.of_token(&entities, y as u16, z as u16).unwrap_or(0.0);
-                    augment[y * width + z / WIDTH].0[z % WIDTH] = cost as f32;
-                }
-            }
-        }
+        let augment = price.rows(tokens.labels, width);
         let numbers = terms.rows() * width * WIDTH;
         if tokens.cells().saturating_add(numbers) >= u32::MAX as usize {
             return Err(Error::Value("more than 4 billion weights; use a smaller m or p".into()));
         }
         Ok(Learner {
-            bank: Bank::new(&tokens, options.average, None),
+            bank: Bank::new(&tokens, epochs.average, None),
             far: Far {
                 rows: vec![Lane::ZERO; terms.rows() * width],
-                u: vec![0.0; if options.average { numbers } else { 0 }],
+                u: vec![0.0; if epochs.average { numbers } else { 0 }],
             },
             tokens,
             words,
             rule: options.rule,
-            cost: options.cost,
-            entities,
+            cost: price.cost,
+            entities: price.entities.unwrap_or_default(),
             augment,
             sample_weight: options.sample_weight,
-            once: options.once,
-            shuffle: options.shuffle,
-            seed: options.seed,
+            once: limits.once,
+            shuffle: epochs.shuffle,
+            seed: epochs.seed,
             epochs: 0,
             features: layout.len(),
             search: Search::new(terms),
-            scratch: Scratch::default(),
+            scratch: LearnerWork::default(),
         })
     }
 
@@ -261,7 +252,7 @@ unsafe fn step_kernel<S: Find>(learner: &mut Learner, sentence: u32, tally: &mut
         return Err(not_finite(sentence));
     }
     if let Some(groups) = &learner.once {
-        let lists = ONCE_LISTS.into_iter().filter(|&more| terms.check_lists(more).is_ok());
+        let lists = once::LISTS.into_iter().filter(|&more| terms.check_lists(more).is_ok());
         let (scores, paths) = (&mut scratch.scores, &mut scratch.paths);
         lawful_first(groups, learner.rule.k(), n, lists, scores, paths, |more, scores, paths| {
             search::search(search, &x, more, scores, paths);
@@ -371,7 +362,7 @@ fn lawful_first(
                 kept += 1;
             }
         }
-        if kept == k || (kept > 0 && (whole || more == ONCE_LISTS[ONCE_LISTS.len() - 1])) {
+        if kept == k || (kept > 0 && (whole || more == once::LISTS[once::LISTS.len() - 1])) {
             scores.truncate(kept);
             paths.truncate(kept * n);
             return;

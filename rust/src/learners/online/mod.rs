@@ -10,20 +10,17 @@ pub mod lookback;
 pub mod program;
 pub mod rule;
 
-use crate::chain::entities::Entities;
-use crate::chain::once::Groups;
-use crate::chain::support::Support;
+use crate::chain::limits::Limits;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::tally::Tally;
 use crate::machine::budget;
 use crate::machine::shuffle::Generator;
-use crate::machine::simd::{Lane, WIDTH};
 use crate::machine::stop;
 use crate::scores::cells::{Bank, TokenCells};
 use crate::scores::check::check_given_weights;
-use cost::Cost;
+use cost::{Cost, Price};
 use rayon::prelude::*;
 use rule::{Rule, Task, Worker};
 use std::sync::Arc;
@@ -31,13 +28,9 @@ use std::sync::Arc;
 /// Sentences that one thread decodes at a time in a batch epoch.
 const DECODE: usize = 256;
 
-/// How to learn.
-pub struct OnlineOptions {
-    pub rule: Rule,
-    pub cost: Cost,
-    pub entities: Option<Entities>,
-    /// Decode with the cost added to the scores (costs that are sums over tokens).
-    pub augment: bool,
+/// How to go through a training set.
+#[derive(Clone, Copy, Debug)]
+pub struct EpochOptions {
     /// Collect what the average needs.
     pub average: bool,
     /// Perceptron: decode a whole epoch under the same weights, then apply all updates; a step is an epoch.
@@ -46,12 +39,15 @@ pub struct OnlineOptions {
     pub seed: u64,
     /// More than one: iterative parameter mixing.
     pub shards: usize,
-    /// AROW: variance of every weight before the first step.
-    pub variance: f64,
+}
+
+/// How to learn.
+pub struct OnlineOptions {
+    pub rule: Rule,
+    pub price: Price,
+    pub epochs: EpochOptions,
+    pub limits: Limits,
     pub sample_weight: Vec<f32>, // [N], or empty for all 1
-    pub forbidden: Vec<u32>,     // edges that score -infinity
-    pub support: Option<Support>,
-    pub once: Option<Groups>, // labels that form one contiguous span at most
 }
 
 /// One part of the training set with weights of its own, between two mixings.
@@ -64,10 +60,7 @@ struct Shard {
 /// A learner at work. The weights are a function of the data, the options and the number of epochs alone.
 pub struct Online {
     task: Task,
-    average: bool,
-    batch: bool,
-    shuffle: bool,
-    seed: u64,
+    options: EpochOptions,
     epochs: u64,
     features: usize,
     bank: Bank,
@@ -92,21 +85,13 @@ impl Online {
     pub fn new(data: Arc<Dataset>, layout: &Layout, options: OnlineOptions) -> Result<Online> {
         check(&data, layout, &options)?;
         afford_list(&data, layout.labels, options.rule.k())?;
-        let tokens = TokenCells::new(data, layout, &options.forbidden, options.support.as_ref())?;
-        let entities = options.entities.unwrap_or_default();
-        let mut augment = Vec::new();
-        if options.augment {
-            augment = vec![Lane::ZERO; tokens.labels * tokens.width];
-            for (at, y, z) in (0..tokens.labels).flat_map(|y| (0..tokens.labels).map(move |z| (y, y, z))) {
-                let cost = options.cost.of_token(&entities, y as u16, z as u16).unwrap_or(0.0);
-                augment[at * tokens.width + z / WIDTH].0[z % WIDTH] = cost as f32;
-            }
-        }
+        let (limits, epochs) = (options.limits, options.epochs);
+        let tokens = TokenCells::new(data, layout, &limits.forbidden, limits.support.as_ref())?;
+        let augment = options.price.rows(tokens.labels, tokens.width);
         let (l, n) = (layout.labels, tokens.data.len());
-        let variance = matches!(options.rule, Rule::Arow { .. }).then_some(options.variance);
-        let bank = Bank::new(&tokens, options.average, variance);
+        let bank = Bank::new(&tokens, epochs.average, options.rule.variance());
         // Fixed parts: sentence i belongs to shard i mod S.
-        let parts = if options.batch { 1 } else { options.shards.clamp(1, n.max(1)) };
+        let parts = if epochs.batch { 1 } else { epochs.shards.clamp(1, n.max(1)) };
         let bytes = budget::bytes(&[parts, tokens.cells(), PER_CELL]);
         budget::claim(&format!("{parts} shards"), bytes, "use fewer shards")?;
         let shard = |s: usize| Shard {
@@ -118,24 +103,13 @@ impl Online {
         let task = Task {
             tokens,
             rule: options.rule,
-            cost: options.cost,
-            entities,
+            cost: options.price.cost,
+            entities: options.price.entities.unwrap_or_default(),
             augment,
             sample_weight: options.sample_weight,
-            once: options.once,
+            once: limits.once,
         };
-        Ok(Online {
-            task,
-            average: options.average,
-            batch: options.batch,
-            shuffle: options.shuffle,
-            seed: options.seed,
-            epochs: 0,
-            features: layout.len(),
-            bank,
-            worker: Worker::new(l),
-            shards,
-        })
+        Ok(Online { task, options: epochs, epochs: 0, features: layout.len(), bank, worker: Worker::new(l), shards })
     }
 
     pub fn epochs(&self) -> u64 {
@@ -154,9 +128,9 @@ impl Online {
             return Err(Error::Value(format!("sentence {s} of the order is not one of the {n} sentences")));
         }
         if order.is_some() && !self.shards.is_empty() {
-            return Err(Error::Value("an order of one's own needs n_jobs=1: shards have orders of their own".into()));
+            return Err(Error::Value("an order of one's own needs one shard: several have orders of their own".into()));
         }
-        let tally = if self.batch {
+        let tally = if self.options.batch {
             self.batch_epoch(order.unwrap_or_else(|| (0..n as u32).collect()))?
         } else if self.shards.is_empty() {
             let order = order.unwrap_or_else(|| self.order((0..n as u32).collect(), 0));
@@ -169,8 +143,8 @@ impl Online {
     }
 
     fn order(&self, mut order: Vec<u32>, shard: u64) -> Vec<u32> {
-        if self.shuffle {
-            Generator::new(self.seed, self.epochs, shard).shuffle(&mut order);
+        if self.options.shuffle {
+            Generator::new(self.options.seed, self.epochs, shard).shuffle(&mut order);
         }
         order
     }
@@ -212,8 +186,8 @@ impl Online {
     fn mixed_epoch(&mut self) -> Result<Tally> {
         let (task, start, stop) = (&self.task, &self.bank, stop::current());
         let order = |mut order: Vec<u32>, shard: u64| {
-            if self.shuffle {
-                Generator::new(self.seed, self.epochs, shard).shuffle(&mut order);
+            if self.options.shuffle {
+                Generator::new(self.options.seed, self.epochs, shard).shuffle(&mut order);
             }
             order
         };
@@ -248,7 +222,7 @@ impl Online {
         bank.clock += shards.iter().map(|s| s.bank.clock).sum::<f64>();
         for cell in 0..self.task.tokens.cells() {
             let mean = (shards.iter().map(|s| f64::from(s.bank.w(cell))).sum::<f64>() / parts) as f32;
-            if self.average {
+            if self.options.average {
                 // The sum of the weights after every step is steps * w - u, of a shard as of the whole.
                 let of = |b: &Bank| b.clock * f64::from(b.w(cell)) - b.u[cell];
                 let old = before * f64::from(bank.w(cell)) - bank.u[cell];
@@ -266,7 +240,7 @@ impl Online {
     /// The weights now, or their average over all steps: one a feature.
     pub fn weights(&self, averaged: bool) -> Result<Vec<f64>> {
         let bank = &self.bank;
-        if averaged && !self.average {
+        if averaged && !self.options.average {
             return Err(Error::Value("the average was not collected; make the learner with average=True".into()));
         }
         let clock = bank.clock.max(1.0);
@@ -340,22 +314,23 @@ pub(crate) fn check(data: &Dataset, layout: &Layout, options: &OnlineOptions) ->
     match options.rule {
         Rule::Mira { k: 0, .. } => return value("k must be at least 1".into()),
         Rule::Mira { limit: Some(c), .. } | Rule::PassiveAggressive { c, .. } => positive("C", c)?,
-        Rule::Arow { gamma } => {
+        Rule::Arow { gamma, variance } => {
             positive("gamma", gamma)?;
-            positive("variance", options.variance)?;
+            positive("variance", variance)?;
         }
         Rule::Perceptron | Rule::Mira { limit: None, .. } => {}
     }
-    if options.batch && options.rule != Rule::Perceptron {
+    let price = &options.price;
+    if options.epochs.batch && options.rule != Rule::Perceptron {
         return value("batch mode is the perceptron's; the other learners need the weights of the step before".into());
     }
-    if options.augment && !options.cost.is_sum() {
+    if price.augment && !price.cost.is_sum() {
         return value("cost-augmented decoding needs a cost that is a sum over tokens: accuracy or weighted".into());
     }
-    if options.cost.needs_entities() && options.entities.as_ref().is_none_or(|e| e.kind.len() != layout.labels) {
+    if price.cost.needs_entities() && price.entities.as_ref().is_none_or(|e| e.kind.len() != layout.labels) {
         return value(format!("this cost reads entities: give their table for {} labels", layout.labels));
     }
-    let amounts: &[f64] = match options.cost {
+    let amounts: &[f64] = match price.cost {
         Cost::F1 { cap } => &[cap],
         Cost::PrecisionRecall { alpha } => &[alpha, 1.0 - alpha],
         Cost::Weighted { alpha, beta, gamma } => &[alpha, beta, gamma],
@@ -366,7 +341,7 @@ pub(crate) fn check(data: &Dataset, layout: &Layout, options: &OnlineOptions) ->
             "the numbers of a cost must be finite and not negative (alpha of precision_recall at most 1)".into(),
         );
     }
-    if let Some(groups) = &options.once {
+    if let Some(groups) = &options.limits.once {
         groups.check_gold(&data.sentences, &data.gold, layout.labels)?;
     }
     check_given_weights(&options.sample_weight, data.len())

@@ -12,6 +12,7 @@ use crate::learners::online::program;
 use crate::learners::tally::{not_finite, Tally};
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
+use crate::machine::names::named;
 use crate::machine::simd::Lane;
 use crate::scores::cells::{Bank, TokenCells};
 
@@ -28,9 +29,19 @@ pub enum Rule {
     PassiveAggressive { second: bool, c: f64 },
     /// AROW on the best path with a variance v for each weight (Crammer, Kulesza & Dredze 2009; per coordinate as in
     /// Mejer & Crammer 2010): alpha = loss / (gamma + sum d^2 v); w += alpha v d; 1/v += d^2 / gamma.
-    /// A sentence's weight multiplies both.
-    Arow { gamma: f64 },
+    /// A sentence's weight multiplies both; `variance` is v before the first step.
+    Arow { gamma: f64, variance: f64 },
 }
+
+named!(
+    /// Rules by the names of their learners.
+    pub enum RuleKind: "online learner" {
+        Perceptron = "perceptron",
+        Mira = "mira",
+        PassiveAggressive = "pa",
+        Arow = "arow",
+    }
+);
 
 impl Rule {
     /// Paths to decode.
@@ -38,6 +49,14 @@ impl Rule {
         match self {
             Rule::Mira { k, .. } => k,
             Rule::Perceptron | Rule::PassiveAggressive { .. } | Rule::Arow { .. } => 1,
+        }
+    }
+
+    /// Variance of every weight before the first step, where there is one.
+    pub(crate) fn variance(self) -> Option<f64> {
+        match self {
+            Rule::Arow { variance, .. } => Some(variance),
+            Rule::Perceptron | Rule::Mira { .. } | Rule::PassiveAggressive { .. } => None,
         }
     }
 }
@@ -214,7 +233,7 @@ fn change(
         d.add(cell, x, 0, 1);
     });
     let square = |x: f32| f64::from(x) * f64::from(x);
-    if let Rule::Arow { gamma } = task.rule {
+    if let Rule::Arow { gamma, .. } = task.rule {
         let spread = d.cells().iter().zip(&d.amounts).map(|(&c, &x)| square(x) * bank.variance[c as usize]);
         let alpha = lack / (gamma + spread.sum::<f64>()) * f64::from(weight);
         for (&c, &x) in d.cells().iter().zip(&d.amounts).filter(|(_, &x)| x != 0.0) {

@@ -15,6 +15,7 @@
 
 pub mod block;
 pub mod kernel;
+pub mod options;
 pub mod space;
 
 use crate::chain::chart::{Chart, Steps};
@@ -25,8 +26,8 @@ use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::shuffle::Generator;
 use crate::machine::simd::{Lane, WIDTH};
-use crate::scores::check::check_given_weights;
 use block::Visit;
+use options::SvmOptions;
 use rayon::prelude::*;
 use space::{Space, SpaceWork};
 
@@ -40,23 +41,6 @@ const STAY: u8 = 2;
 const QUIET: u8 = 2;
 /// Sentences that one thread decodes at a time.
 const TASK: usize = 64;
-
-/// How to train.
-#[derive(Clone, Debug)]
-pub struct SvmOptions {
-    pub c: f64,
-    /// One slack a sentence (SVM_1); else one a path (SVM_2).
-    pub shared: bool,
-    /// The margin asked for is the Hamming distance.
-    pub rescale: bool,
-    /// Relative gap that training is heading for; sets how exactly blocks are solved.
-    pub tolerance: f64,
-    /// One slack a path: most wrong paths of a sentence that have one.
-    pub most: usize,
-    pub shuffle: bool,
-    pub seed: u64,
-    pub sample_weight: Vec<f64>, // [N], or empty for all 1
-}
 
 /// Wrong paths of one sentence with their alphas.
 #[derive(Clone, Default)]
@@ -87,7 +71,7 @@ pub struct SolverState {
 
 /// Wrong paths of a sentence under some weights.
 #[derive(Default)]
-struct Look {
+struct WrongPaths {
     truncated: bool,
     paths: Vec<u16>, // [k, T]
     lack: Vec<f64>,  // [k] b - 1/2 w.d
@@ -103,7 +87,7 @@ pub struct Solver<S: Space> {
     epsilon: f64, // violations below it are left alone
     epochs: u64,
     work: SpaceWork,
-    found: Look,
+    found: WrongPaths,
     gradient: Vec<f64>,
     before: Vec<f64>,
     change: Vec<f64>,
@@ -138,7 +122,7 @@ unsafe fn paths_kernel<S: Find>(
 impl<S: Space> Solver<S> {
     pub fn new(space: S, labels: usize, options: SvmOptions) -> Result<Solver<S>> {
         let n = space.data().len();
-        check(&options, n)?;
+        options.check(n)?;
         let width = labels.div_ceil(WIDTH);
         let mut cost = Vec::new();
         if options.rescale {
@@ -158,7 +142,7 @@ impl<S: Space> Solver<S> {
             epsilon: 1e-3 * options.tolerance.min(1.0),
             epochs: 0,
             work: SpaceWork::new(labels),
-            found: Look::default(),
+            found: WrongPaths::default(),
             gradient: Vec::new(),
             before: Vec::new(),
             change: Vec::new(),
@@ -226,11 +210,15 @@ impl<S: Space> Solver<S> {
         match decode {
             Some(next) => {
                 self.space.run(&mut self.work, i, next, &self.cost);
-                let k = if self.options.shared { 2 } else { self.options.most.min(self.sets[at].alpha.len() + 1) + 1 };
+                let k = if self.options.slack.is_shared() {
+                    2
+                } else {
+                    self.options.most.min(self.sets[at].alpha.len() + 1) + 1
+                };
                 let mut found = std::mem::take(&mut self.found);
                 look(&self.space, &self.options, &mut self.work, i, k, &mut found)?;
                 let worst = self.fill_gradient(i);
-                self.extend(i, &found, if self.options.shared { worst } else { 0.0 });
+                self.extend(i, &found, if self.options.slack.is_shared() { worst } else { 0.0 });
                 self.found = found;
             }
             None => {
@@ -243,7 +231,14 @@ impl<S: Space> Solver<S> {
             return Ok(Visit::default());
         }
         self.before.clone_from(&set.alpha);
-        let gain = block::ascend(&set.gram, &mut self.gradient, &mut set.alpha, c, self.options.shared, self.epsilon);
+        let gain = block::ascend(
+            &set.gram,
+            &mut self.gradient,
+            &mut set.alpha,
+            c,
+            self.options.slack.is_shared(),
+            self.epsilon,
+        );
         if gain.rise > 0.0 {
             self.change.clear();
             self.change.extend(set.alpha.iter().zip(&self.before).map(|(new, old)| 0.5 * (new - old)));
@@ -268,7 +263,7 @@ impl<S: Space> Solver<S> {
     }
 
     /// Add what was found and violates by more than `slack` to the working set.
-    fn extend(&mut self, i: u32, found: &Look, slack: f64) {
+    fn extend(&mut self, i: u32, found: &WrongPaths, slack: f64) {
         let gold = self.space.gold(i);
         let n = gold.len();
         for (j, &lack) in found.lack.iter().enumerate() {
@@ -277,7 +272,7 @@ impl<S: Space> Solver<S> {
             if lack <= slack + self.epsilon || set.paths.chunks_exact(n).any(|p| p == path) {
                 continue;
             }
-            if !self.options.shared && set.alpha.len() >= self.options.most {
+            if !self.options.slack.is_shared() && set.alpha.len() >= self.options.most {
                 break;
             }
             set.paths.extend_from_slice(path);
@@ -316,11 +311,11 @@ impl<S: Space> Solver<S> {
         let (exact, seen) = self.space.restate(&mut alphas(sets).map(half));
         (state.norm, state.dual) = (exact, linear - 0.5 * exact);
         let (space, options, cost) = (&self.space, &self.options, &self.cost);
-        let (n, k) = (self.sets.len(), if options.shared { 2 } else { options.most.saturating_add(1) });
+        let (n, k) = (self.sets.len(), if options.slack.is_shared() { 2 } else { options.most.saturating_add(1) });
         let labels = self.work.chart.labels;
         let tasks: Vec<usize> = (0..n.div_ceil(TASK)).collect();
         let stop = stop::current();
-        let looks: Vec<Result<Vec<Look>>> = tasks
+        let looks: Vec<Result<Vec<WrongPaths>>> = tasks
             .par_iter()
             .map_init(
                 || SpaceWork::new(labels),
@@ -330,7 +325,7 @@ impl<S: Space> Solver<S> {
                     (task * TASK..end)
                         .map(|i| {
                             stop::look();
-                            let mut found = Look::default();
+                            let mut found = WrongPaths::default();
                             if !space.gold(i as u32).is_empty() {
                                 space.run(work, i as u32, (i + 1).min(end - 1) as u32, cost);
                                 look(space, options, work, i as u32, k, &mut found)?;
@@ -346,7 +341,8 @@ impl<S: Space> Solver<S> {
         for part in looks {
             for found in part? {
                 let violated = found.lack.iter().filter(|&&x| x > 0.0);
-                let xi: f64 = if options.shared { violated.copied().fold(0.0, f64::max) } else { violated.sum() };
+                let xi: f64 =
+                    if options.slack.is_shared() { violated.copied().fold(0.0, f64::max) } else { violated.sum() };
                 slack += self.c(i) * xi;
                 state.slack += xi;
                 state.violated += usize::from(xi > 0.0);
@@ -400,7 +396,7 @@ fn look<S: Space>(
     work: &mut SpaceWork,
     i: u32,
     k: usize,
-    found: &mut Look,
+    found: &mut WrongPaths,
 ) -> Result<()> {
     let gold = space.gold(i);
     let n = gold.len();
@@ -416,7 +412,7 @@ fn look<S: Space>(
     }
     let wrong = path != gold;
     found.truncated = false;
-    if options.shared && (wrong || options.rescale) {
+    if options.slack.is_shared() && (wrong || options.rescale) {
         if wrong {
             found.paths.extend_from_slice(&path);
         }
@@ -428,7 +424,7 @@ fn look<S: Space>(
             found.paths.extend_from_slice(path);
         }
         (work.chart, work.scores, work.paths) = (chart, scores, paths);
-        found.truncated = !options.shared && work.scores.len() == k;
+        found.truncated = !options.slack.is_shared() && work.scores.len() == k;
     }
     work.path = path;
     let steps = space.steps(work);
@@ -476,18 +472,4 @@ impl Set {
         let differs = |t: usize| self.paths.chunks_exact(n).any(|p| p[t] != gold[t]);
         self.at = (0..n).filter(|&t| differs(t)).map(|t| t as u32).collect();
     }
-}
-
-fn check(options: &SvmOptions, n: usize) -> Result<()> {
-    let value = |message: String| Err(Error::Value(message));
-    if !(options.c > 0.0 && options.c.is_finite()) {
-        return value(format!("C must be a finite number > 0, got {}", options.c));
-    }
-    if options.tolerance.is_nan() || options.tolerance < 0.0 {
-        return value(format!("the tolerance must be a number >= 0, got {}", options.tolerance));
-    }
-    if options.most == 0 {
-        return value("a working set needs room for at least 1 path".into());
-    }
-    check_given_weights(&options.sample_weight, n)
 }

@@ -26,13 +26,13 @@ enum Ids<'a> {
 
 /// Where a value stands in X, for messages.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct ValuePlace<'a> {
     name: &'a str, // X or edge
     sentence: usize,
     token: usize,
 }
 
-impl std::fmt::Display for Place<'_> {
+impl std::fmt::Display for ValuePlace<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "sentence {}, token {} ({}[{0}][{1}])", self.sentence, self.token, self.name)
     }
@@ -88,7 +88,7 @@ impl Encoder<'_> {
         pushed
     }
 
-    fn token(&mut self, token: &Bound<'_, PyAny>, place: Place<'_>) -> PyResult<()> {
+    fn token(&mut self, token: &Bound<'_, PyAny>, place: ValuePlace<'_>) -> PyResult<()> {
         match token.cast::<PyDict>() {
             Ok(dict) => self.dict(dict, place, 0),
             Err(_) => self.items(token, place),
@@ -96,7 +96,7 @@ impl Encoder<'_> {
     }
 
     /// The attributes of a list, tuple or set.
-    fn items(&mut self, items: &Bound<'_, PyAny>, place: Place<'_>) -> PyResult<()> {
+    fn items(&mut self, items: &Bound<'_, PyAny>, place: ValuePlace<'_>) -> PyResult<()> {
         let wrong = || match items.is_instance_of::<PyString>() {
             true => format!(
                 "{place}: a token is a list of attributes or a dict, found the string {}; \
@@ -110,7 +110,7 @@ impl Encoder<'_> {
     }
 
     /// A string, or a pair of a string and a number.
-    fn item(&mut self, item: &Bound<'_, PyAny>, place: Place<'_>) -> PyResult<()> {
+    fn item(&mut self, item: &Bound<'_, PyAny>, place: ValuePlace<'_>) -> PyResult<()> {
         if let Ok(text) = item.cast::<PyString>() {
             return self.push_under(utf8(text, || place.to_string())?, 1.0);
         }
@@ -130,7 +130,7 @@ impl Encoder<'_> {
         ))
     }
 
-    fn dict(&mut self, dict: &Bound<'_, PyDict>, place: Place<'_>, depth: usize) -> PyResult<()> {
+    fn dict(&mut self, dict: &Bound<'_, PyDict>, place: ValuePlace<'_>, depth: usize) -> PyResult<()> {
         if depth > DEEPEST {
             return Err(corpus_error(
                 dict.py(),
@@ -183,7 +183,7 @@ fn shown(object: &Bound<'_, PyAny>) -> String {
 }
 
 /// A value that float32 can hold.
-fn number(value: &Bound<'_, PyAny>, name: &str, place: Place<'_>) -> PyResult<f32> {
+fn number(value: &Bound<'_, PyAny>, name: &str, place: ValuePlace<'_>) -> PyResult<f32> {
     if let Ok(value) = value.cast::<PyBool>() {
         return Ok(f32::from(u8::from(value.is_true())));
     }
@@ -230,7 +230,7 @@ fn read(ids: Ids<'_>, name: &'static str, sentences: &Bound<'_, PyAny>, jobs: us
             return Ok(());
         }
         each(sentence, wrong, |t, token| {
-            encoder.token(token, Place { name, sentence: s, token: t })?;
+            encoder.token(token, ValuePlace { name, sentence: s, token: t })?;
             encoder.rows.end_row();
             Ok(())
         })?;

@@ -194,16 +194,16 @@ impl Lookup {
 }
 
 /// Lists the sentences of a corpus one ahead of the one that is read.
-struct Ahead<'a, 'py> {
+struct ReadAhead<'a, 'py> {
     sentences: &'a Bound<'py, PyList>,
     at: usize,
     now: Objects,
     next: Option<Objects>, // None where the next sentence is not plain, or there is none
 }
 
-impl<'a, 'py> Ahead<'a, 'py> {
+impl<'a, 'py> ReadAhead<'a, 'py> {
     fn new(sentences: &'a Bound<'py, PyList>, at: usize) -> Self {
-        let mut out = Ahead { sentences, at, now: Objects::default(), next: None };
+        let mut out = ReadAhead { sentences, at, now: Objects::default(), next: None };
         out.next = out.list(Objects::default());
         out
     }
@@ -253,7 +253,7 @@ pub(super) fn leading(
 
 /// Up to PIECE of them.
 fn piece(vocab: &Vocab, sentences: &Bound<'_, PyList>, jobs: usize, rows: &mut Csr, bounds: &mut Vec<usize>) {
-    let mut ahead = Ahead::new(sentences, bounds.len() - 1);
+    let mut ahead = ReadAhead::new(sentences, bounds.len() - 1);
     let last = bounds.len() + PIECE;
     let mut strings = Strings::default();
     if threads::threads(jobs) < 2 || sentences.len() < FEW {

@@ -27,7 +27,7 @@ const MANY: usize = 8;
 const GROUP: usize = 4;
 
 #[derive(Clone, Copy, Debug)]
-struct Rare {
+struct RareCell {
     cell: u32,
     at: u32, // place among the node scores of the sentence: t * 16 * width + label
 }
@@ -54,10 +54,10 @@ impl RowNumbers {
         }
     }
 
-    fn ahead(&self, which: std::ops::Range<usize>) -> Ahead {
+    fn ahead(&self, which: std::ops::Range<usize>) -> Prefetch {
         match self {
-            RowNumbers::Short(rows) => Ahead::of(&rows[which]),
-            RowNumbers::Long(rows) => Ahead::of(&rows[which]),
+            RowNumbers::Short(rows) => Prefetch::of(&rows[which]),
+            RowNumbers::Long(rows) => Prefetch::of(&rows[which]),
         }
     }
 }
@@ -70,15 +70,15 @@ struct At {
 }
 
 /// A slice whose cache lines are asked for a few at a time.
-struct Ahead {
+struct Prefetch {
     at: *const u8,
     end: *const u8,
 }
 
-impl Ahead {
-    fn of<T>(slice: &[T]) -> Ahead {
+impl Prefetch {
+    fn of<T>(slice: &[T]) -> Prefetch {
         let range = slice.as_ptr_range();
-        Ahead { at: range.start.cast(), end: range.end.cast() }
+        Prefetch { at: range.start.cast(), end: range.end.cast() }
     }
 
     /// One line; the end again where there is no other.
@@ -91,7 +91,7 @@ impl Ahead {
 
 /// The lists of a sentence to come: sentences come in any order, so that the machine cannot know which is next.
 pub(crate) struct Walk {
-    lists: [Ahead; 3],
+    lists: [Prefetch; 3],
 }
 
 impl Walk {
@@ -123,7 +123,7 @@ pub struct TokenCells {
     spans: Vec<At>,   // [sentences + 1] those of the first tokens
     rows: RowNumbers, // in whole groups
     row_values: Vec<f32>,
-    rare: Vec<Rare>,
+    rare: Vec<RareCell>,
     rare_values: Vec<f32>,
     pair_ptr: Vec<usize>,       // [tokens + 1], empty without edge attributes
     pub pairs: Vec<(u32, u32)>, // (cell, label' * L + label)
@@ -139,7 +139,7 @@ pub struct TokenCells {
 
 /// Where each feature lies. Rows: one of no feature, frequent attributes, then start and end, then the edges; single cells:
 /// the other attributes in order of their ids, then pairs.
-struct Cells {
+struct CellPlaces {
     width: usize,
     rows: usize,          // number of rows
     row_of: Vec<u32>,     // [attributes] row, or u32::MAX
@@ -150,8 +150,8 @@ struct Cells {
     cells: usize,         // number of cells
 }
 
-impl Cells {
-    fn new(data: &Dataset, layout: &Layout) -> Result<Cells> {
+impl CellPlaces {
+    fn new(data: &Dataset, layout: &Layout) -> Result<CellPlaces> {
         let (l, width) = (layout.labels, layout.labels.div_ceil(WIDTH));
         let mut count = vec![0u32; layout.attributes];
         for &a in &data.node.csr().ids {
@@ -166,7 +166,7 @@ impl Cells {
         if (n_rows * width * WIDTH).saturating_add(n_rare) >= u32::MAX as usize - WIDTH {
             return Err(Error::Value("more than 4 billion weights; raise min_count or use fewer templates".into()));
         }
-        let mut out = Cells {
+        let mut out = CellPlaces {
             width,
             rows: 0,
             row_of: vec![u32::MAX; layout.attributes],
@@ -246,7 +246,7 @@ impl TokenCells {
         data.check_layout(layout.attributes)?;
         let allowed = allowed_edges(l, forbidden)?;
         check_gold(&data, l, &allowed, support)?;
-        let cells = Cells::new(&data, layout)?;
+        let cells = CellPlaces::new(&data, layout)?;
         let mut out = TokenCells {
             labels: l,
             width,
@@ -323,7 +323,7 @@ impl TokenCells {
             }
             let (first, labels) = layout.node(a);
             for (i, &label) in labels.iter().enumerate() {
-                self.rare.push(Rare { cell: self.cell_of[first + i], at: here + u32::from(label) });
+                self.rare.push(RareCell { cell: self.cell_of[first + i], at: here + u32::from(label) });
                 if valued {
                     self.rare_values.push(value);
                 }
@@ -428,8 +428,8 @@ impl TokenCells {
         Walk {
             lists: [
                 self.rows.ahead(first.row..last.row),
-                Ahead::of(&self.rare[first.rare..last.rare]),
-                Ahead::of(&self.at[begin..=end]),
+                Prefetch::of(&self.rare[first.rare..last.rare]),
+                Prefetch::of(&self.at[begin..=end]),
             ],
         }
     }

@@ -16,13 +16,41 @@ pub mod expand;
 pub mod rows;
 pub mod table;
 
-use crate::chain::support::Support;
 use crate::dataset::csr::Csr;
 use crate::error::{Error, Result};
+use crate::machine::names::named;
 use std::sync::Arc;
 
 /// K of every row of the first block with every row of the second: [rows, rows].
 pub type KernelFunction = Arc<dyn Fn(&Csr, &Csr) -> Result<Vec<f64>> + Send + Sync>;
+
+named!(
+    /// Kernels that have a name and numbers; another is a function.
+    pub enum KernelKind: "kernel" {
+        Linear = "linear",
+        Poly = "poly",
+        Rbf = "rbf",
+    }
+);
+
+impl KernelKind {
+    /// The numbers that it reads.
+    pub fn numbers(self) -> &'static [&'static str] {
+        match self {
+            KernelKind::Linear => &[],
+            KernelKind::Poly => &["degree", "coef", "gamma"],
+            KernelKind::Rbf => &["gamma"],
+        }
+    }
+
+    pub fn with(self, degree: u32, coef: f64, gamma: f64) -> Kernel {
+        match self {
+            KernelKind::Linear => Kernel::Linear,
+            KernelKind::Poly => Kernel::Poly { degree, coef, gamma },
+            KernelKind::Rbf => Kernel::Rbf { gamma },
+        }
+    }
+}
 
 /// A kernel.
 #[derive(Clone)]
@@ -62,17 +90,14 @@ impl Kernel {
     }
 }
 
-/// How scores are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    Auto,
-    Rows,
-    Expanded,
-}
-
-/// What paths of the training sentences may be.
-#[derive(Clone, Debug, Default)]
-pub struct Constraints {
-    pub forbidden: Vec<u32>, // edges (label' * L + label) that score -infinity
-    pub support: Option<Support>,
-}
+named!(
+    /// How scores are kept.
+    pub enum Form: "form" {
+        /// The cheaper of the two.
+        Auto = "auto",
+        /// Rows of kernel values.
+        Rows = "rows",
+        /// Products of attributes.
+        Expanded = "expanded",
+    }
+);

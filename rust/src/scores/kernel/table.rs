@@ -5,6 +5,7 @@
 //! its terms are kept instead, and a token's scores are summed when asked for.
 
 use crate::chain::chart::{Chart, Steps};
+use crate::chain::limits::Limits;
 use crate::chain::support::Support;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
@@ -14,7 +15,7 @@ use crate::machine::simd::{Lane, Simd, WIDTH};
 use crate::scores::check::{allowed_edges, check_gold, check_labels};
 use crate::scores::kernel::expand::{self, Expanded};
 use crate::scores::kernel::rows::{Distinct, KernelRows};
-use crate::scores::kernel::{Constraints, Form, Kernel};
+use crate::scores::kernel::{Form, Kernel};
 use std::sync::Arc;
 
 /// betas of distinct tokens, and a weight for each transition, start and end.
@@ -91,7 +92,7 @@ impl Betas {
         data: Arc<Dataset>,
         layout: Arc<Layout>,
         kernel: Kernel,
-        limits: Constraints,
+        limits: Limits,
         form: Form,
         bytes: usize,
     ) -> Result<Betas> {

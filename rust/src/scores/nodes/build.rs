@@ -8,7 +8,7 @@ use crate::machine::force::{self, Taken};
 use crate::machine::simd::WIDTH;
 use crate::scores::nodes::bundle::Bundles;
 use crate::scores::nodes::fold::Fold;
-use crate::scores::nodes::{Masks, Nodes, Rare, HOT, NOWHERE};
+use crate::scores::nodes::{Masks, Nodes, RareFeature, HOT, NOWHERE};
 
 /// How tokens become rows and rare features.
 #[derive(Clone, Copy, Debug)]
@@ -22,20 +22,20 @@ pub struct Grain {
 }
 
 /// Which attributes have rows, and the features of each row: frequent attributes in order of their ids, then start and end.
-struct Frequent {
+struct FrequentRows {
     of: Vec<u32>,           // [attributes] row, or u32::MAX
     features: Vec<u64>,     // [rows + 1] into `index`
     index: Vec<(u32, u16)>, // (feature, label)
     boundaries: [u32; 2],   // rows of start and end
 }
 
-impl Frequent {
-    fn new(data: &Dataset, layout: &Layout, least: u32) -> Frequent {
+impl FrequentRows {
+    fn new(data: &Dataset, layout: &Layout, least: u32) -> FrequentRows {
         let mut count = vec![0u32; layout.attributes];
         for &a in &data.node.csr().ids {
             count[a as usize] += 1;
         }
-        let mut out = Frequent {
+        let mut out = FrequentRows {
             of: vec![u32::MAX; layout.attributes],
             features: vec![0],
             index: Vec::new(),
@@ -74,7 +74,7 @@ impl Nodes {
         if layout.len() >= u32::MAX as usize {
             return Err(Error::Value("more than 4 billion features; raise min_count or use fewer templates".into()));
         }
-        let mut frequent = Frequent::new(data, layout, grain.frequent);
+        let mut frequent = FrequentRows::new(data, layout, grain.frequent);
         let mut out = Nodes::empty(layout.labels, &mut frequent, plan.slots);
         out.count_gold_edges(data);
         let mut row_ptr = out.read_tokens(data, layout, plan, grain, &frequent)?;
@@ -95,7 +95,7 @@ impl Nodes {
     }
 
     /// No token yet; takes the features of the rows.
-    fn empty(labels: usize, frequent: &mut Frequent, slots: usize) -> Nodes {
+    fn empty(labels: usize, frequent: &mut FrequentRows, slots: usize) -> Nodes {
         Nodes {
             labels,
             width: labels.div_ceil(WIDTH),
@@ -131,7 +131,7 @@ impl Nodes {
         layout: &Layout,
         plan: &Plan,
         grain: Grain,
-        frequent: &Frequent,
+        frequent: &FrequentRows,
     ) -> Result<Vec<usize>> {
         let labels = self.labels;
         let mut row_ptr = Vec::with_capacity(plan.slots + 1);
@@ -169,7 +169,7 @@ impl Nodes {
         &mut self,
         data: &Dataset,
         layout: &Layout,
-        frequent: &Frequent,
+        frequent: &FrequentRows,
         stand: &Stand<'_>,
         copy_of: &mut [(u32, u32)],
     ) {
@@ -192,7 +192,7 @@ impl Nodes {
                 self.copies.extend((first..first + of.len()).map(|f| f as u32));
             }
             for (i, &y) in of.iter().enumerate() {
-                self.rare.push(Rare { copy: copy_of[a].0 + i as u32, place: place(y) });
+                self.rare.push(RareFeature { copy: copy_of[a].0 + i as u32, place: place(y) });
                 if valued {
                     self.rare_values.push(value);
                 }

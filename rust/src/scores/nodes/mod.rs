@@ -13,9 +13,11 @@
 
 mod build;
 mod bundle;
+mod field;
 pub mod fold;
 
 pub use build::Grain;
+pub use field::Field;
 
 use crate::chain::support::{mask_rows, Support};
 use crate::dataset::plan::{Batch, Plan};
@@ -33,7 +35,7 @@ const HOT: u32 = 512;
 
 /// One feature of a rare attribute at one token: its copy in the chunk, and (t L + label) 16 + lane in the batch.
 #[derive(Clone, Copy, Debug)]
-struct Rare {
+struct RareFeature {
     copy: u32,
     place: u32,
 }
@@ -49,7 +51,7 @@ pub struct Nodes {
     bundles: Bundles,     // the same, row by row
     row_steps: Vec<f32>,  // what residuals are multiplied by on their way to a row; empty while all are 1
     rare_ptr: Vec<usize>, // [batches + 1]
-    rare: Vec<Rare>,
+    rare: Vec<RareFeature>,
     rare_values: Vec<f32>,
     gold: Vec<u32>,              // [slots] place of the gold label, or NOWHERE
     gold_edges: Vec<(u32, u32)>, // edges of each sentence's gold labels, and how often it has them
@@ -71,23 +73,6 @@ pub struct Nodes {
 pub struct Masks {
     rows: Vec<Lane>, // [sets, width]
     of: Vec<u32>,    // [slots], empty without sets
-}
-
-/// What the phases of a batch hand on.
-#[derive(Default)]
-pub struct Field {
-    pub nodes: Vec<Lane>, // [T, L] node scores, then residuals before the gold labels are subtracted; slack for a whole tile
-    pub gold: [f64; WIDTH], // scores of the gold labels
-    pub subtract: Vec<Lane>, // what to subtract at the gold labels: one for all positions, or one each
-}
-
-impl Field {
-    pub fn reserve(&mut self, batch: &Batch, labels: usize) {
-        let n = batch.positions() * labels + WIDTH;
-        if self.nodes.len() < n {
-            self.nodes.resize(n, Lane::ZERO);
-        }
-    }
 }
 
 /// The place of a gold label that is not known.

@@ -1,0 +1,104 @@
+//! Best paths of sixteen sentences side by side (Viterbi 1967).
+
+use crate::chain::lanes::{by_block, Edges, Shape, Work};
+use crate::machine::force::{self, Taken, Way};
+use crate::machine::simd::{Simd, WIDTH};
+
+/// Labels from which on it is faster to search for the label before each one of a path than to note it for all labels.
+const MANY: usize = 32;
+
+/// Best path of each sentence: node scores in `work.psi` -> labels through `emit(lane, t, label)`, and its score.
+/// Ties go to the lower label.
+///
+/// # Safety
+/// The machine has the instructions of `S`; `edges` is of the shape's labels, `work` reserved for the shape.
+#[inline(always)]
+pub unsafe fn viterbi<S: Simd>(
+    shape: &Shape,
+    edges: &Edges,
+    work: &mut Work,
+    emit: impl FnMut(usize, usize, u16),
+) -> [f32; WIDTH] {
+    let noted = match (force::is_forced(Way::Noted), force::is_forced(Way::Sought)) {
+        (false, false) => shape.labels < MANY,
+        (noted, _) => noted,
+    };
+    force::count(if noted { Taken::Noted } else { Taken::Sought }, 1);
+    match noted {
+        true => best_paths::<S, true>(shape, edges, work, emit),
+        false => best_paths::<S, false>(shape, edges, work, emit),
+    }
+}
+
+/// `work.alpha` holds the back pointers as numbers (`NOTED`), or the best score of each label before its node score: then
+/// the way back looks for the label that gave it. Both directions add the same two floats, so that equality is exact.
+///
+/// # Safety
+/// As for `viterbi`.
+#[inline(always)]
+unsafe fn best_paths<S: Simd, const NOTED: bool>(
+    shape: &Shape,
+    edges: &Edges,
+    work: &mut Work,
+    mut emit: impl FnMut(usize, usize, u16),
+) -> [f32; WIDTH] {
+    const MOST: usize = 6;
+    let (l, positions) = (shape.labels, shape.positions());
+    debug_assert!(edges.labels == l && work.is_reserved(shape));
+    for t in 1..positions {
+        let (before, here) = work.psi.split_at_mut(t * l);
+        let from = &before[(t - 1) * l..];
+        let back = &mut work.alpha[t * l..(t + 1) * l];
+        by_block!([1 2 3 4 5 6] MOST, l, y, N => {
+            let mut best = [S::splat(0.0); N];
+            let mut index = [S::splat(0.0); N];
+            let first = S::load(&from[0]);
+            for (j, b) in best.iter_mut().enumerate() {
+                *b = S::add(first, S::splat(edges.score[y + j]));
+            }
+            for (k, a) in from.iter().enumerate().skip(1) {
+                let a = S::load(a);
+                let number = S::splat(k as f32);
+                let row = &edges.score[k * l + y..k * l + y + N];
+                for j in 0..N {
+                    let v = S::add(a, S::splat(row[j]));
+                    if NOTED {
+                        index[j] = S::select_gt(v, best[j], number, index[j]);
+                    }
+                    best[j] = S::max(v, best[j]);
+                }
+            }
+            for j in 0..N {
+                S::store(if NOTED { index[j] } else { best[j] }, &mut back[y + j]);
+                S::store(S::add(best[j], S::load(&here[y + j])), &mut here[y + j]);
+            }
+        });
+    }
+    std::array::from_fn(|lane| {
+        let n = shape.lengths[lane] as usize;
+        if n == 0 {
+            return 0.0;
+        }
+        let last = &work.psi[(n - 1) * l..n * l];
+        let mut y = 0;
+        for (k, s) in last.iter().enumerate() {
+            if s.0[lane] > last[y].0[lane] {
+                y = k;
+            }
+        }
+        let score = last[y].0[lane];
+        for t in (0..n).rev() {
+            emit(lane, t, y as u16);
+            if t > 0 {
+                let known = work.alpha[t * l + y].0[lane];
+                y = if NOTED {
+                    known as usize
+                } else {
+                    let gave = |k: &usize| work.psi[(t - 1) * l + k].0[lane] + edges.score[k * l + y] == known;
+                    (0..l).find(gave).unwrap_or(0)
+                };
+            }
+        }
+        score
+    })
+}

@@ -1,0 +1,234 @@
+//! What a call is told beside its data, an object a concept: what paths may be, how a training set is gone through, the rule
+//! of an online learner, what a wrong path costs. Learners share them.
+
+use crate::chain::entities::Entities;
+use crate::chain::limits::Limits;
+use crate::error::{Error, Result};
+use crate::learners::online::cost::{Cost, CostKind, Price};
+use crate::learners::online::rule::{Rule, RuleKind};
+use crate::learners::online::{EpochOptions, OnlineOptions};
+use crate::learners::tally::Tally;
+use crate::py::common::{add_names, add_pairs, groups, support};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use std::sync::{Arc, Mutex};
+
+/// What a Python function raised inside the core, until the call is back in Python.
+pub type Raised = Arc<Mutex<Option<PyErr>>>;
+
+/// What Python code raised meanwhile, if anything.
+pub fn raised(slot: &Raised) -> Option<PyErr> {
+    match slot.lock() {
+        Ok(mut slot) => slot.take(),
+        Err(poisoned) => poisoned.into_inner().take(),
+    }
+}
+
+/// Keep what a function of Python's raised, and say that `what` failed.
+pub fn keep(slot: &Raised, what: &str, error: PyErr) -> Error {
+    let message = error.to_string();
+    if let Ok(mut slot) = slot.lock() {
+        slot.get_or_insert(error);
+    }
+    Error::Training(format!("{what} failed: {message}"))
+}
+
+/// The sums of an epoch, or what went wrong in it: Python's own exception first.
+pub fn answer<'py>(py: Python<'py>, tally: Result<Tally>, slot: &Raised) -> PyResult<Bound<'py, PyDict>> {
+    if let Some(error) = raised(slot) {
+        return Err(error);
+    }
+    let (tally, out) = (tally?, PyDict::new(py));
+    out.set_item("sentences", tally.sentences)?;
+    out.set_item("tokens", tally.tokens)?;
+    out.set_item("updates", tally.updates)?;
+    out.set_item("wrong_sentences", tally.wrong_sentences)?;
+    out.set_item("wrong_tokens", tally.wrong_tokens)?;
+    out.set_item("loss", tally.loss)?;
+    Ok(out)
+}
+
+/// An array [n], or none for nothing said.
+pub fn listed<T: numpy::Element + Clone>(given: Option<PyReadonlyArray1<'_, T>>) -> Vec<T> {
+    given.map(|array| array.as_array().to_vec()).unwrap_or_default()
+}
+
+/// As `PySupport` and `PyGroups`, kept until they are read.
+type KeptSupport = (Py<PyArray2<bool>>, Py<PyArray1<u32>>);
+type KeptGroups = (Py<PyArray1<u32>>, Py<PyArray2<bool>>);
+
+/// What paths of sentences may be.
+#[pyclass(name = "Limits", module = "tagwise._core", frozen)]
+pub struct PyLimits {
+    forbidden: Option<Py<PyArray1<u32>>>,
+    allowed: Option<KeptSupport>,
+    once: Option<KeptGroups>,
+}
+
+#[pymethods]
+impl PyLimits {
+    #[new]
+    #[pyo3(signature = (forbidden = None, allowed = None, once = None))]
+    fn new(forbidden: Option<Py<PyArray1<u32>>>, allowed: Option<KeptSupport>, once: Option<KeptGroups>) -> Self {
+        PyLimits { forbidden, allowed, once }
+    }
+}
+
+/// The limits of so many tokens and labels; none where nothing is given.
+pub fn limits(py: Python<'_>, given: Option<&PyLimits>, tokens: usize, labels: usize) -> PyResult<Limits> {
+    let Some(given) = given else { return Ok(Limits::default()) };
+    let allowed = given.allowed.as_ref().map(|(sets, of)| (sets.bind(py).readonly(), of.bind(py).readonly()));
+    let once = given.once.as_ref().map(|(group, begins)| (group.bind(py).readonly(), begins.bind(py).readonly()));
+    Ok(Limits {
+        forbidden: listed(given.forbidden.as_ref().map(|f| f.bind(py).readonly())),
+        support: support(allowed, tokens, labels)?,
+        once: once.map(groups),
+    })
+}
+
+/// How an online learner goes through its training set.
+#[pyclass(name = "Epochs", module = "tagwise._core", frozen)]
+pub struct PyEpochs {
+    inner: EpochOptions,
+}
+
+#[pymethods]
+impl PyEpochs {
+    #[new]
+    #[pyo3(signature = (*, average = true, batch = false, shuffle = true, seed = 0, shards = 1))]
+    fn new(average: bool, batch: bool, shuffle: bool, seed: u64, shards: usize) -> Self {
+        PyEpochs { inner: EpochOptions { average, batch, shuffle, seed, shards } }
+    }
+}
+
+impl PyEpochs {
+    /// What is given, or the usual.
+    pub fn of(given: Option<&PyEpochs>) -> EpochOptions {
+        given.map_or(PyEpochs::new(true, false, true, 0, 1).inner, |epochs| epochs.inner)
+    }
+}
+
+/// How entities are read: `kind` [L] and `boundary` [L + 1, L].
+pub type PyEntities<'py> = (PyReadonlyArray1<'py, u16>, PyReadonlyArray2<'py, u8>);
+
+pub fn entities((kind, boundary): PyEntities<'_>) -> PyResult<Entities> {
+    Ok(Entities::new(kind.as_array().to_vec(), boundary.as_array().iter().copied().collect())?)
+}
+
+/// What a wrong path costs: one of `COSTS` and its numbers, or a function of (gold, guess), lists of label ids.
+#[pyclass(name = "Cost", module = "tagwise._core", frozen)]
+pub struct PyCost {
+    cost: Py<PyAny>,
+    numbers: Vec<f64>,
+    entities: Option<Entities>,
+    augment: bool,
+}
+
+#[pymethods]
+impl PyCost {
+    #[new]
+    #[pyo3(signature = (cost, numbers = Vec::new(), entities = None, *, augment = false))]
+    fn new(
+        cost: Bound<'_, PyAny>,
+        numbers: Vec<f64>,
+        entities: Option<PyEntities<'_>>,
+        augment: bool,
+    ) -> PyResult<Self> {
+        let entities = entities.map(self::entities).transpose()?;
+        let out = PyCost { cost: cost.clone().unbind(), numbers, entities, augment };
+        out.cost(cost.py(), &Raised::default())?; // whether there is such a cost
+        Ok(out)
+    }
+}
+
+impl PyCost {
+    pub fn entities(&self) -> Option<&Entities> {
+        self.entities.as_ref()
+    }
+
+    /// The cost; what a function raises is left in `slot`.
+    pub fn cost(&self, py: Python<'_>, slot: &Raised) -> PyResult<Cost> {
+        let given = self.cost.bind(py);
+        if !given.is_callable() {
+            return Ok(CostKind::named(&given.extract::<String>()?)?.with(&self.numbers)?);
+        }
+        let (function, slot) = (self.cost.clone_ref(py), slot.clone());
+        Ok(Cost::Function(Box::new(move |gold, guess| {
+            Python::attach(|py| {
+                let answer = PyList::new(py, gold)
+                    .and_then(|gold| PyList::new(py, guess).and_then(|guess| function.call1(py, (gold, guess))))
+                    .and_then(|x| x.extract::<f64>(py));
+                answer.map_err(|error| keep(&slot, "the cost function", error))
+            })
+        })))
+    }
+}
+
+/// What an online learner does with a wrong guess: one of `RULES` and its numbers. k, limit: MIRA; variant, limit: passive-
+/// aggressive; gamma, variance: AROW.
+#[pyclass(name = "Rule", module = "tagwise._core", frozen)]
+pub struct PyRule {
+    rule: Rule,
+    cost: Option<Py<PyCost>>,
+}
+
+#[pymethods]
+impl PyRule {
+    #[new]
+    #[pyo3(signature = (kind, *, k = 1, limit = None, variant = 1, gamma = 1.0, variance = 1.0, cost = None))]
+    fn new(
+        kind: &str,
+        k: usize,
+        limit: Option<f64>,
+        variant: u8,
+        gamma: f64,
+        variance: f64,
+        cost: Option<Py<PyCost>>,
+    ) -> PyResult<Self> {
+        let c = limit.unwrap_or(1.0);
+        let rule = match (RuleKind::named(kind)?, variant) {
+            (RuleKind::Perceptron, _) => Rule::Perceptron,
+            (RuleKind::Mira, _) => Rule::Mira { k, limit },
+            (RuleKind::PassiveAggressive, 0) => Rule::Mira { k: 1, limit: None },
+            (RuleKind::PassiveAggressive, 1) => Rule::PassiveAggressive { second: false, c },
+            (RuleKind::PassiveAggressive, 2) => Rule::PassiveAggressive { second: true, c },
+            (RuleKind::PassiveAggressive, 3..) => {
+                return Err(Error::Value(format!("pa has the variants 0, 1 and 2; {variant} was given")).into())
+            }
+            (RuleKind::Arow, _) => Rule::Arow { gamma, variance },
+        };
+        Ok(PyRule { rule, cost })
+    }
+}
+
+impl PyRule {
+    /// All options of an online learner; what a cost function raises is left in `slot`.
+    pub fn options(
+        &self,
+        py: Python<'_>,
+        slot: &Raised,
+        epochs: Option<&PyEpochs>,
+        limits: Limits,
+        sample_weight: Option<PyReadonlyArray1<'_, f32>>,
+    ) -> PyResult<OnlineOptions> {
+        let price = match &self.cost {
+            None => Price { cost: Cost::Accuracy, entities: None, augment: false },
+            Some(given) => {
+                let given = given.get();
+                Price { cost: given.cost(py, slot)?, entities: given.entities.clone(), augment: given.augment }
+            }
+        };
+        let epochs = PyEpochs::of(epochs);
+        Ok(OnlineOptions { rule: self.rule, price, epochs, limits, sample_weight: listed(sample_weight) })
+    }
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    add_names(m, "RULES", RuleKind::names())?;
+    add_pairs(m, "COSTS", CostKind::ALL.iter().map(|cost| (cost.name(), cost.defaults())))?;
+    m.add_class::<PyLimits>()?;
+    m.add_class::<PyEpochs>()?;
+    m.add_class::<PyCost>()?;
+    m.add_class::<PyRule>()
+}

@@ -1,0 +1,21 @@
+//! Scores and residuals of a batch.
+
+use crate::dataset::plan::Batch;
+use crate::machine::simd::{Lane, WIDTH};
+
+/// What the phases of a batch hand on.
+#[derive(Default)]
+pub struct Field {
+    pub nodes: Vec<Lane>, // [T, L] node scores, then residuals before the gold labels are subtracted; slack for a whole tile
+    pub gold: [f64; WIDTH], // scores of the gold labels
+    pub subtract: Vec<Lane>, // what to subtract at the gold labels: one for all positions, or one each
+}
+
+impl Field {
+    pub fn reserve(&mut self, batch: &Batch, labels: usize) {
+        let n = batch.positions() * labels + WIDTH;
+        if self.nodes.len() < n {
+            self.nodes.resize(n, Lane::ZERO);
+        }
+    }
+}

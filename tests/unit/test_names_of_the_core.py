@@ -1,0 +1,131 @@
+"""What is chosen by name is declared in the core alone: it takes what it exports; the package has no second list."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise import _core
+from tagwise.estimators import LEARNERS
+from tagwise.params import Choice
+
+PACKAGE = Path(tw.__file__).parent
+
+
+def objective(loss: str) -> object:
+    """An objective of one sentence."""
+    vocabulary = _core.Vocabulary()
+    data = _core.encode_attributes(vocabulary, [[["a"], ["b"]]]).with_gold(np.array([0, 1], dtype=np.uint16))
+    return _core.Objective(data, _core.Layout.build(data, len(vocabulary), 2), loss=loss)
+
+
+def first(pairs: tuple[tuple[str, Any], ...]) -> tuple[str, ...]:
+    return tuple(name for name, _ in pairs)
+
+
+#: What messages call each enumeration, its names, and what takes them.
+ENUMERATIONS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
+    "loss": (_core.LOSSES, objective),
+    "online learner": (_core.RULES, _core.Rule),
+    "cost": (first(_core.COSTS), lambda name: _core.Cost(name, dict(_core.COSTS).get(name, ()))),
+    "kernel": (first(_core.KERNELS), _core.Kernel),
+    "form": (_core.FORMS, lambda form: _core.Kernel("poly", form=form)),
+    "slack": (_core.SLACKS, lambda slack: _core.Margins(slack=slack)),
+    "bound": (_core.BOUNDS, _core.Rounds),
+}
+
+
+@pytest.mark.parametrize("what", ENUMERATIONS)
+def test_the_core_takes_the_names_that_it_exports(what: str) -> None:
+    names, take = ENUMERATIONS[what]
+    assert len(set(names)) == len(names) > 1
+    for name in names:
+        assert take(name) is not None
+    with pytest.raises(ValueError, match=f'no {what} "nothing"; there are: {", ".join(names)}'):
+        take("nothing")
+
+
+def test_sequential_losses_are_those_that_go_with_labels_that_occur_once() -> None:
+    """The core refuses the others, and says so before training begins."""
+    groups = (np.array([0, _core.NO_GROUP], dtype=np.uint32), np.ones((3, 2), dtype=np.bool_))
+    vocabulary = _core.Vocabulary()
+    data = _core.encode_attributes(vocabulary, [[["a"], ["b"]]]).with_gold(np.array([0, 1], dtype=np.uint16))
+    layout = _core.Layout.build(data, len(vocabulary), 2)
+
+    def take(loss: str) -> _core.Objective:
+        return _core.Objective(data, layout, loss=loss, limits=_core.Limits(once=groups))
+
+    for loss in _core.SEQUENTIAL_LOSSES:
+        assert take(loss) is not None
+    others = set(_core.LOSSES) - set(_core.SEQUENTIAL_LOSSES)
+    assert len(others) == len(_core.LOSSES) - len(_core.SEQUENTIAL_LOSSES) > 0
+    for loss in others:
+        with pytest.raises(ValueError, match="occur once"):
+            take(loss)
+
+
+@pytest.mark.parametrize("cost", first(_core.COSTS))
+def test_a_cost_takes_as_many_numbers_as_it_says(cost: str) -> None:
+    numbers = dict(_core.COSTS)[cost]
+    with pytest.raises(
+        ValueError, match=f"the cost {cost} takes {len(numbers)} numbers, got {len(numbers) + 1}"
+    ):
+        _core.Cost(cost, [*numbers, 1.0])
+
+
+def test_estimators_offer_what_the_core_takes() -> None:
+    """Choices that are the core's are all of its names; online learners are called as their rules are."""
+    choices = {
+        (name, param.name): param.domain.names
+        for name, learner in LEARNERS.items()
+        for param in learner.PARAMS
+        if isinstance(param.domain, Choice)
+    }
+    assert choices["crf", "loss"] == _core.LOSSES
+    assert choices["hmsvm", "slack"] == _core.SLACKS
+    assert choices["boosting", "bound"] == _core.BOUNDS
+    assert choices["hmsvm", "form"] == choices["perceptron", "form"] == _core.FORMS
+    assert set(_core.RULES) <= set(LEARNERS)
+
+
+def listed(tree: ast.AST) -> Iterator[tuple[int, set[Any]]]:
+    """Lines and constants of the tuples, lists, sets and dicts that are written out."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+            yield node.lineno, {x.value for x in node.elts if isinstance(x, ast.Constant)}
+        elif isinstance(node, ast.Dict):
+            yield node.lineno, {x.value for x in node.keys if isinstance(x, ast.Constant)}
+
+
+def second_lists(source: str) -> Iterator[tuple[int, str]]:
+    """Where a source writes an enumeration of the core out; a table of more things, such as colours, is none."""
+    wanted: dict[str, set[Any]] = {what: set(names) for what, (names, _) in ENUMERATIONS.items()}
+    wanted["lists that are searched"] = set(_core.ONCE_LISTS)
+    for line, found in listed(ast.parse(source)):
+        for what, names in wanted.items():
+            if names <= found and len(found - names) <= 1:
+                yield line, what
+
+
+def test_the_package_has_no_second_list() -> None:
+    again = [
+        f"{path.relative_to(PACKAGE)}:{line} lists every {what}"
+        for path in PACKAGE.rglob("*.py")
+        for line, what in second_lists(path.read_text(encoding="utf-8"))
+    ]
+    assert not again, "\n".join(again)
+
+
+def test_a_second_list_is_noticed() -> None:
+    assert list(second_lists('A = 1\nB = ("log", "exp", "pointwise_exp", "pointwise_log")')) == [(2, "loss")]
+    assert list(second_lists('{"linear": (), "rbf": 1, "poly": 2}')) == [(1, "kernel")]
+    assert list(second_lists("for k in (16, 128, 1024): pass")) == [(1, "lists that are searched")]
+    assert list(second_lists('("function", "poly", "rbf", "linear")')) == [(1, "kernel")]
+    assert not list(second_lists('("log", "exp")'))
+    assert not list(second_lists(repr(dict.fromkeys(LEARNERS, "a colour"))))
