@@ -68,7 +68,7 @@ CONSTRAINTS = Record(
         "once": Listed(Text()),
     }
 )
-_NUMBERS = {"degree": Whole(1, 64), "coef": Real(0.0), "gamma": Real(0.0)}
+_NUMBERS: dict[str, Domain] = {"degree": Whole(1, 64), "coef": Real(0.0), "gamma": Real(0.0)}
 KERNEL = Variant(
     "name",
     {
