@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tagwise import _core
+from tagwise.dataset.layout import without_nodes
 from tagwise.errors import ModelFileError, ParameterError
 from tagwise.importing import Functions, function_at, path_of
 from tagwise.scores.kernels import Block, Kernel, KernelScorer, kernel_of
@@ -55,26 +57,33 @@ def test_blocks_are_matrices(seed: int) -> None:
     np.testing.assert_array_equal(a.dots(empty), np.zeros((5, 2)))
 
 
+def scores(kernel: Kernel, n_attributes: int) -> np.ndarray:
+    """Node scores of two tokens, x = (2) and x' = (3); the one support token is the first, its beta (1, 0)."""
+    vocabulary = _core.Vocabulary()
+    data = _core.encode_attributes(vocabulary, [[{"a": 2.0}, {"a": 3.0}]])
+    data = data.with_gold(np.array([0, 1], dtype=np.uint16))
+    layout = without_nodes(_core.Layout.build(data, len(vocabulary), 2))
+    base = _core.Scorer(layout, np.zeros(len(layout), dtype=np.float32))
+    beta = np.array([1.0, 0.0, 0.0, 0.0])
+    native = _core.KernelScorer.of_training(base, kernel.spec(n_attributes), data, beta)
+    return native.node_scores(data)
+
+
 def test_kernels_as_the_core_takes_them() -> None:
-    """Name and numbers; a function gets blocks as wide as there are attributes, and gives doubles."""
-    assert Kernel("poly", 3, 0.5, 2.0).spec(9) == ("poly", 3, 0.5, 2.0, None)
+    """Name and numbers; a function gets blocks as wide as there are attributes, and what it gives is made doubles."""
+    found = scores(Kernel("poly", 3, 0.5, 2.0), 1)
+    np.testing.assert_allclose(found, [[(0.5 + 2 * 4) ** 3, 0.0], [(0.5 + 2 * 6) ** 3, 0.0]], rtol=1e-6)
+    np.testing.assert_allclose(scores(Kernel("rbf", gamma=0.5), 1)[:, 0], [1.0, np.exp(-0.5)], rtol=1e-6)
     seen: list[tuple[Block, Block]] = []
 
     def whole(a: Block, b: Block) -> list[list[int]]:
         seen.append((a, b))
-        return [[1, 2]]
+        return own(a, b).astype(int).tolist()
 
-    name, *_, call = Kernel("function", function=whole).spec(9)
-    assert name == "function"
-    assert call is not None
-    a = (np.array([0, 1], np.uint64), np.array([4], np.uint32), np.array([2.0]))
-    b = (np.array([0, 0, 1], np.uint64), np.array([4], np.uint32), np.array([3.0]))
-    out = call(a, b)
-    assert out.dtype == np.float64
-    assert out.tolist() == [[1.0, 2.0]]
-    ((x, y),) = seen
-    assert (x.shape, y.shape) == ((1, 9), (2, 9))
-    assert own(x, y).tolist() == [[1.0, 7.0]]
+    np.testing.assert_array_equal(scores(Kernel("function", function=whole), 9), [[5.0, 0.0], [7.0, 0.0]])
+    assert seen
+    assert {x.shape[1] for pair in seen for x in pair} == {9}
+    assert {float(v) for pair in seen for x in pair for v in x.data} <= {2.0, 3.0}
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import tagwise._core as _core
 from tagwise.errors import ModelFileError
 from tagwise.model.domains import (
     Domain,
@@ -67,13 +68,11 @@ CONSTRAINTS = Record(
         "once": Listed(Text()),
     }
 )
-_GAMMA = Real(0.0)
+_NUMBERS: dict[str, Domain] = {"degree": Whole(1, 64), "coef": Real(0.0), "gamma": Real(0.0)}
 KERNEL = Variant(
     "name",
     {
-        "linear": Record(),
-        "poly": Record({"degree": Whole(1, 64), "coef": Real(0.0), "gamma": _GAMMA}),
-        "rbf": Record({"gamma": _GAMMA}),
+        **{name: Record({number: _NUMBERS[number] for number in numbers}) for name, numbers in _core.KERNELS},
         "function": _PATH,
     },
 )
