@@ -40,8 +40,16 @@ def model(labels, length=5):
 #: What asks for too much, each with the words of its error.
 CASES = {
     "tables of label pairs: 20,000 labels": """
-data, layout = model(20_000)
-refused(lambda: _core.Scorer(layout, np.zeros(len(layout), np.float32)), "20000 by 20000", "GiB", "TAGWISE_MEMORY")
+refused(lambda: model(20_000), "20000 labels", "GiB", "TAGWISE_MEMORY")
+data, layout = model(3)
+scorer = _core.Scorer(layout, np.zeros(len(layout), np.float32))
+import tempfile
+with tempfile.TemporaryDirectory() as folder:
+    vocabulary = _core.Vocabulary()
+    _core.encode_attributes(vocabulary, [[["a"]]])
+    _core.write_model(f"{folder}/m", "{}", vocabulary, scorer, {})
+    for labels in (8_000, 20_000, 65_000):
+        refused(lambda: _core.ModelFile(f"{folder}/m").scorer(1, labels), f"{labels} by {labels}", "GiB")
 """,
     "tables of label pairs: 8,000 labels, in training": """
 data, layout = model(8_000)
@@ -86,7 +94,7 @@ many = _core.encode_attributes(_core.Vocabulary(), [[["a"]]] * 5000).with_gold(n
 refused(lambda: _core.Online(many, layout, "perceptron", n_jobs=10**9), "shards", "GiB")
 """,
     "rules of a template": """
-template = _core.Template("\\\\n".join(f"word[{i}..{i + 9_000}]" for i in range(0, 90_000, 9_001)), ["word"])
+template = _core.Template("\\n".join(f"word[{i}..{i + 9_000}]" for i in range(0, 90_000, 9_001)), ["word"])
 refused(lambda: _core.encode_tokens(template, _core.Vocabulary(), [[["a"] * 100]] * 100), "attributes", "GiB")
 """,
 }

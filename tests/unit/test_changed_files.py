@@ -97,7 +97,11 @@ for way in ("", "table", "layout", "rows"):
 tagger.model_.vocabulary.texts()
 """
     done = subprocess.run(
-        [sys.executable, "-c", code, str(path), str(byte)], cwd=ROOT, timeout=120, capture_output=True, text=True
+        [sys.executable, "-c", code, str(path), str(byte)],
+        cwd=ROOT,
+        timeout=120,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, (done.returncode, done.stderr)
 
