@@ -16,7 +16,7 @@ from tagwise.scores.kernels import Block
 from ..online import permutation
 from ..reference import chain, perceptron, qp, svm
 from ..reference.perceptron import Kernel
-from .rows import NAMES, Bench, bits, dense, exact, problem, replaced, row, tokens
+from .rows import NAMES, Bench, bits, dense, exact, problem, row, tokens
 
 KERNELISED = ("perceptron", "hmsvm")
 
@@ -75,10 +75,10 @@ def max_paths(b: Bench) -> None:
 @row("tol", "hmsvm")
 def tol(b: Bench) -> None:
     """Training stops at the first epoch whose relative duality gap is no more; the solver knows it from the start."""
-    told = [replaced(b.monkeypatch, _core, name) for name in ("Svm", "KernelSvm")]
-    for kernel, seen in zip(("linear", "rbf"), told):
+    seen = told(b, "Margins", "Svm", "KernelSvm")
+    for kernel in ("linear", "rbf"):
         b.fit(P, tol=0.07, kernel=kernel)
-        assert [keywords["tolerance"] for keywords in seen] == [0.07]
+    assert [keywords["tolerance"] for keywords in seen] == [0.07, 0.07]
     for given in (0.3, 0.05, 0.001):
         tagger = b.fit(P, tol=given)
         gaps = [entry["gap"] for entry in tagger.history_]
@@ -203,6 +203,28 @@ def gamma(b: Bench) -> None:
     assert_kernel(b, perceptron.rbf(1 / squares()), kernel="rbf", gamma=None)
 
 
+def told(b: Bench, what: str, *learners: str) -> list[dict[str, Any]]:
+    """Keywords of those options of a kind that learners of the core are handed from here on."""
+    made: list[tuple[Any, dict[str, Any]]] = []
+    seen: list[dict[str, Any]] = []
+    options: Callable[..., Any] = getattr(_core, what)
+
+    def make(*args: Any, **keywords: Any) -> Any:
+        made.append((options(*args, **keywords), keywords))
+        return made[-1][0]
+
+    b.monkeypatch.setattr(_core, what, make)
+    for name in learners:
+        learner: Callable[..., Any] = getattr(_core, name)
+
+        def hand(*args: Any, learner: Callable[..., Any] = learner, **keywords: Any) -> Any:
+            seen.extend(known for given, known in made if any(given is x for x in args))
+            return learner(*args, **keywords)
+
+        b.monkeypatch.setattr(_core, name, hand)
+    return seen
+
+
 def learner_of(b: Bench) -> str:
     return "KernelSvm" if b.kind is tw.HMSVM else "KernelPerceptron"
 
@@ -227,7 +249,7 @@ def form(b: Bench) -> None:
 @row("cache_mb", *KERNELISED)
 def cache_mb(b: Bench) -> None:
     """Megabytes that the learner is told of; the bits are the same."""
-    seen = replaced(b.monkeypatch, _core, learner_of(b))
+    seen = told(b, "Kernel", learner_of(b))
     runs = [b.fit(K, kernel="rbf", cache_mb=given) for given in (1, 3)]
     assert bits(runs[0]) == bits(runs[1])
     assert [keywords["cache_bytes"] for keywords in seen] == [1 << 20, 3 << 20]
