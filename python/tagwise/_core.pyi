@@ -785,7 +785,8 @@ class Boosting:
     ) -> Boosting: ...
     def run(self, most: int, seconds: float = ...) -> dict[str, Any]:
         """Up to `most` rounds, fewer once `seconds` have passed. Arrays of one entry a chosen feature, and whether more
-        rounds may follow. `raised` is what a signal's handler raised meanwhile, which ended the rounds early, or None."""
+        rounds may follow. `raised` is what a signal's handler raised meanwhile, which ended the rounds early, or None.
+        """
     def weights(self) -> NDArray[np.float64]:
         """Weights of all features."""
     @property

@@ -54,9 +54,9 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Tagger:
 
     Args:
         path: the file.
-        mmap: use weights and texts where they lie in the file, so that processes share one copy of them. While the tagger
-            lives nobody may write to the file or cut it short: predictions would be others, or the process would end with
-            SIGBUS. Replace it by renaming another one over it, as `save` does.
+        mmap: use weights and texts where they lie in the file, so that processes share one copy of them. While the
+            tagger lives nobody may write to the file or cut it short: predictions would be others, or the process would
+            end with SIGBUS. Replace it by renaming another one over it, as `save` does.
     """
     model = Model.load(path, mmap=mmap)
     learner = model.meta.get("learner")
