@@ -1,4 +1,4 @@
-"""Probabilities are probabilities at any size of values and weights, or there are none: right, or an error that says so."""
+"""Probabilities are probabilities at any size of values and weights: right, or an error that says so."""
 
 from __future__ import annotations
 
@@ -46,13 +46,15 @@ def test_marginals_of_large_values_add_up_to_one(way: str, local: bool, size: fl
         p, _ = model.marginals(data)
     finally:
         _core.force(before)
-    assert np.allclose(p.sum(axis=1), 1, atol=1e-5) and np.all((p >= 0) & (p <= 1 + 1e-5))
+    assert np.allclose(p.sum(axis=1), 1, atol=1e-5)
+    assert np.all((p >= 0) & (p <= 1 + 1e-5))
 
 
 @pytest.mark.parametrize("size", [1.0, 1e6, 1e12, 1e30])
 def test_a_large_token_takes_no_digits_from_its_neighbours(size: float) -> None:
-    """A token whose value decides its label at any size leaves the probabilities of the others as they are given that label:
-    those of two chains, each between the large token and an end."""
+    """A token whose value decides its label at any size leaves the probabilities of the others as they are given that
+    label: those of two chains, each between the large token and an end.
+    """
     rng = np.random.default_rng(2)
     values = np.array([1.0, 1.0, size, 1.0, 1.0])
     data = dataset(values)

@@ -1,23 +1,28 @@
-"""Every callable of `_core`, called with hostile arguments; a process of its own for `test_native_calls`."""
+"""Every callable of `_core` with arguments that are right."""
 
 from __future__ import annotations
 
-import resource
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from tagwise import _core, errors
+from tagwise import _core
 
 #: A model file, and where to write one.
-FILE, OUT = (sys.argv[2], sys.argv[3]) if __name__ == "__main__" else ("", "")
+FILE, OUT = (*sys.argv[2:], "", "")[:2]
 f32, f64, u16, u32, u64 = np.float32, np.float64, np.uint16, np.uint32, np.uint64
+
+
+#: How each is made, and its arguments.
+Targets = dict[str, tuple[Callable[[], Callable[..., Any]], dict[str, Any]]]
 
 
 class Made:
     """Objects that fit each other."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.template = _core.Template("word[-1..1]", ["word"])
         self.vocabulary = _core.Vocabulary()
         sentences = [[["a", "b", "c"]], [["a"]], [["b", "c"]]]
@@ -41,37 +46,29 @@ class Made:
         self.w_order = np.zeros(len(self.layout) + len(self.order))
 
 
-def targets(m):
-    """Every callable of the module with arguments that are right: name, a function that makes it, arguments."""
-    d, l, w = m.dataset, m.layout, m.w
-    c = _core
-    bare, base = m.bare, m.base
-    betas = np.ones(len(c.KernelPerceptron(d, bare, m.kernel).weights(False)) - len(bare))
+def given(**arguments: Any) -> dict[str, Any]:
+    """Arguments by name."""
+    return arguments
 
-    def kernel_scorer():
-        return c.KernelScorer.of_training(base, m.kernel, d, betas)
 
-    def file():
-        return c.ModelFile(FILE)
+def pushed(history: _core.History) -> _core.History:
+    """A history of one pair."""
+    history.push(np.zeros(4), np.ones(4), np.zeros(4), np.ones(4))
+    return history
 
-    vocab = m.vocabulary
-    keys = dict(zip(("keys", "table", "text", "text_end"), c.Vocabulary.arrays(vocab)))
-    out = {
+
+def documents(m: Made) -> _core.HistoryScorer:
+    """A scorer with features of documents."""
+    terms = _core.Terms(3, 1, 2, document=True)
+    return _core.HistoryScorer(terms, np.zeros(len(terms), f32))
+
+
+def decoders(m: Made) -> Targets:
+    """Scores to labels."""
+    d, c = m.dataset, _core
+    return {
         "force": (lambda: c.force, given(ways="")),
         "taken": (lambda: c.taken, given()),
-        "encode_attributes": (
-            lambda: c.encode_attributes,
-            given(vocab=c.Vocabulary(), sentences=[[["a"], {"b": 1.0}]], edge=[[["e"], []]], n_jobs=2),
-        ),
-        "encode_tokens": (
-            lambda: c.encode_tokens,
-            given(template=m.template, vocab=c.Vocabulary(), sentences=[[["a", "b"]]], n_jobs=2),
-        ),
-        "prune": (lambda: c.prune, given(vocab=m.vocabulary, dataset=d, min_count=1)),
-        "name_paths": (lambda: c.name_paths, given(path=m.gold, offsets=d.offsets, labels=["x", "y", "z"])),
-        "dot": (lambda: c.dot, given(a=w, b=w, n_jobs=1)),
-        "add_scaled": (lambda: c.add_scaled, given(a=w, step=1.0, b=w + 1, out=np.zeros_like(w), n_jobs=1)),
-        "add_ridge": (lambda: c.add_ridge, given(w=w, c=1.0, gradient=np.zeros_like(w), n_jobs=1)),
         "chain_marginals": (lambda: c.chain_marginals, given(node=np.zeros((2, 3)), edge=np.zeros((3, 3)))),
         "chain_log_partition": (
             lambda: c.chain_log_partition,
@@ -79,11 +76,6 @@ def targets(m):
         ),
         "chain_viterbi": (lambda: c.chain_viterbi, given(node=np.zeros((2, 3)), edge=np.zeros((2, 3, 3)))),
         "chain_kbest": (lambda: c.chain_kbest, given(node=np.zeros((2, 3)), edge=np.zeros((3, 3)), k=3)),
-        "small_program": (lambda: c.small_program, given(gram=np.eye(2), b=np.ones(2), limit=1.0)),
-        "sequence_cost": (
-            lambda: c.sequence_cost,
-            given(name="f1", numbers=[1.0], gold=m.gold, guess=m.gold, entities=m.entities),
-        ),
         "once_kbest": (
             lambda: c.once_kbest,
             given(scorer=m.scorer, dataset=d, once=m.once, k=2, allowed=m.allowed, n_jobs=1),
@@ -115,6 +107,53 @@ def targets(m):
                 n_jobs=1,
             ),
         ),
+        "Scorer": (
+            lambda: c.Scorer,
+            given(layout=m.layout, weights=m.weights, forbidden=np.array([1], u32), local=False),
+        ),
+        "Scorer.viterbi": (lambda: m.scorer.viterbi, given(dataset=d, allowed=m.allowed, n_jobs=1)),
+        "Scorer.kbest": (lambda: m.scorer.kbest, given(dataset=d, k=2, allowed=m.allowed, n_jobs=1)),
+        "Scorer.marginals": (lambda: m.scorer.marginals, given(dataset=d, allowed=m.allowed, n_jobs=1)),
+        "Terms": (
+            lambda: c.Terms,
+            given(n_labels=3, cell=2, far=2, endless=False, document=False, tuples=True),
+        ),
+        "HistoryScorer": (lambda: c.HistoryScorer, given(terms=m.terms, weights=np.zeros(len(m.terms), f32))),
+        "HistoryScorer.kbest": (
+            lambda: m.history_scorer.kbest,
+            given(
+                scorer=m.scorer, dataset=d, k=2, beam=3, words=None, before=None, allowed=m.allowed, n_jobs=1
+            ),
+        ),
+        "HistoryScorer.kbest(words)": (
+            lambda: documents(m).kbest,
+            given(
+                scorer=m.scorer,
+                dataset=d,
+                k=2,
+                words=(np.arange(6, dtype=u32), np.array([0, 1], u32)),
+                before=(np.array([0], u32), np.ones((1, 3), f32)),
+                n_jobs=1,
+            ),
+        ),
+    }
+
+
+def datasets(m: Made) -> Targets:
+    """Vocabularies, datasets, templates, layouts, files."""
+    d, layout, vocab, c = m.dataset, m.layout, m.vocabulary, _core
+    keys = dict(zip(("keys", "table", "text", "text_end"), vocab.arrays()))
+    return {
+        "encode_attributes": (
+            lambda: c.encode_attributes,
+            given(vocab=c.Vocabulary(), sentences=[[["a"], {"b": 1.0}]], edge=[[["e"], []]], n_jobs=2),
+        ),
+        "encode_tokens": (
+            lambda: c.encode_tokens,
+            given(template=m.template, vocab=c.Vocabulary(), sentences=[[["a", "b"]]], n_jobs=2),
+        ),
+        "prune": (lambda: c.prune, given(vocab=m.vocabulary, dataset=d, min_count=1)),
+        "name_paths": (lambda: c.name_paths, given(path=m.gold, offsets=d.offsets, labels=["x", "y", "z"])),
         "write_model": (
             lambda: c.write_model,
             given(path=OUT, header="{}", vocabulary=vocab, scorer=m.scorer, extra={"x": np.ones(2)}),
@@ -139,37 +178,46 @@ def targets(m):
         ),
         "Layout.from_arrays": (
             lambda: c.Layout.from_arrays,
-            given(n_attributes=len(vocab), n_labels=3, arrays=l.arrays()),
+            given(n_attributes=len(vocab), n_labels=3, arrays=layout.arrays()),
         ),
-        "Scorer": (
-            lambda: c.Scorer,
-            given(layout=l, weights=m.weights, forbidden=np.array([1], u32), local=False),
+        "ModelFile": (lambda: c.ModelFile, given(path=FILE, mmap=True)),
+        "ModelFile.array": (lambda: c.ModelFile(FILE).array, given(name="weights")),
+        "ModelFile.scorer": (
+            lambda: c.ModelFile(FILE).scorer,
+            given(n_attributes=3, n_labels=3, forbidden=np.array([1], u32), local=False),
         ),
-        "Scorer.viterbi": (lambda: m.scorer.viterbi, given(dataset=d, allowed=m.allowed, n_jobs=1)),
-        "Scorer.kbest": (lambda: m.scorer.kbest, given(dataset=d, k=2, allowed=m.allowed, n_jobs=1)),
-        "Scorer.marginals": (lambda: m.scorer.marginals, given(dataset=d, allowed=m.allowed, n_jobs=1)),
+    }
+
+
+def batch(m: Made) -> Targets:
+    """Vectors, objectives, stochastic steps, orders."""
+    d, layout, w, c = m.dataset, m.layout, m.w, _core
+    return {
+        "dot": (lambda: c.dot, given(a=w, b=w, n_jobs=1)),
+        "add_scaled": (lambda: c.add_scaled, given(a=w, step=1.0, b=w + 1, out=np.zeros_like(w), n_jobs=1)),
+        "add_ridge": (lambda: c.add_ridge, given(w=w, c=1.0, gradient=np.zeros_like(w), n_jobs=1)),
         "Stochastic": (
             lambda: c.Stochastic,
             given(
                 dataset=d,
-                layout=l,
+                layout=layout,
                 loss="log",
                 sample_weight=np.ones(3),
                 forbidden=np.zeros(0, u32),
                 allowed=m.allowed,
             ),
         ),
-        "Stochastic.set": (lambda: c.Stochastic(d, l).set, given(w=w)),
-        "Stochastic.order": (lambda: c.Stochastic(d, l).order, given(seed=1, epoch=1)),
+        "Stochastic.set": (lambda: c.Stochastic(d, layout).set, given(w=w)),
+        "Stochastic.order": (lambda: c.Stochastic(d, layout).order, given(seed=1, epoch=1)),
         "Stochastic.run": (
-            lambda: c.Stochastic(d, l).run,
+            lambda: c.Stochastic(d, layout).run,
             given(order=np.array([0], u32), eta=0.1, l2=0.1, seen=0.0),
         ),
         "Objective": (
             lambda: c.Objective,
             given(
                 dataset=d,
-                layout=l,
+                layout=layout,
                 loss="log",
                 sample_weight=np.ones(3),
                 forbidden=np.zeros(0, u32),
@@ -181,18 +229,18 @@ def targets(m):
         ),
         "Objective(cost)": (
             lambda: c.Objective,
-            given(dataset=d, layout=l, loss="exp", cost=np.ones((3, 3))),
+            given(dataset=d, layout=layout, loss="exp", cost=np.ones((3, 3))),
         ),
-        "Objective(once)": (lambda: c.Objective, given(dataset=d, layout=l, once=m.once)),
+        "Objective(once)": (lambda: c.Objective, given(dataset=d, layout=layout, once=m.once)),
         "Objective.evaluate": (
-            lambda: c.Objective(d, l).evaluate,
+            lambda: c.Objective(d, layout).evaluate,
             given(w=w, gradient=np.zeros_like(w), n_jobs=1),
         ),
         "Objective.value": (
-            lambda: c.Objective(d, l).value,
+            lambda: c.Objective(d, layout).value,
             given(w=w, gradient=np.zeros_like(w), n_jobs=1, log_domain=False),
         ),
-        "History": (lambda: c.History, given(memory=3, n_jobs=1, scale=np.ones(len(l), f32))),
+        "History": (lambda: c.History, given(memory=3, n_jobs=1, scale=np.ones(len(layout), f32))),
         "History.push": (
             lambda: pushed(c.History(3)).push,
             given(w0=np.zeros(4), w1=np.ones(4), g0=np.zeros(4), g1=np.ones(4)),
@@ -201,17 +249,33 @@ def targets(m):
             lambda: pushed(c.History(3)).direction,
             given(g=np.ones(4), direction=np.zeros(4)),
         ),
-        "ModelFile": (lambda: c.ModelFile, given(path=FILE, mmap=True)),
-        "ModelFile.array": (lambda: file().array, given(name="weights")),
-        "ModelFile.scorer": (
-            lambda: file().scorer,
-            given(n_attributes=3, n_labels=3, forbidden=np.array([1], u32), local=False),
+        "Order": (lambda: c.Order, given(dataset=d, layout=layout, order=2, forbidden=np.zeros(0, u32))),
+        "Order.dense": (lambda: m.order.dense, given(weights=np.zeros(len(m.order)))),
+        "OrderObjective": (
+            lambda: c.OrderObjective,
+            given(order=m.order, dataset=d, sample_weight=np.ones(3), allowed=m.allowed),
+        ),
+        "OrderObjective.value": (
+            lambda: c.OrderObjective(m.order, d).value,
+            given(w=m.w_order, gradient=np.zeros_like(m.w_order), n_jobs=1, log_domain=False),
+        ),
+    }
+
+
+def learners(m: Made) -> Targets:
+    """Online learners, the SVM, boosting."""
+    d, layout, w, c = m.dataset, m.layout, m.w, _core
+    return {
+        "small_program": (lambda: c.small_program, given(gram=np.eye(2), b=np.ones(2), limit=1.0)),
+        "sequence_cost": (
+            lambda: c.sequence_cost,
+            given(name="f1", numbers=[1.0], gold=m.gold, guess=m.gold, entities=m.entities),
         ),
         "Online": (
             lambda: c.Online,
             given(
                 dataset=d,
-                layout=l,
+                layout=layout,
                 kind="mira",
                 average=True,
                 batch=False,
@@ -233,17 +297,17 @@ def targets(m):
                 once=m.once,
             ),
         ),
-        "Online.epoch": (lambda: c.Online(d, l, "mira", k=3).epoch, given(order=np.array([0, 2], u32))),
-        "Online.weights": (lambda: c.Online(d, l, "mira").weights, given(averaged=True)),
+        "Online.epoch": (lambda: c.Online(d, layout, "mira", k=3).epoch, given(order=np.array([0, 2], u32))),
+        "Online.weights": (lambda: c.Online(d, layout, "mira").weights, given(averaged=True)),
         "Online.restore": (
-            lambda: c.Online(d, l, "mira").restore,
-            given(state=c.Online(d, l, "mira").state()),
+            lambda: c.Online(d, layout, "mira").restore,
+            given(state=c.Online(d, layout, "mira").state()),
         ),
         "Svm": (
             lambda: c.Svm,
             given(
                 dataset=d,
-                layout=l,
+                layout=layout,
                 c=1.0,
                 slack="instance",
                 rescale=True,
@@ -257,6 +321,69 @@ def targets(m):
                 allowed=m.allowed,
             ),
         ),
+        "HistoryOnline": (
+            lambda: c.HistoryOnline,
+            given(
+                dataset=d,
+                layout=layout,
+                terms=m.terms,
+                kind="mira",
+                words=None,
+                average=True,
+                batch=False,
+                k=2,
+                limit=1.0,
+                cost="accuracy",
+                cost_numbers=[],
+                entities=m.entities,
+                augment=True,
+                shuffle=True,
+                seed=1,
+                n_jobs=1,
+                sample_weight=np.ones(3, f32),
+                forbidden=np.zeros(0, u32),
+                allowed=m.allowed,
+                once=None,
+            ),
+        ),
+        "HistoryOnline.restore": (
+            lambda: c.HistoryOnline(d, layout, m.terms, "mira").restore,
+            given(weights=np.zeros(len(layout) + len(m.terms))),
+        ),
+        "Boosting": (
+            lambda: c.Boosting,
+            given(
+                dataset=d,
+                layout=layout,
+                bound="tight",
+                line_search=True,
+                smoothing=0.1,
+                max_step=1.0,
+                candidates=1.0,
+                features_per_round=2,
+                overlap=True,
+                seed=1,
+                n_jobs=1,
+                sample_weight=np.ones(3),
+                first=np.ones(3, bool),
+                last=np.ones(3, bool),
+                start=w,
+            ),
+        ),
+        "Boosting.run": (lambda: c.Boosting(d, layout).run, given(most=3, seconds=0.01)),
+        "Boosting.bounds": (lambda: c.Boosting(d, layout, bound="exact").bounds, given(bound="tight")),
+    }
+
+
+def kernels(m: Made) -> Targets:
+    """Kernel learners and models."""
+    d, bare, base, c = m.dataset, m.bare, m.base, _core
+    betas = np.ones(len(c.KernelPerceptron(d, bare, m.kernel).weights(False)) - len(bare))
+
+    def scorer() -> Any:
+        return c.KernelScorer.of_training(base, m.kernel, d, betas)
+
+    return {
         "KernelPerceptron": (
             lambda: c.KernelPerceptron,
             given(
@@ -301,236 +428,24 @@ def targets(m):
         ),
         "KernelScorer": (
             lambda: c.KernelScorer,
-            given(base=base, kernel=m.kernel, arrays=kernel_scorer().arrays(), form="auto"),
+            given(base=base, kernel=m.kernel, arrays=scorer().arrays(), form="auto"),
         ),
         "KernelScorer.of_training": (
             lambda: c.KernelScorer.of_training,
             given(base=base, kernel=m.kernel, dataset=d, beta=betas, form="auto"),
         ),
-        "KernelScorer.node_scores": (lambda: kernel_scorer().node_scores, given(dataset=d, n_jobs=1)),
+        "KernelScorer.node_scores": (lambda: scorer().node_scores, given(dataset=d, n_jobs=1)),
         "KernelScorer.viterbi": (
-            lambda: kernel_scorer().viterbi,
+            lambda: scorer().viterbi,
             given(dataset=d, allowed=m.allowed, n_jobs=1),
         ),
         "KernelScorer.kbest": (
-            lambda: kernel_scorer().kbest,
+            lambda: scorer().kbest,
             given(dataset=d, k=2, allowed=m.allowed, n_jobs=1),
         ),
-        "Terms": (
-            lambda: c.Terms,
-            given(n_labels=3, cell=2, far=2, endless=False, document=False, tuples=True),
-        ),
-        "HistoryScorer": (lambda: c.HistoryScorer, given(terms=m.terms, weights=np.zeros(len(m.terms), f32))),
-        "HistoryScorer.kbest": (
-            lambda: m.history_scorer.kbest,
-            given(
-                scorer=m.scorer, dataset=d, k=2, beam=3, words=None, before=None, allowed=m.allowed, n_jobs=1
-            ),
-        ),
-        "HistoryScorer.kbest(words)": (
-            lambda: documents(m).kbest,
-            given(
-                scorer=m.scorer,
-                dataset=d,
-                k=2,
-                words=(np.arange(6, dtype=u32), np.array([0, 1], u32)),
-                before=(np.array([0], u32), np.ones((1, 3), f32)),
-                n_jobs=1,
-            ),
-        ),
-        "HistoryOnline": (
-            lambda: c.HistoryOnline,
-            given(
-                dataset=d,
-                layout=l,
-                terms=m.terms,
-                kind="mira",
-                words=None,
-                average=True,
-                batch=False,
-                k=2,
-                limit=1.0,
-                cost="accuracy",
-                cost_numbers=[],
-                entities=m.entities,
-                augment=True,
-                shuffle=True,
-                seed=1,
-                n_jobs=1,
-                sample_weight=np.ones(3, f32),
-                forbidden=np.zeros(0, u32),
-                allowed=m.allowed,
-                once=None,
-            ),
-        ),
-        "HistoryOnline.restore": (
-            lambda: c.HistoryOnline(d, l, m.terms, "mira").restore,
-            given(weights=np.zeros(len(l) + len(m.terms))),
-        ),
-        "Order": (lambda: c.Order, given(dataset=d, layout=l, order=2, forbidden=np.zeros(0, u32))),
-        "Order.dense": (lambda: m.order.dense, given(weights=np.zeros(len(m.order)))),
-        "OrderObjective": (
-            lambda: c.OrderObjective,
-            given(order=m.order, dataset=d, sample_weight=np.ones(3), allowed=m.allowed),
-        ),
-        "OrderObjective.value": (
-            lambda: c.OrderObjective(m.order, d).value,
-            given(w=m.w_order, gradient=np.zeros_like(m.w_order), n_jobs=1, log_domain=False),
-        ),
-        "Boosting": (
-            lambda: c.Boosting,
-            given(
-                dataset=d,
-                layout=l,
-                bound="tight",
-                line_search=True,
-                smoothing=0.1,
-                max_step=1.0,
-                candidates=1.0,
-                features_per_round=2,
-                overlap=True,
-                seed=1,
-                n_jobs=1,
-                sample_weight=np.ones(3),
-                first=np.ones(3, bool),
-                last=np.ones(3, bool),
-                start=w,
-            ),
-        ),
-        "Boosting.run": (lambda: c.Boosting(d, l).run, given(most=3, seconds=0.01)),
-        "Boosting.bounds": (lambda: c.Boosting(d, l, bound="exact").bounds, given(bound="tight")),
     }
-    return out
 
 
-def given(**arguments: Any) -> dict[str, Any]:
-    """Arguments by name."""
-    return arguments
-
-
-def pushed(history):
-    history.push(np.zeros(4), np.ones(4), np.zeros(4), np.ones(4))
-    return history
-
-
-def documents(m):
-    terms = _core.Terms(3, 1, 2, document=True)
-    return _core.HistoryScorer(terms, np.zeros(len(terms), f32))
-
-
-def hostile(value, m):
-    """Values in place of one that is right."""
-    yield from (None, True, -1, 0, 1, 2, 2**31, 2**32 - 1, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 10**30)
-    yield from (float("nan"), float("inf"), -float("inf"), -1.5, 1e308, 5e-324)
-    yield from (
-        "",
-        "x",
-        "\ud800",
-        "word[-9223372036854775808..3]",
-        "word[9223372036854775807]",
-        "a" * 10000,
-        b"\0",
-        "\0",
-    )
-    yield from ([], (), {}, [[]], [[[]]], [None], object(), lambda *a: 1.0, lambda *a: 1 / 0, [["a"]] * 3)
-    yield from (
-        m.dataset,
-        m.layout,
-        m.vocabulary,
-        m.scorer,
-        m.terms,
-        _core.Vocabulary(),
-        np.float64(1),
-        np.zeros(()),
-    )
-    other = _core.encode_attributes(_core.Vocabulary(), [[[f"x{i}"] for i in range(50)]])
-    yield from (other, other.with_gold(np.full(50, 7, u16)), other.with_gold(np.full(50, 65535, u16)))
-    yield _core.encode_attributes(_core.Vocabulary(), [])
-    yield _core.encode_attributes(_core.Vocabulary(), [[], []]).with_gold(np.zeros(0, u16))
-    yield _core.encode_attributes(_core.Vocabulary(), [[[("a", 3e38)], [("a", -3e38)]]]).with_gold(
-        np.zeros(2, u16)
-    )
-    yield _core.encode_attributes(_core.Vocabulary(), [[["a"], ["b"]]], [[["c"], ["d"]]]).with_gold(
-        np.zeros(2, u16)
-    )
-    yield from (
-        ("rbf", 1, 0.0, float("nan"), None),
-        ("poly", 2**31, 1e300, -1.0, None),
-        ("function", 0, 0.0, 0.0, lambda a, b: None),
-    )
-    if isinstance(value, dict):
-        for name, entry in value.items():
-            yield {k: v for k, v in value.items() if k != name}
-            for changed in arrays(entry):
-                yield {**value, name: changed}
-    if isinstance(value, tuple):
-        for i, entry in enumerate(value):
-            for changed in arrays(entry):
-                yield (*value[:i], changed, *value[i + 1 :])
-    yield from arrays(value)
-
-
-def arrays(value):
-    """An array of other lengths and numbers."""
-    if not isinstance(value, np.ndarray):
-        return
-    yield value[:0]
-    yield value[:-1]
-    yield np.concatenate([value, value])
-    yield value[::-1]
-    yield value.astype(np.int64)
-    yield np.zeros((0, 0, 0), value.dtype)
-    if value.ndim == 2:
-        yield value[:, :0]
-        yield value.T.copy()
-    if value.dtype.kind == "f":
-        for x in (np.nan, np.inf, -np.inf, np.finfo(value.dtype).max, -np.finfo(value.dtype).max, 5e-324):
-            yield np.full_like(value, x)
-            if value.size:
-                changed = value.copy()
-                changed.flat[0] = x
-                yield changed
-    elif value.dtype.kind == "u":
-        for x in (1, 3, 2**15, np.iinfo(value.dtype).max - 1, np.iinfo(value.dtype).max):
-            x = min(x, np.iinfo(value.dtype).max)
-            yield np.full_like(value, x)
-            if value.size:
-                changed = value.copy()
-                changed.flat[-1] = x
-                yield changed
-
-
-def use(answer):
-    """What comes back is used, if it can be."""
-    if isinstance(answer, _core.Boosting):
-        answer.run(2, 0.01)
-    for name in ("epoch", "epoch", "weights", "texts", "state", "losses", "arrays"):
-        if callable(getattr(answer, name, None)):
-            getattr(answer, name)()
-
-
-def main():
-    names, calls = sys.argv[1].split(","), 0
-    for name in names:
-        made = Made()
-        make, arguments = targets(made)[name]
-        for which in arguments:
-            for value in hostile(arguments[which], made):
-                try:
-                    use(make()(**{**arguments, which: value}))
-                except Exception as error:  # a panic is none: it derives from BaseException
-                    assert type(error) is not errors.InternalError, (
-                        name,
-                        which,
-                        repr(value)[:200],
-                        str(error),
-                    )
-                calls += 1
-        make, arguments = targets(Made())[name]
-        use(make()(**arguments))  # and right arguments are right
-    print(calls)
-
-
-if __name__ == "__main__":
-    resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
-    main()
+def targets(m: Made) -> Targets:
+    """All of them."""
+    return datasets(m) | batch(m) | learners(m) | kernels(m) | decoders(m)

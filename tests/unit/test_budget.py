@@ -1,4 +1,4 @@
-"""What asks for more memory than there is gets an error that names the number and the limit, before anything is allocated.
+"""What asks for more memory than there is gets an error with the number and the limit, before anything is allocated.
 
 In processes of their own under a limit of the system: what allocates first and asks later dies there.
 """

@@ -1,4 +1,4 @@
-"""A model file may change once it is loaded: the tagger stays what it was, or, mapped on request, stays within its arrays."""
+"""A model file may change once it is loaded: the tagger stays what it was; a mapped one stays within its arrays."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A forked child predicts and trains as its parent does, whatever the parent's threads were doing at the fork.
 
-Each case runs in a process of its own, which is killed where it does not end: a child that hangs fails the test, and hangs
-nothing else.
+Each case runs in a process of its own, which is killed where it does not end: a child that hangs fails the test, and
+hangs nothing else.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""No call of the native module ends in a panic or a crash, whatever it is given: every function and method of `_core`, every
-argument replaced in turn by values that are wrong, huge, empty, not numbers, or of another object's size.
+"""No call of the native module ends in a panic or a crash, whatever it is given.
+
+Every function and method of `_core`, every argument replaced in turn by values that are wrong, huge, empty, not
+numbers, or of another object's size.
 
 Run in processes of their own, under a memory limit: a crash would take the tests with it.
 """
@@ -29,7 +31,7 @@ def callables() -> set[str]:
             continue
         if inspect.isclass(thing):
             out.add(name)
-            for method, function in vars(thing).items():
+            for method in vars(thing):
                 if not method.startswith("_") and callable(getattr(thing, method)):
                     signature = inspect.signature(getattr(thing, method))
                     if set(signature.parameters) - {"self"}:
@@ -59,7 +61,7 @@ def test_no_panic_and_no_crash(part: int, tmp_path: Path) -> None:
         [
             sys.executable,
             "-m",
-            "tests.unit.native_targets",
+            "tests.unit.native_calls",
             ",".join(names),
             str(golden),
             str(tmp_path / "out"),

@@ -1,7 +1,7 @@
 """Ctrl-C is heard within a fraction of a second wherever the core is at work.
 
-A child process says when the long call begins; the signal is sent a while after that, and the child says how long it took to
-end. Long is half a minute or more without the signal.
+A child process says when the long call begins; the signal is sent a while after that, and the process must end. Long is
+half a minute or more without the signal.
 """
 
 from __future__ import annotations
@@ -108,7 +108,8 @@ def interrupted(code: str) -> float:
         cwd=Path(__file__).parents[2],
     )
     try:
-        assert process.stdout is not None and process.stdout.readline() == "ready\n", process.communicate()
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n", process.communicate()
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.3)  # the call is well under way
         begin = time.perf_counter()

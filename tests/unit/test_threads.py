@@ -1,4 +1,4 @@
-"""Threads of the process: no more than asked for, no more than cores, none left over for every number ever asked for."""
+"""Threads of the process: no more than asked for, no more than cores, none left over for numbers asked for before."""
 
 from __future__ import annotations
 

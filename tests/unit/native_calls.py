@@ -1,0 +1,135 @@
+"""Every callable of `_core`, called with hostile arguments: a process of its own for `test_native_calls`.
+
+python -m tests.unit.native_calls NAMES FILE OUT
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tagwise import _core
+from tagwise.errors import InternalError
+
+from .native_targets import Made, targets
+
+u16 = np.uint16
+
+
+def hostile(value: Any, m: Made) -> Iterator[Any]:
+    """Values in place of one that is right."""
+    yield from (None, True, -1, 0, 1, 2, 2**31, 2**32 - 1, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 10**30)
+    yield from (float("nan"), float("inf"), -float("inf"), -1.5, 1e308, 5e-324)
+    yield from (
+        "",
+        "x",
+        "\ud800",
+        "word[-9223372036854775808..3]",
+        "word[9223372036854775807]",
+        "a" * 10000,
+        b"\0",
+        "\0",
+    )
+    yield from ([], (), {}, [[]], [[[]]], [None], object(), lambda *a: 1.0, lambda *a: 1 / 0, [["a"]] * 3)
+    yield from (
+        m.dataset,
+        m.layout,
+        m.vocabulary,
+        m.scorer,
+        m.terms,
+        _core.Vocabulary(),
+        np.float64(1),
+        np.zeros(()),
+    )
+    other = _core.encode_attributes(_core.Vocabulary(), [[[f"x{i}"] for i in range(50)]])
+    yield from (other, other.with_gold(np.full(50, 7, u16)), other.with_gold(np.full(50, 65535, u16)))
+    yield _core.encode_attributes(_core.Vocabulary(), [])
+    yield _core.encode_attributes(_core.Vocabulary(), [[], []]).with_gold(np.zeros(0, u16))
+    yield _core.encode_attributes(_core.Vocabulary(), [[[("a", 3e38)], [("a", -3e38)]]]).with_gold(
+        np.zeros(2, u16)
+    )
+    yield _core.encode_attributes(_core.Vocabulary(), [[["a"], ["b"]]], [[["c"], ["d"]]]).with_gold(
+        np.zeros(2, u16)
+    )
+    yield from (
+        ("rbf", 1, 0.0, float("nan"), None),
+        ("poly", 2**31, 1e300, -1.0, None),
+        ("function", 0, 0.0, 0.0, lambda a, b: None),
+    )
+    if isinstance(value, dict):
+        for name, entry in value.items():
+            yield {k: v for k, v in value.items() if k != name}
+            for changed in arrays(entry):
+                yield {**value, name: changed}
+    if isinstance(value, tuple):
+        for i, entry in enumerate(value):
+            for changed in arrays(entry):
+                yield (*value[:i], changed, *value[i + 1 :])
+    yield from arrays(value)
+
+
+def arrays(value: Any) -> Iterator[Any]:
+    """An array of other lengths and numbers."""
+    if not isinstance(value, np.ndarray):
+        return
+    yield value[:0]
+    yield value[:-1]
+    yield np.concatenate([value, value])
+    yield value[::-1]
+    yield value.astype(np.int64)
+    yield np.zeros((0, 0, 0), value.dtype)
+    if value.ndim == 2:
+        yield value[:, :0]
+        yield value.T.copy()
+    if value.dtype.kind == "f":
+        for x in (np.nan, np.inf, -np.inf, np.finfo(value.dtype).max, -np.finfo(value.dtype).max, 5e-324):
+            yield np.full_like(value, x)
+            if value.size:
+                changed = value.copy()
+                changed.flat[0] = x
+                yield changed
+    elif value.dtype.kind == "u":
+        for x in (1, 3, 2**15, np.iinfo(value.dtype).max - 1, np.iinfo(value.dtype).max):
+            x = min(x, np.iinfo(value.dtype).max)
+            yield np.full_like(value, x)
+            if value.size:
+                changed = value.copy()
+                changed.flat[-1] = x
+                yield changed
+
+
+def use(answer: Any) -> None:
+    """What comes back is used, if it can be."""
+    if isinstance(answer, _core.Boosting):
+        answer.run(2, 0.01)
+    for name in ("epoch", "epoch", "weights", "texts", "state", "losses", "arrays"):
+        if callable(getattr(answer, name, None)):
+            getattr(answer, name)()
+
+
+def main() -> None:
+    names, calls = sys.argv[1].split(","), 0
+    for name in names:
+        made = Made()
+        make, arguments = targets(made)[name]
+        for which in arguments:
+            for value in hostile(arguments[which], made):
+                try:
+                    use(make()(**{**arguments, which: value}))
+                except InternalError as error:
+                    raise SystemExit(f"{name}, {which}={value!r:.200}: {error}") from error
+                except Exception:  # a panic is none: it derives from BaseException
+                    pass
+                calls += 1
+        make, arguments = targets(Made())[name]
+        use(make()(**arguments))  # and right arguments are right
+    print(calls)
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+    main()
