@@ -17,6 +17,7 @@ from click.testing import Result
 
 import tagwise as tw
 from tagwise.compare import PRESETS
+from tagwise.compare.cache import opened, sealed
 
 from .options import DEV, TEST, TRAIN, Bench, cases, corpus, crf, debug_row, invoke, row
 
@@ -365,14 +366,14 @@ def fresh(bench: Bench) -> None:
     """Everything is trained again, nothing is kept and what lies there stays."""
     shown(bench)
     (path,) = bench.path("usual").rglob("*.json")
-    text = path.read_bytes()
-    path.write_bytes(text.replace(b'"seconds": ', b'"seconds": 9'))
-    damaged = path.read_bytes()
+    value = opened(path.read_bytes(), path.stem)
+    path.write_text(sealed(path.stem, {**value, "mine": 1}))
+    changed = path.read_bytes()
     assert cached(shown(bench)["said"]) == (1, 1)
     for more in ((), ("--cache", bench.path("usual"))):
         assert cached(shown(bench, "--fresh", *more)["said"]) == (1, 0)
     assert cached(shown(bench, "--fresh", "--size", 3)["said"]) == (1, 0)
-    assert (entries(bench.path("usual")), path.read_bytes()) == (1, damaged)
+    assert (entries(bench.path("usual")), path.read_bytes()) == (1, changed)
 
 
 @row("compare", "-o", "--output")

@@ -91,9 +91,12 @@ def test_every_way_of_decoding_real_weights(kind: str, labels: int) -> None:
 
 @pytest.mark.parametrize("scale", [1e-30, 1e3, 2.0**100])
 def test_decoding_scores_of_any_size(scale: float) -> None:
+    """At 2^100 there are no digits for the number of best paths: weights that are no whole multiples have one."""
     c = corpus(60, 5, RAGGED[:17])
     sets, forbidden = rules(c, 1, 0.5)
-    w = (scale * np.random.default_rng(1).integers(-2, 3, len(c.layout))).astype(np.float32)
+    rng = np.random.default_rng(1)
+    whole = rng.integers(-2, 3, len(c.layout)) if scale < 1e20 else rng.normal(size=len(c.layout))
+    w = (scale * whole).astype(np.float32)
     slow = limited(c, w.astype(float), sets, forbidden)
     some = [s for s, y in zip(slow, c.gold) if y]
     scorer, support = (
@@ -110,6 +113,22 @@ def test_decoding_scores_of_any_size(scale: float) -> None:
         )
         want = [chain.log_partition(s) if y else 0.0 for s, y in zip(slow, c.gold)]
         np.testing.assert_allclose(log_z, want, rtol=1e-5, atol=1e-5, err_msg=ways)
+
+
+@pytest.mark.parametrize("scale", [1e3, 2.0**60, 2.0**100])
+def test_best_paths_share_the_probability(scale: float) -> None:
+    """Ties at any size: the probabilities of a token add up to 1, and labels of no best path have none."""
+    c = corpus(60, 5, RAGGED[:17])
+    sets, forbidden = rules(c, 1, 0.5)
+    whole = np.random.default_rng(1).integers(-2, 3, len(c.layout))
+    scorer = _core.Scorer(c.layout, (scale * whole).astype(np.float32), edges_of(forbidden))
+    slow = limited(c, 1e3 * whole.astype(float), sets, forbidden)
+    want = np.concatenate([chain.marginals(s)[0] for s, y in zip(slow, c.gold) if y])
+    for ways in DECODING:
+        with forced(ways):
+            p, _ = scorer.marginals(c.data, allowed=(sets, np.arange(len(sets), dtype=np.uint32)))
+        np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-5, err_msg=ways)
+        assert np.array_equal(p > 1e-5, want > 1e-5), ways
 
 
 @pytest.mark.parametrize("size", [8, 9])

@@ -424,6 +424,7 @@ class Rounds:
             "slope": np.array([0.1 * (r + 1) for r in done], dtype=float),
             "sentences": np.array([3] * len(done), dtype=np.uint32),
             "more": len(done) == min(most, self.per_call) and len(done) > 0,
+            "raised": None,
         }
 
 

@@ -56,9 +56,15 @@ def hostile(value: Any, m: Made) -> Iterator[Any]:
         np.zeros(2, u16)
     )
     yield from (
-        ("rbf", 1, 0.0, float("nan"), None),
-        ("poly", 2**31, 1e300, -1.0, None),
-        ("function", 0, 0.0, 0.0, lambda a, b: None),
+        _core.Kernel("rbf", gamma=float("nan")),
+        _core.Kernel("poly", 2**31, 1e300, -1.0),
+        _core.Kernel(lambda a, b: None),  # type: ignore[arg-type, return-value]
+        _core.Limits(np.array([2**31], np.uint32)),
+        _core.Limits(allowed=(np.zeros((1, 9), bool), np.zeros(2, np.uint32))),
+        _core.Epochs(shards=2**40),
+        _core.Rule("mira", k=2**40),
+        _core.Margins(float("nan"), most=2**62),
+        _core.Rounds(features_per_round=2**62, candidates=float("nan")),
     )
     if isinstance(value, dict):
         for name, entry in value.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tagwise import _core
+from tests.laws import told
 
 #: A model file, and where to write one.
 FILE, OUT = (*sys.argv[2:], "", "")[:2]
@@ -41,7 +43,8 @@ class Made:
         self.entities = (np.array([0, 1, 65535], u16), np.zeros((4, 3), np.uint8))
         self.once = (np.array([0, 2**32 - 1, 2**32 - 1], u32), np.ones((4, 3), bool))
         self.allowed = (np.ones((1, 3), bool), np.zeros(6, u32))
-        self.kernel = ("poly", 2, 1.0, 1.0, None)
+        self.kernel = _core.Kernel("poly", 2, 1.0, 1.0)
+        self.limits = _core.Limits(np.zeros(0, u32), self.allowed)
         self.w = np.zeros(len(self.layout))
         self.w_order = np.zeros(len(self.layout) + len(self.order))
 
@@ -55,6 +58,24 @@ def pushed(history: _core.History) -> _core.History:
     """A history of one pair."""
     history.push(np.zeros(4), np.ones(4), np.zeros(4), np.ones(4))
     return history
+
+
+def flat(made: Callable[..., Any]) -> Callable[..., Any]:
+    """A learner from one flat list of options, its dataset and layout among them."""
+    names = ("layout", "terms", "kind")
+
+    def call(dataset: Any, **options: Any) -> Any:
+        first = [options.pop(name) for name in names if name in options]
+        return made(dataset, *first, **options)
+
+    return call
+
+
+def limited(m: Made, learner: str) -> Callable[..., Any]:
+    """A learner under limits."""
+    rule = (_core.Rule("mira"),) if learner == "Online" else ()
+    make = getattr(_core, learner)
+    return lambda **told: make(m.dataset, m.layout, *rule, limits=_core.Limits(**told))
 
 
 def documents(m: Made) -> _core.HistoryScorer:
@@ -97,10 +118,7 @@ def decoders(m: Made) -> Targets:
             given(
                 scorer=m.scorer,
                 dataset=d,
-                sentence=np.array([0], u32),
-                begin=np.array([0], u32),
-                end=np.array([1], u32),
-                kind=np.array([0], u16),
+                chunks=(np.array([0], u32), np.array([0], u32), np.array([1], u32), np.array([0], u16)),
                 entities=m.entities,
                 allowed=m.allowed,
                 once=m.once,
@@ -156,7 +174,9 @@ def datasets(m: Made) -> Targets:
         "name_paths": (lambda: c.name_paths, given(path=m.gold, offsets=d.offsets, labels=["x", "y", "z"])),
         "write_model": (
             lambda: c.write_model,
-            given(path=OUT, header="{}", vocabulary=vocab, scorer=m.scorer, extra={"x": np.ones(2)}),
+            given(
+                stream=io.BytesIO(), header="{}", vocabulary=vocab, scorer=m.scorer, extra={"x": np.ones(2)}
+            ),
         ),
         "Vocabulary": (lambda: c.Vocabulary, given()),
         "Vocabulary.kept": (lambda: vocab.kept, given(keep=np.ones(len(vocab), bool))),
@@ -197,7 +217,7 @@ def batch(m: Made) -> Targets:
         "add_scaled": (lambda: c.add_scaled, given(a=w, step=1.0, b=w + 1, out=np.zeros_like(w), n_jobs=1)),
         "add_ridge": (lambda: c.add_ridge, given(w=w, c=1.0, gradient=np.zeros_like(w), n_jobs=1)),
         "Stochastic": (
-            lambda: c.Stochastic,
+            lambda: flat(told.stochastic),
             given(
                 dataset=d,
                 layout=layout,
@@ -214,7 +234,7 @@ def batch(m: Made) -> Targets:
             given(order=np.array([0], u32), eta=0.1, l2=0.1, seen=0.0),
         ),
         "Objective": (
-            lambda: c.Objective,
+            lambda: flat(told.objective),
             given(
                 dataset=d,
                 layout=layout,
@@ -231,14 +251,29 @@ def batch(m: Made) -> Targets:
             lambda: c.Objective,
             given(dataset=d, layout=layout, loss="exp", cost=np.ones((3, 3))),
         ),
-        "Objective(once)": (lambda: c.Objective, given(dataset=d, layout=layout, once=m.once)),
+        "Objective(once)": (
+            lambda: flat(told.objective),
+            given(dataset=d, layout=layout, once=m.once),
+        ),
         "Objective.evaluate": (
             lambda: c.Objective(d, layout).evaluate,
             given(w=w, gradient=np.zeros_like(w), n_jobs=1),
         ),
         "Objective.value": (
             lambda: c.Objective(d, layout).value,
-            given(w=w, gradient=np.zeros_like(w), n_jobs=1, log_domain=False),
+            given(w=w, gradient=np.zeros_like(w), n_jobs=1),
+        ),
+        "Objective.log_value": (
+            lambda: c.Objective(d, layout, loss="exp").log_value,
+            given(w=w, gradient=np.zeros_like(w), n_jobs=1),
+        ),
+        "Limits": (
+            lambda: limited(m, "Objective"),
+            given(forbidden=np.zeros(0, u32), allowed=m.allowed, once=m.once),
+        ),
+        "Limits(Online)": (
+            lambda: limited(m, "Online"),
+            given(forbidden=np.zeros(0, u32), allowed=m.allowed, once=m.once),
         ),
         "History": (lambda: c.History, given(memory=3, n_jobs=1, scale=np.ones(len(layout), f32))),
         "History.push": (
@@ -257,7 +292,7 @@ def batch(m: Made) -> Targets:
         ),
         "OrderObjective.value": (
             lambda: c.OrderObjective(m.order, d).value,
-            given(w=m.w_order, gradient=np.zeros_like(m.w_order), n_jobs=1, log_domain=False),
+            given(w=m.w_order, gradient=np.zeros_like(m.w_order), n_jobs=1),
         ),
     }
 
@@ -269,10 +304,10 @@ def learners(m: Made) -> Targets:
         "small_program": (lambda: c.small_program, given(gram=np.eye(2), b=np.ones(2), limit=1.0)),
         "sequence_cost": (
             lambda: c.sequence_cost,
-            given(name="f1", numbers=[1.0], gold=m.gold, guess=m.gold, entities=m.entities),
+            given(cost=c.Cost("f1", [1.0], m.entities), gold=m.gold, guess=m.gold),
         ),
         "Online": (
-            lambda: c.Online,
+            lambda: flat(told.online),
             given(
                 dataset=d,
                 layout=layout,
@@ -285,26 +320,29 @@ def learners(m: Made) -> Targets:
                 gamma=1.0,
                 variance=1.0,
                 cost="f1",
-                cost_numbers=[1.0],
+                numbers=[1.0],
                 entities=m.entities,
                 augment=False,
                 shuffle=True,
                 seed=1,
-                n_jobs=2,
+                shards=2,
                 sample_weight=np.ones(3, f32),
                 forbidden=np.zeros(0, u32),
                 allowed=m.allowed,
                 once=m.once,
             ),
         ),
-        "Online.epoch": (lambda: c.Online(d, layout, "mira", k=3).epoch, given(order=np.array([0, 2], u32))),
-        "Online.weights": (lambda: c.Online(d, layout, "mira").weights, given(averaged=True)),
+        "Online.epoch": (
+            lambda: c.Online(d, layout, c.Rule("mira", k=3)).epoch,
+            given(order=np.array([0, 2], u32)),
+        ),
+        "Online.weights": (lambda: c.Online(d, layout, c.Rule("mira")).weights, given(averaged=True)),
         "Online.restore": (
-            lambda: c.Online(d, layout, "mira").restore,
-            given(state=c.Online(d, layout, "mira").state()),
+            lambda: c.Online(d, layout, c.Rule("mira")).restore,
+            given(state=c.Online(d, layout, c.Rule("mira")).state()),
         ),
         "Svm": (
-            lambda: c.Svm,
+            lambda: flat(told.svm),
             given(
                 dataset=d,
                 layout=layout,
@@ -322,7 +360,7 @@ def learners(m: Made) -> Targets:
             ),
         ),
         "HistoryOnline": (
-            lambda: c.HistoryOnline,
+            lambda: flat(told.further_back),
             given(
                 dataset=d,
                 layout=layout,
@@ -334,12 +372,12 @@ def learners(m: Made) -> Targets:
                 k=2,
                 limit=1.0,
                 cost="accuracy",
-                cost_numbers=[],
+                numbers=[],
                 entities=m.entities,
                 augment=True,
                 shuffle=True,
                 seed=1,
-                n_jobs=1,
+                shards=1,
                 sample_weight=np.ones(3, f32),
                 forbidden=np.zeros(0, u32),
                 allowed=m.allowed,
@@ -347,11 +385,11 @@ def learners(m: Made) -> Targets:
             ),
         ),
         "HistoryOnline.restore": (
-            lambda: c.HistoryOnline(d, layout, m.terms, "mira").restore,
+            lambda: c.HistoryOnline(d, layout, m.terms, c.Rule("mira")).restore,
             given(weights=np.zeros(len(layout) + len(m.terms))),
         ),
         "Boosting": (
-            lambda: c.Boosting,
+            lambda: flat(told.boosting),
             given(
                 dataset=d,
                 layout=layout,
@@ -365,13 +403,41 @@ def learners(m: Made) -> Targets:
                 seed=1,
                 n_jobs=1,
                 sample_weight=np.ones(3),
-                first=np.ones(3, bool),
-                last=np.ones(3, bool),
+                boundaries=(np.ones(3, bool), np.ones(3, bool)),
                 start=w,
             ),
         ),
+        "Epochs": (
+            lambda: lambda **told: c.Online(d, layout, c.Rule("mira", k=3), epochs=c.Epochs(**told)),
+            given(average=True, batch=False, shuffle=True, seed=1, shards=2),
+        ),
+        "Rule": (
+            lambda: lambda **told: c.Online(d, layout, c.Rule(**told)),
+            given(kind="mira", k=3, limit=1.0, variant=1, gamma=1.0, variance=1.0, cost=c.Cost("accuracy")),
+        ),
+        "Cost": (
+            lambda: lambda **told: c.Online(d, layout, c.Rule("mira", cost=c.Cost(**told))),
+            given(cost="f1", numbers=[1.0], entities=m.entities, augment=False),
+        ),
+        "Margins": (
+            lambda: lambda **told: c.Svm(d, layout, c.Margins(**told)),
+            given(c=1.0, slack="instance", rescale=True, tolerance=0.1, most=3, shuffle=True, seed=1),
+        ),
+        "Rounds": (
+            lambda: lambda **told: c.Boosting(d, layout, c.Rounds(**told)),
+            given(
+                bound="tight",
+                line_search=True,
+                smoothing=0.1,
+                max_step=1.0,
+                candidates=1.0,
+                features_per_round=2,
+                overlap=True,
+                seed=1,
+            ),
+        ),
         "Boosting.run": (lambda: c.Boosting(d, layout).run, given(most=3, seconds=0.01)),
-        "Boosting.bounds": (lambda: c.Boosting(d, layout, bound="exact").bounds, given(bound="tight")),
+        "Boosting.bounds": (lambda: c.Boosting(d, layout, c.Rounds("exact")).bounds, given(bound="tight")),
     }
 
 
@@ -384,21 +450,20 @@ def kernels(m: Made) -> Targets:
         return c.KernelScorer.of_training(base, m.kernel, d, betas)
 
     return {
+        "Kernel": (
+            lambda: lambda **told: c.KernelPerceptron(d, bare, c.Kernel(**told)),
+            given(kernel="poly", degree=2, coef=1.0, gamma=1.0, form="auto", cache_bytes=1 << 10),
+        ),
         "KernelPerceptron": (
             lambda: c.KernelPerceptron,
             given(
                 dataset=d,
                 layout=bare,
                 kernel=m.kernel,
-                average=True,
+                epochs=c.Epochs(seed=1),
                 budget=2,
-                shuffle=True,
-                seed=1,
+                limits=m.limits,
                 sample_weight=np.ones(3, f32),
-                form="auto",
-                cache_bytes=1 << 10,
-                forbidden=np.zeros(0, u32),
-                allowed=m.allowed,
             ),
         ),
         "KernelPerceptron.epoch": (
@@ -411,28 +476,19 @@ def kernels(m: Made) -> Targets:
                 dataset=d,
                 layout=bare,
                 kernel=m.kernel,
-                c=1.0,
-                slack="sequence",
-                rescale=False,
-                tolerance=0.1,
-                most=3,
-                shuffle=True,
-                seed=1,
-                n_jobs=1,
+                margins=c.Margins(slack="sequence", most=3),
+                limits=m.limits,
                 sample_weight=np.ones(3),
-                form="rows",
-                cache_bytes=1 << 10,
-                forbidden=np.zeros(0, u32),
-                allowed=m.allowed,
+                n_jobs=1,
             ),
         ),
         "KernelScorer": (
             lambda: c.KernelScorer,
-            given(base=base, kernel=m.kernel, arrays=scorer().arrays(), form="auto"),
+            given(base=base, kernel=m.kernel, arrays=scorer().arrays()),
         ),
         "KernelScorer.of_training": (
             lambda: c.KernelScorer.of_training,
-            given(base=base, kernel=m.kernel, dataset=d, beta=betas, form="auto"),
+            given(base=base, kernel=m.kernel, dataset=d, beta=betas),
         ),
         "KernelScorer.node_scores": (lambda: scorer().node_scores, given(dataset=d, n_jobs=1)),
         "KernelScorer.viterbi": (

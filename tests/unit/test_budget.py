@@ -47,14 +47,15 @@ import tempfile
 with tempfile.TemporaryDirectory() as folder:
     vocabulary = _core.Vocabulary()
     _core.encode_attributes(vocabulary, [[["a"]]])
-    _core.write_model(f"{folder}/m", "{}", vocabulary, scorer, {})
+    with open(f"{folder}/m", "wb") as out:
+        _core.write_model(out, "{}", vocabulary, scorer, {})
     for labels in (8_000, 20_000, 65_000):
         refused(lambda: _core.ModelFile(f"{folder}/m").scorer(1, labels), f"{labels} by {labels}", "GiB")
 """,
     "tables of label pairs: 8,000 labels, in training": """
 data, layout = model(8_000)
 refused(lambda: _core.Objective(data, layout), "8000 by 8000", "GiB")
-refused(lambda: _core.Online(data, layout, "perceptron"), "8000 by 8000", "GiB")
+refused(lambda: _core.Online(data, layout, _core.Rule("perceptron")), "8000 by 8000", "GiB")
 refused(lambda: _core.Svm(data, layout), "8000 by 8000", "GiB")
 refused(lambda: _core.Boosting(data, layout), "8000 by 8000", "GiB")
 """,
@@ -64,7 +65,7 @@ terms = _core.Terms(128, 3, 3)
 scorer = _core.Scorer(layout, np.zeros(len(layout), np.float32))
 history = _core.HistoryScorer(terms, np.zeros(len(terms), np.float32))
 refused(lambda: history.kbest(scorer, data), "128 labels", "1000 tokens", "GiB")
-refused(lambda: _core.HistoryOnline(data, layout, terms, "perceptron"), "128 labels", "1000 tokens", "GiB")
+refused(lambda: _core.HistoryOnline(data, layout, terms, _core.Rule("perceptron")), "128 labels", "1000 tokens", "GiB")
 """,
     "a beam": """
 tagger = tw.Perceptron(epochs=1).fit(X, Y)
@@ -91,11 +92,12 @@ assert len(tagger.predict_kbest([X[0]], 10**9)[0]) == 27
     "shards": """
 data, layout = model(500, 5000)
 many = _core.encode_attributes(_core.Vocabulary(), [[["a"]]] * 5000).with_gold(np.zeros(5000, np.uint16))
-refused(lambda: _core.Online(many, layout, "perceptron", n_jobs=10**9), "shards", "GiB")
+rule, epochs = _core.Rule("perceptron"), _core.Epochs(shards=10**9)
+refused(lambda: _core.Online(many, layout, rule, epochs=epochs), "shards", "GiB")
 """,
     "rules of a template": """
-template = _core.Template("\\n".join(f"word[{i}..{i + 9_000}]" for i in range(0, 90_000, 9_001)), ["word"])
-refused(lambda: _core.encode_tokens(template, _core.Vocabulary(), [[["a"] * 100]] * 100), "attributes", "GiB")
+template = _core.Template("\\n".join(f"word[{i}..{i + 9_000}]" for i in (-10_000, -999)), ["word"])
+refused(lambda: _core.encode_tokens(template, _core.Vocabulary(), [[["a"] * 100]] * 200), "attributes", "GiB")
 """,
 }
 

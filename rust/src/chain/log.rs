@@ -20,13 +20,13 @@ pub struct Trellis {
     alpha: Vec<f64>, // log sum over prefixes that end in y at t, node score of t included, less `rise`
     beta: Vec<f64>,  // log sum over suffixes behind y at t, less `fall`
     pub log_z: f64,
-    rise: Vec<f64>,    // [T]
-    fall: Vec<f64>,    // [T]
-    lift: Vec<f64>,    // [T] largest node score
-    crest: Vec<f64>,   // [T] what was taken off the forward sums of t, after `lift` and the largest edge
-    norm: Vec<f64>,    // [T] log sum of alpha + beta
-    edge: Vec<f64>,    // the edges that `factors` are of
-    factors: Vec<f64>, // [L, L] e^{A - top}
+    rise: Vec<f64>,        // [T]
+    fall: Vec<f64>,        // [T]
+    lift: Vec<f64>,        // [T] largest node score
+    crest: Vec<f64>,       // [T] what was taken off the forward sums of t, after `lift` and the largest edge
+    norm: Vec<(f64, f64)>, // [T] log sum of alpha + beta: the largest, and the log of the sum of e^{x - largest}
+    edge: Vec<f64>,        // the edges that `factors` are of
+    factors: Vec<f64>,     // [L, L] e^{A - top}
     top: f64,
     weights: Vec<f64>, // [L]
     sums: Vec<f64>,    // [L]
@@ -144,9 +144,11 @@ impl Trellis {
             here.iter_mut().for_each(|x| *x -= crest);
             self.fall[t - 1] = self.fall[t] + lift + self.top + crest;
         }
-        let rows = self.alpha.chunks_exact(l).zip(self.beta.chunks_exact(l));
         self.norm.clear();
-        self.norm.extend(rows.map(|(alpha, beta)| log_sum_exp(alpha.iter().zip(beta).map(|(a, b)| a + b))));
+        for (alpha, beta) in self.alpha.chunks_exact(l).zip(self.beta.chunks_exact(l)) {
+            let most = weigh(alpha.iter().zip(beta).map(|(a, b)| a + b), &mut self.sums);
+            self.norm.push((most, self.sums.iter().sum::<f64>().ln()));
+        }
     }
 
     /// Log sum over the prefixes that end in y at t, `at` = t L + y, node score of t included.
@@ -161,7 +163,8 @@ impl Trellis {
 
     /// log p_t(y), `at` = t L + y.
     pub fn log_marginal(&self, at: usize) -> f64 {
-        self.alpha[at] + self.beta[at] - self.norm[at / self.labels]
+        let (most, log_sum) = self.norm[at / self.labels];
+        self.alpha[at] + self.beta[at] - most - log_sum
     }
 
     /// p_t(y), `at` = t L + y.
@@ -175,7 +178,8 @@ impl Trellis {
         let at = t * l + to;
         let top = if self.edge == edge { self.top } else { largest(edge.iter().copied()) };
         let (step, node) = (edge[from * l + to] - top, scores.node[at] - self.lift[t]);
-        (self.alpha[(t - 1) * l + from] + step + node + self.beta[at] - self.crest[t] - self.norm[t]).exp()
+        let (most, log_sum) = self.norm[t];
+        (self.alpha[(t - 1) * l + from] + step + node + self.beta[at] - self.crest[t] - most - log_sum).exp()
     }
 
     /// out += factor p_t, all pairs [L, L] of the step into t >= 1.
@@ -186,7 +190,8 @@ impl Trellis {
         let first = weigh(before.iter().copied(), &mut self.weights);
         let nodes = scores.node[here.clone()].iter().zip(&self.beta[here]);
         let second = weigh(nodes.map(|(s, b)| s - lift + b), &mut self.sums);
-        let scale = (first + second - self.crest[t] - self.norm[t]).exp();
+        let (most, log_sum) = self.norm[t];
+        let scale = (first + second - self.crest[t] - most - log_sum).exp();
         if scale > least() && scale < 1.0 / TINY {
             for (a, x) in self.weights.iter().enumerate() {
                 let x = x * factor * scale;

@@ -359,7 +359,6 @@ impl<'a> Extractor<'a> {
         rows
     }
 
-    /// The dataset of a growing vocabulary: ids in order of first occurrence.
     /// Refuses more attributes than the memory can hold, by the most that the rules give.
     fn afford(&self) -> Result<()> {
         let (tokens, width) = (self.tokens.tokens(), self.node.width.max(self.edge.width));
@@ -370,6 +369,7 @@ impl<'a> Extractor<'a> {
         )
     }
 
+    /// The dataset of a growing vocabulary: ids in order of first occurrence.
     pub fn grow(&self, vocab: &mut Vocab) -> Result<Dataset> {
         let mut known: Vec<Vec<u32>> =
             self.tokens.columns.iter().zip(&self.slots).map(|(c, &slots)| vec![NONE; c.texts() * slots]).collect();
