@@ -94,7 +94,7 @@ many = _core.encode_attributes(_core.Vocabulary(), [[["a"]]] * 5000).with_gold(n
 refused(lambda: _core.Online(many, layout, "perceptron", n_jobs=10**9), "shards", "GiB")
 """,
     "rules of a template": """
-template = _core.Template("\\n".join(f"word[{i}..{i + 9_000}]" for i in range(0, 90_000, 9_001)), ["word"])
+template = _core.Template("\\n".join(f"word[-9000..0].prefix({i})" for i in range(1, 11)), ["word"])
 refused(lambda: _core.encode_tokens(template, _core.Vocabulary(), [[["a"] * 100]] * 100), "attributes", "GiB")
 """,
 }

@@ -143,7 +143,7 @@ unsafe fn run_kernel<S: Find>(job: &Job<'_>, steps: &Steps, piece: usize, senten
         }
         out.counts.push(kept as u32);
         out.labels.extend_from_slice(&paths[..kept * n]);
-        if let Some(words) = job.words {
+        if let Some(words) = job.words.filter(|_| k > 0) {
             memory.add(words, begin, &paths[..n], l);
         }
     }
