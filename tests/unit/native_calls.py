@@ -15,7 +15,7 @@ import numpy as np
 from tagwise import _core
 from tagwise.errors import InternalError
 
-from .native_targets import Made, targets
+from .native_targets import FILE, Made, targets
 
 u16 = np.uint16
 
@@ -118,7 +118,8 @@ def use(answer: Any) -> None:
 
 
 def main() -> None:
-    names, calls = sys.argv[1].split(","), 0
+    names, calls, made = sys.argv[1].split(","), 0, Made()
+    _core.write_model(FILE, "{}", made.vocabulary, made.scorer, {})
     for name in names:
         made = Made()
         make, arguments = targets(made)[name]

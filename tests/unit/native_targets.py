@@ -204,7 +204,7 @@ def datasets(m: Made) -> Targets:
         "ModelFile.array": (lambda: c.ModelFile(FILE).array, given(name="weights")),
         "ModelFile.scorer": (
             lambda: c.ModelFile(FILE).scorer,
-            given(n_attributes=3, n_labels=3, forbidden=np.array([1], u32), local=False),
+            given(n_attributes=len(vocab), n_labels=3, forbidden=np.array([1], u32), local=False),
         ),
     }
 

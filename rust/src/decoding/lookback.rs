@@ -148,7 +148,7 @@ unsafe fn run_kernel<S: Find>(
         }
         out.counts.push(kept as u32);
         out.labels.extend_from_slice(&paths[..kept * n]);
-        if let Some(words) = job.words {
+        if let Some(words) = job.words.filter(|_| k > 0) {
             memory.add(words, begin, &paths[..n], l);
         }
     }

@@ -75,7 +75,7 @@ fn tokenize(line: &str) -> Parsed<Vec<Token>> {
             while let Some(c) = chars.next_if(char::is_ascii_digit) {
                 digits.push(c);
             }
-            let number = digits.parse().ok().filter(|n: &i64| n.unsigned_abs() <= 10_000);
+            let number = digits.parse().ok().filter(|n: &i64| (-10_000..=10_000).contains(n));
             tokens.push(Token::Number(
                 number.ok_or_else(|| format!("{digits:?} is not a whole number between -10000 and 10000"))?,
             ));
