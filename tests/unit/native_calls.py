@@ -119,7 +119,8 @@ def use(answer: Any) -> None:
 
 def main() -> None:
     names, calls, made = sys.argv[1].split(","), 0, Made()
-    _core.write_model(FILE, "{}", made.vocabulary, made.scorer, {})
+    with open(FILE, "wb") as out:
+        _core.write_model(out, "{}", made.vocabulary, made.scorer, {})
     for name in names:
         made = Made()
         make, arguments = targets(made)[name]

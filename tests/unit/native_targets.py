@@ -384,6 +384,10 @@ def learners(m: Made) -> Targets:
                 once=None,
             ),
         ),
+        "HistoryOnline.weights": (
+            lambda: c.HistoryOnline(d, layout, m.terms, c.Rule("mira")).weights,
+            given(averaged=True),
+        ),
         "HistoryOnline.restore": (
             lambda: c.HistoryOnline(d, layout, m.terms, c.Rule("mira")).restore,
             given(weights=np.zeros(len(layout) + len(m.terms))),
@@ -465,6 +469,10 @@ def kernels(m: Made) -> Targets:
                 limits=m.limits,
                 sample_weight=np.ones(3, f32),
             ),
+        ),
+        "KernelPerceptron.weights": (
+            lambda: c.KernelPerceptron(d, bare, m.kernel).weights,
+            given(averaged=True),
         ),
         "KernelPerceptron.epoch": (
             lambda: c.KernelPerceptron(d, bare, m.kernel).epoch,
