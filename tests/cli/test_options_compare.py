@@ -280,6 +280,17 @@ def against(bench: Bench) -> None:
     assert [entry["p"] is None for entry in usual["summary"]] == [False, False, True]
 
 
+@row("compare", "--wide")
+def wide(bench: Bench) -> None:
+    """Every column; without it those that the width holds, and a word about the others."""
+    for columns, more, seen in (("50", (), False), ("50", ("--wide",), True), ("200", (), True)):
+        bench.patch.setenv("COLUMNS", columns)
+        text = shown(bench, *more)["text"]
+        assert ("passes" in text.split("left out")[0]) is seen
+        assert ("left out at this width" in text) is not seen
+        assert seen or max(map(len, text.splitlines())) <= 50
+
+
 @row("compare", "--jobs")
 def jobs(bench: Bench) -> None:
     """Processes of their own, whose memory is measured; with 0 this one, where it is not."""

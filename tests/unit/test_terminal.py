@@ -6,13 +6,11 @@ import math
 import re
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from tagwise.compare.table import comparison_table
 from tagwise.estimators.boosting import Round
 from tagwise.params import Number, Param
 from tagwise.report import html
@@ -92,20 +90,6 @@ def test_strongest_features_and_transitions() -> None:
         ["from", "to", "weight"],
         ["[O]", "B", "-2.0000"],
     ]
-
-
-def test_comparisons_have_a_line_between_corpora() -> None:
-    """Rows of one corpus belong together."""
-    body = [["a", "1", "x", "y", "9"], ["a", "2", "x", "y", "8"], ["b", "3", "x", "y", "7"]]
-    head = ["corpus", "learner", "c", "d", "score"]
-    comparison: Any = SimpleNamespace(sheet=lambda: (head, body), title="T", caption="C")
-    text = as_text(comparison_table(comparison))
-    lines = [line.strip() for line in text.splitlines()]
-    at = [next(i for i, line in enumerate(lines) if re.match(rf"[ab] +{n} ", line)) for n in (1, 2, 3)]
-    assert at[1] == at[0] + 1
-    assert at[2] == at[1] + 2
-    assert lines[0] == "T"
-    assert lines[-1] == "C"
 
 
 # -- rounds ---------------------------------------------------------------------------------------------------

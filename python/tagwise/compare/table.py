@@ -7,7 +7,7 @@ import io
 import json
 import os
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from tagwise.compare.cells import Row
 from tagwise.compare.significance import p_value
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Console, ConsoleOptions, RenderableType
 
 #: What a row is averaged over seeds by, and the measures that are averaged.
 GROUP = ("corpus", "learner", "loss", "features", "sentences")
@@ -108,15 +108,15 @@ class Comparison(Sequence[Row]):
     def __getitem__(self, index: Any) -> Any:
         return self.rows[index]
 
-    def __rich__(self) -> Table:
-        from tagwise.compare.table import comparison_table
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        from tagwise.compare.blocks import comparison_blocks
 
-        return comparison_table(self)
+        yield comparison_blocks(self, options.max_width)
 
     def __str__(self) -> str:
         from tagwise.terminal import as_text
 
-        return as_text(self.__rich__())
+        return as_text(self)
 
     def __repr__(self) -> str:
         return f"<Comparison of {len(self.rows)} rows>"
@@ -283,16 +283,4 @@ def latex(text: str) -> str:
     return "".join(_LATEX.get(c, c) for c in text)
 
 
-def comparison_table(comparison: Comparison) -> Table:
-    """A comparison as a table, with a line between corpora."""
-    from tagwise.terminal import table
-
-    head, body = comparison.sheet()
-    out = table(head, [], title=comparison.title, caption=comparison.caption, left=4)
-    for index, cells in enumerate(body):
-        last = index + 1 < len(body) and body[index + 1][0] != cells[0]
-        out.add_row(*cells, end_section=last)
-    return out
-
-
-__all__ = ["Comparison", "Published", "comparison_table", "latex", "percent"]
+__all__ = ["Comparison", "Published", "latex", "percent"]
