@@ -161,6 +161,7 @@ def train(bench: Bench) -> None:
         assert column(table, "corpus") == [path.name]
         assert column(table, "sentences") == [len(data)]
         assert column(table, "accuracy") == [expected.evaluate(TEST).accuracy]
+    assert shown(bench)["title"] == "tagwise compare train.txt"  # not the preset's, which it is no more
     alone = invoke("compare", "--train", bench.train)
     assert (alone.exit_code, alone.stdout) == (2, "")
     assert "--test" in alone.stderr

@@ -171,7 +171,7 @@ def test_a_plot_of_nothing_is_nothing() -> None:
     assert dot_plot([Strip("a", "red", [])], "score", "t") == ""
     assert 'class="range"' not in dot_plot([Strip("a", "red", [(0.5, "circle", False, "x")])], "score", "t")
     two = [(0.4, "circle", False, "x"), (0.6, "circle", False, "y")]
-    assert dot_plot([Strip("a", "red", two)], "score", "t").count('class="range"') == 1
+    assert dot_plot([Strip("a", "red", two)], "score", "t").count('class="range"') == 2  # wide and slim
     hollow = [(0.4, "circle", True, "x"), (0.6, "circle", False, "y")]
     assert 'class="range"' not in dot_plot([Strip("a", "red", hollow)], "score", "t")
 

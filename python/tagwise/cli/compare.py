@@ -327,7 +327,7 @@ def compare(
     cells = chosen.cells(list(data), losses)
 
     comparison = Comparison(
-        title=f"tagwise compare {preset}",
+        title=f"tagwise compare {', '.join(data) if names or own else preset}",
         caption=chosen.caption(),
         against=base,
         published=chosen.published,
