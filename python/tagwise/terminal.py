@@ -75,6 +75,18 @@ def explanation_table(labels: Mapping[str, Sequence[tuple[str, float]]]) -> Tabl
     return out
 
 
+def vote_table(rows: Sequence[tuple[str, str, str, str]]) -> Table:
+    """What features add to a decision, the strongest first."""
+    out = Table(box=box.SIMPLE_HEAD)
+    out.add_column("adds", justify="right", no_wrap=True)
+    out.add_column("token", overflow="fold")
+    out.add_column("feature", overflow="fold")
+    out.add_column("gives either", no_wrap=True)
+    for cells in rows:
+        out.add_row(*map(Text, cells))
+    return out
+
+
 def transition_table(transitions: Sequence[tuple[str, str, float]]) -> Table:
     """The strongest transitions."""
     out = Table(box=box.SIMPLE_HEAD, title="strongest transitions", title_justify="left")
@@ -94,4 +106,5 @@ __all__ = [
     "percent",
     "table",
     "transition_table",
+    "vote_table",
 ]

@@ -28,6 +28,7 @@ from tagwise.metrics import Report, evaluate
 from tagwise.model.explain import Explanation
 from tagwise.model.model import Model, transfer
 from tagwise.model.prune import prune as prune_model
+from tagwise.model.votes import Decisions
 from tagwise.optimizers.base import Vector
 from tagwise.params import Param, lookup
 
@@ -351,6 +352,26 @@ class Tagger:
     def explain(self, top: int = 20) -> Explanation:
         """Strongest features of each label and strongest transitions."""
         return self._fitted().explain(top)
+
+    def explain_prediction(
+        self, sentence: Any, *, token: int | None = None, against: str | Sequence[str] | None = None
+    ) -> Decisions:
+        """Which features voted for each label of one sentence, and against the next best; transitions included.
+
+        The votes of a decision sum to the difference of the scores of two paths, and to their log-odds where the model
+        has probabilities.
+
+        Args:
+            sentence: one sentence of the kind the tagger was fitted on.
+            token: explain the label of this token alone, counted from 0.
+            against: a label for the token, or labels for the whole sentence, to hold the prediction against; if not
+                given, the best path with another label at the token.
+        """
+        model = self._fitted()
+        chances = self.probabilistic or model.scorer.local
+        return model.decisions(
+            sentence, token=token, against=against, probabilistic=chances, n_jobs=self._jobs()
+        )
 
     def _jobs(self) -> int | None:
         return lookup(self.PARAMS, "n_jobs", self.name).check(self.n_jobs)  # type: ignore[attr-defined,no-any-return]
