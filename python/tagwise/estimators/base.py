@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe, file_columns, recipe_for
 from tagwise.learners.backends import current
 from tagwise.learners.loop import Callback, Iteration, Result, logger
+from tagwise.learners.progress import progress
 from tagwise.metrics import Report, evaluate
 from tagwise.model.explain import Explanation
 from tagwise.model.model import Model, transfer
@@ -133,7 +134,7 @@ class Tagger:
             task.dev_score = dev_scorer(lambda w: self._model(task, w), task, part, part.gold(dev_y))
         task.callbacks = listeners(callbacks, params)
         try:
-            return self._keep(task, self._train(task))
+            return self._keep(task, watched(self._train, task, self.name))
         except TrainingError as error:
             raise TrainingError(with_line(str(error), inputs, params)) from error
 
@@ -409,6 +410,14 @@ def model_of(source: Tagger | Model | str | os.PathLike[str]) -> Model:
 def listeners(callbacks: Iterable[Callback], params: dict[str, Any]) -> list[Callback]:
     """Who is told of each iteration: the callbacks, and the logger where `verbose` asks for it."""
     return [*callbacks, _log] if params["verbose"] else list(callbacks)
+
+
+def watched(train: Callable[[Task], Result], task: Task, title: str) -> Result:
+    """Train, with a line that shows how far it is where `verbose` asks for one and somebody looks."""
+    with progress(title, task.params["verbose"]) as line:
+        if line is not None:
+            task.callbacks = [*task.callbacks, line]
+        return train(task)
 
 
 def _log(entry: Iteration) -> None:
