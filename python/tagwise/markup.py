@@ -43,6 +43,18 @@ def table_html(head: Sequence[str], rows: Sequence[Sequence[Any]], left: int = 1
     return f'<table style="{TABLE}"><thead><tr>{line(head, "th")}</tr></thead><tbody>{body}</tbody></table>'
 
 
+def sentence_html(tokens: Sequence[str], marked: Sequence[tuple[int, int, str]]) -> str:
+    """A sentence with its labelled pieces, (begin, end, label), in colours; one colour a label."""
+    names = sorted({label for _, _, label in marked})
+    parts, at = [], 0
+    for begin, end, label in sorted(marked):
+        parts += [escape(token) for token in tokens[at:begin]]
+        parts.append(box(" ".join(tokens[begin:end]), label, hue(label, names)))
+        at = end
+    parts += [escape(token) for token in tokens[at:]]
+    return f'<div style="line-height:2">{" ".join(parts)}</div>'
+
+
 def decisions_html(decisions: Decisions) -> str:
     """Each token's decision with its strongest votes, folded in but for the least certain one."""
     if not decisions:
@@ -59,4 +71,4 @@ def decisions_html(decisions: Decisions) -> str:
     return f'<div style="line-height:1.5">{"".join(parts)}</div>'
 
 
-__all__ = ["box", "decisions_html", "hue", "table_html"]
+__all__ = ["box", "decisions_html", "hue", "sentence_html", "table_html"]

@@ -15,7 +15,7 @@ PYTHON = (
     *("errors", "params", "importing", "terminal", "markup"),
     *("corpus", "metrics", "features", "dataset", "scores"),
     *("optimizers", "learners", "decoding", "model", "estimators"),
-    *("compare", "report", "", "cli", "__main__"),  # "" is the package itself: the names of `tw.`
+    *("compare", "report", "plot", "", "cli", "__main__"),  # "" is the package itself: the names of `tw.`
 )
 RUST = ("machine", "features", "chain", "dataset", "scores", "learners", "decoding", "py")
 #: Modules and source files that may lie outside the rooms.

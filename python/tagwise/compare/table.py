@@ -113,6 +113,25 @@ class Comparison(Sequence[Row]):
 
         yield comparison_blocks(self, options.max_width)
 
+    def _repr_html_(self) -> str:
+        """In a notebook: a table a corpus, every column that has something in it."""
+        from html import escape
+
+        from tagwise.markup import table_html
+
+        head, body = self.sheet()
+        parts = [f"<h4>{escape(self.title)}</h4>"] if self.title else []
+        for corpus in dict.fromkeys(row[0] for row in body):
+            rows = [row[1:] for row in body if row[0] == corpus]
+            kept = [i for i in range(len(head) - 1) if any(row[i] for row in rows)]
+            left = sum(head[i + 1] in ("learner", "loss", "features") for i in kept)
+            table = table_html(
+                [head[i + 1] for i in kept], [[row[i] for i in kept] for row in rows], left=left
+            )
+            parts.append(f"<p><b>{escape(corpus)}</b></p>{table}")
+        parts += [f"<p>{escape(text)}</p>" for text in (self.caption, self.note) if text]
+        return "".join(parts)
+
     def __str__(self) -> str:
         from tagwise.terminal import as_text
 

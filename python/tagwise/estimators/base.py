@@ -85,6 +85,22 @@ class Tagger:
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 
+    def _repr_html_(self) -> str:
+        """In a notebook: what it is, and what training left."""
+        from html import escape
+
+        from tagwise.markup import table_html
+
+        if not hasattr(self, "model_"):
+            return f"<p><code>{escape(repr(self))}</code> (not fitted)</p>"
+        labels = " ".join(map(str, self.classes_[:20])) + (" ..." if len(self.classes_) > 20 else "")
+        rows = [
+            ("labels", f"{len(self.classes_)}: {labels}"),
+            ("weights", f"{self.n_features_:,}, {self.n_nonzero_:,} of them not zero"),
+        ]
+        rows += [(name, str(value)) for name, value in self.model_.meta.get("metrics", {}).items()]
+        return f"<p><code>{escape(repr(self))}</code></p>{table_html(('', 'fitted'), rows, left=2)}"
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
 
