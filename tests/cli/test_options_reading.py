@@ -9,12 +9,14 @@ import pytest
 
 import tagwise as tw
 
-from .options import DEV, TEST, TRAIN, Bench, cases, crf, debug_row, fitted, invoke, row
+from .options import DEV, TEST, TRAIN, Bench, cases, crf, debug_row, fitted, function_rows, invoke, row
 
 COMMANDS = ("errors", "explain")
 
 debug_row("errors", "absent.tagwise", "absent.txt")
 debug_row("explain", "absent.tagwise", "Rosa")
+function_rows("errors", "TEST", "--json")
+function_rows("explain", "Rosa runs", "--json")
 
 
 # --- errors -------------------------------------------------------------------------------------------------

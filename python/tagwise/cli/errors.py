@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import rich_click as click
 from rich.console import Console
 
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import corpus_options, read_corpus
+from tagwise.cli.models import function_options
 from tagwise.terminal import as_text
 
 
@@ -24,6 +26,7 @@ from tagwise.terminal import as_text
     "--examples", type=click.IntRange(min=0), default=3, show_default=True, help="Errors shown of each kind."
 )
 @click.option("--json", "as_json", is_flag=True, help="All errors as JSON.")
+@function_options
 @debug_option
 def errors(
     model: str,
@@ -34,6 +37,8 @@ def errors(
     top: int,
     examples: int,
     as_json: bool,
+    functions: dict[str, Any],
+    trust: bool,
 ) -> None:
     """Tag the labelled FILE with MODEL and show what is wrong: kinds of errors, the most frequent first, in context.
 
@@ -48,7 +53,7 @@ def errors(
     import tagwise as tw
     from tagwise.report.errors import find_errors
 
-    tagger = tw.load(model)
+    tagger = tw.load(model, functions=functions, trust=trust)
     corpus = read_corpus(source, form, columns, label, part="test", tagger=tagger)
     found = replace(find_errors(corpus, tagger.predict(corpus)), top=top, examples=examples)
     if as_json:

@@ -11,6 +11,8 @@ from rich.console import Console
 
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import model_columns
+from tagwise.cli.models import function_options
+from tagwise.corpus.sentence import Sentence
 from tagwise.errors import ParameterError
 from tagwise.terminal import as_text
 
@@ -28,7 +30,7 @@ def sentence_of(tagger: Any, text: str) -> Any:
             "tagwise.load(...).explain_prediction(sentence)"
         )
     if len(wanted) == 1:
-        return {wanted[0]: words} if names else words
+        return Sentence({wanted[0]: words}) if names else words
     cells = [word.rsplit("/", len(wanted) - 1) for word in words]
     short = next((word for word, found in zip(words, cells) if len(found) != len(wanted)), None)
     if short is not None:
@@ -36,7 +38,7 @@ def sentence_of(tagger: Any, text: str) -> Any:
             f"{short!r}: the model looks at the columns {', '.join(wanted)}; write each token as {'/'.join(wanted)}",
             param_hint="TEXT",
         )
-    return dict(zip(wanted, map(list, zip(*cells))))
+    return Sentence(dict(zip(wanted, map(list, zip(*cells)))))
 
 
 @click.command()
@@ -48,8 +50,18 @@ def sentence_of(tagger: Any, text: str) -> Any:
     "--top", type=click.IntRange(min=1), default=5, show_default=True, help="Features shown of each."
 )
 @click.option("--json", "as_json", is_flag=True, help="Every feature as JSON.")
+@function_options
 @debug_option
-def explain(model: str, text: str, token: int | None, against: str | None, top: int, as_json: bool) -> None:
+def explain(
+    model: str,
+    text: str,
+    token: int | None,
+    against: str | None,
+    top: int,
+    as_json: bool,
+    functions: dict[str, Any],
+    trust: bool,
+) -> None:
     """Show which features of TEXT, tokens apart by spaces, speak for each label and against the next best.
 
     What the features add sums to the difference of the scores of two label sequences (of a CRF: to their log-odds).
@@ -61,7 +73,7 @@ def explain(model: str, text: str, token: int | None, against: str | None, top: 
     """
     import tagwise as tw
 
-    tagger = tw.load(model)
+    tagger = tw.load(model, functions=functions, trust=trust)
     if against is not None and against not in tagger.classes_:
         raise click.BadParameter(
             f"the model has no label {against!r}; it has: {' '.join(tagger.classes_)}", param_hint="--against"

@@ -11,8 +11,8 @@ import rich_click as click
 
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import model_columns, names_of, read_sentences
-from tagwise.cli.models import function_options
 from tagwise.cli.labelling import Labelling
+from tagwise.cli.models import function_options
 from tagwise.cli.rows import IN_PLACE, Rows
 from tagwise.cli.stream import batches
 from tagwise.corpus.conll import format_conll
