@@ -9,6 +9,7 @@
 
 import os
 
+import tagwise.plot as plot
 from tagwise._core import __version__
 from tagwise.compare import compare
 from tagwise.compare.table import PAGES, Comparison
@@ -86,6 +87,7 @@ __all__ = [
     "load",
     "load_corpus",
     "losses",
+    "plot",
     "read",
     "read_conll",
     "read_conllu",

@@ -163,6 +163,31 @@ class Report:
         lines += [_line(name, s) for name, s in self.per_type.items()]
         return "\n".join([*lines, sequences])
 
+    def _repr_html_(self) -> str:
+        """In a notebook: a table by type or label, and the scores of all."""
+        from tagwise.markup import table_html
+
+        rows = [
+            [name or "(no type)", *_cells(s)]
+            for name, s in (self.per_type if self.chunked else self.per_label).items()
+        ]
+        if self.chunked:
+            rows.append(["all", *_cells(self.chunks)])
+        head = (
+            "type" if self.chunked else "label",
+            "precision",
+            "recall",
+            "F1",
+            "gold",
+            "predicted",
+            "correct",
+        )
+        score = f"<b>F1 {100 * self.f1:.2f}</b>, accuracy" if self.chunked else "<b>accuracy</b>"
+        return (
+            f"{table_html(head, rows)}<p>{score} {100 * self.accuracy:.2f} %, whole sequences "
+            f"{100 * self.sequence_accuracy:.2f} %, {self.n_tokens:,} tokens in {self.n_sequences:,} sequences</p>"
+        )
+
     def __rich__(self) -> Group:
         from rich import box
         from rich.console import Group

@@ -94,6 +94,18 @@ def explanation_table(labels: Mapping[str, Sequence[tuple[str, float]]]) -> Tabl
     return out
 
 
+def vote_table(rows: Sequence[tuple[str, str, str, str]]) -> Table:
+    """What features add to a decision, the strongest first."""
+    out = Table(box=box.SIMPLE_HEAD)
+    out.add_column("adds", justify="right", no_wrap=True)
+    out.add_column("token", overflow="fold")
+    out.add_column("feature", overflow="fold")
+    out.add_column("gives either", no_wrap=True)
+    for cells in rows:
+        out.add_row(*map(plain, cells))
+    return out
+
+
 def transition_table(transitions: Sequence[tuple[str, str, float]]) -> Table:
     """The strongest transitions."""
     out = Table(box=box.SIMPLE_HEAD, title="strongest transitions", title_justify="left")
@@ -115,4 +127,5 @@ __all__ = [
     "table",
     "transition_table",
     "visible",
+    "vote_table",
 ]

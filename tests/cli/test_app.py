@@ -17,10 +17,10 @@ import tagwise as tw
 from tagwise.cli.app import App
 from tagwise.cli.files import known_corpus, model_columns, names_of
 from tagwise.cli.interrupt import Interrupt
-from tagwise.cli.progress import TrainingProgress
 from tagwise.cli.train import check_writable
 from tagwise.compare import Comparison, Event, plan, run
 from tagwise.learners.loop import Iteration
+from tagwise.learners.progress import TrainingProgress
 
 from .options import DEV, TEST, TRAIN, Bench, crf, invoke
 

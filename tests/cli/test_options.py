@@ -28,10 +28,11 @@ from .options import (
 
 def test_every_option_has_a_row() -> None:
     """Each spelling of each option and argument of each command has a row, and each row such an option."""
-    from . import test_options_compare, test_options_others, test_options_tag
+    from . import test_options_compare, test_options_others, test_options_reading, test_options_tag
 
     assert test_options_compare.test_options
     assert test_options_others.test_options
+    assert test_options_reading.test_options
     assert test_options_tag.test_options
     every = {(name, text) for name in ("", *cli.commands) for text in spellings(name)}
     assert ROWS.keys() == every

@@ -162,6 +162,7 @@ def train(bench: Bench) -> None:
         assert column(table, "corpus") == [path.name]
         assert column(table, "sentences") == [len(data)]
         assert column(table, "accuracy") == [expected.evaluate(TEST).accuracy]
+    assert shown(bench)["title"] == "tagwise compare train.txt"  # not the preset's, which it is no more
     alone = invoke("compare", "--train", bench.train)
     assert (alone.exit_code, alone.stdout) == (2, "")
     assert "--test" in alone.stderr
@@ -279,6 +280,17 @@ def against(bench: Bench) -> None:
     usual = shown(bench, "--learner", "crf", "--max-iter", 2, base=base)
     assert "p, against crf" in usual["text"]
     assert [entry["p"] is None for entry in usual["summary"]] == [False, False, True]
+
+
+@row("compare", "--wide")
+def wide(bench: Bench) -> None:
+    """Every column; without it those that the width holds, and a word about the others."""
+    for columns, more, seen in (("50", (), False), ("50", ("--wide",), True), ("200", (), True)):
+        bench.patch.setenv("COLUMNS", columns)
+        text = shown(bench, *more)["text"]
+        assert ("passes" in text.split("left out")[0]) is seen
+        assert ("left out at this width" in text) is not seen
+        assert seen or max(map(len, text.splitlines())) <= 50
 
 
 @row("compare", "--jobs")

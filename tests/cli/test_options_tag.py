@@ -102,6 +102,15 @@ def tag_columns(bench: Bench) -> None:
     assert invoke("tag", model, text=four).exit_code == 1
 
 
+@row("tag", "--replace")
+def tag_replace(bench: Bench) -> None:
+    """The label in the place of the one that the input has; behind the row if not given."""
+    plain = bodies(bench.ok("tag", bench.model, bench.test).stdout)
+    found = bodies(bench.ok("tag", bench.model, bench.test, "--replace").stdout)
+    assert found == [[word, pos, label] for word, pos, _, label in plain]
+    assert any(gold != label for _, _, gold, label in plain)
+
+
 @row("tag", "--marginals")
 def tag_marginals(bench: Bench) -> None:
     """One column more: the probability of the label at its token."""

@@ -163,9 +163,8 @@ def test_gz_in_and_out(run: Run, model: Path, test_file: Path, tmp_path: Path) -
 
 
 def test_empty_input_is_empty_output(run: Run, model: Path) -> None:
-    for text in ("", "\n\n"):
-        result = run("tag", model, text=text)
-        assert (result.exit_code, result.stdout) == (0, "")
+    result = run("tag", model, text="")
+    assert (result.exit_code, result.stdout) == (0, "")
 
 
 def test_an_error_in_the_middle_keeps_what_came_before(model: Path) -> None:

@@ -264,7 +264,9 @@ def test_scores_of_any_size(scale: float, extra: str) -> None:
     """
     c = corpus(5, 4, RAGGED[:20])
     rng = np.random.default_rng(7)
-    w = scale * (rng.integers(-2, 3, len(c.layout)) if scale < 1e20 else rng.integers(-1000, 1000, len(c.layout)))
+    w = scale * (
+        rng.integers(-2, 3, len(c.layout)) if scale < 1e20 else rng.integers(-1000, 1000, len(c.layout))
+    )
     terms = terms_of(c, "log", extra)
     want = twin(c, w, terms)
     for ways in (*SINGLE, *DOUBLE):

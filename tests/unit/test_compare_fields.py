@@ -225,6 +225,18 @@ def jobs(patch: pytest.MonkeyPatch, folder: Path) -> None:
     ]
 
 
+@row("compare", "verbose")
+def verbose(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """1 logs each cell as it is done; 0 logs none."""
+    logged: list[tuple[int, int]] = []
+    log = sys.modules["tagwise.compare"].logger
+    patch.setattr(log, "info", lambda _text, done, total, _cell: logged.append((done, total)))
+    simple()
+    assert logged == []
+    simple(verbose=1, seeds=2)
+    assert logged == [(1, 2), (2, 2)]
+
+
 @row("compare", "title", "caption")
 def words(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """Above and below the table."""

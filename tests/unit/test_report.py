@@ -7,13 +7,15 @@ import re
 import shutil
 import struct
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 import tagwise as tw
-from tagwise.compare import Comparison, Published
+from tagwise.compare import PRESETS, Comparison, Published
+from tagwise.report import html
 from tagwise.report.figures import best_front
 from tagwise.report.html import page, write
 from tagwise.report.svg import Chart, Line, Point, log_ticks, ticks
@@ -157,3 +159,20 @@ def test_a_browser_shows_it(comparison: Comparison, tmp_path: Path, theme: str) 
     assert "<optgroup" in dump
     subprocess.run([*base, f"--screenshot={picture}", url], capture_output=True, timeout=120, check=True)
     assert pixels(picture) == (1280, 2000)
+
+
+def test_words_of_an_error_may_be_broken_into_lines() -> None:
+    """The script puts a space between tokens: boxes side by side without one are one word to a browser."""
+    script = html.asset("page.js")
+    body = script[script.index('class: "sentence"') :]
+    assert body.index('line.append(" ")') < body.index("line.append(tag)")
+    assert re.search(r"\.sentence \{[^}]*overflow-wrap: anywhere", html.asset("page.css"))
+
+
+def test_what_a_name_settles_is_stated() -> None:
+    """The l1 of crf-l1 is no column of the table."""
+    preset = replace(
+        PRESETS["bundled"], learners=("crf", "crf-l1(max_iter=3)", "crf-exp"), params={"l2": 0.5}
+    )
+    assert "l2 = 0.5; crf-l1: l1 = 0.1, l2 = 0.0" in preset.caption()
+    assert "crf-exp" not in preset.caption()  # its loss has a column

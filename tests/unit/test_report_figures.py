@@ -205,7 +205,7 @@ def test_learning_curves_by_hand() -> None:
 
 
 def test_curves_along_training_by_hand() -> None:
-    """The objective by its first value, cut where nothing is left; the dev score in percent; dashes for unaveraged."""
+    """The objective above its lowest, cut where nothing is left; the dev score in percent; dashes for unaveraged."""
     rows = [
         (ROW, DETAIL),
         (replace(ROW, learner="mira unaveraged"), DETAIL),
@@ -215,17 +215,25 @@ def test_curves_along_training_by_hand() -> None:
     drawing = figures.by_iteration(rows, palette, "S1", "objective")
     assert drawing.count('class="line"') == 2
     assert drawing.count("stroke-dasharray") == 1
-    assert "crf: 0.25 after 3 iterations" in drawing
+    assert "crf: 0.33 after 2" in drawing  # 8, 4, 2: 6 above the lowest, then 2
     assert figures.by_iteration(rows, palette, "S1", "dev_score") == ""
     history = [
-        {"iteration": i, "objective": o, "dev_score": s} for i, o, s in ((1, 0.0, 0.5), (2, 10.0, 0.75))
+        {"iteration": i, "objective": o, "dev_score": s} for i, o, s in ((1, 1010.0, 0.5), (2, 1010.0, 0.75))
     ]
     tail = [
-        {"iteration": i, "objective": o, "dev_score": 0.6} for i, o in ((3, 5.0), (4, 0.001), (5, 0.0005))
+        {"iteration": i, "objective": o, "dev_score": 0.6}
+        for i, o in ((3, 1001.0), (4, 1000.001), (5, 1000.00001), (6, 1000.0))
     ]
     cut = [(ROW, {**DETAIL, "history": [*history, *tail]})]
-    assert "crf: 60.00 after 5 iterations" in figures.by_iteration(cut, palette, "S1", "dev_score")
-    assert "crf: 0.00 after 4 iterations" in figures.by_iteration(cut, palette, "S1", "objective")
+    assert "crf: 60.00 after 6 iterations" in figures.by_iteration(cut, palette, "S1", "dev_score")
+    flat = figures.by_iteration(cut, palette, "S1", "objective")
+    assert "crf: 0.0001 after 4" in flat
+    heights = [
+        float(y) for y in re.findall(r"[ML][\d.]+,([\d.]+)", re.findall(r'd="([^"]*)" class="line"', flat)[0])
+    ]
+    assert (
+        max(heights) - min(heights) > 200
+    )  # a hundredth of the objective's value, most of the chart's height
 
 
 def test_precision_against_recall_by_hand() -> None:
@@ -258,7 +266,12 @@ def test_every_learner_at_a_glance() -> None:
     for entry in entries:
         if entry["learner"] == "hmm":
             entry["f1_published"] = 45.0
-    drawing = figures.at_a_glance(entries, Palette(entries))
+    both = figures.at_a_glance(entries, Palette(entries))
+    wide, slim = both.split('<div class="slim">')
+    assert re.findall(r'class="row">(.*?)<', slim) == ["crf", "hmm"]
+    assert slim.count("class='mark'") == 4
+    assert max(float(x) for x in re.findall(r'x2="([\d.]+)"', slim)) < 390  # for a phone, in its own pixels
+    drawing = wide
     assert re.findall(r'class="row end">(.*?)<', drawing) == ["crf", "hmm"]
     assert drawing.count("class='mark'") == 4
     assert drawing.count('fill="none"') == 1

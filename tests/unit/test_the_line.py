@@ -12,10 +12,10 @@ PACKAGE, CRATE = ROOT / "python" / "tagwise", ROOT / "rust" / "src"
 
 #: Rooms and loose modules in the order of the line. What comes later may use what comes earlier.
 PYTHON = (
-    *("errors", "params", "importing", "writing", "terminal"),
+    *("errors", "params", "importing", "writing", "terminal", "markup"),
     *("corpus", "metrics", "features", "dataset", "scores"),
     *("optimizers", "learners", "decoding", "model", "estimators"),
-    *("compare", "report", "", "cli", "__main__"),  # "" is the package itself: the names of `tw.`
+    *("compare", "report", "plot", "", "cli", "__main__"),  # "" is the package itself: the names of `tw.`
 )
 RUST = ("machine", "features", "chain", "dataset", "scores", "learners", "decoding", "py")
 #: Modules and source files that may lie outside the rooms.

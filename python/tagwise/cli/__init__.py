@@ -1,4 +1,4 @@
-"""What people type: ``tagwise train | tag | eval | inspect | compare | convert | bench``."""
+"""What people type: ``tagwise train | tag | eval | errors | explain | inspect | compare | convert | bench``."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from tagwise.cli.app import cli
 from tagwise.cli.bench import bench
 from tagwise.cli.compare import compare
 from tagwise.cli.convert import convert
+from tagwise.cli.errors import errors
 from tagwise.cli.evaluate import evaluate
+from tagwise.cli.explain import explain
 from tagwise.cli.inspect import inspect
 from tagwise.cli.tag import tag
 from tagwise.cli.train import train
 
-for _command in (train, tag, evaluate, inspect, compare, convert, bench):
+for _command in (train, tag, evaluate, errors, explain, inspect, compare, convert, bench):
     cli.add_command(_command)
 
 

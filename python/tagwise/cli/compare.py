@@ -32,11 +32,13 @@ from tagwise.compare import (
     resolve_corpora,
     run,
 )
+from tagwise.compare.blocks import comparison_blocks
 from tagwise.corpus.sentence import Corpus
 from tagwise.errors import TrainingError
-from tagwise.terminal import plain, table
+from tagwise.terminal import as_text, plain, table
 from tagwise.writing import write_text
 
+WIDE = 10_000  # cells: wider than any table
 WRITERS = (".csv", ".json", ".md", ".tex")
 
 
@@ -96,6 +98,19 @@ def files_as_corpus(
         read_corpus(path, None, columns, None, part=part) for part, path in parts if path is not None
     )
     return {Path(train).name: data}
+
+
+def show(comparison: Comparison, console: Console, wide: bool) -> None:
+    """The table in the width of the terminal (of a pipe: COLUMNS, or 80), or as wide as it needs to be."""
+    note = Text(comparison.note, style="dim") if comparison.note else None
+    if console.is_terminal and not wide:
+        console.print(comparison)
+    elif wide:
+        click.echo(as_text(comparison_blocks(comparison), WIDE))
+    else:
+        click.echo(as_text(comparison, console.width))
+    if note is not None:
+        console.print(note)
 
 
 def save(comparison: Comparison, path: str) -> None:
@@ -242,6 +257,7 @@ def show_losses(outputs: tuple[str, ...], report: str | None) -> None:
     callback=check_outputs,
     help="Also write the table: .csv, .json, .md or .tex; may be repeated.",
 )
+@click.option("--wide", is_flag=True, help="Show every column, however wide the table becomes.")
 @click.option("--report", metavar="FILE", help="Also write one HTML page with tables, curves and errors.")
 @debug_option
 def compare(
@@ -265,6 +281,7 @@ def compare(
     folder: str | None,
     fresh: bool,
     outputs: tuple[str, ...],
+    wide: bool,
     report: str | None,
 ) -> None:
     """Train learners with feature sets on corpora and show one table.
@@ -311,7 +328,7 @@ def compare(
     cells = chosen.cells(list(data), losses)
 
     comparison = Comparison(
-        title=f"tagwise compare {preset}",
+        title=f"tagwise compare {', '.join(data) if names or own else preset}",
         caption=chosen.caption(),
         against=base,
         published=chosen.published,
@@ -338,10 +355,7 @@ def compare(
         events.close()
         if watch.shown:
             watch.live.stop()
-    # Piped tables are as wide as they need to be.
-    (console if watch.shown else Console(width=240)).print(comparison)
-    if chosen.note:
-        console.print(Text(chosen.note, style="dim"))
+    show(comparison, console, wide)
     for path in outputs:
         save(comparison, path)
     if report:

@@ -12,6 +12,7 @@ import rich_click as click
 
 from tagwise.corpus.bundled import corpora, load_corpus
 from tagwise.corpus.formats import FORMATS, iter_sentences
+from tagwise.corpus.raw import Raw
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.errors import CorpusError
 
@@ -105,10 +106,10 @@ def read_corpus(
 
 
 def read_sentences(
-    name: str, form: str | None, names: list[str] | None, label: str | None
+    name: str, form: str | None, names: list[str] | None, label: str | None, raw: Raw | None = None
 ) -> tuple[str, Iterator[Sentence]]:
     """Format and sentences of a file, as a stream; without labels where `label` is None."""
-    return iter_sentences(input_of(name), form, columns=names, label=label)
+    return iter_sentences(input_of(name), form, columns=names, label=label, raw=raw)
 
 
 def is_model(path: str) -> bool:

@@ -3,40 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import rich_click as click
 
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import model_columns, names_of, read_sentences
+from tagwise.cli.labelling import Labelling
 from tagwise.cli.models import function_options
+from tagwise.cli.rows import IN_PLACE, Rows
 from tagwise.cli.stream import batches
 from tagwise.corpus.conll import format_conll
 from tagwise.corpus.conllu import format_conllu
 from tagwise.corpus.formats import FORMATS, TABLE
 from tagwise.corpus.jsonl import format_jsonl
+from tagwise.corpus.raw import Raw
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import fail, writer
 from tagwise.corpus.text import format_text
 from tagwise.decoding.lookback import Memory
 from tagwise.errors import TagwiseError
-
-
-class Labelling(NamedTuple):
-    """One way to label a sentence, with what was asked for besides."""
-
-    labels: Sequence[str]
-    probabilities: Sequence[float] | None = None  # of each label at its token
-    score: float | None = None  # of the whole path
-    probability: float | None = None  # of the whole path, where the model has one
-
-    @property
-    def notes(self) -> list[str]:
-        """Score and probability of the path as comment lines."""
-        named = (("score", self.score), ("probability", self.probability))
-        return [f"# {name} = {value:.6f}" for name, value in named if value is not None]
 
 
 def _fresh(name: str, fields: dict[str, list[str]]) -> str:
@@ -167,6 +155,38 @@ def check_wishes(tagger: Any, model: str, marginals: bool, nbest: int) -> None:
         raise click.UsageError("--marginals and --nbest exclude each other: take one of them")
 
 
+def check_replace(kind: str, names: list[str] | None, rows: Rows | None, label: str | None) -> None:
+    """Refuse to replace what has no place."""
+    if rows is None:
+        raise click.UsageError(
+            "--replace needs rows to put labels into: the output must have the format of the input "
+            "(conll, conllu or jsonl), with one labelling a sentence"
+        )
+    if TABLE[kind].unnamed and (names is None or label not in names):
+        raise click.UsageError(
+            f"--replace: which column is the label? Name those of the input with --columns, {label or 'label'} among "
+            "them"
+        )
+
+
+def written(
+    tagger: Any,
+    sentences: Iterator[Sentence],
+    write: Rows | Callable[[Sentence, Labelling], str],
+    marginals: bool,
+    nbest: int,
+) -> Iterator[str]:
+    """The output, a batch at a time."""
+    memory = Memory()
+    rows = write if isinstance(write, Rows) else None
+    for batch in batches(sentences):
+        labelled = label_batch(tagger, Corpus(batch), marginals, nbest, memory)
+        text = "".join(write(s, labelling) for s, found in zip(batch, labelled) for labelling in found)
+        yield text if rows is None else text + rows.pause()
+    if rows is not None:
+        yield rows.rest()
+
+
 @click.command()
 @click.argument("model", metavar="MODEL")
 @click.argument("source", metavar="[INPUT]", default="-")
@@ -181,6 +201,7 @@ def check_wishes(tagger: Any, model: str, marginals: bool, nbest: int) -> None:
 @click.option(
     "--columns", metavar="NAMES", help="Names of the input's columns; those of training if not given."
 )
+@click.option("--replace", is_flag=True, help="Put the label in the place of the one that the input has.")
 @click.option("--marginals", is_flag=True, help="Add the probability of each label.")
 @click.option(
     "--nbest",
@@ -198,6 +219,7 @@ def tag(
     form: str | None,
     output_format: str | None,
     columns: str | None,
+    replace: bool,
     marginals: bool,
     nbest: int,
     n_jobs: int | None,
@@ -206,7 +228,7 @@ def tag(
 ) -> None:
     """Label INPUT (stdin if not given) with MODEL.
 
-    Input columns are kept and the label is appended as the last one. Text is one sentence a line, its tokens
+    Output is the input, line by line, with the label appended to every token. Text is one sentence a line, its tokens
     apart by spaces. Memory stays constant, whatever the length of the input.
 
     \b
@@ -223,15 +245,21 @@ def tag(
     check_wishes(tagger, model, marginals, nbest)
     names, label = model_columns(tagger)
     given = names_of(columns, None)[0]
-    kind, sentences = read_sentences(source, form, given, None)
+    raw = Raw() if nbest == 1 else None
+    kind, sentences = read_sentences(source, form, given, None, raw)
     if TABLE[kind].unnamed and given is None and names is not None:
         sentences = named(sentences, names, label, source)
-    write = output_writer(output_format or kind, label)
-    memory = Memory()
+    rows = None
+    if raw is not None and output_format in (None, kind) and kind in IN_PLACE:
+        rows = IN_PLACE[kind](raw, given or names or (), label, replace)
+        rows.marginals = marginals
+    if replace:
+        check_replace(kind, given or names, rows, label)
     with writer(output) as put:
-        for batch in batches(sentences):
-            labelled = label_batch(tagger, Corpus(batch), marginals, nbest, memory)
-            put("".join(write(s, labelling) for s, found in zip(batch, labelled) for labelling in found))
+        for text in written(
+            tagger, sentences, rows or output_writer(output_format or kind, label), marginals, nbest
+        ):
+            put(text)
             if output == "-":
                 sys.stdout.flush()
 

@@ -13,8 +13,8 @@ from rich.console import Console
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
 from tagwise.cli.files import corpus_options, read_corpus
 from tagwise.cli.interrupt import Interrupt
-from tagwise.cli.progress import TrainingProgress
 from tagwise.errors import ParameterError
+from tagwise.learners.progress import TrainingProgress
 from tagwise.writing import target_of
 
 

@@ -24,6 +24,8 @@ from tagwise.compare.run import run
 from tagwise.compare.significance import p_value
 from tagwise.compare.table import Comparison, Published
 from tagwise.errors import TrainingError
+from tagwise.learners.loop import logger
+from tagwise.learners.progress import TrainingProgress, progress
 from tagwise.scores.losses import loss_curves
 
 
@@ -43,6 +45,7 @@ def compare(
     memory: int | None = None,
     title: str = "",
     caption: str = "",
+    verbose: int = 0,
 ) -> Comparison:
     """Train every learner with every feature set on every corpus, and score each on its test part.
 
@@ -62,6 +65,7 @@ def compare(
         memory: bytes that these processes may hold together.
         title: what to print above the table.
         caption: what to print below it.
+        verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every cell to the logger `tagwise`.
     """
     data = resolve_corpora(corpus)
     settings = dict(params or {})
@@ -69,7 +73,23 @@ def compare(
     cells = plan(learners, list(data), features, sizes, seeds, losses=losses, params=settings, tune=tune)
     kept = Cache(default_folder() if cache is True else cache or None)
     table = Comparison(title=title, caption=caption, against=None if against is None else parse(against).name)
-    return collect(table, run(cells, data, cache=kept, jobs=jobs, memory=memory, n_jobs=n_jobs), cells)
+    events = run(cells, data, cache=kept, jobs=jobs, memory=memory, n_jobs=n_jobs)
+    with progress("compare", verbose) as line:
+        return collect(table, events, cells, told(line, len(cells)) if line is not None else lambda _: None)
+
+
+def told(line: TrainingProgress, total: int) -> Callable[[Event], None]:
+    """Who shows the events of a comparison: a line, and the log."""
+    done = 0
+
+    def watch(event: Event) -> None:
+        nonlocal done
+        if event.kind == "done":
+            done += 1
+            logger.info("%d of %d: %s", done, total, event.cell.describe())
+        line.update(done, total, f"{event.cell.describe()} {event.text or event.kind}")
+
+    return watch
 
 
 def collect(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tagwise.compare.learners import Learner, learner_names
+from tagwise.compare.learners import NAMES, Learner, learner_names
 from tagwise.compare.plan import Cell, plan
 from tagwise.compare.table import Published
 
@@ -68,6 +68,11 @@ class Preset:
         """What was left out to be quick, and what was chosen how, in words."""
         parts = [f"{corpus}: first {n:,} training sentences" for corpus, n in self.limits.items()]
         parts += [f"{name} = {value}" for name, value in self.params.items()]
+        names = dict.fromkeys(spec.split("(")[0].strip() for spec in self.chosen() if isinstance(spec, str))
+        for name in names:  # what a name settles and no column shows
+            settled = NAMES.get(name, (name, {}))[1].items()
+            told = [f"{key} = {value}" for key, value in settled if key not in ("loss", "features")]
+            parts += [f"{name}: {', '.join(told)}"] * bool(told)
         for kind, values in self.tune.items():
             tried = ", ".join(f"{name} from {', '.join(map(str, v))}" for name, v in values.items())
             few = f" of the first {self.tune_size:,}" if self.tune_size else ""

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from tagwise.compare.cells import Row
 from tagwise.compare.significance import p_value
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Console, ConsoleOptions, RenderableType
 
 #: What a row is averaged over seeds by, and the measures that are averaged.
 GROUP = ("corpus", "learner", "loss", "features", "sentences")
@@ -109,15 +109,34 @@ class Comparison(Sequence[Row]):
     def __getitem__(self, index: Any) -> Any:
         return self.rows[index]
 
-    def __rich__(self) -> Table:
-        from tagwise.compare.table import comparison_table
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        from tagwise.compare.blocks import comparison_blocks
 
-        return comparison_table(self)
+        yield comparison_blocks(self, options.max_width)
+
+    def _repr_html_(self) -> str:
+        """In a notebook: a table a corpus, every column that has something in it."""
+        from html import escape
+
+        from tagwise.markup import table_html
+
+        head, body = self.sheet()
+        parts = [f"<h4>{escape(self.title)}</h4>"] if self.title else []
+        for corpus in dict.fromkeys(row[0] for row in body):
+            rows = [row[1:] for row in body if row[0] == corpus]
+            kept = [i for i in range(len(head) - 1) if any(row[i] for row in rows)]
+            left = sum(head[i + 1] in ("learner", "loss", "features") for i in kept)
+            table = table_html(
+                [head[i + 1] for i in kept], [[row[i] for i in kept] for row in rows], left=left
+            )
+            parts.append(f"<p><b>{escape(corpus)}</b></p>{table}")
+        parts += [f"<p>{escape(text)}</p>" for text in (self.caption, self.note) if text]
+        return "".join(parts)
 
     def __str__(self) -> str:
         from tagwise.terminal import as_text
 
-        return as_text(self.__rich__())
+        return as_text(self)
 
     def __repr__(self) -> str:
         return f"<Comparison of {len(self.rows)} rows>"
@@ -316,16 +335,4 @@ def unarmed(value: Any) -> Any:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def comparison_table(comparison: Comparison) -> Table:
-    """A comparison as a table, with a line between corpora."""
-    from tagwise.terminal import plain, table
-
-    head, body = comparison.sheet()
-    out = table(head, [], title=comparison.title, caption=comparison.caption, left=4)
-    for index, cells in enumerate(body):
-        last = index + 1 < len(body) and body[index + 1][0] != cells[0]
-        out.add_row(*map(plain, cells), end_section=last)
-    return out
-
-
-__all__ = ["Comparison", "Published", "comparison_table", "latex", "markdown", "percent", "unarmed"]
+__all__ = ["Comparison", "Published", "latex", "markdown", "percent", "unarmed"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from tagwise.corpus.raw import Raw
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import File, source_name
 from tagwise.errors import CorpusError
@@ -18,6 +19,7 @@ class Opened(NamedTuple):
     columns: tuple[str, ...] | None
     label: str | None
     optional_label: bool
+    raw: Raw | None = None  # where the lines are kept as they stand, if they are
 
 
 def check_columns(

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from tagwise.corpus.blocks import Shared, blocks, doc_of, tidy_spaces, tidy_tabs
 from tagwise.corpus.columns import Opened, check_columns
+from tagwise.corpus.raw import Raw
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import File, check_size, fail, limit, open_text, shown, source_name, writer
 from tagwise.errors import CorpusError
@@ -44,6 +45,7 @@ class Columns:
         self.optional_label = optional_label
         self.separator = "\t"
         self.shared = Shared()
+        self.raw: Raw | None = None
 
     def settle(self, k: int, line: int, row: str) -> None:
         """Fix the column names from the number of columns in the first row."""
@@ -55,6 +57,8 @@ class Columns:
                 self.bad_row(line, row, k)
         self.names = names
         self.places = [(name, i) for i, name in enumerate(names) if name != "_"]
+        if self.raw is not None:
+            self.raw.separator, self.raw.columns = self.separator, len(names)
         if self.label not in names:
             self.label = None
 
@@ -195,6 +199,7 @@ def ragged(head: str) -> tuple[int, str, int] | None:
 def opened(file: Opened) -> Iterator[Sentence]:
     """The sentences of an open file."""
     state = Columns(file.name, file.columns, file.label, file.optional_label)
+    state.raw = file.raw
     return conll_sentences(file.chunks, state, None, None)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tagwise.corpus import conll, conllu, jsonl, text
 from tagwise.corpus.columns import Opened, check_columns, collect
 from tagwise.corpus.conll import data_lines
+from tagwise.corpus.raw import Raw
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import File, fail, open_text, shown, source_name
 from tagwise.errors import CorpusError
@@ -81,14 +82,15 @@ def iter_sentences(
     label: str | None = "label",
     encoding: str = "utf-8",
     optional_label: bool = False,
+    raw: Raw | None = None,
 ) -> tuple[str, Iterator[Sentence]]:
     """The format of a file and its sentences, one at a time; None: by its ending, else by its first lines.
 
-    In CoNLL-U ``label="label"`` stands for upos.
+    In CoNLL-U ``label="label"`` stands for upos. `raw` is given the lines as they stand.
     """
     _check_format(format)
     names, label = check_columns(columns, label)
-    name, chunks = open_text(file, encoding)
+    name, chunks = open_text(file, encoding, None if raw is None else raw.append)
     format = format or format_of_name(name)
     if format is None:
         head = ""
@@ -113,7 +115,7 @@ def iter_sentences(
                 "(--format on the command line).",
             )
         chunks = itertools.chain([head] if head else [], chunks)
-    return format, TABLE[format].sentences(Opened(name, chunks, names, label, optional_label))
+    return format, TABLE[format].sentences(Opened(name, chunks, names, label, optional_label, raw))
 
 
 def read(

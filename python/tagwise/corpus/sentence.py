@@ -103,6 +103,16 @@ class Sentence:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def _repr_html_(self) -> str:
+        """In a notebook: the tokens, with spans or labels in colours."""
+        from tagwise.corpus.schemes import has_chunks, spans
+        from tagwise.markup import sentence_html
+
+        labels = [] if self.label is None else self.labels
+        if has_chunks(labels):
+            return sentence_html(self.tokens, [(span.begin, span.end, span.type) for span in spans(labels)])
+        return sentence_html(self.tokens, [(t, t + 1, y) for t, y in enumerate(labels) if y != "O"])
+
     def __repr__(self) -> str:
         words = " ".join(self.tokens[:8]) + (" ..." if len(self) > 8 else "")
         return f"<Sentence of {len(self)} tokens: {words}>"
@@ -247,6 +257,12 @@ class Corpus(Sequence[Sentence]):
         return same and self._sentences == other._sentences
 
     __hash__ = None  # type: ignore[assignment]
+
+    def _repr_html_(self) -> str:
+        """In a notebook: what it is, and its first sentences."""
+        from html import escape
+
+        return f"<p>{escape(repr(self))}</p>" + "".join(s._repr_html_() for s in self._sentences[:5])
 
     def __repr__(self) -> str:
         name = f"{self.source}, " if self.source else ""

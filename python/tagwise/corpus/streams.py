@@ -226,17 +226,23 @@ def check_encoding(encoding: str) -> str:
     return name
 
 
-def open_text(file: File, encoding: str = "utf-8") -> tuple[str, Iterator[str]]:
+def open_text(
+    file: File, encoding: str = "utf-8", keep: Callable[[str], Any] | None = None
+) -> tuple[str, Iterator[str]]:
     """The name of a file and its text in chunks of whole lines (see text_chunks)."""
     name = source_name(file)
     encoding = check_encoding(encoding)
     if isinstance(file, io.TextIOBase):  # already text: byte_chunks hands it on as UTF-8
         encoding = "utf-8"
-    return name, text_chunks(byte_chunks(file, name), name, encoding)
+    return name, text_chunks(byte_chunks(file, name), name, encoding, keep)
 
 
-def text_chunks(chunks: Iterator[bytes], name: str, encoding: str = "utf-8") -> Iterator[str]:
+def text_chunks(
+    chunks: Iterator[bytes], name: str, encoding: str = "utf-8", keep: Callable[[str], Any] | None = None
+) -> Iterator[str]:
     """Text made of whole lines, each ended by one ``\\n``; BOM and ``\\r`` before ``\\n`` are gone.
+
+    `keep` is called with the same text as it stands in the file.
 
     Lines end at ``\\n`` only: str.splitlines would also cut tokens at U+0085, U+2028, \\x0b, \\x0c, \\x1c...
     """
@@ -245,10 +251,10 @@ def text_chunks(chunks: Iterator[bytes], name: str, encoding: str = "utf-8") -> 
     held, most = 0, limit("TAGWISE_MAX_SENTENCE")
     first = True
 
-    def decoded(data: bytes) -> str:
+    def decoded(data: bytes, *, last: bool = False) -> str:
         nonlocal first
-        if first and encoding == "utf-8":
-            data = data.removeprefix(codecs.BOM_UTF8)
+        mark = first and encoding == "utf-8" and data.startswith(codecs.BOM_UTF8)
+        data = data[len(codecs.BOM_UTF8) :] if mark else data
         first = False
         try:
             text = data.decode(encoding)
@@ -265,6 +271,10 @@ def text_chunks(chunks: Iterator[bytes], name: str, encoding: str = "utf-8") -> 
             )
         except (UnicodeError, ValueError) as e:
             fail(name, line, f"not valid {encoding.upper()} ({e})", "Convert the file to UTF-8 (iconv).", e)
+        if keep is not None:
+            keep(f"\ufeff{text}" if mark else text)
+        if last:
+            text = text.rstrip("\r") + "\n"
         if "\r" in text:
             text = _CR_LF.sub("\n", text)
             bare = text.find("\r")
@@ -300,7 +310,7 @@ def text_chunks(chunks: Iterator[bytes], name: str, encoding: str = "utf-8") -> 
         line += data.count(b"\n")
     tail = b"".join(parts)
     if tail:
-        yield decoded(tail.rstrip(b"\r") + b"\n")
+        yield decoded(tail, last=True)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,10 +24,12 @@ from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe, file_columns, recipe_for
 from tagwise.learners.backends import current
 from tagwise.learners.loop import Callback, Iteration, Result, logger
+from tagwise.learners.progress import progress
 from tagwise.metrics import Report, evaluate
 from tagwise.model.explain import Explanation
 from tagwise.model.model import Model, transfer
 from tagwise.model.prune import prune as prune_model
+from tagwise.model.votes import Decisions
 from tagwise.optimizers.base import Vector
 from tagwise.params import Param, lookup
 
@@ -83,6 +85,22 @@ class Tagger:
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 
+    def _repr_html_(self) -> str:
+        """In a notebook: what it is, and what training left."""
+        from html import escape
+
+        from tagwise.markup import table_html
+
+        if not hasattr(self, "model_"):
+            return f"<p><code>{escape(repr(self))}</code> (not fitted)</p>"
+        labels = " ".join(map(str, self.classes_[:20])) + (" ..." if len(self.classes_) > 20 else "")
+        rows = [
+            ("labels", f"{len(self.classes_)}: {labels}"),
+            ("weights", f"{self.n_features_:,}, {self.n_nonzero_:,} of them not zero"),
+        ]
+        rows += [(name, str(value)) for name, value in self.model_.meta.get("metrics", {}).items()]
+        return f"<p><code>{escape(repr(self))}</code></p>{table_html(('', 'fitted'), rows, left=2)}"
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
 
@@ -132,7 +150,7 @@ class Tagger:
             task.dev_score = dev_scorer(lambda w: self._model(task, w), task, part, part.gold(dev_y))
         task.callbacks = listeners(callbacks, params)
         try:
-            return self._keep(task, self._train(task))
+            return self._keep(task, watched(self._train, task, self.name))
         except TrainingError as error:
             raise TrainingError(with_line(str(error), inputs, params)) from error
 
@@ -352,6 +370,26 @@ class Tagger:
         """Strongest features of each label and strongest transitions."""
         return self._fitted().explain(top)
 
+    def explain_prediction(
+        self, sentence: Any, *, token: int | None = None, against: str | Sequence[str] | None = None
+    ) -> Decisions:
+        """Which features voted for each label of one sentence, and against the next best; transitions included.
+
+        The votes of a decision sum to the difference of the scores of two paths, and to their log-odds where the model
+        has probabilities.
+
+        Args:
+            sentence: one sentence of the kind the tagger was fitted on.
+            token: explain the label of this token alone, counted from 0.
+            against: a label for the token, or labels for the whole sentence, to hold the prediction against; if not
+                given, the best path with another label at the token.
+        """
+        model = self._fitted()
+        chances = self.probabilistic or model.scorer.local
+        return model.decisions(
+            sentence, token=token, against=against, probabilistic=chances, n_jobs=self._jobs()
+        )
+
     def _jobs(self) -> int | None:
         return lookup(self.PARAMS, "n_jobs", self.name).check(self.n_jobs)  # type: ignore[attr-defined,no-any-return]
 
@@ -388,6 +426,14 @@ def model_of(source: Tagger | Model | str | os.PathLike[str]) -> Model:
 def listeners(callbacks: Iterable[Callback], params: dict[str, Any]) -> list[Callback]:
     """Who is told of each iteration: the callbacks, and the logger where `verbose` asks for it."""
     return [*callbacks, _log] if params["verbose"] else list(callbacks)
+
+
+def watched(train: Callable[[Task], Result], task: Task, title: str) -> Result:
+    """Train, with a line that shows how far it is where `verbose` asks for one and somebody looks."""
+    with progress(title, task.params["verbose"]) as line:
+        if line is not None:
+            task.callbacks = [*task.callbacks, line]
+        return train(task)
 
 
 def _log(entry: Iteration) -> None:

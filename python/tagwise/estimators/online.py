@@ -15,7 +15,7 @@ from tagwise.dataset import encode
 from tagwise.dataset.check import checked_weights
 from tagwise.dataset.layout import united
 from tagwise.errors import ParameterError, TrainingError
-from tagwise.estimators.base import Tagger, listeners, with_line
+from tagwise.estimators.base import Tagger, listeners, watched, with_line
 from tagwise.estimators.limits import Limits, lawful_gold, limits_of
 from tagwise.estimators.task import Task, dev_scorer
 from tagwise.features.inputs import Inputs
@@ -179,7 +179,7 @@ class OnlineTagger(Tagger):
             task.dev_score = dev_scorer(lambda w: self._model(task, w), task, part, part.gold(dev_y))
         task.callbacks = listeners(callbacks, params)
         try:
-            result = self._learn(task, state)
+            result = watched(lambda task: self._learn(task, state), task, self.name)
         except TrainingError as error:
             raise TrainingError(with_line(str(error), inputs, params)) from error
         if fitted:

@@ -43,7 +43,12 @@ COMMON = (
         "threads, at most one a core; None for all cores; results do not depend on it",
     ),
     Param("seed", 0, Number(0, integer=True), "seed of everything random"),
-    Param("verbose", 0, Number(0, integer=True), "1 logs every iteration to the logger `tagwise`"),
+    Param(
+        "verbose",
+        0,
+        Number(0, integer=True),
+        "1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger `tagwise`",
+    ),
 )
 
 

@@ -28,6 +28,21 @@ class Explanation:
 
         return Group(explanation_table(self.labels), transition_table(self.transitions))
 
+    def _repr_html_(self) -> str:
+        """In a notebook: a table a label, folded in, and one of transitions."""
+        from html import escape
+
+        from tagwise.markup import table_html
+
+        parts = [
+            f"<details><summary>{escape(label)}</summary>"
+            + table_html(("attribute", "weight"), [(name, f"{w:+.4f}") for name, w in found])
+            + "</details>"
+            for label, found in self.labels.items()
+        ]
+        steps = [(before, after, f"{w:+.4f}") for before, after, w in self.transitions]
+        return "".join(parts) + table_html(("from", "to", "weight"), steps, left=2)
+
     def __str__(self) -> str:
         from tagwise.terminal import as_text
 

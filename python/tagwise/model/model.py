@@ -17,13 +17,14 @@ from tagwise.dataset.layout import Named, carried
 from tagwise.decoding import paths
 from tagwise.decoding.lookback import Memory
 from tagwise.decoding.plan import Allowed, plan_of
-from tagwise.errors import ParameterError
+from tagwise.errors import CorpusError, ParameterError
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.importing import Functions, Missing
 from tagwise.model import schema
 from tagwise.model.explain import Explanation, explain
 from tagwise.model.reading import about, check_finite, forbidden_of, parts_of
+from tagwise.model.votes import Decision, Decisions, Features, votes
 from tagwise.scores.constraints import Constraints, Rules
 from tagwise.scores.dictionary import Dictionary
 from tagwise.scores.kernels import Kernel, KernelScorer
@@ -179,6 +180,78 @@ class Model:
         """The `top` strongest features of each label, by magnitude, and the strongest transitions."""
         named = Named(self.scorer.layout, self.vocabulary, self.labels)
         return explain(named, self.scorer.weights, top)
+
+    def decisions(
+        self,
+        sentence: Any,
+        *,
+        token: int | None = None,
+        against: Any = None,
+        probabilistic: bool = False,
+        n_jobs: int | None = None,
+    ) -> Decisions:
+        """Why each label, or that of one token, and not the next best: see `Tagger.explain_prediction`."""
+        if isinstance(self.scorer, KernelScorer) or self.lookback is not None:
+            what = "kernels" if self.lookback is None else "labels further back (history, order)"
+            raise ParameterError(
+                f"a prediction of a model with {what} is no sum over the features of neighbouring labels; explain one "
+                "of a model without"
+            )
+        if isinstance(sentence, str):
+            raise ParameterError("a sentence is a list of tokens, found str; split it into tokens")
+        X = Inputs.of([sentence])
+        data = self.encode(X, n_jobs)
+        T = data.n_tokens
+        if not T:
+            raise ParameterError("a sentence without tokens has nothing to explain")
+        if token is not None and not 0 <= token < T:
+            raise ParameterError(f"token={token}: the sentence has the tokens 0 to {T - 1}")
+        index = {label: i for i, label in enumerate(self.labels)}
+        kind = X.kind
+        words = (
+            [str(w) for w in X.words("an explanation")[0]]
+            if kind != "attributes"
+            else [f"#{t}" for t in range(T)]
+        )
+        ((path, score),) = self.kbest(X, 1, n_jobs=n_jobs)[0]
+        features = Features(self.native, data)
+        chances = self.marginals(X, n_jobs=n_jobs)[0] if probabilistic else None
+        out = []
+        places = range(T) if token is None else range(token, token + 1)
+        if token is None and against is not None and not isinstance(against, str):  # one path: one decision
+            places = range(next((t for t, y in enumerate(against) if y != path[t]), 0), T)[:1]
+        for t in places:
+            other = self._other(X, path, t, against, n_jobs)
+            if other is None:
+                continue
+            ids, others = [index[y] for y in path], [index[y] for y in other]
+            cast = votes(features, self.vocabulary, self.labels, ids, others, self.scorer.local)
+            both = (
+                (None, None) if chances is None else (float(chances[t, ids[t]]), float(chances[t, others[t]]))
+            )
+            out.append(Decision(t, words, path, other, score, cast, both[0], both[1]))
+        return Decisions(words, out)
+
+    def _other(
+        self, X: Inputs, path: list[str], t: int, against: Any, n_jobs: int | None
+    ) -> list[str] | None:
+        """The path that one is held against at a token; None where there is no other."""
+        allowed: list[Any] = [None] * len(path)
+        if against is None:
+            allowed[t] = [y for y in self.labels if y != path[t]]
+            if not allowed[t]:
+                return None
+        elif isinstance(against, str):
+            allowed[t] = against
+        else:
+            allowed = list(against)
+        try:
+            found = self.kbest(X, 1, allowed=[allowed], n_jobs=n_jobs)[0]
+        except ValueError as error:
+            if against is None and not isinstance(error, CorpusError):
+                return None  # rules leave no other label here
+            raise
+        return found[0][0]
 
     # --- files ------------------------------------------------------------------------------------------
 

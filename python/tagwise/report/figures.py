@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,7 @@ SPARE = (
     "#d946ef",
 )
 MOST_LINES = 14
-LEAST = 1e-3  # a share of the first objective below which a curve is cut
+LEAST = 1e-5  # a share of all that an objective fell by, below which a curve is cut
 
 
 class Palette:
@@ -193,31 +194,47 @@ def by_size(entries: Sequence[Mapping[str, Any]], palette: Palette, features: st
 def by_iteration(
     rows: Sequence[tuple[Any, Mapping[str, Any]]], palette: Palette, features: str, measure: str
 ) -> str:
-    """Dev score, or the objective relative to its first value, along training."""
+    """Dev score, or how far the objective is above its lowest value, along training.
+
+    An objective falls towards a value that is not 0, where a logarithm of the objective itself would be flat:
+    (f_i - min f) / (f_1 - min f) falls as long as training gets nearer.
+    """
     dev = measure == "dev_score"
-    name = "dev score, %" if dev else "objective, share of the first"
+    name = "dev score, %" if dev else "objective above its lowest"
     chart = Chart(f"{name}, {features}", "iterations", name, log_x=not dev, log_y=not dev)
     for row, detail in rows:
         if row.features != features:
             continue
-        points = []
-        first = next((abs(e["objective"]) for e in detail["history"] if e["objective"]), None)
-        for entry in detail["history"]:
-            value = entry[measure]
-            if value is None or (not dev and (not first or value <= 0)):
-                continue
-            points.append((entry["iteration"], 100 * value if dev else value / (first or 1.0)))
-            if not dev and points[-1][1] < LEAST:
-                break
+        known = [(e["iteration"], e[measure]) for e in detail["history"] if e[measure] is not None]
+        if dev:
+            points = [(i, 100 * value) for i, value in known]
+        else:
+            points = [(i, share) for i, share in above_lowest(known) if share >= LEAST]
         if len(points) > 1 and len(chart.lines) < MOST_LINES:
             dashed = "unaveraged" in row.learner
             chart.lines.append(Line(points, row.learner, palette.colour(row.learner), row.learner, dashed))
             x, y = points[-1]
-            title = f"{row.learner}: {y:.2f} after {x} iterations"
+            title = (
+                f"{row.learner}: {y:.2f} after {x} iterations" if dev else f"{row.learner}: {y:.2g} after {x}"
+            )
             chart.points.append(
                 Point(x, y, row.learner, palette.colour(row.learner), title, label=row.learner)
             )
     return chart.svg() if chart.lines else ""
+
+
+def above_lowest(values: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    """How far a sequence is above its lowest value, as a share of where it began; the lowest itself has none.
+
+    >>> above_lowest([(1, 10.0), (2, 6.0), (3, 5.0)])
+    [(1, 1.0), (2, 0.2)]
+    """
+    finite = [(i, value) for i, value in values if math.isfinite(value)]
+    if not finite:
+        return []
+    low = min(value for _, value in finite)
+    first = finite[0][1] - low
+    return [(i, (value - low) / first) for i, value in finite if value > low] if first > 0 else []
 
 
 def precision_recall(entries: Sequence[Mapping[str, Any]], palette: Palette) -> str:
@@ -290,7 +307,8 @@ def charts(comparison: Comparison, corpus: str, palette: Palette) -> list[tuple[
         if not tracked:
             drawn = by_iteration(rows, palette, features, "objective")
             text = (
-                "Each objective by its own first value: batch learners count loss, online ones wrong tokens."
+                "How far each objective still is above the lowest value it came to, as a share of where it began: "
+                "batch learners count loss, online ones wrong tokens."
             )
             out.append((f"Objective along training, {features}", drawn, text))
     return [(title, drawing, text) for title, drawing, text in out if drawing]

@@ -263,27 +263,39 @@ class Strip:
     dots: Sequence[tuple[float, str, bool, str]]
 
 
-def dot_plot(strips: Sequence[Strip], axis: str, title: str, width: int = 1120) -> str:
-    """Learners one below the other, their scores as dots on one axis."""
+def dot_plot(strips: Sequence[Strip], axis: str, title: str) -> str:
+    """Learners one below the other, their scores as dots on one axis: for a wide page, and for a phone."""
+    wide, slim = (strip_chart(strips, axis, title, width) for width in (1120, 360))
+    return f'<div class="roomy">{wide}</div><div class="slim">{slim}</div>' if wide else ""
+
+
+def strip_chart(strips: Sequence[Strip], axis: str, title: str, width: int) -> str:
+    """A dot plot of this width; names stand beside their dots, or above them where that is narrow."""
     values = [value for strip in strips for value, *_ in strip.dots]
     if not values:
         return ""
-    left, right, row, top = 190, 24, 24, 8
+    above = width < 700
+    left, right, row, top = (14, 14, 44, 4) if above else (190, 24, 24, 8)
     height = top + row * len(strips) + 44
     across = Axis(axis, *spread(values, pad=0.04), left, width - right)
     base = top + row * len(strips)
     parts = [
-        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}" class="chart wide">'
+        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}" class="chart wide strips">'
     ]
-    for value in ticks(across.low, across.high, 9):
+    for value in ticks(across.low, across.high, 5 if above else 9):
         x = across.at(value)
         parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{base}" class="grid"/>')
         parts.append(f'<text x="{x:.1f}" y="{base + 17}" class="tick middle">{short(value)}</text>')
     for i, strip in enumerate(strips):
-        y = top + row * (i + 0.5)
+        y = top + row * (i + (0.75 if above else 0.5))
+        name = (
+            f'x="{left}" y="{y - 12:.1f}" class="row"'
+            if above
+            else f'x="{left - 12}" y="{y + 4:.1f}" class="row end"'
+        )
         inner = [across.at(value) for value, _, hollow, _ in strip.dots if not hollow]
         parts.append(f'<g data-series="{escape(strip.name)}">')
-        parts.append(f'<text x="{left - 12}" y="{y + 4:.1f}" class="row end">{escape(strip.name)}</text>')
+        parts.append(f"<text {name}>{escape(strip.name)}</text>")
         parts.append(f'<line x1="{left}" x2="{width - right}" y1="{y:.1f}" y2="{y:.1f}" class="track"/>')
         if len(inner) > 1:
             parts.append(

@@ -143,6 +143,7 @@
       const line = el("div", { class: "sentence" });
       tokens.forEach((token, t) => {
         const plain = gold[t] === predicted[t];
+        if (t) line.append(" "); // where a line may be broken
         if (plain && (gold[t] === "O" || !model.chunked)) { line.append(el("span", {}, token)); return; }
         const tag = el("span", { class: plain ? "tag" : "tag wrong" }, el("span", {}, token), el("em", {}, gold[t]));
         if (!plain) tag.append(el("s", {}, predicted[t]));

@@ -1,0 +1,99 @@
+"""``tagwise explain``: why a model labels a sentence as it does."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import rich_click as click
+from rich.console import Console
+
+from tagwise.cli.app import debug_option
+from tagwise.cli.files import model_columns
+from tagwise.cli.models import function_options
+from tagwise.corpus.sentence import Sentence
+from tagwise.errors import ParameterError
+from tagwise.terminal import as_text
+
+
+def sentence_of(tagger: Any, text: str) -> Any:
+    """Tokens apart by spaces, as the model takes them; further columns behind a token, apart by slashes."""
+    names, label = model_columns(tagger)
+    wanted = [name for name in tagger.model_.recipe.columns if name != label] or ["word"]
+    words = text.split()
+    if not words:
+        raise click.BadParameter("no token in the text; give tokens apart by spaces", param_hint="TEXT")
+    if tagger.model_.recipe.kind == "attributes":
+        raise ParameterError(
+            "this model was trained on attributes that were given as they are; a text has tokens. Use it from Python: "
+            "tagwise.load(...).explain_prediction(sentence)"
+        )
+    if len(wanted) == 1:
+        return Sentence({wanted[0]: words}) if names else words
+    cells = [word.rsplit("/", len(wanted) - 1) for word in words]
+    short = next((word for word, found in zip(words, cells) if len(found) != len(wanted)), None)
+    if short is not None:
+        raise click.BadParameter(
+            f"{short!r}: the model looks at the columns {', '.join(wanted)}; write each token as {'/'.join(wanted)}",
+            param_hint="TEXT",
+        )
+    return Sentence(dict(zip(wanted, map(list, zip(*cells)))))
+
+
+@click.command()
+@click.argument("model", metavar="MODEL")
+@click.argument("text", metavar="TEXT")
+@click.option("--token", type=click.IntRange(min=1), help="Explain this token alone, counted from 1.")
+@click.option("--against", metavar="LABEL", help="Hold it against this label, not against the next best.")
+@click.option(
+    "--top", type=click.IntRange(min=1), default=5, show_default=True, help="Features shown of each."
+)
+@click.option("--json", "as_json", is_flag=True, help="Every feature as JSON.")
+@function_options
+@debug_option
+def explain(
+    model: str,
+    text: str,
+    token: int | None,
+    against: str | None,
+    top: int,
+    as_json: bool,
+    functions: dict[str, Any],
+    trust: bool,
+) -> None:
+    """Show which features of TEXT, tokens apart by spaces, speak for each label and against the next best.
+
+    What the features add sums to the difference of the scores of two label sequences (of a CRF: to their log-odds).
+
+    \b
+    Examples:
+      tagwise explain model.tagwise "Peter flew to London ."
+      tagwise explain model.tagwise "Peter flew to London ." --token 4 --against O
+    """
+    import tagwise as tw
+
+    tagger = tw.load(model, functions=functions, trust=trust)
+    if against is not None and against not in tagger.classes_:
+        raise click.BadParameter(
+            f"the model has no label {against!r}; it has: {' '.join(tagger.classes_)}", param_hint="--against"
+        )
+    if against is not None and token is None:
+        raise click.UsageError("--against is for one token: name it with --token")
+    sentence = sentence_of(tagger, text)
+    size = len(text.split())
+    if token is not None and token > size:
+        raise click.BadParameter(f"the text has {size} tokens", param_hint="--token")
+    place = None if token is None else token - 1
+    found = replace(tagger.explain_prediction(sentence, token=place, against=against), top=top)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2))
+        return
+    console = Console()
+    if console.is_terminal:
+        console.print(found)
+    else:
+        click.echo(as_text(found, console.width))
+
+
+__all__ = ["explain"]

@@ -1,0 +1,218 @@
+"""Labels put into the lines that were read: everything but the label's column stays as it stood, byte for byte."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tagwise.cli.labelling import Labelling
+from tagwise.corpus.conll import DOCSTART
+from tagwise.corpus.conllu import CONLLU_COLUMNS
+from tagwise.corpus.raw import Raw
+from tagwise.corpus.sentence import Sentence
+
+BOM = "\ufeff"
+_CELL = re.compile(r"[^ \t]+")
+
+
+def stem_and_end(line: str) -> tuple[str, str]:
+    """A line and the carriage returns that end it."""
+    stem = line.rstrip("\r")
+    return stem, line[len(stem) :]
+
+
+class Rows:
+    """Puts labellings of sentences, one after the other, into the lines of `raw`."""
+
+    def __init__(self, raw: Raw) -> None:
+        self.raw = raw
+        self.marginals = False  # whether labels have their probabilities beside them
+
+    def text(self, lines: list[str]) -> str:
+        """Lines that were just taken, with their ends."""
+        return "\n".join(lines) + self.raw.ending if lines else ""
+
+    def __call__(self, sentence: Sentence, labelling: Labelling) -> str:
+        """All lines up to the end of a sentence, its own with labels."""
+        before = self.text(self.passed(self.raw.upto(sentence.line or 1)))
+        return before + self.text(self.labelled(sentence, labelling))
+
+    def pause(self) -> str:
+        """The blank lines behind a sentence, for those who wait for its end."""
+        return self.text(self.raw.blank())
+
+    def rest(self) -> str:
+        """What is left when all sentences are written."""
+        return self.text(self.passed(self.raw.rest()))
+
+    def passed(self, lines: list[str]) -> list[str]:
+        """Lines that hold no tokens."""
+        return lines
+
+    def labelled(self, sentence: Sentence, labelling: Labelling) -> list[str]:
+        """The lines of a sentence, taken and labelled."""
+        raise NotImplementedError
+
+
+class ConllRows(Rows):
+    """CoNLL columns: the label, and its probability, behind a row or in the place of one of its cells.
+
+    The separator is the file's: a tab, or a space where columns stand apart by spaces; a tab for a column of words
+    alone. Marks of documents have as many columns as tokens, because conlleval wants it so; their label is ``O``.
+    `names` are the columns of a file that has the label, `label` is the one to take the place of; a file that lacks
+    it has it appended.
+    """
+
+    def __init__(self, raw: Raw, names: Sequence[str] = (), label: str | None = None) -> None:
+        super().__init__(raw)
+        self.names, self.label = tuple(names), label
+
+    @property
+    def place(self) -> int | None:
+        """The column whose place the label takes, counted from 0; None appends it."""
+        known = self.label in self.names and self.raw.columns == len(self.names)
+        return self.names.index(self.label) if known and self.label is not None else None
+
+    @property
+    def separator(self) -> str:
+        return "\t" if self.raw.columns == 1 else self.raw.separator
+
+    def passed(self, lines: list[str]) -> list[str]:
+        if not any(DOCSTART in line for line in lines) or self.place is not None:
+            return lines
+        cell = f"O{self.separator}1.0000" if self.marginals else "O"
+        out = []
+        for line in lines:
+            stem, end = stem_and_end(line)
+            mark = stem.lstrip(f"{BOM} \t").startswith(DOCSTART)
+            out.append(f"{stem}{self.separator}{cell}{end}" if mark else line)
+        return out
+
+    def labelled(self, sentence: Sentence, labelling: Labelling) -> list[str]:
+        cells: Sequence[str] = labelling.labels
+        sep = self.separator
+        if labelling.probabilities is not None:
+            cells = [f"{y}{sep}{p:.4f}" for y, p in zip(cells, labelling.probabilities)]
+        if sentence.comments:
+            return self.between_comments(cells, sep)
+        lines = self.raw.take(len(cells))
+        if self.place is not None or any(line[-1] == "\r" for line in lines):
+            return [self.put(line, cell, sep) for line, cell in zip(lines, cells)]
+        return [f"{line}{sep}{cell}" for line, cell in zip(lines, cells)]
+
+    def between_comments(self, cells: Sequence[str], sep: str) -> list[str]:
+        """As above where comments may stand between the tokens: lines that begin with # and have no tab."""
+        out: list[str] = []
+        left = list(reversed(cells))
+        while left:
+            (line,) = self.raw.take(1)
+            row = line.strip(" \t\r")
+            comment = row[:1] == "#" and "\t" not in row
+            out.append(line if comment else self.put(line, left.pop(), sep))
+        return out
+
+    def put(self, line: str, cell: str, sep: str) -> str:
+        """One row with its label."""
+        stem, end = stem_and_end(line)
+        place = self.place
+        if place is None:
+            return f"{stem}{sep}{cell}{end}"
+        if self.raw.separator == "\t":
+            begin = 0
+            for _ in range(place):
+                begin = stem.index("\t", begin) + 1
+            stop = stem.find("\t", begin)
+            stop = len(stem) if stop < 0 else stop
+            old = stem[begin:stop]
+            begin += len(old) - len(old.lstrip(" "))
+            stop -= len(old) - len(old.rstrip(" "))
+        else:
+            begin, stop = [found.span() for found in _CELL.finditer(stem.removeprefix(BOM))][place]
+            shift = len(BOM) if stem.startswith(BOM) else 0
+            begin, stop = begin + shift, stop + shift
+        return f"{stem[:begin]}{cell}{stem[stop:]}{end}"
+
+
+class ConlluRows(Rows):
+    """CoNLL-U: the label in its column, its probability behind what MISC holds."""
+
+    def __init__(self, raw: Raw, column: str = "upos") -> None:
+        super().__init__(raw)
+        self.at = 1 + CONLLU_COLUMNS.index(column)
+
+    def labelled(self, sentence: Sentence, labelling: Labelling) -> list[str]:
+        lines = self.raw.take(len(sentence) + len(sentence.rows))
+        others = {index + k for k, (index, _) in enumerate(sentence.rows)}  # multiword tokens, empty nodes
+        out, t = [], 0
+        for i, line in enumerate(lines):
+            if i in others:
+                out.append(line)
+                continue
+            stem, end = stem_and_end(line)
+            cells = stem.split("\t")
+            cells[self.at] = labelling.labels[t]
+            if labelling.probabilities is not None:
+                mark = f"Probability={labelling.probabilities[t]:.4f}"
+                note = cells[-1].strip(" ")
+                cells[-1] = mark if note == "_" else f"{note}|{mark}"
+            out.append("\t".join(cells) + end)
+            t += 1
+        return out
+
+
+class JsonlRows(Rows):
+    """JSONL: members behind those that are there, or in the place of those of their names.
+
+    `names` are what the member of the labels may be called that they take the place of; without any, ``predicted`` is
+    added.
+    """
+
+    def __init__(self, raw: Raw, names: Sequence[str] = ()) -> None:
+        super().__init__(raw)
+        self.names = tuple(names)
+
+    def labelled(self, sentence: Sentence, labelling: Labelling) -> list[str]:
+        (line,) = self.raw.take(1)
+        known = {*sentence.fields, *(sentence.meta or ())}
+        found: dict[str, Any] = {"predicted": list(labelling.labels)}
+        if labelling.probabilities is not None:
+            found["probability"] = [round(p, 6) for p in labelling.probabilities]
+        body = line.strip(f"{BOM} \t\r")
+        begin = line.index(body)
+        head, tail = line[:begin], line[begin + len(body) :]
+        if self.names or not known.isdisjoint(found):
+            return [head + self.again(body, found) + tail]
+        if body[0] == "[":
+            body = f'{{"tokens": {body}}}'
+        return [f"{head}{body[:-1].rstrip()}, {json.dumps(found, ensure_ascii=False)[1:]}{tail}"]
+
+    def again(self, body: str, found: dict[str, Any]) -> str:
+        """The object written anew, its members in their order."""
+        value = json.loads(body)
+        value = {"tokens": value} if isinstance(value, list) else value
+        name = next((n for n in self.names if n in value), None)
+        if self.names:
+            found[name or self.names[0]] = found.pop("predicted")
+        value.update(found)
+        return json.dumps(value, ensure_ascii=False)
+
+
+#: By format: how labels are put into the lines of a file, given its columns and the label's name; the last says whether
+#: the label that is there is replaced. A format that is not here has no rows to put them into.
+IN_PLACE: dict[str, Callable[[Raw, Sequence[str], str | None, bool], Rows]] = {
+    "conll": lambda raw, names, label, replace: ConllRows(raw, names, label if replace else None),
+    "conllu": lambda raw, _names, label, _replace: ConlluRows(
+        raw, label if label in ("upos", "xpos") else "upos"
+    ),
+    "jsonl": lambda raw, _names, label, replace: JsonlRows(raw, member_names(label) if replace else ()),
+}
+
+
+def member_names(label: str | None) -> tuple[str, ...]:
+    """What the member of the labels may be called, the name for a new one first."""
+    return ("labels", "tags", "label") if label in (None, "label") else (label,)
+
+
+__all__ = ["IN_PLACE", "Rows"]

@@ -1,0 +1,74 @@
+"""Small pieces of HTML for notebooks: sentences, decisions, tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tagwise.model.votes import Decisions
+
+#: Hues of kinds of spans, one after the other.
+HUES = (210, 25, 140, 280, 340, 180, 55, 250, 95, 310)
+TABLE = "border-collapse:collapse;margin:.3em 0;font-variant-numeric:tabular-nums"
+CELL = "padding:.15em .7em;border-bottom:1px solid rgba(128,128,128,.25)"
+
+
+def hue(name: str, names: Sequence[str]) -> int:
+    """The hue of a name among the names there are."""
+    return HUES[names.index(name) % len(HUES)]
+
+
+def box(text: str, label: str, colour: int) -> str:
+    """Text on a coloured ground with its label, readable on light and on dark pages."""
+    return (
+        f'<span style="background:hsla({colour},75%,55%,.25);border-radius:.35em;padding:.1em .35em;margin:0 .1em;'
+        f'white-space:nowrap">{escape(text)} <small style="color:hsl({colour},65%,45%);font-weight:600">'
+        f"{escape(label)}</small></span>"
+    )
+
+
+def table_html(head: Sequence[str], rows: Sequence[Sequence[Any]], left: int = 1) -> str:
+    """A plain table: the first `left` columns hold words, the others figures."""
+
+    def line(cells: Sequence[Any], tag: str) -> str:
+        sides = ["left" if i < left else "right" for i in range(len(cells))]
+        return "".join(
+            f'<{tag} style="{CELL};text-align:{side}">{escape(str(cell))}</{tag}>'
+            for cell, side in zip(cells, sides)
+        )
+
+    body = "".join(f"<tr>{line(cells, 'td')}</tr>" for cells in rows)
+    return f'<table style="{TABLE}"><thead><tr>{line(head, "th")}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def sentence_html(tokens: Sequence[str], marked: Sequence[tuple[int, int, str]]) -> str:
+    """A sentence with its labelled pieces, (begin, end, label), in colours; one colour a label."""
+    names = sorted({label for _, _, label in marked})
+    parts, at = [], 0
+    for begin, end, label in sorted(marked):
+        parts += [escape(token) for token in tokens[at:begin]]
+        parts.append(box(" ".join(tokens[begin:end]), label, hue(label, names)))
+        at = end
+    parts += [escape(token) for token in tokens[at:]]
+    return f'<div style="line-height:2">{" ".join(parts)}</div>'
+
+
+def decisions_html(decisions: Decisions) -> str:
+    """Each token's decision with its strongest votes, folded in but for the least certain one."""
+    if not decisions:
+        return "<p>nothing to explain</p>"
+    nearest = min(decisions, key=lambda d: d.difference)
+    parts = []
+    for decision in decisions:
+        opened = " open" if decision is nearest else ""
+        rows = [(cells[1], cells[2], cells[0], cells[3]) for cells in decision.rows(decisions.top)]
+        parts.append(
+            f"<details{opened}><summary>{escape(decision.title)}</summary>"
+            f"{table_html(('token', 'feature', 'adds', 'gives either'), rows, left=2)}</details>"
+        )
+    return f'<div style="line-height:1.5">{"".join(parts)}</div>'
+
+
+__all__ = ["box", "decisions_html", "hue", "sentence_html", "table_html"]

@@ -1,0 +1,272 @@
+"""Why one label and not another: what each feature adds to the difference of two paths of a sentence.
+
+The score of a path is linear in the weights: s(y) = sum_t sum_a x_ta w[a, y_t] + sum_t A[y_t-1, y_t] + start + end. So
+
+    s(y) - s(y') = sum of the features' own differences
+
+exactly, for any two paths; where paths have probabilities P = exp(s) / Z it is log P(y|x) - log P(y'|x), the log-odds.
+A model of local classifiers (MEMM) subtracts log Z_t(y_t-1) at every step: those are terms of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise._core as _core
+from tagwise.dataset.layout import blocks_of
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType
+
+
+class Vote(NamedTuple):
+    """What one feature adds to s(path) - s(other), at one token.
+
+    kind: ``node``, ``edge``, ``start``, ``end``, ``pair`` (an attribute with two labels), ``normaliser`` (of a MEMM's
+    step); feature: in words; weight, other: what it gives either path; amount: weight - other.
+    """
+
+    token: int
+    kind: str
+    feature: str
+    weight: float
+    other: float
+    amount: float
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The label of one token against another: two paths, the difference of their scores, the votes that sum to it.
+
+    labels, other: the two paths; score: of the first; votes: strongest first. probability, other_probability: of the
+    two labels at this token, all paths together, where the model has probabilities.
+    """
+
+    token: int
+    tokens: Sequence[str]
+    labels: Sequence[str]
+    other: Sequence[str]
+    score: float
+    votes: Sequence[Vote]
+    probability: float | None = None
+    other_probability: float | None = None
+
+    @property
+    def difference(self) -> float:
+        """Of the scores: the sum of the votes."""
+        return math.fsum(vote.amount for vote in self.votes)
+
+    @property
+    def other_score(self) -> float:
+        """The score of the other path."""
+        return self.score - self.difference
+
+    @property
+    def log_odds(self) -> float | None:
+        """log P(labels | x) / P(other | x): the difference, where the model has probabilities."""
+        return None if self.probability is None else self.difference
+
+    @property
+    def label(self) -> str:
+        """At this token."""
+        return self.labels[self.token]
+
+    @property
+    def runner_up(self) -> str:
+        """The label of the other path at this token."""
+        return self.other[self.token]
+
+    @property
+    def title(self) -> str:
+        """In a line."""
+        chance = "" if self.probability is None else f" ({100 * self.probability:.1f} %)"
+        other = "" if self.other_probability is None else f" ({100 * self.other_probability:.1f} %)"
+        word = self.tokens[self.token]
+        return f"{word}: {self.label}{chance} against {self.runner_up}{other}, {self.difference:+.4f}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As data."""
+        plain = {
+            name: getattr(self, name) for name in ("token", "label", "runner_up", "score", "other_score")
+        }
+        chances = {name: getattr(self, name) for name in ("probability", "other_probability", "log_odds")}
+        return {
+            **plain,
+            "word": self.tokens[self.token],
+            "labels": list(self.labels),
+            "other": list(self.other),
+            "difference": self.difference,
+            **chances,
+            "votes": [vote._asdict() for vote in self.votes],
+        }
+
+    def rows(self, top: int | None) -> list[tuple[str, str, str, str]]:
+        """The strongest votes as cells: amount, token, feature, both weights; what is left out in one more."""
+        shown = [v for v in self.votes if v.amount][:top]
+        cells = [
+            (f"{v.amount:+.4f}", self.tokens[v.token], v.feature, f"{v.weight:+.4f} / {v.other:+.4f}")
+            for v in shown
+        ]
+        rest = self.difference - math.fsum(v.amount for v in shown)
+        n = sum(1 for v in self.votes if v.amount) - len(shown)
+        return [*cells, (f"{rest:+.4f}", "", f"{n} more", "")] if n else cells
+
+
+@dataclass(frozen=True)
+class Decisions(Sequence[Decision]):
+    """A decision for each token of a sentence; prints itself, in a notebook as HTML."""
+
+    tokens: Sequence[str]
+    decisions: Sequence[Decision]
+    top: int = 5  # votes shown of each
+
+    def __len__(self) -> int:
+        return len(self.decisions)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.decisions[index]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As data."""
+        return {"tokens": list(self.tokens), "decisions": [d.to_dict() for d in self.decisions]}
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        from tagwise.terminal import plain, vote_table
+
+        for decision in self.decisions:
+            yield plain(decision.title, "bold")
+            yield vote_table(decision.rows(self.top))
+
+    def __str__(self) -> str:
+        from tagwise.terminal import as_text
+
+        return as_text(self, 100)
+
+    def _repr_html_(self) -> str:
+        from tagwise.markup import decisions_html
+
+        return decisions_html(self)
+
+
+# --- weights of one sentence ----------------------------------------------------------------------------------
+
+
+class Features:
+    """A sentence's features with their weights: what each attribute of each token gives each label."""
+
+    def __init__(self, scorer: _core.Scorer, data: _core.Dataset) -> None:
+        layout = scorer.layout
+        arrays, blocks = layout.arrays(), blocks_of(layout)
+        w = scorer.weights.astype(np.float64)
+        self.L = L = layout.n_labels
+        self.T = data.n_tokens
+        self.start, self.end = np.zeros(L), np.zeros(L)
+        self.start[arrays["starts"]] = w[blocks.start]
+        self.end[arrays["ends"]] = w[blocks.end]
+        edge = np.zeros(L * L)
+        edge[arrays["edges"]] = w[blocks.edge]
+        self.edge = edge.reshape(L, L)
+        self.lawful = np.isfinite(scorer.edge_scores)
+        node = w[blocks.node]
+        #: Of each token: its attributes with their values, and their weights by label [L].
+        self.node = [
+            [(a, x, _row(arrays["node_ptr"], arrays["node_label"], node, a, L)) for a, x in found]
+            for found in _csr(data.node(), self.T)
+        ]
+        pair = w[blocks.pair]
+        #: The same for edge attributes, by both labels [L * L].
+        self.pair = [
+            [(a, x, _row(arrays["pair_ptr"], arrays["pair"], pair, a, L * L)) for a, x in found]
+            for found in _csr(data.edge(), self.T)
+        ]
+
+    def normalisers(self) -> list[NDArray[np.float64]]:
+        """Of local classifiers: log Z_t(y') [L] for every token; that of the first is the same for all y'."""
+        out = []
+        for t in range(self.T):
+            here = sum((x * row for _, x, row in self.node[t]), np.zeros(self.L))
+            here = here + (self.end if t + 1 == self.T else 0.0)
+            if t == 0:
+                scores = np.tile(here + self.start, (self.L, 1))
+            else:
+                scores = self.edge + here
+                for _, x, row in self.pair[t]:
+                    scores = scores + x * row.reshape(self.L, self.L)
+                scores = np.where(self.lawful, scores, -np.inf)
+            most = scores.max(axis=1, keepdims=True)
+            most = np.where(np.isfinite(most), most, 0.0)
+            with np.errstate(divide="ignore"):
+                out.append((most + np.log(np.exp(scores - most).sum(axis=1, keepdims=True)))[:, 0])
+        return out
+
+
+def _csr(csr: Any, T: int) -> list[list[tuple[int, float]]]:
+    """Attributes of each token with their values; none where there are no rows."""
+    pointers, ids, values = csr
+    if len(pointers) <= 1:
+        return [[] for _ in range(T)]
+    at = pointers.tolist()
+    x = values.tolist() if len(values) else [1.0] * len(ids)
+    found = ids.tolist()
+    return [list(zip(found[a:b], x[a:b])) for a, b in pairwise(at)]
+
+
+def _row(
+    ptr: NDArray[Any], target: NDArray[Any], w: NDArray[np.float64], a: int, width: int
+) -> NDArray[np.float64]:
+    """The weights of one attribute, 0 where it has none."""
+    out = np.zeros(width)
+    if len(ptr) > a + 1:
+        begin, end = int(ptr[a]), int(ptr[a + 1])
+        out[target[begin:end]] = w[begin:end]
+    return out
+
+
+def votes(
+    features: Features,
+    vocabulary: _core.Vocabulary,
+    labels: Sequence[str],
+    path: Sequence[int],
+    other: Sequence[int],
+    local: bool,
+) -> list[Vote]:
+    """What each feature adds to s(path) - s(other); those that both paths share add nothing and are left out."""
+    out: list[Vote] = []
+    last = features.T - 1
+
+    def add(t: int, kind: str, feature: str, one: float, two: float) -> None:
+        out.append(Vote(t, kind, feature, float(one), float(two), float(one) - float(two)))
+
+    z = features.normalisers() if local else None
+    for t, (y, v) in enumerate(zip(path, other)):
+        if y != v:
+            for a, x, row in features.node[t]:
+                if row[y] or row[v]:
+                    add(t, "node", vocabulary.text(a), x * row[y], x * row[v])
+            for kind, at, border in (("start", 0, features.start), ("end", last, features.end)):
+                if t == at and (border[y] or border[v]):
+                    add(t, kind, f"{kind} of the sentence", border[y], border[v])
+        if t == 0:
+            continue
+        k, j = path[t - 1], other[t - 1]
+        if (k, y) != (j, v):
+            one, two = f"{labels[k]} → {labels[y]}", f"{labels[j]} → {labels[v]}"
+            if features.edge[k, y] or features.edge[j, v]:
+                add(t, "edge", f"{one} / {two}", features.edge[k, y], features.edge[j, v])
+            for a, x, row in features.pair[t]:
+                p, q = k * features.L + y, j * features.L + v
+                if row[p] or row[q]:
+                    add(t, "pair", f"{vocabulary.text(a)}, {one} / {two}", x * row[p], x * row[q])
+        if z is not None and k != j:
+            add(t, "normaliser", f"all labels after {labels[k]} / {labels[j]}", -z[t][k], -z[t][j])
+    return sorted(out, key=lambda vote: -abs(vote.amount))
+
+
+__all__ = ["Decision", "Decisions", "Features", "Vote", "votes"]

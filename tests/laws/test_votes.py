@@ -1,0 +1,167 @@
+"""An explanation is exact: what features add sums to the difference of the scores that the scorer gives two paths."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+import tagwise as tw
+from tagwise.errors import CorpusError, ParameterError
+
+WORDS = ["Rosa", "Lund", "runs", "to", "a", "New"]
+X = [
+    ["Rosa", "Lund", "runs"],
+    ["a", "Rosa", "runs", "to", "Lund"],
+    ["New", "Lund", "to"],
+    ["Lund"],
+    ["to", "New", "Lund"],
+]
+Y = [["B-P", "I-P", "O"], ["O", "B-P", "O", "O", "B-L"], ["B-L", "I-L", "O"], ["B-L"], ["O", "B-L", "I-L"]]
+EDGES = "word[0]\nword[-1]\nedge: word[0]"
+
+
+def functional(sentence: Any) -> list[dict[str, float]]:
+    """Attributes with values that are not 1."""
+    return [{f"w={word}": 0.5, "length": len(word) / 3, "bias": 1.0} for word in sentence]
+
+
+MODELS = {
+    "crf": lambda: tw.CRF(features="S2", max_iter=15),
+    "crf all pairs": lambda: tw.CRF(features="S1", max_iter=15, all_pairs=True, l2=0.1),
+    "crf without ends": lambda: tw.CRF(features="S1", max_iter=15, start_end=False),
+    "crf ruled": lambda: tw.CRF(features="S2", max_iter=15, constraints="auto"),
+    "crf exp": lambda: tw.CRF(features="S2", max_iter=15, loss="exp"),
+    "perceptron": lambda: tw.Perceptron(features="S2", epochs=4),
+    "mira": lambda: tw.MIRA(features="S2", epochs=4, k=3),
+    "pa": lambda: tw.PassiveAggressive(features="S2", epochs=3),
+    "hmsvm": lambda: tw.HMSVM(features="S2"),
+    "boosting": lambda: tw.Boosting(features="S2", rounds=40),
+    "hmm": lambda: tw.HMM(features="S1"),
+    "memm": lambda: tw.MEMM(features="S2", max_iter=15),
+}
+
+
+@pytest.fixture(scope="module", params=list(MODELS))
+def tagger(request: pytest.FixtureRequest) -> Any:
+    """A fitted tagger of each kind."""
+    return MODELS[request.param]().fit(X, Y)
+
+
+SENTENCE = ["New", "Rosa", "runs", "to", "Lund"]
+
+
+def test_votes_sum_to_the_difference_of_any_two_paths(tagger: Any) -> None:
+    """The scorer's list of paths has their scores; any of them may be held against the best."""
+    paths = tagger.predict_kbest([SENTENCE], 40)[0]
+    assert len(paths) > 5
+    best, score = paths[0]
+    for other, other_score in paths[1:]:
+        (decision,) = tagger.explain_prediction(SENTENCE, against=other)
+        assert decision.runner_up != decision.label
+        assert list(decision.labels) == best
+        assert list(decision.other) == other
+        assert decision.score == pytest.approx(score, abs=1e-5)
+        tolerance = 1e-5 * max(1.0, abs(score))
+        assert decision.difference == pytest.approx(score - other_score, abs=tolerance)
+        assert math.fsum(v.amount for v in decision.votes) == decision.difference
+        assert decision.other_score == pytest.approx(other_score, abs=tolerance)
+        assert all(v.amount == v.weight - v.other for v in decision.votes)
+
+
+def test_the_runner_up_is_the_best_path_with_another_label(tagger: Any) -> None:
+    """Of all paths that differ at the token, the first of the list."""
+    every = tagger.predict_kbest([SENTENCE], 100_000)[0]
+    best = every[0][0]
+    found = tagger.explain_prediction(SENTENCE)
+    assert [d.token for d in found] == list(range(len(SENTENCE)))
+    for decision in found:
+        t = decision.token
+        expected = next((p, s) for p, s in every if p[t] != best[t])
+        if not tagger.model_.scorer.local:  # whose steps are normalised over the labels that are left
+            assert decision.difference == pytest.approx(every[0][1] - expected[1], abs=1e-4)
+        assert decision.runner_up != decision.label == best[t]
+
+
+def test_log_odds_where_there_are_probabilities(tagger: Any) -> None:
+    """log P(y | x) - log P(y' | x), and the marginals of both labels; nothing else has them."""
+    (decision,) = tagger.explain_prediction(SENTENCE, token=1)
+    if not (tagger.probabilistic or tagger.model_.scorer.local):
+        assert decision.log_odds is None
+        return
+    both = tagger.predict_kbest([SENTENCE], 100_000, probability=True)[0]
+    p = {tuple(path): chance for path, chance in both}
+    ratio = math.log(p[tuple(decision.labels)] / p[tuple(decision.other)])
+    assert decision.log_odds == pytest.approx(ratio, abs=1e-4)
+    for label, chance in (
+        (decision.label, decision.probability),
+        (decision.runner_up, decision.other_probability),
+    ):
+        assert chance == pytest.approx(sum(q for path, q in p.items() if path[1] == label), abs=1e-4)
+
+
+def test_a_label_may_be_named(tagger: Any) -> None:
+    """The best path with this label at this token."""
+    if tagger.model_.scorer.local:
+        return
+    every = tagger.predict_kbest([SENTENCE], 100_000)[0]
+    for label in tagger.classes_:
+        expected = next((s for p, s in every if p[4] == label), None)
+        if expected is not None:
+            (decision,) = tagger.explain_prediction(SENTENCE, token=4, against=label)
+            assert decision.runner_up == label
+            assert decision.difference == pytest.approx(every[0][1] - expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("features", [EDGES, functional])
+def test_edge_attributes_and_values(features: Any) -> None:
+    """Attributes with two labels, and values that are not 1."""
+    tagger = tw.CRF(features=features, max_iter=15, l2=0.1).fit(X, Y)
+    paths = tagger.predict_kbest([SENTENCE], 30)[0]
+    for other, score in paths[1:]:
+        (decision,) = tagger.explain_prediction(SENTENCE, token=0, against=other)
+        assert decision.difference == pytest.approx(paths[0][1] - score, abs=1e-4)
+    kinds = {v.kind for d in tagger.explain_prediction(SENTENCE) for v in d.votes}
+    assert ("pair" in kinds) is (features is EDGES)
+
+
+def test_what_is_shown() -> None:
+    """Text, HTML and data say the same; votes that are left out are counted."""
+    tagger = tw.CRF(features="S2", max_iter=10).fit(X, Y)
+    found = tagger.explain_prediction(["Rosa", "<b>", "Lund"])
+    text, page = str(found), found._repr_html_()
+    for decision in found:
+        assert decision.title in text
+    assert "&lt;b&gt;" in page
+    assert "<b>" not in page
+    assert page.count("<details") == 3
+    assert page.count(" open>") == 1
+    data = json.loads(json.dumps(found.to_dict()))
+    assert [d["word"] for d in data["decisions"]] == ["Rosa", "<b>", "Lund"]
+    for entry, decision in zip(data["decisions"], found):
+        assert math.fsum(v["amount"] for v in entry["votes"]) == pytest.approx(entry["difference"])
+        shown = [float(cells[0]) for cells in decision.rows(3)]
+        assert sum(shown) == pytest.approx(decision.difference, abs=5e-4)
+        assert len(shown) <= 4
+
+
+def test_what_cannot_be_explained_is_refused() -> None:
+    """Kernels, labels further back, tokens and labels that are not there."""
+    tagger = tw.CRF(features="S1", max_iter=3).fit(X, Y)
+    for wrong, word in ((5, "0 to 1"), (-1, "0 to 1")):
+        with pytest.raises(ParameterError, match=word):
+            tagger.explain_prediction(["a", "b"], token=wrong)
+    with pytest.raises(CorpusError, match="unknown label"):
+        tagger.explain_prediction(["a", "b"], token=0, against="X")
+    with pytest.raises(ParameterError, match="list of tokens"):
+        tagger.explain_prediction("a b")
+    with pytest.raises(ParameterError, match="without tokens"):
+        tagger.explain_prediction([])
+    for other in (
+        tw.Perceptron(features="S1", epochs=2, kernel="poly"),
+        tw.CRF(features="S1", max_iter=2, order=2),
+    ):
+        with pytest.raises(ParameterError, match="model with"):
+            other.fit(X, Y).explain_prediction(["a", "b"])

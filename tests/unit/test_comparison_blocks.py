@@ -1,0 +1,143 @@
+"""A comparison at any width: a block a corpus, figures whole, rows told apart, what is left out named."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from tagwise.compare import Comparison, Row
+from tagwise.compare.blocks import comparison_blocks
+from tagwise.terminal import as_text
+
+WIDTHS = (60, 80, 100, 160)
+BASE = Row(
+    corpus="news",
+    learner="crf",
+    loss="log",
+    features="S1",
+    sentences=12345,
+    seed=0,
+    accuracy=0.98765,
+    f1=0.87654,
+    sequence_accuracy=0.76543,
+    nonzero=1234567,
+    iterations=100,
+    seconds=1234.5,
+    precision=0.2,
+    recall=0.4,
+    passes=123,
+    cpu=2345.6,
+    memory=1234 << 20,
+)
+#: Two corpora, one of them without spans, two seeds, long names, a learner with two losses.
+ROWS = [
+    replace(
+        BASE,
+        corpus=corpus,
+        learner=learner,
+        features=features,
+        loss=loss,
+        seed=seed,
+        accuracy=0.9 + 0.01 * seed,
+        f1=None if corpus == "ewt-pos" else 0.5 + 0.02 * seed,
+    )
+    for corpus, (learner, loss), features, seed in itertools.product(
+        ("ewt-pos", "my corpus [red].txt"),
+        (
+            ("hmm", ""),
+            ("crf", "log"),
+            ("crf", "exp"),
+            ("mira(k=10, cost=precision_recall(0.25), average=false)", ""),
+        ),
+        ("S1", "S3"),
+        (0, 1),
+    )
+]
+TABLE = Comparison(ROWS, title="T", caption="C", hidden=())
+
+
+def lines(width: int | None) -> list[str]:
+    """The printed lines of the table; of all its columns where no width is given."""
+    text = as_text(comparison_blocks(TABLE), 10_000) if width is None else as_text(TABLE, width)
+    return text.splitlines()
+
+
+def shown(width: int | None) -> list[str]:
+    """Names of the columns that have a place, from what is said to be left out."""
+    head = [name for name in TABLE.sheet()[0] if name != "corpus"]
+    text = " ".join(lines(width))
+    found = re.search(r"left out at this width: (.*?) \(--wide shows them\)", text)
+    gone = re.split(r", (?!paper|against)", found[1]) if found else []
+    assert set(gone) <= set(head)
+    return [name for name in head if name not in gone]
+
+
+@pytest.mark.parametrize("width", [*WIDTHS, None])
+def test_every_figure_of_a_shown_column_is_whole(width: int | None) -> None:
+    """In its row, in the order of the columns; no line is longer than the width, nothing is cut by an ellipsis."""
+    text = lines(width)
+    assert width is None or max(map(len, text)) <= width
+    assert not any("…" in line for line in text)
+    names = shown(width)
+    head, body = TABLE.sheet()
+    figures = [
+        n for n in names if n not in ("learner", "loss", "features", "sentences")
+    ]  # sentences: the same everywhere
+    at = 0
+    for row in body:
+        cells = dict(zip(head, row))
+        expected = " +".join(re.escape(cells[n]) for n in figures if cells[n])
+        at = next(i for i in range(at, len(text)) if re.search(rf"(?<![\d.]){expected}$", text[i])) + 1
+
+
+@pytest.mark.parametrize("width", [*WIDTHS, None])
+def test_a_block_a_corpus(width: int | None) -> None:
+    """Each is named once, above its rows, with what all of them have in common."""
+    text = lines(width)
+    assert [line for line in text if "12,345" in line] == [
+        "ewt-pos, 12,345 sentences",
+        "my corpus [red].txt, 12,345 sentences",
+    ]
+    assert text[0] == "T"
+    assert text[-1] == "C"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_rows_can_be_told_apart(width: int) -> None:
+    """What two rows differ in alone has a place at every width."""
+    assert {"learner", "features", "loss"} <= set(shown(width))
+
+
+def test_more_room_shows_more() -> None:
+    """What has a place at a width has one at every greater one; in the end everything has."""
+    sets = [set(shown(width)) for width in range(60, 200, 5)]
+    assert all(a <= b for a, b in itertools.pairwise(sets))
+    assert len(sets[0]) < len(sets[-1])
+    assert set(shown(None)) == sets[-1] == {name for name in TABLE.sheet()[0] if name != "corpus"}
+
+
+def test_the_score_comes_first() -> None:
+    """At 60 columns the score and its place in time are there before counts are."""
+    plain = Comparison([replace(BASE, learner=name) for name in ("hmm", "crf")])
+    text = as_text(plain, 40)
+    assert "87.65" in text
+    assert "1,234,567" not in text
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_terminal_shows_what_a_pipe_gets(width: int) -> None:
+    """But for colours and spaces at the end of a line."""
+    out = io.StringIO()
+    Console(file=out, width=width, force_terminal=True, color_system="standard").print(TABLE)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
+    assert [line.rstrip() for line in plain.splitlines()] == lines(width)
+
+
+def test_a_table_of_nothing() -> None:
+    """Title and caption alone."""
+    assert as_text(Comparison(title="T", caption="C"), 80).split() == ["T", "C"]

@@ -1,0 +1,180 @@
+"""What a notebook shows: HTML that is well formed, holds what it shows, and lets no text through as markup."""
+
+from __future__ import annotations
+
+import sys
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+import tagwise as tw
+from tagwise.corpus.schemes import Span
+from tagwise.plot import span_curve
+
+WORDS = [["Rosa", "<b>Lund", "runs"], ["New", "York", "&"]]
+LABELS = [["B-PER", "I-PER", "O"], ["B-LOC", "I-LOC", "O"]]
+DATA = tw.Corpus.from_lists(WORDS, LABELS)
+
+
+class Balance(HTMLParser):
+    """Opened and closed elements, and the text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.open.append(tag)
+        self.text += " "
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def tagger() -> tw.CRF:
+    """Fitted in a moment."""
+    return tw.CRF(features="S2", max_iter=10).fit(DATA)
+
+
+def shown(thing: Any) -> str:
+    """The text of its HTML."""
+    return " ".join(Balance(thing._repr_html_()).text.split())
+
+
+def test_sentences_have_coloured_spans() -> None:
+    """A box a span with its type; tokens beside them plain; a label a colour."""
+    assert shown(DATA[0]) == "Rosa <b>Lund PER runs"
+    assert DATA[0]._repr_html_().count("background:") == 1
+    tags = tw.Sentence({"word": ["a", "b", "c"], "label": ["X", "Y", "X"]}, "label")
+    page = tags._repr_html_()
+    assert page.count("background:") == 3
+    assert len({part.split(",")[0] for part in page.split("hsla(")[1:]}) == 2
+    assert shown(tw.Sentence({"word": ["a", "<i>"]})) == "a <i>"
+    assert shown(DATA).startswith("<Corpus: 2 sentences")
+    assert shown(DATA).endswith("Rosa <b>Lund PER runs New York LOC &")
+
+
+def test_reports_show_what_they_print(tagger: tw.CRF) -> None:
+    """Types and figures."""
+    report = tagger.evaluate(DATA)
+    text = shown(report)
+    for name, score in report.per_type.items():
+        assert f"{name}{100 * score.precision:.2f}" in text.replace(" ", "")
+    assert f"F1 {100 * report.f1:.2f}" in text
+    assert "accuracy" in shown(tw.evaluate([["N"]], [["V"]]))
+
+
+def test_taggers_show_what_they_are(tagger: tw.CRF) -> None:
+    """Parameters, and labels once fitted."""
+    assert "not fitted" in shown(tw.CRF(l2=0.25))
+    assert "l2=0.25" in shown(tw.CRF(l2=0.25))
+    text = shown(tagger)
+    assert f"{tagger.n_features_:,}" in text
+    assert " ".join(tagger.classes_) in text
+
+
+def test_explanations_and_comparisons(tagger: tw.CRF) -> None:
+    """Attributes and transitions; a table a corpus."""
+    found = tagger.explain(top=3)
+    text = shown(found)
+    assert all(name in text for rows in found.labels.values() for name, _ in rows)
+    table = tw.compare(
+        ["hmm", "perceptron"], corpus={"a<b": (DATA, DATA)}, features=["S1"], title="T", caption="C"
+    )
+    text = shown(table)
+    assert text.startswith("T a<b")
+    assert text.endswith("C")
+    assert "perceptron" in text
+
+
+# --- plots --------------------------------------------------------------------------------------------------
+
+
+def test_precision_against_recall_by_hand() -> None:
+    """Each probability a point; equal ones together; what is never found keeps recall below one."""
+    found = [
+        [(Span("A", 0, 1), 0.9), (Span("A", 1, 2), 0.5)],
+        [(Span("B", 0, 1), 0.5), (Span("A", 0, 2), 0.2)],
+    ]
+    gold = [["B-A", "O", "B-C"], ["B-B", "O"]]
+    assert span_curve(found, gold) == [(0.9, 1.0, 1 / 3), (0.5, 2 / 3, 2 / 3), (0.2, 0.5, 2 / 3)]
+    with pytest.raises(tw.CorpusError, match="no spans"):
+        span_curve([[]], [["O"]])
+
+
+def test_without_matplotlib_one_is_told_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tagger: tw.CRF
+) -> None:
+    """And nothing else needs it: import tagwise did not."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(tw.TagwiseError, match=r"tagwise\[plot\]"):
+        tw.plot.confusion(tagger.evaluate(DATA))
+
+
+class Axes:
+    """Axes that note what is drawn into them."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        def note(*args: Any, **options: Any) -> Any:
+            self.calls.append((name, args, options))
+            return [self]
+
+        return note
+
+    def of(self, name: str) -> list[tuple[Any, ...]]:
+        """What one kind of call was given."""
+        return [args for called, args, _ in self.calls if called == name]
+
+
+def test_plots_draw_the_figures(tagger: tw.CRF) -> None:
+    """What is drawn is what the figures are; axes that are given are used, and come back."""
+    ax: Any = Axes()
+    report = tagger.evaluate(DATA)
+    assert tw.plot.confusion(report, top=3, ax=ax) is ax
+    ((shares,),) = ax.of("imshow")
+    assert shares.shape == (3, 3)
+    ax = Axes()
+    found = tw.calibration([0.9, 0.8, 0.3], [True, False, False])
+    tw.plot.calibration(found, ax=ax)
+    assert (found.confidence, found.accuracy) in ax.of("plot")
+    ax = Axes()
+    tw.plot.precision_recall(tagger, DATA, ax=ax)
+    ((recall, precision),) = ax.of("step")
+    assert len(recall) == len(precision) > 0
+    ax = Axes()
+    table = tw.compare(["hmm"], corpus={"c": (DATA, DATA)}, features=["S1"], sizes=[1, 2])
+    tw.plot.learning_curve(table, ax=ax)
+    ((sizes, scores),) = ax.of("plot")
+    assert sizes.tolist() == [1, 2]
+    assert scores.tolist() == [100 * row.score for row in table]
+    with pytest.raises(tw.ParameterError, match="sizes="):
+        tw.plot.learning_curve(tw.compare(["hmm"], corpus={"c": (DATA, DATA)}, features=["S1"]))
+
+
+@pytest.mark.parametrize("kind", ["confusion", "calibration", "precision_recall", "learning_curve"])
+def test_plots_become_pictures(tagger: tw.CRF, kind: str, tmp_path: Any) -> None:
+    """Where matplotlib is there."""
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    table = tw.compare(["hmm"], corpus={"c": (DATA, DATA)}, features=["S1"], sizes=[1, 2])
+    ax = {
+        "confusion": lambda: tw.plot.confusion(tagger.evaluate(DATA)),
+        "calibration": lambda: tw.plot.calibration(tw.calibration([0.9, 0.3], [True, False])),
+        "precision_recall": lambda: tw.plot.precision_recall(tagger, DATA),
+        "learning_curve": lambda: tw.plot.learning_curve(table),
+    }[kind]()
+    ax.figure.savefig(tmp_path / "p.png")
+    assert (tmp_path / "p.png").read_bytes()[:4] == b"\x89PNG"

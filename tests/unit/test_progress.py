@@ -1,0 +1,96 @@
+"""Long calls that show how far they are: a line on a terminal and in a notebook, the log, nothing in a pipe."""
+
+from __future__ import annotations
+
+import io
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import tagwise as tw
+from tagwise.learners import progress
+
+X = [["a", "b"], ["b", "c", "a"]]
+Y = [["X", "Y"], ["Y", "X", "X"]]
+CALLS = {
+    "crf": lambda verbose: tw.CRF(features="S1", max_iter=4, verbose=verbose).fit(X, Y),
+    "perceptron": lambda verbose: tw.Perceptron(features="S1", epochs=3, verbose=verbose).fit(X, Y),
+    "partial_fit": lambda verbose: tw.MIRA(features="S1", verbose=verbose).partial_fit(X, Y, epochs=2),
+    "compare": lambda verbose: tw.compare(
+        ["hmm", "perceptron"],
+        corpus={"c": (tw.Corpus.from_lists(X, Y),) * 2},
+        features=["S1"],
+        verbose=verbose,
+    ),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(("terminal", "verbose"), [(True, 1), (True, 0), (False, 1)])
+def test_a_terminal_sees_a_line(
+    monkeypatch: pytest.MonkeyPatch, call: str, terminal: bool, verbose: int
+) -> None:
+    """Where it is one and verbose asks for it."""
+    text = io.StringIO()
+    made = Console(file=text, force_terminal=terminal, width=200, color_system=None)
+    monkeypatch.setattr(progress, "Console", lambda **_: made)
+    CALLS[call](verbose)
+    if terminal and verbose:
+        assert {"partial_fit": "mira"}.get(call, call) in text.getvalue()
+        assert "/" in text.getvalue()
+    else:
+        assert text.getvalue() == ""
+
+
+class Notebook:
+    """What IPython offers a kernel: a display that may be drawn over."""
+
+    def __init__(self, kernel: Any) -> None:
+        self.drawn: list[str] = []
+        shell = SimpleNamespace(kernel=kernel)
+        self.root = SimpleNamespace(get_ipython=lambda: shell)
+        self.display = SimpleNamespace(HTML=str, display=self.show)
+
+    def show(self, text: str, display_id: bool) -> Notebook:
+        assert display_id
+        self.drawn.append(text)
+        return self
+
+    def update(self, text: str) -> None:
+        self.drawn.append(text)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("kernel", [object(), None])
+def test_a_notebook_sees_a_line(monkeypatch: pytest.MonkeyPatch, call: str, kernel: Any) -> None:
+    """In HTML, drawn over itself and gone at the end; IPython in a terminal is no notebook."""
+    book = Notebook(kernel)
+    monkeypatch.setitem(sys.modules, "IPython", book.root)
+    monkeypatch.setitem(sys.modules, "IPython.display", book.display)
+    CALLS[call](1)
+    if kernel is None:
+        assert book.drawn == []
+        return
+    assert book.drawn[-1] == ""
+    assert all("<progress " in text for text in book.drawn[:-1])
+    assert len(book.drawn) > 1
+    before = len(book.drawn)
+    CALLS[call](0)
+    assert len(book.drawn) == before
+
+
+def test_a_line_is_gone_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever ends training."""
+    book = Notebook(object())
+    monkeypatch.setitem(sys.modules, "IPython", book.root)
+    monkeypatch.setitem(sys.modules, "IPython.display", book.display)
+
+    def broken(_: Any) -> None:
+        raise RuntimeError("broken")
+
+    with pytest.raises(RuntimeError, match="broken"):
+        tw.CRF(features="S1", verbose=1).fit(X, Y, callbacks=[broken])
+    assert book.drawn[-1] == ""

@@ -1,0 +1,84 @@
+"""Errors in groups: every wrong span or token stands in one group, and none that is right does."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tagwise as tw
+from tagwise.report.errors import find_errors
+
+CHUNKS = ("O", "O", "B-A", "I-A", "B-B", "I-B")
+
+
+def corpus(gold: list[list[str]]) -> tw.Corpus:
+    """Sentences with these labels."""
+    return tw.Corpus.from_lists([[f"w{t}" for t in range(len(y))] for y in gold], gold)
+
+
+@st.composite
+def labellings(draw: st.DrawFn, labels: tuple[str, ...]) -> tuple[list[list[str]], list[list[str]]]:
+    """Gold and predicted labels of some sentences."""
+    sizes = draw(st.lists(st.integers(1, 7), min_size=1, max_size=4))
+    one = st.sampled_from(labels)
+    gold = [draw(st.lists(one, min_size=n, max_size=n)) for n in sizes]
+    guess = [draw(st.lists(one, min_size=n, max_size=n)) for n in sizes]
+    return gold, guess
+
+
+@given(labellings(CHUNKS))
+def test_every_wrong_span_stands_once(both: tuple[list[list[str]], list[list[str]]]) -> None:
+    """Gold spans in groups are those not found, predicted ones those not there: what the scores count."""
+    gold, guess = both
+    found = find_errors(corpus(gold), guess)
+    report = tw.evaluate(gold, guess)
+    if not report.chunked:
+        return
+    mine = sum(len(g.errors) for g in found.groups if g.gold is not None)
+    theirs = sum(len(g.errors) for g in found.groups if g.predicted is not None)
+    assert mine == report.chunks.gold - report.chunks.correct
+    assert theirs == report.chunks.predicted - report.chunks.correct
+    for group in found.groups:
+        kinds = {
+            (True, False): {"missed"},
+            (False, True): {"spurious"},
+            (True, True): {"type", "borders", "type and borders"},
+        }
+        assert group.kind in kinds[group.gold is not None, group.predicted is not None]
+        assert (group.gold == group.predicted) is (group.kind == "borders")
+
+
+@given(labellings(("N", "V", "D")))
+def test_every_wrong_token_stands_once(both: tuple[list[list[str]], list[list[str]]]) -> None:
+    """What is counted is the confusion beside its diagonal."""
+    gold, guess = both
+    expected = Counter((a, b) for y, z in zip(gold, guess) for a, b in zip(y, z) if a != b)
+    found = {(g.gold, g.predicted): len(g.errors) for g in find_errors(corpus(gold), guess).groups}
+    assert found == expected
+
+
+def test_kinds_by_hand() -> None:
+    """Each kind once, and what it is called."""
+    gold = [["B-A", "I-A", "O", "B-A", "B-B", "I-B", "O", "B-A"]]
+    guess = [["B-A", "O", "B-B", "B-B", "B-A", "I-A", "B-A", "O"]]
+    titles = {g.title: g.kind for g in find_errors(corpus(gold), guess).groups}
+    assert titles == {
+        "A with other borders": "borders",
+        "B where there is none": "spurious",
+        "A taken for B": "type",
+        "B taken for A": "type",
+        "A where there is none": "spurious",
+        "A missed": "missed",
+    }
+    text = str(find_errors(corpus(gold), guess))
+    assert "... w1 w2 w3 w4 w5 w6 [w7]" in text
+    assert "[w0 w1] w2 w3" in text
+
+
+def test_nothing_wrong() -> None:
+    """No groups, and a line that says so."""
+    found = find_errors(corpus([["N", "V"]]), [["N", "V"]])
+    assert found.groups == []
+    assert "0 wrong tokens in 0 of 1 sentences; accuracy 100.00" in str(found)
