@@ -196,6 +196,16 @@ def track(shown: Shown) -> None:
     assert table["caption"].endswith("dev part scored after every iteration, the best iterate kept")
 
 
+@row("risks")
+def risks(shown: Shown) -> None:
+    """Gold paths are ranked in lists of so many, and the caption says so."""
+    found = perceptron().fit(TRAIN).ranks(TEST, k=7)
+    table = shown(risks=7)
+    assert [(e["rank"], e["beyond"]) for e in table["rows"]] == [(found.risk, found.beyond)]
+    assert "gold paths ranked in lists of 7" in table["caption"]
+    assert shown.column("rank") == [None]
+
+
 @row("against")
 def against(shown: Shown) -> None:
     """The learner that others are tested against where it is among them; a CRF if not said."""
@@ -304,6 +314,9 @@ def test_every_figure_of_a_row() -> None:
         "memory": None,
         "threads": 1,
         "chosen": "l2=0.5",
+        "rank": None,
+        "beyond": None,
+        "margin": None,
     }
     assert expected["passes"] > expected["iterations"] > 1
     assert (

@@ -41,6 +41,7 @@ def compare(
     cache: str | os.PathLike[str] | bool = False,
     jobs: int = 0,
     memory: int | None = None,
+    risks: int | None = None,
     title: str = "",
     caption: str = "",
 ) -> Comparison:
@@ -60,13 +61,17 @@ def compare(
         cache: a folder where results are kept, True for the usual one; what lies there is not trained again.
         jobs: processes that train at a time; 0 trains in this one.
         memory: bytes that these processes may hold together.
+        risks: also rank the gold paths of the test part in lists of so many: rank risk and margins stand beside the
+            0-1 risk (sequences) and the Hamming risk (accuracy).
         title: what to print above the table.
         caption: what to print below it.
     """
     data = resolve_corpora(corpus)
     settings = dict(params or {})
     n_jobs = settings.pop("n_jobs", 1 if jobs > 1 else None)
-    cells = plan(learners, list(data), features, sizes, seeds, losses=losses, params=settings, tune=tune)
+    cells = plan(
+        learners, list(data), features, sizes, seeds, losses=losses, params=settings, tune=tune, risks=risks
+    )
     kept = Cache(default_folder() if cache is True else cache or None)
     table = Comparison(title=title, caption=caption, against=None if against is None else parse(against).name)
     return collect(table, run(cells, data, cache=kept, jobs=jobs, memory=memory, n_jobs=n_jobs), cells)

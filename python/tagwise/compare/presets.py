@@ -37,6 +37,7 @@ class Preset:
     held: int | None = None  # training sentences at the end that are tested in place of the test part
     dev: bool = False
     track: bool = False
+    risks: int | None = None
     against: str | None = "crf"
     published: tuple[Published, ...] = ()
     note: str = ""
@@ -61,6 +62,7 @@ class Preset:
             folds=self.folds,
             dev=self.dev,
             track=self.track,
+            risks=self.risks,
         )
         return [cell for cell in cells if self.pairs.get(cell.corpus, cell.features) == cell.features]
 
@@ -75,6 +77,8 @@ class Preset:
             parts.append(f"{kind}: {tried}, on every fifth training sentence{few}{turns}")
         if self.held:
             parts.append(f"tested on the last {self.held:,} training sentences")
+        if self.risks:
+            parts.append(f"gold paths ranked in lists of {self.risks}")
         if self.track:
             parts.append("dev part scored after every iteration, the best iterate kept")
         return "; ".join(parts)
