@@ -51,7 +51,7 @@ SHARES = {
 
 @dataclass(frozen=True)
 class Published:
-    """A figure of a paper: in percent, beside the measure of ours that it compares with."""
+    """A figure of a paper: in percent (seconds as they are), beside the measure of ours that it compares with."""
 
     learner: str
     value: float
@@ -231,6 +231,10 @@ class Comparison(Sequence[Row]):
             ("non-zero features", lambda r: f"{r['nonzero']:,.0f}"),
             ("passes", lambda r: f"{r['passes']:.0f}"),
             ("seconds", lambda r: f"{r['seconds']:.1f}"),
+            (
+                "seconds, paper",
+                lambda r: f"{r['seconds_published']:,.0f}" if "seconds_published" in r else "",
+            ),
             ("CPU s", lambda r: "" if r["cpu"] is None else f"{r['cpu']:.1f}"),
             ("peak MiB", lambda r: "" if r["memory"] is None else f"{r['memory'] / 2**20:,.0f}"),
             ("chosen", lambda r: r["chosen"]),
