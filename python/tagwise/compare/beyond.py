@@ -58,6 +58,14 @@ RISKS = Preset(
     "the Hamming risk.",
 )
 
+_BACK: dict[str, dict[str, Any]] = {
+    "m=1 p=1": {},
+    "m=1 p=2": {"history": (1, 2)},
+    "m=1 p=5": {"history": (1, 5)},
+    "m=1 p=inf": {"history": (1, math.inf), "document": True},
+    "document": {"document": True},
+}
+
 SEEDS = Preset(
     "history-seeds",
     f"Stability of features on labels further back over five orders of the sentences ({ONLINE_PAPER}, section 4.2.3).",
@@ -65,13 +73,7 @@ SEEDS = Preset(
     learners=tuple(
         Learner(f"{kind} {name}", kind, {"all_pairs": True, **({"k": 4} if kind == "mira" else {}), **params})
         for kind in ("mira", "perceptron")
-        for name, params in {
-            "m=1 p=1": {},
-            "m=1 p=2": {"history": (1, 2)},
-            "m=1 p=5": {"history": (1, 5)},
-            "m=1 p=inf": {"history": (1, math.inf), "document": True},
-            "document": {"document": True},
-        }.items()
+        for name, params in _BACK.items()
     ),
     features=("ner",),
     seeds=5,
