@@ -320,6 +320,17 @@ def jobs(bench: Bench) -> None:
     assert asked == [(1, 1)]  # never more than there are cells
 
 
+@row("compare", "--risks")
+def risks(bench: Bench) -> None:
+    """Gold paths are ranked in lists of so many."""
+    base = ("--learner", "crf", "-f", "S1", "--jobs", 0, "--max-iter", 2)
+    assert column(shown(bench, base=base), "rank") == [None]
+    (short,) = column(shown(bench, "--risks", 2, base=base), "rank")
+    (long,) = column(shown(bench, "--risks", 20, base=base), "rank")
+    assert 0 <= short <= min(long, 2)
+    assert invoke("compare", "--risks", 1).exit_code == 2
+
+
 @row("compare", "--n-jobs")
 def n_jobs(bench: Bench) -> None:
     """Threads of each; all cores where one process works alone."""

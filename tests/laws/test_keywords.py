@@ -305,6 +305,15 @@ def chunk_probability(learner: str, _: File) -> None:
 # -- scores, explanations, files --------------------------------------------------------------------------
 
 
+@row("ranks", "X", "y", "k", "constraints")
+def ranks(learner: str, _: File) -> None:
+    """Tried against an enumeration in test_ranks; here that each is handed on."""
+    tagger = short(learner, features="S1").fit(X, Y)
+    few, many = tagger.ranks(X, Y, k=2), tagger.ranks(X, Y, 5)
+    assert (few.k, many.k, len(few.rank)) == (2, 5, len(X))
+    assert ((few.rank == many.rank) | (few.rank == -1)).all()
+
+
 @row("evaluate", "X", "y")
 @row("score", "X", "y")
 def evaluate(learner: str, _: File) -> None:

@@ -237,11 +237,13 @@ def test_length_weights_multiply_sample_weights(learner: type[tw.Tagger], max_le
         for x, y, weight in zip(X, Y, REAL)
         for a, b in ([(0, 2), (2, 4)] if len(x) > (max_length or 99) else [(0, len(x))])
     ]
+    # 1 on average
+    scale = sum(w for *_, w in pieces) / sum(w * 0.6 ** len(x) for x, _, w in pieces)
     got = learner(**more, pi=0.6, max_length=max_length).fit(X, Y, sample_weight=REAL)
     by_hand = learner(**more).fit(
         [x for x, _, _ in pieces],
         [y for _, y, _ in pieces],
-        sample_weight=[weight * 0.6 ** len(x) for x, _, weight in pieces],
+        sample_weight=[scale * weight * 0.6 ** len(x) for x, _, weight in pieces],
     )
     assert got.objective_ == pytest.approx(by_hand.objective_, rel=1e-4)
     same(got, by_hand)

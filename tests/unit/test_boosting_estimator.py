@@ -25,12 +25,15 @@ A = [[[f"w={w}", f"p={p}"] for p, w in pairwise(["", *x])] for x in X]
 
 
 def loss_of(chosen: list[Round], pi: float = 1.0, max_length: int = 10**9) -> float:
-    """log sum_i pi^T (1 / P(y_i) - 1) of these rounds' weights, over all sequences of each piece of a sentence."""
+    """log sum_i c pi^T (1 / P(y_i) - 1) of these rounds' weights, over all sequences of each piece of a sentence.
+
+    The mean of c pi^T is 1.
+    """
     weights: dict[tuple[str, str, str], float] = {}
     for r in chosen:
         key = r.kind, r.attribute, r.label
         weights[key] = weights.get(key, 0.0) + r.step
-    total = 0.0
+    total, mass, count = 0.0, 0.0, 0
     for x, y in zip(A, Y):
         pieces = -(-len(y) // max_length)
         for at, end in pairwise(len(y) * piece // pieces for piece in range(pieces + 1)):
@@ -46,7 +49,8 @@ def loss_of(chosen: list[Round], pi: float = 1.0, max_length: int = 10**9) -> fl
                 math.exp(s - scores[paths.index(gold)]) for s, path in zip(scores, paths) if path != gold
             ]
             total += pi ** len(gold) * sum(wrong)
-    return math.log(total)
+            mass, count = mass + pi ** len(gold), count + 1
+    return math.log(total * count / mass)
 
 
 @pytest.mark.parametrize(

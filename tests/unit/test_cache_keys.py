@@ -90,6 +90,7 @@ CELLS: dict[str, tuple[str, Cell, Cell]] = {
     "the dev part scored": ("dev", BASE, SCORED),
     "the dev part scored beside tracking": ("dev", TRACKED, BOTH),
     "the dev part tracked": ("track", BASE, replace(BASE, track=True)),
+    "gold paths ranked": ("risks", BASE, replace(BASE, risks=5)),
     "the dev part tracked beside its score": ("track", replace(BOTH, track=False), BOTH),
 }
 

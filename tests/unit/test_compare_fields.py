@@ -237,6 +237,15 @@ def verbose(patch: pytest.MonkeyPatch, folder: Path) -> None:
     assert logged == [(1, 2), (2, 2)]
 
 
+@row("compare", "risks")
+def compare_risks(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Lists of so many, in every cell; what the figures are is in test_ranks."""
+    found = tw.compare(["hmm"], corpus={"x": (TRAIN, TEST)}, features=["S1"], risks=3)
+    assert found.details[0] is not None
+    assert found.details[0]["k"] == 3
+    assert tw.compare(["hmm"], corpus={"x": (TRAIN, TEST)}, features=["S1"]).rows[0].rank is None
+
+
 @row("compare", "title", "caption")
 def words(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """Above and below the table."""
@@ -427,6 +436,19 @@ def cell_track(patch: pytest.MonkeyPatch, folder: Path) -> None:
     assert plain["detail"]["strongest"] == last.explain(12).labels != result["detail"]["strongest"]
     assert replace(BASE, track=True).settings()["patience"] == 0
     assert "patience" not in BASE.settings()
+
+
+@row("Cell", "risks")
+def cell_risks(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Ranks and margins of gold paths in lists of so many; none for a search that has no exact lists."""
+    result = measure(replace(BASE, risks=6), DATA)
+    found = crf().fit(TRAIN).ranks(TEST, k=6)
+    assert result["detail"]["ranks"] == found.rank.tolist()
+    assert result["detail"]["k"] == 6
+    assert result["row"]["rank"] == found.risk
+    assert "ranks" not in measure(BASE, DATA)["detail"]
+    history = replace(BASE, learner=Learner("perceptron", "perceptron", {"history": (1, 2)}), risks=6)
+    assert measure(history, DATA)["row"]["rank"] is None
 
 
 def test_documents_reach_the_cells() -> None:

@@ -76,6 +76,9 @@ def test_means_and_deviations_by_hand() -> None:
         "seconds": (1.0, 1.0, 4.0, 2.0, math.sqrt(3)),
         "cpu": (5.0, 7.0, 9.0, 7.0, 2.0),
         "memory": (100, 200, 300, 200, 100),
+        "rank": (1.0, 2.0, 6.0, 3.0, math.sqrt(7)),
+        "beyond": (0.0, 0.5, 1.0, 0.5, 0.5),
+        "margin": (-1.0, 0.0, 1.0, 0.0, 1.0),
     }
     assert values.keys() == set(MEASURES)
     rows = [

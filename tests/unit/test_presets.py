@@ -196,6 +196,16 @@ def track(shown: Shown) -> None:
     assert table["caption"].endswith("dev part scored after every iteration, the best iterate kept")
 
 
+@row("risks")
+def risks(shown: Shown) -> None:
+    """Gold paths are ranked in lists of so many, and the caption says so."""
+    found = perceptron().fit(TRAIN).ranks(TEST, k=7)
+    table = shown(risks=7)
+    assert [(e["rank"], e["beyond"]) for e in table["rows"]] == [(found.risk, found.beyond)]
+    assert "gold paths ranked in lists of 7" in table["caption"]
+    assert shown.column("rank") == [None]
+
+
 @row("against")
 def against(shown: Shown) -> None:
     """The learner that others are tested against where it is among them; a CRF if not said."""
@@ -238,12 +248,17 @@ def test_fields(case: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 TRAINED: dict[str, tuple[set[tuple[str, str]], int, int]] = {
     "bundled": ({(c, f) for c in ("ewt-pos", "wnut17-ner") for f in ("S1", "S3")}, len(learner_names()), 1),
     "spanish-ner": ({("conll2002-es", f) for f in ("S1", "S2", "S3")}, 11, 1),
-    "pos": ({(c, f) for c in ("ewt-pos", "ptb-sample") for f in ("S1", "S2", "pos")}, 7, 1),
-    "small-300": ({(c, f) for c in ("conll2002-es", "ptb-sample") for f in ("S1", "S3")}, 10, 6),
-    "english-ner": ({("conll2003-en", "ner")}, 32, 1),
+    "pos": ({(c, f) for c in ("ewt-pos", "ptb-sample") for f in ("S1", "S2", "pos")}, 8, 1),
+    "small-300": ({(c, f) for c in ("conll2002-es", "ptb-sample") for f in ("S1", "S3")}, 11, 6),
+    "english-ner": ({("conll2003-en", "ner")}, 33, 1),
     "convergence": ({("conll2003-en", "ner"), ("ewt-pos", "pos")}, 4, 1),
     "precision-recall": ({("conll2003-en", "ner")}, 12, 1),
     "losses": (set(), 0, 1),
+    "sizes": ({(c, "S3") for c in ("conll2002-es", "ewt-pos")}, 10, 3),
+    "svm-sparsity": ({(c, "S3") for c in ("conll2002-es", "ptb-sample")}, 2, 3),
+    "risks": ({("conll2002-es", "S3")}, 8, 1),
+    "history-seeds": ({("conll2003-en", "ner")}, 10, 5),
+    "f1-costs": ({("conll2003-en", "ner")}, 14, 1),
 }
 
 
@@ -256,8 +271,9 @@ def test_what_presets_train(name: str) -> None:
     assert {(cell.corpus, cell.features) for cell in cells} == pairs
     assert len({cell.learner.name for cell in cells}) == learners
     assert {cell.seed for cell in cells} == (set(range(seeds)) if cells else set())
-    assert {cell.size for cell in cells} <= ({300} if name == "small-300" else {None})
-    assert all(1.0 < figure.value < 100.0 for figure in preset.published)
+    assert {cell.size for cell in cells} <= (set(preset.sizes) or {None})
+    assert all(1.0 < f.value < 100.0 for f in preset.published if f.measure != "seconds")
+    assert all(60.0 < f.value < 1e6 for f in preset.published if f.measure == "seconds")
     if preset.against is not None and preset.learners and name != "losses":
         assert preset.against in {cell.learner.name for cell in cells}
 
@@ -304,6 +320,9 @@ def test_every_figure_of_a_row() -> None:
         "memory": None,
         "threads": 1,
         "chosen": "l2=0.5",
+        "rank": None,
+        "beyond": None,
+        "margin": None,
     }
     assert expected["passes"] > expected["iterations"] > 1
     assert (

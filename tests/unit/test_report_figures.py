@@ -291,3 +291,23 @@ def test_colours_and_shapes_are_one_a_name() -> None:
     legend = palette.legend()
     assert re.findall(r'data-series="(.*?)"', legend) == list(names)
     assert ("published" in legend, "published" in palette.legend(True)) == (False, True)
+
+
+def test_margins_and_ranks_are_drawn() -> None:
+    """Where a comparison has them: a curve a learner; what lies beyond either end is in the last bins."""
+    from types import SimpleNamespace
+
+    palette = figures.Palette([{"learner": "crf", "features": "S1"}, {"learner": "mira", "features": "S1"}])
+    detail = {"margins": [-1.0, 0.5, None, 2.0, 3.0], "ranks": [3, 0, -1, 0, 0], "k": 5}
+    rows = [(SimpleNamespace(learner=name, features="S1", margin=0.5), detail) for name in ("crf", "mira")]
+    for draw in (figures.margins, figures.ranks):
+        drawing = draw(rows, palette, "S1")
+        assert 'data-series="crf"' in drawing
+        assert 'data-series="mira"' in drawing
+        assert draw(rows, palette, "S2") == ""
+        assert draw([(rows[0][0], {})], palette, "S1") == ""
+    assert "60.0 % of the gold paths among the 5 best" not in figures.ranks(rows, palette, "S1")
+    assert "80.0 % of the gold paths among the 5 best" in figures.ranks(rows, palette, "S1")
+    assert sum(share for _, share in figures.binned([1.0, 2.0, 7.0, -50.0], bins=3, kept=0.25)) == 1.0
+    assert figures.binned([2.0, 2.0]) == [(2.0, 1.0)]
+    assert figures.binned([]) == []

@@ -236,6 +236,12 @@ def show_losses(outputs: tuple[str, ...], report: str | None) -> None:
     help="Parameter of every learner that has it; may be repeated.",
 )
 @click.option("--max-iter", type=click.IntRange(min=1), help="Iterations at most.")
+@click.option(
+    "--risks",
+    type=click.IntRange(min=2),
+    metavar="K",
+    help="Rank gold paths in lists of the K best: rank risk and margins as columns and histograms.",
+)
 @click.option("--against", metavar="NAME", help="Learner that the others are tested against.")
 @click.option(
     "--jobs",
@@ -274,6 +280,7 @@ def compare(
     seeds: int | None,
     settings: dict[str, Any],
     max_iter: int | None,
+    risks: int | None,
     against: str | None,
     jobs: int | None,
     n_jobs: int | None,
@@ -312,6 +319,8 @@ def compare(
         chosen = replace(chosen, features=features, pairs={})
     if seeds is not None:
         chosen = replace(chosen, seeds=seeds)
+    if risks is not None:
+        chosen = replace(chosen, risks=risks)
     if max_iter is not None:
         settings = {**settings, "max_iter": max_iter}
     chosen = replace(chosen, params={**chosen.params, **settings})

@@ -14,12 +14,13 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from tagwise.compare.beyond import PRESETS
 from tagwise.compare.cache import Cache, default_folder
 from tagwise.compare.cells import Row
 from tagwise.compare.learners import NAMES, Learner, check_learner, learner_names, make, parse
 from tagwise.compare.plan import Cell, CorpusSpec, Data, draw, plan, resolve_corpora
 from tagwise.compare.pool import Event
-from tagwise.compare.presets import PRESETS, Preset
+from tagwise.compare.presets import Preset
 from tagwise.compare.run import run
 from tagwise.compare.significance import p_value
 from tagwise.compare.table import Comparison, Published
@@ -43,6 +44,7 @@ def compare(
     cache: str | os.PathLike[str] | bool = False,
     jobs: int = 0,
     memory: int | None = None,
+    risks: int | None = None,
     title: str = "",
     caption: str = "",
     verbose: int = 0,
@@ -63,6 +65,8 @@ def compare(
         cache: a folder where results are kept, True for the usual one; what lies there is not trained again.
         jobs: processes that train at a time; 0 trains in this one.
         memory: bytes that these processes may hold together.
+        risks: also rank the gold paths of the test part in lists of so many: rank risk and margins stand beside the
+            0-1 risk (sequences) and the Hamming risk (accuracy).
         title: what to print above the table.
         caption: what to print below it.
         verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every cell to the logger `tagwise`.
@@ -70,7 +74,9 @@ def compare(
     data = resolve_corpora(corpus)
     settings = dict(params or {})
     n_jobs = settings.pop("n_jobs", 1 if jobs > 1 else None)
-    cells = plan(learners, list(data), features, sizes, seeds, losses=losses, params=settings, tune=tune)
+    cells = plan(
+        learners, list(data), features, sizes, seeds, losses=losses, params=settings, tune=tune, risks=risks
+    )
     kept = Cache(default_folder() if cache is True else cache or None)
     table = Comparison(title=title, caption=caption, against=None if against is None else parse(against).name)
     events = run(cells, data, cache=kept, jobs=jobs, memory=memory, n_jobs=n_jobs)

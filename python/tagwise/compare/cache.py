@@ -235,6 +235,7 @@ class Names:
             "folds": cell.folds if cell.tune else None,
             "dev_scored": cell.dev,
             "track": cell.track,
+            "risks": cell.risks,
             **{k: _plain(v) for k, v in more.items()},
         }
         text = json.dumps(content, sort_keys=True, ensure_ascii=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import sys
 import time
@@ -13,6 +14,7 @@ from typing import Any
 from tagwise.compare.cache import Cache, Names
 from tagwise.compare.plan import Cell, Data, draw, held_out
 from tagwise.corpus.sentence import Corpus
+from tagwise.decoding.ranks import Ranks
 from tagwise.metrics import Report, count_by_sentence, evaluate
 from tagwise.scores.kernels import KernelScorer
 
@@ -47,6 +49,9 @@ class Row:
     memory: int | None = None  # peak of the process in bytes, where each cell had one of its own
     threads: int | None = None
     chosen: str = ""  # parameters chosen on held-out sentences
+    rank: float | None = None  # mean number of wrong paths no worse than the gold one, k at most
+    beyond: float | None = None  # share of the sentences whose gold path is none of the k best
+    margin: float | None = None  # median score of the gold path over the best wrong one
 
     @property
     def score(self) -> float:
@@ -161,6 +166,7 @@ def measure(
     predicted = tagger.predict(data.test)
     report = evaluate(data.test, predicted)
     dev = tagger.evaluate(data.dev) if cell.dev and data.dev is not None else None
+    ranks = ranked(tagger, data.test, cell.risks)
     row = Row(
         corpus=cell.corpus,
         learner=cell.learner.name,
@@ -182,9 +188,29 @@ def measure(
         cpu=cpu,
         memory=memory,
         threads=n_jobs or os.cpu_count(),
+        rank=ranks.risk if ranks else None,
+        beyond=ranks.beyond if ranks else None,
+        margin=finite(ranks.median_margin) if ranks else None,
         chosen=", ".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in chosen.items()),
     )
-    return {"row": asdict(row), "detail": detail(tagger, data.test, predicted, report)}
+    shown = detail(tagger, data.test, predicted, report)
+    if ranks is not None:
+        shown |= {"ranks": ranks.rank.tolist(), "margins": [finite(m) for m in ranks.margin], "k": ranks.k}
+    return {"row": asdict(row), "detail": shown}
+
+
+def finite(x: float) -> float | None:
+    """A number as JSON has it, with five digits."""
+    return float(f"{x:.5g}") if math.isfinite(x) else None
+
+
+def ranked(tagger: Any, test: Corpus, k: int | None) -> Ranks | None:
+    """Ranks and margins of the gold paths; None where they are not asked for, or the model has no exact lists."""
+    lookback = tagger.model_.scoring.lookback
+    if k is None or (lookback is not None and not lookback.exact):
+        return None
+    found: Ranks = tagger.ranks(test, k=k)
+    return found
 
 
 def detail(tagger: Any, test: Corpus, predicted: list[list[str]], report: Report) -> dict[str, Any]:

@@ -43,6 +43,7 @@ class Cell:
     folds: int = 1  # parts of them that are held out in turn, of HELD_OUT
     dev: bool = False  # score the dev part as well
     track: bool = False  # score the dev part after every iteration; the best iterate is kept
+    risks: int | None = None  # length of the lists that gold paths are ranked in; None for no ranks
 
     def settings(self) -> dict[str, Any]:
         """All parameters of the estimator but those that are tuned."""
@@ -81,6 +82,7 @@ def plan(
     folds: int = 1,
     dev: bool = False,
     track: bool = False,
+    risks: int | None = None,
 ) -> list[Cell]:
     """The cells of a comparison, in the order they are run and shown.
 
@@ -99,7 +101,18 @@ def plan(
         cells.setdefault(
             key,
             Cell(
-                corpus, learner, settled, size, seed, dict(params or {}), wanted, tune_size, folds, dev, track
+                corpus,
+                learner,
+                settled,
+                size,
+                seed,
+                dict(params or {}),
+                wanted,
+                tune_size,
+                folds,
+                dev,
+                track,
+                risks,
             ),
         )
     return list(cells.values())

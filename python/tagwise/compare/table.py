@@ -34,6 +34,9 @@ MEASURES = (
     "seconds",
     "cpu",
     "memory",
+    "rank",
+    "beyond",
+    "margin",
 )
 #: Measures that are shares, with the heads of their columns.
 SHARES = {
@@ -49,7 +52,7 @@ SHARES = {
 
 @dataclass(frozen=True)
 class Published:
-    """A figure of a paper: in percent, beside the measure of ours that it compares with."""
+    """A figure of a paper: in percent (seconds as they are), beside the measure of ours that it compares with."""
 
     learner: str
     value: float
@@ -72,6 +75,15 @@ def percent(value: float | None, deviation: float | None = None) -> str:
     if value is None:
         return ""
     return f"{100 * value:.2f}" + (f" ±{100 * deviation:.2f}" if deviation is not None else "")
+
+
+def rank_text(rank: float | None, beyond: float | None) -> str:
+    """A mean rank; at least so much where some gold paths are in no list.
+
+    >>> rank_text(2.5, 0.0), rank_text(7.25, 0.1), rank_text(None, None)
+    ('2.50', '>= 7.25', '')
+    """
+    return "" if rank is None else f"{'>= ' if beyond else ''}{rank:.2f}"
 
 
 class Comparison(Sequence[Row]):
@@ -232,10 +244,17 @@ class Comparison(Sequence[Row]):
             if any(figure in row for row in rows):
                 columns.append((f"{head}, paper", lambda r, f=figure: f"{r[f]:.2f}" if f in r else ""))  # type: ignore[misc]
         columns += [
+            ("rank risk", lambda r: rank_text(r["rank"], r["beyond"])),
+            ("gold beyond the list", lambda r: percent(r["beyond"])),
+            ("median margin", lambda r: "" if r["margin"] is None else f"{r['margin']:.3f}"),
             (f"p, against {self.against}", lambda r: "" if r["p"] is None else f"{r['p']:.4f}"),
             ("non-zero features", lambda r: f"{r['nonzero']:,.0f}"),
             ("passes", lambda r: f"{r['passes']:.0f}"),
             ("seconds", lambda r: f"{r['seconds']:.1f}"),
+            (
+                "seconds, paper",
+                lambda r: f"{r['seconds_published']:,.0f}" if "seconds_published" in r else "",
+            ),
             ("CPU s", lambda r: "" if r["cpu"] is None else f"{r['cpu']:.1f}"),
             ("peak MiB", lambda r: "" if r["memory"] is None else f"{r['memory'] / 2**20:,.0f}"),
             ("chosen", lambda r: r["chosen"]),

@@ -17,6 +17,7 @@ from tagwise.dataset.check import checked_weights
 from tagwise.decoding.confidence import Confidence, chunk_probabilities, confidences, sequence_probabilities
 from tagwise.decoding.lookback import Memory
 from tagwise.decoding.plan import Allowed
+from tagwise.decoding.ranks import Ranks, gold_ranks
 from tagwise.errors import CorpusError, NotFittedError, TrainingError
 from tagwise.estimators.limits import Limits, lawful_gold, limits_of
 from tagwise.estimators.task import TRANSIENT, Task, dev_scorer
@@ -355,6 +356,31 @@ class Tagger:
         data = model.encode(X, jobs)
         return chunk_probabilities(
             model.scoring, X, data, chunks, allowed=allowed, constraints=constraints, n_jobs=jobs or 0
+        )
+
+    def ranks(
+        self, X: Any, y: Sequence[Sequence[str]] | None = None, k: int = 100, *, constraints: Any = None
+    ) -> Ranks:
+        """How many wrong label sequences score no less than the gold one, and the margin, of each sentence.
+
+        Counted over the k best: a gold sequence that is none of them has the rank -1, "k or more".
+
+        Args:
+            X: sentences, or a labelled corpus.
+            y: their gold labels, where X has none.
+            k: length of the lists.
+            constraints: as in `predict`.
+        """
+        model, X = self._fitted(), Inputs.of(X)
+        jobs = self._jobs()
+        return gold_ranks(
+            model.scoring,
+            X,
+            model.encode(X, jobs),
+            X.gold(y),
+            k,
+            constraints=constraints,
+            n_jobs=jobs or 0,
         )
 
     def evaluate(self, X: Any, y: Sequence[Sequence[str]] | None = None) -> Report:

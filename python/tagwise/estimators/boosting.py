@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tagwise._core as _core
-from tagwise.dataset.check import lengths_of
 from tagwise.dataset.layout import Named, feature_names
+from tagwise.dataset.weights import length_weights
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import Tagger
-from tagwise.estimators.task import COMMON, FEATURES, Task
+from tagwise.estimators.task import COMMON, FEATURES, PI, Task
 from tagwise.learners import boosting
 from tagwise.learners.loop import Result
 from tagwise.model.model import Model
@@ -83,7 +83,7 @@ class Boosting(Tagger):
             "added to both sides of a step's ratio, in units of the loss; None for 1 / sentences",
         ),
         Param("max_step", 5.0, Number(0.0, open_low=True), "largest step"),
-        Param("pi", 1.0, Number(0.0, 1.0, open_low=True), "weight pi^T of a sentence of T tokens"),
+        PI,
         Param(
             "max_length",
             None,
@@ -131,9 +131,7 @@ class Boosting(Tagger):
                 piece_of[1:] != piece_of[:-1]
             )  # only the true ends of a sentence have start and end features
             boundaries = (np.concatenate([[True], new]), np.concatenate([new, [True]]))
-        if params["pi"] < 1.0:
-            weight = params["pi"] ** lengths_of(data).astype(np.float64)
-            sample_weight = weight if sample_weight is None else sample_weight * weight
+        sample_weight = length_weights(data, params["pi"], sample_weight, exponential=True, penalised=False)
         smoothing = params["smoothing"]
         chosen = _core.Rounds(
             params["bound"],

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.dataset import partial
-from tagwise.dataset.check import check_lengths, lengths_of
+from tagwise.dataset.check import check_lengths
+from tagwise.dataset.weights import length_weights
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.limits import LIMITS, Limits
-from tagwise.estimators.task import COMMON, FEATURES, STOPPING, Task
+from tagwise.estimators.task import COMMON, FEATURES, PI, STOPPING, Task
 from tagwise.features.inputs import Inputs
 from tagwise.learners import gradient
 from tagwise.learners.loop import Result
@@ -82,7 +83,7 @@ class CRF(Tagger):
             OPTIMIZER_HELP,
         ),
         Param("cost", None, Anything("number, or mapping of label -> number"), COST_HELP),
-        Param("pi", 1.0, Number(0.0, 1.0, open_low=True), "weight pi^T of a sentence of T tokens"),
+        PI,
         Param(
             "max_length",
             None,
@@ -127,9 +128,8 @@ class CRF(Tagger):
         if params["max_length"] is not None:
             data, piece_of = data.cut(params["max_length"])
             sample_weight = None if sample_weight is None else sample_weight[piece_of]
-        if params["pi"] < 1.0:
-            weight = params["pi"] ** lengths_of(data).astype(np.float64)
-            sample_weight = weight if sample_weight is None else sample_weight * weight
+        by_length = params["loss"] in ("exp", "pointwise_exp")
+        sample_weight = length_weights(data, params["pi"], sample_weight, exponential=by_length)
         limits = task.limits or Limits()
         start = task.start
         if limits.once is not None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import tagwise._core as _core
+from tagwise.dataset.weights import length_weights
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.kernel import KERNEL, Kernelised
 from tagwise.estimators.limits import LIMITS, Limits
-from tagwise.estimators.task import COMMON, FEATURES, Task
+from tagwise.estimators.task import COMMON, FEATURES, PI, Task
 from tagwise.learners import svm
 from tagwise.learners.loop import Result
 from tagwise.params import Choice, Flag, Number, Param
@@ -27,6 +28,7 @@ class HMSVM(Kernelised, Tagger):
     PARAMS = (
         FEATURES,
         Param("C", 1.0, Number(0.0, open_low=True), "price of a violated margin"),
+        PI,
         Param(
             "slack",
             "instance",
@@ -77,7 +79,7 @@ class HMSVM(Kernelised, Tagger):
         )
         common: dict[str, Any] = {
             "limits": (task.limits or Limits()).native,
-            "sample_weight": task.sample_weight,
+            "sample_weight": length_weights(task.data, params["pi"], task.sample_weight, exponential=False),
             "n_jobs": task.n_jobs,
         }
         solver: svm.Solver

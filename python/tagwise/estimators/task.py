@@ -52,6 +52,14 @@ COMMON = (
 )
 
 
+PI = Param(
+    "pi",
+    1.0,
+    Number(0.0, 1.0, open_low=True),
+    "weight c pi^T of a sentence of T tokens; the mean weight is 1",
+)
+
+
 STOPPING = (
     Param("max_iter", 1000, Number(0, integer=True), "most iterations"),
     Param(

@@ -9,11 +9,14 @@ import numpy as np
 
 from tagwise._core import dot
 from tagwise.optimizers.base import Evaluate, Step, Vector
-from tagwise.optimizers.lbfgs import LineSearch
+from tagwise.optimizers.lbfgs import CURVATURE, MOST_IDLE, LineSearch
+
+#: Of the slope that a search may leave: directions are conjugate only where it is nearly all gone.
+EXACT = 0.1
 
 
 def conjugate_gradient(objective: Evaluate, w: Vector, *, n_jobs: int = 0) -> Iterator[Step]:
-    """Minimise from w. Ends by itself only where no step decreases the objective.
+    """Minimise from w. Ends by itself only where no step along the gradient decreases the objective.
 
     Args:
         objective: value and gradient at a point.
@@ -22,22 +25,24 @@ def conjugate_gradient(objective: Evaluate, w: Vector, *, n_jobs: int = 0) -> It
     """
     w = np.array(w, dtype=np.float64)
     gradient = np.empty_like(w)
-    search = LineSearch(objective, len(w), n_jobs, curvature=0.1)
+    search = LineSearch(objective, len(w), n_jobs, curvature=EXACT)
     value = objective(w, gradient)
     search.evaluations += 1
     square = dot(gradient, gradient, n_jobs)
     direction = -gradient
-    slope, restarted = -square, True
+    slope, fresh = -square, True  # fresh: along the gradient, with a step that owes nothing to the last one
     step = min(1.0, 1.0 / math.sqrt(square)) if square else 1.0
     yield Step(w, value, math.sqrt(square), search.evaluations)
-    while square > 0.0:
+    while square > 0.0 and search.idle < MOST_IDLE:
         found = search.run(w, value, direction, slope, step)
         if found is None:
-            if restarted:
+            if fresh and not search.louder(value):
                 return
             np.negative(gradient, out=direction)
-            slope, restarted, step = -square, True, min(1.0, 1.0 / math.sqrt(square))
+            slope, fresh, step = -square, True, min(1.0, 1.0 / math.sqrt(square))
+            search.curvature = CURVATURE  # slopes are rounded too: what is to begin anew need not be exact
             continue
+        search.curvature = EXACT
         new_square = dot(search.gradient, search.gradient, n_jobs)
         beta = max(0.0, (new_square - dot(search.gradient, gradient, n_jobs)) / square)
         w, search.w = search.w, w
@@ -47,10 +52,9 @@ def conjugate_gradient(objective: Evaluate, w: Vector, *, n_jobs: int = 0) -> It
         direction *= beta
         direction -= gradient
         slope = dot(gradient, direction, n_jobs)
-        restarted = beta == 0.0
         if not slope < 0.0:
             np.negative(gradient, out=direction)
-            slope, restarted = -square, True
+            slope = -square
         # The change of the last step, carried over to the new direction (Nocedal and Wright 2006, eq. 3.60).
-        step = min(10.0 * taken, taken * old_slope / slope) if slope else taken
+        step, fresh = min(10.0 * taken, taken * old_slope / slope) if slope else taken, False
         yield Step(w, value, math.sqrt(square), search.evaluations)

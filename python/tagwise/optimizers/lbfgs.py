@@ -15,19 +15,36 @@ from tagwise.optimizers.base import Evaluate, Step, Vector
 SUFFICIENT = 1e-4  # decrease: f(a) <= f(0) + SUFFICIENT a f'(0)
 CURVATURE = 0.9  # |f'(a)| <= CURVATURE |f'(0)|; smaller where directions must be conjugate
 MOST_TRIALS = 25
+#: How much of a value is rounding: taken for granted, and the most that a search may put down to it.
+NOISE, MOST_NOISE = 1e-7, 1e-4
+#: A search that promises less, relatively, is idle; after so many of them in a row there is nothing left to find.
+IDLE, MOST_IDLE = 1e-11, 5
 
 
 class LineSearch:
-    """phi(a) = f(w + a d) and its derivative, with the trial point and its gradient kept in two buffers."""
+    """phi(a) = f(w + a d) and its derivative, with the trial point and its gradient kept in two buffers.
+
+    Values are rounded, and how much is not known: the exponential loss multiplies the rounding of scores by e^l. A
+    difference below `noise` says nothing; what then decides are slopes, which keep their digits where values have lost
+    theirs. A search that fails is tried again with more noise before anyone gives up (`louder`).
+    """
 
     def __init__(self, objective: Evaluate, n: int, n_jobs: int, curvature: float = CURVATURE) -> None:
         self.objective = objective
         self.n_jobs = n_jobs
         self.curvature = curvature
+        self.noise = NOISE
+        self.lowest = math.inf  # value met so far: what is put down to noise does not add up over searches
+        self.idle = 0  # searches in a row whose slopes promised next to nothing
         self.step = 0.0  # of the last success
         self.w = np.empty(n)
         self.gradient = np.empty(n)
         self.evaluations = 0
+
+    def louder(self, value: float) -> bool:
+        """Put ten times as much of a value down to rounding; False where that is nothing, or as much as may be."""
+        self.noise *= 10.0
+        return value != 0.0 and self.noise <= MOST_NOISE * (1.0 + 1e-9)
 
     def at(self, w: Vector, direction: Vector, step: float) -> tuple[float, float]:
         """Value and slope at a step; not a number counts as infinitely high."""
@@ -42,24 +59,33 @@ class LineSearch:
         """Value at a step that satisfies the strong Wolfe conditions, or None where there is none.
 
         Bracket, then zoom by cubic interpolation. Where rounding hides the decrease (the tail of training), a step
-        that satisfies the approximate Wolfe conditions is taken (Hager and Zhang 2005, eq. 4.1).
+        that satisfies the approximate Wolfe conditions is taken (Hager and Zhang 2005, eq. 4.1), and of points that
+        are level but for rounding the slopes tell which end of the bracket they are (their U1 and U2): a first step
+        so short that its decrease is below the rounding is made longer, not shorter.
         """
+        noise = self.noise * abs(value)
+        self.lowest = min(self.lowest, value)
+        ceiling = min(value, self.lowest + noise) + noise
         low, low_value, low_slope = 0.0, value, slope
         high = math.inf
         high_value = high_slope = math.inf
         step = first
-        noise = 1e-7 * abs(value)
         for _ in range(MOST_TRIALS):
             here, here_slope = self.at(w, direction, step)
             decreased = here <= value + SUFFICIENT * step * slope
             flat = abs(here_slope) <= -self.curvature * slope
-            almost = (
-                here <= value + noise and (2 * SUFFICIENT - 1) * slope >= here_slope >= self.curvature * slope
-            )
+            almost = here <= ceiling and (2 * SUFFICIENT - 1) * slope >= here_slope >= self.curvature * slope
             if (decreased and flat) or almost:
                 self.step = step
+                self.idle = self.idle + 1 if -slope * step <= IDLE * abs(value) else 0
                 return here
-            if not decreased or (here >= low_value and low > 0.0):
+            if here <= ceiling and abs(here - low_value) <= noise:
+                # Level but for rounding: the end with a slope of the same sign gives way.
+                if here_slope * low_slope > 0.0:
+                    low, low_value, low_slope = step, here, here_slope
+                else:
+                    high, high_value, high_slope = step, here, here_slope
+            elif not decreased or (here >= low_value and low > 0.0):
                 high, high_value, high_slope = step, here, here_slope
             elif here_slope >= 0.0:
                 high, high_value, high_slope = low, low_value, low_slope
@@ -71,24 +97,30 @@ class LineSearch:
                 continue
             if abs(high - low) * -slope <= 1e-16 * max(1.0, abs(value)):
                 break
-            step = _between(low, low_value, low_slope, high, high_value, high_slope)
+            step = _between(low, low_value, low_slope, high, high_value, high_slope, noise)
         return None
 
 
-def _between(a: float, fa: float, ga: float, b: float, fb: float, gb: float) -> float:
-    """Minimiser of the cubic through two values and slopes, kept away from the ends; the middle if there is none."""
+def _between(a: float, fa: float, ga: float, b: float, fb: float, gb: float, noise: float = 0.0) -> float:
+    """Minimiser of the cubic through two values and slopes, kept away from the ends; the middle if there is none.
+
+    Where the slopes promise no more than noise between the ends, the parabola of the slopes alone.
+    """
     middle = 0.5 * (a + b)
     if not (math.isfinite(fb) and math.isfinite(gb)):
         return a + 0.1 * (b - a)
-    d1 = ga + gb - 3.0 * (fa - fb) / (a - b)
-    square = d1 * d1 - ga * gb
-    if square < 0.0:
-        return middle
-    d2 = math.copysign(math.sqrt(square), b - a)
-    below = gb - ga + 2.0 * d2
-    if below == 0.0:
-        return middle
-    step = b - (b - a) * (gb + d2 - d1) / below
+    if abs(b - a) * max(abs(ga), abs(gb)) <= 10.0 * noise and ga * gb < 0.0:
+        step = a + (b - a) * ga / (ga - gb)
+    else:
+        d1 = ga + gb - 3.0 * (fa - fb) / (a - b)
+        square = d1 * d1 - ga * gb
+        if square < 0.0:
+            return middle
+        d2 = math.copysign(math.sqrt(square), b - a)
+        below = gb - ga + 2.0 * d2
+        if below == 0.0:
+            return middle
+        step = b - (b - a) * (gb + d2 - d1) / below
     margin = 0.1 * abs(b - a)
     inside = min(a, b) + margin <= step <= max(a, b) - margin
     return step if inside else middle
@@ -120,7 +152,7 @@ def lbfgs(
     search.evaluations += 1
     norm = math.sqrt(dot(gradient, gradient, n_jobs))
     yield Step(w, value, norm, search.evaluations)
-    while norm > 0.0:
+    while norm > 0.0 and search.idle < MOST_IDLE:
         slope = pairs.direction(gradient, direction)
         if not slope < 0.0:
             pairs.clear()
@@ -128,7 +160,7 @@ def lbfgs(
         first = 1.0 if len(pairs) else min(1.0, 1.0 / norm)
         found = search.run(w, value, direction, slope, first)
         if found is None:
-            if len(pairs) == 0:
+            if len(pairs) == 0 and not search.louder(value):
                 return
             pairs.clear()  # stale curvature: try once more along the gradient
             continue

@@ -9,6 +9,7 @@ import numpy as np
 
 from tagwise._core import History as CurvaturePairs
 from tagwise.optimizers.base import Evaluate, Step, Vector
+from tagwise.optimizers.lbfgs import NOISE, SUFFICIENT
 
 #: Most that a first trial changes a weight by.
 LONGEST = 16.0
@@ -35,7 +36,7 @@ def owlqn(objective: Evaluate, w: Vector, *, l1: float, memory: int = 6, n_jobs:
     gradient, trial_gradient, direction = np.empty_like(w), np.empty_like(w), np.empty_like(w)
     pairs = CurvaturePairs(memory, n_jobs)
     value = objective(w, gradient) + l1 * float(np.abs(w).sum())
-    evaluations = 1
+    evaluations, lowest = 1, value
     pseudo = pseudo_gradient(w, gradient, l1)
     norm = float(np.linalg.norm(pseudo))
     yield Step(w, value, norm, evaluations)
@@ -57,9 +58,15 @@ def owlqn(objective: Evaluate, w: Vector, *, l1: float, memory: int = 6, n_jobs:
             trial[trial * orthant < 0.0] = 0.0  # a coordinate that leaves its orthant stops at zero
             evaluations += 1
             trial_value = objective(trial, trial_gradient) + l1 * float(np.abs(trial).sum())
-            # Armijo along the projected step, with room for rounding at the tail.
-            bound = value + 1e-4 * float(pseudo @ (trial - w)) + 1e-12 * abs(value)
-            if math.isfinite(trial_value) and trial_value <= bound:
+            # Armijo along the projected step. Where rounding hides the decrease, the slope at its end tells: steps as
+            # short as they need be do not climb (Hager and Zhang 2005, eq. 4.1).
+            moved = trial - w
+            promised = float(pseudo @ moved)
+            if math.isfinite(trial_value) and trial_value <= value + SUFFICIENT * promised:
+                accepted = True
+                break
+            level = trial_value <= min(value, lowest + NOISE * abs(value)) + NOISE * abs(value)
+            if level and float((trial_gradient + l1 * orthant) @ moved) <= (2 * SUFFICIENT - 1) * promised:
                 accepted = True
                 break
             step *= 0.5
@@ -69,7 +76,7 @@ def owlqn(objective: Evaluate, w: Vector, *, l1: float, memory: int = 6, n_jobs:
             pairs.clear()
             continue
         pairs.push(w, trial, gradient, trial_gradient)
-        w, value = trial, trial_value
+        w, value, lowest = trial, trial_value, min(lowest, trial_value)
         gradient, trial_gradient = trial_gradient, gradient
         pseudo = pseudo_gradient(w, gradient, l1)
         norm = float(np.linalg.norm(pseudo))

@@ -256,6 +256,61 @@ def precision_recall(entries: Sequence[Mapping[str, Any]], palette: Palette) -> 
     return chart.svg() if len(chart.points) > 2 else ""
 
 
+def binned(values: Sequence[float], bins: int = 24, kept: float = 0.02) -> list[tuple[float, float]]:
+    """A histogram as points (middle, share); what lies beyond the `kept` share at either end is in the last bins.
+
+    >>> binned([0.0, 1.0, 1.0, 2.0], bins=2, kept=0.0)
+    [(0.5, 0.25), (1.5, 0.75)]
+    """
+    ordered = sorted(values)
+    if not ordered:
+        return []
+    out = int(kept * len(ordered))
+    low, high = ordered[out], ordered[len(ordered) - 1 - out]
+    if low == high:
+        return [(low, 1.0)]
+    width, counts = (high - low) / bins, [0] * bins
+    for value in ordered:
+        counts[max(0, min(bins - 1, int((value - low) / width)))] += 1
+    return [(low + (i + 0.5) * width, n / len(ordered)) for i, n in enumerate(counts)]
+
+
+def margins(rows: Sequence[tuple[Any, Mapping[str, Any]]], palette: Palette, features: str) -> str:
+    """Histograms of the margins of gold paths, each in units of its learner's median: scores have no common one."""
+    chart = Chart(f"margins, {features}", "margin, in units of the median size", "share of the sentences, %")
+    for row, detail in rows:
+        found = [m for m in detail.get("margins", ()) if m is not None]
+        if row.features != features or len(found) < 2 or len(chart.lines) >= MOST_LINES:
+            continue
+        unit = sorted(map(abs, found))[len(found) // 2] or 1.0
+        points = [(x, 100 * y) for x, y in binned([m / unit for m in found])]
+        chart.lines.append(Line(points, row.learner, palette.colour(row.learner), row.learner))
+        x, y = max(points, key=lambda point: point[1])
+        title = f"{row.learner}: median margin {row.margin}"
+        chart.points.append(Point(x, y, row.learner, palette.colour(row.learner), title, label=row.learner))
+    return chart.svg() if chart.lines else ""
+
+
+def ranks(rows: Sequence[tuple[Any, Mapping[str, Any]]], palette: Palette, features: str) -> str:
+    """Share of the sentences whose gold path is among the r + 1 best, by r: the list's end is where knowledge ends."""
+    chart = Chart(
+        f"ranks, {features}", "wrong paths no worse than the gold one, and one", "sentences, %", log_x=True
+    )
+    for row, detail in rows:
+        found = detail.get("ranks", ())
+        if row.features != features or not found or len(chart.lines) >= MOST_LINES:
+            continue
+        k, known = detail["k"], [r for r in found if r >= 0]
+        points = [
+            (float(r + 1), 100 * sum(x <= r for x in known) / len(found)) for r in sorted({0, *known, k - 1})
+        ]
+        chart.lines.append(Line(points, row.learner, palette.colour(row.learner), row.learner))
+        x, y = points[-1]
+        title = f"{row.learner}: {y:.1f} % of the gold paths among the {k} best"
+        chart.points.append(Point(x, y, row.learner, palette.colour(row.learner), title, label=row.learner))
+    return chart.svg() if chart.lines else ""
+
+
 def losses() -> str:
     """The 0-1, exponential and logarithmic loss by margin."""
     from tagwise.scores.losses import loss_curves
@@ -302,6 +357,10 @@ def charts(comparison: Comparison, corpus: str, palette: Palette) -> list[tuple[
     ]
     for features in palette.features:
         out.append((f"Learning curve, {features}", by_size(entries, palette, features), ""))
+        text = "Zero: the gold path is level with the best wrong one."
+        out.append((f"Margins of gold paths, {features}", margins(rows, palette, features), text))
+        text = "Where curves begin: the gold path is the best. Beyond their end: in no list."
+        out.append((f"Ranks of gold paths, {features}", ranks(rows, palette, features), text))
         tracked = by_iteration(rows, palette, features, "dev_score")
         out.append((f"Dev score along training, {features}", tracked, ""))
         if not tracked:

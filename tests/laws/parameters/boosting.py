@@ -14,7 +14,7 @@ from ..reference.losses import exp_loss, minus_log_p
 from ..reference.model import pull_back, score_sentence
 from ..strategies import Problem
 from .crf import cut
-from .rows import NAMES, Bench, bits, exact, mask, problem, row
+from .rows import NAMES, Bench, bits, by_length, exact, mask, problem, row
 
 P = problem(9, [3, 4, 2, 5, 1], labels=3, attributes=4, real=True)
 WEIGHT = np.array([0.5, 2.0, 1.0, 0.25, 3.0])
@@ -248,17 +248,20 @@ def seed(b: Bench) -> None:
 
 @row("pi", "boosting")
 def pi(b: Bench) -> None:
-    """A sentence of T tokens weighs pi^T, times its own weight; of pieces, each by its own length."""
+    """A sentence of T tokens weighs c pi^T, times its own weight, 1 on average; of pieces, each by its own length."""
     long = np.array([len(y) for y in P.y], dtype=float)
     for rate in (0.5, 0.9):
         ours = boosted(b, pi=rate)
-        assert_losses(ours, P, rate**long)
-        assert bits(ours) == bits(boosted(b, keywords={"sample_weight": rate**long}))
-        assert_losses(boosted(b, pi=rate, keywords={"sample_weight": WEIGHT}), P, WEIGHT * rate**long)
+        assert_losses(ours, P, by_length(rate, long))
+        alike = boosted(b, keywords={"sample_weight": by_length(rate, long)})
+        assert [r[:4] for r in ours.rounds_] == [r[:4] for r in alike.rounds_]
+        assert_losses(
+            boosted(b, pi=rate, keywords={"sample_weight": WEIGHT}), P, by_length(rate, long, WEIGHT)
+        )
     pieces, of, ends = true_ends(2)
     short = np.array([len(y) for y in pieces.y], dtype=float)
     tagger = boosted(b, pi=0.5, max_length=2, keywords={"sample_weight": WEIGHT})
-    assert_losses(tagger, pieces, WEIGHT[of] * 0.5**short, ends)
+    assert_losses(tagger, pieces, by_length(0.5, short, WEIGHT[of]), ends)
 
 
 def true_ends(most: int) -> tuple[Problem, np.ndarray, list[tuple[bool, bool]]]:

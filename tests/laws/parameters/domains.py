@@ -70,6 +70,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         **KERNEL,
         "kernel": "linear",
         "C": 1.0,
+        "pi": 1.0,
         "slack": "instance",
         "rescale": None,
         "tol": 1e-2,

@@ -16,7 +16,7 @@ from tagwise.scores.kernels import Block
 from ..online import permutation
 from ..reference import chain, perceptron, qp, svm
 from ..reference.perceptron import Kernel
-from .rows import NAMES, Bench, bits, dense, exact, problem, row, tokens
+from .rows import NAMES, Bench, bits, by_length, dense, exact, problem, row, tokens
 
 KERNELISED = ("perceptron", "hmsvm")
 
@@ -40,6 +40,18 @@ def C(b: Bench) -> None:
     """The price of a violated margin."""
     found = [assert_optimum(b, C=given).objective_ for given in (0.1, 0.5, 2.0)]
     assert found == sorted(set(found))
+
+
+@row("pi", "hmsvm")
+def pi(b: Bench) -> None:
+    """The price of a sentence of T tokens is C c pi^T, C on average."""
+    lengths = np.array([len(y) for y in P.y], dtype=float)
+    for rate in (0.3, 0.8):
+        ours = b.fit(P, pi=rate, C=0.2, **TIGHT)
+        priced = b.fit(P, C=0.2, **TIGHT, keywords={"sample_weight": by_length(rate, lengths)})
+        assert ours.objective_ == pytest.approx(priced.objective_, rel=1e-5)
+        np.testing.assert_allclose(dense(ours, P), dense(priced, P), atol=1e-4)
+        assert ours.objective_ != pytest.approx(b.fit(P, C=0.2, **TIGHT).objective_, rel=1e-3)
 
 
 @row("slack", "hmsvm")

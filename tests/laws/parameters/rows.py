@@ -152,3 +152,9 @@ def replaced(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[dic
 
     monkeypatch.setattr(owner, name, call)
     return seen
+
+
+def by_length(rate: float, lengths: np.ndarray, weight: np.ndarray | float = 1.0) -> np.ndarray:
+    """Weights c rate^T times given ones, with c such that their sum is that of the given ones."""
+    given = np.ones(len(lengths)) * weight
+    return given * rate**lengths * given.sum() / (given * rate**lengths).sum()

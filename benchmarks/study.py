@@ -1,0 +1,199 @@
+"""The study: run its comparisons, keep their figures as JSON, write the page's tables from them.
+
+    python -m benchmarks.study                     # every preset, then the tables
+    python -m benchmarks.study --only small-300    # some of them
+    python -m benchmarks.study --tables            # no training: the page from the JSON that is there
+    python -m benchmarks.study --check             # whether the page says what the JSON says
+
+`docs/study/runs/PRESET.json` has what a comparison measured, `docs/study/TABLE.json` a table of the page: its head, its
+rows, the build that its figures are of, and, in `from`, where each cell comes from. A cell of `from` is text with
+references in braces, {corpus; learner; features; measure}: shares in percent with two digits, counts whole, seconds
+with one digit; `measure ±` with the deviation over seeds. A row of which a figure is missing stays as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tagwise.compare import PRESETS
+from tagwise.compare.cache import code_version
+from tagwise.compare.table import SHARES
+from tagwise.corpus.bundled import load_corpus
+from tagwise.errors import CorpusError
+
+ROOT = Path(__file__).parents[1]
+PAGE, FOLDER = ROOT / "docs" / "study.md", ROOT / "docs" / "study"
+BLOCK = re.compile(r"<!-- table (?P<name>[\w-]+) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
+REFERENCE = re.compile(r"\{([^{}]*)\}")
+
+
+def markdown(table: Mapping[str, Any]) -> str:
+    """Head and rows as a table of the page.
+
+    >>> print(markdown({"head": ["k", "F1"], "rows": [["1", "88.99"]]}), end="")
+    | k | F1 |
+    |---|---|
+    | 1 | 88.99 |
+    """
+    lines = [table["head"], None, *table["rows"]]
+    return "".join(
+        "|" + "---|" * len(table["head"]) + "\n" if cells is None else f"| {' | '.join(cells)} |\n"
+        for cells in lines
+    )
+
+
+def tables(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
+    """The tables by name."""
+    return {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))}
+
+
+def written(page: str, known: Mapping[str, Mapping[str, Any]]) -> str:
+    """The page with its tables as the JSON has them."""
+
+    def body(match: re.Match[str]) -> str:
+        name = match["name"]
+        if name not in known:
+            raise CorpusError(f"the page has a table {name!r}; there is no docs/study/{name}.json")
+        return f"<!-- table {name} -->\n{markdown(known[name])}<!-- end -->"
+
+    return BLOCK.sub(body, page)
+
+
+def differences(page: str, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """What the page and the JSON do not agree on, a line each."""
+    found = {match["name"]: match["body"] for match in BLOCK.finditer(page)}
+    out = [f"docs/study/{name}.json: no table of the page" for name in known if name not in found]
+    out += [f"table {name}: no docs/study/{name}.json" for name in found if name not in known]
+    for name in found.keys() & known.keys():
+        there, here = found[name].splitlines(), markdown(known[name]).splitlines()
+        if there != here:
+            lines = [(a, b) for a, b in zip(there, here) if a != b]
+            where = (
+                f": {lines[0][0]!r}, the JSON says {lines[0][1]!r}"
+                if lines
+                else f": {len(there)} lines for {len(here)}"
+            )
+            out.append(f"table {name}{where}")
+    return sorted(out)
+
+
+# --- figures ------------------------------------------------------------------------------------------------
+
+
+def figure(entry: Mapping[str, Any], measure: str) -> str | None:
+    """A measure of a cell as the tables show it; None where it has none."""
+    name = measure.removesuffix("±").strip()
+    value = entry.get(name)
+    if value is None:
+        return None
+    if name in SHARES or name == "beyond":
+        spread = entry.get(f"{name}_sd") if measure.endswith("±") else None
+        return f"{100 * value:.2f}" + ("" if spread is None else f" ±{100 * spread:.2f}")
+    return (
+        f"{value:,.0f}"
+        if name in ("nonzero", "passes", "iterations")
+        else f"{value:.1f}"
+        if name != "p"
+        else f"{value:.4f}"
+    )
+
+
+def looked_up(reference: str, summary: Sequence[Mapping[str, Any]]) -> str | None:
+    """The figure of {corpus; learner; features; measure}, or None."""
+    corpus, learner, features, measure = (part.strip() for part in reference.split(";"))
+    for entry in summary:
+        if (entry["corpus"], entry["learner"], entry["features"]) == (corpus, learner, features):
+            return figure(entry, measure)
+    return None
+
+
+def filled(table: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
+    """A table with the figures of a run, row by row; rows that lack one are as before and named."""
+    rows, kept = [], []
+    for row, sources in zip(table["rows"], table.get("from", [])):
+        cells = []
+        for source in sources:
+            found = {text: looked_up(text, run["summary"]) for text in REFERENCE.findall(source)}
+            if None in found.values():
+                cells = list(row)
+                kept.append(row[0])
+                break
+            cells.append(REFERENCE.sub(lambda match, found=found: str(found[match[1]]), source))  # type: ignore[misc]
+        rows.append(cells)
+    if not rows:
+        return dict(table)
+    out = {**table, "rows": rows, "build": run["build"]}
+    return {**out, "older rows": kept} if kept else {k: v for k, v in out.items() if k != "older rows"}
+
+
+def missing(name: str) -> list[str]:
+    """Corpora of a preset that cannot be read, each with where it was looked for."""
+    out = []
+    for corpus in PRESETS[name].corpora:
+        try:
+            load_corpus(corpus)
+        except (CorpusError, OSError) as error:
+            out.append(f"{name}: left out, corpus {corpus} is missing ({error})")
+    return out
+
+
+def run(name: str, more: Sequence[str]) -> dict[str, Any]:
+    """What a comparison measures, kept in docs/study/runs."""
+    path = FOLDER / "runs" / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(
+        [sys.executable, "-m", "tagwise", "compare", name, "-o", str(path), *more], check=True, cwd=ROOT
+    )
+    found = json.loads(path.read_text("utf-8"))
+    kept = {"preset": name, "build": code_version(), "caption": found["caption"], "summary": found["summary"]}
+    path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return kept
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run, fill, write or check."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.study", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument(
+        "--only", action="append", metavar="PRESET", choices=sorted(PRESETS), help="may be repeated"
+    )
+    parser.add_argument("--tables", action="store_true", help="train nothing: the page from the JSON")
+    parser.add_argument("--check", action="store_true", help="whether page and JSON agree; writes nothing")
+    given, more = parser.parse_known_args(arguments)
+    if given.check:
+        return say(differences(PAGE.read_text("utf-8"), tables()))
+    left_out: list[str] = []
+    if not given.tables:
+        for name in given.only or [name for name in PRESETS if PRESETS[name].corpora]:
+            lacking = missing(name)
+            left_out += lacking
+            if lacking:
+                say(lacking)
+                continue
+            found = run(name, more)
+            for table, content in tables().items():
+                if content.get("preset") == name:
+                    text = json.dumps(filled(content, found), indent=1, ensure_ascii=False)
+                    (FOLDER / f"{table}.json").write_text(text + "\n", "utf-8")
+    PAGE.write_text(written(PAGE.read_text("utf-8"), tables()), "utf-8")
+    return 0
+
+
+def say(lines: Iterable[str]) -> int:
+    """Lines to the terminal; 1 where there are any."""
+    lines = list(lines)
+    for line in lines:
+        print(line, file=sys.stderr)
+    return int(bool(lines))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""Weights of training sentences by their length.
+
+    w_i = c pi^{T_i},   c such that sum_i s_i w_i = sum_i s_i   (s_i: the sample weights)
+
+The mean weight is 1: a penalty is as strong beside the data as without `pi`, and the minimiser is that of pi^T with the
+penalty times the same c. For lack of a penalty c changes nothing. Computed from logarithms, for pi^T itself leaves the
+range of floats at a few hundred tokens.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagwise._core import Dataset
+from tagwise.dataset.check import lengths_of
+from tagwise.errors import ParameterError
+
+logger = logging.getLogger("tagwise")
+
+#: Least weight beside the largest: what is less is no number any more. Around 1 there is room for its square.
+LEAST = 1e-290
+
+
+def length_weights(
+    data: Dataset,
+    pi: float,
+    sample_weight: NDArray[np.float64] | None,
+    *,
+    exponential: bool,
+    penalised: bool = True,
+) -> NDArray[np.float64] | None:
+    """Sample weights times c pi^T, [N]; None where all are 1.
+
+    `exponential`: the loss of a sentence may grow like e^T. Where it does, a weight too small for a float may not be
+    taken for 0; other losses lose nothing by it and a word in the log will do. Without a penalty c is free, and where a
+    mean of 1 leaves no room for the least weight, the largest is as far above 1 as the least is below.
+    """
+    if pi >= 1.0:
+        return sample_weight
+    given = np.ones(len(data)) if sample_weight is None else sample_weight
+    counts = given > 0.0
+    if not counts.any():
+        return sample_weight
+    lengths = lengths_of(data)
+    logs = lengths * math.log(pi)
+    with np.errstate(under="ignore", over="ignore"):
+        top, low = float(logs[counts].max()), float(logs[counts].min())
+        if not penalised and math.log(LEAST) > low - top > 2.0 * math.log(LEAST):
+            centred: NDArray[np.float64] = given * np.where(counts, np.exp(logs - (top + low) / 2.0), 0.0)
+            return centred
+        weight = np.exp(np.minimum(logs - top, 0.0))
+        lost = np.flatnonzero(counts & (weight < LEAST))
+        if len(lost):
+            _report(lengths, counts, lost, pi, exponential)
+        weight *= float(given.sum()) / float((given * weight).sum())
+        product: NDArray[np.float64] = given * weight
+    return product
+
+
+def _report(
+    lengths: NDArray[np.int64],
+    counts: NDArray[np.bool_],
+    lost: NDArray[np.int64],
+    pi: float,
+    exponential: bool,
+) -> None:
+    """Refuse, or say, that sentences weigh nothing beside the shortest one."""
+    longest = int(lost[np.argmax(lengths[lost])])
+    shortest = int(lengths[counts].min())
+    text = (
+        f"pi={pi:g}: sentence {longest} of {lengths[longest]} tokens weighs pi^{lengths[longest] - shortest} of one of "
+        f"{shortest}, too little for a number"
+    )
+    if exponential:
+        raise ParameterError(f"{text}; cut long sentences (max_length), or take a larger pi")
+    logger.warning("%s; so do %d sentences in all, which count for nothing", text, len(lost))
+
+
+__all__ = ["length_weights"]

@@ -1,0 +1,101 @@
+"""Where gold paths stand among all paths: their rank, exact as far as a list of the k best reaches, and their margin.
+
+    rank_i  = |{y != y_i : H(x_i, y) >= H(x_i, y_i)}|        gamma_i = H(x_i, y_i) - max_{y != y_i} H(x_i, y)
+
+The rank loss of Altun, Johnson and Hofmann (2003, section 2) and the margin of Altun and Hofmann (2003). The rank is 0
+where the gold path is the best one; the exponential loss bounds it, for e^{l_i} - 1 sums e^{H(y) - H(y_i)} over all
+wrong y.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise._core as _core
+from tagwise.dataset.check import lengths_of
+from tagwise.decoding import paths
+from tagwise.errors import CorpusError, ParameterError
+from tagwise.features.inputs import Inputs
+from tagwise.scores.scoring import Scoring
+
+#: Stands for a rank of k or more: the list of the k best has no gold path.
+BEYOND = -1
+
+
+class Ranks(NamedTuple):
+    """Ranks and margins of gold paths, a number each a sentence; see the module."""
+
+    rank: NDArray[np.int64]  # [N]; BEYOND where it is k or more
+    margin: NDArray[np.float64]  # [N]; -inf where a gold label is none of the model's
+    k: int
+
+    @property
+    def beyond(self) -> float:
+        """Share of the sentences whose gold path is none of the k best."""
+        return float(np.mean(self.rank == BEYOND)) if len(self.rank) else 0.0
+
+    @property
+    def risk(self) -> float:
+        """Mean rank, those beyond the list counted as k: exact where none is, else a lower bound."""
+        return float(np.mean(np.where(self.rank == BEYOND, self.k, self.rank))) if len(self.rank) else 0.0
+
+    @property
+    def median_margin(self) -> float:
+        """Median margin; above 0 where more than half of the sentences are right."""
+        return float(np.median(self.margin)) if len(self.margin) else 0.0
+
+
+def gold_ranks(
+    scoring: Scoring,
+    X: Inputs,
+    data: _core.Dataset,
+    gold: Sequence[Sequence[str]],
+    k: int,
+    *,
+    constraints: Any = None,
+    n_jobs: int = 0,
+) -> Ranks:
+    """Ranks and margins of the gold labels of sentences, by lists of the k best paths."""
+    if k < 2:
+        raise ParameterError(f"k={k}: a margin needs the two best paths; give 2 or more")
+    if scoring.lookback is not None and not scoring.lookback.exact:
+        raise ParameterError(
+            "a model with history has no exact lists: its search follows one path a cell; leave history out"
+        )
+    lengths = lengths_of(data).tolist()
+    if [len(path) for path in gold] != lengths:
+        raise CorpusError("sentences and gold labels differ in length; give every token one label")
+    index = {label: i for i, label in enumerate(scoring.labels)}
+    lists, _ = paths.kbest(scoring, X, data, k, constraints=constraints, n_jobs=n_jobs)
+    rank, margin = np.full(len(gold), BEYOND), np.full(len(gold), -np.inf)
+    first, at, begin = np.full(len(gold), -np.inf), 0, 0
+    known = np.array([all(label in index for label in path) for path in gold], dtype=bool)
+    for s, (count, length) in enumerate(zip(lists[0].tolist(), lengths)):
+        found = lists[2][at : at + count * length].reshape(count, length)
+        scores = np.asarray(lists[1][begin : begin + count], dtype=np.float64)
+        at, begin = at + count * length, begin + count
+        first[s] = scores[0] if count else -np.inf
+        if not known[s]:
+            continue
+        mine = np.flatnonzero(
+            (found == np.array([index[label] for label in gold[s]], dtype=found.dtype)).all(axis=1)
+        )
+        if not len(mine):
+            continue
+        others = np.delete(scores, mine[0])
+        rank[s] = int(np.sum(others >= scores[mine[0]]))
+        margin[s] = scores[mine[0]] - others[0] if len(others) else np.inf
+    lost = np.flatnonzero((rank == BEYOND) & known)
+    if len(lost):
+        held = set(lost.tolist())  # only their gold path is left to them; others may take any
+        allowed = [[[label] for label in path] if s in held else None for s, path in enumerate(gold)]
+        only, _ = paths.kbest(scoring, X, data, 1, allowed=allowed, constraints=False, n_jobs=n_jobs)
+        margin[lost] = np.asarray(only[1], dtype=np.float64)[lost] - first[lost]
+    return Ranks(rank, margin, k)
+
+
+__all__ = ["BEYOND", "Ranks", "gold_ranks"]

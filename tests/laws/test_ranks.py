@@ -1,0 +1,108 @@
+"""Ranks and margins of gold paths against an enumeration of all paths."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise.decoding.ranks import BEYOND
+
+rng = np.random.default_rng(11)
+X = [[f"w{rng.integers(6)}" for _ in range(n)] for n in (3, 1, 4, 2, 4, 3)]
+Y = [[f"L{rng.integers(3)}" for _ in x] for x in X]
+LEARNERS = [
+    tw.CRF(features="S1", max_iter=8),
+    tw.Perceptron(features="S1", epochs=2),
+    tw.HMSVM(features="S1", kernel="poly"),
+]
+
+
+def every(tagger: tw.Tagger, x: list[str]) -> dict[tuple[str, ...], float]:
+    """All paths with their scores, from lists that hold them all."""
+    (found,) = tagger.predict_kbest([x], k=3 ** len(x))
+    assert len(found) == len(tagger.classes_) ** len(x)
+    return {tuple(path): score for path, score in found}
+
+
+@pytest.mark.parametrize("tagger", LEARNERS, ids=lambda t: t.name)
+def test_ranks_count_the_paths_that_are_no_worse(tagger: tw.Tagger) -> None:
+    """Over all paths where the list is long enough; "k or more" where it is not; margins either way."""
+    tagger.fit(X, Y)
+    for k in (2, 5, 81):
+        found = tagger.ranks(X, Y, k=k)
+        for x, y, rank, margin in zip(X, Y, found.rank, found.margin):
+            scores = every(tagger, x)
+            mine = scores.pop(tuple(y))
+            true = sum(score >= mine for score in scores.values())
+            assert margin == pytest.approx(mine - max(scores.values()), abs=1e-4)
+            assert rank == (true if true < k else BEYOND)
+        assert found.beyond == np.mean(found.rank == BEYOND)
+        assert found.risk == np.mean([k if r == BEYOND else r for r in found.rank])
+    wrong = np.array([list(p) != y for p, y in zip(tagger.predict(X), Y)])
+    assert ((found.rank > 0) == wrong).all()
+    assert ((found.margin < 0) == wrong).all()
+
+
+def test_the_exponential_loss_bounds_the_rank() -> None:
+    """e^l - 1 = sum of e^{H(y) - H(gold)} over wrong y, each at least 1 where y is no worse."""
+    tagger = tw.CRF(features="S1", max_iter=3).fit(X, Y)
+    bound = 1 / tagger.sequence_probability(X, Y) - 1
+    assert (tagger.ranks(X, Y, k=81).rank <= bound + 1e-4).all()
+
+
+def test_labels_that_the_model_does_not_have_are_beyond_any_list() -> None:
+    """No path of the model is the gold one."""
+    tagger = tw.CRF(features="S1", max_iter=3).fit(X, Y)
+    found = tagger.ranks([["w1"], ["w2"]], [["L9"], ["L0"]], k=9)
+    assert found.rank[0] == BEYOND
+    assert found.margin[0] == -np.inf
+    assert found.rank[1] != BEYOND
+
+
+def test_order_and_rules() -> None:
+    """Lists under the model's rules: what they forbid does not count; chains of order 2 have exact lists too."""
+    allowed = tw.CRF(features="S1", max_iter=3, constraints={"forbidden": [["L0", "L1"]]})
+    gold = [[label if label != "L1" else "L2" for label in y] for y in Y]
+    gold[0] = ["L1"] * len(gold[0])
+    found = allowed.fit(X, gold).ranks(X, gold, k=81)
+    assert (found.rank != BEYOND).all()
+    free = allowed.ranks(X, gold, k=81, constraints=False)
+    assert (found.rank <= free.rank).all()
+    second = tw.CRF(features="S1", order=2, max_iter=3).fit(X, Y)
+    assert (second.ranks(X, Y, k=81).rank != BEYOND).all()
+
+
+def test_bad_calls_are_refused() -> None:
+    """Lists of one, labels of another length, models whose lists are not exact."""
+    tagger = tw.CRF(features="S1", max_iter=3).fit(X, Y)
+    with pytest.raises(tw.ParameterError, match="k=1: a margin needs the two best"):
+        tagger.ranks(X, Y, k=1)
+    with pytest.raises(tw.CorpusError, match="differ in length"):
+        tagger.ranks(X, [y[:-1] for y in Y])
+    history = tw.Perceptron(features="S1", epochs=1, history=(1, 3)).fit(X, Y)
+    with pytest.raises(tw.ParameterError, match="no exact lists"):
+        history.ranks(X, Y)
+
+
+def test_comparisons_show_the_three_risks() -> None:
+    """Columns where they are asked for; the 0-1 and Hamming risks stand in those of sequences and accuracy."""
+    table = tw.compare(
+        ["crf"], corpus={"toy": (corpus(), corpus())}, features=["S1"], params={"max_iter": 3}, risks=50
+    )
+    (row,) = table.rows
+    tagger = tw.CRF(features="S1", max_iter=3).fit(X, Y)
+    found = tagger.ranks(X, Y, k=50)
+    assert (row.rank, row.beyond) == (found.risk, found.beyond)
+    assert row.margin == pytest.approx(found.median_margin, rel=1e-4)
+    head, (cells,) = table.sheet()
+    assert cells[head.index("rank risk")] == ">= " * bool(found.beyond) + f"{found.risk:.2f}"
+    assert table.details[0]["ranks"] == found.rank.tolist()
+    plain = tw.compare(["crf"], corpus={"toy": (corpus(), corpus())}, features=["S1"], params={"max_iter": 3})
+    assert not {"rank risk", "median margin"} & set(plain.sheet()[0])
+
+
+def corpus() -> tw.Corpus:
+    """The sentences as a corpus."""
+    sentences = [tw.Sentence({"word": x, "label": y}, label="label") for x, y in zip(X, Y)]
+    return tw.Corpus(sentences, columns=("word", "label"), label="label")

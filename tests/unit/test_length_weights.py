@@ -1,0 +1,74 @@
+"""Weights of sentences by their length: from logarithms, 1 on average, nothing lost in silence."""
+
+from __future__ import annotations
+
+import logging
+from itertools import pairwise
+from math import log
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise import _core
+from tagwise.dataset.weights import length_weights
+
+rng = np.random.default_rng(5)
+LONG = [f"w{rng.integers(9)}" for _ in range(400)]
+SHORT = [f"w{i}" for i in range(9)]
+
+
+def labelled(*sentences: list[str]) -> tuple[list[list[str]], list[list[str]]]:
+    """Each word has a label of its own."""
+    return list(sentences), [[f"L{word[1:]}" for word in sentence] for sentence in sentences]
+
+
+def weights(lengths: list[int], pi: float, given: list[float] | None = None, **more: bool) -> np.ndarray:
+    """The weights of sentences of these lengths."""
+    data = _core.encode_attributes(_core.Vocabulary(), [[["a"]] * n for n in lengths])
+    sample = None if given is None else np.array(given)
+    found = length_weights(data, pi, sample, **{"exponential": False, **more})
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    "tagger", [tw.Boosting(rounds=60), tw.CRF(max_iter=30), tw.CRF(loss="exp", max_iter=30)]
+)
+def test_a_long_sentence_is_learnt_from(tagger: tw.Tagger) -> None:
+    """1/9 to the power of 400 is no float; the sentence has a weight all the same."""
+    X, y = labelled(LONG)
+    tagger.set_params(features="S1", pi=1 / 9).fit(X, y)
+    assert tagger.score(X, y) > 0.99
+
+
+def test_boosting_sees_long_and_short_sentences() -> None:
+    """Before the first round pi^T e^l is 1 of either: weights are as far above 1 as below, and both count."""
+    X, y = labelled(LONG, SHORT[:3])
+    tagger = tw.Boosting(features="S1", all_pairs=True, pi=1 / 9, rounds=0).fit(X, y)
+    assert tagger.objective_ == pytest.approx((400 - 3) / 2 * log(9) + log(2 * 9**3 - 1), rel=1e-9)
+    chosen = tw.Boosting(features="S1", pi=1 / 9, rounds=9).fit(X, y).rounds_
+    assert all(b.log_loss < a.log_loss for a, b in pairwise(chosen))
+
+
+def test_the_mean_weight_is_one() -> None:
+    """Ratios are those of pi^T; duplicates and weights count alike, and what weighs nothing is as if not there."""
+    found = weights([1, 4, 2, 7], 0.5)
+    assert found.mean() == pytest.approx(1.0)
+    np.testing.assert_allclose(found / found[0], 0.5 ** np.array([0.0, 3.0, 1.0, 6.0]))
+    np.testing.assert_allclose(weights([5, 5, 5], 0.2), 1.0)
+    twice, doubled = weights([1, 1, 4], 0.5), weights([1, 4], 0.5, [2.0, 1.0])
+    np.testing.assert_allclose([twice[:2].sum(), twice[2]], doubled)
+    np.testing.assert_allclose(weights([1, 4, 2], 0.5, [0.0, 1.0, 3.0])[1:], weights([4, 2], 0.5, [1.0, 3.0]))
+
+
+def test_what_is_no_number_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    """A loss that does not grow like e^T goes on with a word in the log; one that does is refused."""
+    with caplog.at_level(logging.WARNING, "tagwise"):
+        assert weights([1, 400], 0.1).tolist() == [2.0, 0.0]
+    assert "sentence 1 of 400 tokens weighs pi^399" in caplog.text
+    X, y = labelled(LONG, SHORT[:1])
+    with pytest.raises(tw.ParameterError, match=r"sentence 0 of 400 tokens .*max_length"):
+        tw.CRF(features="S1", loss="exp", pi=0.1).fit(X, y)
+    with pytest.raises(tw.ParameterError, match="sentence 1 of 900 tokens"):
+        weights([1, 900], 0.1, exponential=True, penalised=False)
