@@ -6,6 +6,7 @@ import copy
 import pickle
 import time
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,7 @@ def test_interrupt_keeps_a_usable_model() -> None:
     assert len(tagger.predict(X)) == len(X)
 
 
-def test_copies_and_files_predict_the_same(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_copies_and_files_predict_the_same(tmp_path: Path) -> None:
     tagger = small().fit(X, Y)
     tagger.save(tmp_path / "m.tagwise")
     expected = tagger.predict_marginals(X)
@@ -90,6 +91,33 @@ def test_copies_and_files_predict_the_same(tmp_path) -> None:  # type: ignore[no
         assert other.classes_ == tagger.classes_
         for a, b in zip(other.predict_marginals(X), expected):
             np.testing.assert_array_equal(a, b)
+
+
+def by_word(sentence: list[str]) -> list[list[str]]:
+    """A feature function that a file can name."""
+    return [[word.lower()] for word in sentence]
+
+
+@pytest.mark.parametrize(
+    "tagger",
+    [
+        tw.CRF(max_iter=2),
+        tw.CRF(features="S2", l2=0.25, max_iter=2),
+        tw.HMSVM(max_epochs=1, C=2.0),
+        tw.MIRA(history=(1, 2), epochs=1),
+        tw.Boosting(rounds=2, candidates=0.5),
+        tw.HMM(delta=0.25),
+        tw.CRF(features=by_word, max_iter=2),
+    ],
+    ids=["crf", "changed", "hmsvm", "history", "boosting", "hmm", "function"],
+)
+def test_a_loaded_tagger_shows_itself_as_the_one_saved(tagger: tw.Tagger, tmp_path: Path) -> None:
+    """Parameters that were not changed are not shown; those that were are as they were."""
+    tagger.fit(X, Y).save(tmp_path / "m.tagwise")
+    again = load(tmp_path / "m.tagwise")
+    assert repr(again) == repr(tagger)
+    assert again.get_params() == tagger.get_params()
+    assert type(tagger)(**again.get_params()).fit(X, Y).predict(X) == tagger.predict(X)
 
 
 def test_pointwise_decoding_and_allowed_labels() -> None:

@@ -6,7 +6,7 @@ import inspect
 import os
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,9 @@ from tagwise.dataset.check import checked_weights
 from tagwise.decoding.confidence import Confidence, chunk_probabilities, confidences, sequence_probabilities
 from tagwise.decoding.lookback import Memory
 from tagwise.decoding.plan import Allowed
-from tagwise.errors import CorpusError, NotFittedError, TrainingError
+from tagwise.errors import CorpusError, TrainingError, not_fitted
 from tagwise.estimators.limits import Limits, lawful_gold, limits_of
+from tagwise.estimators.scikit import ScikitLearn, Sequences
 from tagwise.estimators.task import TRANSIENT, Task, dev_scorer
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe, file_columns, recipe_for
@@ -32,7 +33,7 @@ from tagwise.optimizers.base import Vector
 from tagwise.params import Param, lookup
 
 
-class Tagger:
+class Tagger(ScikitLearn):
     """A learner of label sequences: parameters in, `fit`, `predict`."""
 
     name: ClassVar[str] = ""
@@ -48,15 +49,24 @@ class Tagger:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        shown = [
-            inspect.Parameter(p.name, inspect.Parameter.KEYWORD_ONLY, default=p.default) for p in cls.PARAMS
-        ]
+        _, *shown = inspect.signature(cls.__init__).parameters.values()
         cls.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
 
-    def __init__(self, **params: Any) -> None:
+    if not TYPE_CHECKING:  # tools that read the sources see `__init__` alone
+
+        def __new__(cls, *args: Any, **params: Any) -> Tagger:
+            """Refuse parameters that there are not before Python does: by what there are, and the one meant perhaps."""
+            shown = inspect.signature(cls.__init__).parameters
+            if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in shown.values()):
+                for name in params:
+                    if name not in shown:
+                        lookup(cls.PARAMS, name, cls.__name__)
+            return super().__new__(cls)
+
+    def _take(self, given: dict[str, Any]) -> None:
+        """Keep the parameters, which are among the names of `__init__`, as they were given."""
         for param in self.PARAMS:
-            setattr(self, param.name, param.default)
-        self.set_params(**params)
+            setattr(self, param.name, given[param.name])
 
     # --- parameters -------------------------------------------------------------------------------------
 
@@ -76,25 +86,13 @@ class Tagger:
         return {param.name: param.check(getattr(self, param.name)) for param in self.PARAMS}
 
     def __repr__(self) -> str:
+        values = ((p, getattr(self, p.name)) for p in self.PARAMS)
         changed = [
-            f"{p.name}={getattr(self, p.name)!r}"
-            for p in self.PARAMS
-            if getattr(self, p.name) is not p.default
+            f"{p.name}={value!r}"
+            for p, value in values
+            if type(value) is not type(p.default) or value != p.default
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import InputTags, Tags, TargetTags
-
-        # No "classifier": scikit-learn would look for one class a sentence and stratify by it.
-        return Tags(
-            estimator_type=None,
-            target_tags=TargetTags(required=True),
-            input_tags=InputTags(two_d_array=False),
-        )
 
     # --- training ---------------------------------------------------------------------------------------
 
@@ -212,7 +210,7 @@ class Tagger:
 
     def _fitted(self) -> Model:
         if not hasattr(self, "model_"):
-            raise NotFittedError(
+            raise not_fitted(
                 f"this {type(self).__name__} is not fitted; call fit, or load a model with tagwise.load"
             )
         return self.model_
@@ -253,7 +251,7 @@ class Tagger:
             beam: paths that a beam keeps.
             memory: with document features, what the sentences of the document before X were labelled.
         """
-        return self._fitted().predict(
+        paths = self._fitted().predict(
             X,
             decoder=decoder,
             allowed=allowed,
@@ -262,6 +260,7 @@ class Tagger:
             memory=memory,
             n_jobs=self._jobs(),
         )
+        return Sequences(paths)
 
     def predict_marginals(
         self, X: Any, *, allowed: Allowed | None = None, constraints: Any = None

@@ -179,6 +179,14 @@ class OnlineTagger(Tagger):
         self._keep(task, result)
         return self
 
+    def set_partial_fit_request(self, *, sample_weight: bool | str | None) -> OnlineTagger:
+        """As `set_fit_request`, for `partial_fit`.
+
+        Args:
+            sample_weight: as in `set_fit_request`.
+        """
+        return self._request("partial_fit", sample_weight)
+
     def _state(self) -> dict[str, Any]:
         """The state of training: as it stands, as the model's file has it, or the model's weights alone."""
         model = self._fitted()
