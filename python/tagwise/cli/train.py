@@ -95,7 +95,12 @@ def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -
     metavar="NAME=V1,V2,...",
     help="Train with each of these strengths, as l2=10,1,0.1; keep the best on DEV, or on the last tenth of TRAIN.",
 )
-@click.option("--warm-start", metavar="MODEL", help="Begin from the weights of a model.")
+@click.option(
+    "--warm-start", metavar="MODEL", help="Begin from the weights of a model; its labels and features stay."
+)
+@click.option(
+    "--forget", is_flag=True, help="With --warm-start: have the labels and features of TRAIN alone."
+)
 @click.option(
     "--n-jobs", type=click.IntRange(min=1), help="Threads; all cores if not given. Results are the same."
 )
@@ -124,6 +129,7 @@ def train(
     document: bool,
     path: str | None,
     warm_start: str | None,
+    forget: bool,
     n_jobs: int | None,
     seed: int | None,
     columns: str | None,
@@ -169,7 +175,9 @@ def train(
     check_writable(output)
     data = read_corpus(corpus, form, columns, label, part="train")
     dev_data = read_corpus(dev, form, columns, label, part="dev") if dev else None
-    options: dict[str, Any] = {"warm_start": tw.load(warm_start)} if warm_start else {}
+    if forget and not warm_start:
+        raise click.UsageError("--forget is about the model of --warm-start; name one, or leave it out")
+    options: dict[str, Any] = {"warm_start": tw.load(warm_start), "forget": forget} if warm_start else {}
 
     if path is not None:
         name, values = parse_path(kind, path)

@@ -17,7 +17,8 @@ from tagwise.dataset.check import checked_weights
 from tagwise.decoding.confidence import Confidence, chunk_probabilities, confidences, sequence_probabilities
 from tagwise.decoding.lookback import Memory
 from tagwise.decoding.plan import Allowed
-from tagwise.errors import CorpusError, TrainingError, not_fitted
+from tagwise.errors import CorpusError, ParameterError, TrainingError, not_fitted
+from tagwise.estimators.growth import grown, joined
 from tagwise.estimators.limits import Limits, lawful_gold, limits_of
 from tagwise.estimators.scikit import ScikitLearn, Sequences
 from tagwise.estimators.task import TRANSIENT, Task, dev_scorer
@@ -106,6 +107,7 @@ class Tagger(ScikitLearn):
         sample_weight: Sequence[float] | NDArray[Any] | None = None,
         callbacks: Iterable[Callback] = (),
         warm_start: Tagger | Model | str | os.PathLike[str] | None = None,
+        forget: bool = False,
     ) -> Tagger:
         """Train on a labelled corpus, or on X and y.
 
@@ -117,14 +119,22 @@ class Tagger(ScikitLearn):
             sample_weight: a weight >= 0 for each sentence: what its loss counts, or how long its steps are where a
                 learner goes sentence by sentence. Features are those of all sentences, whatever they weigh.
             callbacks: called with an `Iteration` after each; True stops training and keeps the model.
-            warm_start: a fitted tagger, a model or a model file whose weights to start from.
+            warm_start: a fitted tagger, a model or a model file whose weights to start from. Its labels and features
+                stay, with those of X beside them; so do word lists that its features learnt (`is_rare`), its tag
+                dictionary, and the scheme that constraints="auto" found.
+            forget: with `warm_start`: have the labels and features of X alone, with the weights that they had.
         """
         params, inputs = self.checked(), Inputs.of(X)
-        task = self._task(inputs, inputs.gold(y), params)
+        warm = None if warm_start is None else model_of(warm_start)
+        if forget and warm is None:
+            raise ParameterError(
+                "forget=True is about the model of warm_start; give one, or leave forget out"
+            )
+        task = self._task(inputs, inputs.gold(y), params, None if forget else warm)
         task.sample_weight = checked_weights(sample_weight, len(task.data))
-        if warm_start is not None:
-            task.warm = model_of(warm_start)
-            task.start = transfer(task.warm, task.vocabulary, task.layout, task.labels)
+        if warm is not None:
+            task.warm = warm
+            task.start = transfer(warm, task.vocabulary, task.layout, task.labels)
         if dev is not None:
             part = Inputs.of(dev)
             task.dev_score = dev_scorer(lambda w: self._model(task, w), task, part, part.gold(dev_y))
@@ -143,23 +153,32 @@ class Tagger(ScikitLearn):
         self.model_ = self._model(task, result.weights).with_meta(**self._meta(task, result))
         return self
 
-    def _task(self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any]) -> Task:
-        """Encode the training set and lay its features out."""
-        gold = lawful_gold(params, X, gold)
+    def _task(
+        self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any], before: Model | None = None
+    ) -> Task:
+        """Encode the training set and lay its features out, behind those of a model that is to grow."""
+        known = (None, None) if before is None else (before.constraints, before.dictionary)
+        gold = lawful_gold(params, X, gold, known[0])
         labels = encode.collect_labels(gold)
         if not labels:
             raise CorpusError("the training set has no token; give at least one labelled sentence")
-        recipe, vocabulary, data = self._encoded(X, params)
+        labels = joined(before, labels)
+        recipe, vocabulary, data = self._encoded(X, params, before)
         data = encode.with_labels(data, gold, labels)
-        layout = self._layout(data, len(vocabulary), len(labels), params)
-        limits = limits_of(params, labels, data, X, gold)
-        return Task(data, layout, labels, vocabulary, recipe, params, np.zeros(len(layout)), X, limits=limits)
+        layout, places = grown(before, self._layout(data, len(vocabulary), len(labels), params))
+        limits, start = limits_of(params, labels, data, X, gold, *known), np.zeros(len(layout))
+        return Task(data, layout, labels, vocabulary, recipe, params, start, X, limits=limits, places=places)
 
     @staticmethod
-    def _encoded(X: Inputs, params: dict[str, Any]) -> tuple[Recipe, _core.Vocabulary, _core.Dataset]:
-        """The sentences as ids of attributes, in a vocabulary of their own."""
-        recipe = recipe_for(params["features"], X).learned(X)
-        vocabulary = _core.Vocabulary()
+    def _encoded(
+        X: Inputs, params: dict[str, Any], before: Model | None = None
+    ) -> tuple[Recipe, _core.Vocabulary, _core.Dataset]:
+        """The sentences as ids of attributes, in a vocabulary of their own or in that of a model that is to grow."""
+        recipe = recipe_for(params["features"], X)
+        if before is not None and recipe.does_the_same_as(before.recipe):
+            recipe = before.recipe  # with the lists it learnt: old sentences keep their attributes
+        recipe = recipe.learned(X)
+        vocabulary = _core.Vocabulary() if before is None else before.vocabulary.growing()
         data = recipe.encode(X, vocabulary, params["n_jobs"])
         if params["min_count"] > 1:
             data = encode.prune(vocabulary, data, params["min_count"])

@@ -88,7 +88,9 @@ class HMM(Tagger):
         """
         self._take(locals())
 
-    def _task(self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any]) -> Task:
+    def _task(
+        self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any], before: Model | None = None
+    ) -> Task:
         recipe = recipe_for(params["features"], X)
         if recipe.has_edges:
             raise ParameterError("a hidden Markov model has no edge attributes; use MEMM or CRF for them")

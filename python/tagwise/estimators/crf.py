@@ -14,6 +14,7 @@ from tagwise.dataset import partial
 from tagwise.dataset.check import check_lengths, lengths_of
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import Tagger
+from tagwise.estimators.growth import grown, joined, with_tuples
 from tagwise.estimators.limits import LIMITS, Limits
 from tagwise.estimators.task import COMMON, FEATURES, STOPPING, Task
 from tagwise.features.inputs import Inputs
@@ -167,9 +168,11 @@ class CRF(Tagger):
         """
         self._take(locals())
 
-    def _task(self, X: Inputs, gold: Sequence[Sequence[Any]], params: dict[str, Any]) -> ChainTask:
+    def _task(
+        self, X: Inputs, gold: Sequence[Sequence[Any]], params: dict[str, Any], before: Model | None = None
+    ) -> ChainTask:
         if not params["partial"] and not partial.is_partial(gold):
-            return ChainTask(**vars(super()._task(X, gold, params)))
+            return ChainTask(**vars(super()._task(X, gold, params, before)))
         odd = {"loss": "log", "cost": None, "order": 1, "constraints": None, "dictionary": None}
         for name, usual in odd.items():
             if params[name] != usual:
@@ -177,14 +180,16 @@ class CRF(Tagger):
                     f"partial labels go with {name}={usual!r} only; {name}={params[name]!r} was given"
                 )
         known = partial.parse(gold, params["separator"], params["unknown"])
-        labels = partial.collect(known)
-        recipe, vocabulary, data = self._encoded(X, params)
+        labels = joined(before, partial.collect(known))
+        recipe, vocabulary, data = self._encoded(X, params, before)
         check_lengths(data, known)
         support = partial.support_of(known, labels)
         choice = {name: params[name] for name in ("all_pairs", "start_end")}
-        layout = partial.layout_of(data, len(vocabulary), support, **choice)
+        layout, places = grown(before, partial.layout_of(data, len(vocabulary), support, **choice))
         data, start = data.with_gold(partial.gold_of(support)), np.zeros(len(layout))
-        return ChainTask(data, layout, labels, vocabulary, recipe, params, start, X, partial=support)
+        return ChainTask(
+            data, layout, labels, vocabulary, recipe, params, start, X, places=places, partial=support
+        )
 
     def _train(self, task: Task) -> Result:
         assert isinstance(task, ChainTask)
@@ -202,7 +207,10 @@ class CRF(Tagger):
         if params["order"] > 1:
             if params["loss"] != "log" or params["cost"] is not None:
                 raise ParameterError(f"order={params['order']} goes with loss='log' and no cost")
-            task.order = _core.Order(data, task.layout, params["order"], limits.forbidden)
+            shown = data
+            if task.warm is not None and task.places is not None:  # it grows
+                shown = with_tuples(data, task.warm.lookback, task.warm.labels, task.labels)
+            task.order = _core.Order(shown, task.layout, params["order"], limits.forbidden)
             more = np.zeros(len(task.order))
             if task.warm is not None:
                 # Of the tuples with a feature, in their order.

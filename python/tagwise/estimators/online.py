@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.dataset import encode
 from tagwise.dataset.check import checked_weights
-from tagwise.dataset.layout import united
 from tagwise.errors import ParameterError, TrainingError
 from tagwise.estimators.base import Tagger, listeners, with_line
-from tagwise.estimators.limits import Limits, lawful_gold, limits_of
+from tagwise.estimators.limits import Limits
 from tagwise.estimators.task import Task, dev_scorer
 from tagwise.features.inputs import Inputs
 from tagwise.importing import path_of
@@ -156,9 +154,8 @@ class OnlineTagger(Tagger):
                 "partial_fit goes on with first-order taggers only; fit anew, or leave history out"
             )
         fitted = hasattr(self, "model_")
-        known = self.model_.constraints if fitted else None
         inputs = Inputs.of(X)
-        gold = lawful_gold(params, inputs, inputs.gold(y), known)
+        gold = inputs.gold(y)
         state = self._state() if fitted else None
         task = self._task(inputs, gold, params) if state is None else self._grown(inputs, gold, params, state)
         task.sample_weight = checked_weights(sample_weight, len(task.data))
@@ -211,24 +208,14 @@ class OnlineTagger(Tagger):
     ) -> Task:
         """The task of more sentences, with the features of the model and theirs; the state is laid out anew."""
         model = self._fitted()
-        labels = list(model.labels)
-        labels += [label for label in encode.collect_labels(gold) if label not in set(labels)]
-        vocabulary = model.vocabulary.growing()
-        data = model.recipe.encode(X, vocabulary, params["n_jobs"])
-        if params["min_count"] > 1:
-            data = encode.prune(vocabulary, data, params["min_count"])
-        vocabulary.lock()
-        data = encode.with_labels(data, gold, labels)
-        new = self._layout(data, len(vocabulary), len(labels), params)
-        layout, places = united(model.scorer.layout, new)
+        task = self._task(X, gold, {**params, "features": model.recipe}, model)
+        task.params = params
         for name, fill in (("weights", 0.0), ("sums", 0.0), ("variance", params.get("variance", 1.0))):
             if len(state.get(name, ())):
-                wide = np.full(len(layout), fill)
-                wide[places] = state[name]
+                wide = np.full(len(task.layout), fill)
+                wide[task.places] = state[name]
                 state[name] = wide
-        limits = limits_of(params, labels, data, X, gold, model.constraints, model.dictionary)
-        start = np.zeros(len(layout))
-        return Task(data, layout, labels, vocabulary, model.recipe, params, start, X, limits=limits)
+        return task
 
     def save(self, path: str | os.PathLike[str], *, prune: bool = False, state: bool = False) -> None:
         """Write the model to one file; `tagwise.load` reads it back.

@@ -116,6 +116,7 @@ def regularization_path(
     holdout: float = 0.1,
     refit: bool = False,
     warm_start: Tagger | Model | str | os.PathLike[str] | None = None,
+    forget: bool = False,
     progress: Callable[[Step], Any] | None = None,
 ) -> RegularizationPath:
     """Train with one strength after the other, each from the last one's weights, and score each on `dev`.
@@ -136,6 +137,7 @@ def regularization_path(
         holdout: share of X to hold out where `dev` is not given.
         refit: train the best strength once more on all of X, where a part was held out.
         warm_start: whose weights the first step begins with, as in `fit`.
+        forget: with `warm_start`, as in `fit`.
         progress: called after each step.
     """
     declared = lookup(tagger.PARAMS, parameter, type(tagger).__name__)
@@ -154,7 +156,7 @@ def regularization_path(
     for value in values:
         here = type(tagger)(**{**tagger.get_params(), parameter: value})
         begin = time.perf_counter()
-        here.fit(X, y, warm_start=last)
+        here.fit(X, y, warm_start=last, forget=forget and not steps)
         seconds = time.perf_counter() - begin
         steps.append(Step(value, here, here.evaluate(dev, gold), len(here.history_), seconds))
         last = here if tagger.starts_warm else None

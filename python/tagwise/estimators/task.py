@@ -84,6 +84,7 @@ class Task:
     sample_weight: NDArray[np.float64] | None = None
     limits: Limits | None = None
     warm: Model | None = None  # the model that `start` is from
+    places: NDArray[np.int64] | None = None  # of a model that grows: where each of its features lies now
     dev_score: Callable[[Vector], float] | None = None
     callbacks: list[Callback] = field(default_factory=list)
 

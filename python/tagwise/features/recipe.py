@@ -84,6 +84,13 @@ class Recipe:
         """Whether it makes edge attributes."""
         return self._compiled is not None and self._compiled.has_edges
 
+    def does_the_same_as(self, other: Recipe) -> bool:
+        """Whether both make the same attributes, but for lists that one has learnt and the other has not."""
+        return all(
+            getattr(self, name) == getattr(other, name)
+            for name in ("kind", "text", "columns", "token_column", "function")
+        )
+
     def learned(self, X: Any) -> Recipe:
         """The recipe with its lists of frequent words (`is_rare`) taken from these training sentences.
 

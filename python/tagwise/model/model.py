@@ -300,9 +300,14 @@ def transfer(
     old: Model, vocabulary: _core.Vocabulary, layout: _core.Layout, labels: Sequence[str]
 ) -> NDArray[np.float64]:
     """The old model's weights at the places of a new layout; features that it lacks get 0. For warm starts."""
+    check_explicit(old)
+    before = Named(old.scorer.layout, old.vocabulary, old.labels)
+    return carried(before, old.scorer.weights, Named(layout, vocabulary, labels))
+
+
+def check_explicit(old: Model) -> None:
+    """Refuse to start from a model that has no weights of features."""
     if isinstance(old.scorer, KernelScorer):
         raise ParameterError(
             "warm_start: a kernel model has support tokens in place of weights; start from a model without a kernel"
         )
-    before = Named(old.scorer.layout, old.vocabulary, old.labels)
-    return carried(before, old.scorer.weights, Named(layout, vocabulary, labels))
