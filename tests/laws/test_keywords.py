@@ -461,7 +461,7 @@ def test_every_argument_has_a_row() -> None:
     found = set()
     for kind in (*tw.LEARNERS.values(), tw.Tagger):
         for method, function in inspect.getmembers(kind, inspect.isfunction):
-            if method.startswith("_") or method.startswith("set_") or method in ("get_params", "checked"):
+            if method.startswith(("_", "set_")) or method in ("get_params", "checked"):
                 continue
             for name, parameter in inspect.signature(function).parameters.items():
                 if name != "self" and parameter.kind is not inspect.Parameter.VAR_KEYWORD:

@@ -74,14 +74,14 @@ class Sentence:
 
     def with_labels(self, labels: Sequence[str], label: str | None = None) -> Sentence:
         """The same sentence with other labels (its label column replaced, or ``label`` added as the last)."""
-        name = label or self.label or "label"
+        name, labels = label or self.label or "label", list(labels)
         if len(labels) != len(self):
             where = f" at line {self.line}" if self.line else ""
             raise CorpusError(
                 f"{len(labels)} labels for the sentence{where} of {len(self)} tokens "
                 f"({' '.join(self.tokens[:6])} ...). Give one label a token."
             )
-        fields = {**self.fields, name: list(labels)}
+        fields = {**self.fields, name: labels}
         return Sentence(
             fields, name, comments=self.comments, doc=self.doc, line=self.line, rows=self.rows, meta=self.meta
         )
@@ -206,7 +206,7 @@ class Corpus(Sequence[Sentence]):
 
     def with_labels(self, labels: Sequence[Sequence[str]], label: str | None = None) -> Corpus:
         """The same corpus with other labels, for example predicted ones."""
-        name = label or self.label or "label"
+        name, labels = label or self.label or "label", list(labels)
         if len(labels) != len(self):
             raise CorpusError(
                 f"{len(labels)} label sequences for {len(self)} sentences. "

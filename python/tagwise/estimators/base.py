@@ -6,12 +6,14 @@ import inspect
 import os
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.corpus import labels
 from tagwise.dataset import encode
 from tagwise.dataset.check import checked_weights
 from tagwise.decoding.confidence import Confidence, chunk_probabilities, confidences, sequence_probabilities
@@ -100,10 +102,10 @@ class Tagger(ScikitLearn):
     def fit(
         self,
         X: Any,
-        y: Sequence[Sequence[str]] | None = None,
+        y: Sequence[Sequence[Any]] | None = None,
         *,
         dev: Any = None,
-        dev_y: Sequence[Sequence[str]] | None = None,
+        dev_y: Sequence[Sequence[Any]] | None = None,
         sample_weight: Sequence[float] | NDArray[Any] | None = None,
         callbacks: Iterable[Callback] = (),
         warm_start: Tagger | Model | str | os.PathLike[str] | None = None,
@@ -113,7 +115,8 @@ class Tagger(ScikitLearn):
 
         Args:
             X: a Corpus, or sentences: lists of tokens, of attribute lists, or of feature dicts.
-            y: the labels of each sentence; a Corpus brings its own.
+            y: the labels of each sentence, strings, integers, floats or booleans, which predictions are too; a Corpus
+                brings its own.
             dev: a labelled corpus (or X with `dev_y`) that is scored after every iteration; the best iterate is kept.
             dev_y: labels of `dev`.
             sample_weight: a weight >= 0 for each sentence: what its loss counts, or how long its steps are where a
@@ -130,19 +133,27 @@ class Tagger(ScikitLearn):
             raise ParameterError(
                 "forget=True is about the model of warm_start; give one, or leave forget out"
             )
-        task = self._task(inputs, inputs.gold(y), params, None if forget else warm)
+        gold, kind = labels.texts(inputs.gold(y))
+        task = self._task(inputs, gold, params, None if forget else warm)
+        self._typed(task, kind, None if forget else warm)
         task.sample_weight = checked_weights(sample_weight, len(task.data))
         if warm is not None:
             task.warm = warm
             task.start = transfer(warm, task.vocabulary, task.layout, task.labels)
         if dev is not None:
-            part = Inputs.of(dev)
-            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, part, part.gold(dev_y))
+            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, Inputs.of(dev), dev_y)
         task.callbacks = listeners(callbacks, params)
         try:
             return self._keep(task, self._train(task))
         except TrainingError as error:
             raise TrainingError(with_line(str(error), inputs, params)) from error
+
+    @staticmethod
+    def _typed(task: Task, kind: str | None, before: Model | None) -> None:
+        """Note the type of the labels, which is that of a model that grows."""
+        if before is not None:
+            labels.check_type(kind, before.label_type, "the training set", "the model")
+        task.label_type = kind or "str"
 
     def _keep(self, task: Task, result: Result) -> Tagger:
         """Be fitted with what training left."""
@@ -150,7 +161,8 @@ class Tagger(ScikitLearn):
         self.objective_ = result.objective
         self.stopped_ = result.reason
         self.best_iteration_ = result.best_iteration
-        self.model_ = self._model(task, result.weights).with_meta(**self._meta(task, result))
+        model = self._model(task, result.weights).with_meta(**self._meta(task, result))
+        self.model_ = replace(model, label_type=task.label_type)
         return self
 
     def _task(
@@ -159,15 +171,15 @@ class Tagger(ScikitLearn):
         """Encode the training set and lay its features out, behind those of a model that is to grow."""
         known = (None, None) if before is None else (before.constraints, before.dictionary)
         gold = lawful_gold(params, X, gold, known[0])
-        labels = encode.collect_labels(gold)
-        if not labels:
+        found = encode.collect_labels(gold)
+        if not found:
             raise CorpusError("the training set has no token; give at least one labelled sentence")
-        labels = joined(before, labels)
+        names = joined(before, found)
         recipe, vocabulary, data = self._encoded(X, params, before)
-        data = encode.with_labels(data, gold, labels)
-        layout, places = grown(before, self._layout(data, len(vocabulary), len(labels), params))
-        limits, start = limits_of(params, labels, data, X, gold, *known), np.zeros(len(layout))
-        return Task(data, layout, labels, vocabulary, recipe, params, start, X, limits=limits, places=places)
+        data = encode.with_labels(data, gold, names)
+        layout, places = grown(before, self._layout(data, len(vocabulary), len(names), params))
+        limits, start = limits_of(params, names, data, X, gold, *known), np.zeros(len(layout))
+        return Task(data, layout, names, vocabulary, recipe, params, start, X, limits=limits, places=places)
 
     @staticmethod
     def _encoded(
@@ -235,9 +247,9 @@ class Tagger(ScikitLearn):
         return self.model_
 
     @property
-    def classes_(self) -> tuple[str, ...]:
-        """The labels; columns of marginals are in this order."""
-        return self._fitted().labels
+    def classes_(self) -> tuple[Any, ...]:
+        """The labels, of the type they were given in; columns of marginals are in this order."""
+        return self._fitted().classes
 
     @property
     def n_features_(self) -> int:
@@ -258,8 +270,8 @@ class Tagger(ScikitLearn):
         constraints: Any = None,
         beam: int | None = None,
         memory: Memory | None = None,
-    ) -> list[list[str]]:
-        """Labels of each sentence.
+    ) -> list[list[Any]]:
+        """Labels of each sentence, of the type they had in training.
 
         Args:
             X: sentences of the kind the tagger was fitted on.
@@ -296,7 +308,7 @@ class Tagger(ScikitLearn):
         allowed: Allowed | None = None,
         constraints: Any = None,
         memory: Memory | None = None,
-    ) -> list[list[tuple[list[str], float]]]:
+    ) -> list[list[tuple[list[Any], float]]]:
         """The k best label sequences of each sentence as (labels, score), best first; fewer where fewer exist.
 
         Args:
@@ -327,7 +339,9 @@ class Tagger(ScikitLearn):
         model = self._fitted()
         X = Inputs.of(X)
         data, jobs = model.encode(X, self._jobs()), self._jobs() or 0
-        return confidences(model.scoring, X, data, allowed=allowed, constraints=constraints, n_jobs=jobs)
+        allowed = model.allowed(allowed)
+        found = confidences(model.scoring, X, data, allowed=allowed, constraints=constraints, n_jobs=jobs)
+        return [replace(one, labels=model.typed(one.labels)) for one in found]
 
     def sequence_probability(
         self, X: Any, y: Sequence[Sequence[Any]], *, constraints: Any = None
@@ -339,7 +353,12 @@ class Tagger(ScikitLearn):
             return model.encode(part, jobs)
 
         return sequence_probabilities(
-            model.scoring, Inputs.of(X), encode, y, constraints=constraints, n_jobs=jobs or 0
+            model.scoring,
+            Inputs.of(X),
+            encode,
+            model.allowed(y),
+            constraints=constraints,
+            n_jobs=jobs or 0,
         )
 
     def chunk_probability(
@@ -352,17 +371,18 @@ class Tagger(ScikitLearn):
     ) -> list[list[float]]:
         """Probability that exactly these chunks, lists of (type, begin, end), are there."""
         model, jobs, X = self._fitted(), self._jobs(), Inputs.of(X)
-        data = model.encode(X, jobs)
+        data, allowed = model.encode(X, jobs), model.allowed(allowed)
         return chunk_probabilities(
             model.scoring, X, data, chunks, allowed=allowed, constraints=constraints, n_jobs=jobs or 0
         )
 
-    def evaluate(self, X: Any, y: Sequence[Sequence[str]] | None = None) -> Report:
+    def evaluate(self, X: Any, y: Sequence[Sequence[Any]] | None = None) -> Report:
         """Scores of the predictions on a labelled corpus."""
         X = Inputs.of(X)
-        return evaluate(X.gold(y), self.predict(X))
+        # As texts: files have no other labels.
+        return evaluate(labels.texts(X.gold(y))[0], labels.texts(self.predict(X))[0])
 
-    def score(self, X: Any, y: Sequence[Sequence[str]] | None = None) -> float:
+    def score(self, X: Any, y: Sequence[Sequence[Any]] | None = None) -> float:
         """F1 of chunks where the gold labels are chunks (B-, I- ...), else the fraction of right labels."""
         return self.evaluate(X, y).score
 

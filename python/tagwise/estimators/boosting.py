@@ -152,7 +152,7 @@ class Boosting(Tagger):
         """
         self._take(locals())
 
-    def fit(self, X: Any, y: Sequence[Sequence[str]] | None = None, **keywords: Any) -> Boosting:
+    def fit(self, X: Any, y: Sequence[Sequence[Any]] | None = None, **keywords: Any) -> Boosting:
         """Train as `Tagger.fit` does; the model is left with the chosen features alone."""
         super().fit(X, y, **keywords)
         keep = self.model_.scorer.weights != 0.0

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.corpus.labels import text
 from tagwise.dataset import partial
 from tagwise.dataset.check import check_lengths, lengths_of
 from tagwise.errors import ParameterError
@@ -269,7 +270,9 @@ def _cost_matrix(cost: Any, labels: Sequence[str], loss: str) -> NDArray[np.floa
         return None
     if loss != "log":
         raise ParameterError(f"cost={cost!r} goes with loss='log' alone; leave it out for loss={loss!r}")
-    wanted = cost if isinstance(cost, Mapping) else dict.fromkeys(labels, cost)
+    wanted = (
+        {text(y): c for y, c in cost.items()} if isinstance(cost, Mapping) else dict.fromkeys(labels, cost)
+    )
     unknown = [label for label in wanted if label not in labels]
     if unknown:
         raise ParameterError(f"cost: there is no label {unknown[0]!r}; there are: {' '.join(labels)}")

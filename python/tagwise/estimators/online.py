@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.corpus import labels
 from tagwise.dataset.check import checked_weights
 from tagwise.errors import ParameterError, TrainingError
 from tagwise.estimators.base import Tagger, listeners, with_line
@@ -119,11 +120,11 @@ class OnlineTagger(Tagger):
     def partial_fit(
         self,
         X: Any,
-        y: Sequence[Sequence[str]] | None = None,
+        y: Sequence[Sequence[Any]] | None = None,
         *,
         epochs: int = 1,
         dev: Any = None,
-        dev_y: Sequence[Sequence[str]] | None = None,
+        dev_y: Sequence[Sequence[Any]] | None = None,
         sample_weight: Sequence[float] | NDArray[Any] | None = None,
         callbacks: Iterable[Callback] = (),
     ) -> OnlineTagger:
@@ -155,13 +156,13 @@ class OnlineTagger(Tagger):
             )
         fitted = hasattr(self, "model_")
         inputs = Inputs.of(X)
-        gold = inputs.gold(y)
+        gold, kind = labels.texts(inputs.gold(y))
         state = self._state() if fitted else None
         task = self._task(inputs, gold, params) if state is None else self._grown(inputs, gold, params, state)
+        self._typed(task, kind, self.model_ if fitted else None)
         task.sample_weight = checked_weights(sample_weight, len(task.data))
         if dev is not None:
-            part = Inputs.of(dev)
-            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, part, part.gold(dev_y))
+            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, Inputs.of(dev), dev_y)
         task.callbacks = listeners(callbacks, params)
         try:
             result = self._learn(task, state)
@@ -280,7 +281,6 @@ class OnlineTagger(Tagger):
     def _cost(task: Task) -> dict[str, Any]:
         """The cost of the parameters as the core takes it."""
         cost, numbers = costs.parse_cost(task.params["cost"])
-        labels = task.labels
         if callable(cost):
-            cost = costs.named(cost, labels)
-        return {"cost": cost, "cost_numbers": numbers, "entities": entity_table(labels)}
+            cost = costs.named(cost, labels.named(task.labels, task.label_type))
+        return {"cost": cost, "cost_numbers": numbers, "entities": entity_table(task.labels)}

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tagwise.corpus.labels import lists as label_lists
 from tagwise.errors import CorpusError, ParameterError
 from tagwise.estimators.base import Tagger
 from tagwise.features.inputs import Inputs
@@ -109,8 +110,8 @@ def regularization_path(
     X: Any,
     dev: Any = None,
     *,
-    y: Sequence[Sequence[str]] | None = None,
-    dev_y: Sequence[Sequence[str]] | None = None,
+    y: Sequence[Sequence[Any]] | None = None,
+    dev_y: Sequence[Sequence[Any]] | None = None,
     strengths: Sequence[float] = STRENGTHS,
     parameter: str = "l2",
     holdout: float = 0.1,
@@ -141,7 +142,9 @@ def regularization_path(
         progress: called after each step.
     """
     declared = lookup(tagger.PARAMS, parameter, type(tagger).__name__)
-    if not len(strengths):
+    strengths = list(strengths)
+    X, y = Inputs.of(X).sentences, y if y is None else label_lists(y)
+    if not strengths:
         raise ParameterError("strengths: give at least one value")
     values = sorted(
         {float(declared.check(value)) for value in strengths}, reverse=parameter not in ("sigma", "C")
@@ -150,7 +153,8 @@ def regularization_path(
     held = dev is None
     if held:
         X, y, dev, dev_y = hold_out(X, y, holdout)
-    gold = Inputs.of(dev).gold(dev_y)
+    dev = Inputs.of(dev)
+    gold = dev.gold(dev_y)
     steps: list[Step] = []
     last = warm_start
     for value in values:

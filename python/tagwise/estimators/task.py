@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.corpus.labels import check_type, texts
 from tagwise.corpus.schemes import has_chunks
 from tagwise.dataset.check import lengths_of
 from tagwise.decoding import paths
@@ -84,6 +85,7 @@ class Task:
     sample_weight: NDArray[np.float64] | None = None
     limits: Limits | None = None
     warm: Model | None = None  # the model that `start` is from
+    label_type: str = "str"  # what the labels, which are texts here, were given as
     places: NDArray[np.int64] | None = None  # of a model that grows: where each of its features lies now
     dev_score: Callable[[Vector], float] | None = None
     callbacks: list[Callback] = field(default_factory=list)
@@ -106,9 +108,11 @@ class Task:
 
 
 def dev_scorer(
-    model: Callable[[Vector], Model], task: Task, X: Inputs, gold: Sequence[Sequence[str]]
+    model: Callable[[Vector], Model], task: Task, X: Inputs, y: Sequence[Sequence[Any]] | None
 ) -> Callable[[Vector], float]:
     """Score of weights on a dev set that is encoded once: F1 of chunks, or the fraction of right labels."""
+    gold, kind = texts(X.gold(y))
+    check_type(kind, task.label_type, "dev", "the training set")
     data = task.recipe.encode(X, task.vocabulary, task.params["n_jobs"])
     offsets = data.offsets
     lengths = lengths_of(data).tolist()

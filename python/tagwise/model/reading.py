@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.corpus.labels import reads_as
 from tagwise.errors import MissingFunctionError, ModelFileError, TagwiseError
 from tagwise.features.recipe import Recipe
 from tagwise.importing import Functions
@@ -53,6 +54,10 @@ def parts_of(path: Path, functions: Functions) -> dict[str, Any]:
             or name in header.get("arrays", ())
         }
         labels, n_attributes = tuple(header["labels"]), header["n_attributes"]
+        kind = header.get("label_type", "str")
+        for label in labels:
+            if not reads_as(label, kind):
+                raise ModelFileError(f"labels: expected texts of {kind}, as label_type says; found {label!r}")
         with about("features"):
             recipe = Recipe.from_json(header["features"], functions)
         lookback = constraints = forbidden = dictionary = None
@@ -98,6 +103,7 @@ def parts_of(path: Path, functions: Functions) -> dict[str, Any]:
         "dictionary": dictionary,
         "arrays": own,
         "file": file,
+        "label_type": kind,
     }
 
 

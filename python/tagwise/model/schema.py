@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tagwise.corpus.labels import TYPES
 from tagwise.errors import ModelFileError
 from tagwise.model.domains import (
     Domain,
@@ -107,6 +108,7 @@ HEADER = Record(
         "meta": META,
     },
     {
+        "label_type": OneOf(tuple(TYPES)),
         "local": Truth(),
         "history": HISTORY,
         "constraints": CONSTRAINTS,
