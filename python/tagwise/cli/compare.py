@@ -349,7 +349,12 @@ def compare(
         write(comparison, report)
         say(f"wrote {report}")
     if interrupted:
-        say(f"interrupted after {len(comparison)} of {len(cells)} rows; run it again to go on")
+        rest = (
+            "nothing was kept, as --fresh asks; without it the next run goes on"
+            if fresh
+            else "run it again to go on"
+        )
+        say(f"interrupted after {len(comparison)} of {len(cells)} rows; {rest}")
         raise Exit(EXIT_INTERRUPTED)
     if problem is not None:
         raise problem

@@ -181,9 +181,28 @@ def train(
 
     if path is not None:
         name, values = parse_path(kind, path)
-        found = tw.regularization_path(
-            tagger, data, dev_data, strengths=values, parameter=name, refit=True, **options
-        )
+        steps: list[Any] = []
+        try:
+            found = tw.regularization_path(
+                tagger,
+                data,
+                dev_data,
+                strengths=values,
+                parameter=name,
+                refit=True,
+                progress=steps.append,
+                **options,
+            )
+        except KeyboardInterrupt:
+            if not steps:
+                raise
+            best = max(steps, key=lambda step: step.score)
+            best.tagger.save(output, prune=prune)
+            say(
+                f"stopped after {len(steps)} of {len(values)} strengths; {output} holds the model of "
+                f"{name}={best.strength:g}, the best so far, and can be used"
+            )
+            raise Exit(EXIT_INTERRUPTED) from None
         if not quiet:
             console.print(found)
         tagger = found.best.tagger
@@ -191,11 +210,16 @@ def train(
         if not quiet:
             say(summary(tagger, len(data), data.n_tokens, output, time.perf_counter() - begin))
         return
-    interrupt = Interrupt()
-    with interrupt.armed(), TrainingProgress(console, learner, quiet=quiet) as progress:
-        tagger.fit(data, dev=dev_data, callbacks=[progress, interrupt], **options)
+    interrupt, at_once = Interrupt(), False
+    try:
+        with interrupt.armed(), TrainingProgress(console, learner, quiet=quiet) as progress:
+            tagger.fit(data, dev=dev_data, callbacks=[progress, interrupt], **options)
+    except KeyboardInterrupt:
+        if not hasattr(tagger, "model_"):  # before the first iteration
+            raise
+        at_once = True
     tagger.save(output, prune=prune)
-    if interrupt.asked:
+    if interrupt.asked or at_once:
         say(
             f"stopped after iteration {len(tagger.history_)}; "
             f"{output} holds the model as it was then and can be used"

@@ -126,6 +126,8 @@ class Tagger(ScikitLearn):
                 stay, with those of X beside them; so do word lists that its features learnt (`is_rare`), its tag
                 dictionary, and the scheme that constraints="auto" found.
             forget: with `warm_start`: have the labels and features of X alone, with the weights that they had.
+
+        Ctrl-C raises KeyboardInterrupt, as ever; where an iteration was reached, the tagger has its model.
         """
         params, inputs = self.checked(), Inputs.of(X)
         warm = None if warm_start is None else model_of(warm_start)
@@ -144,9 +146,18 @@ class Tagger(ScikitLearn):
             task.dev_score = dev_scorer(lambda w: self._model(task, w), task, Inputs.of(dev), dev_y)
         task.callbacks = listeners(callbacks, params)
         try:
-            return self._keep(task, self._train(task))
+            self._keep(task, result := self._train(task))
         except TrainingError as error:
             raise TrainingError(with_line(str(error), inputs, params)) from error
+        return self._ended(result)
+
+    def _ended(self, result: Result) -> Tagger:
+        """The tagger, unless Ctrl-C ended its training: then that is raised, with the model kept on the tagger."""
+        if result.interrupted:
+            raise KeyboardInterrupt(
+                f"training was interrupted after iteration {len(self.history_)}; the tagger has the model of then"
+            )
+        return self
 
     @staticmethod
     def _typed(task: Task, kind: str | None, before: Model | None) -> None:

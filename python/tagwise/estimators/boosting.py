@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -152,9 +151,9 @@ class Boosting(Tagger):
         """
         self._take(locals())
 
-    def fit(self, X: Any, y: Sequence[Sequence[Any]] | None = None, **keywords: Any) -> Boosting:
-        """Train as `Tagger.fit` does; the model is left with the chosen features alone."""
-        super().fit(X, y, **keywords)
+    def _keep(self, task: Task, result: Result) -> Tagger:
+        """Be fitted, with the chosen features alone."""
+        super()._keep(task, result)
         keep = self.model_.scorer.weights != 0.0
         keep[self._steps["feature"]] = True
         model, index = prune(self.model_, keep)

@@ -175,6 +175,7 @@ class OnlineTagger(Tagger):
             result.history[:0] = self.history_
             result.best_iteration += before
         self._keep(task, result)
+        self._ended(result)
         return self
 
     def set_partial_fit_request(self, *, sample_weight: bool | str | None) -> OnlineTagger:

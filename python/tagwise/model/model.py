@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -154,10 +154,10 @@ class Model:
         """Labels of tokens, sets of them, or None, as texts; iterables are read once."""
         if given is None:
             return None
-        read = [x if x is None or isinstance(x, (Sequence, str)) else list(x) for x in given]
+        read = [list(x) if isinstance(x, Iterator) else x for x in given]
         if self.label_type == "str":
             return read
-        return [None if sentence is None else texts([sentence])[0][0] for sentence in read]
+        return [texts([x])[0][0] if isinstance(x, Sequence) else x for x in read]
 
     @cached_property
     def scoring(self) -> Scoring:
