@@ -197,7 +197,12 @@ def show_losses(outputs: tuple[str, ...], report: str | None) -> None:
 )
 @click.option("--train", metavar="FILE", help="Train on a file of your own ...")
 @click.option("--test", metavar="FILE", help="... and score on this one.")
-@click.option("--dev", "dev_file", metavar="FILE", help="Development part of your own.")
+@click.option(
+    "--dev",
+    "dev_file",
+    metavar="FILE",
+    help="Development part of your own: scored after every iteration, the best iterate is kept.",
+)
 @click.option("--columns", metavar="NAMES", help="Names of their columns, by commas.")
 @click.option(
     "--size",
@@ -287,6 +292,8 @@ def compare(
     own = files_as_corpus(train, test, dev_file, columns)
     if names or own:
         chosen = replace(chosen, corpora=names, limits={}, held=None)
+    if dev_file is not None:
+        chosen = replace(chosen, dev=True, track=True)
     if sizes:
         chosen = replace(chosen, limits={}, sizes=sizes)
     chosen = replace(chosen, learners=learners or chosen.learners)

@@ -9,7 +9,7 @@ from tagwise.errors import CorpusError
 
 
 class Sentence:
-    """One sequence: columns of equal length, with what its file said about it.
+    """One sequence: columns of equal length, with what its file said about it. It is also the list of its tokens.
 
     Args:
         fields: column name -> one string a token; the first column holds the tokens.
@@ -21,8 +21,8 @@ class Sentence:
         meta: other keys of a JSONL object, written back as they are.
 
     >>> s = Sentence({"word": ["Paris", "sleeps"], "label": ["B-LOC", "O"]}, "label")
-    >>> s.tokens, s.labels, len(s)
-    (['Paris', 'sleeps'], ['B-LOC', 'O'], 2)
+    >>> s.tokens, s.labels, len(s), s[0]
+    (['Paris', 'sleeps'], ['B-LOC', 'O'], 2, 'Paris')
     """
 
     __slots__ = ("comments", "doc", "fields", "label", "line", "meta", "rows")
@@ -88,6 +88,16 @@ class Sentence:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tokens)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        return self.tokens[index]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sentence):

@@ -23,7 +23,7 @@ from tagwise.errors import CorpusError, ParameterError, TrainingError, not_fitte
 from tagwise.estimators.growth import grown, joined
 from tagwise.estimators.limits import Limits, lawful_gold, limits_of
 from tagwise.estimators.scikit import ScikitLearn, Sequences
-from tagwise.estimators.task import TRANSIENT, Task, dev_scorer
+from tagwise.estimators.task import TRANSIENT, Task, dev_scorer, warn_of_strangers
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe, file_columns, recipe_for
 from tagwise.learners.backends import current
@@ -390,8 +390,9 @@ class Tagger(ScikitLearn):
     def evaluate(self, X: Any, y: Sequence[Sequence[Any]] | None = None) -> Report:
         """Scores of the predictions on a labelled corpus."""
         X = Inputs.of(X)
-        # As texts: files have no other labels.
-        return evaluate(labels.texts(X.gold(y))[0], labels.texts(self.predict(X))[0])
+        gold, _ = labels.texts(X.gold(y))  # as texts: files have no other labels
+        warn_of_strangers(gold, self._fitted().labels, "these sentences")
+        return evaluate(gold, labels.texts(self.predict(X))[0])
 
     def score(self, X: Any, y: Sequence[Sequence[Any]] | None = None) -> float:
         """F1 of chunks where the gold labels are chunks (B-, I- ...), else the fraction of right labels."""

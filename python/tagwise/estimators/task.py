@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from tagwise.errors import CorpusError
 from tagwise.estimators.limits import Limits
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
-from tagwise.learners.loop import Callback, Stopping
+from tagwise.learners.loop import Callback, Stopping, logger
 from tagwise.metrics import evaluate
 from tagwise.model.model import Model
 from tagwise.optimizers.base import Vector
@@ -107,12 +107,31 @@ class Task:
         return Stopping(p["max_iter"], p["tol"], p["window"], p["patience"])
 
 
+def warn_of_strangers(gold: Sequence[Sequence[str]], known: Sequence[str], whose: str) -> None:
+    """Say so where gold labels have nothing in common with those that can be predicted: every score is 0 then."""
+    theirs = set().union(*gold)
+    if theirs and theirs.isdisjoint(known):
+        logger.warning(
+            "none of the labels of %s (%s) is one of the model (%s); is the label column the right one?",
+            whose,
+            shortened(theirs),
+            shortened(known),
+        )
+
+
+def shortened(labels: Iterable[str]) -> str:
+    """A few labels, and how many there are."""
+    names = sorted(labels)
+    return " ".join(names[:5]) + (f" ... {len(names)} in all" if len(names) > 5 else "")
+
+
 def dev_scorer(
     model: Callable[[Vector], Model], task: Task, X: Inputs, y: Sequence[Sequence[Any]] | None
 ) -> Callable[[Vector], float]:
     """Score of weights on a dev set that is encoded once: F1 of chunks, or the fraction of right labels."""
     gold, kind = texts(X.gold(y))
     check_type(kind, task.label_type, "dev", "the training set")
+    warn_of_strangers(gold, task.labels, "dev")
     data = task.recipe.encode(X, task.vocabulary, task.params["n_jobs"])
     offsets = data.offsets
     lengths = lengths_of(data).tolist()

@@ -162,6 +162,11 @@ def kind_of(X: Iterable[Any]) -> Kind | None:
                 "put a single sentence into a list"
             )
         for token in sentence:
+            if isinstance(token, bytes) or not isinstance(token, Iterable):
+                raise CorpusError(
+                    f"sentence {s}, token 0 (X[{s}][0]): {token!r} is {type(token).__name__}; a token is a string, or "
+                    f"a list or dict of attributes; convert it with {'decode' if isinstance(token, bytes) else 'str'}()"
+                )
             return "tokens" if isinstance(token, str) else "attributes"
     return None
 
