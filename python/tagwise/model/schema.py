@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tagwise.corpus.labels import TYPES
+from tagwise.corpus.labels import TYPES as LABEL_TYPES
 from tagwise.errors import ModelFileError
 from tagwise.model.domains import (
     Domain,
@@ -108,7 +108,7 @@ HEADER = Record(
         "meta": META,
     },
     {
-        "label_type": OneOf(tuple(TYPES)),
+        "label_type": OneOf(tuple(LABEL_TYPES)),
         "local": Truth(),
         "history": HISTORY,
         "constraints": CONSTRAINTS,
