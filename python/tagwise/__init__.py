@@ -15,12 +15,12 @@ from tagwise.compare import compare
 from tagwise.compare.table import PAGES, Comparison
 from tagwise.corpus import schemes
 from tagwise.corpus.bundled import corpora, load_corpus
-from tagwise.corpus.conll import read_conll, write_conll
-from tagwise.corpus.conllu import read_conllu, write_conllu
+from tagwise.corpus.conll import iter_conll, read_conll, write_conll
+from tagwise.corpus.conllu import iter_conllu, read_conllu, write_conllu
 from tagwise.corpus.formats import read, write
-from tagwise.corpus.jsonl import read_jsonl, write_jsonl
+from tagwise.corpus.jsonl import iter_jsonl, read_jsonl, write_jsonl
 from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.corpus.text import read_text, write_text
+from tagwise.corpus.text import iter_text, read_text, write_text
 from tagwise.errors import (
     CorpusError,
     FileError,
@@ -83,6 +83,10 @@ __all__ = [
     "compare",
     "corpora",
     "evaluate",
+    "iter_conll",
+    "iter_conllu",
+    "iter_jsonl",
+    "iter_text",
     "lattice",
     "load",
     "load_corpus",

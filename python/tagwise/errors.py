@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from typing import Any
 
 
@@ -85,3 +86,21 @@ def refusal(kind: type[TagwiseError], message: str, filename: str, errno: int) -
 
 class InternalError(TagwiseError, RuntimeError):
     """A defect of tagwise: the native core met what no input may lead to. The message says where; please report it."""
+
+
+def not_fitted(message: str) -> NotFittedError:
+    """The error of a tagger without a model; scikit-learn's own too, where that is in use.
+
+    Whoever can catch scikit-learn's error has imported it, so nothing is imported here.
+    """
+    theirs = sys.modules.get("sklearn.exceptions")
+    return NotFittedError(message) if theirs is None else _of_both(theirs.NotFittedError)(message)
+
+
+@functools.cache
+def _of_both(theirs: Any) -> type[NotFittedError]:
+    def reduced(self: NotFittedError) -> tuple[Any, ...]:
+        return (not_fitted, self.args)
+
+    body = {"__doc__": NotFittedError.__doc__, "__module__": __name__, "__reduce__": reduced}
+    return type("NotFittedError", (NotFittedError, theirs), body)

@@ -7,8 +7,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tagwise.corpus.labels import check_type, lists, texts, type_name
 from tagwise.corpus.schemes import boundary, has_chunks, split_label
-from tagwise.corpus.sentence import Corpus
+from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -268,6 +269,7 @@ def calibration(confidence: Sequence[float], correct: Sequence[bool], bins: int 
     >>> found.count, found.accuracy, round(found.ece, 3)
     ((2, 2), (0.5, 1.0), 0.2)
     """
+    confidence, correct = list(confidence), list(correct)
     if len(confidence) != len(correct):
         raise CorpusError(f"{len(confidence)} confidences for {len(correct)} answers; give one each.")
     if bins < 1:
@@ -290,11 +292,14 @@ def calibration(confidence: Sequence[float], correct: Sequence[bool], bins: int 
 def _label_lists(labels: Corpus | Sequence[Sequence[str]], what: str) -> Sequence[Sequence[str]]:
     if isinstance(labels, Corpus):
         return labels.labels
-    if isinstance(labels, str) or (len(labels) and isinstance(labels[0], str)):
+    found: Any = labels if isinstance(labels, (Sequence, str)) else list(labels)
+    if len(found) and isinstance(found[0], Sentence):
+        found = [sentence.labels for sentence in found]
+    if isinstance(found, str) or (len(found) and type_name(type(found[0]))):
         raise CorpusError(
             f"{what} is one sequence of labels, expected a list of sequences. Put it in a list: [{what}]."
         )
-    return labels
+    return lists(found, what)
 
 
 # conlleval's loop reads two label sequences side by side. What it does at a token depends on four labels
@@ -345,7 +350,9 @@ def evaluate(gold: Corpus | Sequence[Sequence[str]], predicted: Corpus | Sequenc
     >>> report.precision, report.recall, round(report.accuracy, 3)
     (0.5, 1.0, 0.667)
     """
-    gold_lists, predicted_lists = _label_lists(gold, "gold"), _label_lists(predicted, "predicted")
+    gold_lists, kind = texts(_label_lists(gold, "gold"))
+    predicted_lists, other = texts(_label_lists(predicted, "predicted"))
+    check_type(other, kind, "predicted", "gold")
     if len(gold_lists) != len(predicted_lists):
         raise CorpusError(
             f"{len(gold_lists)} gold sequences but {len(predicted_lists)} predicted ones. "
@@ -432,11 +439,13 @@ def count_by_sentence(
     >>> count_by_sentence([["B-PER", "I-PER", "O"]], [["B-PER", "I-PER", "B-LOC"]])
     [(3, 2, 1, 2, 1)]
     """
-    gold_lists, predicted_lists = _label_lists(gold, "gold"), _label_lists(predicted, "predicted")
+    gold_lists, kind = texts(_label_lists(gold, "gold"))
+    predicted_lists, other = texts(_label_lists(predicted, "predicted"))
+    check_type(other, kind, "predicted", "gold")
     chunked = _mark_chunks({pair for g, p in zip(gold_lists, predicted_lists) for pair in zip(g, p)})
     out = []
     for g, p in zip(gold_lists, predicted_lists):
         chunks = _count_chunks([g], [p]) if chunked else ({}, {}, {})
         right = sum(a == b for a, b in zip(g, p))
         out.append((len(g), right, *(sum(c.values()) for c in chunks)))
-    return out  # type: ignore[return-value]
+    return out

@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -233,5 +234,15 @@ def lookup(params: Sequence[Param], name: str, owner: str) -> Param:
     for param in params:
         if param.name == name:
             return param
-    known = ", ".join(param.name for param in params)
-    raise ParameterError(f"{owner} has no parameter {name!r}; it has: {known}")
+    names = [param.name for param in params]
+    raise ParameterError(f"{owner} has no parameter {name!r}{meant(name, names)}; it has: {', '.join(names)}")
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """What is said of the nearest of the known names, to stand behind a name that is none of them; often nothing.
+
+    >>> meant("sufix", ["prefix", "suffix"]), meant("nonsense", ["l2"])
+    (" (did you mean 'suffix'?)", '')
+    """
+    found = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {found[0]!r}?)" if found else ""

@@ -84,6 +84,42 @@ def test_the_first_interrupt_is_a_wish_the_second_is_none(capsys: pytest.Capture
     assert "stopping after this iteration" in capsys.readouterr().err
 
 
+def test_a_second_interrupt_keeps_its_model_too(bench: Bench) -> None:
+    """At once, not after the iteration: the model of the last one is written all the same."""
+
+    def interrupting(self: TrainingProgress, step: Any) -> None:
+        if step.iteration == 2:
+            raise KeyboardInterrupt
+
+    bench.patch.setattr(TrainingProgress, "__call__", interrupting)
+    out = bench.path("x.tagwise")
+    result = invoke("train", bench.train, "-f", "S1", "--set", "tol=0", "--set", "max_iter=50", "-o", out)
+    assert (result.exit_code, result.stdout) == (130, "")
+    assert f"stopped after iteration 2; {out} holds the model as it was then" in result.stderr
+    assert tw.load(out).classes_
+
+
+def test_an_interrupted_path_keeps_the_best_so_far(bench: Bench) -> None:
+    """The steps that came to their end count; none: nothing is written."""
+    real, calls = tw.CRF.fit, 0
+
+    def interrupted(self: Any, *args: Any, **named: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > 1:
+            raise KeyboardInterrupt
+        return real(self, *args, **named)
+
+    bench.patch.setattr(tw.CRF, "fit", interrupted)
+    args = ("train", bench.train, "-f", "S1", "--path", "l2=1,0.1,0.01")
+    result = invoke(*args, "-o", bench.path("x"))
+    assert result.exit_code == 130
+    assert f"stopped after 1 of 3 strengths; {bench.path('x')} holds the model of l2=1" in result.stderr
+    assert tw.load(bench.path("x")).l2 == 1.0
+    result = invoke(*args, "-o", bench.path("y"))
+    assert (result.exit_code, bench.path("y").exists()) == (130, False)
+
+
 def test_an_interrupted_training_keeps_its_model(bench: Bench) -> None:
     """The file holds the model of the last iteration, stderr says so, and the code is 130."""
     shown = TrainingProgress.__call__
@@ -116,6 +152,10 @@ def test_an_interrupted_comparison_shows_what_it_has(bench: Bench) -> None:
     result = invoke(*files, "--learner", "hmm", "-o", out)
     assert result.exit_code == 130
     assert "interrupted after 1 of 2 rows; run it again to go on" in result.stderr
+    fresh = invoke(*files, "--learner", "hmm", "--fresh")
+    assert fresh.exit_code == 130
+    assert "interrupted after 1 of 2 rows; nothing was kept, as --fresh asks" in fresh.stderr
+    assert "run it again" not in fresh.stderr
     assert len(out.read_text().splitlines()) == 2
     bench.patch.setattr(sys.modules["tagwise.cli.compare"], "run", run)
     again = bench.ok(*files, "--learner", "hmm")

@@ -210,6 +210,24 @@ def train_warm_start(bench: Bench) -> None:
     assert both == bench.bytes_of(best)
 
 
+@row("train", "--forget")
+def train_forget(bench: Bench) -> None:
+    """Labels and features are those of the file alone, also in a path; without a model it means nothing."""
+    old = crf(max_iter=5).fit([["Nils", "sings"]], [["NEW", "X"]])
+    first, one = bench.saved(old, "old.tagwise"), ("-q", "-f", "S1", "--set", "max_iter=1")
+    grown = bench.made(bench.train, "--warm-start", first, quick=one)
+    assert grown == bench.bytes_of(crf(max_iter=1).fit(TRAIN, warm_start=old))
+    alone = bench.made(bench.train, "--warm-start", first, "--forget", quick=one)
+    kept = crf(max_iter=1).fit(TRAIN, warm_start=old, forget=True)
+    assert alone == bench.bytes_of(kept) != grown
+    assert "NEW" not in kept.classes_
+    path = ("--path", "l2=1", "--dev", bench.dev, "--warm-start", first, "--forget")
+    assert bench.made(bench.train, *path, quick=one) == alone
+    result = invoke("train", bench.train, "--forget", "-o", bench.path("x"))
+    assert (result.exit_code, bench.path("x").exists()) == (2, False)
+    assert "--warm-start" in result.stderr
+
+
 @row("train", "--n-jobs")
 def train_n_jobs(bench: Bench) -> None:
     """The threads that train; the model is the same."""

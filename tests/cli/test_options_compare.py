@@ -183,7 +183,14 @@ def scored(bench: Bench) -> None:
 
 @row("compare", "--dev")
 def dev(bench: Bench) -> None:
-    """The part that a preset with a development part scores and tracks."""
+    """It is scored after every iteration and the best iterate is kept, whatever the preset says of such parts."""
+    base = ("--learner", "perceptron", "-f", "S1", "--jobs", 0, "--set", "epochs=6")
+    (without,) = shown(bench, base=base)["rows"]
+    assert (without["dev_accuracy"], without["dev_f1"]) == (None, None)
+    (scored,) = shown(bench, "--dev", bench.dev, base=base)["rows"]
+    kept = tw.Perceptron(features="S1", epochs=6).fit(TRAIN, dev=DEV)
+    assert (scored["dev_accuracy"], scored["dev_f1"]) == (kept.evaluate(DEV).accuracy, kept.evaluate(DEV).f1)
+    assert scored["accuracy"] == kept.evaluate(TEST).accuracy
     call = ("--learner", "perceptron", "-f", "S1", "--jobs", 0, "--set", "epochs=6")
     (plain,) = shown(bench, base=("convergence", *call))["rows"]
     assert (plain["dev_accuracy"], plain["dev_f1"]) == (None, None)

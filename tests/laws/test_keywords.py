@@ -135,6 +135,20 @@ def warm_start(learner: str, folder: File) -> None:
         np.testing.assert_array_equal(again.model_.scorer.weights, sure.model_.scorer.weights)
 
 
+@row("fit", "forget")
+def forget(learner: str, folder: File) -> None:
+    """Labels and features of the sentences alone, which begin as they were; else the model's stay."""
+    if learner in ("hmsvm", "hmm"):
+        with pytest.raises(tw.ParameterError, match=r"forget=True is about the model of warm_start"):
+            fitted(learner, forget=True)
+        return
+    first = tw.CRF(all_pairs=True, l2=0.3, max_iter=4).fit([["old", "a"]], [["OLD", NAMES[0]]])
+    assert "OLD" in fitted(learner, warm_start=first).classes_
+    assert "OLD" not in fitted(learner, warm_start=first, forget=True).classes_
+    with pytest.raises(tw.ParameterError, match=r"forget=True is about the model of warm_start"):
+        fitted(learner, forget=True)
+
+
 # -- predictions, against the twin ------------------------------------------------------------------------
 
 NEW = problem(21, [3, 2, 4, 1, 3, 4])
@@ -456,7 +470,7 @@ def test_every_argument_has_a_row() -> None:
     found = set()
     for kind in (*tw.LEARNERS.values(), tw.Tagger):
         for method, function in inspect.getmembers(kind, inspect.isfunction):
-            if method.startswith("_") or method in ("get_params", "set_params", "checked"):
+            if method.startswith(("_", "set_")) or method in ("get_params", "checked"):
                 continue
             for name, parameter in inspect.signature(function).parameters.items():
                 if name != "self" and parameter.kind is not inspect.Parameter.VAR_KEYWORD:

@@ -48,6 +48,7 @@ def test_all_arguments_have_a_test_here() -> None:
         "holdout",
         "refit",
         "warm_start",
+        "forget",
         "progress",
     }
     assert set(inspect.signature(tw.regularization_path).parameters) == known
@@ -149,6 +150,13 @@ def test_refit_trains_the_best_on_all() -> None:
         assert (bits(old.tagger) == bits(new.tagger)) is (old.strength != best.strength)
     # with a dev part of its own there is nothing more to train on
     assert [bits(step.tagger) for step in path(refit=True)] == [bits(step.tagger) for step in path()]
+
+
+def test_what_it_begins_with_is_grown_or_forgotten() -> None:
+    """Labels of the start stay in all steps, or in none."""
+    start = crf(l2=1.0).fit([["old"]], [["OLD"]])
+    assert all("OLD" in step.tagger.classes_ for step in path(warm_start=start))
+    assert not any("OLD" in step.tagger.classes_ for step in path(warm_start=start, forget=True))
 
 
 def test_the_first_step_begins_with_a_warm_start() -> None:

@@ -222,7 +222,8 @@ def test_files(name: str, tmp_path: Path) -> None:
         assert differences(getattr(tagger, attribute), getattr(other, attribute)) == []
     # Parameters: as they were checked, functions by their names.
     mine, theirs = tagger.checked(), other.checked()
-    mine["features"] = tagger.model_.recipe.name
+    if not callable(mine["features"]):
+        mine["features"] = tagger.model_.recipe.name
     if callable(mine.get("kernel")):
         assert theirs["kernel"] is mine["kernel"]
     assert theirs == mine

@@ -236,6 +236,8 @@ def test_an_interruption_keeps_what_was_reached(caplog: pytest.LogCaptureFixture
         assert (len(result.history), result.best_iteration, result.reason) == (iterations, kept, reason)
         assert result.weights.tolist() == [float(kept)]
         assert result.objective == steady(9)[kept]
+        assert result.interrupted
+    assert not run(states(steady(3)), rules).interrupted
     assert [record.getMessage() for record in caplog.records] == [reason] * len(cases)
 
     def at_once() -> Iterator[Step]:

@@ -100,14 +100,16 @@ FIRST_ORDER = ("order 2", "order 3", "history", "endless", "document")  # these 
 NO_EDGES = (*FIRST_ORDER, "memm", "boosting", "sgd")
 
 
-def begun(name: str, features: str, data: tuple[Any, Any], warm_start: Any) -> tw.Tagger:
+def begun(
+    name: str, features: str, data: tuple[Any, Any], warm_start: Any, forget: bool = False
+) -> tw.Tagger:
     """The tagger of a row, fitted without a step."""
     tagger, (X, y) = STARTERS[name](features), data
     weights = None if hasattr(tagger, "max_iter") or hasattr(tagger, "rounds") else [0.0] * len(X)
     if name == "document":
         of = [tw.Sentence({"word": w, "label": g}, "label", doc="d") for w, g in zip(X, y)]
-        return tagger.fit(tw.Corpus(of), warm_start=warm_start, sample_weight=weights)
-    return tagger.fit(X, y, warm_start=warm_start, sample_weight=weights)
+        return tagger.fit(tw.Corpus(of), warm_start=warm_start, sample_weight=weights, forget=forget)
+    return tagger.fit(X, y, warm_start=warm_start, sample_weight=weights, forget=forget)
 
 
 OLDS: dict[str, Callable[[], tw.Tagger]] = {
@@ -136,7 +138,7 @@ def test_every_feature_begins_with_its_old_weight(name: str, old: str) -> None:
     """Node, edge, start, end and edge-attribute features, and those of labels further back, found by name."""
     model = old_model(old)
     features = EDGES if old in ("edges", "pairs") and name not in NO_EDGES else PLAIN
-    new = begun(name, features, NEW, model).model_
+    new = begun(name, features, NEW, model, forget=True).model_
     found = named(new)
     if name == "boosting":  # it keeps what is not 0
         zero = begun("log", features, NEW, None).model_
@@ -154,6 +156,50 @@ def test_every_feature_begins_with_its_old_weight(name: str, old: str) -> None:
     assert before != after
     assert set(new.labels) - set(model.labels) == {"B-ORG"}
     assert set(model.labels) - set(new.labels) == {"I-PER"}
+
+
+@pytest.mark.parametrize("name", STARTERS)
+def test_a_model_that_grows_is_the_old_one_until_the_first_step(name: str) -> None:
+    """Labels and features stay, with their weights; new ones are 0; paths of old labels score as they did."""
+    features = PLAIN if name in NO_EDGES else EDGES
+    old = STARTERS[name](features)
+    old.set_params(**{p: 6 for p in ("max_iter", "epochs", "rounds") if hasattr(old, p)})
+    data: Any = OLD
+    if name == "document":
+        data = (
+            tw.Corpus([tw.Sentence({"word": w, "label": g}, "label", doc="d") for w, g in zip(*OLD)]),
+            None,
+        )
+    old.fit(*data)
+    new = begun(name, features, NEW, old)
+    assert new.classes_ == (*old.classes_, "B-ORG")
+    before, after = named(old.model_), named(new.model_)
+    assert {k: w for k, w in before.items() if w} == {k: w for k, w in after.items() if w}
+    if name != "boosting":  # it keeps what is not 0
+        fresh = named(begun(name, features, NEW, None).model_)
+        assert set(after) >= set(before) | set(fresh)
+    if name == "memm":
+        return  # each step is a distribution over all labels: a new one has its share at once
+    allowed = [[list(old.classes_)] * len(sentence) for sentence in OLD[0]]
+    for mine, theirs in zip(
+        new.predict_kbest(data[0], 4, allowed=allowed), old.predict_kbest(data[0], 4, allowed=allowed)
+    ):
+        np.testing.assert_allclose([s for _, s in mine], [s for _, s in theirs], rtol=1e-5, atol=1e-5)
+        assert [p for p, _ in mine] == [p for p, _ in theirs]
+
+
+def test_what_grows_learns_the_new_and_may_keep_the_old() -> None:
+    """A label that the new sentences lack is still there; theirs are learnt; word lists and dictionaries go on."""
+    given = {"features": "word[0]\nword[0].is_rare(2)?\n", "constraints": "auto", "dictionary": 1}
+    old = tw.CRF(**given, l2=1e-3).fit([["Ada", "in", "Oslo"]], [["B-PER", "O", "B-LOC"]])
+    new = tw.CRF(**given, l2=1e-3, max_iter=20).fit(
+        [["Fiat", "in", "in"]], [["B-ORG", "O", "O"]], warm_start=old
+    )
+    assert set(new.classes_) == {"B-PER", "B-LOC", "B-ORG", "O"}
+    assert new.predict([["Fiat", "in"], ["Ada"]]) == [["B-ORG", "O"], ["B-PER"]]
+    assert new.model_.recipe.lists == old.model_.recipe.lists
+    alone = tw.CRF(**given).fit([["Fiat", "in"]], [["B-ORG", "O"]], warm_start=old, forget=True)
+    assert set(alone.classes_) == {"B-ORG", "O"}
 
 
 def test_the_table_of_starts_has_every_kind_of_feature() -> None:

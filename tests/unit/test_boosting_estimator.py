@@ -175,7 +175,9 @@ def test_ctrl_c_keeps_the_ensemble(monkeypatch: pytest.MonkeyPatch) -> None:
             return self.inner.run(min(most, 4), seconds)
 
     monkeypatch.setattr(_core, "Boosting", Interrupted)
-    tagger = tw.Boosting(features="S2", rounds=100, every=100).fit(X, Y)
+    tagger = tw.Boosting(features="S2", rounds=100, every=100)
+    with pytest.raises(KeyboardInterrupt, match="the tagger has the model"):
+        tagger.fit(X, Y)
     assert "interrupted" in tagger.stopped_
     assert len(tagger.rounds_) == 8  # two calls of four rounds, though the block was not over
     assert tagger.n_nonzero_ > 0

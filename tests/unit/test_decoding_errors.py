@@ -74,7 +74,8 @@ def test_chunks(crf: tw.CRF, chunk: Any, words: str) -> None:
 @pytest.mark.parametrize(
     ("constraints", "words"),
     [
-        ({"once": 3}, "once a list"),
+        ({"once": object()}, "once a list"),
+        ({"once": 3}, "once names '3'"),
         ({"once": ["PER"]}, "once names 'PER'"),
         ({"forbidden": [(None, None)]}, "two None"),
         ({"forbidden": [("O", "B-LOC", "O")]}, "list of pairs"),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import pickle
 import time
+from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -77,12 +79,54 @@ def test_interrupt_keeps_a_usable_model() -> None:
         if entry.iteration == 2:
             raise KeyboardInterrupt
 
-    tagger = small().fit(X, Y, callbacks=[interrupt])
-    assert "interrupted" in tagger.stopped_
-    assert len(tagger.predict(X)) == len(X)
+    for tagger in (
+        small(),
+        tw.Perceptron(features="S2"),
+        tw.HMSVM(features="S2", tol=0.0),
+        tw.MEMM(features="S2"),
+    ):
+        with pytest.raises(
+            KeyboardInterrupt, match="interrupted after iteration 2; the tagger has the model of then"
+        ):
+            tagger.fit(X, Y, callbacks=[interrupt])
+        assert "interrupted" in tagger.stopped_
+        stop = tw.LEARNERS[tagger.name](**tagger.get_params()).fit(
+            X, Y, callbacks=[lambda e: e.iteration == 2]
+        )
+        np.testing.assert_array_equal(tagger.model_.scorer.weights, stop.model_.scorer.weights)
+        assert len(tagger.predict(X)) == len(X)
+    going = tw.Perceptron(features="S2", epochs=1).fit(X, Y)
+    with pytest.raises(KeyboardInterrupt, match="after iteration 3"):
+        going.partial_fit(X, Y, epochs=9, callbacks=[interrupt])
+    assert len(going.history_) == 3
+    with pytest.raises(KeyboardInterrupt):  # before anything is reached there is nothing to keep
+        (fresh := small()).fit(X, Y, dev=X, dev_y=unreadable())
+    assert not hasattr(fresh, "model_")
 
 
-def test_copies_and_files_predict_the_same(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def unreadable() -> Iterator[list[str]]:
+    """Labels in whose reading Ctrl-C is pressed."""
+    raise KeyboardInterrupt
+    yield []
+
+
+def test_a_search_ends_with_ctrl_c() -> None:
+    """scikit-learn does not go on with a model that was cut off."""
+    model_selection = pytest.importorskip("sklearn.model_selection")
+    fits = 0
+
+    def interrupt(entry: Iteration) -> None:
+        nonlocal fits
+        fits += 1
+        raise KeyboardInterrupt
+
+    search = model_selection.GridSearchCV(small(), {"l2": [0.1, 1.0]}, cv=2)
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, Y, callbacks=[interrupt])
+    assert fits == 1
+
+
+def test_copies_and_files_predict_the_same(tmp_path: Path) -> None:
     tagger = small().fit(X, Y)
     tagger.save(tmp_path / "m.tagwise")
     expected = tagger.predict_marginals(X)
@@ -90,6 +134,33 @@ def test_copies_and_files_predict_the_same(tmp_path) -> None:  # type: ignore[no
         assert other.classes_ == tagger.classes_
         for a, b in zip(other.predict_marginals(X), expected):
             np.testing.assert_array_equal(a, b)
+
+
+def by_word(sentence: list[str]) -> list[list[str]]:
+    """A feature function that a file can name."""
+    return [[word.lower()] for word in sentence]
+
+
+@pytest.mark.parametrize(
+    "tagger",
+    [
+        tw.CRF(max_iter=2),
+        tw.CRF(features="S2", l2=0.25, max_iter=2),
+        tw.HMSVM(max_epochs=1, C=2.0),
+        tw.MIRA(history=(1, 2), epochs=1),
+        tw.Boosting(rounds=2, candidates=0.5),
+        tw.HMM(delta=0.25),
+        tw.CRF(features=by_word, max_iter=2),
+    ],
+    ids=["crf", "changed", "hmsvm", "history", "boosting", "hmm", "function"],
+)
+def test_a_loaded_tagger_shows_itself_as_the_one_saved(tagger: tw.Tagger, tmp_path: Path) -> None:
+    """Parameters that were not changed are not shown; those that were are as they were."""
+    tagger.fit(X, Y).save(tmp_path / "m.tagwise")
+    again = load(tmp_path / "m.tagwise")
+    assert repr(again) == repr(tagger)
+    assert again.get_params() == tagger.get_params()
+    assert type(tagger)(**again.get_params()).fit(X, Y).predict(X) == tagger.predict(X)
 
 
 def test_pointwise_decoding_and_allowed_labels() -> None:

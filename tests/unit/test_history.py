@@ -48,7 +48,7 @@ def test_a_model_carries_its_history(tmp_path: Path) -> None:
     path = tmp_path / "m.tagwise"
     tagger.save(path)
     again = tw.load(path)
-    assert again.get_params()["history"] == [2, 3]
+    assert again.get_params()["history"] == (2, 3)
     assert again.predict(train) == tagger.predict(train) == pickle.loads(pickle.dumps(tagger)).predict(train)
     assert again.n_features_ == tagger.n_features_ > tw.MIRA(features="S1", epochs=1).fit(train).n_features_
     other = tmp_path / "n.tagwise"

@@ -26,7 +26,7 @@ LABELLED = Corpus([Sentence({"form": ["a", "b"], "pos": ["N", "V"], "ner": ["X",
     ("X", "columns", "of_file"),
     [
         (LABELLED, ("form", "pos"), {"columns": ["form", "pos", "ner"], "label": "ner"}),
-        (list(LABELLED), ("form", "pos"), {"columns": ["form", "pos", "label"], "label": "label"}),
+        (list(LABELLED), ("form", "pos"), {"columns": ["form", "pos", "ner"], "label": "ner"}),
         (
             Corpus.from_lists([["a"]]),
             ("word",),

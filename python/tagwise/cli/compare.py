@@ -213,7 +213,12 @@ def show_losses(outputs: tuple[str, ...], report: str | None) -> None:
 )
 @click.option("--train", metavar="FILE", help="Train on a file of your own ...")
 @click.option("--test", metavar="FILE", help="... and score on this one.")
-@click.option("--dev", "dev_file", metavar="FILE", help="Development part of your own.")
+@click.option(
+    "--dev",
+    "dev_file",
+    metavar="FILE",
+    help="Development part of your own: scored after every iteration, the best iterate is kept.",
+)
 @click.option("--columns", metavar="NAMES", help="Names of their columns, by commas.")
 @click.option(
     "--size",
@@ -312,6 +317,8 @@ def compare(
     own = files_as_corpus(train, test, dev_file, columns)
     if names or own:
         chosen = replace(chosen, corpora=names, limits={}, held=None)
+    if dev_file is not None:
+        chosen = replace(chosen, dev=True, track=True)
     if sizes:
         chosen = replace(chosen, limits={}, sizes=sizes)
     chosen = replace(chosen, learners=learners or chosen.learners)
@@ -373,7 +380,12 @@ def compare(
         write(comparison, report)
         say(f"wrote {report}")
     if interrupted:
-        say(f"interrupted after {len(comparison)} of {len(cells)} rows; run it again to go on")
+        rest = (
+            "nothing was kept, as --fresh asks; without it the next run goes on"
+            if fresh
+            else "run it again to go on"
+        )
+        say(f"interrupted after {len(comparison)} of {len(cells)} rows; {rest}")
         raise Exit(EXIT_INTERRUPTED)
     if problem is not None:
         raise problem

@@ -17,8 +17,8 @@ from tagwise.writing import write_text
 
 
 def _facts(tagger: Any, path: str, milliseconds: float) -> list[tuple[str, str]]:
-    recipe = str(tagger.get_params().get("features"))
-    labels = list(tagger.classes_)
+    recipe = tagger.model_.recipe.name
+    labels = list(tagger.model_.labels)
     shown = " ".join(labels[:12]) + (" ..." if len(labels) > 12 else "")
     return [
         ("file", f"{path} ({os.path.getsize(path) / 1e6:.2f} MB, read in {milliseconds:.1f} ms)"),
@@ -76,10 +76,10 @@ def inspect(
     begin = time.perf_counter()
     tagger = tw.load(model, functions=functions, trust=trust)
     facts = _facts(tagger, model, 1000 * (time.perf_counter() - begin))
-    unknown = [label for label in only if label not in tagger.classes_]
+    unknown = [label for label in only if label not in tagger.model_.labels]
     if unknown:
         raise click.BadParameter(
-            f"the model has no label {unknown[0]!r}; it has: {' '.join(tagger.classes_)}",
+            f"the model has no label {unknown[0]!r}; it has: {' '.join(tagger.model_.labels)}",
             param_hint="--label",
         )
     rounds = rounds_of(tagger.model_)

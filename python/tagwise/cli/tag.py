@@ -19,6 +19,7 @@ from tagwise.corpus.conll import format_conll
 from tagwise.corpus.conllu import format_conllu
 from tagwise.corpus.formats import FORMATS, TABLE
 from tagwise.corpus.jsonl import format_jsonl
+from tagwise.corpus.labels import texts
 from tagwise.corpus.raw import Raw
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import fail, writer
@@ -102,7 +103,10 @@ def label_batch(
 ) -> Iterator[list[Labelling]]:
     """For each sentence of a batch, the labellings to write; `memory` carries a document over from the last batch."""
     if nbest > 1:
-        found = tagger.predict_kbest(batch, nbest, memory=memory)
+        found = [
+            [(texts([labels])[0][0], score) for labels, score in paths]
+            for paths in tagger.predict_kbest(batch, nbest, memory=memory)
+        ]
         if not tagger.probabilistic:
             yield from ([Labelling(labels, score=score) for labels, score in paths] for paths in found)
             return
@@ -112,11 +116,11 @@ def label_batch(
                 for (labels, score), (_, p) in zip(paths, chances)
             ]
         return
-    predicted = tagger.predict(batch, memory=memory)
+    predicted, _ = texts(tagger.predict(batch, memory=memory))
     if not marginals:
         yield from ([Labelling(labels)] for labels in predicted)
         return
-    ids = {label: index for index, label in enumerate(tagger.classes_)}
+    ids = {label: index for index, label in enumerate(tagger.model_.labels)}
     for labels, table in zip(predicted, tagger.predict_marginals(batch)):
         chosen = np.fromiter((ids[label] for label in labels), dtype=np.intp, count=len(labels))
         yield [Labelling(labels, table[np.arange(len(labels)), chosen].tolist())]

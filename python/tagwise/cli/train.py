@@ -101,7 +101,12 @@ def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -
     metavar="NAME=V1,V2,...",
     help="Train with each of these strengths, as l2=10,1,0.1; keep the best on DEV, or on the last tenth of TRAIN.",
 )
-@click.option("--warm-start", metavar="MODEL", help="Begin from the weights of a model.")
+@click.option(
+    "--warm-start", metavar="MODEL", help="Begin from the weights of a model; its labels and features stay."
+)
+@click.option(
+    "--forget", is_flag=True, help="With --warm-start: have the labels and features of TRAIN alone."
+)
 @click.option(
     "--n-jobs", type=click.IntRange(min=1), help="Threads; all cores if not given. Results are the same."
 )
@@ -130,6 +135,7 @@ def train(
     document: bool,
     path: str | None,
     warm_start: str | None,
+    forget: bool,
     n_jobs: int | None,
     seed: int | None,
     columns: str | None,
@@ -175,13 +181,34 @@ def train(
     check_writable(output)
     data = read_corpus(corpus, form, columns, label, part="train")
     dev_data = read_corpus(dev, form, columns, label, part="dev") if dev else None
-    options: dict[str, Any] = {"warm_start": tw.load(warm_start)} if warm_start else {}
+    if forget and not warm_start:
+        raise click.UsageError("--forget is about the model of --warm-start; name one, or leave it out")
+    options: dict[str, Any] = {"warm_start": tw.load(warm_start), "forget": forget} if warm_start else {}
 
     if path is not None:
         name, values = parse_path(kind, path)
-        found = tw.regularization_path(
-            tagger, data, dev_data, strengths=values, parameter=name, refit=True, **options
-        )
+        steps: list[Any] = []
+        try:
+            found = tw.regularization_path(
+                tagger,
+                data,
+                dev_data,
+                strengths=values,
+                parameter=name,
+                refit=True,
+                progress=steps.append,
+                **options,
+            )
+        except KeyboardInterrupt:
+            if not steps:
+                raise
+            best = max(steps, key=lambda step: step.score)
+            best.tagger.save(output, prune=prune)
+            say(
+                f"stopped after {len(steps)} of {len(values)} strengths; {output} holds the model of "
+                f"{name}={best.strength:g}, the best so far, and can be used"
+            )
+            raise Exit(EXIT_INTERRUPTED) from None
         if not quiet:
             console.print(found)
         tagger = found.best.tagger
@@ -189,11 +216,16 @@ def train(
         if not quiet:
             say(summary(tagger, len(data), data.n_tokens, output, time.perf_counter() - begin))
         return
-    interrupt = Interrupt()
-    with interrupt.armed(), TrainingProgress(console, learner, quiet=quiet) as progress:
-        tagger.fit(data, dev=dev_data, callbacks=[progress, interrupt], **options)
+    interrupt, at_once = Interrupt(), False
+    try:
+        with interrupt.armed(), TrainingProgress(console, learner, quiet=quiet) as progress:
+            tagger.fit(data, dev=dev_data, callbacks=[progress, interrupt], **options)
+    except KeyboardInterrupt:
+        if not hasattr(tagger, "model_"):  # before the first iteration
+            raise
+        at_once = True
     tagger.save(output, prune=prune)
-    if interrupt.asked:
+    if interrupt.asked or at_once:
         say(
             f"stopped after iteration {len(tagger.history_)}; "
             f"{output} holds the model as it was then and can be used"

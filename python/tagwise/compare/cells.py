@@ -116,20 +116,13 @@ def choose(
 
         def run(trial: dict[str, Any] = trial) -> dict[str, Any]:
             tagger = cell.learner.make(**{**cell.settings(), **trial, **threads(cell, n_jobs)})
-            scores = [whole(tagger.fit(fitted)).score(scored) for fitted, scored in parts]
+            scores = [tagger.fit(fitted).score(scored) for fitted, scored in parts]
             return {"score": sum(scores) / len(scores)}
 
         score = float(cache.once(names.key(cell, trial=trial), run, is_score)["score"])
         if score > best_score:
             best, best_score = trial, score
     return best
-
-
-def whole(tagger: Any) -> Any:
-    """A tagger whose training came to its end; one that Ctrl-C cut short is no result and must not be kept."""
-    if tagger.stopped_.startswith("interrupted"):
-        raise KeyboardInterrupt
-    return tagger
 
 
 def threads(cell: Cell, n_jobs: int | None) -> dict[str, Any]:
@@ -159,7 +152,7 @@ def measure(
         progress(f"iteration {step.iteration}/{step.max_iter}, objective {step.objective:,.1f}")
 
     begin, used = time.perf_counter(), time.process_time()
-    whole(tagger.fit(train, dev=data.dev if cell.track else None, callbacks=[show, *callbacks]))
+    tagger.fit(train, dev=data.dev if cell.track else None, callbacks=[show, *callbacks])
     seconds, cpu = time.perf_counter() - begin, time.process_time() - used
     memory = peak_memory() if own_process else None
     progress("scoring")

@@ -23,6 +23,11 @@ def _default_columns(k: int, label: str | None) -> tuple[str, ...]:
     """Names for k unnamed columns: word, pos, chunk, col4 ...; the last one is the label where no other is."""
     names = ["word", "pos", "chunk", *(f"col{i}" for i in range(4, k + 1))][:k]
     if label is not None and k > 1 and label not in names:
+        if label != "label" and k > 2:  # of two columns it can only be the last
+            raise CorpusError(
+                f"there is no column {label!r}: the {k} columns of the file have no names. Name them all, as in "
+                f"columns=({', '.join(map(repr, [*names[:-1], label]))}); on the command line --columns."
+            )
         names[-1] = label
     return tuple(names)
 

@@ -38,7 +38,7 @@ TABLE: dict[str, Format] = {
     for found in (
         Format("conll", (".tsv", ".conll"), 3, conll.looks, conll.opened, conll.write_conll, unnamed=True),
         Format("conllu", (".conllu",), 2, conllu.looks, conllu.opened, conllu.write_conllu),
-        Format("jsonl", (".jsonl", ".ndjson"), 1, jsonl.looks, jsonl.opened, jsonl.write_jsonl),
+        Format(jsonl.NAME, (".jsonl", ".ndjson"), 1, jsonl.looks, jsonl.opened, jsonl.write_jsonl),
         Format("text", (), 4, text.looks, text.opened, text.write_text),
     )
 }
@@ -89,7 +89,8 @@ def iter_sentences(
     In CoNLL-U ``label="label"`` stands for upos. `raw` is given the lines as they stand.
     """
     _check_format(format)
-    names, label = check_columns(columns, label)
+    given = (columns, label)
+    names, label = check_columns(*given)
     name, chunks = open_text(file, encoding, None if raw is None else raw.append)
     format = format or format_of_name(name)
     if format is None:
@@ -115,6 +116,8 @@ def iter_sentences(
                 "(--format on the command line).",
             )
         chunks = itertools.chain([head] if head else [], chunks)
+    if format == jsonl.NAME:  # its keys stand for columns
+        names, label = check_columns(*jsonl.own_names(*given))
     return format, TABLE[format].sentences(Opened(name, chunks, names, label, optional_label, raw))
 
 

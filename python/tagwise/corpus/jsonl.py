@@ -11,10 +11,23 @@ from tagwise.corpus.columns import Opened, check_columns, collect
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import File, fail, open_text, shown, writer
 
+NAME = "jsonl"
 _TO_COLUMN = {"tokens": "word", "words": "word", "labels": "label", "tags": "label"}
 
 
 _TO_KEY = {"word": "tokens", "label": "labels"}
+
+
+def own_names(columns: Sequence[str] | None, label: str | None) -> tuple[Sequence[str] | None, str | None]:
+    """Columns and label by the names that sentences have, where the keys of the file were given.
+
+    >>> own_names(("tokens", "pos", "tags"), "tags")
+    (('word', 'pos', 'label'), 'label')
+    """
+    if columns is None or isinstance(columns, str):
+        return columns, label
+    names = tuple(_TO_COLUMN.get(name, name) for name in columns)
+    return names, label if label in names else _TO_COLUMN.get(str(label), label)
 
 
 def iter_jsonl(
@@ -25,9 +38,9 @@ def iter_jsonl(
     ``tokens`` (or ``words``) is the column word, ``labels`` (or ``tags``) the column label; any other array
     with one string a token is a column of its name. Other keys are kept with the sentence; ``newdoc`` begins
     a document. A line may also be just an array of tokens. ``columns`` names those wanted; None: those of
-    the first line.
+    the first line. Keys that stand for a column may be given in its place.
     """
-    names, label = check_columns(columns, label)
+    names, label = check_columns(*own_names(columns, label))
     name, chunks = open_text(file, encoding)
     return jsonl_sentences(name, chunks, names, label)
 
@@ -80,7 +93,12 @@ def jsonl_sentences(
             values = found.get(column)
             key = next((k for k in value if _TO_COLUMN.get(k, k) == column), _TO_KEY.get(column, column))
             if not isinstance(values, list):
-                was = "missing" if column not in found else f"{shown(json.dumps(values))}, not an array"
+                there = ", ".join(map(str, value)) or "no keys"
+                was = (
+                    f"missing among {there}"
+                    if column not in found
+                    else f"{shown(json.dumps(values))}, not an array"
+                )
                 fail(
                     name, line, f"{key!r} is {was}", f"{example}, with the columns {', '.join(kept)} in each."
                 )
@@ -122,6 +140,7 @@ def read_jsonl(
     file: File, columns: Sequence[str] | None = None, label: str | None = "label", *, encoding: str = "utf-8"
 ) -> Corpus:
     """A whole JSONL file as a Corpus; the arguments are those of iter_jsonl."""
+    columns, label = own_names(columns, label)
     return collect(iter_jsonl(file, columns, label, encoding=encoding), file, columns, label)
 
 

@@ -9,7 +9,7 @@ from tagwise.errors import CorpusError
 
 
 class Sentence:
-    """One sequence: columns of equal length, with what its file said about it.
+    """One sequence: columns of equal length, with what its file said about it. It is also the list of its tokens.
 
     Args:
         fields: column name -> one string a token; the first column holds the tokens.
@@ -21,8 +21,8 @@ class Sentence:
         meta: other keys of a JSONL object, written back as they are.
 
     >>> s = Sentence({"word": ["Paris", "sleeps"], "label": ["B-LOC", "O"]}, "label")
-    >>> s.tokens, s.labels, len(s)
-    (['Paris', 'sleeps'], ['B-LOC', 'O'], 2)
+    >>> s.tokens, s.labels, len(s), s[0]
+    (['Paris', 'sleeps'], ['B-LOC', 'O'], 2, 'Paris')
     """
 
     __slots__ = ("comments", "doc", "fields", "label", "line", "meta", "rows")
@@ -74,20 +74,30 @@ class Sentence:
 
     def with_labels(self, labels: Sequence[str], label: str | None = None) -> Sentence:
         """The same sentence with other labels (its label column replaced, or ``label`` added as the last)."""
-        name = label or self.label or "label"
+        name, labels = label or self.label or "label", list(labels)
         if len(labels) != len(self):
             where = f" at line {self.line}" if self.line else ""
             raise CorpusError(
                 f"{len(labels)} labels for the sentence{where} of {len(self)} tokens "
                 f"({' '.join(self.tokens[:6])} ...). Give one label a token."
             )
-        fields = {**self.fields, name: list(labels)}
+        fields = {**self.fields, name: labels}
         return Sentence(
             fields, name, comments=self.comments, doc=self.doc, line=self.line, rows=self.rows, meta=self.meta
         )
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tokens)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        return self.tokens[index]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sentence):
@@ -216,7 +226,7 @@ class Corpus(Sequence[Sentence]):
 
     def with_labels(self, labels: Sequence[Sequence[str]], label: str | None = None) -> Corpus:
         """The same corpus with other labels, for example predicted ones."""
-        name = label or self.label or "label"
+        name, labels = label or self.label or "label", list(labels)
         if len(labels) != len(self):
             raise CorpusError(
                 f"{len(labels)} label sequences for {len(self)} sentences. "

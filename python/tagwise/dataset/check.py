@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,8 @@ def checked_weights(
         return None
     wanted = f"sample_weight needs {n} finite numbers >= 0, one a sentence"
     try:
+        if isinstance(sample_weight, Iterator):
+            sample_weight = list(sample_weight)
         weight = np.array(sample_weight, dtype=np.float64, order="C")
     except (TypeError, ValueError):
         raise ParameterError(f"{wanted}; got {sample_weight!r:.60}") from None

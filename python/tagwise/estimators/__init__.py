@@ -83,7 +83,11 @@ def load(
         )
     kind = LEARNERS[learner]
     with about(os.fspath(path)), about("meta.params"):
-        tagger = kind(**_params(kind, model.meta.get("params", {}), Functions(functions, trust)))
+        params = _params(kind, model.meta.get("params", {}), Functions(functions, trust))
+    if model.recipe.function is not None and not model.missing:
+        params["features"] = model.recipe.function  # the file has its name alone
+    # What was a tuple is a list in the file's JSON.
+    tagger = kind(**{name: tuple(x) if isinstance(x, list) else x for name, x in params.items()})
     tagger.model_ = model
     metrics = model.meta.get("metrics", {})
     tagger.history_ = []

@@ -6,21 +6,25 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.corpus import labels
 from tagwise.dataset import encode
 from tagwise.dataset.check import checked_weights
 from tagwise.decoding.confidence import Confidence, chunk_probabilities, confidences, sequence_probabilities
 from tagwise.decoding.lookback import Memory
 from tagwise.decoding.plan import Allowed
 from tagwise.decoding.ranks import Ranks, gold_ranks
-from tagwise.errors import CorpusError, NotFittedError, TrainingError
+from tagwise.errors import CorpusError, ParameterError, TrainingError, not_fitted
+from tagwise.estimators.growth import grown, joined
 from tagwise.estimators.limits import Limits, lawful_gold, limits_of
-from tagwise.estimators.task import TRANSIENT, Task, dev_scorer
+from tagwise.estimators.scikit import ScikitLearn, Sequences
+from tagwise.estimators.task import TRANSIENT, Task, dev_scorer, warn_of_strangers
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe, file_columns, recipe_for
 from tagwise.learners.backends import current
@@ -35,7 +39,7 @@ from tagwise.optimizers.base import Vector
 from tagwise.params import Param, lookup
 
 
-class Tagger:
+class Tagger(ScikitLearn):
     """A learner of label sequences: parameters in, `fit`, `predict`."""
 
     name: ClassVar[str] = ""
@@ -51,15 +55,24 @@ class Tagger:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        shown = [
-            inspect.Parameter(p.name, inspect.Parameter.KEYWORD_ONLY, default=p.default) for p in cls.PARAMS
-        ]
+        _, *shown = inspect.signature(cls.__init__).parameters.values()
         cls.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
 
-    def __init__(self, **params: Any) -> None:
+    if not TYPE_CHECKING:  # tools that read the sources see `__init__` alone
+
+        def __new__(cls, *args: Any, **params: Any) -> Tagger:
+            """Refuse parameters that there are not before Python does: by what there are, and the one meant perhaps."""
+            shown = inspect.signature(cls.__init__).parameters
+            if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in shown.values()):
+                for name in params:
+                    if name not in shown:
+                        lookup(cls.PARAMS, name, cls.__name__)
+            return super().__new__(cls)
+
+    def _take(self, given: dict[str, Any]) -> None:
+        """Keep the parameters, which are among the names of `__init__`, as they were given."""
         for param in self.PARAMS:
-            setattr(self, param.name, param.default)
-        self.set_params(**params)
+            setattr(self, param.name, given[param.name])
 
     # --- parameters -------------------------------------------------------------------------------------
 
@@ -79,10 +92,11 @@ class Tagger:
         return {param.name: param.check(getattr(self, param.name)) for param in self.PARAMS}
 
     def __repr__(self) -> str:
+        values = ((p, getattr(self, p.name)) for p in self.PARAMS)
         changed = [
-            f"{p.name}={getattr(self, p.name)!r}"
-            for p in self.PARAMS
-            if getattr(self, p.name) is not p.default
+            f"{p.name}={value!r}"
+            for p, value in values
+            if type(value) is not type(p.default) or value != p.default
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 
@@ -102,58 +116,74 @@ class Tagger:
         rows += [(name, str(value)) for name, value in self.model_.meta.get("metrics", {}).items()]
         return f"<p><code>{escape(repr(self))}</code></p>{table_html(('', 'fitted'), rows, left=2)}"
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import InputTags, Tags, TargetTags
-
-        # No "classifier": scikit-learn would look for one class a sentence and stratify by it.
-        return Tags(
-            estimator_type=None,
-            target_tags=TargetTags(required=True),
-            input_tags=InputTags(two_d_array=False),
-        )
-
     # --- training ---------------------------------------------------------------------------------------
 
     def fit(
         self,
         X: Any,
-        y: Sequence[Sequence[str]] | None = None,
+        y: Sequence[Sequence[Any]] | None = None,
         *,
         dev: Any = None,
-        dev_y: Sequence[Sequence[str]] | None = None,
+        dev_y: Sequence[Sequence[Any]] | None = None,
         sample_weight: Sequence[float] | NDArray[Any] | None = None,
         callbacks: Iterable[Callback] = (),
         warm_start: Tagger | Model | str | os.PathLike[str] | None = None,
+        forget: bool = False,
     ) -> Tagger:
         """Train on a labelled corpus, or on X and y.
 
         Args:
             X: a Corpus, or sentences: lists of tokens, of attribute lists, or of feature dicts.
-            y: the labels of each sentence; a Corpus brings its own.
+            y: the labels of each sentence, strings, integers, floats or booleans, which predictions are too; a Corpus
+                brings its own.
             dev: a labelled corpus (or X with `dev_y`) that is scored after every iteration; the best iterate is kept.
             dev_y: labels of `dev`.
             sample_weight: a weight >= 0 for each sentence: what its loss counts, or how long its steps are where a
                 learner goes sentence by sentence. Features are those of all sentences, whatever they weigh.
             callbacks: called with an `Iteration` after each; True stops training and keeps the model.
-            warm_start: a fitted tagger, a model or a model file whose weights to start from.
+            warm_start: a fitted tagger, a model or a model file whose weights to start from. Its labels and features
+                stay, with those of X beside them; so do word lists that its features learnt (`is_rare`), its tag
+                dictionary, and the scheme that constraints="auto" found.
+            forget: with `warm_start`: have the labels and features of X alone, with the weights that they had.
+
+        Ctrl-C raises KeyboardInterrupt, as ever; where an iteration was reached, the tagger has its model.
         """
         params, inputs = self.checked(), Inputs.of(X)
-        task = self._task(inputs, inputs.gold(y), params)
+        warm = None if warm_start is None else model_of(warm_start)
+        if forget and warm is None:
+            raise ParameterError(
+                "forget=True is about the model of warm_start; give one, or leave forget out"
+            )
+        gold, kind = labels.texts(inputs.gold(y))
+        task = self._task(inputs, gold, params, None if forget else warm)
+        self._typed(task, kind, None if forget else warm)
         task.sample_weight = checked_weights(sample_weight, len(task.data))
-        if warm_start is not None:
-            task.warm = model_of(warm_start)
-            task.start = transfer(task.warm, task.vocabulary, task.layout, task.labels)
+        if warm is not None:
+            task.warm = warm
+            task.start = transfer(warm, task.vocabulary, task.layout, task.labels)
         if dev is not None:
-            part = Inputs.of(dev)
-            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, part, part.gold(dev_y))
+            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, Inputs.of(dev), dev_y)
         task.callbacks = listeners(callbacks, params)
         try:
-            return self._keep(task, watched(self._train, task, self.name))
+            self._keep(task, result := watched(self._train, task, self.name))
         except TrainingError as error:
             raise TrainingError(with_line(str(error), inputs, params)) from error
+        return self._ended(result)
+
+    def _ended(self, result: Result) -> Tagger:
+        """The tagger, unless Ctrl-C ended its training: then that is raised, with the model kept on the tagger."""
+        if result.interrupted:
+            raise KeyboardInterrupt(
+                f"training was interrupted after iteration {len(self.history_)}; the tagger has the model of then"
+            )
+        return self
+
+    @staticmethod
+    def _typed(task: Task, kind: str | None, before: Model | None) -> None:
+        """Note the type of the labels, which is that of a model that grows."""
+        if before is not None:
+            labels.check_type(kind, before.label_type, "the training set", "the model")
+        task.label_type = kind or "str"
 
     def _keep(self, task: Task, result: Result) -> Tagger:
         """Be fitted with what training left."""
@@ -161,26 +191,36 @@ class Tagger:
         self.objective_ = result.objective
         self.stopped_ = result.reason
         self.best_iteration_ = result.best_iteration
-        self.model_ = self._model(task, result.weights).with_meta(**self._meta(task, result))
+        model = self._model(task, result.weights).with_meta(**self._meta(task, result))
+        self.model_ = replace(model, label_type=task.label_type)
         return self
 
-    def _task(self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any]) -> Task:
-        """Encode the training set and lay its features out."""
-        gold = lawful_gold(params, X, gold)
-        labels = encode.collect_labels(gold)
-        if not labels:
+    def _task(
+        self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any], before: Model | None = None
+    ) -> Task:
+        """Encode the training set and lay its features out, behind those of a model that is to grow."""
+        known = (None, None) if before is None else (before.constraints, before.dictionary)
+        gold = lawful_gold(params, X, gold, known[0])
+        found = encode.collect_labels(gold)
+        if not found:
             raise CorpusError("the training set has no token; give at least one labelled sentence")
-        recipe, vocabulary, data = self._encoded(X, params)
-        data = encode.with_labels(data, gold, labels)
-        layout = self._layout(data, len(vocabulary), len(labels), params)
-        limits = limits_of(params, labels, data, X, gold)
-        return Task(data, layout, labels, vocabulary, recipe, params, np.zeros(len(layout)), X, limits=limits)
+        names = joined(before, found)
+        recipe, vocabulary, data = self._encoded(X, params, before)
+        data = encode.with_labels(data, gold, names)
+        layout, places = grown(before, self._layout(data, len(vocabulary), len(names), params))
+        limits, start = limits_of(params, names, data, X, gold, *known), np.zeros(len(layout))
+        return Task(data, layout, names, vocabulary, recipe, params, start, X, limits=limits, places=places)
 
     @staticmethod
-    def _encoded(X: Inputs, params: dict[str, Any]) -> tuple[Recipe, _core.Vocabulary, _core.Dataset]:
-        """The sentences as ids of attributes, in a vocabulary of their own."""
-        recipe = recipe_for(params["features"], X).learned(X)
-        vocabulary = _core.Vocabulary()
+    def _encoded(
+        X: Inputs, params: dict[str, Any], before: Model | None = None
+    ) -> tuple[Recipe, _core.Vocabulary, _core.Dataset]:
+        """The sentences as ids of attributes, in a vocabulary of their own or in that of a model that is to grow."""
+        recipe = recipe_for(params["features"], X)
+        if before is not None and recipe.does_the_same_as(before.recipe):
+            recipe = before.recipe  # with the lists it learnt: old sentences keep their attributes
+        recipe = recipe.learned(X)
+        vocabulary = _core.Vocabulary() if before is None else before.vocabulary.growing()
         data = recipe.encode(X, vocabulary, params["n_jobs"])
         if params["min_count"] > 1:
             data = encode.prune(vocabulary, data, params["min_count"])
@@ -231,15 +271,15 @@ class Tagger:
 
     def _fitted(self) -> Model:
         if not hasattr(self, "model_"):
-            raise NotFittedError(
+            raise not_fitted(
                 f"this {type(self).__name__} is not fitted; call fit, or load a model with tagwise.load"
             )
         return self.model_
 
     @property
-    def classes_(self) -> tuple[str, ...]:
-        """The labels; columns of marginals are in this order."""
-        return self._fitted().labels
+    def classes_(self) -> tuple[Any, ...]:
+        """The labels, of the type they were given in; columns of marginals are in this order."""
+        return self._fitted().classes
 
     @property
     def n_features_(self) -> int:
@@ -260,8 +300,8 @@ class Tagger:
         constraints: Any = None,
         beam: int | None = None,
         memory: Memory | None = None,
-    ) -> list[list[str]]:
-        """Labels of each sentence.
+    ) -> list[list[Any]]:
+        """Labels of each sentence, of the type they had in training.
 
         Args:
             X: sentences of the kind the tagger was fitted on.
@@ -272,7 +312,7 @@ class Tagger:
             beam: paths that a beam keeps.
             memory: with document features, what the sentences of the document before X were labelled.
         """
-        return self._fitted().predict(
+        paths = self._fitted().predict(
             X,
             decoder=decoder,
             allowed=allowed,
@@ -281,6 +321,7 @@ class Tagger:
             memory=memory,
             n_jobs=self._jobs(),
         )
+        return Sequences(paths)
 
     def predict_marginals(
         self, X: Any, *, allowed: Allowed | None = None, constraints: Any = None
@@ -297,7 +338,7 @@ class Tagger:
         allowed: Allowed | None = None,
         constraints: Any = None,
         memory: Memory | None = None,
-    ) -> list[list[tuple[list[str], float]]]:
+    ) -> list[list[tuple[list[Any], float]]]:
         """The k best label sequences of each sentence as (labels, score), best first; fewer where fewer exist.
 
         Args:
@@ -328,7 +369,9 @@ class Tagger:
         model = self._fitted()
         X = Inputs.of(X)
         data, jobs = model.encode(X, self._jobs()), self._jobs() or 0
-        return confidences(model.scoring, X, data, allowed=allowed, constraints=constraints, n_jobs=jobs)
+        allowed = model.allowed(allowed)
+        found = confidences(model.scoring, X, data, allowed=allowed, constraints=constraints, n_jobs=jobs)
+        return [replace(one, labels=model.typed(one.labels)) for one in found]
 
     def sequence_probability(
         self, X: Any, y: Sequence[Sequence[Any]], *, constraints: Any = None
@@ -340,7 +383,12 @@ class Tagger:
             return model.encode(part, jobs)
 
         return sequence_probabilities(
-            model.scoring, Inputs.of(X), encode, y, constraints=constraints, n_jobs=jobs or 0
+            model.scoring,
+            Inputs.of(X),
+            encode,
+            model.allowed(y),
+            constraints=constraints,
+            n_jobs=jobs or 0,
         )
 
     def chunk_probability(
@@ -353,13 +401,13 @@ class Tagger:
     ) -> list[list[float]]:
         """Probability that exactly these chunks, lists of (type, begin, end), are there."""
         model, jobs, X = self._fitted(), self._jobs(), Inputs.of(X)
-        data = model.encode(X, jobs)
+        data, allowed = model.encode(X, jobs), model.allowed(allowed)
         return chunk_probabilities(
             model.scoring, X, data, chunks, allowed=allowed, constraints=constraints, n_jobs=jobs or 0
         )
 
     def ranks(
-        self, X: Any, y: Sequence[Sequence[str]] | None = None, k: int = 100, *, constraints: Any = None
+        self, X: Any, y: Sequence[Sequence[Any]] | None = None, k: int = 100, *, constraints: Any = None
     ) -> Ranks:
         """How many wrong label sequences score no less than the gold one, and the margin, of each sentence.
 
@@ -377,18 +425,20 @@ class Tagger:
             model.scoring,
             X,
             model.encode(X, jobs),
-            X.gold(y),
+            labels.texts(X.gold(y))[0],
             k,
             constraints=constraints,
             n_jobs=jobs or 0,
         )
 
-    def evaluate(self, X: Any, y: Sequence[Sequence[str]] | None = None) -> Report:
+    def evaluate(self, X: Any, y: Sequence[Sequence[Any]] | None = None) -> Report:
         """Scores of the predictions on a labelled corpus."""
         X = Inputs.of(X)
-        return evaluate(X.gold(y), self.predict(X))
+        gold, _ = labels.texts(X.gold(y))  # as texts: files have no other labels
+        warn_of_strangers(gold, self._fitted().labels, "these sentences")
+        return evaluate(gold, labels.texts(self.predict(X))[0])
 
-    def score(self, X: Any, y: Sequence[Sequence[str]] | None = None) -> float:
+    def score(self, X: Any, y: Sequence[Sequence[Any]] | None = None) -> float:
         """F1 of chunks where the gold labels are chunks (B-, I- ...), else the fraction of right labels."""
         return self.evaluate(X, y).score
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -59,7 +59,38 @@ class HMM(Tagger):
         *(param for param in COMMON if param.name in ("start_end", "n_jobs", "verbose")),
     )
 
-    def _task(self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any]) -> Task:
+    def __init__(
+        self,
+        *,
+        features: Any = "S1",
+        smoothing: Literal["witten_bell", "additive"] = "witten_bell",
+        delta: float = 0.1,
+        overlapping: bool = False,
+        unknown: Literal["one", "shape", "suffix"] = "suffix",
+        rare: int = 2,
+        start_end: bool = True,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        """Keep the parameters; `fit` checks them.
+
+        Args:
+            features: how tokens become attributes; one rule, unless overlapping (S1, S2, S3, S3(window=2), pos, ner,
+                default, a template, a function, or attributes)
+            smoothing: smoothing of all counts
+            delta: additive: what is added to every count
+            overlapping: emit every attribute by itself, so that any features serve
+            unknown: classes of unknown words: one for all, their shape, or shape and last three letters
+            rare: words seen fewer times in training count as unknown
+            start_end: features for the first and the last label of a sentence
+            n_jobs: threads; None for all cores; results do not depend on it
+            verbose: 1 logs every iteration to the logger `tagwise`
+        """
+        self._take(locals())
+
+    def _task(
+        self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any], before: Model | None = None
+    ) -> Task:
         recipe = recipe_for(params["features"], X)
         if recipe.has_edges:
             raise ParameterError("a hidden Markov model has no edge attributes; use MEMM or CRF for them")
@@ -132,6 +163,45 @@ class MEMM(Tagger):
         *STOPPING,
         *COMMON,
     )
+
+    def __init__(
+        self,
+        *,
+        features: Any = "default",
+        l1: float = 0.0,
+        l2: float = 1.0,
+        optimizer: Literal["auto", "lbfgs", "cg", "sgd", "owlqn"] = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-05,
+        window: int = 10,
+        patience: int = 20,
+        start_end: bool = True,
+        min_count: int = 1,
+        all_pairs: bool = False,
+        n_jobs: int | None = None,
+        seed: int = 0,
+        verbose: int = 0,
+    ) -> None:
+        """Keep the parameters; `fit` checks them.
+
+        Args:
+            features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
+                or attributes)
+            l1: strength of ||w||_1, added to the sum over tokens
+            l2: strength of ||w||^2, added to the sum over tokens
+            optimizer: auto: lbfgs, or owlqn where l1 > 0
+            max_iter: most iterations
+            tol: stop when the objective improves by less, relatively, over `window` iterations
+            window: iterations over which `tol` is measured
+            patience: with a dev set: iterations without a better dev score; 0 never stops
+            start_end: features for the first and the last label of a sentence
+            min_count: drop attributes seen less often in training
+            all_pairs: also create features that never occur with the gold labels
+            n_jobs: threads; None for all cores; results do not depend on it
+            seed: seed of everything random
+            verbose: 1 logs every iteration to the logger `tagwise`
+        """
+        self._take(locals())
 
     def _model(self, task: Task, w: Vector) -> Model:
         scorer = current().scorer(task.layout, w.astype(np.float32), None, True)

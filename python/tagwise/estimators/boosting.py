@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -103,9 +102,58 @@ class Boosting(Tagger):
     _steps: boosting.Steps
     _n_candidates: int
 
-    def fit(self, X: Any, y: Sequence[Sequence[str]] | None = None, **keywords: Any) -> Boosting:
-        """Train as `Tagger.fit` does; the model is left with the chosen features alone."""
-        super().fit(X, y, **keywords)
+    def __init__(
+        self,
+        *,
+        features: Any = "default",
+        rounds: int = 2000,
+        bound: Literal["loose", "tight", "exact"] = "tight",
+        step: Literal["bound", "line_search"] = "bound",
+        features_per_round: int = 1,
+        overlap: bool = False,
+        candidates: float = 1.0,
+        smoothing: float | None = None,
+        max_step: float = 5.0,
+        pi: float = 1.0,
+        max_length: int | None = None,
+        every: int = 100,
+        patience: int = 0,
+        start_end: bool = True,
+        min_count: int = 1,
+        all_pairs: bool = False,
+        n_jobs: int | None = None,
+        seed: int = 0,
+        verbose: int = 0,
+    ) -> None:
+        """Keep the parameters; `fit` checks them.
+
+        Args:
+            features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
+                or attributes)
+            rounds: most rounds
+            bound: how features are judged: one range for all sentences, one for each, or the loss itself (tiny corpora)
+            step: step of the chosen feature: the bound's, or a line search on the loss
+            features_per_round: most features of a round
+            overlap: the features of a round may share sentences; their steps are damped until the loss falls enough
+            candidates: fraction of the features that may be chosen in a round, drawn anew by `seed`
+            smoothing: added to both sides of a step's ratio, in units of the loss; None for 1 / sentences
+            max_step: largest step
+            pi: weight pi^T of a sentence of T tokens
+            max_length: cut longer sentences into pieces for training
+            every: rounds between two callbacks and dev scores
+            patience: with a dev set: dev scores without a better one; 0 never stops
+            start_end: features for the first and the last label of a sentence
+            min_count: drop attributes seen less often in training
+            all_pairs: also create features that never occur with the gold labels
+            n_jobs: threads; None for all cores; results do not depend on it
+            seed: seed of everything random
+            verbose: 1 logs every iteration to the logger `tagwise`
+        """
+        self._take(locals())
+
+    def _keep(self, task: Task, result: Result) -> Tagger:
+        """Be fitted, with the chosen features alone."""
+        super()._keep(task, result)
         keep = self.model_.scorer.weights != 0.0
         keep[self._steps["feature"]] = True
         model, index = prune(self.model_, keep)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.corpus.labels import text
 from tagwise.dataset import partial
 from tagwise.dataset.check import check_lengths
 from tagwise.dataset.weights import length_weights
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import Tagger
+from tagwise.estimators.growth import grown, joined, with_tuples
 from tagwise.estimators.limits import LIMITS, Limits
 from tagwise.estimators.task import COMMON, FEATURES, PI, STOPPING, Task
 from tagwise.features.inputs import Inputs
@@ -103,9 +105,76 @@ class CRF(Tagger):
         *COMMON,
     )
 
-    def _task(self, X: Inputs, gold: Sequence[Sequence[Any]], params: dict[str, Any]) -> ChainTask:
+    def __init__(
+        self,
+        *,
+        features: Any = "default",
+        loss: Literal["log", "exp", "pointwise_log", "pointwise_exp"] = "log",
+        order: int = 1,
+        l1: float = 0.0,
+        l2: float = 1.0,
+        sigma: float | None = None,
+        optimizer: Literal["auto", "lbfgs", "cg", "sgd", "owlqn"] = "auto",
+        cost: Any = None,
+        pi: float = 1.0,
+        max_length: int | None = None,
+        partial: bool = False,
+        separator: str = "|",
+        unknown: str = "_",
+        constraints: Any = None,
+        dictionary: int | None = None,
+        dictionary_share: float = 0.0,
+        max_iter: int = 1000,
+        tol: float = 1e-05,
+        window: int = 10,
+        patience: int = 20,
+        start_end: bool = True,
+        min_count: int = 1,
+        all_pairs: bool = False,
+        n_jobs: int | None = None,
+        seed: int = 0,
+        verbose: int = 0,
+    ) -> None:
+        """Keep the parameters; `fit` checks them.
+
+        Args:
+            features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
+                or attributes)
+            loss: loss of a sentence
+            order: labels that the next one depends on; 2 and 3 add features of label tuples seen in training
+            l1: strength of ||w||_1, added to the sum over sentences; gives sparse models
+            l2: strength of ||w||^2, added to the sum over sentences
+            sigma: Gaussian prior's deviation: l2 = 1 / (2 sigma^2)
+            optimizer: auto: owlqn where l1 > 0, else sgd for a few epochs and then lbfgs
+            cost: cost of a wrong label inside log Z (softmax-margin, log loss); by right label, or one for all (number,
+                or mapping of label -> number)
+            pi: weight pi^T of a sentence of T tokens
+            max_length: cut longer sentences into pieces for training
+            partial: labels may be sets, A|B, or unknown, _; collections of labels and None are understood without it
+            separator: partial: what stands between the labels of a set (text)
+            unknown: partial: the label of a token that may have any (text)
+            constraints: what label sequences may be, in training and decoding: auto, bio, IOBES ..., or rules (auto,
+                bio, IOBES ..., a mapping with scheme, forbidden, required, once, or None)
+            dictionary: words seen so often in training take only labels seen with them; None for no tag dictionary
+            dictionary_share: smallest share of a word's tokens that brings a label into the dictionary
+            max_iter: most iterations
+            tol: stop when the objective improves by less, relatively, over `window` iterations
+            window: iterations over which `tol` is measured
+            patience: with a dev set: iterations without a better dev score; 0 never stops
+            start_end: features for the first and the last label of a sentence
+            min_count: drop attributes seen less often in training
+            all_pairs: also create features that never occur with the gold labels
+            n_jobs: threads; None for all cores; results do not depend on it
+            seed: seed of everything random
+            verbose: 1 logs every iteration to the logger `tagwise`
+        """
+        self._take(locals())
+
+    def _task(
+        self, X: Inputs, gold: Sequence[Sequence[Any]], params: dict[str, Any], before: Model | None = None
+    ) -> ChainTask:
         if not params["partial"] and not partial.is_partial(gold):
-            return ChainTask(**vars(super()._task(X, gold, params)))
+            return ChainTask(**vars(super()._task(X, gold, params, before)))
         odd = {"loss": "log", "cost": None, "order": 1, "constraints": None, "dictionary": None}
         for name, usual in odd.items():
             if params[name] != usual:
@@ -113,14 +182,16 @@ class CRF(Tagger):
                     f"partial labels go with {name}={usual!r} only; {name}={params[name]!r} was given"
                 )
         known = partial.parse(gold, params["separator"], params["unknown"])
-        labels = partial.collect(known)
-        recipe, vocabulary, data = self._encoded(X, params)
+        labels = joined(before, partial.collect(known))
+        recipe, vocabulary, data = self._encoded(X, params, before)
         check_lengths(data, known)
         support = partial.support_of(known, labels)
         choice = {name: params[name] for name in ("all_pairs", "start_end")}
-        layout = partial.layout_of(data, len(vocabulary), support, **choice)
+        layout, places = grown(before, partial.layout_of(data, len(vocabulary), support, **choice))
         data, start = data.with_gold(partial.gold_of(support)), np.zeros(len(layout))
-        return ChainTask(data, layout, labels, vocabulary, recipe, params, start, X, partial=support)
+        return ChainTask(
+            data, layout, labels, vocabulary, recipe, params, start, X, places=places, partial=support
+        )
 
     def _train(self, task: Task) -> Result:
         assert isinstance(task, ChainTask)
@@ -137,7 +208,10 @@ class CRF(Tagger):
         if params["order"] > 1:
             if params["loss"] != "log" or params["cost"] is not None:
                 raise ParameterError(f"order={params['order']} goes with loss='log' and no cost")
-            task.order = _core.Order(data, task.layout, params["order"], limits.forbidden)
+            shown = data
+            if task.warm is not None and task.places is not None:  # it grows
+                shown = with_tuples(data, task.warm.lookback, task.warm.labels, task.labels)
+            task.order = _core.Order(shown, task.layout, params["order"], limits.forbidden)
             more = np.zeros(len(task.order))
             if task.warm is not None:
                 # Of the tuples with a feature, in their order.
@@ -196,7 +270,9 @@ def _cost_matrix(cost: Any, labels: Sequence[str], loss: str) -> NDArray[np.floa
         return None
     if loss != "log":
         raise ParameterError(f"cost={cost!r} goes with loss='log' alone; leave it out for loss={loss!r}")
-    wanted = cost if isinstance(cost, Mapping) else dict.fromkeys(labels, cost)
+    wanted = (
+        {text(y): c for y, c in cost.items()} if isinstance(cost, Mapping) else dict.fromkeys(labels, cost)
+    )
     unknown = [label for label in wanted if label not in labels]
     if unknown:
         raise ParameterError(f"cost: there is no label {unknown[0]!r}; there are: {' '.join(labels)}")

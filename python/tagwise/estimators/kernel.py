@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from tagwise.errors import ParameterError
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.limits import Limits
 from tagwise.estimators.task import Task
+from tagwise.features.inputs import Inputs
 from tagwise.importing import path_of
 from tagwise.learners.loop import Result
 from tagwise.model.model import Model
@@ -44,6 +46,8 @@ KERNEL = (
     Param("cache_mb", 256, Number(1, integer=True), "megabytes for kernel rows while training"),
 )
 
+NO_START = "this learner cannot start from given weights; leave warm_start out"
+
 
 class Kernelised(Tagger):
     """A learner that takes a kernel; `explicit` are the values of `kernel` that mean explicit weights."""
@@ -65,6 +69,13 @@ class Kernelised(Tagger):
                 )
                 gamma = max(data.n_tokens, 1) / max(squares, 1e-12)
         return kernel_of(given, params["degree"], params["coef"], gamma)
+
+    def _task(
+        self, X: Inputs, gold: Sequence[Sequence[str]], params: dict[str, Any], before: Model | None = None
+    ) -> Task:
+        if before is not None and not (self.starts_warm and self._kernel(params, None) is None):
+            raise ParameterError(NO_START)
+        return super()._task(X, gold, params, before)
 
     def _layout(
         self, data: _core.Dataset, n_attributes: int, n_labels: int, params: dict[str, Any]
@@ -113,7 +124,7 @@ class Kernelised(Tagger):
     def _refuse(task: Task) -> None:
         """Refuse what large margins and kernels cannot be trained with."""
         if task.start.any():
-            raise ParameterError("this learner cannot start from given weights; leave warm_start out")
+            raise ParameterError(NO_START)
         if task.limits is not None and task.limits.once is not None:
             raise ParameterError(
                 "this learner cannot be trained with labels that occur once; leave the rule to decoding, where "

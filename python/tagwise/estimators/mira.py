@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import tagwise._core as _core
 from tagwise.estimators.limits import LIMITS
 from tagwise.estimators.online import EPOCHS, LOOKBACK, OnlineTagger
@@ -42,6 +44,62 @@ class MIRA(OnlineTagger):
         *COMMON,
     )
 
+    def __init__(
+        self,
+        *,
+        features: Any = "default",
+        k: int = 4,
+        cost: Any = "accuracy",
+        C: float | None = None,
+        augment: bool = False,
+        history: Any = None,
+        document: bool = False,
+        epochs: int = 20,
+        average: bool = True,
+        shuffle: bool = True,
+        patience: int = 0,
+        shards: int = 1,
+        constraints: Any = None,
+        dictionary: int | None = None,
+        dictionary_share: float = 0.0,
+        start_end: bool = True,
+        min_count: int = 1,
+        all_pairs: bool = False,
+        n_jobs: int | None = None,
+        seed: int = 0,
+        verbose: int = 0,
+    ) -> None:
+        """Keep the parameters; `fit` checks them.
+
+        Args:
+            features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
+                or attributes)
+            k: paths that the gold one must beat
+            cost: how bad a wrong path is: the margin that is asked for (accuracy, f1, precision_recall(alpha), ..., or
+                a function)
+            C: most a sentence may change w by; None for any
+            augment: add the cost to the scores while searching, where it is a sum over tokens
+            history: (m, p): cells of m labels, features on labels p back read off each cell's path; None is first order
+                ((m, p) with m = 1, 2, 3 and p >= 1 or inf, or None)
+            document: features on the labels of earlier tokens of the document with the same word
+            epochs: passes over the training set
+            average: average the weights over all steps; False keeps the last ones
+            shuffle: another order of sentences in every epoch, from `seed`
+            patience: with a dev set: epochs without a better dev score; 0 never stops
+            shards: train on so many parts at once and mix after each epoch; 1 is exact
+            constraints: what label sequences may be, in training and decoding: auto, bio, IOBES ..., or rules (auto,
+                bio, IOBES ..., a mapping with scheme, forbidden, required, once, or None)
+            dictionary: words seen so often in training take only labels seen with them; None for no tag dictionary
+            dictionary_share: smallest share of a word's tokens that brings a label into the dictionary
+            start_end: features for the first and the last label of a sentence
+            min_count: drop attributes seen less often in training
+            all_pairs: also create features that never occur with the gold labels
+            n_jobs: threads; None for all cores; results do not depend on it
+            seed: seed of everything random
+            verbose: 1 logs every iteration to the logger `tagwise`
+        """
+        self._take(locals())
+
     def _rule(self, task: Task) -> _core.Rule:
         params = task.params
         return _core.Rule(self.name, k=params["k"], limit=params["C"], cost=self._cost(task))
@@ -65,6 +123,55 @@ class PassiveAggressive(OnlineTagger):
         *LIMITS,
         *COMMON,
     )
+
+    def __init__(
+        self,
+        *,
+        features: Any = "default",
+        variant: int = 1,
+        cost: Any = "accuracy",
+        C: float = 1.0,
+        epochs: int = 20,
+        average: bool = True,
+        shuffle: bool = True,
+        patience: int = 0,
+        shards: int = 1,
+        constraints: Any = None,
+        dictionary: int | None = None,
+        dictionary_share: float = 0.0,
+        start_end: bool = True,
+        min_count: int = 1,
+        all_pairs: bool = False,
+        n_jobs: int | None = None,
+        seed: int = 0,
+        verbose: int = 0,
+    ) -> None:
+        """Keep the parameters; `fit` checks them.
+
+        Args:
+            features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
+                or attributes)
+            variant: 0: no slack, 1: PA-I, 2: PA-II
+            cost: how bad a wrong path is: the margin that is asked for (accuracy, f1, precision_recall(alpha), ..., or
+                a function)
+            C: aggressiveness
+            epochs: passes over the training set
+            average: average the weights over all steps; False keeps the last ones
+            shuffle: another order of sentences in every epoch, from `seed`
+            patience: with a dev set: epochs without a better dev score; 0 never stops
+            shards: train on so many parts at once and mix after each epoch; 1 is exact
+            constraints: what label sequences may be, in training and decoding: auto, bio, IOBES ..., or rules (auto,
+                bio, IOBES ..., a mapping with scheme, forbidden, required, once, or None)
+            dictionary: words seen so often in training take only labels seen with them; None for no tag dictionary
+            dictionary_share: smallest share of a word's tokens that brings a label into the dictionary
+            start_end: features for the first and the last label of a sentence
+            min_count: drop attributes seen less often in training
+            all_pairs: also create features that never occur with the gold labels
+            n_jobs: threads; None for all cores; results do not depend on it
+            seed: seed of everything random
+            verbose: 1 logs every iteration to the logger `tagwise`
+        """
+        self._take(locals())
 
     def _rule(self, task: Task) -> _core.Rule:
         params = task.params
@@ -91,6 +198,55 @@ class AROW(OnlineTagger):
         *LIMITS,
         *COMMON,
     )
+
+    def __init__(
+        self,
+        *,
+        features: Any = "default",
+        gamma: float = 1.0,
+        variance: float = 1.0,
+        cost: Any = "accuracy",
+        epochs: int = 20,
+        average: bool = True,
+        shuffle: bool = True,
+        patience: int = 0,
+        shards: int = 1,
+        constraints: Any = None,
+        dictionary: int | None = None,
+        dictionary_share: float = 0.0,
+        start_end: bool = True,
+        min_count: int = 1,
+        all_pairs: bool = False,
+        n_jobs: int | None = None,
+        seed: int = 0,
+        verbose: int = 0,
+    ) -> None:
+        """Keep the parameters; `fit` checks them.
+
+        Args:
+            features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
+                or attributes)
+            gamma: how much of an error is believed; larger moves less
+            variance: variance of every feature at the start
+            cost: how bad a wrong path is: the margin that is asked for (accuracy, f1, precision_recall(alpha), ..., or
+                a function)
+            epochs: passes over the training set
+            average: average the weights over all steps; False keeps the last ones
+            shuffle: another order of sentences in every epoch, from `seed`
+            patience: with a dev set: epochs without a better dev score; 0 never stops
+            shards: train on so many parts at once and mix after each epoch; 1 is exact
+            constraints: what label sequences may be, in training and decoding: auto, bio, IOBES ..., or rules (auto,
+                bio, IOBES ..., a mapping with scheme, forbidden, required, once, or None)
+            dictionary: words seen so often in training take only labels seen with them; None for no tag dictionary
+            dictionary_share: smallest share of a word's tokens that brings a label into the dictionary
+            start_end: features for the first and the last label of a sentence
+            min_count: drop attributes seen less often in training
+            all_pairs: also create features that never occur with the gold labels
+            n_jobs: threads; None for all cores; results do not depend on it
+            seed: seed of everything random
+            verbose: 1 logs every iteration to the logger `tagwise`
+        """
+        self._take(locals())
 
     def _rule(self, task: Task) -> _core.Rule:
         params = task.params

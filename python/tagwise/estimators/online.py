@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.dataset import encode
+from tagwise.corpus import labels
 from tagwise.dataset.check import checked_weights
-from tagwise.dataset.layout import united
 from tagwise.errors import ParameterError, TrainingError
 from tagwise.estimators.base import Tagger, listeners, watched, with_line
-from tagwise.estimators.limits import Limits, lawful_gold, limits_of
+from tagwise.estimators.limits import Limits
 from tagwise.estimators.task import Task, dev_scorer
 from tagwise.features.inputs import Inputs
 from tagwise.importing import path_of
@@ -133,11 +132,11 @@ class OnlineTagger(Tagger):
     def partial_fit(
         self,
         X: Any,
-        y: Sequence[Sequence[str]] | None = None,
+        y: Sequence[Sequence[Any]] | None = None,
         *,
         epochs: int = 1,
         dev: Any = None,
-        dev_y: Sequence[Sequence[str]] | None = None,
+        dev_y: Sequence[Sequence[Any]] | None = None,
         sample_weight: Sequence[float] | NDArray[Any] | None = None,
         callbacks: Iterable[Callback] = (),
     ) -> OnlineTagger:
@@ -168,15 +167,14 @@ class OnlineTagger(Tagger):
                 "partial_fit goes on with first-order taggers only; fit anew, or leave history out"
             )
         fitted = hasattr(self, "model_")
-        known = self.model_.constraints if fitted else None
         inputs = Inputs.of(X)
-        gold = lawful_gold(params, inputs, inputs.gold(y), known)
+        gold, kind = labels.texts(inputs.gold(y))
         state = self._state() if fitted else None
         task = self._task(inputs, gold, params) if state is None else self._grown(inputs, gold, params, state)
+        self._typed(task, kind, self.model_ if fitted else None)
         task.sample_weight = checked_weights(sample_weight, len(task.data))
         if dev is not None:
-            part = Inputs.of(dev)
-            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, part, part.gold(dev_y))
+            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, Inputs.of(dev), dev_y)
         task.callbacks = listeners(callbacks, params)
         try:
             result = watched(lambda task: self._learn(task, state), task, self.name)
@@ -189,7 +187,16 @@ class OnlineTagger(Tagger):
             result.history[:0] = self.history_
             result.best_iteration += before
         self._keep(task, result)
+        self._ended(result)
         return self
+
+    def set_partial_fit_request(self, *, sample_weight: bool | str | None) -> OnlineTagger:
+        """As `set_fit_request`, for `partial_fit`.
+
+        Args:
+            sample_weight: as in `set_fit_request`.
+        """
+        return self._request("partial_fit", sample_weight)
 
     def _state(self) -> dict[str, Any]:
         """The state of training: as it stands, as the model's file has it, or the model's weights alone."""
@@ -215,24 +222,14 @@ class OnlineTagger(Tagger):
     ) -> Task:
         """The task of more sentences, with the features of the model and theirs; the state is laid out anew."""
         model = self._fitted()
-        labels = list(model.labels)
-        labels += [label for label in encode.collect_labels(gold) if label not in set(labels)]
-        vocabulary = model.vocabulary.growing()
-        data = model.recipe.encode(X, vocabulary, params["n_jobs"])
-        if params["min_count"] > 1:
-            data = encode.prune(vocabulary, data, params["min_count"])
-        vocabulary.lock()
-        data = encode.with_labels(data, gold, labels)
-        new = self._layout(data, len(vocabulary), len(labels), params)
-        layout, places = united(model.scorer.layout, new)
+        task = self._task(X, gold, {**params, "features": model.recipe}, model)
+        task.params = params
         for name, fill in (("weights", 0.0), ("sums", 0.0), ("variance", params.get("variance", 1.0))):
             if len(state.get(name, ())):
-                wide = np.full(len(layout), fill)
-                wide[places] = state[name]
+                wide = np.full(len(task.layout), fill)
+                wide[task.places] = state[name]
                 state[name] = wide
-        limits = limits_of(params, labels, data, X, gold, model.constraints, model.dictionary)
-        start = np.zeros(len(layout))
-        return Task(data, layout, labels, vocabulary, model.recipe, params, start, X, limits=limits)
+        return task
 
     def save(self, path: str | os.PathLike[str], *, prune: bool = False, state: bool = False) -> None:
         """Write the model to one file; `tagwise.load` reads it back.
@@ -297,6 +294,6 @@ class OnlineTagger(Tagger):
         """The cost of the parameters as the core takes it."""
         cost, numbers = costs.parse_cost(task.params["cost"])
         if callable(cost):
-            cost = costs.named(cost, task.labels)
+            cost = costs.named(cost, labels.named(task.labels, task.label_type))
         augment = task.params.get("augment", False)
         return _core.Cost(cost, numbers, entity_table(task.labels), augment=augment)

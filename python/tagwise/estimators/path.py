@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tagwise.corpus.labels import lists as label_lists
 from tagwise.errors import CorpusError, ParameterError
 from tagwise.estimators.base import Tagger
 from tagwise.features.inputs import Inputs
@@ -109,13 +110,14 @@ def regularization_path(
     X: Any,
     dev: Any = None,
     *,
-    y: Sequence[Sequence[str]] | None = None,
-    dev_y: Sequence[Sequence[str]] | None = None,
+    y: Sequence[Sequence[Any]] | None = None,
+    dev_y: Sequence[Sequence[Any]] | None = None,
     strengths: Sequence[float] = STRENGTHS,
     parameter: str = "l2",
     holdout: float = 0.1,
     refit: bool = False,
     warm_start: Tagger | Model | str | os.PathLike[str] | None = None,
+    forget: bool = False,
     progress: Callable[[Step], Any] | None = None,
 ) -> RegularizationPath:
     """Train with one strength after the other, each from the last one's weights, and score each on `dev`.
@@ -136,10 +138,13 @@ def regularization_path(
         holdout: share of X to hold out where `dev` is not given.
         refit: train the best strength once more on all of X, where a part was held out.
         warm_start: whose weights the first step begins with, as in `fit`.
+        forget: with `warm_start`, as in `fit`.
         progress: called after each step.
     """
     declared = lookup(tagger.PARAMS, parameter, type(tagger).__name__)
-    if not len(strengths):
+    strengths = list(strengths)
+    X, y = Inputs.of(X).sentences, y if y is None else label_lists(y)
+    if not strengths:
         raise ParameterError("strengths: give at least one value")
     values = sorted(
         {float(declared.check(value)) for value in strengths}, reverse=parameter not in ("sigma", "C")
@@ -148,13 +153,14 @@ def regularization_path(
     held = dev is None
     if held:
         X, y, dev, dev_y = hold_out(X, y, holdout)
-    gold = Inputs.of(dev).gold(dev_y)
+    dev = Inputs.of(dev)
+    gold = dev.gold(dev_y)
     steps: list[Step] = []
     last = warm_start
     for value in values:
         here = type(tagger)(**{**tagger.get_params(), parameter: value})
         begin = time.perf_counter()
-        here.fit(X, y, warm_start=last)
+        here.fit(X, y, warm_start=last, forget=forget and not steps)
         seconds = time.perf_counter() - begin
         steps.append(Step(value, here, here.evaluate(dev, gold), len(here.history_), seconds))
         last = here if tagger.starts_warm else None

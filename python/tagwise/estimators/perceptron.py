@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 import numpy as np
 
 import tagwise._core as _core
@@ -41,6 +43,70 @@ class Perceptron(Kernelised, OnlineTagger):
         *COMMON,
     )
     explicit = (None, "none")
+
+    def __init__(
+        self,
+        *,
+        features: Any = "default",
+        mode: Literal["online", "batch"] = "online",
+        history: Any = None,
+        document: bool = False,
+        kernel: Any = None,
+        degree: int = 2,
+        coef: float = 1.0,
+        gamma: float | None = None,
+        form: Literal["auto", "rows", "expanded"] = "auto",
+        cache_mb: int = 256,
+        budget: int | None = None,
+        epochs: int = 20,
+        average: bool = True,
+        shuffle: bool = True,
+        patience: int = 0,
+        shards: int = 1,
+        constraints: Any = None,
+        dictionary: int | None = None,
+        dictionary_share: float = 0.0,
+        start_end: bool = True,
+        min_count: int = 1,
+        all_pairs: bool = False,
+        n_jobs: int | None = None,
+        seed: int = 0,
+        verbose: int = 0,
+    ) -> None:
+        """Keep the parameters; `fit` checks them.
+
+        Args:
+            features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
+                or attributes)
+            mode: batch applies the updates of an epoch at its end
+            history: (m, p): cells of m labels, features on labels p back read off each cell's path; None is first order
+                ((m, p) with m = 1, 2, 3 and p >= 1 or inf, or None)
+            document: features on the labels of earlier tokens of the document with the same word
+            kernel: similarity of two tokens' attributes; transitions stay linear (linear, poly, rbf, module:function,
+                or a function of two blocks of tokens)
+            degree: poly: (coef + gamma <x, x'>)^degree
+            coef: poly: (coef + gamma <x, x'>)^degree
+            gamma: factor of <x, x'> in poly, None is 1; of ||x - x'||^2 in rbf, None is 1 over the mean of ||x||^2
+            form: kernel rows, or poly of degree 2 written out as products; auto takes the cheaper
+            cache_mb: megabytes for kernel rows while training
+            budget: with a kernel: most support tokens; None for any number
+            epochs: passes over the training set
+            average: average the weights over all steps; False keeps the last ones
+            shuffle: another order of sentences in every epoch, from `seed`
+            patience: with a dev set: epochs without a better dev score; 0 never stops
+            shards: train on so many parts at once and mix after each epoch; 1 is exact
+            constraints: what label sequences may be, in training and decoding: auto, bio, IOBES ..., or rules (auto,
+                bio, IOBES ..., a mapping with scheme, forbidden, required, once, or None)
+            dictionary: words seen so often in training take only labels seen with them; None for no tag dictionary
+            dictionary_share: smallest share of a word's tokens that brings a label into the dictionary
+            start_end: features for the first and the last label of a sentence
+            min_count: drop attributes seen less often in training
+            all_pairs: also create features that never occur with the gold labels
+            n_jobs: threads; None for all cores; results do not depend on it
+            seed: seed of everything random
+            verbose: 1 logs every iteration to the logger `tagwise`
+        """
+        self._take(locals())
 
     def _rule(self, task: Task) -> _core.Rule:
         return _core.Rule(self.name)

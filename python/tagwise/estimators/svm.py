@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import tagwise._core as _core
 from tagwise.dataset.weights import length_weights
@@ -64,6 +64,67 @@ class HMSVM(Kernelised, Tagger):
     )
 
     explicit = ("linear",)
+
+    def __init__(
+        self,
+        *,
+        features: Any = "default",
+        C: float = 1.0,
+        slack: Literal["instance", "sequence"] = "instance",
+        rescale: Literal["margin"] | None = None,
+        kernel: Any = "linear",
+        degree: int = 2,
+        coef: float = 1.0,
+        gamma: float | None = None,
+        form: Literal["auto", "rows", "expanded"] = "auto",
+        cache_mb: int = 256,
+        tol: float = 0.01,
+        max_epochs: int = 100,
+        max_paths: int = 50,
+        patience: int = 0,
+        shuffle: bool = True,
+        constraints: Any = None,
+        dictionary: int | None = None,
+        dictionary_share: float = 0.0,
+        start_end: bool = True,
+        min_count: int = 1,
+        n_jobs: int | None = None,
+        seed: int = 0,
+        verbose: int = 0,
+        all_pairs: bool = True,
+    ) -> None:
+        """Keep the parameters; `fit` checks them.
+
+        Args:
+            features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
+                or attributes)
+            C: price of a violated margin
+            slack: a slack for each sentence, or for each wrong path
+            rescale: margin: ask for a margin as large as the number of wrong labels
+            kernel: similarity of two tokens' attributes; transitions stay linear (linear, poly, rbf, module:function,
+                or a function of two blocks of tokens)
+            degree: poly: (coef + gamma <x, x'>)^degree
+            coef: poly: (coef + gamma <x, x'>)^degree
+            gamma: factor of <x, x'> in poly, None is 1; of ||x - x'||^2 in rbf, None is 1 over the mean of ||x||^2
+            form: kernel rows, or poly of degree 2 written out as products; auto takes the cheaper
+            cache_mb: megabytes for kernel rows while training
+            tol: stop when (primal - dual) / primal is less
+            max_epochs: most epochs
+            max_paths: slack='sequence': most wrong paths of a sentence that have a slack
+            patience: with a dev set: epochs without a better dev score; 0 never stops
+            shuffle: another order of sentences in every epoch, from `seed`
+            constraints: what label sequences may be, in training and decoding: auto, bio, IOBES ..., or rules (auto,
+                bio, IOBES ..., a mapping with scheme, forbidden, required, once, or None)
+            dictionary: words seen so often in training take only labels seen with them; None for no tag dictionary
+            dictionary_share: smallest share of a word's tokens that brings a label into the dictionary
+            start_end: features for the first and the last label of a sentence
+            min_count: drop attributes seen less often in training
+            n_jobs: threads; None for all cores; results do not depend on it
+            seed: seed of everything random
+            verbose: 1 logs every iteration to the logger `tagwise`
+            all_pairs: also create features that never occur with the gold labels
+        """
+        self._take(locals())
 
     def _train(self, task: Task) -> Result:
         params, kernel = task.params, self._kernel(task.params, task.data)

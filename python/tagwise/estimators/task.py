@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.corpus.labels import check_type, texts
 from tagwise.corpus.schemes import has_chunks
 from tagwise.dataset.check import lengths_of
 from tagwise.decoding import paths
@@ -17,7 +18,7 @@ from tagwise.errors import CorpusError
 from tagwise.estimators.limits import Limits
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
-from tagwise.learners.loop import Callback, Stopping
+from tagwise.learners.loop import Callback, Stopping, logger
 from tagwise.metrics import evaluate
 from tagwise.model.model import Model
 from tagwise.optimizers.base import Vector
@@ -97,6 +98,8 @@ class Task:
     sample_weight: NDArray[np.float64] | None = None
     limits: Limits | None = None
     warm: Model | None = None  # the model that `start` is from
+    label_type: str = "str"  # what the labels, which are texts here, were given as
+    places: NDArray[np.int64] | None = None  # of a model that grows: where each of its features lies now
     dev_score: Callable[[Vector], float] | None = None
     callbacks: list[Callback] = field(default_factory=list)
 
@@ -117,10 +120,31 @@ class Task:
         return Stopping(p["max_iter"], p["tol"], p["window"], p["patience"])
 
 
+def warn_of_strangers(gold: Sequence[Sequence[str]], known: Sequence[str], whose: str) -> None:
+    """Say so where gold labels have nothing in common with those that can be predicted: every score is 0 then."""
+    theirs = set().union(*gold)
+    if theirs and theirs.isdisjoint(known):
+        logger.warning(
+            "none of the labels of %s (%s) is one of the model (%s); is the label column the right one?",
+            whose,
+            shortened(theirs),
+            shortened(known),
+        )
+
+
+def shortened(labels: Iterable[str]) -> str:
+    """A few labels, and how many there are."""
+    names = sorted(labels)
+    return " ".join(names[:5]) + (f" ... {len(names)} in all" if len(names) > 5 else "")
+
+
 def dev_scorer(
-    model: Callable[[Vector], Model], task: Task, X: Inputs, gold: Sequence[Sequence[str]]
+    model: Callable[[Vector], Model], task: Task, X: Inputs, y: Sequence[Sequence[Any]] | None
 ) -> Callable[[Vector], float]:
     """Score of weights on a dev set that is encoded once: F1 of chunks, or the fraction of right labels."""
+    gold, kind = texts(X.gold(y))
+    check_type(kind, task.label_type, "dev", "the training set")
+    warn_of_strangers(gold, task.labels, "dev")
     data = task.recipe.encode(X, task.vocabulary, task.params["n_jobs"])
     offsets = data.offsets
     lengths = lengths_of(data).tolist()

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -15,6 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tagwise.corpus.labels import lists as label_lists
+from tagwise.corpus.sentence import Sentence
 from tagwise.errors import CorpusError, ParameterError
 from tagwise.features.sets import DEFAULT_COLUMN
 
@@ -37,9 +39,12 @@ class Inputs:
         """Anything that a user passes as X; what was read before stays as it is."""
         if isinstance(X, Inputs):
             return X
-        if isinstance(X, (Sequence, Mapping)) or not hasattr(type(X), "__iter__"):
-            return Inputs(X, X)
-        return Inputs(list(X), X)
+        if isinstance(X, Mapping) or not hasattr(type(X), "__iter__"):
+            return Inputs(X, X)  # `kind_of` refuses it
+        sentences = X if isinstance(X, Sequence) else list(X)
+        if any(isinstance(sentence, Iterator) for sentence in sentences):
+            sentences = [list(x) if isinstance(x, Iterator) else x for x in sentences]
+        return Inputs(sentences, X)
 
     def __len__(self) -> int:
         return len(self.sentences)
@@ -68,21 +73,31 @@ class Inputs:
 
     @property
     def all_columns(self) -> tuple[str, ...] | None:
-        """Columns of a Corpus, its label included; None for anything else."""
+        """Columns of a Corpus or a list of Sentences, their label included; None for anything else."""
         columns = getattr(self.given, "columns", None)
+        if columns is None and self._first is not None:
+            columns = self._first.fields
         return None if columns is None else tuple(columns)
 
     @property
+    def _first(self) -> Sentence | None:
+        """The first of a list of Sentences."""
+        first = next(iter(self.sentences), None) if isinstance(self.sentences, Sequence) else None
+        return first if isinstance(first, Sentence) else None
+
+    @property
     def label(self) -> str | None:
-        """The label column of a Corpus that has one."""
-        label: str | None = getattr(self.given, "label", None)
+        """The label column of a Corpus, or of a list of Sentences, that has one."""
+        label: str | None = getattr(self._first or self.given, "label", None)
         return label
 
     def gold(self, y: Labels | None) -> Labels:
         """The labels that go with the sentences: those given, or the corpus's own."""
         if y is not None:
-            return y
+            return label_lists(y)
         labels: Labels | None = getattr(self.given, "labels", None)
+        if labels is None and self._first is not None:
+            labels = [sentence.labels for sentence in self.sentences]
         if labels is None:
             raise ParameterError("no labels: pass y, or a Corpus with a label column")
         return labels
@@ -114,8 +129,10 @@ class Inputs:
 
     @property
     def has_documents(self) -> bool:
-        """Whether a Corpus marks its documents."""
-        return bool(getattr(self.given, "has_documents", False))
+        """Whether a Corpus, or a list of Sentences, marks its documents."""
+        if self._first is None:
+            return bool(getattr(self.given, "has_documents", False))
+        return any(map(self.begins_document, range(len(self))))
 
     def line(self, s: int) -> int | None:
         """The line of the file that a sentence begins at, where that is known."""
@@ -145,6 +162,11 @@ def kind_of(X: Iterable[Any]) -> Kind | None:
                 "put a single sentence into a list"
             )
         for token in sentence:
+            if isinstance(token, bytes) or not isinstance(token, Iterable):
+                raise CorpusError(
+                    f"sentence {s}, token 0 (X[{s}][0]): {token!r} is {type(token).__name__}; a token is a string, or "
+                    f"a list or dict of attributes; convert it with {'decode' if isinstance(token, bytes) else 'str'}()"
+                )
             return "tokens" if isinstance(token, str) else "attributes"
     return None
 

@@ -20,13 +20,40 @@ from typing import Any, Literal
 from tagwise._core import Dataset, Template, Vocabulary, encode_attributes, encode_tokens
 from tagwise.errors import CorpusError, ParameterError, TemplateError
 from tagwise.features.inputs import Inputs, fields_of
-from tagwise.features.sets import DEFAULT_COLUMN, SETS, template_text
+from tagwise.features.sets import DEFAULT_COLUMN, SETS, quoted, template_text
 from tagwise.importing import NO_FUNCTIONS, Functions, alias, path_of, present
-from tagwise.params import is_text
+from tagwise.params import is_text, meant
 
 Function = Callable[[Any], Sequence[Any]]
 #: What messages call it.
 FUNCTION = "the feature function"
+
+
+class Tokens(list[Any]):
+    """A plain list of tokens as a feature function sees it: with `tokens`, as a Sentence has them; one serves both."""
+
+    @property
+    def tokens(self) -> list[Any]:
+        """The tokens."""
+        return self
+
+
+def told(message: str, columns: Sequence[str]) -> str:
+    """What is wrong with a template, by the name that is unknown and the one that was meant perhaps.
+
+    >>> print(told('line 1: no column "wrod"; the columns are word', ["word"]))
+    line 1: no column "wrod" (did you mean 'word'?); the columns are word
+    """
+    place, name = re.match(r"((?:line \d+: )?)(\w*)", message).groups()  # type: ignore[union-attr]
+    if message.startswith(f"{place}{name} takes no argument"):  # it may be no function at all
+        try:
+            Template(f"{quoted(columns[0])}[0].{name}", [columns[0]])
+        except TemplateError as error:
+            message = re.sub(r"^line \d+: ", lambda _: place, str(error))
+    found = re.search(r'(?:unknown function|no column) "(\w+)"(?=; (.*))', message, re.DOTALL)
+    if found is None:
+        return message
+    return message[: found.end()] + meant(found[1], re.findall(r"\w+", found[2])) + message[found.end() :]
 
 
 def file_columns(recipe: Recipe, X: Any) -> dict[str, Any]:
@@ -66,7 +93,10 @@ class Recipe:
     @staticmethod
     def of_template(text: str, columns: Sequence[str], name: str = "") -> Recipe:
         """Recipe of a template over these columns; the first is the token itself."""
-        compiled = Template(text, list(columns))
+        try:
+            compiled = Template(text, list(columns))
+        except TemplateError as error:
+            raise TemplateError(told(str(error), columns)) from None
         used = compiled.used_columns or [columns[0]]
         if used != list(columns):
             compiled = Template(text, used)
@@ -83,6 +113,13 @@ class Recipe:
     def has_edges(self) -> bool:
         """Whether it makes edge attributes."""
         return self._compiled is not None and self._compiled.has_edges
+
+    def does_the_same_as(self, other: Recipe) -> bool:
+        """Whether both make the same attributes, but for lists that one has learnt and the other has not."""
+        return all(
+            getattr(self, name) == getattr(other, name)
+            for name in ("kind", "text", "columns", "token_column", "function")
+        )
 
     def learned(self, X: Any) -> Recipe:
         """The recipe with its lists of frequent words (`is_rare`) taken from these training sentences.
@@ -169,7 +206,7 @@ class Recipe:
             )
         rows = []
         for s, sentence in enumerate(inputs.sentences):
-            row = function(sentence)
+            row = function(Tokens(sentence) if isinstance(sentence, (list, tuple)) else sentence)
             if not isinstance(row, Sequence) or isinstance(row, (str, bytes)):
                 row = list(row)
             fields = fields_of(sentence)

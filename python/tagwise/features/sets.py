@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from tagwise.errors import TemplateError
+from tagwise.params import meant
 
 DEFAULT_COLUMN = "word"
 
@@ -187,7 +188,8 @@ def template_text(name: str, columns: Sequence[str] = (DEFAULT_COLUMN,)) -> str:
     match = re.fullmatch(r"\s*(\w+)\s*(?:\(\s*(?:window\s*=\s*)?(\d+)?\s*\))?\s*", name)
     if match is None or match[1] not in SETS:
         raise TemplateError(
-            f"no feature set {name!r}; there are {', '.join(SETS)}, or write a template such as word[0]"
+            f"no feature set {name!r}{meant(name, SETS)}; there are {', '.join(SETS)}, or write a template such as "
+            "word[0]"
         )
     if match[2] is None:
         return SETS[match[1]](columns)

@@ -112,7 +112,7 @@ def train(
         entry["rounds"] = int(rounds_of[-1]) + 1 if len(rounds_of) else 0
         entry["chosen"], entry["nonzero"] = chosen, nonzero[block]
     if ensemble.interrupted:
-        result.reason = "interrupted; the ensemble reached so far is kept"
+        result.reason, result.interrupted = "interrupted; the ensemble reached so far is kept", True
     elif result.reason.startswith("reached max_iter"):
         result.reason = f"reached rounds={rounds}"
     elif result.reason.startswith("no step"):

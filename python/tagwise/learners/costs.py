@@ -45,6 +45,6 @@ def parse_cost(cost: Any) -> tuple[Any, list[float]]:
     return match[1], [*given, *default[len(given) :]]
 
 
-def named(function: Callable[[list[str], list[str]], float], labels: Sequence[str]) -> Callable[..., float]:
+def named(function: Callable[[list[Any], list[Any]], float], labels: Sequence[Any]) -> Callable[..., float]:
     """A cost of label names as one of label ids."""
     return lambda gold, guess: float(function([labels[y] for y in gold], [labels[y] for y in guess]))

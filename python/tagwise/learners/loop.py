@@ -78,6 +78,7 @@ class Result:
     best_iteration: int
     objective: float
     warmup: int = 0  # iterations spent before the history begins
+    interrupted: bool = False  # by Ctrl-C: to be raised again once the model is kept
 
 
 def converged(values: Sequence[float], tol: float, window: int) -> bool:
@@ -97,8 +98,9 @@ def run(
 ) -> Result:
     """Drive a learner until it stops. With a dev score the best-scoring iterate is returned, else the last.
 
-    Ctrl-C, and a callback that answers True, stop early and keep what was reached. Numbers that are not finite never
-    reach a model: training ends at the last good iterate, or with a TrainingError where there is none.
+    Ctrl-C, and a callback that answers True, stop early and keep what was reached; the result says which. Numbers that
+    are not finite never reach a model: training ends at the last good iterate, or with a TrainingError where there is
+    none.
     """
     begin = time.perf_counter()
     history: list[dict[str, Any]] = []
@@ -106,7 +108,7 @@ def run(
     best: Vector | None = None
     last: Vector | None = None
     best_score, best_iteration = -math.inf, 0
-    reason = "no step decreases the objective further"
+    reason, interrupted = "no step decreases the objective further", False
     callbacks = list(callbacks)
     iteration = -1
     try:
@@ -156,11 +158,12 @@ def run(
     except KeyboardInterrupt:
         if last is None:
             raise
-        reason = "interrupted; the model reached so far is kept"
+        reason, interrupted = "interrupted; the model reached so far is kept", True
         logger.warning(reason)
     if last is None:
         raise TrainingError("training yielded no weights; is the training set empty?")
     weights = best if best is not None else np.array(last)
     if best is None:
         best_iteration = max(iteration, 0)
-    return Result(weights, history, reason, best_iteration, values[min(best_iteration, len(values) - 1)])
+    objective = values[min(best_iteration, len(values) - 1)]
+    return Result(weights, history, reason, best_iteration, objective, interrupted=interrupted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.corpus.labels import named, texts
 from tagwise.dataset.layout import Named, carried
 from tagwise.decoding import paths
 from tagwise.decoding.lookback import Memory
@@ -53,6 +54,9 @@ class Model:
     dictionary: Dictionary | None = None
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
     file: _core.ModelFile | None = field(default=None, repr=False, compare=False)  # where it was loaded from
+    label_type: str = (
+        "str"  # what the labels, which are texts here, are to people: a name of `corpus.labels.TYPES`
+    )
 
     # --- prediction -------------------------------------------------------------------------------------
 
@@ -70,7 +74,7 @@ class Model:
         beam: int | None = None,
         memory: Memory | None = None,
         n_jobs: int | None = None,
-    ) -> list[list[str]]:
+    ) -> list[list[Any]]:
         """Labels of each sentence: the best path ("viterbi"), each token's most probable label ("pointwise"), or the
         best path of a beam ("beam")."""
         X = Inputs.of(X)
@@ -80,13 +84,14 @@ class Model:
             X,
             data,
             decoder=decoder,
-            allowed=allowed,
+            allowed=self.allowed(allowed),
             constraints=constraints,
             beam=beam,
             memory=memory,
             n_jobs=n_jobs or 0,
         )
-        return _core.name_paths(path, data.offsets, list(self.labels))
+        found = _core.name_paths(path, data.offsets, list(self.labels))
+        return found if self.label_type == "str" else [self.typed(labels) for labels in found]
 
     def marginals(
         self,
@@ -99,7 +104,7 @@ class Model:
         """p(y_t | x) of every token: one array [T, L] a sentence, columns in the order of `labels`."""
         X = Inputs.of(X)
         data = self.encode(X, n_jobs)
-        plan = plan_of(self.scoring, X, data, allowed, constraints)
+        plan = plan_of(self.scoring, X, data, self.allowed(allowed), constraints)
         p, _ = paths.marginals(self.scoring, data, plan, n_jobs or 0)
         bounds = data.offsets.tolist()
         return [p[begin:end] for begin, end in pairwise(bounds)]
@@ -114,12 +119,12 @@ class Model:
         constraints: Any = None,
         memory: Memory | None = None,
         n_jobs: int | None = None,
-    ) -> list[list[tuple[list[str], float]]]:
+    ) -> list[list[tuple[list[Any], float]]]:
         """The k best paths of each sentence as (labels, score or probability), best first."""
         if k < 1:
             raise ParameterError(f"k={k}; expected 1 or more")
         X = Inputs.of(X)
-        data, jobs = self.encode(X, n_jobs), n_jobs or 0
+        data, jobs, allowed = self.encode(X, n_jobs), n_jobs or 0, self.allowed(allowed)
         (counts, scores, labels), plan = paths.kbest(
             self.scoring, X, data, k, allowed=allowed, constraints=constraints, memory=memory, n_jobs=jobs
         )
@@ -127,16 +132,34 @@ class Model:
             _, log_z = paths.marginals(self.scoring, data, plan, jobs)
             scores = np.exp(scores - np.repeat(log_z, counts))
         bounds = data.offsets.tolist()
-        out: list[list[tuple[list[str], float]]] = []
-        path = at = 0
+        out: list[list[tuple[list[Any], float]]] = []
+        classes, path, at = self.classes, 0, 0
         for (begin, end), count in zip(pairwise(bounds), counts.tolist()):
             best = []
             for _ in range(count):
                 ids = labels[at : at + end - begin].tolist()
-                best.append(([self.labels[y] for y in ids], float(scores[path])))
+                best.append(([classes[y] for y in ids], float(scores[path])))
                 path, at = path + 1, at + end - begin
             out.append(best)
         return out
+
+    @cached_property
+    def classes(self) -> tuple[Any, ...]:
+        """The labels, of the type they were given in."""
+        return named(self.labels, self.label_type)
+
+    def typed(self, labels: Sequence[str]) -> list[Any]:
+        """Texts of labels as the labels that they stand for."""
+        return list(named(labels, self.label_type))
+
+    def allowed(self, given: Any) -> Any:
+        """Labels of tokens, sets of them, or None, as texts; iterables are read once."""
+        if given is None:
+            return None
+        read = [list(x) if isinstance(x, Iterator) else x for x in given]
+        if self.label_type == "str":
+            return read
+        return [texts([x])[0][0] if isinstance(x, Sequence) else x for x in read]
 
     @cached_property
     def scoring(self) -> Scoring:
@@ -265,6 +288,7 @@ class Model:
         header: dict[str, Any] = {
             "tagwise": _core.__version__,
             "labels": list(self.labels),
+            **({"label_type": self.label_type} if self.label_type != "str" else {}),
             "features": self.recipe.to_json(),
             "n_attributes": self.scorer.layout.n_attributes,
             **({"local": True} if self.scorer.local else {}),
@@ -347,6 +371,7 @@ class Model:
             self.constraints,
             self.dictionary,
             self.arrays,
+            self.label_type,
         )
         if isinstance(self.scorer, KernelScorer):
             return (_rebuild, (*state, self.scorer.kernel, self.scorer.arrays()))
@@ -366,6 +391,7 @@ def _rebuild(
     constraints: Constraints | None,
     dictionary: Dictionary | None,
     own: dict[str, NDArray[Any]],
+    label_type: str,
     kernel: Kernel | None = None,
     support: dict[str, Any] | None = None,
 ) -> Model:
@@ -373,16 +399,22 @@ def _rebuild(
     base = _core.Scorer(layout, weights, forbidden_of(constraints, labels), local=local)
     lookback = None if further is None else Lookback.from_json(*further)
     scorer = base if kernel is None or support is None else KernelScorer.of_arrays(base, kernel, support)
-    return Model(labels, recipe, vocabulary, scorer, meta, lookback, constraints, dictionary, own)
+    model = Model(labels, recipe, vocabulary, scorer, meta, lookback, constraints, dictionary, own)
+    return replace(model, label_type=label_type)
 
 
 def transfer(
     old: Model, vocabulary: _core.Vocabulary, layout: _core.Layout, labels: Sequence[str]
 ) -> NDArray[np.float64]:
     """The old model's weights at the places of a new layout; features that it lacks get 0. For warm starts."""
+    check_explicit(old)
+    before = Named(old.scorer.layout, old.vocabulary, old.labels)
+    return carried(before, old.scorer.weights, Named(layout, vocabulary, labels))
+
+
+def check_explicit(old: Model) -> None:
+    """Refuse to start from a model that has no weights of features."""
     if isinstance(old.scorer, KernelScorer):
         raise ParameterError(
             "warm_start: a kernel model has support tokens in place of weights; start from a model without a kernel"
         )
-    before = Named(old.scorer.layout, old.vocabulary, old.labels)
-    return carried(before, old.scorer.weights, Named(layout, vocabulary, labels))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.corpus.labels import reads_as
 from tagwise.errors import MissingFunctionError, ModelFileError, TagwiseError, refusal
 from tagwise.features.recipe import Recipe
 from tagwise.importing import Functions
@@ -55,6 +56,10 @@ def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[st
             or name in header.get("arrays", ())
         }
         labels, n_attributes = tuple(header["labels"]), header["n_attributes"]
+        kind = header.get("label_type", "str")
+        for label in labels:
+            if not reads_as(label, kind):
+                raise ModelFileError(f"labels: expected texts of {kind}, as label_type says; found {label!r}")
         with about("features"):
             recipe = Recipe.from_json(header["features"], functions)
         lookback = constraints = forbidden = dictionary = None
@@ -100,6 +105,7 @@ def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[st
         "dictionary": dictionary,
         "arrays": own,
         "file": file,
+        "label_type": kind,
     }
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tagwise._core as _core
+from tagwise.corpus.labels import TYPES as LABEL_TYPES
 from tagwise.errors import ModelFileError
 from tagwise.model.domains import (
     Domain,
@@ -106,6 +107,7 @@ HEADER = Record(
         "meta": META,
     },
     {
+        "label_type": OneOf(tuple(LABEL_TYPES)),
         "local": Truth(),
         "history": HISTORY,
         "constraints": CONSTRAINTS,

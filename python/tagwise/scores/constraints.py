@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.corpus import schemes
+from tagwise.corpus.labels import text, type_name
 from tagwise.dataset.layout import codes_of
 from tagwise.errors import CorpusError, ParameterError
 
@@ -90,9 +91,9 @@ class Constraints:
         try:
             return Constraints(
                 scheme,
-                tuple((a, b) for a, b in value.get("forbidden") or ()),
-                tuple((a, (b,) if b is None or isinstance(b, str) else tuple(b)) for a, b in pairs),
-                tuple(_listed(value.get("once"))),
+                tuple((_text(a), _text(b)) for a, b in value.get("forbidden") or ()),
+                tuple((text(a), tuple(map(_text, _listed(b, [None])))) for a, b in pairs),
+                tuple(map(text, _listed(value.get("once")))),
             )
         except (TypeError, ValueError):
             raise ParameterError(
@@ -198,10 +199,14 @@ class Domain:
         return f"auto, bio, IOBES ..., a mapping with {', '.join(_KEYS)}, or None"
 
 
-def _listed(names: Any) -> Iterable[str]:
+def _listed(names: Any, none: Iterable[Any] = ()) -> Iterable[Any]:
     if names is None:
-        return ()
-    return (names,) if isinstance(names, str) else names
+        return none
+    return (names,) if type_name(type(names)) else names
+
+
+def _text(label: Any) -> str | None:
+    return None if label is None else text(label)
 
 
 def scheme_of(labels: Sequence[str], layout: _core.Layout | None) -> str | None:

@@ -1,0 +1,130 @@
+"""Labels as people have them: strings, integers, floats, booleans, of one type. Inside they are texts.
+
+>>> texts([[3, 0], [3]])
+([['3', '0'], ['3']], 'int')
+>>> named(["3", "0"], "int")
+(3, 0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tagwise.errors import CorpusError
+
+#: Types of labels by the name that a model file has for them, and how a text is read back.
+TYPES: dict[str, Callable[[str], Any]] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "bool": lambda text: text == "True",
+}
+
+
+def type_name(kind: type) -> str | None:
+    """The name of a type that labels may have; None for any other."""
+    if issubclass(kind, str):
+        return "str"
+    if issubclass(kind, (bool, np.bool_)):
+        return "bool"
+    if issubclass(kind, (int, np.integer)):
+        return "int"
+    return "float" if issubclass(kind, (float, np.floating)) else None
+
+
+def text(label: Any) -> str:
+    """A label as a text."""
+    if isinstance(label, str):
+        return str(label)  # NumPy's as Python's
+    return repr(label.item() if isinstance(label, np.generic) else label)
+
+
+def lists(y: Iterable[Any], what: str = "y") -> Sequence[Sequence[Any]]:
+    """Labels with a list a sentence: generators and other iterables are read once, here."""
+    if isinstance(y, (str, bytes, Mapping)) or not isinstance(y, Iterable):
+        raise CorpusError(f"{what} is {type(y).__name__}, expected a list of lists of labels, one a token")
+    found = y if isinstance(y, Sequence) else list(y)
+    if all(isinstance(sentence, (list, tuple)) for sentence in found):
+        return found
+    out = []
+    for s, sentence in enumerate(found):
+        if isinstance(sentence, (str, bytes, Mapping)) or not isinstance(sentence, Iterable):
+            raise CorpusError(
+                f"sentence {s} ({what}[{s}]) is {_called(sentence)}, expected a list of labels, one a token"
+            )
+        out.append(sentence if isinstance(sentence, list) else list(sentence))
+    return out
+
+
+def _called(value: Any) -> str:
+    return "a string" if isinstance(value, str) else type(value).__name__
+
+
+def texts(y: Sequence[Sequence[Any]]) -> tuple[Sequence[Sequence[Any]], str | None]:
+    """The labels as texts, and the name of their one type; None where there is no label.
+
+    An entry may be a collection of labels, or None: partial labels, and what is allowed. Strings stay as they are.
+    """
+    kinds: set[type] = set()
+    for sentence in y:
+        kinds.update(map(type, sentence))
+    if kinds <= {str}:
+        return y, "str" if kinds else None
+    found: dict[str, tuple[int, int, Any]] = {}  # where a type was met first
+
+    def one(label: Any, s: int, t: int) -> str:
+        name = type_name(type(label))
+        if name is None:
+            raise CorpusError(
+                f"sentence {s}, token {t}: the label {label!r} is {type(label).__name__}, expected a string, an "
+                "integer, a number or a boolean"
+            )
+        if name not in found:
+            found[name] = (s, t, label)
+            if len(found) > 1:
+                (first, (s0, t0, other)), _ = found.items()
+                raise CorpusError(
+                    f"sentence {s}, token {t}: the label {label!r} is {name}, but {other!r} of sentence {s0}, "
+                    f"token {t0} is {first}; give labels of one type"
+                )
+        return text(label)
+
+    def of_token(entry: Any, s: int, t: int) -> Any:
+        if entry is None:
+            return None
+        if isinstance(entry, (set, frozenset)):
+            return {one(label, s, t) for label in entry}
+        if isinstance(entry, (list, tuple)):
+            return tuple(one(label, s, t) for label in entry)
+        return one(entry, s, t)
+
+    out = [[of_token(entry, s, t) for t, entry in enumerate(sentence)] for s, sentence in enumerate(y)]
+    return out, next(iter(found), None)
+
+
+def check_type(found: str | None, wanted: str | None, what: str, whose: str) -> None:
+    """Refuse labels of one type beside those of another."""
+    if found is not None and wanted is not None and found != wanted:
+        raise CorpusError(
+            f"the labels of {what} are {found}, those of {whose} {wanted}; give labels of one type"
+        )
+
+
+def reads_as(label: str, kind: str) -> bool:
+    """Whether a text is that of a label of a type.
+
+    >>> reads_as("-7", "int"), reads_as("07", "int"), reads_as("x", "float")
+    (True, False, False)
+    """
+    try:
+        return text(TYPES[kind](label)) == label
+    except ValueError:
+        return False
+
+
+def named(labels: Sequence[str], kind: str) -> tuple[Any, ...]:
+    """Texts as the labels that they stand for."""
+    return tuple(labels) if kind == "str" else tuple(map(TYPES[kind], labels))

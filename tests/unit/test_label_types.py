@@ -1,0 +1,185 @@
+"""Labels of any one type: what goes in comes out, through files and copies too; types do not mix."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+
+from ..cli.options import invoke
+from ..corpora import X, Y
+from ..golden.names import named
+
+#: What stands for each label of the corpus.
+TYPES: dict[str, dict[str, Any]] = {
+    "int": {"DET": 0, "NOUN": -100, "VERB": 7},
+    "float": {"DET": 0.5, "NOUN": -1.0, "VERB": 1e300},
+    "bool": {"DET": True, "NOUN": False, "VERB": False},
+    "str": {"DET": "0", "NOUN": "-100", "VERB": "7"},
+}
+QUICK: dict[str, dict[str, Any]] = {
+    "crf": {"max_iter": 5},
+    "memm": {"max_iter": 5},
+    "hmsvm": {"max_epochs": 2},
+    "boosting": {"rounds": 20},
+    "hmm": {},
+}
+
+
+def renamed(kind: str) -> list[list[Any]]:
+    return [[TYPES[kind][label] for label in sentence] for sentence in Y]
+
+
+def quick(learner: str, **more: Any) -> tw.Tagger:
+    return tw.LEARNERS[learner](features="S1", **QUICK.get(learner, {"epochs": 2}), **more)
+
+
+def same(found: list[list[Any]], wanted: list[list[Any]]) -> bool:
+    """Equal values of equal types."""
+    return found == wanted and [[*map(type, y)] for y in found] == [[*map(type, y)] for y in wanted]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("learner", tw.LEARNERS)
+def test_labels_come_back_as_they_went_in(learner: str, kind: str, tmp_path: Path) -> None:
+    """From every way of predicting, from copies, pickles and files; the weights are those of strings."""
+    gold = renamed(kind)
+    tagger = quick(learner).fit(X, gold)
+    twin = quick(learner).fit(X, [[repr(y) if kind != "str" else y for y in sentence] for sentence in gold])
+    back = {repr(y) if kind != "str" else y: y for sentence in gold for y in sentence}
+    wanted = [[back[text] for text in sentence] for sentence in twin.predict(X)]
+    assert named(tagger.model_) == named(twin.model_)
+    tagger.save(tmp_path / "m")
+    for one in (
+        tagger,
+        tw.load(tmp_path / "m"),
+        pickle.loads(pickle.dumps(tagger)),
+        copy.deepcopy(tagger),
+        tw.Model.load(tmp_path / "m"),
+    ):
+        assert same(one.predict(X), wanted)
+        if isinstance(one, tw.Tagger):
+            assert same([list(one.classes_)], [[back[text] for text in twin.classes_]])
+            lists = one.predict_kbest(X, 2)
+            assert same([y for paths in lists for y, _ in paths[:1]], wanted)
+            assert one.score(X, gold) == twin.score(
+                X, [[repr(y) if kind != "str" else y for y in s] for s in gold]
+            )
+    again = tmp_path / "again"
+    tw.load(tmp_path / "m").save(again)
+    assert again.read_bytes() == (tmp_path / "m").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        (np.array([["a", "b"]]), [["a", "b"]]),
+        ([np.array([3, 4], dtype=np.int8)], [[3, 4]]),
+        ([[np.float32(0.5), np.float32(1.0)]], [[0.5, 1.0]]),
+        ([np.array([True, False])], [[True, False]]),
+        ([[np.str_("a"), "b"]], [["a", "b"]]),
+        (([1, np.int64(2)],), [[1, 2]]),
+    ],
+    ids=str,
+)
+def test_numpys_are_pythons(given: Any, wanted: list[list[Any]]) -> None:
+    """Arrays and scalars of NumPy train, and predictions are Python's own."""
+    assert same(tw.Perceptron(features="S1").fit([["u", "v"]], given).predict([["u", "v"]]), wanted)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (
+            [["a", "b"], ["a", 1]],
+            r"sentence 1, token 1: the label 1 is int, but 'a' of sentence 0, token 0 is str",
+        ),
+        (
+            [[1, 2], [1, True]],
+            r"sentence 1, token 1: the label True is bool, but 1 of sentence 0, token 0 is int",
+        ),
+        ([[1, 2], [1.5, 2]], r"sentence 1, token 0: the label 1.5 is float, but 1 of sentence 0"),
+        (
+            [["a", "b"], [b"a", "b"]],
+            r"sentence 1, token 0: the label b'a' is bytes, expected a string, an integer",
+        ),
+        ([["a", "b"], [object, "b"]], r"sentence 1, token 0: the label <class 'object'> is type"),
+        ([1, 2], r"sentence 0 \(y\[0\]\) is int, expected a list of labels"),
+        ("ab", r"y is str, expected a list of lists of labels"),
+        (["ab", "ab"], r"sentence 0 \(y\[0\]\) is a string, expected a list of labels"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("learner", ["crf", "perceptron", "hmm"])
+def test_mixed_and_odd_types_are_refused(learner: str, y: Any, message: str) -> None:
+    with pytest.raises(tw.CorpusError, match=message):
+        quick(learner).fit([["u", "v"], ["u", "v"]], y)
+
+
+def test_the_type_of_a_model_holds_on() -> None:
+    """In dev sets, in going on, in growing, in scores of lists."""
+    ints, texts = renamed("int"), renamed("str")
+    for wrong in (
+        lambda: tw.CRF(max_iter=1).fit(X, ints, dev=X, dev_y=texts),
+        lambda: tw.CRF(max_iter=1).fit(X, texts, warm_start=tw.CRF(max_iter=1).fit(X, ints)),
+        lambda: tw.Perceptron().partial_fit(X, ints).partial_fit(X, texts),
+        lambda: tw.evaluate(ints, texts),
+    ):
+        with pytest.raises(tw.CorpusError, match="give labels of one type"):
+            wrong()
+    grown = tw.Perceptron(epochs=1).fit(X, ints).partial_fit([["new"]], [[9]])
+    assert grown.classes_[-1] == 9
+    assert tw.evaluate(ints, ints).accuracy == 1.0
+
+
+def test_what_names_labels_takes_them_as_they_are() -> None:
+    """Allowed labels, sets of labels, costs, rules, confidences."""
+    ints = renamed("int")
+    tagger = tw.CRF(
+        features="S1", max_iter=5, cost={7: 2.0}, constraints={"forbidden": [(0, 0)], "once": [7]}
+    )
+    tagger.fit(X, ints)
+    assert tagger.predict([["the", "dog"]], allowed=[[7, {-100, 0}]])[0][0] == 7
+    assert 0 not in tagger.predict([["the", "the"]], constraints={"forbidden": [(0, 0), (None, 0)]})[0][:1]
+    (one,) = tagger.predict_confidence(X[:1])
+    assert same([one.labels], tagger.predict(X[:1]))
+    (p,) = tagger.sequence_probability(X[:1], [one.labels])
+    assert p == pytest.approx(one.probability, rel=1e-4)
+    told: list[Any] = []
+    tw.MIRA(epochs=1, cost=lambda gold, guess: told.append((gold, guess)) or 1.0).fit(X, ints)
+    assert {type(y) for pair in told for path in pair for y in path} == {int}
+    partial = [[{0, -100} if y == 0 else None if y == 7 else y for y in sentence] for sentence in ints]
+    assert set(tw.CRF(max_iter=3).fit(X, [*partial[:-1], ints[-1]]).classes_) <= {0, -100, 7}
+
+
+def test_the_command_line_writes_them(tmp_path: Path) -> None:
+    """A model of integers tags and is measured on files, which have texts."""
+    ints = renamed("int")
+    model, file = tmp_path / "m", tmp_path / "in.tsv"
+    tagger = tw.CRF(features="S1", max_iter=20).fit(X, ints)
+    tagger.save(model)
+    rows = ["".join(f"{w}\t{y}\n" for w, y in zip(*pair)) + "\n" for pair in zip(X, ints)]
+    file.write_text("".join(rows))
+    for more in ((), ("--marginals",), ("--nbest", "2")):
+        result = invoke("tag", model, file, *more)
+        assert result.exit_code == 0, result.stderr
+        assert "-100" in result.stdout
+    assert invoke("eval", model, file).exit_code == 0
+    assert "-100" in invoke("inspect", model).stdout
+
+
+def test_a_type_that_is_not_known_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    tagger = tw.CRF(max_iter=1).fit(X, Y)
+    replace(tagger.model_, label_type="colour").save(tmp_path / "m")
+    with pytest.raises(
+        tw.ModelFileError, match="its labels are of type 'colour'; this tagwise knows str, int"
+    ):
+        tw.load(tmp_path / "m")

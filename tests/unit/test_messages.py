@@ -1,0 +1,123 @@
+"""Messages that lead somewhere: the name that was meant, the place, the remedy."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+import tagwise as tw
+
+Y = [["A", "B"]]
+
+
+@pytest.mark.parametrize(
+    ("features", "words"),
+    [
+        (
+            "word[0].sufix(2)",
+            r"^line 1: unknown function \"sufix\" \(did you mean 'suffix'\?\); there are prefix",
+        ),
+        ("word[0]\nword[0].sufix(2)", r"^line 2: unknown function \"sufix\" \(did you mean 'suffix'\?\)"),
+        ("word[0].sufix", r"^line 1: unknown function \"sufix\" \(did you mean 'suffix'\?\)"),
+        ("word[0].is_uper?", r"unknown function \"is_uper\" \(did you mean 'is_upper'\?\)"),
+        ("word[0].lower(3)", r"^line 1: lower takes no argument; write \.lower$"),
+        ("wrod[0]", r"no column \"wrod\" \(did you mean 'word'\?\); the columns are word"),
+        ("defalt", r"no feature set 'defalt' \(did you mean 'default'\?\); there are S1"),
+        ("word[0].zzz", r"unknown function \"zzz\"; there are"),
+    ],
+)
+def test_what_was_meant_in_features(features: str, words: str) -> None:
+    with pytest.raises(tw.TemplateError, match=words):
+        tw.CRF(features=features).fit([["a", "b"]], Y)
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        ([[3, 4]], r"sentence 0, token 0 \(X\[0\]\[0\]\): 3 is int; a token is a string, or .* with str\(\)"),
+        ([[], [None, "a"]], r"sentence 1, token 0 \(X\[1\]\[0\]\): None is NoneType; a token is a string"),
+        ([[b"a", b"b"]], r"b'a' is bytes; a token is a string, .*; convert it with decode\(\)"),
+        ([["a", 3]], r"sentence 0, token 1, .*expected a string, found int; convert it with str\(\)"),
+    ],
+)
+def test_tokens_of_a_wrong_type(X: Any, words: str) -> None:
+    with pytest.raises(tw.CorpusError, match=words):
+        tw.CRF(max_iter=1).fit(X, [["A"] * len(x) for x in X])
+
+
+LINE = '{"tokens": ["a", "b"], "pos": ["N", "V"], "tags": ["A", "B"]}\n'
+
+
+@pytest.mark.parametrize(
+    "columns", [("tokens", "pos", "tags"), ("word", "pos", "label"), ("words", "pos", "labels")]
+)
+def test_the_keys_of_jsonl_name_its_columns(columns: tuple[str, ...]) -> None:
+    """As the file writes them or as sentences have them."""
+    for read in (tw.read_jsonl, lambda file, **more: tw.read(file, "jsonl", **more)):
+        for label in ("label", columns[-1]):
+            corpus = read(io.StringIO(LINE), columns=columns, label=label)
+            assert (corpus.columns, corpus.label) == (("word", "pos", "label"), "label")
+            assert corpus.labels == Y
+
+
+def test_a_key_that_is_missing_is_told_with_those_there_are() -> None:
+    with pytest.raises(tw.CorpusError, match=r":1: 'ner' is missing among tokens, pos, tags\. Write"):
+        tw.read_jsonl(io.StringIO(LINE), columns=("word", "ner"), label="ner")
+
+
+def test_a_label_by_name_asks_for_names() -> None:
+    """Columns without names: a label that is none of the usual ones is not taken for the last column."""
+    text = "a DT X\nb NN Y\n"
+    for read in (tw.read_conll, lambda file, **more: tw.read(file, "conll", **more)):
+        with pytest.raises(
+            tw.CorpusError,
+            match=r"no column 'ner': the 3 columns of the file have no names\. Name them all, as in "
+            r"columns=\('word', 'pos', 'ner'\); on the command line --columns",
+        ):
+            read(io.StringIO(text), label="ner")
+        assert read(io.StringIO(text), label="pos").labels == [["DT", "NN"]]
+        assert read(io.StringIO(text)).labels == [["X", "Y"]]
+
+
+def test_labels_that_have_nothing_in_common_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    """In scores and in dev sets; nothing is said where one label is shared."""
+    X = [["a", "b"]]
+    tagger = tw.CRF(max_iter=1).fit(X, Y)
+    assert tagger.score(X, [["A", "C"]]) in (0.0, 0.5)
+    assert caplog.records == []
+    assert tagger.score(X, [["U", "V"]]) == 0.0
+    tw.CRF(max_iter=1).fit(X, Y, dev=X, dev_y=[["U", "V"]])
+    for record, whose in zip(caplog.records, ("these sentences", "dev"), strict=True):
+        assert record.getMessage() == (
+            f"none of the labels of {whose} (U V) is one of the model (A B); is the label column the right one?"
+        )
+
+
+def spelled(sentence: Any) -> list[list[str]]:
+    """By `tokens`, length and index, as a function for corpora or for lists would be written."""
+    by_index = [sentence[t].lower() for t in range(len(sentence))]
+    assert [word.lower() for word in sentence] == [word.lower() for word in sentence.tokens] == by_index
+    return [[f"w={word}"] for word in by_index]
+
+
+def test_a_feature_function_serves_corpora_and_lists() -> None:
+    X = [["The", "dog"], ["a", "Cat"]]
+    y = [["D", "N"], ["D", "N"]]
+    corpus = tw.Corpus.from_lists(X, y)
+    by_corpus, by_lists = (tw.CRF(features=spelled, max_iter=9) for _ in range(2))
+    by_corpus.fit(corpus)
+    by_lists.fit(X, y)
+    tuples = [tuple(x) for x in X]
+    for tagger in (by_corpus, by_lists):
+        assert tagger.predict(corpus) == tagger.predict(X) == tagger.predict(tuples) == y
+    seen: list[Any] = []
+
+    def watching(sentence: Any) -> list[list[str]]:
+        seen.append(isinstance(sentence, list))
+        return [[word] for word in sentence]
+
+    tw.CRF(features=watching, max_iter=1).fit(X, y)
+    assert seen
+    assert all(seen)  # lists stay lists

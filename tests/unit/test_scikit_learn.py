@@ -1,0 +1,182 @@
+"""scikit-learn's tools take the estimators: clones, searches, pipelines, diagrams, metadata, checks, errors."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+
+from ..corpora import X, Y
+
+sklearn: Any = pytest.importorskip(
+    "sklearn", reason="scikit-learn is not installed: pip install tagwise[sklearn]"
+)
+
+from sklearn import model_selection, pipeline, preprocessing  # noqa: E402
+from sklearn.utils import estimator_checks  # noqa: E402
+
+QUICK: dict[str, dict[str, Any]] = {
+    "crf": {"max_iter": 5},
+    "memm": {"max_iter": 5},
+    "hmsvm": {"max_epochs": 2},
+    "boosting": {"rounds": 20},
+    "hmm": {},
+}
+
+
+def quick(learner: str) -> tw.Tagger:
+    return tw.LEARNERS[learner](features="S1", **QUICK.get(learner, {"epochs": 2}))
+
+
+#: Those of scikit-learn's checks that do not train on tables of numbers.
+CHECKS = [
+    "check_estimator_cloneable",
+    "check_estimator_tags_renamed",
+    "check_valid_tag_types",
+    "check_estimator_repr",
+    "check_no_attributes_set_in_init",
+    "check_do_not_raise_errors_in_init_or_set_params",
+    "check_mixin_order",
+    "check_parameters_default_constructible",
+    "check_get_params_invariance",
+    "check_set_params",
+]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("learner", tw.LEARNERS)
+def test_the_checks_of_estimators_that_apply(learner: str, check: str) -> None:
+    """scikit-learn's own."""
+    if not hasattr(estimator_checks, check):
+        pytest.skip(f"this scikit-learn has no {check}")
+    getattr(estimator_checks, check)(learner, quick(learner))
+
+
+@pytest.mark.parametrize("learner", tw.LEARNERS)
+def test_a_clone_has_the_parameters_and_no_model(learner: str) -> None:
+    tagger = quick(learner).fit(X, Y)
+    again = sklearn.base.clone(tagger)
+    assert again.get_params() == tagger.get_params()
+    assert not hasattr(again, "model_")
+    assert again.fit(X, Y).predict(X) == tagger.predict(X)
+
+
+@pytest.mark.parametrize("learner", tw.LEARNERS)
+def test_predictions_of_folds_are_joined(learner: str) -> None:
+    """`cross_val_predict` gives every sentence the labels of the model that did not see it."""
+    tagger = quick(learner)
+    found = model_selection.cross_val_predict(tagger, X, Y, cv=model_selection.KFold(3))
+    assert len(found) == len(X)
+    for fit, left in model_selection.KFold(3).split(X):
+        tagger.fit([X[i] for i in fit], [Y[i] for i in fit])
+        assert [found[i] for i in left] == tagger.predict([X[i] for i in left])
+    assert tw.evaluate(Y, list(found)).accuracy > 0.5
+
+
+def test_predictions_are_lists() -> None:
+    """What they are to NumPy does not change what they are: lists that compare and pickle as such."""
+    found = quick("crf").fit(X, Y).predict(X)
+    assert isinstance(found, list)
+    assert isinstance(found[0], list)
+    assert found == [list(labels) for labels in found]
+    assert pickle.loads(pickle.dumps(found)) == found
+    for part in (found[:1], found[:2], found):  # of one length or of several
+        array = np.asarray(type(found)(part))
+        assert array.shape == (len(part),)
+        assert array.tolist() == part
+
+
+def test_a_search_finds_what_scores_best() -> None:
+    search = model_selection.GridSearchCV(quick("crf"), {"l2": [1e-3, 1e3]}, cv=2).fit(X, Y)
+    assert search.best_params_ == {"l2": 1e-3}
+    assert search.predict(X) == search.best_estimator_.predict(X)
+
+
+def test_a_pipeline_hands_sentences_and_weights_on() -> None:
+    steps = [
+        ("lower", preprocessing.FunctionTransformer(lambda X: [[w.lower() for w in x] for x in X])),
+        ("tagger", quick("crf")),
+    ]
+    shouted = [[word.upper() for word in sentence] for sentence in X]
+    made = pipeline.Pipeline(steps).fit(shouted, Y, tagger__sample_weight=np.ones(len(X)))
+    plain = quick("crf").fit([[w.lower() for w in x] for x in X], Y)
+    assert made.predict(shouted) == plain.predict([[w.lower() for w in x] for x in X])
+    assert "CRF(" in repr(made)
+
+
+@pytest.fixture
+def routing() -> Iterator[None]:
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.mark.usefixtures("routing")
+@pytest.mark.parametrize("learner", tw.LEARNERS)
+def test_weights_are_routed_where_they_are_asked_for(learner: str) -> None:
+    """Through a search: a weight of 0 leaves a sentence out, and False leaves the weights out."""
+    odd = [["VERB"] * len(sentence) for sentence in X]
+    given, labels = [*X, *X], [*Y, *odd]
+    weight = np.repeat([1.0, 0.0], len(X))
+    folds = [(np.arange(len(given)), np.arange(4))]
+
+    def searched(wanted: bool) -> Any:
+        tagger = quick(learner).set_fit_request(sample_weight=wanted)
+        search = model_selection.GridSearchCV(tagger, {"features": ["S1"]}, cv=folds)
+        return search.fit(given, labels, **({"sample_weight": weight} if wanted else {})).best_estimator_
+
+    direct = quick(learner).fit(given, labels, sample_weight=weight)
+    assert searched(True).predict(X) == direct.predict(X)
+    assert searched(False).predict(X) == quick(learner).fit(given, labels).predict(X)
+    with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError, match="sample_weight"):
+        model_selection.GridSearchCV(quick(learner), {"features": ["S1"]}, cv=folds).fit(
+            given, labels, sample_weight=weight
+        )
+
+
+@pytest.mark.usefixtures("routing")
+def test_requests_are_cloned_and_named() -> None:
+    tagger = tw.Perceptron().set_fit_request(sample_weight="w").set_partial_fit_request(sample_weight=True)
+    routed = sklearn.base.clone(tagger).get_metadata_routing()
+    assert routed.fit.requests == {"sample_weight": "w"}
+    assert routed.partial_fit.requests == {"sample_weight": True}
+    assert tw.Perceptron().get_metadata_routing().fit.requests == {"sample_weight": None}
+
+
+def test_a_notebook_shows_the_diagram_where_that_is_the_display() -> None:
+    with sklearn.config_context(display="diagram"):
+        assert "CRF" in tw.CRF()._repr_html_()
+        assert "CRF" in pipeline.make_pipeline("passthrough", tw.CRF())._repr_html_()
+    with sklearn.config_context(display="text"):
+        assert tw.CRF()._repr_html_() is None
+
+
+def test_the_error_of_an_unfitted_tagger_is_scikit_learns_too() -> None:
+    with pytest.raises(sklearn.exceptions.NotFittedError, match="this CRF is not fitted; call fit") as caught:
+        tw.CRF().predict(X)
+    assert isinstance(caught.value, tw.NotFittedError)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (type(again), str(again)) == (type(caught.value), str(caught.value))
+    with pytest.raises(sklearn.exceptions.NotFittedError):
+        sklearn.utils.validation.check_is_fitted(tw.CRF())
+    sklearn.utils.validation.check_is_fitted(quick("crf").fit(X, Y))
+
+
+def test_nothing_of_it_is_imported_by_tagwise() -> None:
+    """Neither by the import, nor by an error, a diagram or training."""
+    program = (
+        "import sys, tagwise as tw\n"
+        "try: tw.CRF().predict([])\n"
+        "except tw.NotFittedError: pass\n"
+        "assert tw.CRF()._repr_html_() is None\n"
+        "tw.HMM().fit([['a']], [['X']]).predict([['a']])\n"
+        "print([name for name in sys.modules if name.startswith('sklearn')])"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
