@@ -32,7 +32,7 @@ def test_documents_are_streamed(run: Run, files: tuple[Path, Path], tmp_path: Pa
     options = ("--learner", "mira", "--features", template, "--history", "m=1,p=2", "--document", "-q")
     assert run("train", train, *options, "-o", model).exit_code == 0
     tagger = tw.load(model)
-    assert tagger.get_params()["history"] == [1, 2]
+    assert tagger.get_params()["history"] == (1, 2)
     assert tagger.get_params()["document"] is True
     corpus = tw.read_conll(test)
     (cut,) = [d for d in corpus.documents if d.start < BATCH < d.stop]

@@ -268,12 +268,11 @@ def train_columns(bench: Bench) -> None:
 
 @row("train", "--label")
 def train_label(bench: Bench) -> None:
-    """The column that is learnt; the last one if not given."""
+    """The column that is learnt; the last one if not given. A name that none of them has is not taken for the last."""
     named = ("--columns", "word,pos,entity")
     for options, column in (
         ((), "label"),
         (("--label", "pos"), "pos"),
-        (("--label", "entity"), "label"),
         (named, "label"),
         ((*named, "--label", "pos"), "pos"),
     ):
@@ -284,9 +283,11 @@ def train_label(bench: Bench) -> None:
     for options, labels in (((), {"X"}), (("--label", "xpos"), {"Y", "Z"})):
         bench.made(conllu, *options)
         assert set(tw.load(bench.path("made.tagwise")).classes_) == labels
-    wrong = invoke("train", bench.train, *named, "--label", "colour", "-o", bench.path("x"))
-    assert wrong.exit_code == 1
-    assert "colour" in wrong.stderr
+    for options in (named, ()):
+        wrong = invoke("train", bench.train, *options, "--label", "colour", "-o", bench.path("x"))
+        assert (wrong.exit_code, bench.path("x").exists()) == (1, False)
+        assert "colour" in wrong.stderr
+    assert "--columns" in wrong.stderr
 
 
 @row("train", "--format")

@@ -157,7 +157,7 @@ def by_word(sentence: list[str]) -> list[list[str]]:
 def test_a_loaded_tagger_shows_itself_as_the_one_saved(tagger: tw.Tagger, tmp_path: Path) -> None:
     """Parameters that were not changed are not shown; those that were are as they were."""
     tagger.fit(X, Y).save(tmp_path / "m.tagwise")
-    again = load(tmp_path / "m.tagwise")
+    again = load(tmp_path / "m.tagwise", functions={"by_word": by_word})
     assert repr(again) == repr(tagger)
     assert again.get_params() == tagger.get_params()
     assert type(tagger)(**again.get_params()).fit(X, Y).predict(X) == tagger.predict(X)

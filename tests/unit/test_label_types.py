@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -174,12 +175,13 @@ def test_the_command_line_writes_them(tmp_path: Path) -> None:
     assert "-100" in invoke("inspect", model).stdout
 
 
-def test_a_type_that_is_not_known_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
-
-    tagger = tw.CRF(max_iter=1).fit(X, Y)
-    replace(tagger.model_, label_type="colour").save(tmp_path / "m")
+def test_types_that_are_not_known_or_do_not_fit_are_refused(tmp_path: Path) -> None:
+    """By the file's schema, when it is written and when it is read."""
+    model = tw.CRF(max_iter=1).fit(X, Y).model_
+    with pytest.raises(tw.ModelFileError, match=r"label_type: expected one of 'str', 'int'.*found 'colour'"):
+        replace(model, label_type="colour").save(tmp_path / "m")
+    replace(model, label_type="int").save(tmp_path / "m")
     with pytest.raises(
-        tw.ModelFileError, match="its labels are of type 'colour'; this tagwise knows str, int"
+        tw.ModelFileError, match=r"labels: expected texts of int, as label_type says; found 'NOUN'"
     ):
         tw.load(tmp_path / "m")
