@@ -166,7 +166,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         """In a notebook: a table by type or label, and the scores of all."""
-        from tagwise.markup import table_html
+        from tagwise.corpus.markup import table_html
 
         rows = [
             [name or "(no type)", *_cells(s)]

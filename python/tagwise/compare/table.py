@@ -130,7 +130,7 @@ class Comparison(Sequence[Row]):
         """In a notebook: a table a corpus, every column that has something in it."""
         from html import escape
 
-        from tagwise.markup import table_html
+        from tagwise.corpus.markup import table_html
 
         head, body = self.sheet()
         parts = [f"<h4>{escape(self.title)}</h4>"] if self.title else []

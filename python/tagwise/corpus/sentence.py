@@ -115,8 +115,8 @@ class Sentence:
 
     def _repr_html_(self) -> str:
         """In a notebook: the tokens, with spans or labels in colours."""
+        from tagwise.corpus.markup import sentence_html
         from tagwise.corpus.schemes import has_chunks, spans
-        from tagwise.markup import sentence_html
 
         labels = [] if self.label is None else self.labels
         if has_chunks(labels):

@@ -104,7 +104,7 @@ class Tagger(ScikitLearn):
         """In a notebook: what it is, and what training left."""
         from html import escape
 
-        from tagwise.markup import table_html
+        from tagwise.corpus.markup import table_html
 
         if not hasattr(self, "model_"):
             return f"<p><code>{escape(repr(self))}</code> (not fitted)</p>"

@@ -83,8 +83,9 @@ class HMM(Tagger):
             unknown: classes of unknown words: one for all, their shape, or shape and last three letters
             rare: words seen fewer times in training count as unknown
             start_end: features for the first and the last label of a sentence
-            n_jobs: threads; None for all cores; results do not depend on it
-            verbose: 1 logs every iteration to the logger `tagwise`
+            n_jobs: threads, at most one a core; None for all cores; results do not depend on it
+            verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
+                `tagwise`
         """
         self._take(locals())
 
@@ -197,9 +198,10 @@ class MEMM(Tagger):
             start_end: features for the first and the last label of a sentence
             min_count: drop attributes seen less often in training
             all_pairs: also create features that never occur with the gold labels
-            n_jobs: threads; None for all cores; results do not depend on it
+            n_jobs: threads, at most one a core; None for all cores; results do not depend on it
             seed: seed of everything random
-            verbose: 1 logs every iteration to the logger `tagwise`
+            verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
+                `tagwise`
         """
         self._take(locals())
 

@@ -138,16 +138,17 @@ class Boosting(Tagger):
             candidates: fraction of the features that may be chosen in a round, drawn anew by `seed`
             smoothing: added to both sides of a step's ratio, in units of the loss; None for 1 / sentences
             max_step: largest step
-            pi: weight pi^T of a sentence of T tokens
+            pi: weight c pi^T of a sentence of T tokens; the mean weight is 1
             max_length: cut longer sentences into pieces for training
             every: rounds between two callbacks and dev scores
             patience: with a dev set: dev scores without a better one; 0 never stops
             start_end: features for the first and the last label of a sentence
             min_count: drop attributes seen less often in training
             all_pairs: also create features that never occur with the gold labels
-            n_jobs: threads; None for all cores; results do not depend on it
+            n_jobs: threads, at most one a core; None for all cores; results do not depend on it
             seed: seed of everything random
-            verbose: 1 logs every iteration to the logger `tagwise`
+            verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
+                `tagwise`
         """
         self._take(locals())
 

@@ -148,7 +148,7 @@ class CRF(Tagger):
             optimizer: auto: owlqn where l1 > 0, else sgd for a few epochs and then lbfgs
             cost: cost of a wrong label inside log Z (softmax-margin, log loss); by right label, or one for all (number,
                 or mapping of label -> number)
-            pi: weight pi^T of a sentence of T tokens
+            pi: weight c pi^T of a sentence of T tokens; the mean weight is 1
             max_length: cut longer sentences into pieces for training
             partial: labels may be sets, A|B, or unknown, _; collections of labels and None are understood without it
             separator: partial: what stands between the labels of a set (text)
@@ -164,9 +164,10 @@ class CRF(Tagger):
             start_end: features for the first and the last label of a sentence
             min_count: drop attributes seen less often in training
             all_pairs: also create features that never occur with the gold labels
-            n_jobs: threads; None for all cores; results do not depend on it
+            n_jobs: threads, at most one a core; None for all cores; results do not depend on it
             seed: seed of everything random
-            verbose: 1 logs every iteration to the logger `tagwise`
+            verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
+                `tagwise`
         """
         self._take(locals())
 

@@ -94,9 +94,10 @@ class MIRA(OnlineTagger):
             start_end: features for the first and the last label of a sentence
             min_count: drop attributes seen less often in training
             all_pairs: also create features that never occur with the gold labels
-            n_jobs: threads; None for all cores; results do not depend on it
+            n_jobs: threads, at most one a core; None for all cores; results do not depend on it
             seed: seed of everything random
-            verbose: 1 logs every iteration to the logger `tagwise`
+            verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
+                `tagwise`
         """
         self._take(locals())
 
@@ -167,9 +168,10 @@ class PassiveAggressive(OnlineTagger):
             start_end: features for the first and the last label of a sentence
             min_count: drop attributes seen less often in training
             all_pairs: also create features that never occur with the gold labels
-            n_jobs: threads; None for all cores; results do not depend on it
+            n_jobs: threads, at most one a core; None for all cores; results do not depend on it
             seed: seed of everything random
-            verbose: 1 logs every iteration to the logger `tagwise`
+            verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
+                `tagwise`
         """
         self._take(locals())
 
@@ -242,9 +244,10 @@ class AROW(OnlineTagger):
             start_end: features for the first and the last label of a sentence
             min_count: drop attributes seen less often in training
             all_pairs: also create features that never occur with the gold labels
-            n_jobs: threads; None for all cores; results do not depend on it
+            n_jobs: threads, at most one a core; None for all cores; results do not depend on it
             seed: seed of everything random
-            verbose: 1 logs every iteration to the logger `tagwise`
+            verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
+                `tagwise`
         """
         self._take(locals())
 

@@ -70,6 +70,7 @@ class HMSVM(Kernelised, Tagger):
         *,
         features: Any = "default",
         C: float = 1.0,
+        pi: float = 1.0,
         slack: Literal["instance", "sequence"] = "instance",
         rescale: Literal["margin"] | None = None,
         kernel: Any = "linear",
@@ -99,6 +100,7 @@ class HMSVM(Kernelised, Tagger):
             features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
                 or attributes)
             C: price of a violated margin
+            pi: weight c pi^T of a sentence of T tokens; the mean weight is 1
             slack: a slack for each sentence, or for each wrong path
             rescale: margin: ask for a margin as large as the number of wrong labels
             kernel: similarity of two tokens' attributes; transitions stay linear (linear, poly, rbf, module:function,
@@ -119,9 +121,10 @@ class HMSVM(Kernelised, Tagger):
             dictionary_share: smallest share of a word's tokens that brings a label into the dictionary
             start_end: features for the first and the last label of a sentence
             min_count: drop attributes seen less often in training
-            n_jobs: threads; None for all cores; results do not depend on it
+            n_jobs: threads, at most one a core; None for all cores; results do not depend on it
             seed: seed of everything random
-            verbose: 1 logs every iteration to the logger `tagwise`
+            verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every iteration to the logger
+                `tagwise`
             all_pairs: also create features that never occur with the gold labels
         """
         self._take(locals())

@@ -32,7 +32,7 @@ class Explanation:
         """In a notebook: a table a label, folded in, and one of transitions."""
         from html import escape
 
-        from tagwise.markup import table_html
+        from tagwise.corpus.markup import table_html
 
         parts = [
             f"<details><summary>{escape(label)}</summary>"

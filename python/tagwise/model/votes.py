@@ -150,7 +150,7 @@ class Decisions(Sequence[Decision]):
         return as_text(self, 100)
 
     def _repr_html_(self) -> str:
-        from tagwise.markup import decisions_html
+        from tagwise.corpus.markup import decisions_html
 
         return decisions_html(self)
 
