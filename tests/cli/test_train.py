@@ -80,7 +80,8 @@ def test_warm_start_begins_where_the_model_ended(run: Run, train_file: Path, tmp
 # Ctrl-C at a known moment: the process sends itself the signal that a terminal would.
 INTERRUPTED = """
 import os, signal
-from tagwise.cli import main, progress
+from tagwise.cli import main
+from tagwise.learners import progress
 
 shown = progress.TrainingProgress.__call__
 

@@ -11,7 +11,7 @@ from tagwise.cli import cli
 
 from .conftest import Run, shell
 
-COMMANDS = ["train", "tag", "eval", "inspect", "compare", "convert", "bench"]
+COMMANDS = ["train", "tag", "eval", "explain", "errors", "inspect", "compare", "convert", "bench"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

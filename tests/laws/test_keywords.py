@@ -328,6 +328,20 @@ def ranks(learner: str, _: File) -> None:
     assert ((few.rank == many.rank) | (few.rank == -1)).all()
 
 
+@row("explain_prediction", "sentence", "token", "against")
+def explain_prediction(learner: str, _: File) -> None:
+    """What votes add up to is in test_votes; here that each is handed on."""
+    tagger = short(learner, features="S1").fit(X, Y)
+    whole = tagger.explain_prediction(X[0])
+    assert (list(whole.tokens), len(whole)) == (X[0], len(X[0]))
+    (one,) = tagger.explain_prediction(X[0], token=1)
+    assert one.to_dict() == whole[1].to_dict()
+    label = tagger.predict([X[0]])[0][1]
+    other = next(found for found in tagger.classes_ if found != label)
+    (told,) = tagger.explain_prediction(X[0], token=1, against=other)
+    assert told.other[1] == other
+
+
 @row("evaluate", "X", "y")
 @row("score", "X", "y")
 def evaluate(learner: str, _: File) -> None:

@@ -96,8 +96,8 @@ rule, epochs = _core.Rule("perceptron"), _core.Epochs(shards=10**9)
 refused(lambda: _core.Online(many, layout, rule, epochs=epochs), "shards", "GiB")
 """,
     "rules of a template": """
-template = _core.Template("\\n".join(f"word[-9000..0].prefix({i})" for i in range(1, 11)), ["word"])
-refused(lambda: _core.encode_tokens(template, _core.Vocabulary(), [[["a"] * 100]] * 100), "attributes", "GiB")
+template = _core.Template("\\n".join(f"word[{i}..{i + 9_000}]" for i in (-10_000, -999)), ["word"])
+refused(lambda: _core.encode_tokens(template, _core.Vocabulary(), [[["a"] * 100]] * 200), "attributes", "GiB")
 """,
 }
 
