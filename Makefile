@@ -11,7 +11,7 @@ IN_VENV := env -u CONDA_PREFIX -u PYTHONPATH PIP_QUIET=1 VIRTUAL_ENV="$(abspath 
 CODE    := python tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help dev demo test test-rust test-python coverage kills mutants format lint bench study docs clean
+.PHONY: help dev demo test test-rust test-python coverage fuzz kills mutants format lint bench study docs clean
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,10 @@ coverage: $(VENV)/.dev ## lines and branches of the package that the Python test
 	$(BIN)/coverage run -m pytest --ignore tests/unit/test_corpus_fuzz.py $(ARGS)  # traced, its mutations would crawl
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
+
+MINUTES ?= 5
+fuzz: $(VENV)/.dev ## damaged corpora, templates and model files for MINUTES=5 (ARGS="--count 1000000 --seed 2")
+	$(PY) -m tests.fuzz --minutes $(MINUTES) $(ARGS)
 
 kills: $(VENV)/.dev ## kill writers at 200 moments and look at what they leave (ARGS="--kills 1000 --seed 2")
 	$(PY) -m tests.kill $(ARGS)

@@ -1,0 +1,1 @@
+"""Damaged input by the million: corpora, templates and model files."""

@@ -1,0 +1,84 @@
+"""make fuzz MINUTES=10: damaged corpora and templates, forged model files, until the time is over or a count is reached.
+
+Prints what was found, then how often each thing happened; ends with 1 where anything was found. A trial is its seed
+and its number.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+import traceback
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+
+PIECE = 5_000  # trials of a reader between two looks at the clock
+FORGED = 500
+
+
+def read(what: str, seed: int, first: int, count: int) -> tuple[Counter[str], list[str]]:
+    """Trials of a reader."""
+    from .readers import TRIALS
+
+    seen: Counter[str] = Counter()
+    found = []
+    for index in range(first, first + count):
+        try:
+            outcome = TRIALS[what](random.Random(f"{seed} {what} {index}"))
+            seen[f"{what}: {outcome}"] += 1
+            if outcome not in ("read", "refused"):
+                found.append(f"{what} {seed}:{index} {outcome}")
+        except Exception:
+            found.append(f"{what} {seed}:{index}\n{traceback.format_exc(limit=3)}")
+    return seen, found
+
+
+def load(seed: int, first: int, count: int) -> tuple[Counter[str], list[str]]:
+    """Forged model files, in processes that may die."""
+    from tests.forge.__main__ import run
+
+    seen, found = run(seed, first, count)
+    return (
+        Counter({f"model file: {what}": n for what, n in seen.items()}),
+        [f"model file {seed}:{index} {outcome}\n    {deeds}" for index, deeds, outcome in found],
+    )
+
+
+def main() -> int:
+    from .readers import TRIALS
+
+    parser = argparse.ArgumentParser(prog="make fuzz", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--count", type=int, help="end after so many inputs, whatever the time")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    given = parser.parse_args()
+    end, names = time.monotonic() + 60 * given.minutes, sorted(TRIALS)
+    seen: Counter[str] = Counter()
+    found: list[str] = []
+    with ProcessPoolExecutor(given.jobs) as pool:
+        turn = 0
+        while time.monotonic() < end and (given.count is None or seen.total() < given.count):
+            pieces = [pool.submit(read, name, given.seed, turn * PIECE, PIECE) for name in names]
+            pieces.append(pool.submit(load, given.seed, turn * FORGED, FORGED))
+            for piece in pieces:
+                counts, said = piece.result()
+                seen += counts
+                for text in said:
+                    print(text, flush=True)
+                found += said
+            turn += 1
+            if sys.stderr.isatty():
+                print(
+                    f"\r{seen.total():,} inputs, {len(found)} findings", end="", file=sys.stderr, flush=True
+                )
+    for what, n in sorted(seen.items()):
+        print(f"{n:10,}  {what}")
+    print(f"{seen.total():10,}  inputs, {len(found)} findings (seed {given.seed})")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
