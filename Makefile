@@ -11,7 +11,7 @@ IN_VENV := env -u CONDA_PREFIX -u PYTHONPATH PIP_QUIET=1 VIRTUAL_ENV="$(abspath 
 CODE    := python tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help dev demo test test-rust test-python coverage fuzz kills mutants format lint bench study docs clean
+.PHONY: help dev demo test test-rust test-python coverage fuzz kills memcheck mutants soak format lint bench study docs clean
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,14 @@ fuzz: $(VENV)/.dev ## damaged corpora, templates and model files for MINUTES=5 (
 
 kills: $(VENV)/.dev ## kill writers at 200 moments and look at what they leave (ARGS="--kills 1000 --seed 2")
 	$(PY) -m tests.kill $(ARGS)
+
+memcheck: ## the core's own tests under valgrind: reads and writes out of bounds, memory that was never set
+	@command -v valgrind >/dev/null || { echo "error: valgrind is not on PATH; install it with the system's packages" >&2; exit 1; }
+	valgrind --quiet --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite \
+	  $$(cargo test --no-default-features --no-run --message-format=json 2>/dev/null | $(PYTHON) -c 'import json, sys; print([m["executable"] for m in map(json.loads, sys.stdin) if m.get("executable")][-1])')
+
+soak: $(VENV)/.dev ## MINUTES=30 of mixed load in one process: memory, descriptors and threads stay flat
+	$(PY) -m tests.soak --minutes $(MINUTES)
 
 mutants: $(VENV)/.dev ## how many small faults the tests notice: a long run (ARGS="--sample 300 --seed 1")
 	$(PY) -m pip install --quiet --disable-pip-version-check 'tree-sitter>=0.25' 'tree-sitter-rust>=0.24'

@@ -1,4 +1,4 @@
-"""make fuzz MINUTES=10: damaged corpora and templates, forged model files, until the time is over or a count is reached.
+"""make fuzz MINUTES=10: damaged corpora and templates, forged model files, until the time is over or there were enough.
 
 Prints what was found, then how often each thing happened; ends with 1 where anything was found. A trial is its seed
 and its number.

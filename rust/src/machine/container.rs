@@ -267,10 +267,14 @@ impl Container {
             true => Memory::map(&file),
             false => Memory::read(&file, length as usize),
         };
-        let memory = memory.map_err(|e| match e.kind() {
-            std::io::ErrorKind::OutOfMemory => Error::Memory(format!("{name}: no memory for its {length} bytes")),
-            std::io::ErrorKind::UnexpectedEof => bad("the file was cut short while it was read; copy it again"),
-            _ => Error::Io(format!("{name}: cannot read the model: {e}")),
+        let memory = memory.map_err(|e| {
+            if e.kind() == std::io::ErrorKind::OutOfMemory {
+                return Error::Memory(format!("{name}: no memory for its {length} bytes"));
+            }
+            if e.kind() == std::io::ErrorKind::UnexpectedEof {
+                return bad("the file was cut short while it was read; copy it again");
+            }
+            Error::Io(format!("{name}: cannot read the model: {e}"))
         })?;
         let map = memory.bytes();
         if map.len() < HEAD || &map[..8] != MAGIC {

@@ -70,13 +70,19 @@ impl PyStochastic {
             return Err(Error::Value(format!("expected {} weights, got {}", self.size, w.len())).into());
         }
         let inner = &mut self.inner;
-        guard(|| Ok(inner.set(w)))
+        guard(|| {
+            inner.set(w);
+            Ok(())
+        })
     }
 
     /// The weights now, one a feature.
     fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let mut w = vec![0.0; self.size];
-        guard(|| Ok(self.inner.read(&mut w)))?;
+        guard(|| {
+            self.inner.read(&mut w);
+            Ok(())
+        })?;
         Ok(PyArray1::from_vec(py, w))
     }
 
