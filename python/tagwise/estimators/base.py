@@ -101,11 +101,13 @@ class Tagger(ScikitLearn):
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def _repr_html_(self) -> str:
-        """In a notebook: what it is, and what training left."""
+        """In a notebook: scikit-learn's diagram where that is the display, else what it is and what training left."""
         from html import escape
 
         from tagwise.corpus.markup import table_html
 
+        if diagram := super()._repr_html_():
+            return diagram
         if not hasattr(self, "model_"):
             return f"<p><code>{escape(repr(self))}</code> (not fitted)</p>"
         labels = " ".join(map(str, self.classes_[:20])) + (" ..." if len(self.classes_) > 20 else "")
