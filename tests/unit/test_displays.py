@@ -73,8 +73,9 @@ def test_reports_show_what_they_print(tagger: tw.CRF) -> None:
     assert "accuracy" in shown(tw.evaluate([["N"]], [["V"]]))
 
 
-def test_taggers_show_what_they_are(tagger: tw.CRF) -> None:
+def test_taggers_show_what_they_are(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parameters, and labels once fitted."""
+    monkeypatch.setattr("tagwise.estimators.scikit.ScikitLearn._repr_html_", lambda _: None)  # no diagram
     assert "not fitted" in shown(tw.CRF(l2=0.25))
     assert "l2=0.25" in shown(tw.CRF(l2=0.25))
     text = shown(tagger)
