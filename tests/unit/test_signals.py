@@ -26,6 +26,7 @@ import numpy as np
 import tagwise as tw
 from tagwise import _core
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored
 rng = np.random.default_rng(0)
 
 def corpus(n, length, labels, words=200):
