@@ -184,6 +184,7 @@ impl Vocab {
     }
 
     /// Id of an attribute, added if it is new; `text` is called only then. A locked vocabulary answers NONE instead.
+    #[inline]
     pub fn intern(&mut self, key: Key, text: impl FnOnce(&mut Vec<u8>)) -> Result<u32> {
         if self.locked {
             return Ok(self.get(key.key));

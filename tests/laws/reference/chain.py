@@ -58,9 +58,10 @@ def edges(s: Scores) -> Array:
 
 def score(s: Scores, y: Sequence[int]) -> float:
     """H(x,y), the score of one path."""
-    edge = edges(s)
+    shared = s.edge.ndim == 2
     total = s.start[y[0]] + s.end[y[-1]] + sum(s.node[t, y[t]] for t in range(len(y)))
-    return float(total + sum(edge[t, y[t - 1], y[t]] for t in range(1, len(y))))
+    steps = ((y[t - 1], y[t]) if shared else (t, y[t - 1], y[t]) for t in range(1, len(y)))
+    return float(total + sum(s.edge[step] for step in steps))
 
 
 def counts(s: Scores, y: Sequence[int]) -> Scores:

@@ -13,7 +13,11 @@ from .chain import Array, Path, Scores, counts, edges, like, score
 def paths(s: Scores) -> list[Path]:
     """All paths without a forbidden step."""
     T, L = s.node.shape
-    return [y for y in product(range(L), repeat=T) if score(s, y) > -np.inf]
+    y, t = np.array(list(product(range(L), repeat=T))), np.arange(T)
+    least = np.minimum(s.start[y[:, 0]] + s.end[y[:, -1]], s.node[t, y].min(axis=1))
+    if T > 1:
+        least = np.minimum(least, edges(s)[t[1:], y[:, :-1], y[:, 1:]].min(axis=1))
+    return [tuple(path) for path in y[least > -np.inf].tolist()]
 
 
 def log_partition(s: Scores) -> float:
