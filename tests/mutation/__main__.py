@@ -16,8 +16,14 @@ from typing import Any
 from . import tree as trees
 from .mutant import Mutant
 
-#: Reads the sources, which hold all mutants at once in the copy.
-LEFT_OUT = "tests/unit/test_the_line.py"
+#: These read the sources, which hold all mutants at once in the copy.
+LEFT_OUT = (
+    "tests/unit/test_the_line.py",
+    "tests/unit/test_names_of_the_core.py",
+    "tests/unit/test_named_files.py",
+)
+#: Tests that may fail on good code (a busy machine): more than this, and something is wrong with the copy.
+UNSTEADY = 10
 
 
 def environment(tree: Path, folder: Path, mutant: int | None = None) -> dict[str, str]:
@@ -28,19 +34,24 @@ def environment(tree: Path, folder: Path, mutant: int | None = None) -> dict[str
 
 
 def reached(tree: Path, tests: list[str]) -> dict[str, dict[str, Any]]:
-    """What each test of the suite reaches while no mutant is on; all of them must pass."""
+    """What each test of the suite reaches while no mutant is on. A test that fails then judges no mutant."""
     folder = tree / "reached"
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.hits"):
         old.unlink()
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutation.reached", "-p", "no:cacheprovider"]
     env = environment(tree, folder)
-    command += [f"--ignore={LEFT_OUT}", *tests]
+    command += [*(f"--ignore={name}" for name in LEFT_OUT), *tests]
     run = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, check=False)
     print(run.stdout.strip().splitlines()[-1])
-    if run.returncode:
+    found: dict[str, dict[str, Any]] = json.loads((folder / "reached.json").read_text())
+    failed = sorted(name for name, entry in found.items() if entry.get("failed"))
+    if run.returncode > 1 or len(failed) > UNSTEADY:
         raise SystemExit(run.stdout[-4000:] + run.stderr[-2000:])
-    return json.loads((folder / "reached.json").read_text())  # type: ignore[no-any-return]
+    for name in failed:
+        print(f"left out, fails without a mutant: {name}", flush=True)
+        del found[name]
+    return found
 
 
 def noticed_by_core(tree: Path, env: dict[str, str]) -> bool:

@@ -37,9 +37,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Add up the seconds."""
+    """Add up the seconds, and note what fails."""
     entry = FOUND.setdefault(report.nodeid, {"seconds": 0.0, "hits": []})
     entry["seconds"] += report.duration
+    if report.failed:
+        entry["failed"] = True
 
 
 def pytest_sessionfinish() -> None:
