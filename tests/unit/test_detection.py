@@ -63,6 +63,15 @@ def test_a_ragged_row_further_on_is_named_too() -> None:
             tw.read(io.StringIO(text))
 
 
+@pytest.mark.parametrize("space", ["\u2028", "\x0b", "\x1c", "\u3000", "\xa0"])
+def test_white_space_of_other_kinds_is_no_separator(space: str) -> None:
+    """A row whose cells stand apart by something else than a space or a tab lacks one, and is named."""
+    rows = [list(row) for row in ROWS]
+    rows[2] = [f"German{space}JJ", "B-MISC"]
+    with pytest.raises(CorpusError, match=r"<stream>:3: 2 columns"):
+        tw.read(io.StringIO(as_text(rows)))
+
+
 @functools.cache
 def sentences_of_a_corpus() -> list[tw.Sentence]:
     corpus = tw.load_corpus("ewt-pos")[2]

@@ -187,11 +187,14 @@ def ragged(head: str) -> tuple[int, str, int] | None:
     Most rows have one width and some have another: in text that is rare, in columns it is a fault. Most: four of five
     (and a sentence of several rows, where that width is one token), or more than half where they all end in a label.
     """
-    rows = [(n, line.split()) for n, line in enumerate(head.split("\n", 200)[:200], 1)]
+    lines = enumerate(head.split("\n", 200)[:200], 1)
+    rows = [(n, [c for c in line.replace("\t", " ").split(" ") if c.strip()]) for n, line in lines]
     rows = [(n, cells) for n, cells in rows if cells and not is_mark(cells[0])]
     if len(rows) < 3:
         return None
     k, most = Counter(len(cells) for _, cells in rows).most_common(1)[0]
+    if most == len(rows):
+        return None
     usual = [cells for _, cells in rows if len(cells) == k]
     labelled = k > 1 and 2 * most > len(rows) and all(_LABEL.fullmatch(cells[-1]) for cells in usual)
     together = k > 1 or ("\n\n" in head.strip("\n") and any(b == a + 1 for (a, _), (b, _) in pairwise(rows)))

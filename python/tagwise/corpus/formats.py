@@ -106,7 +106,7 @@ def iter_sentences(
         doubt = conll.ragged(head) if format == "text" else None
         if doubt is not None:
             line, row, k = doubt
-            n = len(row.split())
+            n = row.count(" ") + 1
             fail(
                 name,
                 line,
