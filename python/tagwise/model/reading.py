@@ -26,8 +26,6 @@ from tagwise.scores.lookback import Lookback
 from tagwise.scores.protocols import Scorer
 
 Path = str | os.PathLike[str]
-#: Bytes that are looked at together: new memory costs more than a look at it.
-BLOCK = 1 << 16
 
 
 @contextlib.contextmanager
@@ -77,7 +75,6 @@ def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[st
             raise ModelFileError(
                 f"n_attributes: expected {len(vocabulary)}, as the vocabulary has; found {n_attributes}"
             )
-        _check_texts(file)
         base = file.scorer(n_attributes, len(labels), forbidden, local=header.get("local", False))
         check_finite("weights", base.weights)
         scorer: Scorer = base
@@ -150,29 +147,6 @@ def _check_distinct(path: Path, file: _core.ModelFile) -> None:
         (count,) = struct.unpack_from("<Q", raw.read(32), 24)
     if count != len(file.arrays):
         raise ModelFileError(f"{count} arrays have {len(file.arrays)} names; expected names that differ")
-
-
-def _check_texts(file: _core.ModelFile) -> None:
-    """The texts of attributes: UTF-8, each beginning where a character does.
-
-    Bytes of ASCII are what they are: the others alone are decoded, each run with the byte behind it.
-    """
-    text = file.array("vocab.text")
-    blocks = range(0, len(text), BLOCK)
-    found = [at + np.flatnonzero(text[at : at + BLOCK] >= 0x80) for at in blocks]
-    high = np.concatenate(found) if found else np.zeros(0, np.int64)
-    if len(high) == 0:
-        return
-    near = np.union1d(high, np.minimum(high + 1, len(text) - 1))
-    try:
-        text[near].tobytes().decode()
-    except UnicodeDecodeError as error:
-        raise ModelFileError(f"vocab.text is not UTF-8 at byte {near[error.start]}") from None
-    ends = file.array("vocab.end")  # ascending, as the core has seen
-    inside = high[(text[high] & 0xC0) == 0x80].astype(ends.dtype)  # or all ends would become floats
-    cut = inside[ends[np.minimum(np.searchsorted(ends, inside), len(ends) - 1)] == inside]
-    if len(cut):
-        raise ModelFileError(f"vocab.end: a text begins inside a character, at byte {cut[0]}")
 
 
 def _lookback(data: Mapping[str, Any], weights: NDArray[Any], n_labels: int) -> Lookback:

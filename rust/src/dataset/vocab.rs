@@ -45,6 +45,13 @@ impl Vocab {
         if text_end.windows(2).any(|w| w[0] > w[1]) || text_end.last().copied().unwrap_or(0) != text.len() as u64 {
             return bad("a text lies outside the file");
         }
+        let whole = match std::str::from_utf8(&text) {
+            Ok(whole) => whole,
+            Err(at) => return Err(Error::ModelFile(format!("vocab.text is not UTF-8 at byte {}", at.valid_up_to()))),
+        };
+        if let Some(at) = text_end.iter().find(|&&end| !whole.is_char_boundary(end as usize)) {
+            return Err(Error::ModelFile(format!("vocab.end: a text begins inside a character, at byte {at}")));
+        }
         if table.iter().any(|&id| id != NONE && id as usize >= n) {
             return bad("its table names an unknown attribute");
         }
