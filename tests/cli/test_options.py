@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import sys
+
 import pytest
+from rich.console import Console
 
 import tagwise as tw
 from tagwise.cli import cli
@@ -311,6 +315,11 @@ def train_quiet(bench: Bench) -> None:
         for spelling in ("-q", "--quiet"):
             quiet = bench.ok(*base, *more, spelling)
             assert (quiet.stdout, quiet.stderr) == ("", "")
+    with pytest.MonkeyPatch.context() as terminal:
+        shown = functools.partial(Console, force_terminal=True, width=200)
+        terminal.setattr(sys.modules["tagwise.cli.train"], "Console", shown)
+        assert "4/4" in bench.ok(*base).stderr
+        assert bench.ok(*base, "-q").stderr == ""
     loud = bench.ok(*base)
     tagger = fitted()
     assert loud.stdout == ""

@@ -161,6 +161,28 @@ def test_rounds_take_the_smallest_bound(bound: str, p: Problem, eps: float) -> N
         assert z[int(done["feature"][0])] == pytest.approx(min(z), rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.parametrize("bound", ["tight", "exact"])
+@pytest.mark.parametrize("value", [1.0, -1.0])
+def test_features_that_all_wrong_paths_lack_or_have(bound: str, value: float) -> None:
+    """Sentences of one token, two labels, an attribute each: every wrong path is at one end of the range.
+
+    A step of 1 leaves e^-1 of what sentence i loses at first, w_i: the heaviest sentence comes first, then the next.
+    """
+    weight = np.linspace(1.0, 0.6, 12)
+    n = native(
+        Problem(model.Shape(12, 2), [value * row[None] for row in np.eye(12)], [(i % 2,) for i in range(12)])
+    )
+    b = booster(n, bound=bound, smoothing=0.0, max_step=1.0, sample_weight=weight)
+    left = weight.sum()
+    for i, w in enumerate(weight):
+        done = b.run(1)
+        assert n.at[done["feature"][0]] == 2 * i + i % 2
+        assert done["step"][0] == pytest.approx(value)
+        assert done["bound"][0] == pytest.approx(1 - w * (1 - np.exp(-1)) / left)
+        left -= w * (1 - np.exp(-1))
+    assert b.log_loss == pytest.approx(np.log(left))
+
+
 @pytest.mark.parametrize("bound", ["loose", "tight"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.01])
 def test_what_is_kept_between_rounds_hides_no_feature(bound: str, smoothing: float) -> None:

@@ -301,6 +301,54 @@ def test_refusals() -> None:
         _core.HistoryScorer(case.terms, case.far[1:])
 
 
+@pytest.mark.parametrize(
+    ("m", "p", "endless", "good"),
+    [
+        (0, 1, False, False),
+        (1, 0, False, False),
+        (1, 1, False, True),
+        (3, 1000, False, True),
+        (3, 1001, False, False),
+        (1, 1, True, False),
+        (1, 2, True, True),
+    ],
+)
+def test_the_ends_of_what_may_be_looked_at(m: int, p: int, endless: bool, good: bool) -> None:
+    """1 to 3 labels a cell, up to 1000 back; what goes on for ever needs a table to share."""
+    if good:
+        assert len(_core.Terms(2, m, p, endless=endless)) == 4 * (p - 1)
+    else:
+        with pytest.raises(ValueError, match=f"m={m}" if m == 0 else f"p={p}"):
+            _core.Terms(2, m, p, endless=endless)
+
+
+@pytest.mark.parametrize(
+    ("n", "starts", "match"),
+    [
+        (0, [], None),
+        (1, [], "begins outside the 1 sentences"),
+        (2, [], "begins outside the 2 sentences"),
+        (1, [0], None),
+        (1, [1], "begin at 0"),
+        (2, [0, 1], None),
+        (2, [0, 2], "begins outside the 2 sentences"),
+        (2, [0, 0], "ascending"),
+        (2, [0, 1, 1], "ascending"),
+    ],
+)
+def test_where_documents_begin(n: int, starts: list[int], match: str | None) -> None:
+    """At the first sentence, then at later ones that there are."""
+    case = Case(1, 3, 1, 2, document=True)
+    data = _core.encode_attributes(_core.Vocabulary(), [[["a"], ["b"]]] * n)
+    words = (np.zeros(2 * n, dtype=np.uint32), np.array(starts, dtype=np.uint32))
+    search = _core.HistoryScorer(case.terms, case.far)
+    if match is None:
+        assert search.kbest(case.scorer, data, 1, words=words)[0].tolist() == [1] * n
+    else:
+        with pytest.raises(ValueError, match=match):
+            search.kbest(case.scorer, data, 1, words=words)
+
+
 def test_chain_twin_still_holds() -> None:
     """The twin of history without any is the chain's own."""
     case = Case(2, 3, 1, 1)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -22,6 +22,16 @@ from .reference import chain, costs, model, perceptron, qp, scores
 from .strategies import Problem, problems, reals, wholes
 
 LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+#: A program of curvatures below 1 that eight sweeps leave with too few positive coordinates.
+FLAT = np.array(
+    [
+        [0.29, -0.21, -0.30, 0.40],
+        [-0.42, 0.36, -0.10, 0.13],
+        [0.11, 0.39, 0.02, -0.43],
+        [0.09, 0.12, 0.31, -0.37],
+        [-0.26, -0.15, 0.01, -0.01],
+    ]
+)
 
 
 # -- perceptron -------------------------------------------------------------------------------------------
@@ -216,6 +226,7 @@ def test_every_step_is_the_projection(name: str, augment: bool) -> None:
     arrays(float, 5, elements=reals(3.0)),
     st.one_of(st.none(), st.floats(0.1, 2)),
 )
+@example(FLAT, np.array([0.18, -0.03, -0.09, 0.15, -0.41]), None)
 def test_small_programs(d: np.ndarray, b: np.ndarray, limit: float | None) -> None:
     """The optimality conditions hold, and the primal point is that of the slow solver."""
     norm = np.linalg.norm(d, axis=1)
@@ -378,3 +389,35 @@ def test_values_outside_their_domain_are_errors() -> None:
         online.epoch(np.array([9], dtype=np.uint32))
     with pytest.raises(ValueError, match="weights"):
         online.restore({"weights": np.zeros(3)})
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "good"),
+    [
+        ("variance", 0.0, False),
+        ("variance", -1.0, False),
+        ("variance", 1e-300, True),
+        ("variance", np.inf, False),
+        ("sums", np.nan, False),
+        ("weights", np.inf, False),
+        ("steps", -1.0, False),
+        ("steps", np.inf, False),
+        ("steps", 0.0, True),
+    ],
+)
+def test_states_that_are_gone_on_from(part: str, value: float, good: bool) -> None:
+    """Numbers are finite, no step is negative, a variance is above 0."""
+    n = native(corpus(1, 3, n=5))
+    online = n.online("arow")
+    state = online.state()
+    if part == "steps":
+        state[part] = value
+    else:
+        state[part] = np.full(len(n.layout), 0.5)
+        state[part][2] = value
+    if good:
+        online.restore(state)
+        np.testing.assert_array_equal(online.state()[part], state[part])
+    else:
+        with pytest.raises(ValueError, match=r"finite numbers|steps >= 0 and variances > 0"):
+            online.restore(state)

@@ -19,9 +19,9 @@ from .reference import chain
 class Case:
     """A small corpus, its order and random weights, with the score of any path by counting features."""
 
-    def __init__(self, seed: int, order: int, labels: int = 3, **more: Any) -> None:
+    def __init__(self, seed: int, order: int, labels: int = 3, longest: int = 5, **more: Any) -> None:
         rng = np.random.default_rng(seed)
-        self.c: Corpus = random_corpus(seed, labels, n=12, longest=5, **more)
+        self.c: Corpus = random_corpus(seed, labels, n=12, longest=longest, **more)
         self.L, self.m = labels, order
         self.order = _core.Order(self.c.data, self.c.layout, order)
         self.sample = rng.uniform(0, 2, len(self.c.gold))
@@ -68,9 +68,13 @@ def test_loss_by_enumeration(order: int, seed: int) -> None:
     assert loss == pytest.approx(want, rel=1e-10)
 
 
-@pytest.mark.parametrize("order", [2, 3])
-def test_gradient_by_differences(order: int) -> None:
-    case = Case(5, order, valued=True)
+#: Order, labels, longest sentence: sums over labels go by eights.
+SIZES = [(2, 3, 5), (3, 3, 5), (2, 9, 4)]
+
+
+@pytest.mark.parametrize(("order", "labels", "longest"), SIZES)
+def test_gradient_by_differences(order: int, labels: int, longest: int) -> None:
+    case = Case(5, order, labels, longest, valued=True)
     gradient = np.zeros_like(case.w)
     case.objective.value(case.w, gradient)
     scratch, step = np.zeros_like(case.w), 1e-5
@@ -82,9 +86,9 @@ def test_gradient_by_differences(order: int) -> None:
         assert gradient[i] == pytest.approx(slope, abs=1e-5)
 
 
-@pytest.mark.parametrize("order", [2, 3])
-def test_paths_and_marginals_by_enumeration(order: int) -> None:
-    case = Case(7, order)
+@pytest.mark.parametrize(("order", "labels", "longest"), SIZES)
+def test_paths_and_marginals_by_enumeration(order: int, labels: int, longest: int) -> None:
+    case = Case(7, order, labels, longest)
     scorer, history, w = case.model()
     p, log_z = _core.order_marginals(scorer, history, case.c.data)
     counts, scores, labels = history.kbest(scorer, case.c.data, 3)

@@ -16,7 +16,7 @@ from tagwise.features import Inputs
 from tagwise.learners import backends, gradient
 from tagwise.learners.backends import Sum, exponential
 from tagwise.optimizers.lbfgs import lbfgs
-from tagwise.scores.protocols import Exponential, Objective, Scorer
+from tagwise.scores.protocols import Exponential, Objective, Scorer, native
 
 from .numpy_engine import NUMPY, NumpyObjective, NumpyScorer
 
@@ -172,3 +172,25 @@ def test_the_engines_keep_the_protocols() -> None:
     scorers: list[Scorer] = [_core.Scorer(p.layout, weights), NumpyScorer(p.layout, weights, None)]
     assert all(callable(objective.value) for objective in objectives)
     assert len({scorer.viterbi(p.data).shape for scorer in scorers}) == 1
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_the_cpu_is_told_all_of_another_engines_scores(local: bool) -> None:
+    """Weights, forbidden pairs, and whether every step is normalised by itself."""
+    p = problem()
+    weights = np.random.default_rng(3).normal(size=len(p.layout)).astype(np.float32)
+    forbidden = np.array([1, 6], dtype=np.uint32)
+
+    class Elsewhere(NumpyScorer):
+        pass
+
+    Elsewhere.local = local
+    found = native(Elsewhere(p.layout, weights, forbidden), forbidden)
+    assert found.local is local
+    marginals = {
+        normalised: _core.Scorer(p.layout, weights, forbidden, local=normalised).marginals(p.data)[0]
+        for normalised in (False, True)
+    }
+    np.testing.assert_array_equal(found.marginals(p.data)[0], marginals[local])
+    assert not np.allclose(marginals[False], marginals[True], atol=1e-3)
+    assert native(found, None) is found

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tagwise._core import Vocabulary, encode_attributes, prune
+from tagwise._core import Layout, Vocabulary, encode_attributes, prune
 from tagwise.dataset.encode import NO_LABEL, build, collect_labels, encode_labels, with_labels
 from tagwise.errors import CorpusError, ModelFileError, ParameterError
 
@@ -282,3 +282,29 @@ def test_too_many_labels_and_labels_read_once() -> None:
     with pytest.raises(CorpusError, match="unknown label 'Z'"):
         encode_labels([iter(["O", "Z"])], ["O"])  # type: ignore[list-item]
     assert encode_labels(iter([["O"], ["B"]]), ["B", "O"]).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("labels", [3, 256, 257])
+def test_pairs_of_an_edge_attribute_exist_once(labels: int) -> None:
+    """Those of the gold paths, ascending, however often they occur and however many pairs there could be."""
+    rng = np.random.default_rng(labels)
+    few = np.unique([0, 1, labels - 2, labels - 1])  # so that pairs occur again
+    gold = [rng.choice(few, 6).tolist() for _ in range(30)]
+    X = [[[f"e{rng.integers(3)}"] for _ in path] for path in gold]
+    vocab = Vocabulary()
+    data = encode_attributes(vocab, X, X).with_gold(np.array(gold, dtype=np.uint16).ravel())
+    arrays = Layout.build(data, len(vocab), labels).arrays()
+    found = [arrays["pair"][a:b].tolist() for a, b in pairwise(arrays["pair_ptr"].astype(int))]
+    expected = [
+        sorted(
+            {
+                a * labels + b
+                for tokens, path in zip(X, gold)
+                for names, (a, b) in zip(tokens[1:], pairwise(path))
+                if name in names
+            }
+        )
+        for name in vocab.texts()
+    ]
+    assert found == expected
+    assert sum(map(len, found)) < 30 * 5

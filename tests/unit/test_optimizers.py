@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 from itertools import islice, pairwise
 from typing import Any
@@ -29,6 +30,7 @@ class Counted:
 
     def __call__(self, w: Vector, gradient: Vector) -> float:
         self.points.append(w.copy())
+        assert len(self.points) < 20_000, "it does not end"
         gradient[:] = self.gradient(w)
         return self.value(w)
 
@@ -117,6 +119,28 @@ def test_it_ends_where_nothing_decreases(run: Minimiser) -> None:
     (only,) = steps(run(objective, np.zeros(2), n_jobs=1))
     assert only.value == 0.0
     assert 2 < len(objective.points) < 60
+
+
+@pytest.mark.parametrize("run", SMOOTH)
+def test_it_ends_where_nothing_decreases_any_more(run: Minimiser) -> None:
+    """After two good steps every point is higher: one search goes on, one begins anew along the gradient, no third."""
+    objective = quadratic(CURVES, AT)
+    lift = 0.0
+
+    def lifted(w: Vector, gradient: Vector) -> float:
+        return objective(w, gradient) + lift
+
+    found = run(lifted, np.zeros(4), n_jobs=1)
+    for _ in range(3):
+        last = next(found)
+    here, begin, lift = last.w.copy(), len(objective.points), 1e3
+    assert list(found) == []
+    tried = [p - here for p in objective.points[begin:]]
+    downhill = -np.array(objective.gradient(here))
+    lengths = [float(np.linalg.norm(d) * np.linalg.norm(downhill)) for d in tried]
+    along = [bool(abs(d @ downhill) > (1 - 1e-9) * n) for d, n in zip(tried, lengths) if n]
+    assert along == sorted(along)
+    assert set(along) == {False, True}
 
 
 @pytest.mark.parametrize("run", SMOOTH)
@@ -221,6 +245,31 @@ def test_l1_ends_where_it_must() -> None:
     broken = Counted(lambda w: float(np.abs(w).sum()), lambda w: np.full_like(w, -1.0))
     (only,) = steps(owlqn(broken, np.zeros(2), l1=0.1, n_jobs=1))
     assert len(broken.points) == 41
+
+
+def test_l1_goes_downhill_whatever_the_curvature_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs whose direction does not descend are forgotten, and the step is along the pseudo-gradient."""
+
+    class Uphill:
+        def __init__(self, memory: int, n_jobs: int) -> None:
+            self.pairs = 0
+
+        def __len__(self) -> int:
+            return self.pairs
+
+        def push(self, *pair: Vector) -> None:
+            self.pairs += 1
+
+        def clear(self) -> None:
+            self.pairs = 0
+
+        def direction(self, gradient: Vector, out: Vector) -> None:
+            out[:] = gradient
+
+    monkeypatch.setattr(sys.modules["tagwise.optimizers.owlqn"], "CurvaturePairs", Uphill)
+    objective = quadratic(np.array([1.0, 3.0]), np.array([2.0, -1.0]))
+    found = steps(owlqn(objective, np.zeros(2), l1=0.5, n_jobs=1))
+    np.testing.assert_allclose(found[-1].w, [1.5, -1 + 0.5 / 3], atol=1e-6)
 
 
 def test_first_trials_with_l1_are_bounded() -> None:

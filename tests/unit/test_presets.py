@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -276,6 +277,100 @@ def test_what_presets_train(name: str) -> None:
     assert all(60.0 < f.value < 1e6 for f in preset.published if f.measure == "seconds")
     if preset.against is not None and preset.learners and name != "losses":
         assert preset.against in {cell.learner.name for cell in cells}
+
+
+L2, C = "0.01, 0.03, 0.1, 0.3, 1.0", "0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0"
+HELD_OUT = "on every fifth training sentence"
+TWICE = f"{HELD_OUT}, 2 times with others"
+OVERLAPPING, SPARSE = "hmm-overlapping: overlapping = True", "crf-l1: l1 = 0.1, l2 = 0.0"
+LAST = "tested on the last 1,000 training sentences"
+#: What presets settle for all their learners, a second time: who changes a number changes what a table means.
+SETTLED: dict[str, tuple[str, ...]] = {
+    "bundled": (
+        *(
+            "ewt-pos: first 2,000 training sentences",
+            "l2 = 0.1",
+            "max_iter = 50",
+            "epochs = 10",
+            "rounds = 300",
+        ),
+        *(SPARSE, OVERLAPPING),
+    ),
+    "spanish-ner": (
+        *("max_iter = 200", "epochs = 30", OVERLAPPING),
+        *(f"{kind}: l2 from {L2}, {HELD_OUT} of the first 4,000" for kind in ("crf", "memm")),
+    ),
+    "pos": ("max_iter = 100", "epochs = 30", f"crf: l2 from 0.03, 0.3, {HELD_OUT} of the first 1,500"),
+    "small-300": (
+        *("max_iter = 100", "rounds = 2000", OVERLAPPING, f"crf: l2 from 0.01, 0.1, 1.0, {TWICE}"),
+        *(f"{kind}: C from {C}, {TWICE}" for kind in ("hmsvm", "hmsvm rescaled")),
+        *(f"hmsvm poly: C from 0.01, 0.1, 1.0, 10.0, 100.0, {TWICE}", LAST),
+    ),
+    "english-ner": ("epochs = 40", "max_iter = 200", "l2 = 0.1"),
+    "convergence": ("epochs = 40", "dev part scored after every iteration, the best iterate kept"),
+    "precision-recall": ("epochs = 40",),
+    "losses": (SPARSE, OVERLAPPING),
+    "sizes": ("max_iter = 200", "epochs = 20", "l2 = 0.1", OVERLAPPING),
+    "svm-sparsity": (f"hmsvm: C from {C}, {TWICE}", LAST),
+    "risks": ("max_iter = 200", "epochs = 20", "l2 = 0.1", "gold paths ranked in lists of 100"),
+    "history-seeds": ("epochs = 20",),
+    "f1-costs": ("epochs = 40",),
+}
+#: What a word in the name of a learner says of its parameters.
+SAID: dict[str, Callable[..., dict[str, Any]]] = {
+    r"k=(\d+)": lambda k: {"k": int(k)},
+    r"m=1 p=1": lambda: {"history": None},
+    r"m=(\d) p=([2-9])": lambda m, p: {"history": (int(m), int(p))},
+    r"m=1 p=inf": lambda: {"history": (1, "inf"), "document": True},
+    r"document": lambda: {"document": True},
+    r"unaveraged": lambda: {"average": False},
+    r"unregularised": lambda: {"l2": 0.0},
+    r"P/R cost (\S+)": lambda alpha: {"cost": f"precision_recall({alpha})"},
+    r"F1 cost$": lambda: {"cost": "f1"},
+    r"F1 cost, cap (\d+)": lambda cap: {"cost": f"f1({cap})"},
+    r"corpus F1 (\S+)": lambda f: {"cost": f"precision_recall({float(f) / 2:g})"},
+    r"weighted cost (\S+)": lambda beta: {"cost": f"weighted_accuracy(1, {float(beta):g}, 1)"},
+    r"rescaled": lambda: {"rescale": "margin"},
+    r"poly": lambda: {"kernel": "poly", "degree": 2},
+    r"SVM_1": lambda: {"slack": "instance"},
+    r"SVM_2": lambda: {"slack": "sequence"},
+}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_what_presets_settle(name: str) -> None:
+    """The numbers of a preset, and those that the names of its learners say."""
+    assert PRESETS[name].caption().split("; ") == list(SETTLED[name])
+    for learner in {cell.learner.name: cell.learner for cell in PRESETS[name].cells()}.values():
+        params = learner.make().checked()
+        said = {
+            key: value
+            for words, means in SAID.items()
+            if (match := re.search(words, learner.name))
+            for key, value in means(*match.groups()).items()
+        }
+        assert said or " " not in learner.name
+        for key, value in said.items():
+            assert (learner.name, key, str(params[key])) == (learner.name, key, str(value))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_figures_of_papers_are_of_what_is_trained(name: str) -> None:
+    """Where a table or a figure of a paper is named there are figures of it, and each has a row to stand in."""
+    preset = PRESETS[name]
+    cells = preset.cells()
+    of_a_paper = bool(cells) and bool(re.search(r"(Tables?|Figures?) \d", preset.help))
+    assert bool(preset.published) is of_a_paper
+    for figure in preset.published:
+        assert figure.source
+        assert any(
+            cell.learner.name == figure.learner
+            and figure.corpus in (None, cell.corpus)
+            and figure.features in (None, cell.features)
+            for cell in cells
+        ), figure
+    shown = {(f.learner, f.measure, f.corpus, f.features): f.value for f in preset.published}
+    assert all(shown[f.learner, f.measure, f.corpus, f.features] == f.value for f in preset.published)
 
 
 def test_every_preset_says_what_it_trains() -> None:

@@ -119,6 +119,14 @@ def test_the_panels_of_a_model_by_hand() -> None:
     assert (kernel["edges"], kernel["strongest"], kernel["chunked"]) == (None, {}, False)
 
 
+def test_labels_are_ordered_by_gold_and_guess() -> None:
+    """A label counts where it is gold and where it is guessed, once where it is both."""
+    confusion = [["A", "A", 5], ["B", "C", 4], ["C", "C", 3]]  # A 5, B 4, C 3 + 4
+    detail = {**DETAIL, "labels": ["A", "B", "C"], "confusion": confusion, "transitions": None}
+    (found,) = html.details(Comparison([ROW], details=[detail]))
+    assert found["labels"] == ["C", "A", "B"]
+
+
 def test_many_labels_are_cut_to_the_most_frequent() -> None:
     """Two dozen of them, and only the confusions among these; how many there are is said."""
     confusion = [[f"L{i}", f"L{i}", 100 - i] for i in range(40)] + [["L39", "L0", 1]]

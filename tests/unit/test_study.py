@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,35 @@ def test_references_are_of_cells_that_the_preset_trains(name: str) -> None:
         for text in study.REFERENCE.findall(" ".join(row)):
             corpus, learner, features, _ = (part.strip() for part in text.split(";"))
             assert (corpus, learner, features) in cells, text
+
+
+#: Tables of the page with figures of papers, and how many there are.
+PAPERS = {"small-300": 14, "spanish-ner": 23, "pos": 12, "english-ner": 24, "english-k": 8}
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_figures_of_papers_are_those_of_the_preset(name: str) -> None:
+    """Both were typed from the paper: a figure of the page is one that the preset publishes of the same learner."""
+    table, found = KNOWN[name], 0
+    published = {(f.learner, f"{f.value:.2f}") for f in PRESETS[table["preset"]].published}
+    before: list[str] = []
+    for row in table["from"]:
+        (learner, *others) = {
+            text.split(";")[1].strip() for text in study.REFERENCE.findall(" ".join(row))
+        } or {""}
+        for at, (head, cell) in enumerate(zip(table["head"], row)):
+            if "paper" not in head and row[0] != "paper":
+                continue
+            if row[0] == "paper":  # a row of its own below ours
+                (learner, *others) = {
+                    t.split(";")[1].strip() for t in study.REFERENCE.findall(before[at])
+                } or {""}
+            for value in re.findall(r"\d+\.\d\d", study.REFERENCE.sub("", cell)):
+                assert not others
+                assert (learner, value) in published, (row[0], value)
+                found += 1
+        before = row
+    assert found == PAPERS[name]
 
 
 def test_drift_is_named() -> None:

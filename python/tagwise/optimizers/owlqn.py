@@ -43,11 +43,9 @@ def owlqn(objective: Evaluate, w: Vector, *, l1: float, memory: int = 6, n_jobs:
     while norm > 0.0:
         pairs.direction(pseudo, direction)
         direction[direction * pseudo >= 0.0] = 0.0  # stay a descent direction in every coordinate
-        slope = float(pseudo @ direction)
-        if not slope < 0.0:
+        if not float(pseudo @ direction) < 0.0:
             pairs.clear()
             np.negative(pseudo, out=direction)
-            slope = -norm * norm
         orthant = np.where(w != 0.0, np.sign(w), -np.sign(pseudo))
         step = 1.0 if len(pairs) else min(1.0, 1.0 / norm)
         # Without a ridge early curvatures can be next to nothing, and the step they suggest out of all proportion.
