@@ -159,6 +159,26 @@ def test_what_names_labels_takes_them_as_they_are() -> None:
     assert set(tw.CRF(max_iter=3).fit(X, [*partial[:-1], ints[-1]]).classes_) <= {0, -100, 7}
 
 
+@pytest.mark.parametrize("kind", TYPES)
+def test_explanations_take_and_name_them_as_they_are(kind: str) -> None:
+    """Every decision, one of a token against a label, one against a path; the votes are those of strings."""
+    gold = renamed(kind)
+    tagger, twin = quick("crf").fit(X, gold), quick("crf").fit(X, [[f"{y}" for y in s] for s in gold])
+    (path,) = tagger.predict(X[:1])
+    other = next(y for y in tagger.classes_ if y != path[1])
+    for given in ({}, {"token": 1}, {"token": 1, "against": other}, {"against": [other] * len(path)}):
+        texts = {name: str(x) if name == "against" else x for name, x in given.items()}
+        if isinstance(given.get("against"), list):
+            texts["against"] = [str(y) for y in given["against"]]
+        found, wanted = tagger.explain_prediction(X[0], **given), twin.explain_prediction(X[0], **texts)
+        assert len(found) == len(wanted) > 0
+        for one, two in zip(found, wanted):
+            assert same([list(one.labels)], [path])
+            assert {type(y) for y in one.other} == {type(other)}
+            assert (str(one.label), str(one.runner_up), one.title) == (two.label, two.runner_up, two.title)
+            assert one.votes == two.votes
+
+
 def test_the_command_line_writes_them(tmp_path: Path) -> None:
     """A model of integers tags and is measured on files, which have texts."""
     ints = renamed("int")
@@ -173,6 +193,14 @@ def test_the_command_line_writes_them(tmp_path: Path) -> None:
         assert "-100" in result.stdout
     assert invoke("eval", model, file).exit_code == 0
     assert "-100" in invoke("inspect", model).stdout
+    assert invoke("errors", model, file).stdout.startswith("0 wrong tokens in 0 of ")
+    file.write_text(file.read_text().replace("\t-100\n", "\t7\n", 1))
+    assert "7 taken for -100  1 (100 %)" in invoke("errors", model, file).stdout
+    explained = invoke("explain", model, " ".join(X[0]), "--token", 1, "--against", "-100")
+    assert explained.exit_code == 0, explained.stderr
+    assert "against -100 (" in explained.stdout
+    refused = invoke("explain", model, " ".join(X[0]), "--token", 1, "--against", "-101")
+    assert "the model has no label '-101'; it has: " in refused.stderr
 
 
 def test_types_that_are_not_known_or_do_not_fit_are_refused(tmp_path: Path) -> None:

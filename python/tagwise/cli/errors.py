@@ -12,6 +12,7 @@ from rich.console import Console
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import corpus_options, read_corpus
 from tagwise.cli.models import function_options
+from tagwise.corpus.labels import texts
 from tagwise.terminal import as_text
 
 
@@ -55,7 +56,8 @@ def errors(
 
     tagger = tw.load(model, functions=functions, trust=trust)
     corpus = read_corpus(source, form, columns, label, part="test", tagger=tagger)
-    found = replace(find_errors(corpus, tagger.predict(corpus)), top=top, examples=examples)
+    predicted, _ = texts(tagger.predict(corpus))  # as texts: files have no other labels
+    found = replace(find_errors(corpus, predicted), top=top, examples=examples)
     if as_json:
         click.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2))
         return

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.corpus.labels import named, texts
+from tagwise.corpus.labels import named, texts, type_name
 from tagwise.dataset.layout import Named, carried
 from tagwise.decoding import paths
 from tagwise.decoding.lookback import Memory
@@ -229,7 +229,7 @@ class Model:
             raise ParameterError("a sentence without tokens has nothing to explain")
         if token is not None and not 0 <= token < T:
             raise ParameterError(f"token={token}: the sentence has the tokens 0 to {T - 1}")
-        index = {label: i for i, label in enumerate(self.labels)}
+        index = {label: i for i, label in enumerate(self.classes)}
         kind = X.kind
         words = (
             [str(w) for w in X.words("an explanation")[0]]
@@ -241,7 +241,8 @@ class Model:
         chances = self.marginals(X, n_jobs=n_jobs)[0] if probabilistic else None
         out = []
         places = range(T) if token is None else range(token, token + 1)
-        if token is None and against is not None and not isinstance(against, str):  # one path: one decision
+        whole = against is not None and type_name(type(against)) is None
+        if token is None and whole:  # one path: one decision
             places = range(next((t for t, y in enumerate(against) if y != path[t]), 0), T)[:1]
         for t in places:
             other = self._other(X, path, t, against, n_jobs)
@@ -256,15 +257,15 @@ class Model:
         return Decisions(words, out)
 
     def _other(
-        self, X: Inputs, path: list[str], t: int, against: Any, n_jobs: int | None
-    ) -> list[str] | None:
+        self, X: Inputs, path: list[Any], t: int, against: Any, n_jobs: int | None
+    ) -> list[Any] | None:
         """The path that one is held against at a token; None where there is no other."""
         allowed: list[Any] = [None] * len(path)
         if against is None:
-            allowed[t] = [y for y in self.labels if y != path[t]]
+            allowed[t] = [y for y in self.classes if y != path[t]]
             if not allowed[t]:
                 return None
-        elif isinstance(against, str):
+        elif type_name(type(against)) is not None:
             allowed[t] = against
         else:
             allowed = list(against)

@@ -51,8 +51,8 @@ class Decision:
 
     token: int
     tokens: Sequence[str]
-    labels: Sequence[str]
-    other: Sequence[str]
+    labels: Sequence[Any]
+    other: Sequence[Any]
     score: float
     votes: Sequence[Vote]
     probability: float | None = None
@@ -74,12 +74,12 @@ class Decision:
         return None if self.probability is None else self.difference
 
     @property
-    def label(self) -> str:
+    def label(self) -> Any:
         """At this token."""
         return self.labels[self.token]
 
     @property
-    def runner_up(self) -> str:
+    def runner_up(self) -> Any:
         """The label of the other path at this token."""
         return self.other[self.token]
 
@@ -173,7 +173,6 @@ class Features:
         edge = np.zeros(L * L)
         edge[arrays["edges"]] = w[blocks.edge]
         self.edge = edge.reshape(L, L)
-        self.lawful = np.isfinite(scorer.edge_scores)
         node = w[blocks.node]
         #: Of each token: its attributes with their values, and their weights by label [L].
         self.node = [
@@ -188,7 +187,10 @@ class Features:
         ]
 
     def normalisers(self) -> list[NDArray[np.float64]]:
-        """Of local classifiers: log Z_t(y') [L] for every token; that of the first is the same for all y'."""
+        """Of local classifiers: log Z_t(y') [L] for every token; that of the first is the same for all y'.
+
+        They have neither edge attributes nor rules.
+        """
         out = []
         for t in range(self.T):
             here = sum((x * row for _, x, row in self.node[t]), np.zeros(self.L))
@@ -197,13 +199,8 @@ class Features:
                 scores = np.tile(here + self.start, (self.L, 1))
             else:
                 scores = self.edge + here
-                for _, x, row in self.pair[t]:
-                    scores = scores + x * row.reshape(self.L, self.L)
-                scores = np.where(self.lawful, scores, -np.inf)
             most = scores.max(axis=1, keepdims=True)
-            most = np.where(np.isfinite(most), most, 0.0)
-            with np.errstate(divide="ignore"):
-                out.append((most + np.log(np.exp(scores - most).sum(axis=1, keepdims=True)))[:, 0])
+            out.append((most + np.log(np.exp(scores - most).sum(axis=1, keepdims=True)))[:, 0])
         return out
 
 
