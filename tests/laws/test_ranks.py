@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.decoding.ranks import BEYOND
+from tagwise.decoding.ranks import BEYOND, Ranks
 
 rng = np.random.default_rng(11)
 X = [[f"w{rng.integers(6)}" for _ in range(n)] for n in (3, 1, 4, 2, 4, 3)]
@@ -71,6 +71,52 @@ def test_order_and_rules() -> None:
     assert (found.rank <= free.rank).all()
     second = tw.CRF(features="S1", order=2, max_iter=3).fit(X, Y)
     assert (second.ranks(X, Y, k=81).rank != BEYOND).all()
+
+
+def test_rules_of_a_call_take_rivals_away() -> None:
+    """A step of the best path that the gold one does not take is forbidden: at least that path is gone."""
+    tagger = tw.CRF(features="S1", max_iter=1).fit(X, Y)
+    tried = 0
+    for x, y, (best,) in zip(X, Y, tagger.predict_kbest(X, 1)):
+        steps = [pair for pair in zip(best[0], best[0][1:]) if pair not in set(zip(y, y[1:]))]
+        if steps:
+            free = tagger.ranks([x], [y], k=81)
+            ruled = tagger.ranks([x], [y], k=81, constraints={"forbidden": steps[:1]})
+            assert 0 <= ruled.rank[0] < free.rank[0]
+            tried += 1
+    assert tried
+
+
+def test_gold_paths_that_rules_forbid_have_a_margin() -> None:
+    """They are on no list, and lose to the best lawful path by the difference of the scores."""
+    tagger = tw.CRF(features="S1", max_iter=3, constraints={"forbidden": [["L0", "L1"]]})
+    gold = [[label if label != "L1" else "L2" for label in y] for y in Y]
+    gold[0] = ["L1"] * len(gold[0])
+    tagger.fit(X, gold)
+    unlawful = ["L0", "L1", *["L2"] * (len(X[2]) - 2)]
+    found = tagger.ranks([X[2]], [unlawful], k=9)
+    assert found.rank.tolist() == [BEYOND]
+    (paths,) = tagger.predict_kbest([X[2]], 81, constraints=False)
+    scores = {tuple(path): score for path, score in paths}
+    best = tuple(tagger.predict([X[2]])[0])
+    assert found.margin[0] == pytest.approx(scores[tuple(unlawful)] - scores[best], abs=1e-4)
+
+
+def test_numbers_by_hand() -> None:
+    """Ties count; an only path has no rival; labels of other types; means and medians."""
+    flat = tw.CRF(features="S1", max_iter=0).fit(X, Y)  # all weights are 0
+    assert flat.ranks([["w1"], ["w1", "w2"]], [["L0"], ["L1", "L1"]], k=9).rank.tolist() == [2, 8]
+    only = tw.CRF(features="S1", max_iter=3).fit([["a"]], [["N"]]).ranks([["a"]], [["N"]])
+    assert (only.rank.tolist(), only.margin.tolist()) == ([0], [np.inf])
+    numbers = [[int(label[1:]) for label in y] for y in Y]
+    typed, named = (
+        tw.CRF(features="S1", max_iter=3).fit(X, numbers),
+        tw.CRF(features="S1", max_iter=3).fit(X, Y),
+    )
+    np.testing.assert_array_equal(typed.ranks(X, numbers).rank, named.ranks(X, Y).rank)
+    np.testing.assert_allclose(typed.ranks(X, numbers).margin, named.ranks(X, Y).margin, atol=1e-4)
+    hand = Ranks(np.array([0, 3, BEYOND, BEYOND]), np.array([5.0, -1.0, -2.0, -9.0]), 10)
+    assert (hand.beyond, hand.risk, hand.median_margin) == (0.5, 23 / 4, -1.5)
 
 
 def test_bad_calls_are_refused() -> None:

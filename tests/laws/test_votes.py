@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import tagwise as tw
 from tagwise.errors import CorpusError, ParameterError
+from tagwise.model.votes import Decision, Decisions, Vote
 
 WORDS = ["Rosa", "Lund", "runs", "to", "a", "New"]
 X = [
@@ -41,6 +43,7 @@ MODELS = {
     "boosting": lambda: tw.Boosting(features="S2", rounds=40),
     "hmm": lambda: tw.HMM(features="S1"),
     "memm": lambda: tw.MEMM(features="S2", max_iter=15),
+    "memm without ends": lambda: tw.MEMM(features="S2", max_iter=15, start_end=False),
 }
 
 
@@ -127,6 +130,54 @@ def test_edge_attributes_and_values(features: Any) -> None:
     assert ("pair" in kinds) is (features is EDGES)
 
 
+#: Two decisions by hand: the first by 2.75, the second by 0.5.
+HAND = Decision(
+    0,
+    ["x", "y"],
+    ["A", "B"],
+    ["B", "B"],
+    3.0,
+    [
+        Vote(0, "node", "a", 2.0, 0.5, 1.5),
+        Vote(1, "edge", "b", 0.0, -1.0, 1.0),
+        Vote(0, "node", "c", 0.25, 0.0, 0.25),
+        Vote(0, "node", "z", 1.0, 1.0, 0.0),
+    ],
+    0.75,
+    0.125,
+)
+NEAR = replace(HAND, token=1, other=["A", "A"], votes=[Vote(1, "node", "d", 0.5, 0.0, 0.5)])
+
+
+def test_a_decision_by_hand() -> None:
+    """Scores, odds, the line; votes that add nothing are no rows, those that have no room are one."""
+    assert (HAND.difference, HAND.other_score, HAND.log_odds) == (2.75, 0.25, 2.75)
+    assert replace(HAND, probability=None).log_odds is None
+    assert HAND.title == "x: A (75.0 %) against B (12.5 %), +2.7500"
+    assert replace(HAND, probability=None, other_probability=None).title == "x: A against B, +2.7500"
+    first = ("+1.5000", "x", "a", "+2.0000 / +0.5000")
+    others = [("+1.0000", "y", "b", "+0.0000 / -1.0000"), ("+0.2500", "x", "c", "+0.2500 / +0.0000")]
+    assert HAND.rows(1) == [first, ("+1.2500", "", "2 more", "")]
+    assert HAND.rows(3) == HAND.rows(4) == HAND.rows(None) == [first, *others]
+
+
+def test_decisions_in_a_notebook_by_hand() -> None:
+    """The least certain one is open, each with so many votes; nothing to explain is said."""
+    shown = Decisions(["x", "y"], [HAND, NEAR, HAND], top=1)._repr_html_().split("<details")[1:]
+    assert [part.startswith(" open>") for part in shown] == [False, True, False]
+    assert ["2 more" in part for part in shown] == [True, False, True]
+    assert "nothing to explain" in Decisions([], [])._repr_html_()
+
+
+def test_rules_may_leave_no_other_label() -> None:
+    """Such a token is decided by them alone, and left out."""
+    only = tw.CRF(features="S1", max_iter=5).fit([["a", "b"]], [["N", "N"]])
+    assert list(only.explain_prediction(["a", "b"])) == []
+    bound = tw.CRF(features="S1", max_iter=5, constraints={"forbidden": [(None, "V")]})
+    bound.fit([["a", "b"], ["a", "a"]], [["N", "V"], ["N", "N"]])
+    assert [d.token for d in bound.explain_prediction(["a", "b"])] == [1]
+
+
 def test_what_is_shown() -> None:
     """Text, HTML and data say the same; votes that are left out are counted."""
     tagger = tw.CRF(features="S2", max_iter=10).fit(X, Y)
@@ -134,6 +185,8 @@ def test_what_is_shown() -> None:
     text, page = str(found), found._repr_html_()
     for decision in found:
         assert decision.title in text
+        sizes = [abs(v.amount) for v in decision.votes]
+        assert sizes == sorted(sizes, reverse=True)
     assert "&lt;b&gt;" in page
     assert "<b>" not in page
     assert page.count("<details") == 3

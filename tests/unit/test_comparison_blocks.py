@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from tagwise.compare import Comparison, Row
-from tagwise.compare.blocks import comparison_blocks
+from tagwise.compare.blocks import comparison_blocks, squeezed
 from tagwise.terminal import as_text
 
 WIDTHS = (60, 80, 100, 160)
@@ -136,6 +136,34 @@ def test_a_terminal_shows_what_a_pipe_gets(width: int) -> None:
     Console(file=out, width=width, force_terminal=True, color_system="standard").print(TABLE)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
     assert [line.rstrip() for line in plain.splitlines()] == lines(width)
+
+
+def test_the_widest_words_give_way() -> None:
+    """The widest first, none below a word of eight cells, figures never; and no more than is asked for."""
+    wide = {"learner": 30, "features": 12, "chosen": 9, "F1": 11}
+    names = list(wide)
+    for room, expected in (
+        (80, [30, 12, 9, 11]),
+        (60, [20, 12, 9, 11]),
+        (48, [10, 10, 9, 11]),
+        (20, [8, 8, 8, 11]),
+    ):
+        found = squeezed(names, wide, room)
+        assert found["F1"] == 11
+        assert sorted(found.values()) == sorted(expected), room
+
+
+def test_what_stands_below() -> None:
+    """How p was found, where there is one; one row has nothing in common with others."""
+    rows = [replace(BASE, learner=name) for name in ("crf", "hmm")]
+    details = [{"counts": [[3, 2, 0, 0, 0]] * 9}, {"counts": [[3, 1, 0, 0, 0]] * 9}]
+    text = as_text(Comparison(rows, details=details, against="crf"), 160)
+    assert "p, against crf: paired approximate randomisation over test sentences" in text
+    assert "randomisation" not in as_text(Comparison(rows), 160)
+    assert "news, 12,345 sentences, features S1\n" in text
+    single = as_text(Comparison(rows[:1]), 160).splitlines()
+    assert "news" in single
+    assert any({"features", "sentences"} <= set(line.split()) for line in single)
 
 
 def test_a_table_of_nothing() -> None:

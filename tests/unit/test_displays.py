@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 
 import tagwise as tw
+from tagwise.compare import Comparison, Row
+from tagwise.corpus.markup import sentence_html, table_html
 from tagwise.corpus.schemes import Span
 from tagwise.plot import span_curve
 
@@ -63,6 +67,14 @@ def test_sentences_have_coloured_spans() -> None:
     assert shown(DATA).endswith("Rosa <b>Lund PER runs New York LOC &")
 
 
+def test_pieces_of_html_by_hand() -> None:
+    """Pieces in the order of the sentence, whoever names them first; words to the left, figures to the right."""
+    page = sentence_html(["a", "b", "c"], [(2, 3, "X"), (0, 1, "Y")])
+    assert " ".join(Balance(page).text.split()) == "a Y b c X"
+    cells = table_html(("from", "to", "n"), [("u", "v", 3)], left=2)
+    assert re.findall(r"text-align:(\w+)", cells) == ["left", "left", "right"] * 2
+
+
 def test_reports_show_what_they_print(tagger: tw.CRF) -> None:
     """Types and figures."""
     report = tagger.evaluate(DATA)
@@ -81,6 +93,10 @@ def test_taggers_show_what_they_are(tagger: tw.CRF, monkeypatch: pytest.MonkeyPa
     text = shown(tagger)
     assert f"{tagger.n_features_:,}" in text
     assert " ".join(tagger.classes_) in text
+    assert "..." not in text
+    for n in (20, 21):
+        many = tw.HMM(features="S1").fit([["w"] * n], [[f"L{i}" for i in range(n)]])
+        assert f"{n}: {' '.join(many.classes_[:20])}{' ...' * (n > 20)} weights" in shown(many)
 
 
 def test_explanations_and_comparisons(tagger: tw.CRF) -> None:
@@ -95,6 +111,13 @@ def test_explanations_and_comparisons(tagger: tw.CRF) -> None:
     assert text.startswith("T a<b")
     assert text.endswith("C")
     assert "perceptron" in text
+    rows = [replace(table.rows[0], corpus=name, learner=f"on {name}") for name in ("one", "two")]
+    both = shown(Comparison(rows, caption="C", note="N"))
+    assert both.index("one") < both.index("on one") < both.index("two") < both.index("on two")
+    assert (both.count("on one"), both.count("on two")) == (1, 1)
+    assert both.endswith("C N")
+    odd = tw.HMM(features="S1").fit([["w", "v"]], [["<i>", "&b"]])
+    assert {"<i>", "&b"} <= set(shown(odd.explain()).split())
 
 
 # --- plots --------------------------------------------------------------------------------------------------
@@ -163,6 +186,59 @@ def test_plots_draw_the_figures(tagger: tw.CRF) -> None:
     assert scores.tolist() == [100 * row.score for row in table]
     with pytest.raises(tw.ParameterError, match="sizes="):
         tw.plot.learning_curve(tw.compare(["hmm"], corpus={"c": (DATA, DATA)}, features=["S1"]))
+
+
+def test_shares_of_a_confusion_by_hand() -> None:
+    """Of each gold label, whatever was predicted for it; labels by how often they are gold or guessed."""
+    gold = [["A"] * 5 + ["B"] * 4 + ["C"] * 3 + ["D"]]
+    report = tw.evaluate(gold, [["A"] * 4 + ["D"] + ["C"] * 4 + ["C"] * 3 + ["D"]])  # A 5, B 4, C 7, D 2
+    for top, labels in ((9, ["C", "A", "B", "D"]), (2, ["C", "A"])):
+        ax: Any = Axes()
+        tw.plot.confusion(report, top=top, ax=ax)
+        ((ticks, names),) = ax.of("set_yticks")
+        assert (list(ticks), names) == (list(range(len(labels))), labels)
+        ((shares,),) = ax.of("imshow")
+        whole = {("C", "C"): 1.0, ("A", "A"): 0.8, ("A", "D"): 0.2, ("B", "C"): 1.0, ("D", "D"): 1.0}
+        assert shares.tolist() == [[whole.get((g, p), 0.0) for p in labels] for g in labels]
+
+
+def test_learning_curves_by_hand() -> None:
+    """Means with their deviations, a line a learner, feature set and corpus; F1 where all have it."""
+    base = tw.compare(["hmm"], corpus={"c": (DATA, DATA)}, features=["S1"]).rows[0]
+    rows = [
+        replace(base, sentences=n, seed=seed, accuracy=a, f1=f)
+        for n, seed, a, f in ((1, 0, 0.5, 0.2), (1, 1, 0.7, 0.4), (2, 0, 0.8, 0.6), (2, 1, 0.8, 0.6))
+    ]
+
+    def drawn(rows: list[Row]) -> tuple[list[str], list[list[float]], list[list[float]], str]:
+        ax: Any = Axes()
+        ax.get_color = lambda: "red"
+        tw.plot.learning_curve(Comparison(rows), ax=ax)
+        names = [options["label"] for name, _, options in ax.calls if name == "plot"]
+        means = [score.round(6).tolist() for _, score in ax.of("plot")]
+        bands = [(high - low).round(6).tolist() for _, low, high in ax.of("fill_between")]
+        said = next(options["ylabel"] for name, _, options in ax.calls if name == "set")
+        return names, means, bands, said
+
+    deviation = round(2 * 100 * 0.1 * 2**0.5, 6)
+    names, means, bands, said = drawn(rows)
+    assert (names, means, bands) == (["hmm, S1"], [[30.0, 60.0]], [[deviation, 0.0]])
+    assert said == "F1, %"
+    other = [replace(row, corpus="d", f1=None) for row in rows]
+    names, means, _, said = drawn(rows + other)
+    assert (names, means, said) == (["hmm, S1, c", "hmm, S1, d"], [[60.0, 80.0]] * 2, "accuracy, %")
+
+
+def test_labels_that_are_given_are_those_that_count(tagger: tw.CRF) -> None:
+    """Beside a corpus that has its own."""
+    curves = []
+    for y in (None, LABELS, [["O", "O", "O"], ["B-LOC", "I-LOC", "O"]]):
+        ax: Any = Axes()
+        tw.plot.precision_recall(tagger, DATA, y, ax=ax)
+        curves.append(ax.of("step"))
+    assert curves[0] == curves[1] != curves[2]
+    with pytest.raises(tw.CorpusError, match="no labels"):
+        tw.plot.precision_recall(tagger, WORDS)
 
 
 @pytest.mark.parametrize("kind", ["confusion", "calibration", "precision_recall", "learning_curve"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -28,6 +29,10 @@ CALLS = {
 }
 
 
+#: What the last drawing of a call says.
+ENDS = {"crf": "4/4 objective", "perceptron": "3/3", "partial_fit": "2/2", "compare": "2/2 c perceptron S1"}
+
+
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize(("terminal", "verbose"), [(True, 1), (True, 0), (False, 1)])
 def test_a_terminal_sees_a_line(
@@ -36,8 +41,10 @@ def test_a_terminal_sees_a_line(
     """Where it is one and verbose asks for it."""
     text = io.StringIO()
     made = Console(file=text, force_terminal=terminal, width=200, color_system=None)
-    monkeypatch.setattr(progress, "Console", lambda **_: made)
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(progress, "Console", lambda **options: asked.append(options) or made)
     CALLS[call](verbose)
+    assert asked == [{"stderr": True}] * verbose
     if terminal and verbose:
         assert {"partial_fit": "mira"}.get(call, call) in text.getvalue()
         assert "/" in text.getvalue()
@@ -76,6 +83,7 @@ def test_a_notebook_sees_a_line(monkeypatch: pytest.MonkeyPatch, call: str, kern
         return
     assert book.drawn[-1] == ""
     assert all("<progress " in text for text in book.drawn[:-1])
+    assert ENDS[call] in book.drawn[-2]
     assert len(book.drawn) > 1
     before = len(book.drawn)
     CALLS[call](0)
@@ -94,3 +102,24 @@ def test_a_line_is_gone_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RuntimeError, match="broken"):
         tw.CRF(features="S1", verbose=1).fit(X, Y, callbacks=[broken])
     assert book.drawn[-1] == ""
+
+
+def test_nothing_is_drawn_where_it_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a notebook neither."""
+    book = Notebook(object())
+    monkeypatch.setitem(sys.modules, "IPython", book.root)
+    monkeypatch.setitem(sys.modules, "IPython.display", book.display)
+    for quiet in (True, False):
+        with progress.TrainingProgress(Console(file=io.StringIO()), "t", quiet=quiet) as line:
+            line.update(1, 1, "")
+        assert bool(book.drawn) is not quiet
+
+
+def test_the_log_has_every_cell(caplog: pytest.LogCaptureFixture) -> None:
+    """How many of them are done, and which."""
+    with caplog.at_level(logging.INFO, "tagwise"):
+        CALLS["compare"](0)
+        assert caplog.messages == []
+        CALLS["compare"](1)
+    assert [text.partition(": ")[0] for text in caplog.messages] == ["1 of 2", "2 of 2"]
+    assert ["hmm" in text for text in caplog.messages] == [True, False]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,6 +78,63 @@ def test_kinds_by_hand() -> None:
     text = str(find_errors(corpus(gold), guess))
     assert "... w1 w2 w3 w4 w5 w6 [w7]" in text
     assert "[w0 w1] w2 w3" in text
+
+
+def found_in(gold: str, guess: str) -> set[tuple[str, str | None, str | None, int, int]]:
+    """Kind, types and place of each error."""
+    groups = find_errors(corpus([gold.split()]), [guess.split()]).groups
+    return {(g.kind, g.gold, g.predicted, e.begin, e.end) for g in groups for e in g.errors}
+
+
+@pytest.mark.parametrize(
+    ("gold", "guess", "expected"),
+    [
+        ("B-A O", "O B-A", {("missed", "A", None, 0, 1), ("spurious", None, "A", 1, 2)}),
+        ("B-A I-A", "B-B B-A", {("borders", "A", "A", 0, 2), ("spurious", None, "B", 0, 1)}),
+        (
+            "B-A I-A I-A",
+            "B-B I-B B-A",
+            {("type and borders", "A", "B", 0, 3), ("spurious", None, "A", 2, 3)},
+        ),
+        ("O B-A I-A O", "O O B-A I-A", {("borders", "A", "A", 1, 4)}),
+        ("O O B-A I-A", "O B-A I-A O", {("borders", "A", "A", 1, 4)}),
+        ("B-A B-A", "B-B I-B", {("type and borders", "A", "B", 0, 2), ("missed", "A", None, 1, 2)}),
+    ],
+)
+def test_who_is_taken_for_whom(gold: str, guess: str, expected: set[tuple[str, Any, Any, int, int]]) -> None:
+    """Spans that share tokens, most of them first, the same type where they share as many; both of them are shown."""
+    assert found_in(gold, guess) == expected
+
+
+def test_what_is_printed_by_hand() -> None:
+    """Largest groups first with their shares, places by the line of the file, context, and what is left out."""
+    gold = [["N"] * 14, ["V", "N", "N"], ["N", "D"]]
+    guess = [["N"] * 7 + ["V"] + ["N"] * 6, ["N", "V", "V"], ["N", "N"]]
+    sentences = [
+        tw.Sentence({"word": [f"w{t}" for t in range(len(y))], "label": y}, "label", line=line)
+        for y, line in zip(gold, (10, 26, None))
+    ]
+    found = replace(find_errors(tw.Corpus(sentences), guess), top=1, examples=2)
+    assert str(found).splitlines() == [
+        "5 wrong tokens in 3 of 3 sentences; accuracy 73.68",
+        "",
+        "N taken for V  3 (60 %)",
+        "  10: ... w1 w2 w3 w4 w5 w6 [w7] w8 w9 w10 w11 w12 w13",
+        "  26: w0 [w1] w2",
+        "",
+        "2 more kinds with 2 errors (--top shows them)",
+    ]
+    rest = str(replace(found, top=None, examples=1)).splitlines()
+    assert rest[4:] == [
+        "",
+        "D taken for N  1 (20 %)",
+        "  sentence 2: w0 [w1]",
+        "",
+        "V taken for N  1 (20 %)",
+        "  26: [w0] w1 w2",
+    ]
+    long = corpus([["N"] * 15])
+    assert str(find_errors(long, [["N"] * 7 + ["V"] + ["N"] * 7])).splitlines()[-1].endswith(" w13 ...")
 
 
 def test_nothing_wrong() -> None:
