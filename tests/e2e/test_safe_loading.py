@@ -130,6 +130,9 @@ def test_functions_are_handed_over(name: str, function: Any, tmp_path: Path) -> 
         for part in ("features", "kernel", "labels"):
             assert Forgery.of(tmp_path / "again.tagwise").header.get(part) == golden(name).header.get(part)
     assert calls
+    before = len(calls)
+    assert tw.load(path, functions={alone: wrapped}, trust=True).predict(X) == wanted
+    assert len(calls) > before  # what is handed over comes before what the file names
     for given in ({"other": wrapped}, {}, None):
         with pytest.raises(tw.MissingFunctionError, match=alone):
             tw.load(path, functions=given).predict(X)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -78,7 +80,7 @@ def test_rules_of_a_call_take_rivals_away() -> None:
     tagger = tw.CRF(features="S1", max_iter=1).fit(X, Y)
     tried = 0
     for x, y, (best,) in zip(X, Y, tagger.predict_kbest(X, 1)):
-        steps = [pair for pair in zip(best[0], best[0][1:]) if pair not in set(zip(y, y[1:]))]
+        steps = [pair for pair in pairwise(best[0]) if pair not in set(pairwise(y))]
         if steps:
             free = tagger.ranks([x], [y], k=81)
             ruled = tagger.ranks([x], [y], k=81, constraints={"forbidden": steps[:1]})

@@ -62,6 +62,14 @@ def test_a_damaged_entry_is_a_miss(tmp_path: Path) -> None:
         assert Cache(tmp_path).get(KEY) == {"score": 1.0}
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_is_put_is_answered_as_it_will_be_read(tmp_path: Path, kept: bool) -> None:
+    """So that the first run shows what the second does."""
+    store = Cache(tmp_path if kept else None)
+    assert store.put(KEY, {"pair": (1, 2), "names": {3: "x"}}) == {"pair": [1, 2], "names": {"3": "x"}}
+    assert store.get(KEY) == {"pair": [1, 2], "names": {"3": "x"}}
+
+
 def test_what_is_no_result_is_a_miss(tmp_path: Path) -> None:
     """A whole entry that something else put there, under the very key that is looked for."""
     told: list[str] = []

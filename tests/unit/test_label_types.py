@@ -157,6 +157,8 @@ def test_what_names_labels_takes_them_as_they_are() -> None:
     assert {type(y) for pair in told for path in pair for y in path} == {int}
     partial = [[{0, -100} if y == 0 else None if y == 7 else y for y in sentence] for sentence in ints]
     assert set(tw.CRF(max_iter=3).fit(X, [*partial[:-1], ints[-1]]).classes_) <= {0, -100, 7}
+    lists = [[(0, -100) if y == 0 else [y] for y in sentence] for sentence in ints]
+    assert set(tw.CRF(max_iter=3).fit(X, [*lists[:-1], ints[-1]]).classes_) == {0, -100, 7}
 
 
 @pytest.mark.parametrize("kind", TYPES)
