@@ -462,10 +462,8 @@ class Tagger(ScikitLearn):
             against: a label for the token, or labels for the whole sentence, to hold the prediction against; if not
                 given, the best path with another label at the token.
         """
-        model = self._fitted()
-        chances = self.probabilistic or model.scorer.local
-        return model.decisions(
-            sentence, token=token, against=against, probabilistic=chances, n_jobs=self._jobs()
+        return self._fitted().decisions(
+            sentence, token=token, against=against, probabilistic=self.probabilistic, n_jobs=self._jobs()
         )
 
     def _jobs(self) -> int | None:
