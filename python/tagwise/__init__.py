@@ -47,6 +47,7 @@ from tagwise.estimators import (
     load,
 )
 from tagwise.estimators.path import RegularizationPath, regularization_path
+from tagwise.features import Features, Gazetteer, Regex
 from tagwise.metrics import Calibration, Report, calibration, evaluate
 from tagwise.model.model import Model
 from tagwise.scores import lattice, losses
@@ -63,7 +64,9 @@ __all__ = [
     "Calibration",
     "Corpus",
     "CorpusError",
+    "Features",
     "FileError",
+    "Gazetteer",
     "MissingFunctionError",
     "Model",
     "ModelFileError",
@@ -71,6 +74,7 @@ __all__ = [
     "ParameterError",
     "PassiveAggressive",
     "Perceptron",
+    "Regex",
     "RegularizationPath",
     "Report",
     "Sentence",
