@@ -17,6 +17,7 @@ from tagwise.corpus import schemes
 from tagwise.corpus.bundled import corpora, load_corpus
 from tagwise.corpus.conll import iter_conll, read_conll, write_conll
 from tagwise.corpus.conllu import iter_conllu, read_conllu, write_conllu
+from tagwise.corpus.foreign import to_series
 from tagwise.corpus.formats import read, write
 from tagwise.corpus.jsonl import iter_jsonl, read_jsonl, write_jsonl
 from tagwise.corpus.sentence import Corpus, Sentence
@@ -46,6 +47,7 @@ from tagwise.estimators import (
     Tagger,
     load,
 )
+from tagwise.estimators.documents import spacy_component
 from tagwise.estimators.path import RegularizationPath, regularization_path
 from tagwise.features import Features, Gazetteer, Regex
 from tagwise.metrics import Calibration, Report, calibration, evaluate
@@ -103,6 +105,8 @@ __all__ = [
     "read_text",
     "regularization_path",
     "schemes",
+    "spacy_component",
+    "to_series",
     "write",
     "write_conll",
     "write_conllu",
