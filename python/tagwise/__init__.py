@@ -17,6 +17,7 @@ from tagwise.corpus import schemes
 from tagwise.corpus.bundled import corpora, load_corpus
 from tagwise.corpus.conll import iter_conll, read_conll, write_conll
 from tagwise.corpus.conllu import iter_conllu, read_conllu, write_conllu
+from tagwise.corpus.foreign import to_series
 from tagwise.corpus.formats import read, write
 from tagwise.corpus.jsonl import iter_jsonl, read_jsonl, write_jsonl
 from tagwise.corpus.sentence import Corpus, Sentence
@@ -46,7 +47,9 @@ from tagwise.estimators import (
     Tagger,
     load,
 )
+from tagwise.estimators.documents import spacy_component
 from tagwise.estimators.path import RegularizationPath, regularization_path
+from tagwise.features import Features, Gazetteer, Regex
 from tagwise.metrics import Calibration, Report, calibration, evaluate
 from tagwise.model.model import Model
 from tagwise.scores import lattice, losses
@@ -63,7 +66,9 @@ __all__ = [
     "Calibration",
     "Corpus",
     "CorpusError",
+    "Features",
     "FileError",
+    "Gazetteer",
     "MissingFunctionError",
     "Model",
     "ModelFileError",
@@ -71,6 +76,7 @@ __all__ = [
     "ParameterError",
     "PassiveAggressive",
     "Perceptron",
+    "Regex",
     "RegularizationPath",
     "Report",
     "Sentence",
@@ -99,6 +105,8 @@ __all__ = [
     "read_text",
     "regularization_path",
     "schemes",
+    "spacy_component",
+    "to_series",
     "write",
     "write_conll",
     "write_conllu",

@@ -12,6 +12,7 @@ import tagwise as tw
 from tagwise.cli import cli
 from tagwise.estimators import LEARNERS
 
+from ..golden.corpus import shapes
 from .options import (
     DEV,
     QUICK,
@@ -114,7 +115,8 @@ def train_learner(bench: Bench) -> None:
 
 @row("train", "--features", "-f")
 def train_features(bench: Bench) -> None:
-    """A set, a template or a file with one; all of a model's features if not given."""
+    """A set, a template, a file with one or a sum; all of a model's features if not given."""
+    cities = bench.path("cities.txt", "Lund\nNew Lund\n")
     template = bench.path("template.txt", "word[0]\nword[-1] & pos[0]\n")
     base = ("-q", "--set", "max_iter=4")
     for spelling in ("--features", "-f"):
@@ -122,6 +124,10 @@ def train_features(bench: Bench) -> None:
             ("S2", "S2"),
             ("word[0]\npos[1]", "word[0]\npos[1]"),
             (template, template),
+            (
+                f"S1+gazetteer:{cities}+regex:names=[A-Z]+[a-z]*+function:tests.golden.corpus:shapes",
+                tw.Features("S1", tw.Gazetteer(cities), tw.Regex("names", "[A-Z]+[a-z]*"), shapes),
+            ),
             (None, "default"),
         ):
             options = () if given is None else (spelling, given)

@@ -60,6 +60,10 @@ pad: word[-1] & word[0]
 edge: word[0].short_shape
 edge pad: word[-1].suffix(1)
 """
+MARKS = tw.Gazetteer(["New Oslo", ["Oslo"], "LUND"], name="cities") + tw.Regex(
+    "title", "(Dr|Mrs?)[.]?", window=2
+)
+CRFPP_WORDS = "U00:%x[1,0]\nB01:%x[0,0]\n"
 CRFPP = "U00:%x[-1,0]\nU01:%x[0,0]/%x[0,1]\nU02:%x[1,0]\nB01:%x[0,1]\nB\n"
 ONCE = {"scheme": "IOB2", "once": ["LOC"]}
 
@@ -118,6 +122,8 @@ KINDS: dict[str, Kind] = {
     "crf-templates": Kind(tw.CRF, _crf(features=EVERY, min_count=5, l1=0.1), "corpus"),
     "crf-crfpp": Kind(tw.CRF, _crf(features=CRFPP), "corpus"),
     "crf-function": Kind(tw.CRF, _crf(features=corpus.shapes)),
+    "crf-marks": Kind(tw.CRF, _crf(features=RARE + MARKS), "corpus"),
+    "crf-sum": Kind(tw.CRF, _crf(features=CRFPP_WORDS + MARKS + corpus.shapes, min_count=2)),
     "crf-attributes": Kind(tw.CRF, _crf(features="attributes"), "attributes"),
     "crf-odd": Kind(tw.CRF, _crf(), "odd"),
     "perceptron": Kind(tw.Perceptron, _online(features=EDGES, seed=3)),

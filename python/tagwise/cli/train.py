@@ -14,6 +14,7 @@ from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
 from tagwise.cli.files import corpus_options, read_corpus
 from tagwise.cli.interrupt import Interrupt
 from tagwise.errors import ParameterError
+from tagwise.features.sums import Features, spelled
 from tagwise.learners.progress import TrainingProgress
 from tagwise.writing import target_of
 
@@ -86,7 +87,8 @@ def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -
     "--features",
     "-f",
     metavar="SET",
-    help="Feature set (S1, S2, S3, pos, ner, default), a template, or a file with one.",
+    help="Feature set (S1, S2, S3, pos, ner, default), a template, a file with one, or a sum: "
+    "default+gazetteer:cities.txt+regex:year=[0-9]{4}+function:module:name.",
 )
 @click.option("--loss", metavar="NAME", help="Loss of the learner.")
 @click.option(
@@ -152,6 +154,7 @@ def train(
     Examples:
       tagwise train train.txt --dev dev.txt --set l2=0.1 -o model.tagwise
       tagwise train a.tsv --columns word,pos,label --features S3 -o a.tagwise
+      tagwise train ner.txt --features default+gazetteer:cities.txt -o ner.tagwise
       tagwise train train.txt --path l2=10,1,0.1,0.01 -o model.tagwise
       tagwise train ewt-pos --dev ewt-pos:dev -o pos.tagwise
       tagwise train ner.txt --learner mira --history m=1,p=2 --document -o ner.tagwise
@@ -176,7 +179,8 @@ def train(
         kind, (*(f"{name}={value}" for name, value in common if value is not None), *pairs)
     )
     if features is not None:
-        params["features"] = features
+        parts = spelled(features, functions=True)
+        params["features"] = features if parts is None else Features(*parts)
     tagger = make(learner, **params)
     check_writable(output)
     data = read_corpus(corpus, form, columns, label, part="train")

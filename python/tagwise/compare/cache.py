@@ -16,7 +16,7 @@ import tagwise._core as _core
 from tagwise.compare.plan import Cell, Data
 from tagwise.corpus.sentence import Corpus
 from tagwise.estimators.task import TRANSIENT
-from tagwise.features.recipe import recipe_for
+from tagwise.features.recipe import Recipe, recipe_for
 from tagwise.learners.loop import logger
 from tagwise.writing import write_text
 
@@ -201,6 +201,13 @@ def _plain(value: Any, seen: tuple[int, ...] = ()) -> Any:
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
 
 
+def _recipe(recipe: Recipe) -> Any:
+    """Features as JSON can hold them; functions by their text, not by their import path."""
+    if recipe.kind == "sum":
+        return [_recipe(part) for part in recipe.parts]
+    return _plain(recipe.function) if recipe.kind == "function" else recipe.to_json()
+
+
 class Names:
     """Keys of cells; digests of corpora are taken once."""
 
@@ -229,7 +236,7 @@ class Names:
             "seed": cell.seed,
             "learner": cell.learner.kind,
             "params": params,
-            "recipe": _plain(recipe.function) if recipe.kind == "function" else recipe.to_json(),
+            "recipe": _recipe(recipe),
             "tune": _plain(cell.tune),
             "tune_size": cell.tune_size if cell.tune else None,
             "folds": cell.folds if cell.tune else None,

@@ -3,6 +3,7 @@
 from tagwise.corpus.bundled import CorpusInfo, corpora, load_corpus
 from tagwise.corpus.conll import format_conll, iter_conll, read_conll, write_conll
 from tagwise.corpus.conllu import CONLLU_COLUMNS, format_conllu, iter_conllu, read_conllu, write_conllu
+from tagwise.corpus.foreign import to_series
 from tagwise.corpus.formats import FORMATS, format_of_name, iter_sentences, read, write
 from tagwise.corpus.jsonl import format_jsonl, iter_jsonl, read_jsonl, write_jsonl
 from tagwise.corpus.sentence import Corpus, Sentence
@@ -31,6 +32,7 @@ __all__ = [
     "read_conllu",
     "read_jsonl",
     "read_text",
+    "to_series",
     "write",
     "write_conll",
     "write_conllu",

@@ -55,6 +55,16 @@ def sentence_html(tokens: Sequence[str], marked: Sequence[tuple[int, int, str]])
     return f'<div style="line-height:2">{" ".join(parts)}</div>'
 
 
+def page_html(title: str, parts: Sequence[str]) -> str:
+    """Pieces of HTML as a page of its own, light or dark as its reader likes it."""
+    return (
+        f'<!doctype html>\n<html><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        '<meta name="viewport" content="width=device-width"><style>:root{color-scheme:light dark}'
+        "body{font-family:sans-serif;max-width:60em;margin:2em auto;padding:0 1em}</style></head>"
+        f"<body><h1>{escape(title)}</h1>\n" + "\n".join(parts) + "\n</body></html>\n"
+    )
+
+
 def decisions_html(decisions: Decisions) -> str:
     """Each token's decision with its strongest votes, folded in but for the least certain one."""
     if not decisions:
@@ -71,4 +81,4 @@ def decisions_html(decisions: Decisions) -> str:
     return f'<div style="line-height:1.5">{"".join(parts)}</div>'
 
 
-__all__ = ["box", "decisions_html", "hue", "sentence_html", "table_html"]
+__all__ = ["box", "decisions_html", "hue", "page_html", "sentence_html", "table_html"]

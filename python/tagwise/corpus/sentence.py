@@ -123,6 +123,23 @@ class Sentence:
             return sentence_html(self.tokens, [(span.begin, span.end, span.type) for span in spans(labels)])
         return sentence_html(self.tokens, [(t, t + 1, y) for t, y in enumerate(labels) if y != "O"])
 
+    def displacy(self) -> dict[str, Any]:
+        """Text and spans as displaCy draws them: `displacy.render(sentence.displacy(), style="ent", manual=True)`.
+
+        >>> Sentence({"word": ["in", "New", "York"], "label": ["O", "B-LOC", "I-LOC"]}, "label").displacy()
+        {'text': 'in New York', 'ents': [{'start': 3, 'end': 11, 'label': 'LOC'}], 'title': None}
+        """
+        from tagwise.corpus.schemes import spans
+
+        begins = [0]
+        for token in self.tokens:
+            begins.append(begins[-1] + len(token) + 1)
+        ents = [
+            {"start": begins[span.begin], "end": begins[span.end] - 1, "label": span.type}
+            for span in spans(self.labels)
+        ]
+        return {"text": " ".join(self.tokens), "ents": ents, "title": None}
+
     def __repr__(self) -> str:
         words = " ".join(self.tokens[:8]) + (" ..." if len(self) > 8 else "")
         return f"<Sentence of {len(self)} tokens: {words}>"
@@ -174,6 +191,52 @@ class Corpus(Sequence[Sentence]):
         """A corpus from token lists, and label lists where there are any."""
         unlabelled = cls([Sentence({"word": list(words)}) for words in tokens], columns=("word",))
         return unlabelled if labels is None else unlabelled.with_labels(labels)
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        *,
+        sentence: str | None = None,
+        token: str | None = None,
+        label: str | None = None,
+        columns: Sequence[str] = (),
+    ) -> Corpus:
+        """A corpus from what another library holds; nothing is imported for it.
+
+        Args:
+            X: a pandas frame with a row a token, a Hugging Face data set, a spaCy document or several, NLTK's tagged or
+                chunked sentences (lists of tuples of a word and a label), or the sentences of conllu.
+            sentence: of a frame: the column, or the level of its index, that says which sentence a row belongs to.
+            token: of a frame or a data set: the column of the tokens.
+            label: the column of the labels; of documents an attribute such as tag_, entities if not given.
+            columns: further columns that features may look at; of documents attributes such as pos_; of tuples the
+                names of what lies between word and label.
+
+        >>> Corpus.of([[("Paris", "NNP", "B-LOC"), ("sleeps", "VBZ", "O")]]).columns
+        ('word', 'pos', 'label')
+        """
+        from tagwise.corpus.foreign import corpus_of
+
+        return corpus_of(X, sentence=sentence, token=token, label=label, columns=columns)
+
+    def tagged(self) -> list[list[tuple[str, str]]]:
+        """Pairs of a word and its label, as NLTK has them.
+
+        >>> Corpus.from_lists([["a", "b"]], [["X", "Y"]]).tagged()
+        [[('a', 'X'), ('b', 'Y')]]
+        """
+        return [list(zip(s.tokens, s.labels)) for s in self._sentences]
+
+    def to_html(self, title: str | None = None) -> str:
+        """A page of its own with every sentence, spans or labels in colours; it needs no network and no script.
+
+        >>> Corpus.from_lists([["Paris"]], [["B-LOC"]]).to_html("one city").count("LOC")
+        1
+        """
+        from tagwise.corpus.markup import page_html
+
+        return page_html(title or self.source or "sentences", [s._repr_html_() for s in self._sentences])
 
     @property
     def tokens(self) -> list[list[str]]:

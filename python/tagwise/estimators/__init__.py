@@ -84,8 +84,8 @@ def load(
     kind = LEARNERS[learner]
     with about(os.fspath(path)), about("meta.params"):
         params = _params(kind, model.meta.get("params", {}), Functions(functions, trust))
-    if model.recipe.function is not None and not model.missing:
-        params["features"] = model.recipe.function  # the file has its name alone
+    if model.recipe.kind == "sum" or model.recipe.marks or (model.recipe.functions and not model.missing):
+        params["features"] = model.recipe.spec  # the parameters in the file have its name alone
     # What was a tuple is a list in the file's JSON.
     tagger = kind(**{name: tuple(x) if isinstance(x, list) else x for name, x in params.items()})
     tagger.model_ = model

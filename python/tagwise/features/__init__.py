@@ -1,15 +1,20 @@
-"""Sentences -> attributes: named sets, templates, any function, or attributes as given."""
+"""Sentences -> attributes: named sets, templates, functions, gazetteers, patterns, sums, or attributes as given."""
 
 from tagwise.features.inputs import Inputs, Kind, columns_of, kind_of
+from tagwise.features.marks import Gazetteer, Regex
 from tagwise.features.recipe import Function, Recipe, file_columns, recipe_for, resolve
 from tagwise.features.sets import SETS, template_text
+from tagwise.features.sums import Features
 
 __all__ = [
     "SETS",
+    "Features",
     "Function",
+    "Gazetteer",
     "Inputs",
     "Kind",
     "Recipe",
+    "Regex",
     "columns_of",
     "file_columns",
     "kind_of",

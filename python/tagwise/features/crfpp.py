@@ -12,20 +12,14 @@ for label bigrams, which every model here has. Any feature specification accepts
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from tagwise.errors import TemplateError
 from tagwise.features.recipe import Recipe, resolve
+from tagwise.features.sets import is_crfpp as is_template
 
 __all__ = ["is_template", "read_template", "template"]
-
-
-def is_template(text: str) -> bool:
-    """Whether text is a CRF++ template: lines that begin with U or B, one of them with a %x macro."""
-    lines = [line.strip() for line in text.splitlines()]
-    return "%x[" in text and all(re.match("[UB#]|$", line) for line in lines)
 
 
 def template(text: str, columns: Sequence[str] = ("word",)) -> Recipe:

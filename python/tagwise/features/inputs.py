@@ -15,8 +15,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tagwise.corpus import foreign
 from tagwise.corpus.labels import lists as label_lists
-from tagwise.corpus.sentence import Sentence
+from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.errors import CorpusError, ParameterError
 from tagwise.features.sets import DEFAULT_COLUMN
 
@@ -39,6 +40,8 @@ class Inputs:
         """Anything that a user passes as X; what was read before stays as it is."""
         if isinstance(X, Inputs):
             return X
+        if not isinstance(X, Corpus) and foreign.kind_of(X) is not None:
+            X = foreign.corpus_of(X)
         if isinstance(X, Mapping) or not hasattr(type(X), "__iter__"):
             return Inputs(X, X)  # `kind_of` refuses it
         sentences = X if isinstance(X, Sequence) else list(X)
@@ -99,7 +102,9 @@ class Inputs:
         if labels is None and self._first is not None:
             labels = [sentence.labels for sentence in self.sentences]
         if labels is None:
-            raise ParameterError("no labels: pass y, or a Corpus with a label column")
+            pairs = foreign.is_tagged(self.sentences)
+            remedy = "; of pairs of a word and a label make one: Corpus.of(X)" if pairs else ""
+            raise ParameterError(f"no labels: pass y, or a Corpus with a label column{remedy}")
         return labels
 
     def words(self, what: str) -> list[Sequence[str]]:

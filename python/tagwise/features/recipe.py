@@ -1,4 +1,4 @@
-"""Sentences -> attributes: named sets (S1, S2, S3, pos, ner, default), templates, any function, or attributes as given.
+"""Sentences -> attributes: named sets (S1, S2, S3, pos, ner, default), templates, functions, sums, given attributes.
 
 `resolve` turns what a user writes into a `Recipe`; a recipe encodes sentences and goes into the model file.
 Templates (`docs/templates.md`) run natively over whole corpora; a function is called once per sentence.
@@ -20,7 +20,10 @@ from typing import Any, Literal
 from tagwise._core import Dataset, Template, Vocabulary, encode_attributes, encode_tokens
 from tagwise.errors import CorpusError, ParameterError, TemplateError
 from tagwise.features.inputs import Inputs, fields_of
-from tagwise.features.sets import DEFAULT_COLUMN, SETS, quoted, template_text
+from tagwise.features.marks import Mark, mark_of
+from tagwise.features.sets import DEFAULT_COLUMN, SETS, is_crfpp, quoted, template_text
+from tagwise.features.sums import Features, spelled
+from tagwise.features.union import united
 from tagwise.importing import NO_FUNCTIONS, Functions, alias, path_of, present
 from tagwise.params import is_text, meant
 
@@ -72,15 +75,16 @@ def file_columns(recipe: Recipe, X: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How sentences become attributes: a template over columns, a function, or attributes as they are given.
+    """How sentences become attributes: a template over columns, a function, a sum of such, or attributes as given.
 
-    kind: "template" | "function" | "attributes"; name: what the user asked for; columns: those the template
-    looks at; token_column: the column that a plain list of tokens stands for; lists: frequent texts that the
-    template learnt from training sentences, None where it has none to learn or has yet to; path: the import path
-    by which a file names the function, where that is not its own.
+    kind: "template" | "function" | "sum" | "attributes"; name: what the user asked for; columns: those of the corpus
+    that the template looks at; token_column: the column that a plain list of tokens stands for; lists: frequent texts
+    that the template learnt from training sentences, None where it has none to learn or has yet to; path: the import
+    path by which a file names the function, where that is not its own; marks: columns that are made from the tokens,
+    whose templates stand behind the text; parts: of a sum.
     """
 
-    kind: Literal["template", "function", "attributes"]
+    kind: Literal["template", "function", "sum", "attributes"]
     name: str
     text: str = ""
     columns: tuple[str, ...] = ()
@@ -89,18 +93,29 @@ class Recipe:
     _compiled: Template | None = field(default=None, compare=False, repr=False)
     lists: tuple[tuple[str, ...], ...] | None = field(default=None, repr=False)
     path: str = field(default="", compare=False, repr=False)
+    marks: tuple[Mark, ...] = ()
+    parts: tuple[Recipe, ...] = ()
 
     @staticmethod
-    def of_template(text: str, columns: Sequence[str], name: str = "") -> Recipe:
-        """Recipe of a template over these columns; the first is the token itself."""
+    def of_template(text: str, columns: Sequence[str], name: str = "", marks: Sequence[Mark] = ()) -> Recipe:
+        """Recipe of a template over these columns, the first of which is the token itself, and over marks."""
+        marks = tuple(dict.fromkeys(marks))
+        made = _distinct(columns, marks)
+        whole = _whole(text, marks)
         try:
-            compiled = Template(text, list(columns))
+            compiled = Template(whole, [*columns, *made])
         except TemplateError as error:
             raise TemplateError(told(str(error), columns)) from None
-        used = compiled.used_columns or [columns[0]]
-        if used != list(columns):
-            compiled = Template(text, used)
-        return Recipe("template", name or text, text, tuple(used), columns[0], None, compiled)
+        looked_at = {*compiled.used_columns, *([columns[0]] if marks or not compiled.used_columns else [])}
+        used = [column for column in columns if column in looked_at]
+        if [*used, *made] != [*columns, *made]:
+            compiled = Template(whole, [*used, *made])
+        return Recipe("template", name or text, text, tuple(used), columns[0], None, compiled, marks=marks)
+
+    @staticmethod
+    def of_parts(parts: Sequence[Recipe]) -> Recipe:
+        """The sum of recipes that cannot be one template."""
+        return Recipe("sum", " + ".join(_short(part.name) for part in parts), "", parts=tuple(parts))
 
     @property
     def template(self) -> Template:
@@ -112,13 +127,43 @@ class Recipe:
     @property
     def has_edges(self) -> bool:
         """Whether it makes edge attributes."""
+        if self.kind == "sum":
+            return any(part.has_edges for part in self.parts)
         return self._compiled is not None and self._compiled.has_edges
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        """The functions it calls."""
+        if self.kind == "sum":
+            return tuple(function for part in self.parts for function in part.functions)
+        return () if self.function is None else (self.function,)
+
+    @property
+    def named_functions(self) -> tuple[str, ...]:
+        """Import paths of the functions that a file of it names."""
+        if self.kind == "sum":
+            return tuple(path for part in self.parts for path in part.named_functions)
+        return (self.to_json()["function"],) if self.kind == "function" else ()
+
+    @property
+    def spec(self) -> Any:
+        """What resolves to it again, its data included; a name or a text where that says all."""
+        if self.kind == "sum":
+            return Features(*(part.spec for part in self.parts))
+        if self.kind == "function":
+            return self.function
+        if is_crfpp(self.text):
+            return self.text
+        return Features(*([self.text] if self.text.strip() else []), *self.marks) if self.marks else self.name
 
     def does_the_same_as(self, other: Recipe) -> bool:
         """Whether both make the same attributes, but for lists that one has learnt and the other has not."""
         return all(
             getattr(self, name) == getattr(other, name)
-            for name in ("kind", "text", "columns", "token_column", "function")
+            for name in ("kind", "text", "columns", "token_column", "function", "marks")
+        ) and (
+            len(self.parts) == len(other.parts)
+            and all(mine.does_the_same_as(its) for mine, its in zip(self.parts, other.parts))
         )
 
     def learned(self, X: Any) -> Recipe:
@@ -130,6 +175,9 @@ class Recipe:
         >>> recipe.lists, recipe.render(["a", "c"])
         ((('a',),), [[], ['word[0].is_rare(2)?']])
         """
+        if self.kind == "sum":
+            inputs = Inputs.of(X)
+            return replace(self, parts=tuple(part.learned(inputs) for part in self.parts))
         if self._compiled is None or not self._compiled.is_open:
             return self
         compiled = self._compiled.learn(self._columns(Inputs.of(X)))
@@ -142,6 +190,10 @@ class Recipe:
         """
         inputs = Inputs.of(X)
         jobs = os.cpu_count() or 1 if n_jobs is None else max(1, n_jobs)
+        if self.kind == "sum":
+            own = [Vocabulary() for _ in self.parts]
+            made = [(part.encode(inputs, each, jobs), each) for part, each in zip(self.parts, own)]
+            return united(made, vocab, jobs)
         if self.kind == "template":
             return encode_tokens(self.template, vocab, self._columns(inputs), jobs)
         if self.kind == "function":
@@ -161,6 +213,9 @@ class Recipe:
         """
         if self.kind == "template":
             return self.template.render(self._columns(Inputs.of([sentence]))[0])
+        if self.kind == "sum":
+            rendered = zip(*(part.render(sentence) for part in self.parts))
+            return [list(dict.fromkeys(text for texts in token for text in texts)) for token in rendered]
         vocab = Vocabulary()
         data = self.encode([sentence], vocab)
         ptr, ids, _ = data.node()
@@ -168,7 +223,15 @@ class Recipe:
         return [[texts[i] for i in ids[ptr[t] : ptr[t + 1]]] for t in range(data.n_tokens)]
 
     def _columns(self, inputs: Inputs) -> list[tuple[Sequence[str], ...]]:
-        """The columns of every sentence, as the template orders them."""
+        """The columns of every sentence, as the template orders them; marks are made here."""
+        found = self._given(inputs)
+        if not self.marks:
+            return found
+        token = self.columns.index(self.token_column)
+        return [(*columns, *(mark.column(columns[token]) for mark in self.marks)) for columns in found]
+
+    def _given(self, inputs: Inputs) -> list[tuple[Sequence[str], ...]]:
+        """The columns of every sentence that the corpus has."""
         if inputs.kind == "attributes":
             raise CorpusError(
                 f"X holds attributes (lists or dicts a token), but features {self.name!r} look at tokens; "
@@ -231,7 +294,11 @@ class Recipe:
             }
             if self.lists is not None:
                 data["lists"] = [list(texts) for texts in self.lists]
+            if self.marks:
+                data["marks"] = [mark.to_json() for mark in self.marks]
             return data
+        if self.kind == "sum":
+            return {"kind": "sum", "parts": [part.to_json() for part in self.parts]}
         if self.kind == "function":
             return {
                 "kind": "function",
@@ -245,10 +312,19 @@ class Recipe:
         kind = data.get("kind")
         if kind == "template":
             text, name, columns = data["template"], data["name"], tuple(data["columns"])
-            lists = data.get("lists")
-            compiled = Template(text, list(columns), lists)
+            lists, marks = data.get("lists"), tuple(map(mark_of, data.get("marks", ())))
+            if marks and data["token_column"] not in columns:
+                raise TemplateError(
+                    f"marks are made from the column {data['token_column']!a}, which is none of the columns "
+                    f"{', '.join(map(ascii, columns))}"
+                )
+            compiled = Template(_whole(text, marks), [*columns, *(mark.name for mark in marks)], lists)
             learned = None if lists is None else tuple(map(tuple, lists))
-            return Recipe("template", name, text, columns, data["token_column"], None, compiled, learned)
+            return Recipe(
+                "template", name, text, columns, data["token_column"], None, compiled, learned, marks=marks
+            )
+        if kind == "sum":
+            return Recipe.of_parts([Recipe.from_json(part, functions) for part in data["parts"]])
         if kind == "function":
             path = data["function"]
             function = functions.find(path, FUNCTION)
@@ -263,6 +339,8 @@ class Recipe:
         if self.kind == "function":
             more = (self.function, None, None, self.path)
             return (Recipe, (self.kind, self.name, "", (), self.token_column, *more))
+        if self.kind == "sum":
+            return (Recipe.of_parts, (self.parts,))
         return (Recipe.from_json, (self.to_json(),))
 
 
@@ -271,7 +349,8 @@ def resolve(spec: Any, columns: Sequence[str] | None = (DEFAULT_COLUMN,)) -> Rec
 
     Args:
         spec: "S1", "S2", "S3", "S3(window=2)", "pos", "ner", "default" (also None), template text (ours or
-            CRF++'s), the path of a template file, a function of a sentence, "attributes", or a Recipe.
+            CRF++'s), the path of a template file, a function of a sentence, a Gazetteer, a Regex, a sum of these
+            (`Features`, or a text such as "default+gazetteer:cities.txt"), "attributes", or a Recipe.
         columns: names of the columns, the token first; None where X holds attributes already.
     """
     if isinstance(spec, Recipe):
@@ -289,14 +368,12 @@ def resolve(spec: Any, columns: Sequence[str] | None = (DEFAULT_COLUMN,)) -> Rec
     for name in columns:
         if not is_text(name):
             raise CorpusError(f"the column {name!a} has no name in Unicode text; rename it")
-    if isinstance(spec, os.PathLike):
-        return _from_file(Path(spec), columns)
-    if isinstance(spec, str):
-        if re.search(r"[\[\n]", spec) or spec.strip() in ("bias", "first", "last"):
-            return Recipe.of_template(spec, columns)
-        if spec.split("(")[0].strip() not in SETS and Path(spec).is_file():
-            return _from_file(Path(spec), columns)
-        return Recipe.of_template(template_text(spec, columns), columns, spec.strip())
+    if isinstance(spec, Mark) or (isinstance(spec, str) and spelled(spec)):
+        spec = Features(spec)
+    if isinstance(spec, Features):
+        return _sum(spec, columns)
+    if isinstance(spec, (str, os.PathLike)):
+        return _from_text(spec, columns, columns)
     if callable(spec):
         name = getattr(spec, "__qualname__", type(spec).__name__)
         return Recipe("function", name, token_column=columns[0], function=spec)
@@ -305,7 +382,14 @@ def resolve(spec: Any, columns: Sequence[str] | None = (DEFAULT_COLUMN,)) -> Rec
     )
 
 
-def _from_file(path: Path, columns: Sequence[str]) -> Recipe:
+def _from_text(spec: str | os.PathLike[str], columns: Sequence[str], every: Sequence[str]) -> Recipe:
+    """Recipe of a named set over the corpus's columns, or of a template or its file over every column there is."""
+    if isinstance(spec, str):
+        if re.search(r"[\[\n]", spec) or spec.strip() in ("bias", "first", "last"):
+            return Recipe.of_template(spec, every)
+        if spec.split("(")[0].strip() in SETS or not Path(spec).is_file():
+            return Recipe.of_template(template_text(spec, columns), columns, spec.strip())
+    path = Path(spec)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -313,9 +397,62 @@ def _from_file(path: Path, columns: Sequence[str]) -> Recipe:
             f"{path}: cannot read the template: {error}; expected a UTF-8 text file"
         ) from error
     try:
-        return Recipe.of_template(text, columns, path.name)
+        return Recipe.of_template(text, every, path.name)
     except TemplateError as error:
         raise TemplateError(f"{path}: {error}") from None
+
+
+def _sum(spec: Features, columns: Sequence[str]) -> Recipe:
+    """Recipe of a sum; its templates and marks become one template, so that they run natively and see each other."""
+    marks = tuple(dict.fromkeys(part for part in spec.parts if isinstance(part, Mark)))
+    every = [*columns, *_distinct(columns, marks)]
+    text, names, others = "", [], []
+    for part in spec.parts:
+        if isinstance(part, Mark):
+            names.append(part.name)
+            continue
+        if part == "attributes":
+            raise ParameterError("features='attributes' are those of X and no part of a sum; leave it out")
+        found = resolve(part, columns) if callable(part) else _from_text(part, columns, every)
+        if found.kind != "template" or is_crfpp(found.text):
+            others.append(found)
+            continue
+        text = _apart(text) + found.text
+        names.append(_short(found.name))
+    if names:
+        others.insert(0, Recipe.of_template(text, columns, " + ".join(names), marks))
+    distinct = [r for i, r in enumerate(others) if not any(map(r.does_the_same_as, others[:i]))]
+    return distinct[0] if len(distinct) == 1 else Recipe.of_parts(distinct)
+
+
+def _short(name: str) -> str:
+    """The name of a part inside that of a sum."""
+    return name.strip() if "\n" not in name.strip() else "template"
+
+
+def _distinct(columns: Sequence[str], marks: Sequence[Mark]) -> list[str]:
+    """Names of the marks' columns, which are no others' names."""
+    made: list[str] = []
+    for mark in marks:
+        if mark.name in made or mark.name in columns:
+            raise TemplateError(
+                f"there is more than one column {mark.name!r}, of the corpus or of gazetteers and regular expressions; "
+                f"give {mark!r} another name"
+            )
+        made.append(mark.name)
+    return made
+
+
+def _whole(text: str, marks: Sequence[Mark]) -> str:
+    """A template with those of its marks."""
+    return _apart(text) + "".join(mark.template() for mark in marks) if marks else text
+
+
+def _apart(text: str) -> str:
+    """A template with others to stand behind it, which its `pad:` shall not reach."""
+    if not text.strip():
+        return ""
+    return text.rstrip("\n") + "\n" + ("absent:\n" if re.search(r"\bpad\b[^:\n]*:", text) else "")
 
 
 def recipe_for(spec: Any, X: Any) -> Recipe:
@@ -325,6 +462,6 @@ def recipe_for(spec: Any, X: Any) -> Recipe:
     'attributes'
     """
     inputs = Inputs.of(X)
-    if isinstance(spec, Recipe) or callable(spec):
+    if isinstance(spec, (Recipe, Features)) or callable(spec):
         return resolve(spec, inputs.columns)
     return resolve(spec, None if inputs.kind == "attributes" else inputs.columns)

@@ -14,6 +14,12 @@ from tagwise.params import meant
 DEFAULT_COLUMN = "word"
 
 
+def is_crfpp(text: str) -> bool:
+    """Whether text is a CRF++ template: lines that begin with U or B, one of them with a %x macro."""
+    lines = [line.strip() for line in text.splitlines()]
+    return "%x[" in text and all(re.match("[UB#]|$", line) for line in lines)
+
+
 def quoted(column: str) -> str:
     """A column name as the template language writes it.
 

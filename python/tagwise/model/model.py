@@ -344,14 +344,13 @@ class Model:
     def missing(self) -> tuple[Missing, ...]:
         """The functions that its file names (`path`) and that nobody handed over: predicting needs them."""
         kernel = self.scorer.kernel.function if isinstance(self.scorer, KernelScorer) else None
-        return tuple(found for found in (self.recipe.function, kernel) if isinstance(found, Missing))
+        return tuple(found for found in (*self.recipe.functions, kernel) if isinstance(found, Missing))
 
     @property
     def named_functions(self) -> tuple[str, ...]:
         """Import paths of the functions that its file names, or would: of its features, its kernel."""
         kernel = self.scorer.kernel.to_json() if isinstance(self.scorer, KernelScorer) else {}
-        found = (self.recipe.to_json().get("function"), kernel.get("function"))
-        return tuple(path for path in found if path is not None)
+        return (*self.recipe.named_functions, *([kernel["function"]] if "function" in kernel else []))
 
     def with_meta(self, **entries: Any) -> Model:
         """The same model with these entries of `meta` set."""

@@ -37,19 +37,38 @@ _NAME: Domain = Either((OneOf((None,)), Text()))
 _PATH = Record({"function": Text(":")})
 _COUNT = Whole(0, 2**53)
 
+#: Columns made from the tokens: lists of names, regular expressions.
+MARK = Variant(
+    "kind",
+    {
+        "gazetteer": Record(
+            {
+                "name": Text(),
+                "entries": Listed(Listed(Text(), low=1), low=1),
+                "ignore_case": Truth(),
+                "window": Whole(0, 10),
+            }
+        ),
+        "regex": Record({"name": Text(), "pattern": Text(), "ignore_case": Truth(), "window": Whole(0, 10)}),
+    },
+)
+_ALONE = {
+    "template": Record(
+        {
+            "name": Text(),
+            "template": Text(),
+            "columns": Listed(Text(), low=1, distinct=True),
+            "token_column": Text(),
+        },
+        {"lists": Listed(Listed(Text())), "marks": Listed(MARK, low=1, high=100)},
+    ),
+    "function": _PATH,
+}
 FEATURES = Variant(
     "kind",
     {
-        "template": Record(
-            {
-                "name": Text(),
-                "template": Text(),
-                "columns": Listed(Text(), low=1, distinct=True),
-                "token_column": Text(),
-            },
-            {"lists": Listed(Listed(Text()))},
-        ),
-        "function": _PATH,
+        **_ALONE,
+        "sum": Record({"parts": Listed(Variant("kind", _ALONE), low=2, high=100)}),
         "attributes": Record(),
     },
 )

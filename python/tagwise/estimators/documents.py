@@ -1,0 +1,141 @@
+"""A tagger as a component of a spaCy pipeline. spaCy is imported when one is made."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tagwise.corpus.foreign import sentences_of
+from tagwise.corpus.schemes import spans
+from tagwise.errors import ParameterError, not_fitted
+from tagwise.estimators.base import Tagger
+
+#: What a component writes: entities, spans of a name, tags of tokens.
+TARGETS = ("ents", "spans", "tag")
+FACTORY = "tagwise"
+#: Documents that are labelled at once.
+BATCH = 64
+
+
+class Component:
+    """Labels the tokens of documents and writes what it found into them.
+
+    tagger: looks at the tokens' texts alone; into: "ents", "spans" (under `key`) or "tag".
+    """
+
+    def __init__(self, tagger: Tagger | None, into: str = "ents", key: str = "tagwise") -> None:
+        if into not in TARGETS:
+            raise ParameterError(f"into={into!r}: expected one of {', '.join(TARGETS)}")
+        self.tagger, self.into, self.key = tagger, into, key
+
+    def __call__(self, document: Any) -> Any:
+        return next(self.pipe([document]))
+
+    def pipe(self, stream: Iterable[Any], *, batch_size: int = BATCH, **_: Any) -> Iterator[Any]:
+        """Documents with what was found in them, as spaCy asks for it."""
+        held: list[Any] = []
+        for document in stream:
+            held.append(document)
+            if len(held) >= batch_size:
+                yield from self._labelled(held)
+                held = []
+        yield from self._labelled(held)
+
+    def _labelled(self, documents: list[Any]) -> list[Any]:
+        if self.tagger is None:
+            raise not_fitted("the component has no model; give a tagger, or read one with from_disk")
+        parts = [(d, tokens) for d, document in enumerate(documents) for tokens in sentences_of(document)]
+        found = self.tagger.predict([[token.text for token in tokens] for _, tokens in parts])
+        of: list[list[tuple[Any, list[Any]]]] = [[] for _ in documents]
+        for (d, tokens), labels in zip(parts, found):
+            of[d].append((tokens, labels))
+        for document, pieces in zip(documents, of):
+            self._write(document, pieces)
+        return documents
+
+    def _write(self, document: Any, pieces: list[tuple[Any, list[Any]]]) -> None:
+        if self.into == "tag":
+            for tokens, labels in pieces:
+                for token, label in zip(tokens, labels):
+                    token.tag_ = str(label)
+            return
+        from spacy.tokens import Span
+
+        made = []
+        for tokens, labels in pieces:
+            first = tokens[0].i if len(tokens) else 0
+            made += [Span(document, first + s.begin, first + s.end, label=s.type) for s in spans(labels)]
+        if self.into == "ents":
+            document.ents = made
+        else:
+            document.spans[self.key] = made
+
+    # --- as spaCy saves pipelines -----------------------------------------------------------------------
+
+    def to_disk(self, path: Any, *, exclude: Iterable[str] = ()) -> None:
+        """Write the model into the folder that spaCy gives a component."""
+        folder = Path(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        if self.tagger is not None:
+            self.tagger.save(folder / "model.tagwise")
+
+    def from_disk(self, path: Any, *, exclude: Iterable[str] = ()) -> Component:
+        """Read the model that `to_disk` wrote; functions that it names stay missing, as ever."""
+        from tagwise.estimators import load
+
+        self.tagger = load(Path(path) / "model.tagwise")
+        return self
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """The model file as bytes."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.to_disk(folder)
+            return (Path(folder) / "model.tagwise").read_bytes()
+
+    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Component:
+        """The model of `to_bytes`."""
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "model.tagwise").write_bytes(data)
+            return self.from_disk(folder)
+
+
+def _made(nlp: Any, name: str, into: str, key: str) -> Component:
+    """A component as spaCy makes one, before it is given its model."""
+    return Component(None, into, key)
+
+
+def register() -> None:
+    """Make the factory `tagwise` known to spaCy, for pipelines that are loaded."""
+    from spacy.language import Language
+
+    if not Language.has_factory(FACTORY):
+        Language.factory(FACTORY, default_config={"into": "ents", "key": "tagwise"})(_made)
+
+
+def spacy_component(
+    nlp: Any, tagger: Tagger, *, into: str = "ents", key: str = "tagwise", name: str = "tagwise", **place: Any
+) -> Component:
+    """Add a tagger to a spaCy pipeline, which it is saved and loaded with.
+
+    Args:
+        nlp: the pipeline; its sentences are labelled one by one where a component before this one finds them.
+        tagger: a fitted tagger that looks at words alone.
+        into: "ents" writes entities, "spans" spans under `key`, which may overlap what is there, "tag" tags of tokens.
+        key: of the spans.
+        name: of the component.
+        place: before, after, first or last, as `nlp.add_pipe` takes them.
+
+    A process that loads the pipeline calls `tagwise.estimators.documents.register()` first.
+    """
+    if not hasattr(tagger, "model_"):
+        raise not_fitted(f"this {type(tagger).__name__} is not fitted; call fit first")
+    register()
+    Component(tagger, into, key)  # says what is wrong before spaCy does
+    made: Component = nlp.add_pipe(FACTORY, name=name, config={"into": into, "key": key}, **place)
+    made.tagger = tagger
+    return made
+
+
+__all__ = ["Component", "register", "spacy_component"]

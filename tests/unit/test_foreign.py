@@ -1,0 +1,377 @@
+"""What other libraries hold comes in and goes out: frames, data sets, documents, tagged sentences, CoNLL-U lists.
+
+Every test runs with fakes, and with the library itself where that is installed.
+"""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tagwise as tw
+from tagwise.corpus.foreign import kind_of
+from tagwise.features.inputs import Inputs
+
+from ..foreign import makers
+from ..golden import corpus
+
+KINDS = pytest.mark.parametrize("kind", ["fake", "real"])
+X, Y = corpus.words(corpus.TRAIN), corpus.LABELS
+#: Of every token: its sentence, its word, its label.
+ROWS = [(s, w, y) for s, (words, labels) in enumerate(zip(X, Y)) for w, y in zip(words, labels)]
+IDS, WORDS, LABELS = (list(column) for column in zip(*ROWS))
+
+
+def crf() -> tw.CRF:
+    return tw.CRF(features="S2", max_iter=10, l2=0.1)
+
+
+@pytest.fixture(scope="module")
+def plain() -> tw.Tagger:
+    """Trained on lists."""
+    return crf().fit(X, Y)
+
+
+def same(a: tw.Tagger, b: tw.Tagger) -> bool:
+    return bool((a.model_.scorer.weights == b.model_.scorer.weights).all())
+
+
+# --- pandas -------------------------------------------------------------------------------------------------
+
+
+@KINDS
+def test_a_frame_is_the_lists_it_stands_for(
+    kind: str, plain: tw.Tagger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Training is the same to the bit; predictions come back as a column of the frame, with its index."""
+    index = [f"r{i}" for i in range(len(ROWS))]
+    frame = makers.frame(kind, {"sentence": IDS, "word": WORDS, "label": LABELS}, index)
+    tagger = crf().fit(frame)
+    assert same(tagger, plain)
+    found = tagger.predict(frame)
+    assert found == plain.predict(X)
+    makers.with_pandas(kind, monkeypatch)
+    series = tw.to_series(frame, found)
+    assert series.tolist() == [y for labels in found for y in labels]
+    assert list(series.index.tolist()) == index
+    assert series.name == "predicted"
+    assert tagger.score(frame) == plain.score(X, Y)
+
+
+@KINDS
+def test_rows_may_lie_anywhere(kind: str, plain: tw.Tagger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of a sentence need not be neighbours; labels go back to where their words are."""
+    order = sorted(range(len(ROWS)), key=lambda i: (i % 3, i))
+    order.sort(key=lambda i: ROWS[i][0] % 2)
+    data = {"s": [IDS[i] for i in order], "w": [WORDS[i] for i in order]}
+    frame = makers.frame(kind, data, order)
+    found = tw.Corpus.of(frame, sentence="s", token="w")
+    assert found.columns == ("w",)
+    firsts = list(dict.fromkeys(data["s"]))
+    assert found.tokens == [[w for s, w in zip(data["s"], data["w"]) if s == first] for first in firsts]
+    makers.with_pandas(kind, monkeypatch)
+    labels = [[f"{w}!" for w in words] for words in found.tokens]
+    assert tw.to_series(frame, labels, sentence="s").tolist() == [f"{w}!" for w in data["w"]]
+
+
+@KINDS
+def test_tables_that_name_each_sentence_once(kind: str) -> None:
+    """An empty cell means the sentence above; names of columns are known in any case; others come where named."""
+    named = [s if i == 0 or IDS[i - 1] != s else None for i, s in enumerate(IDS)]
+    data = {"Sentence #": named, "Word": WORDS, "POS": ["N"] * len(WORDS), "Tag": LABELS}
+    frame = makers.frame(kind, data)
+    found = tw.Corpus.of(frame)
+    assert found.columns == ("Word", "Tag")
+    assert found.tokens == X
+    assert found.labels == Y
+    more = tw.Corpus.of(frame, columns=["POS"])
+    assert more.columns == ("Word", "POS", "Tag")
+    assert Inputs.of(more).columns == ("Word", "POS")
+
+
+@KINDS
+def test_sentences_may_be_a_level_of_the_index(kind: str) -> None:
+    index = list(zip(IDS, range(len(IDS))))
+    frame = makers.frame(kind, {"token": WORDS, "tag": LABELS}, index, ["sentence", "t"])
+    assert tw.Corpus.of(frame).tokens == X
+
+
+@KINDS
+def test_labels_of_a_frame_keep_their_type(kind: str) -> None:
+    """Numbers stay numbers; a column of labels that is all empty is none."""
+    numbers = [len(y) for y in LABELS]
+    frame = makers.frame(kind, {"sentence": IDS, "word": WORDS, "label": numbers})
+    tagger = crf().fit(frame)
+    assert {type(y) for labels in tagger.predict(frame) for y in labels} == {int}
+    empty = makers.frame(kind, {"sentence": IDS, "word": WORDS, "label": [None] * len(IDS)})
+    assert tw.Corpus.of(empty).label is None
+    assert tagger.predict(empty) == tagger.predict(frame)
+
+
+@KINDS
+def test_what_is_wrong_with_a_frame_is_told(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def frame(**columns: list[Any]) -> Any:
+        return makers.frame(kind, columns, [10, 11])
+
+    two = {"sentence": [1, 1], "word": ["a", "b"]}
+    cases: list[tuple[Any, dict[str, Any], str]] = [
+        (frame(word=["a", "b"]), {}, "which column is that of the sentence"),
+        (
+            frame(sentence=[1, 1], x=["a", "b"]),
+            {},
+            r"which column is that of the token\? There are sentence, x",
+        ),
+        (frame(**two, form=["a", "b"]), {}, "the columns word, form may all be that of token"),
+        (frame(**two), {"label": "tagg"}, "there is no column 'tagg'; the columns are sentence, word"),
+        (frame(**two), {"label": "word"}, "is that of the tokens and of the labels"),
+        (frame(**two), {"columns": ["pos"]}, "there is no column 'pos'"),
+        (
+            frame(sentence=[1, 1], word=["a", None]),
+            {},
+            r"row 1 \(index 11\): the token in column 'word' is missing",
+        ),
+        (frame(**two, label=["X", None]), {}, r"row 1 \(index 11\): the label in column 'label' is missing"),
+        (frame(sentence=[None, 1], word=["a", "b"]), {}, "the first row names no sentence"),
+    ]
+    for found, keywords, message in cases:
+        with pytest.raises(tw.CorpusError, match=message):
+            tw.Corpus.of(found, **keywords)
+    makers.with_pandas(kind, monkeypatch)
+    with pytest.raises(tw.CorpusError, match="2 label sequences for 1 sentences"):
+        tw.to_series(frame(**two), [["X"], ["Y"]])
+    with pytest.raises(tw.CorpusError, match="sentence 0 has 2 rows, but 1 labels"):
+        tw.to_series(frame(**two), [["X"]])
+
+
+# --- datasets -----------------------------------------------------------------------------------------------
+
+NAMES = sorted({y for labels in Y for y in labels})
+
+
+@KINDS
+def test_numbers_of_a_data_set_are_the_labels_they_name(kind: str, plain: tw.Tagger) -> None:
+    numbers = [[NAMES.index(y) for y in labels] for labels in Y]
+    data = makers.dataset(kind, {"tokens": X, "ner_tags": numbers}, {"ner_tags": NAMES})
+    assert same(crf().fit(data), plain)
+    assert tw.Corpus.of(data).columns == ("tokens", "ner_tags")
+    assert tw.Corpus.of(data).labels == Y
+    assert plain.predict(tw.Corpus.of(data).tokens) == plain.predict(X)
+
+
+@KINDS
+def test_columns_of_a_data_set(kind: str) -> None:
+    """One that is not named is guessed if there is one guess; numbers without names stay numbers."""
+    numbers = [[NAMES.index(y) for y in labels] for labels in Y]
+    data = {"words": X, "ner_tags": numbers, "pos_tags": numbers, "plain": numbers}
+    found = makers.dataset(kind, data, {"ner_tags": NAMES, "pos_tags": [f"P{y}" for y in NAMES]})
+    with pytest.raises(tw.CorpusError, match="ner_tags, pos_tags may all be that of label"):
+        tw.Corpus.of(found)
+    named = tw.Corpus.of(found, label="ner_tags", columns=["pos_tags"])
+    assert named.columns == ("words", "pos_tags", "ner_tags")
+    assert named.column("pos_tags") == [[f"P{y}" for y in labels] for labels in Y]
+    assert tw.Corpus.of(found, label="plain").labels == numbers
+    other = makers.dataset(kind, {"words": X, "entities": numbers}, {"entities": NAMES})
+    assert tw.Corpus.of(other).label == "entities"
+    with pytest.raises(tw.CorpusError, match=r"has the parts train; choose one: X\['train'\]"):
+        crf().fit(makers.dataset_dict(kind, other))
+    if kind == "fake":  # the real one refuses it itself
+        wrong = makers.dataset(kind, {"tokens": [["a"]], "tags": [[-100]]}, {"tags": NAMES})
+        with pytest.raises(
+            tw.CorpusError, match=r"sentence 0, token 0, column 'tags': -100 is the number of no"
+        ):
+            tw.Corpus.of(wrong)
+        text = makers.dataset(kind, {"text": ["a sentence"]}, {})
+        with pytest.raises(tw.CorpusError, match="column 'text': str, expected a list"):
+            tw.Corpus.of(text)
+
+
+# --- spaCy --------------------------------------------------------------------------------------------------
+
+
+@KINDS
+def test_documents_are_their_sentences(kind: str, plain: tw.Tagger) -> None:
+    """With entities as labels where all have them; tokens are those of the document, one for one."""
+    words, labels = [w for s in X[:3] for w in s], [y for s in Y[:3] for y in s]
+    begins = [t == 0 for s in X[:3] for t in range(len(s))]
+    whole = makers.document(kind, words, labels, begins)
+    found = tw.Corpus.of([whole, makers.document(kind, X[3], Y[3], [True, *[False] * (len(X[3]) - 1)])])
+    assert found.tokens == X[:4]
+    assert found.labels == Y[:4]
+    assert found.documents == [range(3), range(3, 4)]
+    assert same(crf().fit([makers.document(kind, w, y) for w, y in zip(X, Y)]), plain)
+    bare = makers.document(kind, X[0])
+    assert tw.Corpus.of(bare).label is None
+    assert plain.predict(bare) == plain.predict([X[0]])
+    assert tw.Corpus.of(bare, label="tag_", columns=["text"]).columns == ("word", "text", "tag")
+
+
+@KINDS
+def test_a_tagger_is_a_component(kind: str, plain: tw.Tagger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It writes entities, spans or tags, sentence by sentence, and alone or in batches the same."""
+    nlp = makers.language(kind, monkeypatch)
+    with pytest.raises(tw.ParameterError, match="into='entities': expected one of ents, spans, tag"):
+        tw.spacy_component(nlp, plain, into="entities")
+    with pytest.raises(tw.NotFittedError):
+        tw.spacy_component(nlp, tw.CRF())
+    component = tw.spacy_component(nlp, plain)
+    begins = [t == 0 for s in X[:2] for t in range(len(s))]
+
+    def fresh() -> Any:
+        return makers.document(kind, [w for s in X[:2] for w in s], None, begins)
+
+    doc = component(fresh())
+    offset = len(X[0])
+    wanted = [(s.begin, s.end, s.type) for s in tw.schemes.spans(plain.predict([X[0]])[0])]
+    wanted += [(s.begin + offset, s.end + offset, s.type) for s in tw.schemes.spans(plain.predict([X[1]])[0])]
+    assert wanted
+    assert [(e.start, e.end, e.label_) for e in doc.ents] == wanted
+    many = list(component.pipe([fresh() for _ in range(5)], batch_size=2))
+    assert [[(e.start, e.end, e.label_) for e in d.ents] for d in many] == [wanted] * 5
+    other = tw.spacy_component(nlp, plain, into="spans", key="found", name="second")
+    assert [(e.start, e.end, e.label_) for e in other(fresh()).spans["found"]] == wanted
+    tags = tw.spacy_component(nlp, plain, into="tag", name="third")
+    flat = [y for labels in plain.predict(X[:2]) for y in labels]
+    assert [token.tag_ for token in tags(fresh())] == flat
+
+
+@KINDS
+def test_a_component_is_saved_with_its_pipeline(
+    kind: str, plain: tw.Tagger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nlp = makers.language(kind, monkeypatch)
+    component = tw.spacy_component(nlp, plain)
+    again = type(component)(None)
+    with pytest.raises(tw.NotFittedError):
+        again(makers.document(kind, X[0]))
+    for copied in (again.from_bytes(component.to_bytes()), None):
+        if copied is None:
+            component.to_disk(tmp_path / "c")
+            copied = again.from_disk(tmp_path / "c")
+        found = copied(makers.document(kind, X[0]))
+        assert [e.label_ for e in found.ents] == [s.type for s in tw.schemes.spans(plain.predict([X[0]])[0])]
+    if kind == "real":
+        import spacy
+
+        nlp.to_disk(tmp_path / "pipeline")
+        loaded = spacy.load(tmp_path / "pipeline")
+        text = " ".join(X[0])
+        assert [e.label_ for e in loaded(text).ents] == [e.label_ for e in nlp(text).ents]
+
+
+# --- NLTK and conllu ----------------------------------------------------------------------------------------
+
+
+@KINDS
+def test_tagged_sentences(kind: str, plain: tw.Tagger) -> None:
+    """NLTK's own lists go anywhere; plain lists of pairs, which may be attributes, are said to be tagged."""
+    pairs = [list(zip(words, labels)) for words, labels in zip(X, Y)]
+    assert same(crf().fit(makers.view(kind, pairs)), plain)
+    found = tw.Corpus.of(pairs)
+    assert found.columns == ("word", "label")
+    assert found.tagged() == pairs
+    assert same(crf().fit(found), plain)
+    with pytest.raises(tw.ParameterError, match=r"no labels: .*make one: Corpus.of\(X\)"):
+        crf().fit(pairs)
+    assert kind_of(pairs) is None
+    three = tw.Corpus.of([[("a", "N", "X")], []], columns=["tag"], label="y")
+    assert three.columns == ("word", "tag", "y")
+    assert len(three) == 2
+    for wrong, message in (
+        ([[("a", "X"), ("b",)]], "sentence 0, token 1"),
+        ([[("a", "X"), "b"]], "expected a tuple of 2: word, label"),
+    ):
+        with pytest.raises(tw.CorpusError, match=message):
+            tw.Corpus.of(wrong)
+    with pytest.raises(tw.CorpusError, match="so name the 1 between"):
+        tw.Corpus.of([[("a", "N", "X")]], columns=["p", "q"])
+
+
+@KINDS
+def test_chunked_sentences(kind: str) -> None:
+    """A tree's chunks are spans."""
+    inner = makers.tree(kind, "NP", [("New", "A"), ("Oslo", "N")])
+    found = tw.Corpus.of([makers.tree(kind, "S", [("in", "P"), inner, ("sleeps", "V")])])
+    assert found.columns == ("word", "pos", "label")
+    assert found.labels == [["O", "B-NP", "I-NP", "O"]]
+    assert found.column("pos") == [["P", "A", "N", "V"]]
+
+
+CONLLU = """# sent_id = 1
+# text = Dogs bark
+1\tDogs\tdog\tNOUN\tNNS\tNumber=Plur\t2\tnsubj\t_\t_
+2\tbark\tbark\tVERB\tVBP\t_\t0\troot\t_\tSpaceAfter=No
+
+1-2\tim\t_\t_\t_\t_\t_\t_\t_\t_
+1\tin\tin\tADP\t_\t_\t2\tcase\t_\t_
+2\tdem\tder\tDET\t_\t_\t0\troot\t_\t_
+
+"""
+
+
+@KINDS
+def test_sentences_of_conllu_are_those_of_the_file(kind: str) -> None:
+    lists = makers.conllu(kind, CONLLU)
+    file = tw.read_conllu(io.StringIO(CONLLU), columns=["word", "upos"])
+    assert tw.Corpus.of(lists) == file
+    assert tw.Corpus.of(lists).tokens == [["Dogs", "bark"], ["in", "dem"]]
+    assert tw.Corpus.of(lists, label="xpos", columns=["upos"]).columns == ("word", "upos", "xpos")
+    tagger = tw.CRF(features="S1", max_iter=3).fit(lists)
+    assert tagger.predict(lists) == tagger.predict([["Dogs", "bark"], ["in", "dem"]])
+
+
+# --- all of them --------------------------------------------------------------------------------------------
+
+
+def test_what_is_of_no_library_is_refused() -> None:
+    for wrong in ([["a", "b"]], 3, "text", {"a": 1}, [[["w=a"]]]):
+        assert kind_of(wrong) is None
+        with pytest.raises(tw.CorpusError, match="is none of: a pandas frame"):
+            tw.Corpus.of(wrong)
+    with pytest.raises(tw.CorpusError, match="sentence='s' is a column of a frame"):
+        tw.Corpus.of([[("a", "X")]], sentence="s")
+    with pytest.raises(tw.CorpusError, match="token='w' is a column of a table"):
+        tw.Corpus.of([[("a", "X")]], token="w")
+
+
+def test_iterators_are_not_looked_at() -> None:
+    """To ask what something is uses nothing of it up."""
+    source = iter([["a"], ["b"]])
+    assert kind_of(source) is None
+    assert list(source) == [["a"], ["b"]]
+
+
+def test_nothing_is_imported() -> None:
+    """Neither by the package nor by looking at what is given."""
+    code = (
+        "import sys, tagwise as tw; tw.CRF(features='S1', max_iter=1).fit([['a']], [['X']]).predict([['b']]); "
+        "print(sorted({'pandas', 'datasets', 'spacy', 'nltk', 'conllu'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# --- pages --------------------------------------------------------------------------------------------------
+
+
+def test_a_page_shows_every_sentence_and_obeys_none() -> None:
+    page = tw.Corpus.from_lists([["<b>x", "&"], ["New", "Oslo"]], [["O", "O"], ["B-<i>", "I-<i>"]]).to_html(
+        "a < b"
+    )
+    assert "<b>" not in page
+    assert "<i>" not in page
+    assert "&lt;b&gt;x &amp;" in page
+    assert "New Oslo" in page
+    assert page.count("<title>a &lt; b</title>") == 1
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_spans_as_displacy_has_them() -> None:
+    for sentence, labels in zip(X, Y):
+        found = tw.Corpus.from_lists([sentence], [labels])[0].displacy()
+        wanted = [(s.type, " ".join(sentence[s.begin : s.end])) for s in tw.schemes.spans(labels)]
+        assert [(e["label"], found["text"][e["start"] : e["end"]]) for e in found["ents"]] == wanted
