@@ -74,9 +74,10 @@ def explain(
     import tagwise as tw
 
     tagger = tw.load(model, functions=functions, trust=trust)
-    if against is not None and against not in tagger.classes_:
+    known = dict(zip(tagger.model_.labels, tagger.classes_))  # as texts, which is how they are typed
+    if against is not None and against not in known:
         raise click.BadParameter(
-            f"the model has no label {against!r}; it has: {' '.join(tagger.classes_)}", param_hint="--against"
+            f"the model has no label {against!r}; it has: {' '.join(known)}", param_hint="--against"
         )
     if against is not None and token is None:
         raise click.UsageError("--against is for one token: name it with --token")
@@ -85,7 +86,7 @@ def explain(
     if token is not None and token > size:
         raise click.BadParameter(f"the text has {size} tokens", param_hint="--token")
     place = None if token is None else token - 1
-    found = replace(tagger.explain_prediction(sentence, token=place, against=against), top=top)
+    found = replace(tagger.explain_prediction(sentence, token=place, against=known.get(against)), top=top)
     if as_json:
         click.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2))
         return

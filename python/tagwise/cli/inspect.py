@@ -91,12 +91,14 @@ def inspect(
             )
         write_text(plot, rounds_svg(rounds))
     explanation = tagger.explain(top=top)
-    labels = {label: explanation.labels[label] for label in (only or explanation.labels)}
+    known = dict(zip(tagger.model_.labels, tagger.classes_))
+    labels = {label: explanation.labels[known[label]] for label in (only or known)}
+    transitions = [(str(before), str(after), w) for before, after, w in explanation.transitions]
     if as_json:
         out: dict[str, Any] = {
             "meta": tagger.model_.meta,
             "labels": labels,
-            "transitions": explanation.transitions,
+            "transitions": transitions,
         }
         if rounds:
             out["rounds"] = [found._asdict() for found in rounds]
@@ -111,7 +113,7 @@ def inspect(
     if rounds:
         console.print(rounds_table(rounds, top))
     console.print(explanation_table(labels))
-    console.print(transition_table(explanation.transitions[: max(top, 10)]))
+    console.print(transition_table(transitions[: max(top, 10)]))
 
 
 def _short(value: Any) -> str:

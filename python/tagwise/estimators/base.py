@@ -449,7 +449,7 @@ class Tagger(ScikitLearn):
         return self._fitted().explain(top)
 
     def explain_prediction(
-        self, sentence: Any, *, token: int | None = None, against: str | Sequence[str] | None = None
+        self, sentence: Any, *, token: int | None = None, against: Any = None
     ) -> Decisions:
         """Which features voted for each label of one sentence, and against the next best; transitions included.
 

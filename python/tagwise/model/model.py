@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.corpus.labels import named, texts
+from tagwise.corpus.labels import named, texts, type_name
 from tagwise.dataset.layout import Named, carried
 from tagwise.decoding import paths
 from tagwise.decoding.lookback import Memory
@@ -202,7 +202,14 @@ class Model:
     def explain(self, top: int = 20) -> Explanation:
         """The `top` strongest features of each label, by magnitude, and the strongest transitions."""
         named = Named(self.scorer.layout, self.vocabulary, self.labels)
-        return explain(named, self.scorer.weights, top)
+        found = explain(named, self.scorer.weights, top)
+        if self.label_type == "str":
+            return found
+        known = dict(zip(self.labels, self.classes))
+        return Explanation(
+            {known[label]: strongest for label, strongest in found.labels.items()},
+            [(known[before], known[after], w) for before, after, w in found.transitions],
+        )
 
     def decisions(
         self,
@@ -229,7 +236,7 @@ class Model:
             raise ParameterError("a sentence without tokens has nothing to explain")
         if token is not None and not 0 <= token < T:
             raise ParameterError(f"token={token}: the sentence has the tokens 0 to {T - 1}")
-        index = {label: i for i, label in enumerate(self.labels)}
+        index = {label: i for i, label in enumerate(self.classes)}
         kind = X.kind
         words = (
             [str(w) for w in X.words("an explanation")[0]]
@@ -241,7 +248,7 @@ class Model:
         chances = self.marginals(X, n_jobs=n_jobs)[0] if probabilistic else None
         out = []
         places = range(T) if token is None else range(token, token + 1)
-        if token is None and against is not None and not isinstance(against, str):  # one path: one decision
+        if token is None and against is not None and not _is_label(against):  # one path: one decision
             places = range(next((t for t, y in enumerate(against) if y != path[t]), 0), T)[:1]
         for t in places:
             other = self._other(X, path, t, against, n_jobs)
@@ -256,15 +263,15 @@ class Model:
         return Decisions(words, out)
 
     def _other(
-        self, X: Inputs, path: list[str], t: int, against: Any, n_jobs: int | None
-    ) -> list[str] | None:
+        self, X: Inputs, path: list[Any], t: int, against: Any, n_jobs: int | None
+    ) -> list[Any] | None:
         """The path that one is held against at a token; None where there is no other."""
         allowed: list[Any] = [None] * len(path)
         if against is None:
-            allowed[t] = [y for y in self.labels if y != path[t]]
+            allowed[t] = [y for y in self.classes if y != path[t]]
             if not allowed[t]:
                 return None
-        elif isinstance(against, str):
+        elif _is_label(against):
             allowed[t] = against
         else:
             allowed = list(against)
@@ -376,6 +383,11 @@ class Model:
         if isinstance(self.scorer, KernelScorer):
             return (_rebuild, (*state, self.scorer.kernel, self.scorer.arrays()))
         return (_rebuild, state)
+
+
+def _is_label(against: Any) -> bool:
+    """Whether it is one label, of whatever type, and no sequence of them."""
+    return type_name(type(against)) is not None
 
 
 def _rebuild(

@@ -51,8 +51,8 @@ class Decision:
 
     token: int
     tokens: Sequence[str]
-    labels: Sequence[str]
-    other: Sequence[str]
+    labels: Sequence[Any]  # of the type they were given in
+    other: Sequence[Any]
     score: float
     votes: Sequence[Vote]
     probability: float | None = None
@@ -74,12 +74,12 @@ class Decision:
         return None if self.probability is None else self.difference
 
     @property
-    def label(self) -> str:
+    def label(self) -> Any:
         """At this token."""
         return self.labels[self.token]
 
     @property
-    def runner_up(self) -> str:
+    def runner_up(self) -> Any:
         """The label of the other path at this token."""
         return self.other[self.token]
 
