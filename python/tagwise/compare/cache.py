@@ -222,15 +222,18 @@ class Names:
         content = {
             "format": FORMAT,
             "code": code_version(),
+        by_dev = bool(cell.tune) and cell.folds == 0
             "train": self.digest(cell.corpus, "train"),
             "test": self.digest(cell.corpus, "test"),
-            "dev": self.digest(cell.corpus, "dev") if cell.dev or cell.track else None,
+            "dev": self.digest(cell.corpus, "dev") if cell.dev or cell.track or by_dev else None,
             "size": cell.size,
             "seed": cell.seed,
             "learner": cell.learner.kind,
             "params": params,
             "recipe": _plain(recipe.function) if recipe.kind == "function" else recipe.to_json(),
-            "tune": _plain(cell.tune),
+            "tune": None
+            if "trial" in more
+            else _plain(cell.tune),  # a trial is its own, whatever else is tried
             "tune_size": cell.tune_size if cell.tune else None,
             "folds": cell.folds if cell.tune else None,
             "dev_scored": cell.dev,
