@@ -47,6 +47,7 @@ from tagwise.estimators import (
     load,
 )
 from tagwise.estimators.path import RegularizationPath, regularization_path
+from tagwise.learners.checkpoint import Checkpoint
 from tagwise.metrics import Calibration, Report, calibration, evaluate
 from tagwise.model.model import Model
 from tagwise.scores import lattice, losses
@@ -62,6 +63,7 @@ __all__ = [
     "Boosting",
     "Calibration",
     "Corpus",
+    "Checkpoint",
     "CorpusError",
     "FileError",
     "MissingFunctionError",

@@ -197,6 +197,41 @@ def train_warm_start(bench: Bench) -> None:
     one = ("-q", "-f", "S1", "--set", "max_iter=1")
     cold = bench.made(bench.train, quick=one)
     warm = bench.made(bench.train, "--warm-start", first, quick=one)
+@row("train", "--checkpoint", "--resume")
+def train_checkpoint(bench: Bench) -> None:
+    """The state lies beside the model while it is trained; --resume goes on from it, and begins where there is none."""
+    out, kept = bench.path("c.tagwise"), bench.path("c.tagwise.checkpoint")
+    plain = bench.made(bench.train)
+    call = ("train", bench.train, "-o", out, *QUICK)
+    began = bench.ok(*call, "--resume")
+    assert f"there is no {kept} to go on from; training begins anew" in began.stderr
+    assert (out.read_bytes(), kept.exists()) == (plain, False)
+    crf().fit(TRAIN, checkpoint=tw.Checkpoint(kept, every=2), callbacks=[lambda e: e.iteration == 2])
+    entries: list[int] = []
+    inner = tw.CRF.fit
+
+    def noting(tagger: tw.CRF, *args: object, **options: object) -> object:
+        options["callbacks"] = [lambda entry: entries.append(entry.iteration)]
+        return inner(tagger, *args, **options)  # type: ignore[arg-type]
+
+    bench.patch.setattr(tw.CRF, "fit", noting)
+    assert bench.ok(*call, "--resume").stderr == ""
+    assert (entries, out.read_bytes(), kept.exists()) == ([3, 4], plain, False)
+    bench.ok(*call, "--checkpoint", "every=1")
+    assert (entries, kept.exists()) == ([3, 4, 1, 2, 3, 4], False)
+    crf().fit(TRAIN, checkpoint=tw.Checkpoint(kept, every=2))
+    other = invoke(*call, "--resume", "--set", "l2=7")
+    assert (other.exit_code, other.stderr.count("\n")) == (1, 1)
+    assert "l2 was 1.0 and is 7.0 now" in other.stderr
+    assert kept.exists()
+    for wrong in ("5m", "every", "every=", "every=never", "each=5m"):
+        refused = invoke(*call, "--checkpoint", wrong)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert "--checkpoint" in refused.stderr
+    both = invoke(*call, "--checkpoint", "every=1", "--path", "l2=1,2")
+    assert (both.exit_code, both.stdout) == (2, "")
+
+
     assert cold != warm == bench.bytes_of(crf(max_iter=1).fit(TRAIN, warm_start=tw.load(first)))
     path = ("--path", "l2=2", "--dev", bench.dev)
     cold = bench.made(bench.train, *path, quick=one)

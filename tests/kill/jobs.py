@@ -95,6 +95,12 @@ def check_train(folder: Path) -> None:
     assert labels <= set(tagger.classes_)
 
 
+def checkpoint(folder: Path) -> None:
+    """`tagwise train` with a checkpoint after every epoch, going on where it was killed."""
+    command("train", folder / "corpus.txt", "-o", folder / "out.tagwise", "--learner", "perceptron",
+            "--set", "epochs=30", "--n-jobs", 1, "-q", "--checkpoint", "every=1", "--resume")  # fmt: skip
+
+
 # --- comparing ------------------------------------------------------------------------------------------------
 
 
@@ -145,6 +151,7 @@ def check_convert(folder: Path) -> None:
 JOBS = (
     Job("save", prepare_save, save, check_save),
     Job("train", prepare_train, train, check_train),
+    Job("checkpoint", prepare_train, checkpoint, check_train),
     Job("compare", _corpus, compare, check_compare),
     Job("convert", prepare_convert, convert, check_convert),
 )

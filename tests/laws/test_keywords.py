@@ -149,6 +149,26 @@ def forget(learner: str, folder: File) -> None:
         fitted(learner, forget=True)
 
 
+@row("fit", "checkpoint")
+def checkpoint(learner: str, folder: File) -> None:
+    """The state after an iteration lies in the file, and training goes on from it; who keeps none says so."""
+    kept = tw.Checkpoint(folder / "run", every=1)
+    if learner in ("hmsvm", "boosting", "hmm"):
+        with pytest.raises(tw.ParameterError, match=f"{learner} keeps no checkpoints"):
+            fitted(learner, checkpoint=kept)
+        return
+    whole = fitted(learner, checkpoint=kept)
+    assert bits(whole) == bits(fitted(learner))
+    assert (folder / "run").exists()
+    seen: list[int] = []
+    again = tw.Checkpoint(folder / "run", resume=True)
+    resumed = fitted(learner, checkpoint=again, callbacks=[lambda entry: seen.append(entry.iteration)])
+    assert bits(resumed) == bits(whole)
+    assert seen == []  # all of it had been done
+    with pytest.raises(tw.ParameterError, match=r"expected a tagwise\.Checkpoint"):
+        fitted(learner, checkpoint="run")
+
+
 # -- predictions, against the twin ------------------------------------------------------------------------
 
 NEW = problem(21, [3, 2, 4, 1, 3, 4])

@@ -25,11 +25,13 @@ from tagwise.estimators.growth import grown, joined
 from tagwise.estimators.limits import Limits, lawful_gold, limits_of
 from tagwise.estimators.scikit import ScikitLearn, Sequences
 from tagwise.estimators.task import TRANSIENT, Task, dev_scorer, warn_of_strangers
+from tagwise.estimators.resuming import keeper_of
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe, file_columns, recipe_for
 from tagwise.learners.backends import current
 from tagwise.learners.loop import Callback, Iteration, Result, logger
 from tagwise.learners.progress import progress
+from tagwise.learners.checkpoint import Checkpoint
 from tagwise.metrics import Report, evaluate
 from tagwise.model.explain import Explanation
 from tagwise.model.model import Model, transfer
@@ -47,6 +49,7 @@ class Tagger(ScikitLearn):
     starts_warm: ClassVar[bool] = True  # whether training can begin from given weights
     PARAMS: ClassVar[tuple[Param, ...]] = ()
 
+    resumes: ClassVar[bool] = False  # whether training can go on from a checkpoint
     model_: Model
     history_: list[dict[str, Any]]
     objective_: float
@@ -133,6 +136,7 @@ class Tagger(ScikitLearn):
         forget: bool = False,
     ) -> Tagger:
         """Train on a labelled corpus, or on X and y.
+        checkpoint: Checkpoint | None = None,
 
         Args:
             X: a Corpus, or sentences: lists of tokens, of attribute lists, or of feature dicts.
@@ -149,6 +153,8 @@ class Tagger(ScikitLearn):
             forget: with `warm_start`: have the labels and features of X alone, with the weights that they had.
 
         Ctrl-C raises KeyboardInterrupt, as ever; where an iteration was reached, the tagger has its model.
+            checkpoint: keep the state of training in a file every so often, and go on from it if asked to: CRF, MEMM
+                and the first-order online learners.
         """
         params, inputs = self.checked(), Inputs.of(X)
         warm = None if warm_start is None else model_of(warm_start)
@@ -163,8 +169,16 @@ class Tagger(ScikitLearn):
         if warm is not None:
             task.warm = warm
             task.start = transfer(warm, task.vocabulary, task.layout, task.labels)
-        if dev is not None:
-            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, Inputs.of(dev), dev_y)
+        scored = None if dev is None else Inputs.of(dev)
+        if scored is not None:
+            dev_y = scored.gold(dev_y)
+            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, scored, dev_y)
+        if checkpoint is not None:
+            if not self.resumes:
+                raise ParameterError(
+                    f"{self.name} keeps no checkpoints: what it needs to go on is not kept yet; leave checkpoint out"
+                )
+            task.keeper = keeper_of(self.name, task, checkpoint, scored, dev_y)
         task.callbacks = listeners(callbacks, params)
         try:
             self._keep(task, result := watched(self._train, task, self.name))

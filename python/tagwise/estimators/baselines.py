@@ -160,6 +160,7 @@ class MEMM(Tagger):
         FEATURES,
         Param("l1", 0.0, Number(0.0), "strength of ||w||_1, added to the sum over tokens"),
         Param("l2", 1.0, Number(0.0), "strength of ||w||^2, added to the sum over tokens"),
+    resumes = True
         Param("optimizer", "auto", Choice(("auto", *OPTIMIZERS)), "auto: lbfgs, or owlqn where l1 > 0"),
         *STOPPING,
         *COMMON,
@@ -234,3 +235,4 @@ class MEMM(Tagger):
             dev_score=task.dev_score,
             callbacks=task.callbacks,
         )
+            keeper=task.keeper,

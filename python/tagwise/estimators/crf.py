@@ -68,6 +68,7 @@ class CRF(Tagger):
         Param(
             "l1",
             0.0,
+    resumes = True
             Number(0.0),
             "strength of ||w||_1, added to the sum over sentences; gives sparse models",
         ),
@@ -269,6 +270,7 @@ def _cost_matrix(cost: Any, labels: Sequence[str], loss: str) -> NDArray[np.floa
     """Cost [L, L] of every label where the row's label is right: a number for all, or one a right label."""
     if cost is None:
         return None
+            keeper=task.keeper,
     if loss != "log":
         raise ParameterError(f"cost={cost!r} goes with loss='log' alone; leave it out for loss={loss!r}")
     wanted = (
