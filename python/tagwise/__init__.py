@@ -50,6 +50,7 @@ from tagwise.estimators.path import RegularizationPath, regularization_path
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.metrics import Calibration, Report, calibration, evaluate
 from tagwise.model.model import Model
+from tagwise.ready.taggers import TaggerInfo, pretrained, taggers
 from tagwise.scores import lattice, losses
 
 __all__ = [
@@ -62,8 +63,8 @@ __all__ = [
     "MIRA",
     "Boosting",
     "Calibration",
-    "Corpus",
     "Checkpoint",
+    "Corpus",
     "CorpusError",
     "FileError",
     "MissingFunctionError",
@@ -77,6 +78,7 @@ __all__ = [
     "Report",
     "Sentence",
     "Tagger",
+    "TaggerInfo",
     "TagwiseError",
     "TemplateError",
     "TrainingError",
@@ -94,6 +96,7 @@ __all__ = [
     "load_corpus",
     "losses",
     "plot",
+    "pretrained",
     "read",
     "read_conll",
     "read_conllu",
@@ -101,6 +104,7 @@ __all__ = [
     "read_text",
     "regularization_path",
     "schemes",
+    "taggers",
     "write",
     "write_conll",
     "write_conllu",

@@ -28,10 +28,17 @@ from .options import (
 
 def test_every_option_has_a_row() -> None:
     """Each spelling of each option and argument of each command has a row, and each row such an option."""
-    from . import test_options_compare, test_options_others, test_options_reading, test_options_tag
+    from . import (
+        test_options_compare,
+        test_options_others,
+        test_options_pretrained,
+        test_options_reading,
+        test_options_tag,
+    )
 
     assert test_options_compare.test_options
     assert test_options_others.test_options
+    assert test_options_pretrained.test_options
     assert test_options_reading.test_options
     assert test_options_tag.test_options
     every = {(name, text) for name in ("", *cli.commands) for text in spellings(name)}
@@ -190,13 +197,6 @@ def train_path(bench: Bench) -> None:
         assert not bench.path("y").exists()
 
 
-@row("train", "--warm-start")
-def train_warm_start(bench: Bench) -> None:
-    """Training begins from a model's weights: alone, and in the first step of a path."""
-    first = bench.saved(crf(max_iter=30, l2=0.1).fit(TRAIN), "first.tagwise")
-    one = ("-q", "-f", "S1", "--set", "max_iter=1")
-    cold = bench.made(bench.train, quick=one)
-    warm = bench.made(bench.train, "--warm-start", first, quick=one)
 @row("train", "--checkpoint", "--resume")
 def train_checkpoint(bench: Bench) -> None:
     """The state lies beside the model while it is trained; --resume goes on from it, and begins where there is none."""
@@ -232,6 +232,13 @@ def train_checkpoint(bench: Bench) -> None:
     assert (both.exit_code, both.stdout) == (2, "")
 
 
+@row("train", "--warm-start")
+def train_warm_start(bench: Bench) -> None:
+    """Training begins from a model's weights: alone, and in the first step of a path."""
+    first = bench.saved(crf(max_iter=30, l2=0.1).fit(TRAIN), "first.tagwise")
+    one = ("-q", "-f", "S1", "--set", "max_iter=1")
+    cold = bench.made(bench.train, quick=one)
+    warm = bench.made(bench.train, "--warm-start", first, quick=one)
     assert cold != warm == bench.bytes_of(crf(max_iter=1).fit(TRAIN, warm_start=tw.load(first)))
     path = ("--path", "l2=2", "--dev", bench.dev)
     cold = bench.made(bench.train, *path, quick=one)

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import model_columns
-from tagwise.cli.models import function_options
+from tagwise.cli.models import function_options, load_model
 from tagwise.corpus.sentence import Sentence
 from tagwise.errors import ParameterError
 from tagwise.terminal import as_text
@@ -71,9 +71,7 @@ def explain(
       tagwise explain model.tagwise "Peter flew to London ."
       tagwise explain model.tagwise "Peter flew to London ." --token 4 --against O
     """
-    import tagwise as tw
-
-    tagger = tw.load(model, functions=functions, trust=trust)
+    tagger = load_model(model, functions, trust)
     known = dict(zip(tagger.model_.labels, tagger.classes_))  # as texts, which is how they are typed
     if against is not None and against not in known:
         raise click.BadParameter(

@@ -12,7 +12,7 @@ import rich_click as click
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import model_columns, names_of, read_sentences
 from tagwise.cli.labelling import Labelling
-from tagwise.cli.models import function_options
+from tagwise.cli.models import function_options, load_model
 from tagwise.cli.rows import IN_PLACE, Rows
 from tagwise.cli.stream import batches
 from tagwise.corpus.conll import format_conll
@@ -256,10 +256,9 @@ def tag(
       tagwise tag model.tagwise input.txt > tagged.txt
       zcat big.txt.gz | tagwise tag model.tagwise --marginals | gzip > tagged.gz
       echo "The cat sat ." | tagwise tag model.tagwise --format text
+      echo "I love London !" | tagwise tag en-ner --format text --min-probability 0.5
     """
-    import tagwise as tw
-
-    tagger = tw.load(model, functions=functions, trust=trust)
+    tagger = load_model(model, functions, trust)
     if n_jobs is not None:
         tagger.set_params(n_jobs=n_jobs)
     check_wishes(tagger, model, marginals, nbest, least)

@@ -14,9 +14,10 @@ from rich.console import Console
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
 from tagwise.cli.files import corpus_options, read_corpus
 from tagwise.cli.interrupt import Interrupt
+from tagwise.cli.models import load_model
 from tagwise.errors import ParameterError
-from tagwise.learners.progress import TrainingProgress
 from tagwise.learners.checkpoint import Checkpoint
+from tagwise.learners.progress import TrainingProgress
 from tagwise.writing import target_of
 
 
@@ -65,7 +66,6 @@ def parse_path(learner: Any, text: str) -> tuple[str, list[float]]:
     return name, values
 
 
-def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -> None:
 def parse_checkpoint(text: str | None, resume: bool, output: str) -> Checkpoint | None:
     """``every=5m`` as the checkpoints of a run, which lie beside its model; None where none are asked for."""
     if text is None and not resume:
@@ -83,6 +83,7 @@ def parse_checkpoint(text: str | None, resume: bool, output: str) -> Checkpoint 
     return checkpoint
 
 
+def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     """Print every learner's parameters as they are declared, and end."""
     if not wanted:
         return
@@ -127,7 +128,6 @@ def parse_checkpoint(text: str | None, resume: bool, output: str) -> Checkpoint 
     "--forget", is_flag=True, help="With --warm-start: have the labels and features of TRAIN alone."
 )
 @click.option(
-@click.option(
     "--checkpoint",
     metavar="every=TIME|N",
     help="Keep the state of training in MODEL.checkpoint: every=5m, every=1h, or after every=10 iterations.",
@@ -137,6 +137,7 @@ def parse_checkpoint(text: str | None, resume: bool, output: str) -> Checkpoint 
     is_flag=True,
     help="Go on from MODEL.checkpoint, kept every=5m unless --checkpoint says otherwise; begin where there is none.",
 )
+@click.option(
     "--n-jobs", type=click.IntRange(min=1), help="Threads; all cores if not given. Results are the same."
 )
 @click.option("--seed", type=int, help="Seed of whatever is random.")
@@ -165,9 +166,9 @@ def train(
     path: str | None,
     warm_start: str | None,
     forget: bool,
-    n_jobs: int | None,
     checkpoint: str | None,
     resume: bool,
+    n_jobs: int | None,
     seed: int | None,
     columns: str | None,
     label: str | None,
@@ -183,8 +184,8 @@ def train(
     \b
     Examples:
       tagwise train train.txt --dev dev.txt --set l2=0.1 -o model.tagwise
-      tagwise train a.tsv --columns word,pos,label --features S3 -o a.tagwise
       tagwise train train.txt -o model.tagwise --checkpoint every=5m --resume
+      tagwise train a.tsv --columns word,pos,label --features S3 -o a.tagwise
       tagwise train train.txt --path l2=10,1,0.1,0.01 -o model.tagwise
       tagwise train ewt-pos --dev ewt-pos:dev -o pos.tagwise
       tagwise train ner.txt --learner mira --history m=1,p=2 --document -o ner.tagwise
@@ -216,12 +217,12 @@ def train(
     dev_data = read_corpus(dev, form, columns, label, part="dev") if dev else None
     if forget and not warm_start:
         raise click.UsageError("--forget is about the model of --warm-start; name one, or leave it out")
-    options: dict[str, Any] = {"warm_start": tw.load(warm_start), "forget": forget} if warm_start else {}
+    options: dict[str, Any] = {"warm_start": load_model(warm_start), "forget": forget} if warm_start else {}
 
-    if path is not None:
     kept = parse_checkpoint(checkpoint, resume, output)
     if kept is not None and path is not None:
         raise click.UsageError("--checkpoint and --resume are for one training run; --path is several")
+    if path is not None:
         name, values = parse_path(kind, path)
         steps: list[Any] = []
         try:
@@ -265,13 +266,13 @@ def train(
         say(
             f"stopped after iteration {len(tagger.history_)}; "
             f"{output} holds the model as it was then and can be used"
-        )
             + (f"; --resume goes on from {kept.path}" if kept and os.path.exists(kept.path) else "")
+        )
         raise Exit(EXIT_INTERRUPTED)
-    if not quiet:
     if kept is not None:
         with contextlib.suppress(OSError):  # the model is there; the next run replaces it
             os.unlink(kept.path)
+    if not quiet:
         say(summary(tagger, len(data), data.n_tokens, output, time.perf_counter() - begin))
 
 

@@ -30,15 +30,18 @@ Fits = Callable[[Mapping[str, Any]], bool]
 SHOWS = ("cli", "report", "compare/table.py")
 
 
-def default_folder() -> Path:
-    """Where results lie: the folder in TAGWISE_CACHE, else tagwise/compare in the user's cache."""
+def default_folder(kind: str = "compare") -> Path:
+    """Where results lie: the folder in TAGWISE_CACHE, else tagwise/compare in the user's cache.
+
+    What is not a comparison's lies in a folder of its kind's name: in that of TAGWISE_CACHE, or beside tagwise/compare.
+    """
     if given := os.environ.get(CACHE_VARIABLE):
-        return Path(given)
+        return Path(given) if kind == "compare" else Path(given) / kind
     if sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "tagwise" / "compare"
+    return base / "tagwise" / kind
 
 
 class Cache:
@@ -219,10 +222,10 @@ class Names:
         tagger = cell.learner.make(**cell.settings())
         params = {k: _plain(v) for k, v in tagger.checked().items() if k not in TRANSIENT and k != "features"}
         recipe = recipe_for(cell.features, self.data[cell.corpus].train)
+        by_dev = bool(cell.tune) and cell.folds == 0
         content = {
             "format": FORMAT,
             "code": code_version(),
-        by_dev = bool(cell.tune) and cell.folds == 0
             "train": self.digest(cell.corpus, "train"),
             "test": self.digest(cell.corpus, "test"),
             "dev": self.digest(cell.corpus, "dev") if cell.dev or cell.track or by_dev else None,
