@@ -144,7 +144,7 @@ TAGGERS = {
             "wnut17-ner",
             "ner",
             "crf",
-            {"features": "default", "l2": 0.1, "max_iter": 40, "class_weight": {"O": 0.1}},
+            {"features": "default", "l2": 0.1, "max_iter": 25, "class_weight": {"O": 0.1}},
         ),
     )
 }
