@@ -11,7 +11,7 @@ IN_VENV := env -u CONDA_PREFIX -u PYTHONPATH PIP_QUIET=1 VIRTUAL_ENV="$(abspath 
 CODE    := python tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help dev demo test test-rust test-python coverage fuzz kills memcheck mutants soak format lint bench study docs clean
+.PHONY: help dev demo test test-rust test-python coverage fuzz kills memcheck mutants soak format lint bench study shows docs clean
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -97,6 +97,9 @@ bench: $(VENV)/.dev ## ratios against other taggers, measured side by side (need
 
 study: $(VENV)/.dev ## run the study's comparisons, write its tables (ARGS="--only small-300", "--tables", "--check")
 	$(PY) -m benchmarks.study $(ARGS)
+
+shows: $(VENV)/.dev ## run the notebook and the shell session of the documentation anew, and write what they print
+	$(PY) -m tests.shows
 
 docs: $(VENV)/.docs ## build the documentation site into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -50,8 +50,10 @@ from tagwise.estimators import (
 from tagwise.estimators.documents import spacy_component
 from tagwise.estimators.path import RegularizationPath, regularization_path
 from tagwise.features import Features, Gazetteer, Regex
+from tagwise.learners.checkpoint import Checkpoint
 from tagwise.metrics import Calibration, Report, calibration, evaluate
 from tagwise.model.model import Model
+from tagwise.ready.taggers import TaggerInfo, pretrained, taggers
 from tagwise.scores import lattice, losses
 
 __all__ = [
@@ -64,6 +66,7 @@ __all__ = [
     "MIRA",
     "Boosting",
     "Calibration",
+    "Checkpoint",
     "Corpus",
     "CorpusError",
     "Features",
@@ -81,6 +84,7 @@ __all__ = [
     "Report",
     "Sentence",
     "Tagger",
+    "TaggerInfo",
     "TagwiseError",
     "TemplateError",
     "TrainingError",
@@ -98,6 +102,7 @@ __all__ = [
     "load_corpus",
     "losses",
     "plot",
+    "pretrained",
     "read",
     "read_conll",
     "read_conllu",
@@ -106,6 +111,7 @@ __all__ = [
     "regularization_path",
     "schemes",
     "spacy_component",
+    "taggers",
     "to_series",
     "write",
     "write_conll",

@@ -33,10 +33,17 @@ from .options import (
 
 def test_every_option_has_a_row() -> None:
     """Each spelling of each option and argument of each command has a row, and each row such an option."""
-    from . import test_options_compare, test_options_others, test_options_reading, test_options_tag
+    from . import (
+        test_options_compare,
+        test_options_others,
+        test_options_pretrained,
+        test_options_reading,
+        test_options_tag,
+    )
 
     assert test_options_compare.test_options
     assert test_options_others.test_options
+    assert test_options_pretrained.test_options
     assert test_options_reading.test_options
     assert test_options_tag.test_options
     every = {(name, text) for name in ("", *cli.commands) for text in spellings(name)}
@@ -198,6 +205,41 @@ def train_path(bench: Bench) -> None:
         assert result.exit_code == 2, wrong
         assert wrong.partition("=")[0] in result.stderr
         assert not bench.path("y").exists()
+
+
+@row("train", "--checkpoint", "--resume")
+def train_checkpoint(bench: Bench) -> None:
+    """The state lies beside the model while it is trained; --resume goes on from it, and begins where there is none."""
+    out, kept = bench.path("c.tagwise"), bench.path("c.tagwise.checkpoint")
+    plain = bench.made(bench.train)
+    call = ("train", bench.train, "-o", out, *QUICK)
+    began = bench.ok(*call, "--resume")
+    assert f"there is no {kept} to go on from; training begins anew" in began.stderr
+    assert (out.read_bytes(), kept.exists()) == (plain, False)
+    crf().fit(TRAIN, checkpoint=tw.Checkpoint(kept, every=2), callbacks=[lambda e: e.iteration == 2])
+    entries: list[int] = []
+    inner = tw.CRF.fit
+
+    def noting(tagger: tw.CRF, *args: object, **options: object) -> object:
+        options["callbacks"] = [lambda entry: entries.append(entry.iteration)]
+        return inner(tagger, *args, **options)  # type: ignore[arg-type]
+
+    bench.patch.setattr(tw.CRF, "fit", noting)
+    assert bench.ok(*call, "--resume").stderr == ""
+    assert (entries, out.read_bytes(), kept.exists()) == ([3, 4], plain, False)
+    bench.ok(*call, "--checkpoint", "every=1")
+    assert (entries, kept.exists()) == ([3, 4, 1, 2, 3, 4], False)
+    crf().fit(TRAIN, checkpoint=tw.Checkpoint(kept, every=2))
+    other = invoke(*call, "--resume", "--set", "l2=7")
+    assert (other.exit_code, other.stderr.count("\n")) == (1, 1)
+    assert "l2 was 1.0 and is 7.0 now" in other.stderr
+    assert kept.exists()
+    for wrong in ("5m", "every", "every=", "every=never", "each=5m"):
+        refused = invoke(*call, "--checkpoint", wrong)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert "--checkpoint" in refused.stderr
+    both = invoke(*call, "--checkpoint", "every=1", "--path", "l2=1,2")
+    assert (both.exit_code, both.stdout) == (2, "")
 
 
 @row("train", "--warm-start")

@@ -258,6 +258,63 @@ def settings(bench: Bench) -> None:
         assert said in wrong.stderr
 
 
+@row("compare", "--tune")
+def tune(bench: Bench) -> None:
+    """Every combination is tried on dev, the best is trained and named; learners without the parameter have none."""
+    base = ("--learner", "crf", "--learner", "crf(l2=9)", "--learner", "hmm", "-f", "S1", "--jobs", 0)
+    base = (*base, "--max-iter", 4)
+    with_dev = ("--dev", bench.dev)
+    tries = {
+        (l2, n): crf(l2=l2, min_count=n, patience=0).fit(TRAIN, dev=DEV).score(DEV)
+        for l2 in (30.0, 0.01)
+        for n in (1, 4)
+    }
+    l2, n = max(tries, key=lambda pair: tries[pair])  # of equals the first
+    table = shown(bench, *with_dev, "--tune", "l2=30,0.01", "--tune", "min_count=1,4", base=base)
+    assert column(table, "chosen")[0] == f"l2={l2:g}, min_count={n}"
+    assert column(table, "chosen")[1].startswith("min_count=")  # its name settles l2
+    assert column(table, "chosen")[2] == ""
+    best = crf(l2=l2, min_count=n, patience=0).fit(TRAIN, dev=DEV)
+    assert column(table, "accuracy")[0] == best.evaluate(TEST).accuracy
+    assert "l2 from 30, 0.01" in table["caption"]
+    assert "on the dev part" in table["caption"]
+    assert column(table, "chosen")[0] in table["text"]
+    assert column(shown(bench, *with_dev, base=base), "chosen") == ["", "", ""]
+    page = bench.path("page.html")
+    shown(bench, *with_dev, "--tune", "l2=30,0.01", "--report", page, base=base)
+    assert f"l2={l2:g}" in page.read_text()
+    for text, said in (("l2", "name=value,value"), ("l2=", "name=value,value"), ("wheels=1", "'wheels'")):
+        wrong = invoke("compare", *base, "--tune", text)
+        assert (wrong.exit_code, wrong.stdout) == (2, "")
+        assert said in wrong.stderr
+    outside = invoke("compare", "--train", bench.train, "--test", bench.test, *base, "--tune", "l2=-1,1")
+    assert (outside.exit_code, outside.stdout) == (2, "")
+    assert "l2=-1" in outside.stderr
+
+
+@row("compare", "--folds")
+def folds(bench: Bench) -> None:
+    """So many folds of the training sentences, the same for all; all five where there is no dev part."""
+    base = ("--learner", "crf", "-f", "S1", "--jobs", 0, "--max-iter", 4, "--tune", "l2=30,1,0.01")
+    for more, count in (((), 5), (("--folds", 2), 2), (("--dev", bench.dev, "--folds", 1), 1)):
+        means = []
+        for value in (30.0, 1.0, 0.01):
+            scores = []
+            for fold in range(count):
+                fitted = tw.Corpus([s for i, s in enumerate(TRAIN) if i % 5 != 4 - fold])
+                scores.append(crf(l2=value).fit(fitted).score(TRAIN[4 - fold :: 5]))
+            means.append(sum(scores) / count)
+        table = shown(bench, *more, base=base)
+        assert column(table, "chosen") == [f"l2={(30, 1, 0.01)[means.index(max(means))]:g}"]
+        said = {5: "by cross-validation in 5 folds", 1: "on every fifth training sentence"}
+        assert said.get(count, "2 times with others") in table["caption"]
+    assert "on the dev part" in shown(bench, "--dev", bench.dev, base=base)["caption"]
+    alone = invoke("compare", "--folds", 2, "--learner", "crf")
+    assert (alone.exit_code, alone.stdout) == (2, "")
+    assert "--tune" in alone.stderr
+    assert invoke("compare", "--folds", 6, "--tune", "l2=1").exit_code == 2
+
+
 @row("compare", "--max-iter")
 def max_iter(bench: Bench) -> None:
     """Iterations at most, over --set and the preset's fifty."""

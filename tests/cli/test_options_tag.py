@@ -137,6 +137,27 @@ def tag_nbest(bench: Bench) -> None:
     assert "exclude each other" in both.stderr
 
 
+@row("tag", "--min-probability")
+def tag_min_probability(bench: Bench) -> None:
+    """Spans that are less probable are left out; with labels that mark none, or no probabilities, it is refused."""
+    plain = bodies(bench.ok("tag", bench.model, bench.test).stdout)
+    sure = sorted(p for one in fitted().predict_confidence(TEST) for _, p in one.chunks)
+    least = sure[len(sure) // 2]
+    found = bodies(bench.ok("tag", bench.model, bench.test, "--min-probability", repr(least)).stdout)
+    assert [r[-1] for r in found] == [
+        y for labels in fitted().predict(TEST, min_probability=least) for y in labels
+    ]
+    assert found != plain == bodies(bench.ok("tag", bench.model, bench.test, "--min-probability", 0).stdout)
+    both = invoke("tag", bench.model, bench.test, "--nbest", 2, "--min-probability", 0.5)
+    assert (both.exit_code, both.stdout) == (2, "")
+    assert "exclude each other" in both.stderr
+    assert invoke("tag", bench.model, bench.test, "--min-probability", 2).exit_code == 2
+    online = bench.saved(tw.Perceptron(features="S1", epochs=1).fit(TRAIN), "p.tagwise")
+    refused = invoke("tag", online, bench.test, "--min-probability", 0.5)
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "no probabilities of spans" in refused.stderr
+
+
 @row("tag", "--n-jobs")
 def tag_n_jobs(bench: Bench) -> None:
     """The threads that tag; the output is the same."""

@@ -11,7 +11,18 @@ from tagwise.cli import cli
 
 from .conftest import Run, shell
 
-COMMANDS = ["train", "tag", "eval", "explain", "errors", "inspect", "compare", "convert", "bench"]
+COMMANDS = [
+    "train",
+    "tag",
+    "eval",
+    "explain",
+    "errors",
+    "inspect",
+    "pretrained",
+    "compare",
+    "convert",
+    "bench",
+]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

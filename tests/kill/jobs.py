@@ -95,6 +95,33 @@ def check_train(folder: Path) -> None:
     assert labels <= set(tagger.classes_)
 
 
+def _train_long(out: Path, *more: object) -> None:
+    """`tagwise train` of many epochs."""
+    command("train", out.with_name("corpus.txt"), "-o", out, "--learner", "perceptron",
+            "--set", "epochs=30", "--n-jobs", 1, "-q", *more)  # fmt: skip
+
+
+def prepare_checkpoint(folder: Path) -> None:
+    """A corpus, an older model, and the model of a run that nobody disturbs."""
+    prepare_train(folder)
+    _train_long(folder / "whole.tagwise")
+
+
+def checkpoint(folder: Path) -> None:
+    """`tagwise train` with a checkpoint after every epoch, going on where it was killed."""
+    _train_long(folder / "out.tagwise", "--checkpoint", "every=1", "--resume")
+
+
+def check_checkpoint(folder: Path) -> None:
+    """The older model or that of the undisturbed run, to the byte; a checkpoint that is there can be read."""
+    from tagwise.learners.checkpoint import read
+
+    older, whole = (folder / "models" / "small").read_bytes(), (folder / "whole.tagwise").read_bytes()
+    assert (folder / "out.tagwise").read_bytes() in (older, whole)
+    kept = folder / "out.tagwise.checkpoint"
+    assert not kept.exists() or read(str(kept))["loop"]["iteration"] >= 1
+
+
 # --- comparing ------------------------------------------------------------------------------------------------
 
 
@@ -145,6 +172,7 @@ def check_convert(folder: Path) -> None:
 JOBS = (
     Job("save", prepare_save, save, check_save),
     Job("train", prepare_train, train, check_train),
+    Job("checkpoint", prepare_checkpoint, checkpoint, check_checkpoint),
     Job("compare", _corpus, compare, check_compare),
     Job("convert", prepare_convert, convert, check_convert),
 )

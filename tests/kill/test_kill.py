@@ -31,10 +31,10 @@ ROOT = Path(__file__).parents[2]
 
 def test_kills() -> None:
     """Old file or new file, never another; nothing is left once the work was done again."""
-    command = [sys.executable, "-m", "tests.kill", "--kills", "8", "--seed", "7"]
+    command = [sys.executable, "-m", "tests.kill", "--kills", "10", "--seed", "7"]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
-    assert sum(job["kills"] for job in json.loads(found.stdout).values()) == 8
+    assert sum(job["kills"] for job in json.loads(found.stdout).values()) == 10
 
 
 # --- a full disk ----------------------------------------------------------------------------------------------

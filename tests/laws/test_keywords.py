@@ -149,6 +149,26 @@ def forget(learner: str, folder: File) -> None:
         fitted(learner, forget=True)
 
 
+@row("fit", "checkpoint")
+def checkpoint(learner: str, folder: File) -> None:
+    """The state after an iteration lies in the file, and training goes on from it; who keeps none says so."""
+    kept = tw.Checkpoint(folder / "run", every=1)
+    if learner in ("hmsvm", "boosting", "hmm"):
+        with pytest.raises(tw.ParameterError, match=f"{learner} keeps no checkpoints"):
+            fitted(learner, checkpoint=kept)
+        return
+    whole = fitted(learner, checkpoint=kept)
+    assert bits(whole) == bits(fitted(learner))
+    assert (folder / "run").exists()
+    seen: list[int] = []
+    again = tw.Checkpoint(folder / "run", resume=True)
+    resumed = fitted(learner, checkpoint=again, callbacks=[lambda entry: seen.append(entry.iteration)])
+    assert bits(resumed) == bits(whole)
+    assert seen == []  # all of it had been done
+    with pytest.raises(tw.ParameterError, match=r"expected a tagwise\.Checkpoint"):
+        fitted(learner, checkpoint="run")
+
+
 # -- predictions, against the twin ------------------------------------------------------------------------
 
 NEW = problem(21, [3, 2, 4, 1, 3, 4])
@@ -265,6 +285,75 @@ def decoders(learner: str, _: File) -> None:
     assert len(answers) > 1
     with pytest.raises(tw.ParameterError, match="decoder"):
         tagger.predict(new, decoder="nonsense")
+
+
+@row("predict", "min_probability")
+def min_probability(learner: str, _: File) -> None:
+    """Spans that are less probable are left out, and those alone; at 0 all stay, above 1 there is nothing."""
+    tagger, new = tagger_of(), tokens(NEW)
+    sure = tagger.predict_confidence(new)
+    known = sorted({p for one in sure for _, p in one.chunks})
+    assert len(known) > 3
+    assert tagger.predict(new, min_probability=0.0) == tagger.predict(new)
+    for least in (known[0], known[len(known) // 2], known[-1], 1.0):
+        found = tagger.predict(new, min_probability=least)
+        for labels, one in zip(found, sure):
+            wanted = [span for span, p in one.chunks if p >= least]
+            assert tw.schemes.spans(labels) == wanted
+            inside = {t for span in wanted for t in range(span.begin, span.end)}
+            assert labels == [y if t in inside else "O" for t, y in enumerate(one.labels)]
+    assert tagger.predict(new, min_probability=known[-1]) != tagger.predict(new)
+    ruled = tagger.predict(new, min_probability=0.0, constraints="bio", allowed=ONLY)
+    assert ruled == tagger.predict(new, constraints="bio", allowed=ONLY)
+    for wrong in (-0.1, 1.1, math.nan, "0.5", True):
+        with pytest.raises(tw.ParameterError, match="expected a number between 0 and 1"):
+            tagger.predict(new, min_probability=wrong)
+    with pytest.raises(tw.ParameterError, match="leave decoder, beam and memory out"):
+        tagger.predict(new, min_probability=0.5, decoder="pointwise")
+    with pytest.raises(tw.ParameterError, match="has no probabilities of spans"):
+        fitted("perceptron").predict(new, min_probability=0.5)
+    with pytest.raises(tw.ParameterError, match="the labels mark no spans"):
+        tw.CRF(features="S1", max_iter=2).fit(X, Y).predict(X, min_probability=0.5)
+
+
+@row("choose_threshold", "X", "y", "precision", "beta")
+def choose_threshold(learner: str, _: File) -> None:
+    """Of all thresholds the one with the best F-beta, or with the most recall among those of such a precision."""
+    tagger, new = tagger_of(), tokens(NEW)
+    gold = [[LABELS[y] for y in path] for path in NEW.y]
+    known = sorted({p for one in tagger.predict_confidence(new) for _, p in one.chunks})
+    reports = {p: tw.evaluate(gold, tagger.predict(new, min_probability=p)) for p in known}
+
+    def f(report: tw.Report, beta: float) -> float:
+        below = beta**2 * report.precision + report.recall
+        return (1 + beta**2) * report.precision * report.recall / below if below else 0.0
+
+    answers = set()
+    for beta in (0.05, 1.0, 9.0):
+        found = tagger.choose_threshold(new, gold, beta=beta)
+        best = max(f(report, beta) for report in reports.values())
+        assert found.f(beta) == pytest.approx(best)
+        report = reports[found.min_probability]
+        assert (found.precision, found.recall) == pytest.approx((report.precision, report.recall))
+        answers.add(found.min_probability)
+    assert tagger.choose_threshold(new, gold) == tagger.choose_threshold(new, gold, beta=1.0)
+    most = max(report.precision for report in reports.values())
+    for precision in (0.01, most):
+        found = tagger.choose_threshold(new, gold, precision=precision)
+        able = [report for report in reports.values() if report.precision >= precision]
+        assert found.recall == pytest.approx(max(report.recall for report in able))
+        assert found.precision >= precision
+        answers.add(found.min_probability)
+    assert len(answers) > 1
+    whole = tw.Corpus.from_lists([["a", "b"]], [["B-p", "O"]])
+    words = tw.CRF(features="S1", max_iter=5).fit(whole)
+    assert words.choose_threshold(whole) == words.choose_threshold([["a", "b"]], [["B-p", "O"]])
+    for odd in ({"precision": 0.0}, {"precision": 1.5}, {"beta": 0.0}, {"beta": math.inf}):
+        with pytest.raises(tw.ParameterError, match=f"{next(iter(odd))}="):
+            tagger.choose_threshold(new, gold, **odd)
+    if most < 1.0:
+        with pytest.raises(tw.ParameterError, match="no threshold has a precision of 1"):
+            tagger.choose_threshold(new, gold, precision=1.0)
 
 
 @row("predict", "memory")
@@ -461,7 +550,7 @@ def partial_fit_as_fit(learner: str, _: File) -> None:
 
 #: Methods whose rows look at one tagger alone: the statement is about predictions, not about learners.
 ONCE = ("predict", "predict_kbest", "predict_marginals", "predict_confidence", "sequence_probability")
-ONCE += ("chunk_probability", "explain")
+ONCE += ("chunk_probability", "explain", "choose_threshold")
 CASES = sorted(
     {
         (method, check.__name__, learner): check

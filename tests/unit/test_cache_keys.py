@@ -87,6 +87,7 @@ CELLS: dict[str, tuple[str, Cell, Cell]] = {
     "the order of values": ("tune", TUNED, replace(TUNED, tune={**TUNED.tune, "l2": [1.0, 0.1]})),
     "sentences of a choice": ("tune_size", TUNED, replace(TUNED, tune_size=6)),
     "folds of a choice": ("folds", TUNED, replace(TUNED, folds=2)),
+    "the dev part for a choice": ("folds", TUNED, replace(TUNED, folds=0)),
     "the dev part scored": ("dev", BASE, SCORED),
     "the dev part scored beside tracking": ("dev", TRACKED, BOTH),
     "the dev part tracked": ("track", BASE, replace(BASE, track=True)),
@@ -114,6 +115,11 @@ PARTS: dict[str, tuple[str, Cell, Data]] = {
         replace(DATA, dev=changed(DATA.dev or DATA.test, 4, "label", "O2")),
     ),
     "a document in dev": ("dev", SCORED, replace(DATA, dev=corpus(5, 2, docs={2: "x"}))),
+    "a dev part to choose on": (
+        "dev",
+        replace(TUNED, folds=0),
+        replace(DATA, dev=changed(DATA.dev or DATA.test, 4, "word", "y")),
+    ),
     "no dev part to score": ("dev", SCORED, replace(DATA, dev=None)),
     "no dev part to track": ("dev", TRACKED, replace(DATA, dev=None)),
 }
@@ -268,6 +274,17 @@ SAME: dict[str, tuple[Cell, Data, Cell, Data]] = {
         ),
     ),
 }
+
+
+def test_a_trial_is_kept_by_itself() -> None:
+    """Its key is the same in any grid, and that of no other trial, nor of the cell."""
+    wider = replace(TUNED, tune={**TUNED.tune, "l2": [0.1, 1.0, 10.0]})
+    names = Names({"a": DATA})
+    trial = {"l2": 0.1, "max_iter": 1}
+    assert names.key(TUNED, trial=trial) == names.key(wider, trial=trial)
+    assert names.key(TUNED, trial=trial) != names.key(replace(TUNED, folds=5), trial=trial)
+    keys = {names.key(TUNED), names.key(TUNED, trial=trial), names.key(TUNED, trial={**trial, "l2": 1.0})}
+    assert len(keys) == 3
 
 
 @pytest.mark.parametrize("row", SAME)

@@ -164,6 +164,31 @@ def tune(patch: pytest.MonkeyPatch, folder: Path) -> None:
     assert table[0].accuracy == accuracy(tw.CRF(features="S1", max_iter=9, l2=best))
 
 
+@row("compare", "folds")
+def folds(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Every fifth sentence, others in turn, or the dev part; more folds than there are, or no dev part, are refused."""
+    values = [50.0, 1.0, 1e-3]
+    parts = [
+        (tw.Corpus([s for i, s in enumerate(TRAIN) if i % 5 != 4 - fold]), TRAIN[4 - fold :: 5])
+        for fold in range(5)
+    ]
+    for count, chosen_on in ((1, parts[:1]), (5, parts), (0, [(TRAIN, DEV)])):
+        means = [
+            sum(tw.CRF(features="S1", max_iter=9, l2=v).fit(a).score(b) for a, b in chosen_on)
+            / len(chosen_on)
+            for v in values
+        ]
+        best = values[means.index(max(means))]
+        data = {"a": (TRAIN, DEV, TEST)}
+        given = {"tune": {"crf": {"l2": values}}, "params": {"max_iter": 9}, "folds": count}
+        (found,) = simple(learners=["crf"], features=["S1"], corpus=data, **given)
+        assert found.chosen == f"l2={best:g}"
+        assert found.accuracy == accuracy(tw.CRF(features="S1", max_iter=9, l2=best))
+    for count, said in ((6, "expected 1 to 5, or 0"), (-1, "expected 1 to 5, or 0"), (0, "has no dev part")):
+        with pytest.raises(tw.ParameterError, match=said):
+            simple(learners=["crf"], features=["S1"], tune={"crf": {"l2": values}}, folds=count)
+
+
 @row("compare", "against")
 def against(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """The learner others are tested against; nobody if not given."""

@@ -178,6 +178,10 @@ def test_plots_draw_the_figures(tagger: tw.CRF) -> None:
     tw.plot.precision_recall(tagger, DATA, ax=ax)
     ((recall, precision),) = ax.of("step")
     assert len(recall) == len(precision) > 0
+    assert ax.of("plot") == []
+    ax, found = Axes(), tagger.choose_threshold(DATA)
+    tw.plot.precision_recall(tagger, DATA, mark=found.min_probability, ax=ax)
+    assert ax.of("plot") == [([found.recall], [found.precision])]
     ax = Axes()
     table = tw.compare(["hmm"], corpus={"c": (DATA, DATA)}, features=["S1"], sizes=[1, 2])
     tw.plot.learning_curve(table, ax=ax)

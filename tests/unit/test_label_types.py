@@ -215,3 +215,44 @@ def test_types_that_are_not_known_or_do_not_fit_are_refused(tmp_path: Path) -> N
         tw.ModelFileError, match=r"labels: expected texts of int, as label_type says; found 'NOUN'"
     ):
         tw.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [([0, 1, 3], int), ([False, True, True], bool), ([0.5, 1.5, 2.5], float), (list("ABC"), str)],
+)
+def test_explanations_speak_of_labels_as_they_were_given(
+    labels: list[Any], kind: type, tmp_path: Path
+) -> None:
+    """Of predictions, of models, and of files on the command line; a label to hold against is of that type too."""
+    a, b, c = labels
+    X, y = [["x", "y", "z"], ["y", "x"]], [[a, b, c], [b, a]]
+    tagger = tw.CRF(features="S1", max_iter=20).fit(X, y)
+    found = tagger.explain_prediction(["x", "y", "z"])
+    assert [d.label for d in found] == [a, b, c]
+    assert all(type(d.label) is type(d.runner_up) is kind for d in found)
+    assert all(d.label != d.runner_up for d in found)
+    (held,) = tagger.explain_prediction(["x", "y"], token=0, against=b)
+    assert (held.label, held.runner_up) == (a, b)
+    (path,) = tagger.explain_prediction(["x", "y"], against=[b, a])
+    assert (list(path.labels), list(path.other)) == ([a, b], [b, a])
+    best = tagger.predict_kbest([["x", "y"]], 9)[0]
+    scores = {tuple(labels): score for labels, score in best}
+    assert path.difference == pytest.approx(scores[a, b] - scores[b, a], abs=1e-4)
+    known = tagger.explain(5)
+    assert set(known.labels) == set(labels)
+    assert all(type(label) is kind for label in known.labels)
+    assert all(type(label) is kind for step in known.transitions for label in step[:2])
+    assert str(a) in str(known)
+    assert str(a) in known._repr_html_()
+    assert f"x: {a} " in str(found)
+    tagger.save(tmp_path / "m.tagwise")
+    for args in (
+        ("inspect", "--label", str(a)),
+        ("inspect",),
+        ("explain", "x y"),
+        ("explain", "x y", "--token", "1", "--against", str(b)),
+    ):
+        result = invoke(args[0], tmp_path / "m.tagwise", *args[1:])
+        assert result.exit_code == 0, result.output
+        assert str(a) in result.stdout

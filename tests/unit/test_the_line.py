@@ -15,7 +15,8 @@ PYTHON = (
     *("errors", "params", "importing", "writing", "terminal"),
     *("corpus", "metrics", "features", "dataset", "scores"),
     *("optimizers", "learners", "decoding", "model", "estimators"),
-    *("compare", "report", "plot", "", "cli", "__main__"),  # "" is the package itself: the names of `tw.`
+    *("compare", "ready", "report", "plot"),
+    *("", "cli", "__main__"),  # "" is the package itself: the names of `tw.`
 )
 RUST = ("machine", "features", "chain", "dataset", "scores", "learners", "decoding", "py")
 #: Modules and source files that may lie outside the rooms.

@@ -1,4 +1,4 @@
-"""What people type: ``tagwise train | tag | eval | errors | explain | inspect | compare | convert | bench``."""
+"""What people type: ``tagwise`` and ``train | tag | eval | errors | explain | inspect | pretrained | compare ...``."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from tagwise.cli.errors import errors
 from tagwise.cli.evaluate import evaluate
 from tagwise.cli.explain import explain
 from tagwise.cli.inspect import inspect
+from tagwise.cli.pretrained import pretrained
 from tagwise.cli.tag import tag
 from tagwise.cli.train import train
 
-for _command in (train, tag, evaluate, errors, explain, inspect, compare, convert, bench):
+for _command in (train, tag, evaluate, errors, explain, inspect, pretrained, compare, convert, bench):
     cli.add_command(_command)
 
 

@@ -33,8 +33,11 @@ from tagwise.compare import (
     run,
 )
 from tagwise.compare.blocks import comparison_blocks
+from tagwise.compare.learners import Learner, estimator
+from tagwise.compare.plan import HELD_OUT, Data
 from tagwise.corpus.sentence import Corpus
-from tagwise.errors import TrainingError
+from tagwise.errors import ParameterError, TrainingError
+from tagwise.params import lookup
 from tagwise.terminal import as_text, plain, table
 from tagwise.writing import write_text
 
@@ -145,6 +148,52 @@ def check_memory(_context: click.Context, _parameter: click.Parameter, text: str
     return int(float(match[1]) * 1024 ** ("KMGT".index(match[2].upper()) + 1))
 
 
+def as_value(text: str) -> Any:
+    """A value as it is typed: a number where it reads as one, true or false, else the text."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def check_grid(
+    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
+) -> dict[str, list[Any]]:
+    """name=value,value,... texts; of a name that is given again the last counts."""
+    out: dict[str, list[Any]] = {}
+    for text in given:
+        name, sign, values = text.partition("=")
+        listed = [value.strip() for value in values.split(",")]
+        if not sign or not all(listed):
+            raise click.BadParameter(f"{text!r}: expected name=value,value,..., such as l2=0.01,0.1,1")
+        out[name] = list(dict.fromkeys(map(as_value, listed)))
+    return out
+
+
+def tuned(
+    chosen: Preset, wanted: list[Learner], grid: dict[str, list[Any]], data: Mapping[str, Data]
+) -> Preset:
+    """The preset with a grid for every learner that has its parameters, on the dev parts where all corpora have one."""
+    for name, values in grid.items():
+        havers = [learner for learner in wanted if learner.accepted({name: None})]
+        if not havers:
+            raise click.BadParameter(
+                f"none of these learners has a parameter {name!r} of its own to tune", param_hint="--tune"
+            )
+        try:
+            for kind in {learner.kind for learner in havers}:
+                for value in values:
+                    lookup(estimator(kind).PARAMS, name, kind).check(value)
+        except ParameterError as error:
+            raise click.BadParameter(str(error), param_hint="--tune") from error
+    kinds = dict.fromkeys(learner.kind for learner in wanted)
+    tune = {kind: found for kind in kinds if (found := Learner(kind, kind).accepted(grid))}
+    folds = 0 if all(parts.dev is not None for parts in data.values()) else HELD_OUT
+    return replace(chosen, tune=tune, folds=folds, tune_size=None)
+
+
 def check_settings(
     _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, Any]:
@@ -154,13 +203,7 @@ def check_settings(
         name, sign, value = text.partition("=")
         if not sign:
             raise click.BadParameter(f"{text!r}: expected name=value, such as max_iter=50")
-        try:
-            out[name] = int(value)
-        except ValueError:
-            try:
-                out[name] = float(value)
-            except ValueError:
-                out[name] = {"true": True, "false": False}.get(value.lower(), value)
+        out[name] = as_value(value)
     return out
 
 
@@ -240,6 +283,20 @@ def show_losses(outputs: tuple[str, ...], report: str | None) -> None:
     callback=check_settings,
     help="Parameter of every learner that has it; may be repeated.",
 )
+@click.option(
+    "--tune",
+    "grid",
+    metavar="NAME=V1,V2,...",
+    multiple=True,
+    callback=check_grid,
+    help="Choose a parameter of every learner that has it from these values; repeat for a grid. On dev parts, or by "
+    "cross-validation where a corpus has none.",
+)
+@click.option(
+    "--folds",
+    type=click.IntRange(min=1, max=HELD_OUT),
+    help=f"With --tune: choose on so many of {HELD_OUT} folds of the training sentences, not on dev.",
+)
 @click.option("--max-iter", type=click.IntRange(min=1), help="Iterations at most.")
 @click.option(
     "--risks",
@@ -284,6 +341,8 @@ def compare(
     sizes: tuple[int, ...],
     seeds: int | None,
     settings: dict[str, Any],
+    grid: dict[str, list[Any]],
+    folds: int | None,
     max_iter: int | None,
     risks: int | None,
     against: str | None,
@@ -307,6 +366,7 @@ def compare(
       tagwise compare --corpus ewt-pos -f S1 -f S3 --size 300 --size 1000
       tagwise compare --train train.txt --test test.txt -f S3 -o table.csv
       tagwise compare spanish-ner --jobs 2 --against crf
+      tagwise compare --corpus wnut17-ner --learner crf --learner memm --tune l2=0.01,0.1,1 --tune min_count=1,2
     """
     chosen: Preset = PRESETS[preset]
     for path in (*outputs, *([report] if report else [])):
@@ -341,6 +401,14 @@ def compare(
     if against is None and base not in {learner.name for learner in wanted}:
         base = None
     data = {**resolve_corpora(chosen.corpora, chosen.limits, chosen.held), **resolve_corpora(own)}
+    if grid:
+        chosen = tuned(chosen, wanted, grid, data)
+    if folds is not None:
+        if not chosen.tune:
+            raise click.UsageError(
+                "--folds says how --tune chooses: give values to choose from, --tune l2=0.1,1"
+            )
+        chosen = replace(chosen, folds=folds)
     cells = chosen.cells(list(data), losses)
 
     comparison = Comparison(

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import corpus_options, read_corpus
-from tagwise.cli.models import function_options
+from tagwise.cli.models import function_options, load_model
 from tagwise.corpus.labels import texts
 from tagwise.terminal import as_text
 
@@ -51,10 +51,9 @@ def errors(
       tagwise errors model.tagwise test.txt --top 30 --examples 10 | less
       tagwise errors model.tagwise wnut17-ner:dev --json | jq '.groups[0].errors[].text'
     """
-    import tagwise as tw
     from tagwise.report.errors import find_errors
 
-    tagger = tw.load(model, functions=functions, trust=trust)
+    tagger = load_model(model, functions, trust)
     corpus = read_corpus(source, form, columns, label, part="test", tagger=tagger)
     predicted, _ = texts(tagger.predict(corpus))  # as texts: files have no other labels
     found = replace(find_errors(corpus, predicted), top=top, examples=examples)

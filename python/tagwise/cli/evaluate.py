@@ -9,8 +9,8 @@ import rich_click as click
 from rich.console import Console
 
 from tagwise.cli.app import debug_option
-from tagwise.cli.files import corpus_options, is_model, read_corpus
-from tagwise.cli.models import function_options
+from tagwise.cli.files import corpus_options, read_corpus
+from tagwise.cli.models import function_options, load_model, names_model
 from tagwise.corpus.sentence import Corpus
 from tagwise.errors import CorpusError
 from tagwise.terminal import visible
@@ -77,15 +77,15 @@ def evaluate(
     import tagwise as tw
     from tagwise.terminal import table
 
-    if second is None and is_model(first):
+    if second is None and names_model(first):
         raise click.UsageError(
             f"{first} is a model; name the corpus to score it on: tagwise eval {first} TEST"
         )
     if second is None:
         gold, predicted = _pair(read_corpus(first, form, columns, label, part="test"), first)
         report = tw.evaluate(gold, predicted)
-    elif is_model(first):
-        tagger = tw.load(first, functions=functions, trust=trust)
+    elif names_model(first):
+        tagger = load_model(first, functions, trust)
         report = tagger.evaluate(read_corpus(second, form, columns, label, part="test", tagger=tagger))
     else:
         right = read_corpus(first, form, columns, label, part="test")

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import model_columns
-from tagwise.cli.models import function_options
+from tagwise.cli.models import function_options, load_model
 from tagwise.corpus.sentence import Sentence
 from tagwise.errors import ParameterError
 from tagwise.terminal import as_text
@@ -71,10 +71,8 @@ def explain(
       tagwise explain model.tagwise "Peter flew to London ."
       tagwise explain model.tagwise "Peter flew to London ." --token 4 --against O
     """
-    import tagwise as tw
-
-    tagger = tw.load(model, functions=functions, trust=trust)
-    known = tagger.model_.labels
+    tagger = load_model(model, functions, trust)
+    known = dict(zip(tagger.model_.labels, tagger.classes_))  # as texts, which is how they are typed
     if against is not None and against not in known:
         raise click.BadParameter(
             f"the model has no label {against!r}; it has: {' '.join(known)}", param_hint="--against"
@@ -86,8 +84,7 @@ def explain(
     if token is not None and token > size:
         raise click.BadParameter(f"the text has {size} tokens", param_hint="--token")
     place = None if token is None else token - 1
-    other = None if against is None else tagger.classes_[known.index(against)]
-    found = replace(tagger.explain_prediction(sentence, token=place, against=other), top=top)
+    found = replace(tagger.explain_prediction(sentence, token=place, against=known.get(against)), top=top)
     if as_json:
         click.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2))
         return

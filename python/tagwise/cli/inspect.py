@@ -11,9 +11,20 @@ import rich_click as click
 from rich.console import Console
 
 from tagwise.cli.app import debug_option
-from tagwise.cli.models import function_options
+from tagwise.cli.models import function_options, is_ready, load_model
+from tagwise.cli.pretrained import in_words
 from tagwise.terminal import visible
 from tagwise.writing import write_text
+
+
+def _file(tagger: Any, name: str, milliseconds: float) -> str:
+    """The file that a model was read from, as far as there is one."""
+    from tagwise.ready.taggers import TAGGERS
+
+    path = str(TAGGERS[name].path()) if is_ready(name) else name
+    if tagger.model_.file is None or not os.path.exists(path):
+        return "none: it was trained now and could not be kept"
+    return f"{path} ({os.path.getsize(path) / 1e6:.2f} MB, read in {milliseconds:.1f} ms)"
 
 
 def _facts(tagger: Any, path: str, milliseconds: float) -> list[tuple[str, str]]:
@@ -21,12 +32,24 @@ def _facts(tagger: Any, path: str, milliseconds: float) -> list[tuple[str, str]]
     labels = list(tagger.model_.labels)
     shown = " ".join(labels[:12]) + (" ..." if len(labels) > 12 else "")
     return [
-        ("file", f"{path} ({os.path.getsize(path) / 1e6:.2f} MB, read in {milliseconds:.1f} ms)"),
+        *_ready_facts(tagger.model_.meta.get("pretrained")),
+        ("file", _file(tagger, path, milliseconds)),
         ("learner", tagger.name),
         ("features", recipe if "\n" not in recipe else f"template of {len(recipe.splitlines())} lines"),
         ("weights", f"{tagger.n_features_:,}, {tagger.n_nonzero_:,} of them not zero"),
         ("labels", f"{len(labels)}: {shown}"),
         *(("function", text) for text in _functions(tagger.model_)),
+    ]
+
+
+def _ready_facts(said: Any) -> list[tuple[str, str]]:
+    """What a ready tagger says of itself."""
+    if not isinstance(said, dict):
+        return []
+    return [
+        ("labels what", str(said.get("task", ""))),
+        ("made from", f"{said.get('corpus', '')} ({said.get('licence', '')})"),
+        ("how good", in_words(said.get("test"))),
     ]
 
 
@@ -68,13 +91,12 @@ def inspect(
       tagwise inspect model.tagwise --json | jq .meta
       tagwise inspect boosted.tagwise --plot rounds.svg
     """
-    import tagwise as tw
     from tagwise.estimators.boosting import rounds as rounds_of
     from tagwise.report.rounds import rounds_svg, rounds_table
     from tagwise.terminal import explanation_table, pair_table, transition_table
 
     begin = time.perf_counter()
-    tagger = tw.load(model, functions=functions, trust=trust)
+    tagger = load_model(model, functions, trust)
     facts = _facts(tagger, model, 1000 * (time.perf_counter() - begin))
     unknown = [label for label in only if label not in tagger.model_.labels]
     if unknown:
@@ -91,12 +113,14 @@ def inspect(
             )
         write_text(plot, rounds_svg(rounds))
     explanation = tagger.explain(top=top)
-    labels = {label: explanation.labels[label] for label in (only or explanation.labels)}
+    known = dict(zip(tagger.model_.labels, tagger.classes_))
+    labels = {label: explanation.labels[known[label]] for label in (only or known)}
+    transitions = [(str(before), str(after), w) for before, after, w in explanation.transitions]
     if as_json:
         out: dict[str, Any] = {
             "meta": tagger.model_.meta,
             "labels": labels,
-            "transitions": explanation.transitions,
+            "transitions": transitions,
         }
         if rounds:
             out["rounds"] = [found._asdict() for found in rounds]
@@ -111,7 +135,7 @@ def inspect(
     if rounds:
         console.print(rounds_table(rounds, top))
     console.print(explanation_table(labels))
-    console.print(transition_table(explanation.transitions[: max(top, 10)]))
+    console.print(transition_table(transitions[: max(top, 10)]))
 
 
 def _short(value: Any) -> str:

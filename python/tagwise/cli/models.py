@@ -1,14 +1,18 @@
-"""Models as they are named on the command line: a file, and the functions that stand for those it names."""
+"""Models as they are named on the command line: a file or a ready tagger, and the functions that a file names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import rich_click as click
 
-from tagwise.errors import ParameterError
+from tagwise.cli.app import say
+from tagwise.cli.files import is_model
+from tagwise.errors import ModelFileError, ParameterError, refusal
 from tagwise.importing import function_at
+from tagwise.params import meant
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -47,4 +51,42 @@ def function_options(command: Decorated) -> Decorated:
     return command
 
 
-__all__ = ["function_options"]
+def is_ready(name: str) -> bool:
+    """Whether a name stands for a ready tagger; a file of that name goes before it."""
+    from tagwise.ready.taggers import TAGGERS
+
+    return name in TAGGERS and not os.path.exists(name)
+
+
+def names_model(name: str) -> bool:
+    """Whether a name stands for a model: a file that begins as models do, or a ready tagger."""
+    return is_ready(name) or is_model(name)
+
+
+def ready(name: str) -> Any:
+    """A ready tagger; at first use a line says that it is trained now, and from what."""
+    from tagwise.ready.taggers import info_of, pretrained
+
+    info = info_of(name)
+    path = info.path()
+    if path is not None and not path.exists():
+        say(f"{name} is trained at first use, from {info.corpus}, and kept in {path.parent}")
+    return pretrained(name, verbose=1)
+
+
+def load_model(name: str, functions: Mapping[str, Any] | None = None, trust: bool = False) -> Any:
+    """The tagger of a model file, or a ready one by its name."""
+    import tagwise as tw
+    from tagwise.ready.taggers import TAGGERS
+
+    if is_ready(name):
+        return ready(name)
+    try:
+        return tw.load(name, functions=functions, trust=trust)
+    except FileNotFoundError as error:
+        if hint := meant(name, TAGGERS):
+            raise refusal(ModelFileError, f"{error}{hint}", name, error.errno or 2) from error
+        raise
+
+
+__all__ = ["function_options", "is_ready", "load_model", "names_model", "ready"]

@@ -12,7 +12,7 @@ import rich_click as click
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import model_columns, names_of, read_sentences
 from tagwise.cli.labelling import Labelling
-from tagwise.cli.models import function_options
+from tagwise.cli.models import function_options, load_model
 from tagwise.cli.rows import IN_PLACE, Rows
 from tagwise.cli.stream import batches
 from tagwise.corpus.conll import format_conll
@@ -99,7 +99,7 @@ OUTPUT: dict[str, Callable[[str | None], Callable[[Sentence, Labelling], str]]] 
 
 
 def label_batch(
-    tagger: Any, batch: Corpus, marginals: bool, nbest: int, memory: Memory
+    tagger: Any, batch: Corpus, marginals: bool, nbest: int, memory: Memory, least: float | None = None
 ) -> Iterator[list[Labelling]]:
     """For each sentence of a batch, the labellings to write; `memory` carries a document over from the last batch."""
     if nbest > 1:
@@ -116,7 +116,10 @@ def label_batch(
                 for (labels, score), (_, p) in zip(paths, chances)
             ]
         return
-    predicted, _ = texts(tagger.predict(batch, memory=memory))
+    if least is None:
+        predicted, _ = texts(tagger.predict(batch, memory=memory))
+    else:
+        predicted, _ = texts(tagger.predict(batch, min_probability=least))
     if not marginals:
         yield from ([Labelling(labels)] for labels in predicted)
         return
@@ -146,7 +149,7 @@ def named(
         )
 
 
-def check_wishes(tagger: Any, model: str, marginals: bool, nbest: int) -> None:
+def check_wishes(tagger: Any, model: str, marginals: bool, nbest: int, least: float | None) -> None:
     """Refuse what the model cannot give before any input is read."""
     if tagger.model_.recipe.kind == "attributes":
         raise TagwiseError(
@@ -155,6 +158,10 @@ def check_wishes(tagger: Any, model: str, marginals: bool, nbest: int) -> None:
         )
     for function in tagger.model_.missing:
         function()
+    if least is not None:
+        if nbest > 1:
+            raise click.UsageError("--min-probability and --nbest exclude each other: take one of them")
+        tagger.predict([], min_probability=least)
     if nbest > 1 and marginals:
         raise click.UsageError("--marginals and --nbest exclude each other: take one of them")
 
@@ -179,12 +186,13 @@ def written(
     write: Rows | Callable[[Sentence, Labelling], str],
     marginals: bool,
     nbest: int,
+    least: float | None = None,
 ) -> Iterator[str]:
     """The output, a batch at a time."""
     memory = Memory()
     rows = write if isinstance(write, Rows) else None
     for batch in batches(sentences):
-        labelled = label_batch(tagger, Corpus(batch), marginals, nbest, memory)
+        labelled = label_batch(tagger, Corpus(batch), marginals, nbest, memory, least)
         text = "".join(write(s, labelling) for s, found in zip(batch, labelled) for labelling in found)
         yield text if rows is None else text + rows.pause()
     if rows is not None:
@@ -213,6 +221,13 @@ def written(
     default=1,
     help="Write the k best labellings, each with its score (and probability, for a CRF).",
 )
+@click.option(
+    "--min-probability",
+    "least",
+    type=click.FloatRange(0.0, 1.0),
+    metavar="P",
+    help="Leave out spans that are less probable: their tokens are O (CRF and MEMM).",
+)
 @click.option("--n-jobs", type=click.IntRange(min=1), help="Threads; all cores if not given.")
 @function_options
 @debug_option
@@ -226,6 +241,7 @@ def tag(
     replace: bool,
     marginals: bool,
     nbest: int,
+    least: float | None,
     n_jobs: int | None,
     functions: dict[str, Any],
     trust: bool,
@@ -240,13 +256,12 @@ def tag(
       tagwise tag model.tagwise input.txt > tagged.txt
       zcat big.txt.gz | tagwise tag model.tagwise --marginals | gzip > tagged.gz
       echo "The cat sat ." | tagwise tag model.tagwise --format text
+      echo "I love London !" | tagwise tag en-ner --format text --min-probability 0.5
     """
-    import tagwise as tw
-
-    tagger = tw.load(model, functions=functions, trust=trust)
+    tagger = load_model(model, functions, trust)
     if n_jobs is not None:
         tagger.set_params(n_jobs=n_jobs)
-    check_wishes(tagger, model, marginals, nbest)
+    check_wishes(tagger, model, marginals, nbest, least)
     names, label = model_columns(tagger)
     given = names_of(columns, None)[0]
     raw = Raw() if nbest == 1 else None
@@ -261,7 +276,7 @@ def tag(
         check_replace(kind, given or names, rows, label)
     with writer(output) as put:
         for text in written(
-            tagger, sentences, rows or output_writer(output_format or kind, label), marginals, nbest
+            tagger, sentences, rows or output_writer(output_format or kind, label), marginals, nbest, least
         ):
             put(text)
             if output == "-":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from typing import Any
@@ -13,8 +14,10 @@ from rich.console import Console
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
 from tagwise.cli.files import corpus_options, read_corpus
 from tagwise.cli.interrupt import Interrupt
+from tagwise.cli.models import load_model
 from tagwise.errors import ParameterError
 from tagwise.features.sums import Features, spelled
+from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.progress import TrainingProgress
 from tagwise.writing import target_of
 
@@ -64,6 +67,23 @@ def parse_path(learner: Any, text: str) -> tuple[str, list[float]]:
     return name, values
 
 
+def parse_checkpoint(text: str | None, resume: bool, output: str) -> Checkpoint | None:
+    """``every=5m`` as the checkpoints of a run, which lie beside its model; None where none are asked for."""
+    if text is None and not resume:
+        return None
+    name, equals, every = (text or "every=5m").partition("=")
+    if name.strip() != "every" or not equals:
+        raise click.BadParameter(f"{text!r}: expected every=5m or every=10", param_hint="--checkpoint")
+    checkpoint = Checkpoint(f"{output}.checkpoint", every=every, resume=resume)
+    try:
+        checkpoint.interval()
+    except ParameterError as error:
+        raise click.BadParameter(str(error), param_hint="--checkpoint") from error
+    if resume and not os.path.exists(checkpoint.path):
+        say(f"there is no {checkpoint.path} to go on from; training begins anew")
+    return checkpoint
+
+
 def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     """Print every learner's parameters as they are declared, and end."""
     if not wanted:
@@ -110,6 +130,16 @@ def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -
     "--forget", is_flag=True, help="With --warm-start: have the labels and features of TRAIN alone."
 )
 @click.option(
+    "--checkpoint",
+    metavar="every=TIME|N",
+    help="Keep the state of training in MODEL.checkpoint: every=5m, every=1h, or after every=10 iterations.",
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on from MODEL.checkpoint, kept every=5m unless --checkpoint says otherwise; begin where there is none.",
+)
+@click.option(
     "--n-jobs", type=click.IntRange(min=1), help="Threads; all cores if not given. Results are the same."
 )
 @click.option("--seed", type=int, help="Seed of whatever is random.")
@@ -138,6 +168,8 @@ def train(
     path: str | None,
     warm_start: str | None,
     forget: bool,
+    checkpoint: str | None,
+    resume: bool,
     n_jobs: int | None,
     seed: int | None,
     columns: str | None,
@@ -148,11 +180,13 @@ def train(
 ) -> None:
     """Train a tagger on the corpus TRAIN.
 
-    Ctrl-C stops after the running iteration and saves the model as it is then.
+    Ctrl-C stops after the running iteration and saves the model as it is then. A run with --checkpoint that was
+    stopped, by whatever, is gone on with by the same command and --resume: the model is the same to the bit.
 
     \b
     Examples:
       tagwise train train.txt --dev dev.txt --set l2=0.1 -o model.tagwise
+      tagwise train train.txt -o model.tagwise --checkpoint every=5m --resume
       tagwise train a.tsv --columns word,pos,label --features S3 -o a.tagwise
       tagwise train ner.txt --features default+gazetteer:cities.txt -o ner.tagwise
       tagwise train train.txt --path l2=10,1,0.1,0.01 -o model.tagwise
@@ -187,8 +221,11 @@ def train(
     dev_data = read_corpus(dev, form, columns, label, part="dev") if dev else None
     if forget and not warm_start:
         raise click.UsageError("--forget is about the model of --warm-start; name one, or leave it out")
-    options: dict[str, Any] = {"warm_start": tw.load(warm_start), "forget": forget} if warm_start else {}
+    options: dict[str, Any] = {"warm_start": load_model(warm_start), "forget": forget} if warm_start else {}
 
+    kept = parse_checkpoint(checkpoint, resume, output)
+    if kept is not None and path is not None:
+        raise click.UsageError("--checkpoint and --resume are for one training run; --path is several")
     if path is not None:
         name, values = parse_path(kind, path)
         steps: list[Any] = []
@@ -223,7 +260,7 @@ def train(
     interrupt, at_once = Interrupt(), False
     try:
         with interrupt.armed(), TrainingProgress(console, learner, quiet=quiet) as progress:
-            tagger.fit(data, dev=dev_data, callbacks=[progress, interrupt], **options)
+            tagger.fit(data, dev=dev_data, callbacks=[progress, interrupt], checkpoint=kept, **options)
     except KeyboardInterrupt:
         if not hasattr(tagger, "model_"):  # before the first iteration
             raise
@@ -233,8 +270,12 @@ def train(
         say(
             f"stopped after iteration {len(tagger.history_)}; "
             f"{output} holds the model as it was then and can be used"
+            + (f"; --resume goes on from {kept.path}" if kept and os.path.exists(kept.path) else "")
         )
         raise Exit(EXIT_INTERRUPTED)
+    if kept is not None:
+        with contextlib.suppress(OSError):  # the model is there; the next run replaces it
+            os.unlink(kept.path)
     if not quiet:
         say(summary(tagger, len(data), data.n_tokens, output, time.perf_counter() - begin))
 

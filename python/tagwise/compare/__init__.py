@@ -40,6 +40,7 @@ def compare(
     seeds: int = 1,
     params: Mapping[str, Any] | None = None,
     tune: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
+    folds: int = 1,
     against: str | None = None,
     cache: str | os.PathLike[str] | bool = False,
     jobs: int = 0,
@@ -60,7 +61,10 @@ def compare(
         sizes: numbers of training sentences, for learning curves; all sentences if not given.
         seeds: how often each cell is trained. Seed 0 takes the first sentences, others draw theirs.
         params: parameters for every learner that has them, such as ``{"max_iter": 50, "n_jobs": 2}``.
-        tune: values to choose from on held-out training sentences: ``{"crf": {"l2": [0.1, 1.0]}}``.
+        tune: values to choose from on held-out training sentences: ``{"crf": {"l2": [0.1, 1.0]}}``; of several
+            parameters every combination. The same sentences are held out for all learners.
+        folds: how often every fifth sentence is held out for that, others each time: 5 is cross-validation over all of
+            them; 0 chooses on the dev part instead.
         against: the learner that the others are tested against (paired approximate randomisation); the table shows p.
         cache: a folder where results are kept, True for the usual one; what lies there is not trained again.
         jobs: processes that train at a time; 0 trains in this one.
@@ -75,7 +79,16 @@ def compare(
     settings = dict(params or {})
     n_jobs = settings.pop("n_jobs", 1 if jobs > 1 else None)
     cells = plan(
-        learners, list(data), features, sizes, seeds, losses=losses, params=settings, tune=tune, risks=risks
+        learners,
+        list(data),
+        features,
+        sizes,
+        seeds,
+        losses=losses,
+        params=settings,
+        tune=tune,
+        folds=folds,
+        risks=risks,
     )
     kept = Cache(default_folder() if cache is True else cache or None)
     table = Comparison(title=title, caption=caption, against=None if against is None else parse(against).name)

@@ -24,9 +24,9 @@ IDENTITY = ("learner", "features", "sentences", "loss")
 #: Columns in the order in which they are given room. A paper's figure goes with its measure; a column that is not
 #: named here comes before ``loss``.
 RANKS = (
-    *("learner", "features", "sentences", "F1", "accuracy", "p", "seconds", "sequences"),
+    *("learner", "features", "sentences", "F1", "accuracy", "chosen", "p", "seconds", "sequences"),
     *("non-zero features", "precision", "recall", "dev F1", "dev accuracy"),
-    *("loss", "passes", "peak MiB", "CPU s", "chosen"),
+    *("loss", "passes", "peak MiB", "CPU s"),
 )
 TEST = "p, against "
 GAP = 2  # spaces between columns

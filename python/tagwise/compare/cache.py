@@ -30,15 +30,18 @@ Fits = Callable[[Mapping[str, Any]], bool]
 SHOWS = ("cli", "report", "compare/table.py")
 
 
-def default_folder() -> Path:
-    """Where results lie: the folder in TAGWISE_CACHE, else tagwise/compare in the user's cache."""
+def default_folder(kind: str = "compare") -> Path:
+    """Where results lie: the folder in TAGWISE_CACHE, else tagwise/compare in the user's cache.
+
+    What is not a comparison's lies in a folder of its kind's name: in that of TAGWISE_CACHE, or beside tagwise/compare.
+    """
     if given := os.environ.get(CACHE_VARIABLE):
-        return Path(given)
+        return Path(given) if kind == "compare" else Path(given) / kind
     if sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "tagwise" / "compare"
+    return base / "tagwise" / kind
 
 
 class Cache:
@@ -226,18 +229,21 @@ class Names:
         tagger = cell.learner.make(**cell.settings())
         params = {k: _plain(v) for k, v in tagger.checked().items() if k not in TRANSIENT and k != "features"}
         recipe = recipe_for(cell.features, self.data[cell.corpus].train)
+        by_dev = bool(cell.tune) and cell.folds == 0
         content = {
             "format": FORMAT,
             "code": code_version(),
             "train": self.digest(cell.corpus, "train"),
             "test": self.digest(cell.corpus, "test"),
-            "dev": self.digest(cell.corpus, "dev") if cell.dev or cell.track else None,
+            "dev": self.digest(cell.corpus, "dev") if cell.dev or cell.track or by_dev else None,
             "size": cell.size,
             "seed": cell.seed,
             "learner": cell.learner.kind,
             "params": params,
             "recipe": _recipe(recipe),
-            "tune": _plain(cell.tune),
+            "tune": None
+            if "trial" in more
+            else _plain(cell.tune),  # a trial is its own, whatever else is tried
             "tune_size": cell.tune_size if cell.tune else None,
             "folds": cell.folds if cell.tune else None,
             "dev_scored": cell.dev,

@@ -12,7 +12,7 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
 from tagwise.compare.cache import Cache, Names
-from tagwise.compare.plan import Cell, Data, draw, held_out
+from tagwise.compare.plan import Cell, Data, draw, tuning_parts
 from tagwise.corpus.sentence import Corpus
 from tagwise.decoding.ranks import Ranks
 from tagwise.metrics import Report, count_by_sentence, evaluate
@@ -48,7 +48,7 @@ class Row:
     cpu: float | None = None  # seconds of all threads together
     memory: int | None = None  # peak of the process in bytes, where each cell had one of its own
     threads: int | None = None
-    chosen: str = ""  # parameters chosen on held-out sentences
+    chosen: str = ""  # parameters chosen on held-out sentences or the dev part
     rank: float | None = None  # mean number of wrong paths no worse than the gold one, k at most
     beyond: float | None = None  # share of the sentences whose gold path is none of the k best
     margin: float | None = None  # median score of the gold path over the best wrong one
@@ -101,12 +101,21 @@ def peak_memory() -> int | None:
 
 
 def choose(
-    cell: Cell, train: Corpus, cache: Cache, names: Names, n_jobs: int | None, progress: Progress
+    cell: Cell,
+    train: Corpus,
+    dev: Corpus | None,
+    cache: Cache,
+    names: Names,
+    n_jobs: int | None,
+    progress: Progress,
 ) -> dict[str, Any]:
-    """The values of `cell.tune` that score best on held-out sentences of the training set; each trial is kept."""
+    """The values of `cell.tune` that score best on held-out sentences of the training set, or on the dev part.
+
+    Each trial is kept by itself: a grid with one more value trains that one alone.
+    """
     if not cell.tune:
         return {}
-    parts = [held_out(train, cell.tune_size, fold) for fold in range(cell.folds)]
+    parts, tracked = tuning_parts(cell, train, dev), cell.track and not cell.folds
     best: dict[str, Any] = {}
     best_score = -1.0
     tuned = sorted(cell.tune)  # of equals the first wins, in whatever order they were named
@@ -116,7 +125,9 @@ def choose(
 
         def run(trial: dict[str, Any] = trial) -> dict[str, Any]:
             tagger = cell.learner.make(**{**cell.settings(), **trial, **threads(cell, n_jobs)})
-            scores = [tagger.fit(fitted).score(scored) for fitted, scored in parts]
+            scores = [
+                tagger.fit(fitted, dev=scored if tracked else None).score(scored) for fitted, scored in parts
+            ]
             return {"score": sum(scores) / len(scores)}
 
         score = float(cache.once(names.key(cell, trial=trial), run, is_score)["score"])
@@ -144,7 +155,7 @@ def measure(
     """Train one cell and score it: {"row": ..., "detail": ...}, plain values for JSON."""
     train = draw(data.train, cell.size, cell.seed)
     names = names or Names({cell.corpus: data})
-    chosen = choose(cell, train, cache or Cache(None), names, n_jobs, progress)
+    chosen = choose(cell, train, data.dev, cache or Cache(None), names, n_jobs, progress)
     tagger = cell.learner.make(**{**cell.settings(), **chosen, **threads(cell, n_jobs)})
     progress("reading features")
 

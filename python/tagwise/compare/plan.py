@@ -12,6 +12,7 @@ from typing import Any, Union
 from tagwise.compare.learners import Learner, estimator, parse
 from tagwise.corpus.bundled import load_corpus
 from tagwise.corpus.sentence import Corpus
+from tagwise.errors import ParameterError
 
 CorpusSpec = Union[str, "Mapping[str, Any]", "Sequence[str]", "tuple[Corpus, Corpus]"]
 
@@ -40,7 +41,9 @@ class Cell:
     params: Mapping[str, Any] = field(default_factory=dict)  # for every learner that has them
     tune: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # chosen on a held-out part of train
     tune_size: int | None = None  # sentences that the choice looks at
-    folds: int = 1  # parts of them that are held out in turn, of HELD_OUT
+    folds: int = (
+        1  # parts of them that are held out in turn, of HELD_OUT; 0: the dev part is scored in their place
+    )
     dev: bool = False  # score the dev part as well
     track: bool = False  # score the dev part after every iteration; the best iterate is kept
     risks: int | None = None  # length of the lists that gold paths are ranked in; None for no ranks
@@ -143,6 +146,19 @@ def held_out(train: Corpus, size: int | None, fold: int = 0) -> tuple[Corpus, Co
     return pick(part, kept), pick(part, list(range(first, len(part), HELD_OUT)))
 
 
+def tuning_parts(cell: Cell, train: Corpus, dev: Corpus | None) -> list[tuple[Corpus, Corpus]]:
+    """What is trained on and what is scored for the choice of a cell's parameters: folds, or the dev part."""
+    if not 0 <= cell.folds <= HELD_OUT:
+        raise ParameterError(f"folds={cell.folds}: expected 1 to {HELD_OUT}, or 0 for the dev part")
+    if cell.folds:
+        return [held_out(train, cell.tune_size, fold) for fold in range(cell.folds)]
+    if dev is None:
+        raise ParameterError(
+            f"{cell.corpus} has no dev part to choose parameters on; choose by cross-validation: folds={HELD_OUT}"
+        )
+    return [(train if cell.tune_size is None else train[: cell.tune_size], dev)]
+
+
 def resolve_corpora(
     spec: Any, limits: Mapping[str, int] | None = None, held: int | None = None
 ) -> dict[str, Data]:
@@ -174,5 +190,6 @@ __all__ = [
     "pick",
     "plan",
     "resolve_corpora",
+    "tuning_parts",
     "with_losses",
 ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tagwise.compare.learners import NAMES, Learner, learner_names
-from tagwise.compare.plan import Cell, plan
+from tagwise.compare.plan import HELD_OUT, Cell, plan
 from tagwise.compare.table import Published
 
 LOSS_PAPER = "Altun, Johnson and Hofmann 2003"
@@ -75,11 +75,7 @@ class Preset:
             settled = NAMES.get(name, (name, {}))[1].items()
             told = [f"{key} = {value}" for key, value in settled if key not in ("loss", "features")]
             parts += [f"{name}: {', '.join(told)}"] * bool(told)
-        for kind, values in self.tune.items():
-            tried = ", ".join(f"{name} from {', '.join(map(str, v))}" for name, v in values.items())
-            few = f" of the first {self.tune_size:,}" if self.tune_size else ""
-            turns = f", {self.folds} times with others" if self.folds > 1 else ""
-            parts.append(f"{kind}: {tried}, on every fifth training sentence{few}{turns}")
+        parts += [f"{who}: {tried}, {self._tuned_on()}" for tried, who in self._tried().items()]
         if self.held:
             parts.append(f"tested on the last {self.held:,} training sentences")
         if self.risks:
@@ -87,6 +83,24 @@ class Preset:
         if self.track:
             parts.append("dev part scored after every iteration, the best iterate kept")
         return "; ".join(parts)
+
+    def _tried(self) -> dict[str, str]:
+        """Values to choose from, in words, and whose they are."""
+        out: dict[str, str] = {}
+        for kind, values in self.tune.items():
+            tried = ", ".join(f"{name} from {', '.join(map(str, v))}" for name, v in values.items())
+            out[tried] = f"{out[tried]}, {kind}" if tried in out else kind
+        return out
+
+    def _tuned_on(self) -> str:
+        """What values are chosen on, in words."""
+        few = f" of the first {self.tune_size:,}" if self.tune_size else ""
+        if not self.folds:
+            return "on the dev part"
+        if self.folds == HELD_OUT:
+            return f"by cross-validation in {HELD_OUT} folds{few}"
+        turns = f", {self.folds} times with others" if self.folds > 1 else ""
+        return f"on every fifth training sentence{few}{turns}"
 
 
 def figures(

@@ -113,6 +113,20 @@ def _root(info: CorpusInfo, root: str | os.PathLike[str] | None) -> Path:
     return Path(given)
 
 
+def corpus_info(name: str) -> CorpusInfo:
+    """The corpus of a name; a CorpusError lists those there are."""
+    if name not in _CORPORA:
+        raise CorpusError(f"there is no corpus {name!r}. Known are {', '.join(_CORPORA)}.")
+    return _CORPORA[name]
+
+
+def files_of(name: str, root: str | os.PathLike[str] | None = None) -> list[Path]:
+    """The files of a corpus: train, dev, test, each once."""
+    info = corpus_info(name)
+    folder = _root(info, root) / info.folder
+    return [folder / f"{part}.txt.gz" for part in dict.fromkeys(info.files) if part is not None]
+
+
 def load_corpus(
     name: str, label: str | None = None, *, root: str | os.PathLike[str] | None = None
 ) -> tuple[Corpus, Corpus | None, Corpus]:
@@ -129,9 +143,7 @@ def load_corpus(
     >>> len(train), train.columns, train.label
     (3394, ('word', 'label'), 'label')
     """
-    info = _CORPORA.get(name)
-    if info is None:
-        raise CorpusError(f"there is no corpus {name!r}. Known are {', '.join(_CORPORA)}.")
+    info = corpus_info(name)
     label = label or info.labels[0]
     if label not in info.labels and label != "label":
         raise CorpusError(f"label={label!r} of {name} is unknown. Use {' or '.join(info.labels)}.")

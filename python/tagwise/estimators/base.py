@@ -14,20 +14,24 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.corpus import labels
+from tagwise.corpus.schemes import has_chunks
 from tagwise.dataset import encode
 from tagwise.dataset.check import checked_weights
 from tagwise.decoding.confidence import Confidence, chunk_probabilities, confidences, sequence_probabilities
 from tagwise.decoding.lookback import Memory
 from tagwise.decoding.plan import Allowed
 from tagwise.decoding.ranks import Ranks, gold_ranks
+from tagwise.decoding.thresholds import Threshold, check_probability, choose, span_curve, without
 from tagwise.errors import CorpusError, ParameterError, TrainingError, not_fitted
 from tagwise.estimators.growth import grown, joined
 from tagwise.estimators.limits import Limits, lawful_gold, limits_of
+from tagwise.estimators.resuming import keeper_of
 from tagwise.estimators.scikit import ScikitLearn, Sequences
-from tagwise.estimators.task import TRANSIENT, Task, dev_scorer, warn_of_strangers
+from tagwise.estimators.task import TRANSIENT, Task, dev_scorer, shortened, warn_of_strangers
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe, file_columns, recipe_for
 from tagwise.learners.backends import current
+from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.loop import Callback, Iteration, Result, logger
 from tagwise.learners.progress import progress
 from tagwise.metrics import Report, evaluate
@@ -45,6 +49,7 @@ class Tagger(ScikitLearn):
     name: ClassVar[str] = ""
     probabilistic: ClassVar[bool] = False  # whether exp(score) / Z of its paths are probabilities
     starts_warm: ClassVar[bool] = True  # whether training can begin from given weights
+    resumes: ClassVar[bool] = False  # whether training can go on from a checkpoint
     PARAMS: ClassVar[tuple[Param, ...]] = ()
 
     model_: Model
@@ -131,6 +136,7 @@ class Tagger(ScikitLearn):
         callbacks: Iterable[Callback] = (),
         warm_start: Tagger | Model | str | os.PathLike[str] | None = None,
         forget: bool = False,
+        checkpoint: Checkpoint | None = None,
     ) -> Tagger:
         """Train on a labelled corpus, or on X and y.
 
@@ -147,6 +153,8 @@ class Tagger(ScikitLearn):
                 stay, with those of X beside them; so do word lists that its features learnt (`is_rare`), its tag
                 dictionary, and the scheme that constraints="auto" found.
             forget: with `warm_start`: have the labels and features of X alone, with the weights that they had.
+            checkpoint: keep the state of training in a file every so often, and go on from it if asked to: CRF, MEMM
+                and the first-order online learners.
 
         Ctrl-C raises KeyboardInterrupt, as ever; where an iteration was reached, the tagger has its model.
         """
@@ -163,8 +171,16 @@ class Tagger(ScikitLearn):
         if warm is not None:
             task.warm = warm
             task.start = transfer(warm, task.vocabulary, task.layout, task.labels)
-        if dev is not None:
-            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, Inputs.of(dev), dev_y)
+        scored = None if dev is None else Inputs.of(dev)
+        if scored is not None:
+            dev_y = scored.gold(dev_y)
+            task.dev_score = dev_scorer(lambda w: self._model(task, w), task, scored, dev_y)
+        if checkpoint is not None:
+            if not self.resumes:
+                raise ParameterError(
+                    f"{self.name} keeps no checkpoints: what it needs to go on is not kept yet; leave checkpoint out"
+                )
+            task.keeper = keeper_of(self.name, task, checkpoint, scored, dev_y)
         task.callbacks = listeners(callbacks, params)
         try:
             self._keep(task, result := watched(self._train, task, self.name))
@@ -302,6 +318,7 @@ class Tagger(ScikitLearn):
         constraints: Any = None,
         beam: int | None = None,
         memory: Memory | None = None,
+        min_probability: float | None = None,
     ) -> list[list[Any]]:
         """Labels of each sentence, of the type they had in training.
 
@@ -313,7 +330,18 @@ class Tagger(ScikitLearn):
             constraints: "auto", "bio", "IOBES" ... or rules in place of the model's own; False for none.
             beam: paths that a beam keeps.
             memory: with document features, what the sentences of the document before X were labelled.
+            min_probability: leave out spans that are less probable (`predict_confidence` has their probabilities):
+                their tokens are O. For probabilistic models of first order whose labels mark spans, with the best path;
+                `choose_threshold` finds one.
         """
+        if min_probability is not None:
+            least = check_probability(min_probability)
+            if decoder != "viterbi" or beam is not None or memory is not None:
+                raise ParameterError(
+                    "min_probability goes with the best path: leave decoder, beam and memory out"
+                )
+            found = self._believed(X, allowed=allowed, constraints=constraints)
+            return Sequences([without(one.labels, one.chunks, least) for one in found])
         paths = self._fitted().predict(
             X,
             decoder=decoder,
@@ -374,6 +402,44 @@ class Tagger(ScikitLearn):
         allowed = model.allowed(allowed)
         found = confidences(model.scoring, X, data, allowed=allowed, constraints=constraints, n_jobs=jobs)
         return [replace(one, labels=model.typed(one.labels)) for one in found]
+
+    def _believed(self, X: Any, **options: Any) -> list[Confidence]:
+        """Best paths and the probabilities of their spans; a ParameterError where there are none."""
+        model = self._fitted()
+        if not (self.probabilistic or model.scorer.local) or model.lookback is not None:
+            raise ParameterError(
+                f"{self.name} has no probabilities of spans here: take a CRF or MEMM of first order (order=1)"
+            )
+        if not has_chunks(model.labels):
+            raise ParameterError(
+                f"the labels mark no spans ({shortened(model.labels)}), so that none can be left out; "
+                "give labels such as B-PER, I-PER, O"
+            )
+        return self.predict_confidence(X, **options)
+
+    def choose_threshold(
+        self,
+        X: Any,
+        y: Sequence[Sequence[Any]] | None = None,
+        *,
+        precision: float | None = None,
+        beta: float = 1.0,
+    ) -> Threshold:
+        """The `min_probability` of `predict` that does best on a labelled (dev) corpus.
+
+        That of the best F-beta of spans; with `precision`, that of the most recall among those with such a precision.
+        What it gave there stands beside it.
+
+        Args:
+            X: a labelled corpus, or sentences.
+            y: their gold labels, where X has none.
+            precision: the precision that is asked for, above 0 and 1 at most.
+            beta: how many times as much as precision recall counts.
+        """
+        inputs = Inputs.of(X)
+        gold, _ = labels.texts(inputs.gold(y))
+        found = [one.chunks for one in self._believed(inputs)]
+        return choose(span_curve(found, gold), precision=precision, beta=beta)
 
     def sequence_probability(
         self, X: Any, y: Sequence[Sequence[Any]], *, constraints: Any = None
@@ -449,7 +515,7 @@ class Tagger(ScikitLearn):
         return self._fitted().explain(top)
 
     def explain_prediction(
-        self, sentence: Any, *, token: int | None = None, against: Any | Sequence[Any] | None = None
+        self, sentence: Any, *, token: int | None = None, against: Any = None
     ) -> Decisions:
         """Which features voted for each label of one sentence, and against the next best; transitions included.
 

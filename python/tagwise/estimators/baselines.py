@@ -10,6 +10,8 @@ import numpy as np
 
 import tagwise._core as _core
 from tagwise.dataset.check import lengths_of
+from tagwise.dataset.class_weights import class_weight as class_weight_param
+from tagwise.dataset.class_weights import label_weights
 from tagwise.dataset.layout import dense_layout, step_layout
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import Tagger
@@ -150,17 +152,21 @@ class MEMM(Tagger):
 
     P(y | x) = prod_t P(y_t | y_{t-1}, x_t);  minimise  -sum_t log P(y_t | y_{t-1}, x_t) + l2 ||w||^2 + l1 ||w||_1
 
+    each token times the weight of its label where class_weight gives one.
+
     The same features as a CRF, but each step is normalised by itself: decoding cannot take mass back from a label that
     the words to come speak against (label bias).
     """
 
     name = "memm"
     probabilistic = True
+    resumes = True
     PARAMS = (
         FEATURES,
         Param("l1", 0.0, Number(0.0), "strength of ||w||_1, added to the sum over tokens"),
         Param("l2", 1.0, Number(0.0), "strength of ||w||^2, added to the sum over tokens"),
         Param("optimizer", "auto", Choice(("auto", *OPTIMIZERS)), "auto: lbfgs, or owlqn where l1 > 0"),
+        class_weight_param("how much the loss of a token counts, by its label"),
         *STOPPING,
         *COMMON,
     )
@@ -172,6 +178,7 @@ class MEMM(Tagger):
         l1: float = 0.0,
         l2: float = 1.0,
         optimizer: Literal["auto", "lbfgs", "cg", "sgd", "owlqn"] = "auto",
+        class_weight: Any = None,
         max_iter: int = 1000,
         tol: float = 1e-05,
         window: int = 10,
@@ -191,6 +198,8 @@ class MEMM(Tagger):
             l1: strength of ||w||_1, added to the sum over tokens
             l2: strength of ||w||^2, added to the sum over tokens
             optimizer: auto: lbfgs, or owlqn where l1 > 0
+            class_weight: how much the loss of a token counts, by its label (balanced, a mapping of label -> number > 0,
+                or None)
             max_iter: most iterations
             tol: stop when the objective improves by less, relatively, over `window` iterations
             window: iterations over which `tol` is measured
@@ -219,6 +228,10 @@ class MEMM(Tagger):
         weight = task.sample_weight
         if weight is not None:
             weight = np.repeat(weight, lengths_of(task.data))
+        by_label = label_weights(params["class_weight"], task.labels, task.data.gold)
+        if by_label is not None:
+            of_token = by_label[task.data.gold]
+            weight = of_token if weight is None else weight * of_token
         problem = gradient.Problem(
             steps, step_layout(task.layout), sample_weight=weight, n_sentences=len(task.data)
         )
@@ -233,4 +246,5 @@ class MEMM(Tagger):
             seed=params["seed"],
             dev_score=task.dev_score,
             callbacks=task.callbacks,
+            keeper=task.keeper,
         )

@@ -13,6 +13,8 @@ import tagwise._core as _core
 from tagwise.corpus.labels import text
 from tagwise.dataset import partial
 from tagwise.dataset.check import check_lengths
+from tagwise.dataset.class_weights import class_weight as class_weight_param
+from tagwise.dataset.class_weights import label_weights
 from tagwise.dataset.weights import length_weights
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import Tagger
@@ -30,6 +32,9 @@ from tagwise.scores.lookback import Lookback
 
 LOSSES = _core.LOSSES
 OPTIMIZER_HELP = "auto: owlqn where l1 > 0, else sgd for a few epochs and then lbfgs"
+CLASS_HELP = (
+    "how much labels count: a wrong one costs log of the right one's weight inside log Z (log loss, order 1)"
+)
 COST_HELP = "cost of a wrong label inside log Z (softmax-margin, log loss); by right label, or one for all"
 
 
@@ -52,10 +57,18 @@ class CRF(Tagger):
     exp            e^{l_i} - 1
     pointwise_log  -sum_t log P(y_it | x_i)
     pointwise_exp  sum_t 1 / P(y_it | x_i)
+
+    cost and class_weight change the log loss to that of a softmax margin (Gimpel and Smith 2010),
+
+    log sum_y exp(score(y) + sum_t [y_t != y_it] (cost(y_it) + log weight(y_it))) - score(y_i)
+
+    which of a single token is log(1 + weight(y) (1 - p_y) / p_y): the odds against a right label of weight 5 count five
+    times.
     """
 
     name = "crf"
     probabilistic = True
+    resumes = True
     PARAMS = (
         FEATURES,
         Param("loss", "log", Choice(LOSSES), "loss of a sentence"),
@@ -85,6 +98,7 @@ class CRF(Tagger):
             OPTIMIZER_HELP,
         ),
         Param("cost", None, Anything("number, or mapping of label -> number"), COST_HELP),
+        class_weight_param(CLASS_HELP),
         PI,
         Param(
             "max_length",
@@ -116,6 +130,7 @@ class CRF(Tagger):
         sigma: float | None = None,
         optimizer: Literal["auto", "lbfgs", "cg", "sgd", "owlqn"] = "auto",
         cost: Any = None,
+        class_weight: Any = None,
         pi: float = 1.0,
         max_length: int | None = None,
         partial: bool = False,
@@ -148,6 +163,8 @@ class CRF(Tagger):
             optimizer: auto: owlqn where l1 > 0, else sgd for a few epochs and then lbfgs
             cost: cost of a wrong label inside log Z (softmax-margin, log loss); by right label, or one for all (number,
                 or mapping of label -> number)
+            class_weight: how much labels count: a wrong one costs log of the right one's weight inside log Z (log loss,
+                order 1) (balanced, a mapping of label -> number > 0, or None)
             pi: weight c pi^T of a sentence of T tokens; the mean weight is 1
             max_length: cut longer sentences into pieces for training
             partial: labels may be sets, A|B, or unknown, _; collections of labels and None are understood without it
@@ -176,7 +193,14 @@ class CRF(Tagger):
     ) -> ChainTask:
         if not params["partial"] and not partial.is_partial(gold):
             return ChainTask(**vars(super()._task(X, gold, params, before)))
-        odd = {"loss": "log", "cost": None, "order": 1, "constraints": None, "dictionary": None}
+        odd = {
+            "loss": "log",
+            "cost": None,
+            "class_weight": None,
+            "order": 1,
+            "constraints": None,
+            "dictionary": None,
+        }
         for name, usual in odd.items():
             if params[name] != usual:
                 raise ParameterError(
@@ -207,8 +231,11 @@ class CRF(Tagger):
         if limits.once is not None:
             _check_once(params)
         if params["order"] > 1:
-            if params["loss"] != "log" or params["cost"] is not None:
-                raise ParameterError(f"order={params['order']} goes with loss='log' and no cost")
+            weighs = params["cost"] is not None or params["class_weight"] is not None
+            if params["loss"] != "log" or weighs:
+                raise ParameterError(
+                    f"order={params['order']} goes with loss='log', no cost and no class_weight"
+                )
             shown = data
             if task.warm is not None and task.places is not None:  # it grows
                 shown = with_tuples(data, task.warm.lookback, task.warm.labels, task.labels)
@@ -228,7 +255,7 @@ class CRF(Tagger):
             allowed=limits.support,
             once=limits.once,
             partial=task.partial,
-            cost=_cost_matrix(params["cost"], task.labels, params["loss"]),
+            cost=_costs(params, task.labels, data.gold),
             order=task.order,
         )
         sigma = params["sigma"]
@@ -243,6 +270,7 @@ class CRF(Tagger):
             seed=params["seed"],
             dev_score=task.dev_score,
             callbacks=task.callbacks,
+            keeper=task.keeper,
         )
 
     def _model(self, task: Task, w: Vector) -> Model:
@@ -263,6 +291,23 @@ def _check_once(params: dict[str, Any]) -> None:
                 f"labels that occur once are trained with {name}={' or '.join(map(str, usual))}; "
                 f"{name}={params[name]!r} was given. Leave the rule to decoding then: predict(X, constraints=...)"
             )
+
+
+def _costs(
+    params: dict[str, Any], labels: Sequence[str], gold: NDArray[np.uint16]
+) -> NDArray[np.float64] | None:
+    """What a wrong label costs inside log Z, [L, L] by the right one: `cost`, and the logarithm of its weight."""
+    matrix = _cost_matrix(params["cost"], labels, params["loss"])
+    weights = label_weights(params["class_weight"], labels, gold)
+    if weights is None:
+        return matrix
+    if params["loss"] != "log":
+        raise ParameterError(
+            f"class_weight goes with loss='log' alone; leave it out for loss={params['loss']!r}, or weigh sentences by "
+            "sample_weight"
+        )
+    more: NDArray[np.float64] = np.log(weights)[:, None] * (1.0 - np.eye(len(labels)))
+    return more if matrix is None else matrix + more
 
 
 def _cost_matrix(cost: Any, labels: Sequence[str], loss: str) -> NDArray[np.float64] | None:

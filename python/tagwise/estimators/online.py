@@ -90,6 +90,7 @@ class OnlineTagger(Tagger):
     keeps what it needs to go on as if training had never stopped.
     """
 
+    resumes = True
     state_: dict[str, Any]
 
     def _rule(self, task: Task) -> _core.Rule:
@@ -122,6 +123,7 @@ class OnlineTagger(Tagger):
             averaged=params["average"],
             dev_score=task.dev_score,
             callbacks=task.callbacks,
+            keeper=task.keeper,
         )
         if isinstance(learner, _core.Online):
             self.state_ = learner.state()

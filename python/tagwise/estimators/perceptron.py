@@ -140,4 +140,5 @@ class Perceptron(Kernelised, OnlineTagger):
             averaged=params["average"],
             dev_score=task.dev_score,
             callbacks=task.callbacks,
+            keeper=task.keeper,
         )

@@ -18,6 +18,7 @@ from tagwise.errors import CorpusError
 from tagwise.estimators.limits import Limits
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
+from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Stopping, logger
 from tagwise.metrics import evaluate
 from tagwise.model.model import Model
@@ -102,6 +103,7 @@ class Task:
     places: NDArray[np.int64] | None = None  # of a model that grows: where each of its features lies now
     dev_score: Callable[[Vector], float] | None = None
     callbacks: list[Callback] = field(default_factory=list)
+    keeper: Keeper | None = None  # of checkpoints
 
     def far_start(self, lookback: Lookback) -> Vector:
         """Weights of labels further back to begin with, as `lookback` lays them out."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,9 @@ from tagwise.dataset.layout import blocks_of, node_attributes
 from tagwise.errors import ParameterError, TrainingError
 from tagwise.learners import stochastic
 from tagwise.learners.backends import Backend, current, exponential
+from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Result, Stopping, run
-from tagwise.optimizers import OPTIMIZERS, Optimizer, Step
+from tagwise.optimizers import OPTIMIZERS, Optimizer, State, Step
 from tagwise.scores.protocols import Objective, Vector
 
 #: Stochastic epochs before L-BFGS, and the number of sentences from which on they pay.
@@ -126,7 +127,7 @@ class Problem:
         """Stochastic descent, on another loss where one is named."""
         if self.cost is not None or self.partial is not None or self.order is not None:
             raise ParameterError(
-                "optimizer='sgd' can do neither cost nor partial labels nor order > 1; use lbfgs"
+                "optimizer='sgd' can do neither cost, class_weight nor partial labels nor order > 1; use lbfgs"
             )
         return _core.Stochastic(
             self.data,
@@ -157,26 +158,32 @@ def train(
     seed: int = 0,
     dev_score: Callable[[Vector], float] | None = None,
     callbacks: Iterable[Callback] = (),
+    keeper: Keeper | None = None,
 ) -> Result:
     """Minimise the penalised loss from `start`.
 
     "auto" without l1 begins with a few stochastic epochs, where `start` is zero and the corpus is large enough, and
-    goes on with L-BFGS in scaled variables.
+    goes on with L-BFGS in scaled variables. A run that `keeper` has a state of goes on behind those epochs.
     """
     chosen = choose_optimizer(optimizer, l1)
     start = np.asarray(start, dtype=np.float64)
     n, backend = len(problem.data), current()
+    found = None if keeper is None else keeper.learner
+    known: State | None = None if found is None else found["optimizer"]
+    options: dict[str, Any] = {"dev_score": dev_score, "callbacks": callbacks, "keeper": keeper}
+    keep = keeper is not None
     if chosen.name == "sgd":
         if not backend.descends:
             raise ParameterError(f"backend {backend.name!r} has no stochastic epochs; use optimizer='lbfgs'")
         evaluate = Evaluation(problem.objective(backend), l2, n_jobs)
-        steps = stochastic.sgd(evaluate, stochastic.Descent(problem.descent(), start, l2, n, seed))
-        return run(steps, stopping, dev_score=dev_score, callbacks=callbacks)
+        descent = stochastic.Descent(problem.descent(), start, l2, n, seed, known)
+        return run(_kept(stochastic.sgd(evaluate, descent, keep=keep), 0), stopping, **options)
     extra: dict[str, Any] = {"l1": l1} if chosen.l1 else {}
     warm = 0
     if optimizer == "auto" and not chosen.l1 and problem.order is None:
         extra["scale"] = curvature_scale(problem.data, problem.layout)
-        if backend.descends and problem.warms_up and not start.any() and stopping.max_iter > WARMUP:
+        cold = found is None and not start.any() and stopping.max_iter > WARMUP
+        if cold and backend.descends and problem.warms_up:
             warm = WARMUP
     with ThreadPoolExecutor(1) as other:
         # One thread warms up while another, if there may be one, gets the objective ready.
@@ -190,11 +197,23 @@ def train(
             del descent  # its copy of the training set
         evaluate = Evaluation(ready.result() if ready else problem.objective(backend), l2, n_jobs)
 
-    def states(w: Vector) -> Iterator[Step]:
-        return chosen.run(evaluate, w, n_jobs=n_jobs, **extra)
+    def states(w: Vector, **more: Any) -> Iterator[Step]:
+        return chosen.run(evaluate, w, n_jobs=n_jobs, **extra, **more)
 
-    if problem.loss in _core.EXPONENTIAL_LOSSES:
+    if found is not None:
+        warm = found["warmup"]
+    elif problem.loss in _core.EXPONENTIAL_LOSSES:
         start, warm = into_range(evaluate, states, start, stopping.max_iter)
-    result = run(states(start), stopping, dev_score=dev_score, callbacks=callbacks)
+    result = run(_kept(states(start, keep=keep, resume=known), warm), stopping, **options)
     result.warmup = warm
     return result
+
+
+def _kept(states: Iterator[Step], warm: int) -> Iterator[Step]:
+    """The steps of an optimiser, with what was done before them in their states."""
+    for step in states:
+        yield step if step.state is None else replace(step, state=_with_warmup(step.state, warm))
+
+
+def _with_warmup(state: Callable[[], State], warm: int) -> Callable[[], State]:
+    return lambda: {"optimizer": state(), "warmup": warm}

@@ -6,13 +6,14 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from tagwise.errors import TrainingError
-from tagwise.optimizers.base import Vector
+from tagwise.learners.checkpoint import Keeper
+from tagwise.optimizers.base import Step, Vector
 
 logger = logging.getLogger("tagwise")
 
@@ -43,19 +44,6 @@ class Iteration:
 
 #: Called after every iteration; True stops training and keeps the model.
 Callback = Callable[[Iteration], Any]
-
-
-class State(Protocol):
-    """What an iterative learner yields: `optimizers.Step` is one."""
-
-    @property
-    def w(self) -> Vector: ...
-    @property
-    def value(self) -> float: ...
-    @property
-    def gradient_norm(self) -> float: ...
-    @property
-    def evaluations(self) -> int: ...
 
 
 @dataclass
@@ -89,30 +77,60 @@ def converged(values: Sequence[float], tol: float, window: int) -> bool:
     return abs(before - now) <= tol * max(abs(now), 1e-300)
 
 
+@dataclass
+class Course:
+    """Where a run stands, beside the state of its learner."""
+
+    iteration: int = -1
+    history: list[dict[str, Any]] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)  # of the objective, the starting point's first
+    best: Vector | None = None  # weights of the best dev score
+    best_score: float = -math.inf
+    best_iteration: int = 0
+    seconds: float = 0.0  # until now
+
+    def scored(self, entry: Iteration, w: Vector) -> None:
+        """Note an iteration, and its weights where its dev score is the best so far."""
+        self.history.append(entry.as_dict())
+        if entry.dev_score is not None and entry.dev_score > self.best_score:
+            self.best, self.best_score, self.best_iteration = w.copy(), entry.dev_score, entry.iteration
+
+    def ends(self, stopping: Stopping) -> str | None:
+        """Why it is over now; None where it goes on."""
+        if converged(self.values, stopping.tol, stopping.window):
+            return f"improved by less than {stopping.tol:g} over {stopping.window} iterations"
+        scored = bool(self.history) and self.history[-1]["dev_score"] is not None
+        if scored and stopping.patience and self.iteration - self.best_iteration >= stopping.patience:
+            return f"no better dev score for {stopping.patience} iterations"
+        return f"reached max_iter={stopping.max_iter}" if self.iteration >= stopping.max_iter else None
+
+
 def run(
-    states: Iterator[State],
+    states: Iterator[Step],
     stopping: Stopping,
     *,
     dev_score: Callable[[Vector], float] | None = None,
     callbacks: Iterable[Callback] = (),
+    keeper: Keeper | None = None,
 ) -> Result:
     """Drive a learner until it stops. With a dev score the best-scoring iterate is returned, else the last.
 
     Ctrl-C, and a callback that answers True, stop early and keep what was reached; the result says which. Numbers that
     are not finite never reach a model: training ends at the last good iterate, or with a TrainingError where there is
     none.
+
+    `keeper` is handed the state after an iteration when that is due, and after one at which a callback stops; where it
+    has one to go on from, the first of `states` is the iterate that it was taken at.
     """
     begin = time.perf_counter()
-    history: list[dict[str, Any]] = []
-    values: list[float] = []
-    best: Vector | None = None
+    resumed = keeper is not None and keeper.loop is not None
+    course = Course(**keeper.loop) if keeper is not None and keeper.loop is not None else Course()
+    before, first = course.seconds, max(course.iteration, 0)
     last: Vector | None = None
-    best_score, best_iteration = -math.inf, 0
-    reason, interrupted = "no step decreases the objective further", False
-    callbacks = list(callbacks)
-    iteration = -1
+    reason: str | None = None
+    interrupted, callbacks = False, list(callbacks)
     try:
-        for iteration, state in enumerate(states):
+        for iteration, state in enumerate(states, first):
             if not math.isfinite(state.value) or not math.isfinite(state.gradient_norm):
                 if last is None:
                     raise TrainingError(
@@ -121,39 +139,31 @@ def run(
                     )
                 reason = "the objective is not finite; the last good iterate is kept"
                 logger.warning(reason)
-                iteration -= 1  # what is kept is the one before
                 break
-            last = state.w
-            if iteration == 0 and stopping.max_iter > 0:
-                values.append(state.value)
-                continue  # the starting point is no iteration
-            values.append(state.value)
-            score = None if dev_score is None else dev_score(state.w)
-            seconds = time.perf_counter() - begin
-            entry = Iteration(
-                iteration,
-                stopping.max_iter,
-                state.value,
-                state.gradient_norm,
-                score,
-                seconds,
-                state.evaluations,
-            )
-            history.append(entry.as_dict())
-            if score is not None and score > best_score:
-                best, best_score, best_iteration = state.w.copy(), score, iteration
-            stop = [callback(entry) is True for callback in callbacks]
-            if any(stop):
-                reason = "stopped by a callback"
-                break
-            if converged(values, stopping.tol, stopping.window):
-                reason = f"improved by less than {stopping.tol:g} over {stopping.window} iterations"
-                break
-            if score is not None and stopping.patience and iteration - best_iteration >= stopping.patience:
-                reason = f"no better dev score for {stopping.patience} iterations"
-                break
-            if iteration >= stopping.max_iter:
-                reason = f"reached max_iter={stopping.max_iter}"
+            last, course.iteration = state.w, iteration
+            stop = False
+            if not (resumed and iteration == first):  # which was noted before it was written
+                course.values.append(state.value)
+                if iteration == 0 and stopping.max_iter > 0:
+                    continue  # the starting point is no iteration
+                score = None if dev_score is None else dev_score(state.w)
+                course.seconds = before + time.perf_counter() - begin
+                entry = Iteration(
+                    iteration,
+                    stopping.max_iter,
+                    state.value,
+                    state.gradient_norm,
+                    score,
+                    course.seconds,
+                    state.evaluations,
+                )
+                course.scored(entry, state.w)
+                answers = [callback(entry) for callback in callbacks]
+                stop = any(answer is True for answer in answers)
+            reason = "stopped by a callback" if stop else course.ends(stopping)
+            if keeper is not None and state.state is not None and (stop or keeper.due(iteration)):
+                keeper.write(vars(course), state.state())
+            if reason is not None:
                 break
     except KeyboardInterrupt:
         if last is None:
@@ -162,8 +172,9 @@ def run(
         logger.warning(reason)
     if last is None:
         raise TrainingError("training yielded no weights; is the training set empty?")
-    weights = best if best is not None else np.array(last)
-    if best is None:
-        best_iteration = max(iteration, 0)
-    objective = values[min(best_iteration, len(values) - 1)]
-    return Result(weights, history, reason, best_iteration, objective, interrupted=interrupted)
+    weights = course.best if course.best is not None else np.array(last)
+    if course.best is None:
+        course.best_iteration = max(course.iteration, 0)
+    objective = course.values[min(course.best_iteration, len(course.values) - 1)]
+    reason = reason or "no step decreases the objective further"
+    return Result(weights, course.history, reason, course.best_iteration, objective, interrupted=interrupted)

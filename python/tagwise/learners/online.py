@@ -9,25 +9,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 import tagwise._core as _core
+from tagwise.errors import ParameterError
+from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Result, Stopping, run
-from tagwise.optimizers.base import Step, Vector
+from tagwise.optimizers.base import State, Step, Vector
 
 Learner = _core.Online | _core.HistoryOnline | _core.KernelPerceptron
 
 
-def epochs(online: Learner, averaged: bool, after: Callable[[], None] | None = None) -> Iterator[Step]:
+def epochs(
+    online: Learner,
+    averaged: bool,
+    after: Callable[[], None] | None = None,
+    *,
+    state: Callable[[], State] | None = None,
+    resumed: bool = False,
+) -> Iterator[Step]:
     """The starting point, then one state an epoch; `after` is called before each of these.
 
-    The value of a state is the number of wrong tokens met on the way, its gradient norm that of updates.
+    The value of a state is the number of wrong tokens met on the way, its gradient norm that of updates. The first of a
+    learner that was `resumed` is the one that it was resumed at.
     """
-    yield Step(online.weights(False), 0.0, 0.0, 0)
+    yield Step(online.weights(averaged and resumed), 0.0, 0.0, online.epochs if resumed else 0, state)
     while True:
         tally = online.epoch()
         if after is not None:
             after()
-        yield Step(
-            online.weights(averaged), float(tally["wrong_tokens"]), float(tally["updates"]), online.epochs
-        )
+        wrong, updates = float(tally["wrong_tokens"]), float(tally["updates"])
+        yield Step(online.weights(averaged), wrong, updates, online.epochs, state)
 
 
 def train(
@@ -38,20 +47,36 @@ def train(
     averaged: bool,
     dev_score: Callable[[Vector], float] | None = None,
     callbacks: Iterable[Callback] = (),
+    keeper: Keeper | None = None,
 ) -> Result:
     """Run epochs; `objective` of the history is the number of wrong tokens, `gradient_norm` that of updates.
 
     Where the average and a dev score are asked for, `plain_dev_score` is that of the weights before averaging: both
-    learning curves lie in the history.
+    learning curves lie in the history. States, to keep and to go on from, are those of the core.
     """
     stopping = Stopping(n_epochs, 0.0, 1, patience)
     plain: list[float] = []
+    found = None if keeper is None else keeper.learner
+    if keeper is not None and not isinstance(online, _core.Online):
+        raise ParameterError(
+            "checkpoints of kernels and of labels further back (history, document) are not kept yet: "
+            "leave checkpoint out, or train a first-order tagger without a kernel"
+        )
+    if found is not None and isinstance(online, _core.Online):
+        online.restore(found["online"])
+        plain = found["plain"]
+
+    def state() -> State:
+        assert isinstance(online, _core.Online)
+        return {"online": online.state(), "plain": plain}
 
     def score_plain() -> None:
         if averaged and dev_score is not None:
             plain.append(dev_score(online.weights(False)))
 
-    result = run(epochs(online, averaged, score_plain), stopping, dev_score=dev_score, callbacks=callbacks)
+    kept = None if keeper is None else state
+    steps = epochs(online, averaged, score_plain, state=kept, resumed=found is not None)
+    result = run(steps, stopping, dev_score=dev_score, callbacks=callbacks, keeper=keeper)
     for entry, score in zip(result.history, plain):
         entry["plain_dev_score"] = score
     return result

@@ -15,7 +15,7 @@ import numpy as np
 
 import tagwise._core as _core
 from tagwise.errors import TrainingError
-from tagwise.optimizers.base import Evaluate, Step, Vector
+from tagwise.optimizers.base import Evaluate, State, Step, Vector
 
 FIRST, FACTOR, MOST_TRIALS = 0.1, 2.0, 12
 LEAST_GAIN = 1e-4
@@ -57,13 +57,23 @@ def calibrate(descent: _core.Stochastic, start: Vector, l2: float, seed: int) ->
 
 
 class Descent:
-    """Epochs of stochastic descent from `start`, `eta` being the step size now."""
+    """Epochs of stochastic descent from `start`, `eta` being the step size now; or from a state of one."""
 
-    def __init__(self, core: _core.Stochastic, start: Vector, l2: float, n_sentences: int, seed: int) -> None:
+    def __init__(
+        self,
+        core: _core.Stochastic,
+        start: Vector,
+        l2: float,
+        n_sentences: int,
+        seed: int,
+        resume: State | None = None,
+    ) -> None:
         self.core, self.w, self.l2, self.n, self.seed = core, start, l2, n_sentences, seed
-        self.eta = calibrate(core, start, l2, seed)
-        self.epochs = 0
-        core.set(start)
+        if resume is None:
+            self.eta, self.epochs = calibrate(core, start, l2, seed), 0
+        else:
+            self.w, self.eta, self.epochs = resume["w"], resume["eta"], resume["epochs"]
+        core.set(self.w)
 
     def epoch(self) -> Vector:
         """Weights after one more epoch. Where the steps are too long they are halved, and the epoch taken again."""
@@ -85,17 +95,25 @@ def _norm(gradient: Vector) -> float:
         return float(np.linalg.norm(gradient))
 
 
-def sgd(objective: Evaluate, descent: Descent) -> Iterator[Step]:
+def sgd(objective: Evaluate, descent: Descent, *, keep: bool = False) -> Iterator[Step]:
     """The starting point, then a state an epoch, each with the value of the whole objective.
 
-    An epoch that does not lower it has met the noise of its steps: they are halved.
+    An epoch that does not lower it has met the noise of its steps: they are halved. Every epoch begins from the weights
+    that were yielded, not from the core's own (rows times a scale, which round otherwise): so they, and the step size,
+    are all that there is to go on from.
     """
     gradient = np.empty_like(descent.w)
     before = objective(descent.w, gradient)
-    yield Step(descent.w, before, _norm(gradient), 1)
+
+    def state() -> State:
+        return {"w": descent.w, "eta": descent.eta, "epochs": descent.epochs}
+
+    kept = state if keep else None
+    yield Step(descent.w, before, _norm(gradient), descent.epochs + 1, kept)
     while True:
+        descent.core.set(descent.w)
         value = objective(descent.epoch(), gradient)
         if value > (1.0 - LEAST_GAIN) * before:
             descent.eta /= 2.0
         before = value
-        yield Step(descent.w, value, _norm(gradient), descent.epochs + 1)
+        yield Step(descent.w, value, _norm(gradient), descent.epochs + 1, kept)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +18,17 @@ if TYPE_CHECKING:
 class Explanation:
     """Strongest features of each label and strongest transitions; prints itself."""
 
-    labels: dict[str, list[tuple[str, float]]]
-    transitions: list[tuple[str, str, float]]
+    labels: dict[Any, list[tuple[str, float]]]  # by label, of the type it was given in
+    transitions: list[tuple[Any, Any, float]]
 
     def __rich__(self) -> RenderableType:
         from rich.console import Group
 
         from tagwise.terminal import explanation_table, transition_table
 
-        return Group(explanation_table(self.labels), transition_table(self.transitions))
+        shown = {str(label): found for label, found in self.labels.items()}
+        steps = [(str(before), str(after), w) for before, after, w in self.transitions]
+        return Group(explanation_table(shown), transition_table(steps))
 
     def _repr_html_(self) -> str:
         """In a notebook: a table a label, folded in, and one of transitions."""
@@ -35,12 +37,12 @@ class Explanation:
         from tagwise.corpus.markup import table_html
 
         parts = [
-            f"<details><summary>{escape(label)}</summary>"
+            f"<details><summary>{escape(str(label))}</summary>"
             + table_html(("attribute", "weight"), [(name, f"{w:+.4f}") for name, w in found])
             + "</details>"
             for label, found in self.labels.items()
         ]
-        steps = [(before, after, f"{w:+.4f}") for before, after, w in self.transitions]
+        steps = [(str(before), str(after), f"{w:+.4f}") for before, after, w in self.transitions]
         return "".join(parts) + table_html(("from", "to", "weight"), steps, left=2)
 
     def __str__(self) -> str:

@@ -202,7 +202,14 @@ class Model:
     def explain(self, top: int = 20) -> Explanation:
         """The `top` strongest features of each label, by magnitude, and the strongest transitions."""
         named = Named(self.scorer.layout, self.vocabulary, self.labels)
-        return explain(named, self.scorer.weights, top)
+        found = explain(named, self.scorer.weights, top)
+        if self.label_type == "str":
+            return found
+        known = dict(zip(self.labels, self.classes))
+        return Explanation(
+            {known[label]: strongest for label, strongest in found.labels.items()},
+            [(known[before], known[after], w) for before, after, w in found.transitions],
+        )
 
     def decisions(
         self,
@@ -241,8 +248,7 @@ class Model:
         chances = self.marginals(X, n_jobs=n_jobs)[0] if probabilistic else None
         out = []
         places = range(T) if token is None else range(token, token + 1)
-        whole = against is not None and type_name(type(against)) is None
-        if token is None and whole:  # one path: one decision
+        if token is None and against is not None and not _is_label(against):  # one path: one decision
             places = range(next((t for t, y in enumerate(against) if y != path[t]), 0), T)[:1]
         for t in places:
             other = self._other(X, path, t, against, n_jobs)
@@ -265,7 +271,7 @@ class Model:
             allowed[t] = [y for y in self.classes if y != path[t]]
             if not allowed[t]:
                 return None
-        elif type_name(type(against)) is not None:
+        elif _is_label(against):
             allowed[t] = against
         else:
             allowed = list(against)
@@ -376,6 +382,11 @@ class Model:
         if isinstance(self.scorer, KernelScorer):
             return (_rebuild, (*state, self.scorer.kernel, self.scorer.arrays()))
         return (_rebuild, state)
+
+
+def _is_label(against: Any) -> bool:
+    """Whether it is one label, of whatever type, and no sequence of them."""
+    return type_name(type(against)) is not None
 
 
 def _rebuild(

@@ -51,7 +51,7 @@ class Decision:
 
     token: int
     tokens: Sequence[str]
-    labels: Sequence[Any]
+    labels: Sequence[Any]  # of the type they were given in
     other: Sequence[Any]
     score: float
     votes: Sequence[Vote]

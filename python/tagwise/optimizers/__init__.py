@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tagwise.optimizers.base import Evaluate, Step
+from tagwise.optimizers.base import Evaluate, State, Step
 from tagwise.optimizers.cg import conjugate_gradient
 from tagwise.optimizers.lbfgs import lbfgs
 from tagwise.optimizers.owlqn import owlqn
@@ -37,4 +37,4 @@ OPTIMIZERS: dict[str, Optimizer] = {
     "owlqn": Optimizer("owlqn", owlqn, True, "orthant-wise limited-memory quasi-Newton, for L1"),
 }
 
-__all__ = ["OPTIMIZERS", "Evaluate", "Optimizer", "Step", "conjugate_gradient", "lbfgs", "owlqn"]
+__all__ = ["OPTIMIZERS", "Evaluate", "Optimizer", "State", "Step", "conjugate_gradient", "lbfgs", "owlqn"]

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from tagwise.scores.protocols import Vector as Vector
 
 #: objective(w, gradient) -> value, penalty included; the gradient is written in place.
 Evaluate = Callable[[Vector, Vector], float]
+
+
+#: What an optimiser or a learner can go on from: arrays, numbers, texts, None, and lists and dicts of these.
+State = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -19,3 +24,5 @@ class Step:
     value: float
     gradient_norm: float
     evaluations: int  # of the objective, since the start
+    #: What to go on from, to the bit, where the one who yields was told to `keep` it; until the next step is asked for.
+    state: Callable[[], State] | None = field(default=None, repr=False, compare=False)

@@ -8,31 +8,51 @@ from collections.abc import Iterator
 import numpy as np
 
 from tagwise._core import dot
-from tagwise.optimizers.base import Evaluate, Step, Vector
+from tagwise.optimizers.base import Evaluate, State, Step, Vector
 from tagwise.optimizers.lbfgs import CURVATURE, MOST_IDLE, LineSearch
 
 #: Of the slope that a search may leave: directions are conjugate only where it is nearly all gone.
 EXACT = 0.1
 
 
-def conjugate_gradient(objective: Evaluate, w: Vector, *, n_jobs: int = 0) -> Iterator[Step]:
+def conjugate_gradient(
+    objective: Evaluate, w: Vector, *, n_jobs: int = 0, keep: bool = False, resume: State | None = None
+) -> Iterator[Step]:
     """Minimise from w. Ends by itself only where no step along the gradient decreases the objective.
 
     Args:
         objective: value and gradient at a point.
         w: where to start.
         n_jobs: threads for vector arithmetic, 0 for all cores; results do not depend on it.
+        keep: let each step have its `state`.
+        resume: such a state; the first step is the one that it was taken at, and `w` does not matter.
     """
     w = np.array(w, dtype=np.float64)
     gradient = np.empty_like(w)
     search = LineSearch(objective, len(w), n_jobs, curvature=EXACT)
-    value = objective(w, gradient)
-    search.evaluations += 1
-    square = dot(gradient, gradient, n_jobs)
-    direction = -gradient
-    slope, fresh = -square, True  # fresh: along the gradient, with a step that owes nothing to the last one
-    step = min(1.0, 1.0 / math.sqrt(square)) if square else 1.0
-    yield Step(w, value, math.sqrt(square), search.evaluations)
+    if resume is None:
+        value = objective(w, gradient)
+        search.evaluations += 1
+        square = dot(gradient, gradient, n_jobs)
+        direction = -gradient
+        slope, fresh = (
+            -square,
+            True,
+        )  # fresh: along the gradient, with a step that owes nothing to the last one
+        step = min(1.0, 1.0 / math.sqrt(square)) if square else 1.0
+    else:
+        w[:], gradient[:], value = resume["w"], resume["gradient"], resume["value"]
+        square, slope, fresh, step = (resume[name] for name in ("square", "slope", "fresh", "first"))
+        direction = np.array(resume["direction"])
+        search.restore(resume["search"])
+
+    def state() -> State:
+        vectors = {"w": w, "gradient": gradient, "direction": direction}
+        numbers = {"value": value, "square": square, "slope": slope, "fresh": fresh, "first": step}
+        return {**vectors, **numbers, "search": search.state()}
+
+    kept = state if keep else None
+    yield Step(w, value, math.sqrt(square), search.evaluations, kept)
     while square > 0.0 and search.idle < MOST_IDLE:
         found = search.run(w, value, direction, slope, step)
         if found is None:
@@ -57,4 +77,4 @@ def conjugate_gradient(objective: Evaluate, w: Vector, *, n_jobs: int = 0) -> It
             slope = -square
         # The change of the last step, carried over to the new direction (Nocedal and Wright 2006, eq. 3.60).
         step, fresh = min(10.0 * taken, taken * old_slope / slope) if slope else taken, False
-        yield Step(w, value, math.sqrt(square), search.evaluations)
+        yield Step(w, value, math.sqrt(square), search.evaluations, kept)

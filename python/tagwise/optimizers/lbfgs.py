@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise._core import History as CurvaturePairs
 from tagwise._core import add_scaled, dot
-from tagwise.optimizers.base import Evaluate, Step, Vector
+from tagwise.optimizers.base import Evaluate, State, Step, Vector
+from tagwise.optimizers.pairs import Pairs
 
 SUFFICIENT = 1e-4  # decrease: f(a) <= f(0) + SUFFICIENT a f'(0)
 CURVATURE = 0.9  # |f'(a)| <= CURVATURE |f'(0)|; smaller where directions must be conjugate
@@ -19,6 +19,9 @@ MOST_TRIALS = 25
 NOISE, MOST_NOISE = 1e-7, 1e-4
 #: A search that promises less, relatively, is idle; after so many of them in a row there is nothing left to find.
 IDLE, MOST_IDLE = 1e-11, 5
+
+
+_SEARCHED = ("curvature", "noise", "lowest", "idle", "step", "evaluations")
 
 
 class LineSearch:
@@ -40,6 +43,15 @@ class LineSearch:
         self.w = np.empty(n)
         self.gradient = np.empty(n)
         self.evaluations = 0
+
+    def state(self) -> State:
+        """What the next search depends on beside its point."""
+        return {name: getattr(self, name) for name in _SEARCHED}
+
+    def restore(self, state: State) -> None:
+        """Go on from a state."""
+        for name in _SEARCHED:
+            setattr(self, name, state[name])
 
     def louder(self, value: float) -> bool:
         """Put ten times as much of a value down to rounding; False where that is nothing, or as much as may be."""
@@ -133,6 +145,8 @@ def lbfgs(
     memory: int = 6,
     n_jobs: int = 0,
     scale: NDArray[np.float32] | None = None,
+    keep: bool = False,
+    resume: State | None = None,
 ) -> Iterator[Step]:
     """Minimise from w. Ends by itself only where no step decreases the objective: that is a minimum to rounding.
 
@@ -142,16 +156,29 @@ def lbfgs(
         memory: number of curvature pairs.
         n_jobs: threads for vector arithmetic, 0 for all cores; results do not depend on it.
         scale: d, small where the curvature is large: the directions are those of the variables w / d.
+        keep: let each step have its `state`.
+        resume: such a state; the first step is the one that it was taken at, and `w` does not matter.
     """
     w = np.array(w, dtype=np.float64)
     gradient = np.empty_like(w)
     direction = np.empty_like(w)
     search = LineSearch(objective, len(w), n_jobs)
-    pairs = CurvaturePairs(memory, n_jobs, scale)
-    value = objective(w, gradient)
-    search.evaluations += 1
+    pairs = Pairs(memory, n_jobs, scale, keep=keep)
+    if resume is None:
+        value = objective(w, gradient)
+        search.evaluations += 1
+    else:
+        w[:], gradient[:], value = resume["w"], resume["gradient"], resume["value"]
+        search.restore(resume["search"])
+        pairs.restore(resume["pairs"])
     norm = math.sqrt(dot(gradient, gradient, n_jobs))
-    yield Step(w, value, norm, search.evaluations)
+
+    def state() -> State:
+        found = {"w": w, "gradient": gradient, "value": value}
+        return {**found, "search": search.state(), "pairs": pairs.state()}
+
+    kept = state if keep else None
+    yield Step(w, value, norm, search.evaluations, kept)
     while norm > 0.0 and search.idle < MOST_IDLE:
         slope = pairs.direction(gradient, direction)
         if not slope < 0.0:
@@ -168,4 +195,4 @@ def lbfgs(
         w, search.w = search.w, w
         gradient, search.gradient = search.gradient, gradient
         value, norm = found, math.sqrt(dot(gradient, gradient, n_jobs))
-        yield Step(w, value, norm, search.evaluations)
+        yield Step(w, value, norm, search.evaluations, kept)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tagwise._core import History as CurvaturePairs
-from tagwise.optimizers.base import Evaluate, Step, Vector
+from tagwise.optimizers.base import Evaluate, State, Step, Vector
 from tagwise.optimizers.lbfgs import NOISE, SUFFICIENT
+from tagwise.optimizers.pairs import Pairs
 
 #: Most that a first trial changes a weight by.
 LONGEST = 16.0
@@ -22,7 +22,16 @@ def pseudo_gradient(w: Vector, gradient: Vector, l1: float) -> Vector:
     return np.where(w == 0.0, at_zero, signed)
 
 
-def owlqn(objective: Evaluate, w: Vector, *, l1: float, memory: int = 6, n_jobs: int = 0) -> Iterator[Step]:
+def owlqn(
+    objective: Evaluate,
+    w: Vector,
+    *,
+    l1: float,
+    memory: int = 6,
+    n_jobs: int = 0,
+    keep: bool = False,
+    resume: State | None = None,
+) -> Iterator[Step]:
     """Minimise objective(w) + l1 ||w||_1 from w; values and norms yielded include the penalty.
 
     Args:
@@ -31,15 +40,28 @@ def owlqn(objective: Evaluate, w: Vector, *, l1: float, memory: int = 6, n_jobs:
         l1: strength of the penalty.
         memory: number of curvature pairs.
         n_jobs: threads for vector arithmetic, 0 for all cores.
+        keep: let each step have its `state`.
+        resume: such a state; the first step is the one that it was taken at, and `w` does not matter.
     """
     w = np.array(w, dtype=np.float64)
     gradient, trial_gradient, direction = np.empty_like(w), np.empty_like(w), np.empty_like(w)
-    pairs = CurvaturePairs(memory, n_jobs)
-    value = objective(w, gradient) + l1 * float(np.abs(w).sum())
-    evaluations, lowest = 1, value
+    pairs = Pairs(memory, n_jobs, keep=keep)
+    if resume is None:
+        value = objective(w, gradient) + l1 * float(np.abs(w).sum())
+        evaluations, lowest = 1, value
+    else:
+        w[:], gradient[:], value = resume["w"], resume["gradient"], resume["value"]
+        evaluations, lowest = resume["evaluations"], resume["lowest"]
+        pairs.restore(resume["pairs"])
     pseudo = pseudo_gradient(w, gradient, l1)
     norm = float(np.linalg.norm(pseudo))
-    yield Step(w, value, norm, evaluations)
+
+    def state() -> State:
+        found = {"w": w, "gradient": gradient, "value": value, "evaluations": evaluations, "lowest": lowest}
+        return {**found, "pairs": pairs.state()}
+
+    kept = state if keep else None
+    yield Step(w, value, norm, evaluations, kept)
     while norm > 0.0:
         pairs.direction(pseudo, direction)
         direction[direction * pseudo >= 0.0] = 0.0  # stay a descent direction in every coordinate
@@ -78,4 +100,4 @@ def owlqn(objective: Evaluate, w: Vector, *, l1: float, memory: int = 6, n_jobs:
         gradient, trial_gradient = trial_gradient, gradient
         pseudo = pseudo_gradient(w, gradient, l1)
         norm = float(np.linalg.norm(pseudo))
-        yield Step(w, value, norm, evaluations)
+        yield Step(w, value, norm, evaluations, kept)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from tagwise.compare.table import Comparison
-from tagwise.corpus.schemes import Span, spans
 from tagwise.corpus.sentence import Corpus
+from tagwise.decoding.thresholds import span_curve
 from tagwise.errors import CorpusError, ParameterError, TagwiseError
 from tagwise.metrics import Calibration, Report
 
@@ -99,8 +99,18 @@ def calibration(found: Calibration, *, ax: Any = None) -> Any:
     return ax
 
 
-def precision_recall(tagger: Any, X: Any, y: Sequence[Sequence[str]] | None = None, *, ax: Any = None) -> Any:
-    """Precision of spans against their recall, as those below a probability are left out one after the other."""
+def precision_recall(
+    tagger: Any,
+    X: Any,
+    y: Sequence[Sequence[str]] | None = None,
+    *,
+    mark: float | None = None,
+    ax: Any = None,
+) -> Any:
+    """Precision of spans against their recall, as those below a probability are left out one after the other.
+
+    `mark`: the `min_probability` whose place on the curve is shown.
+    """
     labels = X.labels if y is None and isinstance(X, Corpus) else y
     if labels is None:
         raise CorpusError("no labels: pass y, or a Corpus with a label column")
@@ -108,33 +118,20 @@ def precision_recall(tagger: Any, X: Any, y: Sequence[Sequence[str]] | None = No
     points = span_curve(found, labels)
     ax = axes(ax, 4.8, 4.2)
     ax.step([recall for _, _, recall in points], [precision for _, precision, _ in points], where="post")
+    believed = [] if mark is None else [point for point in points if point[0] >= mark]
+    if believed:
+        _, precision, recall = believed[-1]
+        ax.plot([recall], [precision], marker="o", color="black")
+        ax.annotate(
+            f"p ≥ {mark:.2f}: {100 * precision:.0f} % of them right, {100 * recall:.0f} % found",
+            (recall, precision),
+            xytext=(8, 8),
+            textcoords="offset points",
+            fontsize=8,
+        )
     ax.set(xlabel="recall of spans", ylabel="precision of spans", xlim=(0, 1.01), ylim=(0, 1.01))
     ax.grid(alpha=0.25)
     return ax
-
-
-def span_curve(
-    found: Sequence[Sequence[tuple[Span, float]]], gold: Sequence[Sequence[str]]
-) -> list[tuple[float, float, float]]:
-    """(probability, precision, recall) of the spans that are at least as probable, for every probability there is.
-
-    >>> span_curve([[(Span("A", 0, 1), 0.9), (Span("A", 1, 2), 0.5)]], [["B-A", "O"]])
-    [(0.9, 1.0, 1.0), (0.5, 0.5, 1.0)]
-    """
-    right = [set(spans(labels)) for labels in gold]
-    total = sum(map(len, right))
-    if not total:
-        raise CorpusError("the gold labels mark no spans; give labels such as B-PER, I-PER, O")
-    marked = sorted(
-        ((p, span in right[s]) for s, chunks in enumerate(found) for span, p in chunks), reverse=True
-    )
-    out: list[tuple[float, float, float]] = []
-    correct = 0
-    for n, (p, is_right) in enumerate(marked, 1):
-        correct += is_right
-        if n == len(marked) or marked[n][0] != p:
-            out.append((p, correct / n, correct / total))
-    return out
 
 
 __all__ = ["calibration", "confusion", "learning_curve", "precision_recall", "span_curve"]

@@ -21,7 +21,7 @@ from ..reference.generative import memm_loss
 from ..reference.model import pull_back, score_sentence
 from ..strategies import Problem
 from .crf import P, assert_optimizers, assert_sparse_optimum
-from .rows import Bench, bits, dense, exact, names, problem, row, tokens
+from .rows import NAMES, Bench, bits, dense, exact, names, problem, row, tokens
 
 # -- MEMM -------------------------------------------------------------------------------------------------
 
@@ -82,6 +82,38 @@ def optimizer(b: Bench) -> None:
     steps = data.steps(len(vocabulary), P.shape.labels)
     evaluate = gradient.Evaluation(_core.Objective(steps, step_layout(layout)), 0.2, 0)
     assert_optimizers(b, evaluate, len(layout))
+
+
+@row("class_weight", "memm")
+def class_weight(b: Bench) -> None:
+    """The loss of a token counts as often as its label's weight says: twice is the sentence given twice."""
+    w, L = dense(start(), P), P.shape.labels
+    gold = np.concatenate([np.array(y) for y in P.y])
+    balanced = len(gold) / (L * np.bincount(gold, minlength=L))
+    assert len(set(balanced)) > 1
+    for given, weights in (
+        ("balanced", balanced),
+        ({NAMES[0]: 4.0, NAMES[2]: 0.25}, np.array([4.0, 1.0, 0.25])),
+        (None, np.ones(L)),
+    ):
+        wanted = 0.0
+        for x, y in zip(exact(P), P.y):
+            s, last = score_sentence(w, x, P.shape), len(y) - 1
+            for t, label in enumerate(y):
+                local = s.node[t] + (s.start if t == 0 else s.edge[y[t - 1]]) + (s.end if t == last else 0.0)
+                wanted += weights[label] * (np.log(np.exp(local).sum()) - local[label])
+        assert objective(b, class_weight=given) == pytest.approx(wanted, rel=1e-5)
+    sentence, labels = [["a"], ["b"]], [["A"], ["B"]]
+    plain = {"features": "S1", "max_iter": 20, "l2": 0.3}
+    twice = b.kind(**plain).fit([*sentence, ["a"]], [*labels, ["A"]])
+    weighed = b.kind(**plain, class_weight={"A": 2.0}).fit(sentence, labels)
+    np.testing.assert_allclose(weighed.model_.scorer.weights, twice.model_.scorer.weights, atol=1e-5)
+    halves = b.kind(**plain, class_weight={"A": 2.0}).fit(sentence, labels, sample_weight=[0.5, 1.0])
+    np.testing.assert_allclose(
+        halves.model_.scorer.weights, b.kind(**plain).fit(sentence, labels).model_.scorer.weights, atol=1e-5
+    )
+    with pytest.raises(tw.ParameterError, match=r"class_weight: there is no label 'X'"):
+        b.fit(P, class_weight={"X": 2.0})
 
 
 @row("seed", "memm")

@@ -178,6 +178,48 @@ def cost(b: Bench) -> None:
             b.fit(P, cost=odd)
 
 
+@row("class_weight", "crf")
+def class_weight(b: Bench) -> None:
+    """A wrong label costs the logarithm of the right one's weight inside log Z, beside its own cost."""
+    w, L = dense(start(), P), P.shape.labels
+    wrong, gold = 1 - np.eye(L), np.concatenate([np.array(y) for y in P.y])
+    counts = np.array([(gold == y).sum() for y in range(L)])
+    assert counts.min() > 0
+    assert len(set(counts)) > 1
+    balanced = len(gold) / (L * counts)
+    for given, weights in (
+        ("balanced", balanced),
+        ({"O": 4.0, "I-p": 0.25}, np.array([4.0, 1.0, 0.25])),
+        (None, np.ones(L)),
+        ({}, np.ones(L)),
+    ):
+        matrix = np.diag(np.log(weights)) @ wrong
+        loss = functools.partial(losses.softmax_margin, cost=matrix)
+        assert objective(b, class_weight=given) == pytest.approx(total(w, P, loss)[0], rel=1e-5)
+        assert_optimal(b, loss, class_weight=given)
+        both = functools.partial(losses.softmax_margin, cost=matrix + 1.5 * wrong)
+        assert objective(b, class_weight=given, cost=1.5) == pytest.approx(total(w, P, both)[0], rel=1e-5)
+    one = tw.CRF(features="S1", l2=0.0, max_iter=0, all_pairs=True, class_weight={"A": 5.0})
+    one.fit(
+        [["a"]],
+        [["A"]],
+        warm_start=tw.CRF(features="S1", l2=0.1, max_iter=3).fit([["a"], ["b"]], [["A"], ["B"]]),
+    )
+    p = dict(zip(one.classes_, one.predict_marginals([["a"]])[0][0]))["A"]
+    assert one.objective_ == pytest.approx(np.log(1 + 5 * (1 - p) / p), rel=1e-5)
+    with pytest.raises(tw.ParameterError, match=r"class_weight: there is no label 'X'; there are: "):
+        b.fit(P, class_weight={"X": 2.0})
+    for odd in (
+        {"loss": "exp"},
+        {"loss": "pointwise_log"},
+        {"order": 2},
+        {"optimizer": "sgd"},
+        {"partial": True},
+    ):
+        with pytest.raises(tw.ParameterError, match="class_weight"):
+            b.fit(P, class_weight="balanced", **odd)
+
+
 LENGTHS = np.array([len(y) for y in P.y], dtype=float)
 WEIGHT = np.array([0.5, 2.0, 1.0, 0.25, 3.0, 1.5])
 

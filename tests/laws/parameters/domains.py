@@ -36,6 +36,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "sigma": None,
         "optimizer": "auto",
         "cost": None,
+        "class_weight": None,
         "pi": 1.0,
         "max_length": None,
         "partial": False,
@@ -106,7 +107,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "n_jobs": None,
         "verbose": 0,
     },
-    "memm": {**COMMON, **STOPPING, "l1": 0.0, "l2": 1.0, "optimizer": "auto"},
+    "memm": {**COMMON, **STOPPING, "l1": 0.0, "l2": 1.0, "optimizer": "auto", "class_weight": None},
 }
 
 
@@ -209,6 +210,17 @@ DOMAINS: dict[str, Domain] = {
     "step": choice("bound", "line_search"),
     "features": anything("S1", "word[0]"),
     "cost": anything("accuracy", "f1(3)", 1.5),
+    "class_weight": Domain(
+        [
+            (None, None),
+            ("balanced", "balanced"),
+            ({"x": 2}, {"x": 2.0}),
+            ({}, {}),
+            ({"x": np.float32(0.5)}, {"x": 0.5}),
+        ],
+        ["nonsense", 3, [("x", 2.0)], {"x": 0.0}, {"x": -1}, {"x": "2"}, {"x": INF}, {"x": NAN}, {"x": True}],
+        [("none", None), ("", None), ("balanced", "balanced"), ('{"x": 2}', {"x": 2.0})],
+    ),
     "kernel": anything("poly", "rbf", "linear", None),
     "separator": anything("|", "/"),
     "unknown": anything("_", "?"),

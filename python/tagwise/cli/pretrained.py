@@ -1,0 +1,91 @@
+"""``tagwise pretrained``: the ready taggers, what they are and how good."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import rich_click as click
+from rich.console import Console
+
+from tagwise.cli.app import debug_option
+from tagwise.cli.models import ready
+from tagwise.errors import ParameterError
+from tagwise.terminal import as_text, pair_table, percent
+
+
+def in_words(scores: Any) -> str:
+    """The scores of a ready tagger on the test part of its corpus."""
+    if not isinstance(scores, dict):
+        return "not known"
+    names = {"f1": "F1", "accuracy": "accuracy", "sequence_accuracy": "sentences"}
+    known = {name: scores[name] for name in names if isinstance(scores.get(name), (int, float))}
+    told = [f"{names[name]} {percent(value)}" for name, value in known.items()]
+    return ", ".join(told) + " on the test part"
+
+
+def described(info: Any, tagger: Any) -> dict[str, Any]:
+    """What is said of a ready tagger; its scores where it is in the cache."""
+    said = {} if tagger is None else tagger.model_.meta["pretrained"]
+    path = info.path()
+    return {
+        "name": info.name,
+        "task": info.task,
+        "corpus": info.corpus,
+        "licence": info.licence,
+        "learner": info.learner,
+        "params": dict(info.params),
+        "test": said.get("test"),
+        "file": str(path) if path is not None and path.exists() else None,
+    }
+
+
+def shown(entry: dict[str, Any]) -> Any:
+    """The same as lines."""
+    settings = ", ".join(f"{name}={value}" for name, value in entry["params"].items())
+    good = in_words(entry["test"])
+    if entry["test"] is None:
+        good = f"not trained yet: tagwise pretrained {entry['name']}"
+    rows = [
+        ("labels what", entry["task"]),
+        ("made from", f"{entry['corpus']} ({entry['licence']}), {entry['learner']}({settings})"),
+        ("how good", good),
+        ("file", entry["file"] or "none yet"),
+    ]
+    return pair_table(rows, title=entry["name"])
+
+
+@click.command()
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+@debug_option
+def pretrained(names: tuple[str, ...], as_json: bool) -> None:
+    """List the ready taggers: what they label, what they are made from, how good they are.
+
+    They are trained from bundled corpora at first use, which takes seconds, and kept in the user's cache. Their names
+    stand where a command takes a MODEL. Those that are NAMEd here are made ready now.
+
+    \b
+    Examples:
+      tagwise pretrained
+      tagwise pretrained en-pos en-ner
+      echo "I love London !" | tagwise tag en-pos --format text
+    """
+    from tagwise.ready.taggers import info_of, taggers
+
+    try:
+        wanted = [info_of(name) for name in names]
+    except ParameterError as error:
+        raise click.BadParameter(str(error), param_hint="NAME") from error
+    entries = [described(info, ready(info.name)) for info in wanted] or [
+        described(info, info.kept()) for info in taggers()
+    ]
+    if as_json:
+        click.echo(json.dumps(entries, ensure_ascii=False, indent=2))
+        return
+    console = Console()
+    for entry in entries:
+        click.echo(as_text(shown(entry), console.width) + "\n")
+
+
+__all__ = ["in_words", "pretrained"]

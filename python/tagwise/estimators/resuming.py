@@ -1,0 +1,70 @@
+"""Which training run a checkpoint is of: what decides its model, in words and digests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import tagwise._core as _core
+from tagwise.corpus.labels import texts
+from tagwise.errors import ParameterError
+from tagwise.estimators.task import TRANSIENT, Task
+from tagwise.features.inputs import Inputs
+from tagwise.learners.checkpoint import Checkpoint, Keeper, digest
+
+
+def keeper_of(
+    learner: str,
+    task: Task,
+    checkpoint: Checkpoint,
+    dev: Inputs | None,
+    dev_y: Sequence[Sequence[Any]] | None,
+) -> Keeper:
+    """The keeper of a run's checkpoints; one of another run that lies in the place is refused where it is to go on."""
+    if not isinstance(checkpoint, Checkpoint):
+        raise ParameterError(
+            f"checkpoint={checkpoint!r}: expected a tagwise.Checkpoint(path, every=..., resume=...)"
+        )
+    scored = None
+    if dev is not None:
+        data = task.recipe.encode(dev, task.vocabulary, task.params["n_jobs"])
+        scored = digest(_arrays(data), texts(dev.gold(dev_y))[0])
+    shown = {name: _plain(value) for name, value in task.params.items() if name not in TRANSIENT}
+    shown["features"] = task.recipe.name
+    run = {
+        "tagwise": _core.__version__,
+        "learner": learner,
+        "params": shown,
+        "data": digest(task.labels, _arrays(task.data), task.layout.arrays(), task.limits, _partial(task)),
+        "sample_weight": digest(task.sample_weight),
+        "start": digest(task.start),
+        "dev": scored,
+    }
+    return Keeper(checkpoint, run)
+
+
+def _arrays(data: _core.Dataset) -> tuple[Any, ...]:
+    """All that a dataset holds."""
+    return (data.offsets, data.gold, data.node(), data.edge())
+
+
+def _partial(task: Task) -> Any:
+    """What is known of each token where labels are known in part."""
+    return getattr(task, "partial", None)
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON has it; functions by their names."""
+
+    def named(other: Any) -> str:
+        name = getattr(other, "__qualname__", None)
+        return repr(other) if name is None else f"{getattr(other, '__module__', '')}:{name}"
+
+    try:
+        return json.loads(json.dumps(value, default=named))
+    except (TypeError, ValueError):  # keys that are no texts
+        return repr(value)
+
+
+__all__ = ["keeper_of"]

@@ -1,0 +1,63 @@
+"""The curvature pairs of L-BFGS and OWL-QN, and what they were made of where a run may have to go on from here."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagwise._core import History as CurvaturePairs
+from tagwise.optimizers.base import Vector
+
+Single = NDArray[np.float32]
+
+
+class Pairs:
+    """Steps s and changes of the gradient y in the core, and copies of them where states are kept.
+
+    The core rounds both to float32 before it does anything else, so that float32 copies, pushed again in their order,
+    give the same pairs and the same inner products to the bit. A pair that the core refuses still takes the place of
+    the oldest one where all places are taken; the copies follow.
+    """
+
+    def __init__(self, memory: int, n_jobs: int, scale: Single | None = None, *, keep: bool = False) -> None:
+        self._core = CurvaturePairs(memory, n_jobs, scale)
+        self._kept: list[list[Single]] | None = [] if keep else None
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    def clear(self) -> None:
+        """Forget all pairs."""
+        self._core.clear()
+        self._trim()
+
+    def push(self, w0: Vector, w1: Vector, g0: Vector, g1: Vector) -> None:
+        """Remember the step from (w0, g0) to (w1, g1), where its curvature is positive."""
+        taken = self._core.push(w0, w1, g0, g1)
+        if self._kept is not None and taken:
+            with np.errstate(over="ignore"):
+                self._kept.append([(w1 - w0).astype(np.float32), (g1 - g0).astype(np.float32)])
+        self._trim()
+
+    def _trim(self) -> None:
+        if self._kept is not None:
+            del self._kept[: len(self._kept) - len(self._core)]
+
+    def direction(self, gradient: Vector, direction: Vector) -> float:
+        """direction = -H gradient; the directional derivative."""
+        return self._core.direction(gradient, direction)
+
+    def state(self) -> list[list[Single]]:
+        """The pairs, oldest first, as [s, y]."""
+        return list(self._kept or [])
+
+    def restore(self, pairs: list[list[Single]]) -> None:
+        """Have these pairs and no others."""
+        self.clear()
+        for s, y in pairs:
+            step, change = s.astype(np.float64), y.astype(np.float64)
+            nothing = np.zeros_like(step)
+            self.push(nothing, step, nothing, change)
+
+
+__all__ = ["Pairs"]

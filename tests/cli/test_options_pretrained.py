@@ -1,0 +1,120 @@
+"""Every option matters: those of pretrained, and ready taggers where a command takes a model."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import tagwise as tw
+from tagwise.ready import taggers
+from tagwise.ready.taggers import TAGGERS, TaggerInfo
+
+from .options import DEV, TEST, TRAIN, Bench, cases, debug, invoke, row
+
+TINY = TaggerInfo("en-tiny", "names of a few", "wnut17-ner", "ner", "crf", {"features": "S1", "max_iter": 4})
+
+
+def given(bench: Bench) -> None:
+    """Let there be one ready tagger, of few sentences."""
+    bench.patch.setattr(taggers, "load_corpus", lambda *_: (TRAIN, DEV, TEST))
+    for name in list(TAGGERS):
+        bench.patch.delitem(TAGGERS, name)
+    bench.patch.setitem(TAGGERS, "en-tiny", TINY)
+
+
+def models(bench: Bench) -> list[Path]:
+    """What lies in the cache."""
+    return sorted(bench.path("usual").rglob("*.tagwise"))
+
+
+@row("pretrained", "names")
+def pretrained_names(bench: Bench) -> None:
+    """Those that are named are made ready; without a name all are listed, and nothing is trained."""
+    given(bench)
+    listed = bench.ok("pretrained")
+    assert "not trained yet: tagwise pretrained en-tiny" in listed.stdout
+    assert (listed.stderr, models(bench)) == ("", [])
+    made = bench.ok("pretrained", "en-tiny")
+    assert "en-tiny is trained at first use, from wnut17-ner, and kept in" in made.stderr
+    (path,) = models(bench)
+    scores = tw.load(path).evaluate(TEST)
+    for text in (made.stdout, bench.ok("pretrained").stdout):
+        assert f"F1 {100 * scores.f1:.2f}, accuracy {100 * scores.accuracy:.2f}" in text
+        assert "names of a few" in text
+        assert "CC BY 4.0" in text
+    assert bench.ok("pretrained", "en-tiny").stderr == ""
+    wrong = invoke("pretrained", "en-tony")
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
+    assert "did you mean 'en-tiny'?" in wrong.stderr
+
+
+@row("pretrained", "--json")
+def pretrained_json(bench: Bench) -> None:
+    """The same for programs."""
+    given(bench)
+    (before,) = json.loads(bench.ok("pretrained", "--json").stdout)
+    (after,) = json.loads(bench.ok("pretrained", "en-tiny", "--json").stdout)
+    assert (before["test"], before["file"]) == (None, None)
+    (path,) = models(bench)
+    assert after["test"]["f1"] == tw.load(path).evaluate(TEST).f1
+    assert after["file"] == str(path)
+    assert {**after, "test": None, "file": None} == before
+    assert (after["name"], after["params"]) == ("en-tiny", dict(TINY.params))
+
+
+@row("pretrained", "--debug")
+def pretrained_debug(bench: Bench) -> None:
+    """The traceback behind an error: here of a corpus that is not there."""
+    given(bench)
+    bench.patch.delenv("TAGWISE_DATA", raising=False)
+    bench.patch.setitem(TAGGERS, "en-tiny", replace(TINY, corpus="conll2000"))
+    debug("pretrained", "en-tiny")
+
+
+@pytest.mark.parametrize("case", cases("pretrained"))
+def test_options(bench: Bench, case: str) -> None:
+    """The row of an option holds."""
+    cases("pretrained")[case](bench)
+
+
+def test_a_ready_tagger_stands_where_a_model_does(bench: Bench) -> None:
+    """In every command that takes one; a file of that name goes before it."""
+    given(bench)
+    bench.ok("pretrained", "en-tiny")
+    (path,) = models(bench)
+    for args in (
+        ("tag", "MODEL", bench.test),
+        ("eval", "MODEL", bench.test, "--json"),
+        ("errors", "MODEL", bench.test, "--json"),
+        ("explain", "MODEL", "Rosa runs", "--json"),
+        ("inspect", "MODEL", "--json"),
+    ):
+        by_name, by_file = (
+            bench.ok(*(name if arg == "MODEL" else arg for arg in args)).stdout for name in ("en-tiny", path)
+        )
+        assert by_name == by_file != ""
+    facts = bench.ok("inspect", "en-tiny").stdout
+    assert str(path) in "".join(facts.split())
+    assert "names of a few" in facts
+    warm = bench.made(bench.train, "--warm-start", "en-tiny")
+    assert warm == bench.made(bench.train, "--warm-start", path)
+    alone = invoke("eval", "en-tiny")
+    assert (alone.exit_code, alone.stdout) == (2, "")
+    assert "en-tiny is a model" in alone.stderr
+    bench.patch.chdir(bench.folder)
+    bench.path("en-tiny").write_bytes(bench.model.read_bytes())
+    assert bench.ok("tag", "en-tiny", bench.test).stdout == bench.ok("tag", bench.model, bench.test).stdout
+    nearly = invoke("tag", "en-tinny", bench.test)
+    assert (nearly.exit_code, nearly.stderr.count("\n")) == (1, 1)
+    assert "did you mean 'en-tiny'?" in nearly.stderr
+
+
+def test_a_ready_tagger_that_cannot_be_kept_is_used_all_the_same(bench: Bench) -> None:
+    """Labels on stdout, a warning on stderr; inspect says that there is no file."""
+    given(bench)
+    bench.path("usual").write_text("a file where the folder should be")
+    assert bench.ok("tag", "en-tiny", bench.test).stdout == bench.ok("tag", bench.model, bench.test).stdout
+    assert "could not be kept" in bench.ok("inspect", "en-tiny").stdout

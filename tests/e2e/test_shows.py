@@ -1,0 +1,93 @@
+"""The notebook and the shell session of the documentation run, and show what they show."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tagwise as tw
+from tests.shows import notebook, session
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def masked(text: str) -> list[str]:
+    """A text without its figures, widths of tables and times: what must not change from machine to machine."""
+    plain = re.sub(r"[+-]?\d[\d.,]*(e[+-]?\d+)?", "#", text)
+    plain = re.sub(r"[─━╭╮╰╯│]+", "", plain)
+    return [re.sub(r"\s+", " ", line).strip() for line in plain.splitlines() if line.strip()]
+
+
+def outputs(book: dict[str, Any]) -> list[tuple[str, list[str], list[str]]]:
+    """What the cells show: its kinds, and the first line of its text; the rest is what rounding made of it."""
+    out = []
+    for cell in book["cells"]:
+        for shown in cell.get("outputs", []):
+            text = shown.get("text") or shown["data"]["text/plain"]
+            out.append((shown["output_type"], sorted(shown.get("data", ())), masked("".join(text))[:1]))
+    return out
+
+
+def answers(page: str) -> list[tuple[str, list[str], bool]]:
+    """The commands of a page, the first line that each prints, and whether it ends well."""
+    out = []
+    for block in session.BLOCK.finditer(page):
+        parts = re.split(r"(?m)^\$ ", block[1])[1:]
+        for command, part in zip(session.commands(block[1]), parts):
+            printed = part[len(command) + 1 :]
+            out.append((command, masked(printed)[:1], "[exit status" in printed))
+    return out
+
+
+def test_the_notebook_runs_and_shows_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every cell in order; the texts are those that were committed, figures aside; displays are HTML too."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TAGWISE_CACHE", str(tmp_path / "cache"))
+    committed = notebook.read(DOCS / "everyday.ipynb")
+    again = notebook.run(committed)
+    assert outputs(again) == outputs(committed)
+    html = [
+        "".join(shown["data"].get("text/html", ""))
+        for cell in committed["cells"]
+        for shown in cell.get("outputs", [])
+        if "data" in shown
+    ]
+    assert sum(bool(text) for text in html) >= 5  # corpus, sentence, tagger, report, explanation
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("bash") is None, reason="the session is bash's")
+def test_the_session_runs_and_shows_what_it_shows(tmp_path: Path) -> None:
+    """Every command in order in an empty home; what it prints is what the page says, figures aside."""
+    page = (DOCS / "everyday.md").read_text("utf-8")
+    again = session.made(page, tmp_path)
+    assert answers(again) == answers(page)
+    assert "Traceback" not in page
+    assert page.count("\n$ ") == len(
+        [c for b in session.BLOCK.finditer(page) for c in session.commands(b[1])]
+    )
+    assert f"tagwise {tw.__version__}" in page
+
+
+def test_a_session_goes_on_over_lines_and_keeps_exit_codes(tmp_path: Path) -> None:
+    """The page's own rules, on a page of one's own; what was there before is replaced."""
+    page = "a\n\n```console\n$ echo one \\\n  two\nold\n$ exit 3\n```\nb\n"
+    made = session.made(page, tmp_path)
+    assert made == "a\n\n```console\n$ echo one \\\n  two\none two\n\n$ exit 3\n[exit status 3]\n```\nb\n"
+    shutil.rmtree(tmp_path / "home")
+    shutil.rmtree(tmp_path / "work")
+    assert session.made(made, tmp_path) == made
+
+
+def test_cells_show_what_they_print_and_their_last_value() -> None:
+    names: dict[str, Any] = {}
+    printed, value = notebook.run_cell("x = 3\nprint(x)\nx + 1", names, 1)
+    assert (printed["text"], value["data"]) == (["3\n"], {"text/plain": ["4"]})
+    assert notebook.run_cell("y = x", names, 2) == []
+    assert notebook.run_cell("None", names, 3) == []
+    with pytest.raises(ZeroDivisionError):
+        notebook.run_cell("1 / 0", names, 4)

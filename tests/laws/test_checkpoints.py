@@ -1,0 +1,329 @@
+"""Checkpoints: whenever training dies, going on gives the model of a run that never stopped, to the bit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise.learners import checkpoint as files
+from tagwise.learners.checkpoint import Checkpoint, Keeper
+from tagwise.optimizers import OPTIMIZERS
+
+TRAIN, DEV, _ = tw.load_corpus("wnut17-ner")
+assert DEV is not None
+TRAIN, DEV = TRAIN[:230], DEV[:25]
+SMALL = TRAIN[:40]
+
+#: What is trained: a learner, and on what; sentences enough for stochastic epochs where they are to come first.
+RUNS: dict[str, tuple[Callable[[], tw.Tagger], tw.Corpus]] = {
+    "auto": (lambda: tw.CRF(features="S1", l2=0.1, max_iter=14, tol=0.0), TRAIN),
+    "lbfgs": (lambda: tw.CRF(features="S1", optimizer="lbfgs", l2=0.1, max_iter=14, tol=0.0), SMALL),
+    "converges": (lambda: tw.CRF(features="S1", optimizer="lbfgs", l2=3.0, tol=1e-2, window=3), SMALL),
+    "owlqn": (lambda: tw.CRF(features="S1", l1=0.2, l2=0.1, max_iter=14, tol=0.0), SMALL),
+    "cg": (lambda: tw.CRF(features="S1", optimizer="cg", l2=0.1, max_iter=10, tol=0.0), SMALL),
+    "sgd": (lambda: tw.CRF(features="S1", optimizer="sgd", l2=0.1, max_iter=7, tol=0.0), SMALL),
+    "exp": (lambda: tw.CRF(features="S1", loss="exp", l2=0.1, max_iter=9, tol=0.0), SMALL),
+    "second order": (lambda: tw.CRF(features="S1", order=2, l2=0.1, max_iter=8, tol=0.0), SMALL),
+    "memm": (lambda: tw.MEMM(features="S1", l2=0.1, max_iter=9, tol=0.0), SMALL),
+    "perceptron": (lambda: tw.Perceptron(features="S1", epochs=6), SMALL),
+    "last weights": (lambda: tw.Perceptron(features="S1", epochs=6, average=False), SMALL),
+    "batch": (lambda: tw.Perceptron(features="S1", epochs=6, mode="batch"), SMALL),
+    "shards": (lambda: tw.Perceptron(features="S1", epochs=6, shards=3), SMALL),
+    "mira": (lambda: tw.MIRA(features="S1", epochs=6, k=3), SMALL),
+    "pa": (lambda: tw.PassiveAggressive(features="S1", epochs=6), SMALL),
+    "arow": (lambda: tw.AROW(features="S1", epochs=6), SMALL),
+}
+
+
+class Died(Exception):
+    """What ends a process in these tests, as abruptly as a callback can."""
+
+
+def dying(at: int) -> Callable[[Any], None]:
+    """A callback that dies behind an iteration."""
+
+    def callback(entry: Any) -> None:
+        if entry.iteration == at:
+            raise Died
+
+    return callback
+
+
+def saved(tagger: tw.Tagger, path: Path) -> bytes:
+    tagger.save(path)
+    return path.read_bytes()
+
+
+def told(tagger: tw.Tagger) -> list[dict[str, Any]]:
+    """The history without the clock."""
+    return [{k: v for k, v in entry.items() if k != "seconds"} for entry in tagger.history_]
+
+
+@pytest.mark.parametrize("dev", [None, DEV], ids=["", "dev"])
+@pytest.mark.parametrize("name", RUNS)
+def test_going_on_is_never_having_stopped(name: str, dev: tw.Corpus | None, tmp_path: Path) -> None:
+    """Killed behind several iterations, again while it goes on; with checkpoints after every one, or every third."""
+    make, data = RUNS[name]
+    whole = make().fit(data, dev=dev)
+    expected, last = saved(whole, tmp_path / "m"), len(whole.history_)
+    assert last > 4
+    path = tmp_path / "run.checkpoint"
+    for every, deaths in ((1, (1, 3, last)), (3, (last - 1,)), (2, (2, 4))):
+        path.unlink(missing_ok=True)
+        for death in deaths:
+            with pytest.raises(Died):
+                make().fit(
+                    data,
+                    dev=dev,
+                    checkpoint=Checkpoint(path, every=every, resume=True),
+                    callbacks=[dying(death)],
+                )
+        again = make().fit(data, dev=dev, checkpoint=Checkpoint(path, every=every, resume=True))
+        assert saved(again, tmp_path / "m") == expected
+        assert told(again) == told(whole)
+        assert (again.stopped_, again.best_iteration_) == (whole.stopped_, whole.best_iteration_)
+        finished = make().fit(data, dev=dev, checkpoint=Checkpoint(path, every=every, resume=True))
+        assert saved(finished, tmp_path / "m") == expected
+        assert finished.stopped_ == whole.stopped_
+    assert sorted(os.listdir(tmp_path)) == ["m", "run.checkpoint"]
+
+
+def test_who_goes_on_goes_on(tmp_path: Path) -> None:
+    """Only what is left is trained; without `resume` all of it, and the file is then that of the new run."""
+    path, seen = tmp_path / "c", []
+    tagger = tw.Perceptron(features="S1", epochs=5)
+    with pytest.raises(Died):
+        tagger.fit(SMALL, checkpoint=Checkpoint(path, every=1), callbacks=[dying(4)])
+    tagger.fit(
+        SMALL,
+        checkpoint=Checkpoint(path, resume=True),
+        callbacks=[lambda entry: seen.append(entry.iteration)],
+    )
+    assert seen == [4, 5]
+    tagger.fit(SMALL, checkpoint=Checkpoint(path), callbacks=[lambda entry: seen.append(entry.iteration)])
+    assert seen[2:] == [1, 2, 3, 4, 5]
+    other = tw.Perceptron(features="S1", epochs=7).fit(SMALL, checkpoint=Checkpoint(path, every=1))
+    assert files.read(str(path))["run"]["params"]["epochs"] == 7
+    assert len(other.history_) == 7
+
+
+def test_a_callback_that_stops_leaves_a_checkpoint(tmp_path: Path) -> None:
+    """Whatever `every` says: a run that somebody stopped can be gone on with."""
+    path = tmp_path / "c"
+    whole = tw.CRF(features="S1", max_iter=9, tol=0.0).fit(SMALL)
+    tagger = tw.CRF(features="S1", max_iter=9, tol=0.0)
+    tagger.fit(SMALL, checkpoint=Checkpoint(path, every="1h"), callbacks=[lambda entry: entry.iteration == 4])
+    assert (tagger.stopped_, len(tagger.history_)) == ("stopped by a callback", 4)
+    tagger.fit(SMALL, checkpoint=Checkpoint(path, every="1h", resume=True))
+    assert saved(tagger, tmp_path / "a") == saved(whole, tmp_path / "b")
+
+
+def test_time_between_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the clock where `every` is a time; each one begins a new interval."""
+    now = [100.0]
+    monkeypatch.setattr(files.time, "monotonic", lambda: now[0])
+    keeper = Keeper(Checkpoint(tmp_path / "c", every="2m"), {})
+    due = []
+    for _ in range(8):
+        now[0] += 50.0
+        due.append(keeper.due(1))
+        if due[-1]:
+            keeper.write({"iteration": 1}, {})
+    assert due == [False, False, True, False, False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("every", "expected"),
+    [
+        (7, (7, None)),
+        ("7", (7, None)),
+        ("30s", (None, 30.0)),
+        ("1.5m", (None, 90.0)),
+        ("2 h", (None, 7200.0)),
+    ],
+)
+def test_intervals(every: int | str, expected: tuple[int | None, float | None]) -> None:
+    assert Checkpoint("c", every=every).interval() == expected
+
+
+@pytest.mark.parametrize("every", [0, -1, "", "m", "5 days", "0s", 2.5, None])
+def test_intervals_that_are_none(every: Any) -> None:
+    with pytest.raises(tw.ParameterError, match="expected a number of iterations, or a time"):
+        tw.CRF(features="S1").fit(SMALL, checkpoint=Checkpoint("nowhere/c", every=every))
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
+    """By what is other: a parameter and both of its values, sentences, dev, weights, the learner, the version."""
+    path = tmp_path / "c"
+    tw.CRF(features="S1", max_iter=3).fit(SMALL, dev=DEV, checkpoint=Checkpoint(path, every=1))
+    kept = path.read_bytes()
+    warm = tw.CRF(features="S1", max_iter=1).fit(SMALL)
+    relabelled = tw.Corpus.from_lists(SMALL.tokens, [["O"] * len(s) for s in SMALL[:-1]] + [SMALL[-1].labels])
+
+    def resumed(tagger: tw.Tagger, data: tw.Corpus, **more: Any) -> None:
+        tagger.fit(data, **{"dev": DEV, **more, "checkpoint": Checkpoint(path, resume=True)})
+
+    usual = {"features": "S1", "max_iter": 3}
+    for tagger, data, more, said in (
+        (tw.CRF(**usual, l2=0.5), SMALL, {}, "l2 was 1.0 and is 0.5 now"),
+        (tw.CRF(features="S2", max_iter=3), SMALL, {}, "features was 'S1' and is 'S2' now"),
+        (tw.CRF(**usual), SMALL[:-1], {}, "the training sentences, their features or labels are others"),
+        (tw.CRF(**usual), relabelled, {}, "the training sentences, their features or labels are others"),
+        (tw.CRF(**usual), SMALL, {"dev": DEV[:-1]}, "the development sentences are others"),
+        (tw.CRF(**usual), SMALL, {"dev": None}, "the development sentences are others"),
+        (
+            tw.CRF(**usual),
+            SMALL,
+            {"sample_weight": [2.0] * len(SMALL)},
+            "the weights of sentences are others",
+        ),
+        (tw.CRF(**usual), SMALL, {"warm_start": warm}, "the weights to start from are others"),
+        (tw.MEMM(**usual), SMALL, {}, "learner was 'crf' and is 'memm' now"),
+    ):
+        with pytest.raises(tw.TrainingError, match="is of another run") as refused:
+            resumed(tagger, data, **more)
+        assert said in str(refused.value)
+        assert str(path) in str(refused.value)
+        assert path.read_bytes() == kept
+    for n_jobs, verbose in ((1, 0), (2, 1)):  # these do not matter
+        resumed(tw.CRF(**usual, n_jobs=n_jobs, verbose=verbose), SMALL)
+    content = files.read(str(path))
+    content["run"]["tagwise"] = "0.0.1"
+    files.write(str(path), {name: content[name] for name in ("run", "loop", "learner")})
+    with pytest.raises(tw.TrainingError, match=r"tagwise was '0.0.1' and is"):
+        resumed(tw.CRF(**usual), SMALL)
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
+    """By name, with the remedy; nothing of it is believed, nothing is unpickled."""
+    path = tmp_path / "c"
+    tagger = tw.Perceptron(features="S1", epochs=2)
+    tagger.fit(SMALL, checkpoint=Checkpoint(path, every=1))
+    whole = path.read_bytes()
+    middle = len(whole) // 2
+    np.save(tmp_path / "pickled", np.array([{}], dtype=object), allow_pickle=True)
+    for text in (
+        b"",
+        b"junk",
+        whole[:middle],
+        whole[: middle - 8] + b"\xff" * 16 + whole[middle + 8 :],
+        (tmp_path / "pickled.npy").read_bytes(),
+    ):
+        path.write_bytes(text)
+        with pytest.raises(tw.TrainingError, match="a damaged checkpoint, or none") as refused:
+            tagger.fit(SMALL, checkpoint=Checkpoint(path, resume=True))
+        assert str(path) in str(refused.value)
+        assert path.read_bytes() == text
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(tw.TrainingError, match="cannot be read"):
+        tagger.fit(SMALL, checkpoint=Checkpoint(path, resume=True))
+
+
+def test_a_checkpoint_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    """It was asked for: nobody is to believe that it is there."""
+    with pytest.raises(tw.FileError, match="nowhere"):
+        tw.Perceptron(features="S1", epochs=2).fit(
+            SMALL, checkpoint=Checkpoint(tmp_path / "nowhere" / "c", every=1)
+        )
+
+
+@pytest.mark.parametrize(
+    "tagger",
+    [
+        tw.HMSVM(features="S1", max_epochs=2),
+        tw.Boosting(features="S1", rounds=2),
+        tw.HMM(features="S1"),
+        tw.Perceptron(features="S1", epochs=2, history=(1, 2)),
+        tw.Perceptron(features="S1", epochs=2, kernel="poly"),
+    ],
+    ids=["hmsvm", "boosting", "hmm", "history", "kernel"],
+)
+def test_who_keeps_none_says_so(tagger: tw.Tagger, tmp_path: Path) -> None:
+    with pytest.raises(tw.ParameterError, match="leave checkpoint out"):
+        tagger.fit(SMALL[:5], checkpoint=Checkpoint(tmp_path / "c", every=1))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", [name for name, optimizer in OPTIMIZERS.items() if name != "sgd"])
+def test_an_optimiser_goes_on_from_its_state(name: str) -> None:
+    """The state after any step, in a new optimiser: the same steps follow. Without `keep` there is none."""
+    rng = np.random.default_rng(3)
+    a = rng.normal(size=(40, 25))
+
+    def objective(w: Any, gradient: Any) -> float:
+        r = a @ w - 1.0
+        gradient[:] = a.T @ np.tanh(r) + 0.1 * w
+        return float(np.logaddexp(r, -r).sum() + 0.05 * w @ w)
+
+    more = {"l1": 0.3} if OPTIMIZERS[name].l1 else {}
+
+    def steps(n: int, **options: Any) -> list[Any]:
+        found = []
+        for _, step in zip(range(n), OPTIMIZERS[name].run(objective, np.zeros(25), **more, **options)):
+            state = (
+                None
+                if step.state is None
+                else {k: np.copy(v) if hasattr(v, "shape") else v for k, v in step.state().items()}
+            )
+            found.append((step.w.tobytes(), step.value, step.gradient_norm, step.evaluations, state))
+        return found
+
+    whole = steps(12, keep=True)
+    assert [step[:4] for step in steps(12)] == [step[:4] for step in whole]
+    assert all(step[4] is None for step in steps(3))
+    for k in (0, 1, 5, 9):
+        rest = steps(12 - k, keep=True, resume=whole[k][4])
+        assert [step[:4] for step in rest] == [step[:4] for step in whole[k:]]
+
+
+KILLED = """
+import os, signal, sys
+from tagwise.cli import cli
+from tagwise.learners import checkpoint
+inner, left = checkpoint.write, [int(sys.argv[1])]
+
+def write(path, content):
+    left[0] -= 1
+    if not left[0] and sys.argv[2] == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    inner(path, content)
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+checkpoint.write = write
+cli.main(sys.argv[3:])
+"""
+
+
+def test_kill_and_resume_on_the_command_line(tmp_path: Path) -> None:
+    """SIGKILL before and behind a checkpoint; `--resume` ends with the file of an undisturbed run, and cleans up."""
+    source = tmp_path / "train.txt"
+    tw.write_conll(TRAIN, source)
+    options = [str(source), "-q", "-f", "S1", "--set", "max_iter=10", "--set", "tol=0"]
+
+    def run(*args: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, *args], capture_output=True, text=True, timeout=120)
+
+    plain = tmp_path / "plain.tagwise"
+    assert run("-m", "tagwise", "train", *options, "-o", str(plain)).returncode == 0
+    out = tmp_path / "out.tagwise"
+    train = ["train", *options, "-o", str(out), "--checkpoint", "every=2", "--resume"]
+    for number, when in (("2", "before"), ("2", "behind")):
+        died = run("-c", KILLED, number, when, *train)
+        assert died.returncode == -signal.SIGKILL
+        assert not out.exists()
+        assert (tmp_path / "out.tagwise.checkpoint").exists()
+    ended = run("-m", "tagwise", *train)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert out.read_bytes() == plain.read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["out.tagwise", "plain.tagwise", "train.txt"]

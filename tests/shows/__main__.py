@@ -1,0 +1,29 @@
+"""Run the notebook and the shell session of the documentation anew: `python -m tests.shows`."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from tests.shows import notebook, session
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="tagwise-shows-") as folder:
+        page = DOCS / "everyday.md"
+        page.write_text(session.made(page.read_text("utf-8"), Path(folder)), "utf-8")
+        os.environ["TAGWISE_CACHE"] = str(Path(folder) / "cache")
+        before = os.getcwd()
+        os.chdir(folder)
+        try:
+            book = DOCS / "everyday.ipynb"
+            notebook.write(book, notebook.run(notebook.read(book)))
+        finally:
+            os.chdir(before)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Notebooks without a server: the cells of an .ipynb file are run in order, and their outputs written into it.
+
+A cell's outputs are what it prints and the value of its last expression, as text and, where the value has one, as HTML.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import tagwise
+
+PACKAGE = Path(tagwise.__file__).parent
+
+
+def run_cell(source: str, names: dict[str, Any], number: int) -> list[dict[str, Any]]:
+    """Run one cell; its outputs as a notebook has them."""
+    tree = ast.parse(source, f"<cell {number}>")
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    printed, value = io.StringIO(), None
+    with contextlib.redirect_stdout(printed):
+        exec(compile(tree, f"<cell {number}>", "exec"), names)
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), f"<cell {number}>", "eval"), names)
+    out: list[dict[str, Any]] = []
+    if printed.getvalue():
+        out.append({"output_type": "stream", "name": "stdout", "text": lines(printed.getvalue())})
+    if value is not None:
+        data = {"text/plain": lines(shown(value))}
+        if html := getattr(value, "_repr_html_", lambda: None)():
+            data["text/html"] = lines(html)
+        out.append({"output_type": "execute_result", "execution_count": number, "metadata": {}, "data": data})
+    return out
+
+
+def shown(value: Any) -> str:
+    """A value as text: as it prints itself, where it knows how to, else its repr."""
+    return repr(value) if type(value).__str__ is object.__str__ or isinstance(value, str) else str(value)
+
+
+def lines(text: str) -> list[str]:
+    """A text as notebooks keep it; where the package lies on this machine is nobody's business."""
+    return text.replace(f"{PACKAGE}{os.sep}", "").splitlines(keepends=True)
+
+
+def run(notebook: dict[str, Any]) -> dict[str, Any]:
+    """The notebook with the outputs of its cells, run in a namespace of their own."""
+    names: dict[str, Any] = {"__name__": "__notebook__"}
+    cells, number = [], 0
+    for cell in notebook["cells"]:
+        if cell["cell_type"] != "code":
+            cells.append(cell)
+            continue
+        number += 1
+        outputs = run_cell("".join(cell["source"]), names, number)
+        cells.append({**cell, "execution_count": number, "outputs": outputs})
+    return {**notebook, "cells": cells}
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A notebook file."""
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return found
+
+
+def write(path: Path, notebook: dict[str, Any]) -> None:
+    """Write a notebook as editors do."""
+    path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", "utf-8")

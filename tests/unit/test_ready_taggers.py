@@ -1,0 +1,221 @@
+"""Ready taggers: trained at first use, kept by what made them, and there whatever happens to the cache."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tagwise as tw
+from tagwise.ready import taggers
+from tagwise.ready.taggers import TAGGERS, TaggerInfo
+
+SENTENCES = [["I", "love", "London", "!"], ["Justin", "Bieber", "is", "back"]]
+TINY = TaggerInfo("tiny", "names", "wnut17-ner", "ner", "crf", {"features": "S1", "max_iter": 3})
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A ready tagger of a few sentences; the list names those that were trained."""
+    done: list[str] = []
+    train, dev, test = tw.load_corpus("wnut17-ner")
+    assert dev is not None
+    inner = TaggerInfo.train
+
+    def noting(info: TaggerInfo, verbose: int = 0) -> tw.Tagger:
+        done.append(info.name)
+        return inner(info, verbose)
+
+    monkeypatch.setattr(taggers, "load_corpus", lambda *_: (train[:60], dev[:10], test[:20]))
+    monkeypatch.setattr(TaggerInfo, "train", noting)
+    monkeypatch.setitem(TAGGERS, "tiny", TINY)
+    return done
+
+
+def test_it_is_trained_once(trained: list[str], tmp_path: Path) -> None:
+    """At first use; then the file serves. Both are the same tagger, to the bit."""
+    first = tw.pretrained("tiny", cache=tmp_path / "deep" / "er")
+    (path,) = (tmp_path / "deep" / "er").iterdir()
+    whole = path.read_bytes()
+    again = tw.pretrained("tiny", cache=tmp_path / "deep" / "er")
+    assert trained == ["tiny"]
+    assert first.predict(SENTENCES) == again.predict(SENTENCES)
+    for number, tagger in enumerate((first, again)):
+        tagger.save(tmp_path / str(number))
+        assert (tmp_path / str(number)).read_bytes() == whole
+        assert tagger.get_params()["verbose"] == 0
+
+
+def test_it_says_what_it_is_and_how_good(trained: list[str], tmp_path: Path) -> None:
+    """The scores in the file are those of its own predictions on the test part; licence and corpus beside them."""
+    tagger = tw.pretrained("tiny", cache=tmp_path)
+    said = tagger.model_.meta["pretrained"]
+    test = tw.load_corpus("wnut17-ner")[2][:20]
+    report = tw.evaluate(test.labels, tagger.predict(test))
+    assert said["test"] == {
+        "accuracy": report.accuracy,
+        "sequence_accuracy": report.sequence_accuracy,
+        "precision": report.precision,
+        "recall": report.recall,
+        "f1": report.f1,
+    }
+    assert (said["name"], said["corpus"]) == ("tiny", "wnut17-ner")
+    assert "CC BY 4.0" in said["licence"] == TINY.licence
+    tags = replace(TINY, corpus="ewt-pos", label="upos")
+    assert tags.licence != TINY.licence
+
+
+def test_a_name_says_what_made_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code, corpus, label, learner and parameters: with another of them it is another file, else the same one."""
+    others = [
+        replace(TINY, corpus="ewt-pos"),
+        replace(TINY, label="upos"),
+        replace(TINY, learner="perceptron"),
+        replace(TINY, params={"features": "S1", "max_iter": 4}),
+        replace(TINY, params={}),
+    ]
+    paths = [info.path(tmp_path) for info in (TINY, *others)]
+    monkeypatch.setattr(taggers, "code_version", lambda: "other code")
+    paths.append(TINY.path(tmp_path))
+    monkeypatch.undo()
+    monkeypatch.setattr(taggers, "corpus_digest", lambda _: "other sentences")
+    paths.append(TINY.path(tmp_path))
+    monkeypatch.undo()
+    assert len(set(paths)) == len(paths)
+    assert TINY.path(tmp_path) == paths[0] == replace(TINY, task="the same in other words").path(tmp_path)
+
+
+def test_the_usual_folder_is_the_user_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`models` beside the results of comparisons, or in the folder of TAGWISE_CACHE; nowhere without a home."""
+    monkeypatch.setenv("TAGWISE_CACHE", str(tmp_path / "named"))
+    path = TINY.path()
+    assert path is not None
+    assert path.parent == tmp_path / "named" / "models"
+    monkeypatch.delenv("TAGWISE_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("sys.platform", "linux")
+    path = TINY.path()
+    assert path is not None
+    assert path.parent == tmp_path / "tagwise" / "models"
+
+
+def test_without_a_home_it_goes_on(
+    trained: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A warning says that there is no folder; the tagger is there."""
+
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("TAGWISE_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    assert tw.pretrained("tiny").predict(SENTENCES)
+    assert "set TAGWISE_CACHE" in caplog.text
+
+
+def test_nothing_is_kept_where_nothing_is_to_be_kept(
+    trained: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("TAGWISE_CACHE", str(tmp_path))
+    for _ in range(2):
+        tw.pretrained("tiny", cache=False)
+    assert trained == ["tiny", "tiny"]
+    assert list(tmp_path.iterdir()) == []
+    assert not caplog.records
+
+
+def test_what_is_damaged_or_another_s_is_made_again(
+    trained: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is named in a warning, and replaced by what was meant to be there."""
+    expected = tw.pretrained("tiny", cache=tmp_path).predict(SENTENCES)
+    (path,) = tmp_path.iterdir()
+    whole = path.read_bytes()
+    tw.CRF(features="S1", max_iter=1).fit([["a"]], [["X"]]).save(tmp_path / "other")
+    stranger = (tmp_path / "other").read_bytes()
+    (tmp_path / "other").unlink()
+    for text in (b"", whole[:-7], whole[:900] + bytes([whole[900] ^ 1]) + whole[901:], b"junk", stranger):
+        path.write_bytes(text)
+        caplog.clear()
+        assert tw.pretrained("tiny", cache=tmp_path).predict(SENTENCES) == expected
+        (record,) = caplog.records
+        assert record.levelno == logging.WARNING
+        assert str(path) in record.getMessage()
+        assert "trained again" in record.getMessage()
+        assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize("trouble", ["full", "no folder"])
+def test_a_cache_that_cannot_be_written_is_gone_on_without(
+    trained: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    trouble: str,
+) -> None:
+    """One warning that names the folder; the tagger predicts as ever, and nothing half-written is left."""
+    folder = tmp_path / "kept"
+    if trouble == "full":
+
+        def full(_: int) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(os, "fsync", full)
+    else:
+        folder.write_text("a file where the folder should be")
+    found = tw.pretrained("tiny", cache=folder)
+    (record,) = caplog.records
+    assert str(folder) in record.getMessage()
+    assert "going on without" in record.getMessage()
+    assert found.predict(SENTENCES) == TINY.train().predict(SENTENCES)
+    assert folder.is_file() or list(folder.iterdir()) == []
+
+
+TWO = """
+import sys
+import tagwise as tw
+from tagwise.ready import taggers
+train, dev, test = tw.load_corpus("wnut17-ner")
+taggers.load_corpus = lambda *_: (train[:60], dev[:10], test[:20])
+info = taggers.TaggerInfo("tiny", "names", "wnut17-ner", "ner", "crf", {"features": "S1", "max_iter": 3})
+taggers.TAGGERS["tiny"] = info
+sys.stdin.readline()
+print(tw.pretrained("tiny", cache=sys.argv[1]).predict([["I", "love", "London", "!"]]))
+"""
+
+
+def test_two_processes_at_once(trained: list[str], tmp_path: Path) -> None:
+    """Both have the tagger, and the file is whole whoever wrote last."""
+    at_once: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    both = [
+        subprocess.Popen([sys.executable, "-c", TWO, str(tmp_path)], stderr=subprocess.PIPE, **at_once)
+        for _ in range(2)
+    ]
+    for process in both:  # both wait for this line before they begin
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    said = [process.communicate(timeout=120) for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    assert said[0] == said[1]
+    assert said[0][1] == ""
+    (path,) = tmp_path.iterdir()
+    assert tw.pretrained("tiny", cache=tmp_path).predict(SENTENCES[:1]) == eval(said[0][0])
+    assert path == TINY.path(tmp_path)
+    assert trained == []
+
+
+def test_a_name_that_is_none() -> None:
+    """Those there are, and the one that was meant."""
+    with pytest.raises(
+        tw.ParameterError, match=r"no ready tagger 'en-poss' \(did you mean 'en-pos'\?\); there are: en-pos, "
+    ):
+        tw.pretrained("en-poss")
+    assert [info.name for info in tw.taggers()] == list(TAGGERS)
