@@ -158,6 +158,7 @@ def test_where_a_column_ends_is_part_of_a_corpus() -> None:
 def other_value(param: Param) -> Any:
     """A legal value that is not the default."""
     known = {"constraints": "auto", "history": (1, 2), "cost": "f1", "kernel": "poly", "separator": "/"}
+    known["class_weight"] = "balanced"
     if param.name in known:
         return known[param.name]
     if isinstance(param.domain, Flag):

@@ -11,6 +11,7 @@ from tagwise.corpus.foreign import sentences_of
 from tagwise.corpus.schemes import spans
 from tagwise.errors import ParameterError, not_fitted
 from tagwise.estimators.base import Tagger
+from tagwise.writing import atomic
 
 #: What a component writes: entities, spans of a name, tags of tokens.
 TARGETS = ("ents", "spans", "tag")
@@ -97,7 +98,8 @@ class Component:
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Component:
         """The model of `to_bytes`."""
         with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "model.tagwise").write_bytes(data)
+            with atomic(Path(folder) / "model.tagwise") as file:
+                file.write(data)
             return self.from_disk(folder)
 
 
