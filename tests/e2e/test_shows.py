@@ -23,7 +23,7 @@ def masked(text: str) -> list[str]:
 
 
 def outputs(book: dict[str, Any]) -> list[tuple[str, list[str], list[str]]]:
-    """What the cells show: its kinds, and the first line of its text; the rest is what rounding made of it."""
+    """What the cells show: its kinds, and the first line of its text; the rest is a matter of rounding."""
     out = []
     for cell in book["cells"]:
         for shown in cell.get("outputs", []):
