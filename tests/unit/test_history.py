@@ -14,6 +14,7 @@ from tagwise.decoding.lookback import Memory
 from tagwise.scores.lookback import parse
 
 from ..corpora import documents
+from ..golden.make import FOLDER as GOLDEN
 
 
 @pytest.mark.parametrize("learner", [tw.Perceptron, tw.MIRA])
@@ -54,6 +55,42 @@ def test_a_model_carries_its_history(tmp_path: Path) -> None:
     other = tmp_path / "n.tagwise"
     tw.MIRA(features="S1", epochs=3, history="m=2,p=3", document=True, n_jobs=2).fit(train).save(other)
     assert other.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("learner", [tw.Perceptron, tw.MIRA])
+def test_endless_history_has_a_feature_for_every_distance(learner: type[tw.Tagger]) -> None:
+    """p = inf is p = the longest distance that there is; old tables are asked for by name."""
+    rng = np.random.default_rng(3)
+    X = [[str(w) for w in rng.integers(0, 6, n)] for n in (19, 14, 20, 17, 11)]
+    y = [[str(y) for y in rng.integers(0, 3, len(x))] for x in X]
+    params = {"features": "S1", "epochs": 3, "average": False}
+    endless = learner(history=(1, math.inf), **params).fit(X, y)
+    known = learner(history=(1, 19), **params).fit(X, y)
+    assert endless.predict(X) == known.predict(X)
+    assert endless.model_.lookback is not None and known.model_.lookback is not None
+    far, near = endless.model_.lookback.weights, known.model_.lookback.weights
+    assert near.reshape(18, -1).any(axis=1).all()
+    np.testing.assert_array_equal(far[: len(near)], near)
+    assert len(far) == 127 * 9 and not far[len(near) :].any()
+    pooled = learner(history=(1, math.inf), pool=8, **params).fit(X, y)
+    assert pooled.model_.lookback is not None
+    assert len(pooled.model_.lookback.weights) == 7 * 9
+
+
+def test_the_pool_of_a_model_is_in_its_file(tmp_path: Path) -> None:
+    """A file that does not say it is of the time when eight was the only one."""
+    train = documents(10)
+    for pool in (3, 8, 128):
+        tagger = tw.MIRA(features="S1", epochs=2, history=(1, math.inf), pool=pool).fit(train)
+        tagger.save(tmp_path / "m.tagwise")
+        again = tw.load(tmp_path / "m.tagwise")
+        assert again.get_params()["pool"] == pool
+        assert again.model_.lookback is not None
+        assert again.model_.lookback.pool == pool
+        assert again.predict(train) == tagger.predict(train)
+    old = tw.load(GOLDEN / "mira-endless.tagwise")
+    assert "pool" not in old.model_.meta["params"]
+    assert old.get_params()["pool"] == 8
 
 
 def test_dev_scores_follow_the_search() -> None:

@@ -53,6 +53,7 @@ class MIRA(OnlineTagger):
         C: float | None = None,
         augment: bool = False,
         history: Any = None,
+        pool: int = 128,
         document: bool = False,
         epochs: int = 20,
         average: bool = True,
@@ -81,6 +82,7 @@ class MIRA(OnlineTagger):
             augment: add the cost to the scores while searching, where it is a sum over tokens
             history: (m, p): cells of m labels, features on labels p back read off each cell's path; None is first order
                 ((m, p) with m = 1, 2, 3 and p >= 1 or inf, or None)
+            pool: with p = inf: the distance from which on labels share one table; nearer ones have a table each
             document: features on the labels of earlier tokens of the document with the same word
             epochs: passes over the training set
             average: average the weights over all steps; False keeps the last ones

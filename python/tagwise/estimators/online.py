@@ -26,7 +26,7 @@ from tagwise.model.prune import prune as prune_model
 from tagwise.optimizers.base import Vector
 from tagwise.params import Flag, Number, Param
 from tagwise.scores.entities import entity_table
-from tagwise.scores.lookback import Domain, Lookback
+from tagwise.scores.lookback import POOL, Domain, Lookback
 
 EPOCHS = (
     Param("epochs", 20, Number(1, integer=True), "passes over the training set"),
@@ -53,6 +53,12 @@ LOOKBACK = (
         None,
         Domain(),
         "(m, p): cells of m labels, features on labels p back read off each cell's path; None is first order",
+    ),
+    Param(
+        "pool",
+        POOL,
+        Number(2, 1000, integer=True),
+        "with p = inf: the distance from which on labels share one table; nearer ones have a table each",
     ),
     Param(
         "document",

@@ -50,6 +50,7 @@ class Perceptron(Kernelised, OnlineTagger):
         features: Any = "default",
         mode: Literal["online", "batch"] = "online",
         history: Any = None,
+        pool: int = 128,
         document: bool = False,
         kernel: Any = None,
         degree: int = 2,
@@ -81,6 +82,7 @@ class Perceptron(Kernelised, OnlineTagger):
             mode: batch applies the updates of an epoch at its end
             history: (m, p): cells of m labels, features on labels p back read off each cell's path; None is first order
                 ((m, p) with m = 1, 2, 3 and p >= 1 or inf, or None)
+            pool: with p = inf: the distance from which on labels share one table; nearer ones have a table each
             document: features on the labels of earlier tokens of the document with the same word
             kernel: similarity of two tokens' attributes; transitions stay linear (linear, poly, rbf, module:function,
                 or a function of two blocks of tokens)

@@ -78,7 +78,8 @@ HISTORY = Record(
         "p": Either((OneOf(("inf",)), Whole(1, 100))),
         "document": Truth(),
         "tuples": Truth(),
-    }
+    },
+    {"pool": Whole(2, 1000)},
 )
 CONSTRAINTS = Record(
     may={

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 
-#: With p = inf labels so far back, and further, share one table.
-NEAR = 8
+#: With p = inf every distance below this has a table of its own; labels so far back, and further, share one.
+POOL = 128
+#: The same of model files that do not say it.
+OLD_POOL = 8
 #: Labels that a cell may hold.
 CELLS = (1, 2, 3)
 
@@ -65,7 +67,8 @@ class Lookback:
     """Which features on labels further back a model has, and their weights.
 
     m: labels of a cell; p: furthest label back with a feature (y_{t-q}, y_t); document: features on the labels of
-    earlier tokens of the document with the same word; tuples: features of the m labels before together with y_t.
+    earlier tokens of the document with the same word; tuples: features of the m labels before together with y_t;
+    pool: with p infinite, the distance from which on labels share one table.
     """
 
     m: int = 1
@@ -73,6 +76,7 @@ class Lookback:
     document: bool = False
     tuples: bool = False
     weights: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, dtype=np.float32), compare=False)
+    pool: int = POOL
     _native: list[_core.HistoryScorer] = field(default_factory=list, compare=False, repr=False)
 
     @staticmethod
@@ -82,7 +86,7 @@ class Lookback:
         if given is None and not document:
             return None
         m, p = given or (1, 1)
-        return Lookback(m, math.inf if p == "inf" else p, document)
+        return Lookback(m, math.inf if p == "inf" else p, document, pool=params.get("pool", POOL))
 
     @property
     def exact(self) -> bool:
@@ -94,21 +98,29 @@ class Lookback:
         """Number of weights; of label tuples only those that are not zero count, since only those exist."""
         return int(np.count_nonzero(self.weights)) if self.tuples else len(self.weights)
 
+    @property
+    def endless(self) -> bool:
+        """Whether labels at any distance have features."""
+        return self.p == math.inf
+
+    @property
+    def far(self) -> int:
+        """The furthest distance with a table."""
+        return self.pool if self.endless else int(self.p)
+
     def terms(self, n_labels: int) -> _core.Terms:
         """The features for so many labels."""
-        endless = self.p == math.inf
-        far = NEAR if endless else int(self.p)
-        return _core.Terms(n_labels, self.m, far, endless=endless, document=self.document, tuples=self.tuples)
+        return _core.Terms(
+            n_labels, self.m, self.far, endless=self.endless, document=self.document, tuples=self.tuples
+        )
 
     def tables(self) -> list[tuple[tuple[Any, ...], int]]:
         """What each table of weights is of, in their order, and how many labels before a token it looks at.
 
         A table of n labels before is [L] * n + [L]; the last one of p = inf, which further labels share, is its own.
         """
-        endless = self.p == math.inf
-        far = NEAR if endless else int(self.p)
         out: list[tuple[tuple[Any, ...], int]] = [
-            (("far", q, endless and q == far), 1) for q in range(2, far + 1)
+            (("far", q, self.endless and q == self.far), 1) for q in range(2, self.far + 1)
         ]
         out += [(("document",), 1)] * self.document
         return out + [(("tuple", n), n) for n in range(2, self.m + 1) if self.tuples]
@@ -140,7 +152,7 @@ class Lookback:
 
     def with_weights(self, weights: NDArray[Any]) -> Lookback:
         """The same settings with weights."""
-        return Lookback(self.m, self.p, self.document, self.tuples, weights.astype(np.float32))
+        return replace(self, weights=weights.astype(np.float32), _native=[])
 
     def native(self, n_labels: int) -> _core.HistoryScorer:
         """The core's scorer, made once."""
@@ -150,22 +162,24 @@ class Lookback:
 
     def to_json(self) -> dict[str, Any]:
         """Settings for a model file's header."""
-        p: int | str = "inf" if self.p == math.inf else int(self.p)
-        return {"m": self.m, "p": p, "document": self.document, "tuples": self.tuples}
+        p: int | str = "inf" if self.endless else int(self.p)
+        pool = {"pool": self.pool} if self.endless and self.pool != OLD_POOL else {}
+        return {"m": self.m, "p": p, "document": self.document, "tuples": self.tuples, **pool}
 
     @staticmethod
     def from_json(data: Mapping[str, Any], weights: NDArray[Any]) -> Lookback:
         """Settings from a header, weights from the file's array."""
         m, p = parse((data["m"], data["p"]))
-        settings = Lookback(
-            m, math.inf if p == "inf" else int(p), bool(data["document"]), bool(data["tuples"])
-        )
+        far = math.inf if p == "inf" else int(p)
+        pool = int(data.get("pool", OLD_POOL))
+        settings = Lookback(m, far, bool(data["document"]), bool(data["tuples"]), pool=pool)
         return settings.with_weights(weights)
 
 
 __all__ = [
     "CELLS",
-    "NEAR",
+    "OLD_POOL",
+    "POOL",
     "Domain",
     "Lookback",
     "parse",

@@ -21,7 +21,7 @@ COMMON: dict[str, Any] = {
 STOPPING: dict[str, Any] = {"max_iter": 1000, "tol": 1e-5, "window": 10, "patience": 20}
 LIMITS: dict[str, Any] = {"constraints": None, "dictionary": None, "dictionary_share": 0.0}
 EPOCHS: dict[str, Any] = {"epochs": 20, "average": True, "shuffle": True, "patience": 0, "shards": 1}
-HISTORY: dict[str, Any] = {"history": None, "document": False}
+HISTORY: dict[str, Any] = {"history": None, "pool": 128, "document": False}
 KERNEL: dict[str, Any] = {"degree": 2, "coef": 1.0, "gamma": None, "form": "auto", "cache_mb": 256}
 
 DEFAULTS: dict[str, dict[str, Any]] = {
@@ -200,6 +200,7 @@ DOMAINS: dict[str, Domain] = {
     "order": at_least(1, 3),
     "variant": at_least(0, 2),
     "degree": at_least(1, 64),
+    "pool": at_least(2, 1000),
     "loss": choice("log", "exp", "pointwise_log", "pointwise_exp"),
     "optimizer": choice("auto", "lbfgs", "cg", "sgd", "owlqn"),
     "mode": choice("online", "batch"),

@@ -260,12 +260,15 @@ def corpus() -> tw.Corpus:
     )
 
 
-def assert_history(b: Bench, m: int, p: int, document: bool, given: Any) -> None:
+def assert_history(
+    b: Bench, m: int, p: int, document: bool, given: Any, pool: int = 128, endless: bool = False
+) -> None:
     """The weights of all terms are those of the twin, whose labels are in the order of the model's."""
     epochs = 1 if b.kind is tw.MIRA else 2  # margins make exact ties from the second on
     tagger = b.kind(
         features="S1",
         history=given,
+        pool=pool,
         document=document,
         epochs=epochs,
         shuffle=False,
@@ -275,7 +278,7 @@ def assert_history(b: Bench, m: int, p: int, document: bool, given: Any) -> None
     order = [NAMES.index(name) for name in tagger.classes_]
     plain = one_hot()
     own = Problem(plain.shape, plain.X, [tuple(order.index(y) for y in path) for path in GOLD])
-    terms = history.Terms(3, p, document)
+    terms = history.Terms(3, p, document, endless)
     documents = DOCUMENTS if document else [[i] for i in range(len(GOLD))]
     last, _ = history.train(
         own.X, own.y, WORDS, documents, own.shape, terms, m, epochs, mask(own), k=2 - epochs
@@ -284,7 +287,9 @@ def assert_history(b: Bench, m: int, p: int, document: bool, given: Any) -> None
     assert text == ["word[0]=a", "word[0]=b", "word[0]=c"]
     n = own.shape.size
     assert tagger.model_.lookback is not None
-    np.testing.assert_allclose(tagger.model_.lookback.weights, last[n:], atol=1e-5)
+    found = tagger.model_.lookback.weights
+    np.testing.assert_allclose(found[: terms.size], last[n:], atol=1e-5)
+    assert not found[terms.size :].any()  # tables of distances that no sentence has
     np.testing.assert_allclose(tagger.model_.scorer.weights, last[:n][mask(own)], atol=1e-5)
     assert np.any(last[n:])
 
@@ -295,6 +300,16 @@ def with_history(b: Bench) -> None:
     for given, m, p in (((1, 2), 1, 2), ("m=1,p=3", 1, 3), ((2, 2), 2, 2)):
         assert_history(b, m, p, False, given)
     assert b.kind(features="S1", epochs=1).fit(corpus()).model_.lookback is None
+
+
+@row("pool", "perceptron", "mira")
+def pool(b: Bench) -> None:
+    """With p = inf every distance below it has a table, and the others share one; a finite p knows no pool."""
+    for shared in (2, 3):
+        assert_history(b, 1, shared, False, (1, math.inf), shared, endless=True)
+    assert_history(b, 1, 3, False, (1, math.inf))  # no label is further back than three
+    pair = [b.kind(features="S1", history=(1, 2), pool=n, epochs=1).fit(corpus()) for n in (2, 9)]
+    assert bits(pair[0]) == bits(pair[1])
 
 
 @row("document", "perceptron", "mira")

@@ -88,11 +88,15 @@ def local_score(
 
 
 class Terms(NamedTuple):
-    """Which features on history exist: far[q] for q = 2..p, and repeated; one flat vector holds both."""
+    """Which features on history exist: far[q] for q = 2..p, and repeated; one flat vector holds both.
+
+    With ``endless`` labels further back than p are read too, through the table of p.
+    """
 
     L: int
     p: int = 1
     document: bool = False
+    endless: bool = False
 
     @property
     def size(self) -> int:
@@ -100,14 +104,16 @@ class Terms(NamedTuple):
 
     def split(self, w: Array) -> tuple[dict[int, Array], Array | None]:
         tables = w.reshape(-1, self.L, self.L)
-        return {q: tables[q - 2] for q in range(2, self.p + 1)}, tables[-1] if self.document else None
+        furthest = 99 if self.endless else self.p
+        far = {q: tables[min(q, self.p) - 2] for q in range(2, furthest + 1)}
+        return far, tables[-1] if self.document else None
 
     def counts(self, path: Path, words: Sequence[str], earlier: Sequence[tuple[str, int]]) -> Array:
         """How often each feature occurs along a path."""
         out = np.zeros((self.p - 1 + self.document, self.L, self.L))
         for t, y in enumerate(path):
-            for q in range(2, min(self.p, t) + 1):
-                out[q - 2, path[t - q], y] += 1
+            for q in range(2, (t if self.endless else min(self.p, t)) + 1):
+                out[min(q, self.p) - 2, path[t - q], y] += 1
             if self.document:
                 before = [label for word, label in earlier if word == words[t]]
                 for label in before + [path[u] for u in range(t) if words[u] == words[t]]:
