@@ -154,7 +154,10 @@ class Dataset:
     def edge(self) -> _Csr:
         """Edge attributes in CSR form; no rows where there are none."""
     def cut(self, most: int) -> tuple[Dataset, NDArray[np.uint32]]:
-        """Sentences of more than `most` tokens cut into pieces of similar length, and the sentence of each piece."""
+        """Sentences of more than `most` tokens cut into pieces of similar length, and the sentence of each piece.
+
+        Pieces know where they were cut: start and end features fire at the true ends of sentences only.
+        """
     def steps(self, first: int, labels: int, start_end: bool = True) -> Dataset:
         """Every labelled token as a sentence of its own, where it stands as further attributes from `first` on.
 
@@ -844,10 +847,7 @@ class Rounds:
 
 @final
 class Boosting:
-    """A boosting run and its training set.
-
-    boundaries: whether each piece is the first, and whether it is the last, of its sentence.
-    """
+    """A boosting run and its training set."""
 
     def __new__(
         cls,
@@ -856,7 +856,6 @@ class Boosting:
         rounds: Rounds | None = None,
         *,
         sample_weight: NDArray[np.float64] | None = None,
-        boundaries: tuple[NDArray[np.bool_], NDArray[np.bool_]] | None = None,
         start: NDArray[np.float64] | None = None,
         n_jobs: int = 0,
     ) -> Boosting: ...

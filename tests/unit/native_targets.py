@@ -407,7 +407,6 @@ def learners(m: Made) -> Targets:
                 seed=1,
                 n_jobs=1,
                 sample_weight=np.ones(3),
-                boundaries=(np.ones(3, bool), np.ones(3, bool)),
                 start=w,
             ),
         ),

@@ -172,14 +172,9 @@ class Boosting(Tagger):
             raise ParameterError(
                 "features: boosting does not take edge attributes; leave them out, or use another learner"
             )
-        boundaries = None
         if params["max_length"] is not None:
             data, piece_of = data.cut(params["max_length"])
             sample_weight = None if sample_weight is None else sample_weight[piece_of]
-            new = (
-                piece_of[1:] != piece_of[:-1]
-            )  # only the true ends of a sentence have start and end features
-            boundaries = (np.concatenate([[True], new]), np.concatenate([new, [True]]))
         sample_weight = length_weights(data, params["pi"], sample_weight, exponential=True, penalised=False)
         smoothing = params["smoothing"]
         chosen = _core.Rounds(
@@ -197,7 +192,6 @@ class Boosting(Tagger):
             task.layout,
             chosen,
             sample_weight=sample_weight,
-            boundaries=boundaries,
             start=task.start,
             n_jobs=task.n_jobs,
         )

@@ -91,13 +91,13 @@ impl Layout {
             (out.node_ptr, out.node_label) = (ptr.into(), label.iter().map(|&y| y as u16).collect::<Vec<_>>().into());
             let mut edge = vec![false; labels * labels];
             let (mut start, mut end) = (vec![false; labels], vec![false; labels]);
-            for s in data.sentences.windows(2).filter(|s| s[0] < s[1]) {
-                let gold = &data.gold[s[0]..s[1]];
+            for (i, s) in data.sentences.windows(2).enumerate().filter(|(_, s)| s[0] < s[1]) {
+                let (gold, (begins, ends)) = (&data.gold[s[0]..s[1]], data.ends(i));
                 for y in gold.windows(2).filter(|y| y[0] != NO_LABEL && y[1] != NO_LABEL) {
                     edge[y[0] as usize * labels + y[1] as usize] = true;
                 }
-                for (seen, y) in [(&mut start, gold[0]), (&mut end, gold[gold.len() - 1])] {
-                    if y != NO_LABEL && choice.start_end {
+                for (seen, y, here) in [(&mut start, gold[0], begins), (&mut end, gold[gold.len() - 1], ends)] {
+                    if y != NO_LABEL && choice.start_end && here {
                         seen[y as usize] = true;
                     }
                 }

@@ -21,11 +21,12 @@ pub struct Dataset {
     pub node: Rows,            // one row a token
     pub edge: Csr,             // one row a token, or no row at all where no edge attribute exists
     pub gold: Vec<u16>,        // [tokens], or empty for an unlabelled corpus
+    pub cuts: Vec<bool>,       // [N + 1] whether a sentence goes on behind a border, or empty where none does
 }
 
 impl Default for Dataset {
     fn default() -> Self {
-        Dataset { sentences: vec![0], node: Rows::default(), edge: Csr::default(), gold: Vec::new() }
+        Dataset { sentences: vec![0], node: Rows::default(), edge: Csr::default(), gold: Vec::new(), cuts: Vec::new() }
     }
 }
 
@@ -63,23 +64,39 @@ impl Dataset {
         }
     }
 
+    /// Whether sentence s begins, and whether it ends, where the text does: where start and end features fire. A piece of a
+    /// longer one does not on the side where it was cut.
+    #[inline(always)]
+    pub fn ends(&self, s: usize) -> (bool, bool) {
+        match self.cuts.is_empty() {
+            true => (true, true),
+            false => (!self.cuts[s], !self.cuts[s + 1]),
+        }
+    }
+
     pub fn end_sentence(&mut self) {
         self.sentences.push(self.node.rows());
     }
 
-    /// The same tokens with every sentence of more than `most` tokens cut into pieces of similar length, and the
-    /// sentence that each piece comes from.
+    /// The same tokens with every sentence of more than `most` tokens cut into pieces of similar length, which know where
+    /// they were cut, and the sentence that each piece comes from.
     pub fn cut(&self, most: usize) -> (Dataset, Vec<u32>) {
-        let (mut sentences, mut from) = (vec![0], Vec::new());
+        let (mut sentences, mut from, mut cuts) = (vec![0], Vec::new(), vec![!self.ends_at(0)]);
         for (i, s) in self.sentences.windows(2).enumerate() {
             let length = s[1] - s[0];
             let pieces = length.div_ceil(most.max(1)).max(1);
             for piece in 1..=pieces {
                 sentences.push(s[0] + length * piece / pieces);
+                cuts.push(piece < pieces || !self.ends_at(i + 1));
                 from.push(i as u32);
             }
         }
-        (Dataset { sentences, ..self.clone() }, from)
+        (Dataset { sentences, cuts, ..self.clone() }, from)
+    }
+
+    /// Whether a border between sentences is one of the text.
+    fn ends_at(&self, border: usize) -> bool {
+        !self.cuts.get(border).is_some_and(|&cut| cut)
     }
 
     /// Every labelled token as a sentence of its own, with where it stands as further attributes: `first` + y' behind
@@ -97,7 +114,8 @@ impl Dataset {
             )));
         }
         let mut out = Dataset::default();
-        for s in self.sentences.windows(2) {
+        for (i, s) in self.sentences.windows(2).enumerate() {
+            let (begins, ends) = self.ends(i);
             for t in s[0]..s[1] {
                 let before = (t > s[0]).then(|| self.gold[t - 1]);
                 if self.gold[t] == NO_LABEL || before == Some(NO_LABEL) {
@@ -108,10 +126,10 @@ impl Dataset {
                 }
                 match before {
                     Some(y) => out.node.csr_mut().push(first + u32::from(y), 1.0),
-                    None if start_end => out.node.csr_mut().push(first + labels, 1.0),
+                    None if start_end && begins => out.node.csr_mut().push(first + labels, 1.0),
                     None => {}
                 }
-                if start_end && t + 1 == s[1] {
+                if start_end && ends && t + 1 == s[1] {
                     out.node.csr_mut().push(first + labels + 1, 1.0);
                 }
                 out.node.csr_mut().end_row();

@@ -1,7 +1,6 @@
 //! Boosting as a Python object: many rounds a call.
 
 use crate::learners::boosting::bound::{self, StepLimits};
-use crate::learners::boosting::index::Boundaries;
 use crate::learners::boosting::select::Draw;
 use crate::learners::boosting::{Boosting, BoostingOptions, RoundOptions};
 use crate::py::common::{add_names, attempt, run};
@@ -43,9 +42,6 @@ impl PyRounds {
     }
 }
 
-/// Whether each piece is the first, and whether it is the last, of its sentence: two arrays [N].
-type PyBoundaries<'py> = (PyReadonlyArray1<'py, bool>, PyReadonlyArray1<'py, bool>);
-
 /// A boosting run and its training set.
 #[pyclass(name = "Boosting", module = "tagwise._core")]
 pub struct PyBoosting {
@@ -56,30 +52,23 @@ pub struct PyBoosting {
 #[pymethods]
 impl PyBoosting {
     #[new]
-    #[pyo3(signature = (
-        dataset, layout, rounds = None, *, sample_weight = None, boundaries = None, start = None, n_jobs = 0,
-    ))]
+    #[pyo3(signature = (dataset, layout, rounds = None, *, sample_weight = None, start = None, n_jobs = 0))]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
         layout: &PyLayout,
         rounds: Option<&PyRounds>,
         sample_weight: Option<PyReadonlyArray1<'_, f64>>,
-        boundaries: Option<PyBoundaries<'_>>,
         start: Option<PyReadonlyArray1<'_, f64>>,
         n_jobs: usize,
     ) -> PyResult<Self> {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
-        let (first, last) = match boundaries {
-            None => (vec![true; data.len()], vec![true; data.len()]),
-            Some((first, last)) => (first.as_array().to_vec(), last.as_array().to_vec()),
-        };
         let rounds = match rounds {
             Some(rounds) => rounds.inner,
             None => PyRounds::new(bound::Bound::Loose.name(), false, 0.0, 10.0, 1.0, 1, false, 0)?.inner,
         };
         let (sample_weight, start) = (listed(sample_weight), listed(start));
-        let options = BoostingOptions { rounds, sample_weight, boundaries: Boundaries { first, last }, start };
+        let options = BoostingOptions { rounds, sample_weight, start };
         let inner = run(py, n_jobs, || Boosting::new(data, layout, options))??;
         Ok(PyBoosting { inner, n_jobs })
     }

@@ -33,11 +33,11 @@ pub fn score_sentence(
         }
     }
     if begin < end {
-        let (start, stop) = layout.boundary_scores(w);
+        let ((start, stop), (begins, ends)) = (layout.boundary_scores(w), data.ends(sentence as usize));
         let last = node.len() - l;
         for y in 0..l {
-            node[y] += start[y];
-            node[last + y] += stop[y];
+            node[y] += if begins { start[y] } else { 0.0 };
+            node[last + y] += if ends { stop[y] } else { 0.0 };
         }
     }
     if data.has_edge_attributes() {

@@ -258,25 +258,17 @@ def pi(b: Bench) -> None:
         assert_losses(
             boosted(b, pi=rate, keywords={"sample_weight": WEIGHT}), P, by_length(rate, long, WEIGHT)
         )
-    pieces, of, ends = true_ends(2)
+    pieces, of, ends = cut(P, 2)
     short = np.array([len(y) for y in pieces.y], dtype=float)
     tagger = boosted(b, pi=0.5, max_length=2, keywords={"sample_weight": WEIGHT})
     assert_losses(tagger, pieces, by_length(0.5, short, WEIGHT[of]), ends)
-
-
-def true_ends(most: int) -> tuple[Problem, np.ndarray, list[tuple[bool, bool]]]:
-    """Pieces, the sentence of each, and whether each begins and ends it."""
-    pieces, of = cut(P, most)
-    n = len(of)
-    ends = [(i == 0 or of[i - 1] != of[i], i == n - 1 or of[i + 1] != of[i]) for i in range(n)]
-    return pieces, of, ends
 
 
 @row("max_length", "boosting")
 def max_length(b: Bench) -> None:
     """Longer sentences are cut into pieces, and start and end features fire at the true ends only."""
     for most in (1, 2, 3):
-        pieces, of, ends = true_ends(most)
+        pieces, of, ends = cut(P, most)
         assert_losses(boosted(b, max_length=most, rounds=20), pieces, np.ones(len(of)), ends)
         weighted = boosted(b, max_length=most, keywords={"sample_weight": WEIGHT})
         assert_losses(weighted, pieces, WEIGHT[of], ends)

@@ -34,11 +34,14 @@ def start() -> tw.Tagger:
     return tw.CRF(all_pairs=True, l2=0.3, max_iter=4).fit(tokens(P), names(P))
 
 
-def total(w: Array, p: Problem, loss: Loss, weight: Any = None) -> tuple[float, Array]:
-    """sum_i w_i loss_i and its gradient, by the twin."""
+def total(w: Array, p: Problem, loss: Loss, weight: Any = None, ends: Any = None) -> tuple[float, Array]:
+    """sum_i w_i loss_i and its gradient, by the twin; `ends` says which sentences have a true begin and a true end."""
     value, out = 0.0, np.zeros(p.shape.size)
     for i, (x, y) in enumerate(zip(exact(p), p.y)):
-        v, g = loss(score_sentence(w, x, p.shape), y)
+        begins, closes = (True, True) if ends is None else ends[i]
+        s = score_sentence(w, x, p.shape)
+        v, g = loss(s._replace(start=s.start * begins, end=s.end * closes), y)
+        g = g._replace(start=g.start * begins, end=g.end * closes)
         factor = 1.0 if weight is None else float(weight[i])
         value, out = value + factor * v, out + factor * pull_back(g, x, p.shape)
     return value, out
@@ -54,11 +57,14 @@ def objective(b: Bench, p: Problem = P, y: Any = None, keywords: Any = None, **p
     return tagger.objective_
 
 
-def assert_optimal(b: Bench, twin: Loss, p: Problem = P, weight: Any = None, **params: Any) -> None:
-    """The gradient of the twin's objective vanishes where training ended."""
+def assert_optimal(
+    b: Bench, twin: Loss, p: Problem = P, weight: Any = None, cut_to: Any = None, **params: Any
+) -> None:
+    """The gradient of the twin's objective vanishes where training ended; `cut_to`: pieces and their ends."""
     given = {"l2": 0.2, "all_pairs": True, **OPTIMUM, **params}
     w = dense(b.fit(p, **given), p)
-    slope = total(w, p, twin, weight)[1]
+    pieces, ends = (p, None) if cut_to is None else cut_to
+    slope = total(w, pieces, twin, weight, ends)[1]
     assert np.linalg.norm(slope) > 1e-2
     assert np.linalg.norm(slope + 2 * given["l2"] * w) < 5e-3 * np.linalg.norm(slope)
 
@@ -236,16 +242,19 @@ def pi(b: Bench) -> None:
         np.testing.assert_allclose(*(dense(tagger, P) for tagger in alike), atol=1e-4)
         both = total(w, P, losses.log_loss, by_length(rate, LENGTHS, WEIGHT))[0]
         assert objective(b, pi=rate, keywords={"sample_weight": WEIGHT}) == pytest.approx(both, rel=1e-5)
-    pieces, of = cut(P, 2)
+    pieces, of, ends = cut(P, 2)
     long = np.array([len(y) for y in pieces.y], dtype=float)
-    value = total(w, pieces, losses.log_loss, by_length(0.5, long, WEIGHT[of]))[0]
+    value = total(w, pieces, losses.log_loss, by_length(0.5, long, WEIGHT[of]), ends)[0]
     found = objective(b, pi=0.5, max_length=2, keywords={"sample_weight": WEIGHT})
     assert found == pytest.approx(value, rel=1e-5)
 
 
-def cut(p: Problem, most: int) -> tuple[Problem, np.ndarray]:
-    """Pieces of at most so many tokens, as few and as equal as possible, the longer last; the sentence of each."""
-    X, y, of = [], [], []
+def cut(p: Problem, most: int) -> tuple[Problem, np.ndarray, list[tuple[bool, bool]]]:
+    """Pieces of at most so many tokens, as few and as equal as possible, the longer last.
+
+    The sentence of each, and whether each begins and ends it.
+    """
+    X, y, of, borders = [], [], [], []
     for i, (x, path) in enumerate(zip(p.X, p.y)):
         n = -(-len(path) // most)
         ends = [len(path) * j // n for j in range(1, n + 1)]
@@ -253,18 +262,29 @@ def cut(p: Problem, most: int) -> tuple[Problem, np.ndarray]:
             X.append(x[begin:end])
             y.append(path[begin:end])
             of.append(i)
-    return Problem(p.shape, X, y), np.array(of)
+            borders.append((begin == 0, end == len(path)))
+    return Problem(p.shape, X, y), np.array(of), borders
 
 
 @row("max_length", "crf")
 def max_length(b: Bench) -> None:
-    """Longer sentences are cut into pieces of similar length; the model is that of the pieces."""
+    """Longer sentences are cut into pieces of similar length; start and end features fire at the true ends only."""
+    w = dense(start(), P)
     for most in (1, 2, 3):
-        pieces, of = cut(P, most)
+        pieces, of, ends = cut(P, most)
         weight = {"sample_weight": WEIGHT}
-        ours = b.fit(P, max_length=most, all_pairs=True, max_iter=20, keywords=weight)
-        theirs = b.fit(pieces, all_pairs=True, max_iter=20, keywords={"sample_weight": WEIGHT[of]})
+        inner = {"all_pairs": True, "max_iter": 20, "start_end": False}
+        ours = b.fit(P, max_length=most, keywords=weight, **inner)
+        theirs = b.fit(pieces, keywords={"sample_weight": WEIGHT[of]}, **inner)
         np.testing.assert_array_equal(dense(ours, P), dense(theirs, P))
+        for name, twin in losses.LOSSES.items():
+            value = total(w, pieces, twin, ends=ends)[0]
+            assert objective(b, loss=name, max_length=most) == pytest.approx(value, rel=1e-5)
+            assert_optimal(b, twin, cut_to=(pieces, ends), loss=name, max_length=most)
+        value = total(w, pieces, losses.log_loss, ends=ends)[0]
+        assert objective(b, order=2, max_length=most) == pytest.approx(value, rel=1e-5)
+    # Of single tokens label tuples say nothing: the optimum is that of the first order.
+    assert_optimal(b, losses.log_loss, cut_to=cut(P, 1)[::2], order=2, max_length=1)
     same = [b.fit(P, max_length=most, max_iter=20) for most in (5, None)]
     assert bits(same[0]) == bits(same[1])
     assert bits(b.fit(P, max_length=4, max_iter=20)) != bits(same[0])

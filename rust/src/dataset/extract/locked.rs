@@ -101,7 +101,7 @@ impl Extractor<'_> {
                 all.node.into()
             }
         };
-        Dataset { sentences: self.tokens.sentences.clone(), node, edge: all.edge, gold: Vec::new() }
+        Dataset { sentences: self.tokens.sentences.clone(), node, edge: all.edge, ..Dataset::default() }
     }
 
     /// Runs of node attributes: their attributes, and the run of each group in each row of `known`, or NONE.

@@ -181,10 +181,12 @@ impl OrderObjective {
                     }
                 }
             }
-            for (labels, at, y) in
-                [(&layout.starts, layout.start_at(), path[0]), (&layout.ends, layout.end_at(), path[path.len() - 1])]
-            {
-                if let Ok(j) = labels.binary_search(&y) {
+            let (begins, ends) = data.ends(i);
+            for (labels, at, y, here) in [
+                (&layout.starts, layout.start_at(), path[0], begins),
+                (&layout.ends, layout.end_at(), path[path.len() - 1], ends),
+            ] {
+                if let Some(j) = labels.binary_search(&y).ok().filter(|_| here) {
                     gold[at + j] += weight;
                 }
             }
@@ -266,8 +268,13 @@ impl OrderObjective {
                     }
                 }
             }
-            for (labels, at, t) in
-                [(&layout.starts, layout.start_at(), 0), (&layout.ends, layout.end_at(), end - begin - 1)]
+            let (begins, ends) = data.ends(s);
+            for (labels, at, t, _) in [
+                (&layout.starts, layout.start_at(), 0, begins),
+                (&layout.ends, layout.end_at(), end - begin - 1, ends),
+            ]
+            .into_iter()
+            .filter(|x| x.3)
             {
                 for (i, &y) in labels.iter().enumerate() {
                     first[at + i] += weight * p[t * l + y as usize];

@@ -8,7 +8,7 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::boosting::bound::Range;
 use crate::learners::boosting::chain::BLOCK;
-use crate::learners::boosting::index::{chain_range, kind, Boundaries, Index};
+use crate::learners::boosting::index::{chain_range, kind, Index};
 use std::collections::HashMap;
 
 /// Features in a block: the unit of "changed since it was last looked at".
@@ -43,7 +43,7 @@ pub struct RangeCells {
 
 impl RangeCells {
     /// One cell a feature, in their order: the union of its ranges over all sentences.
-    pub fn loose(data: &Dataset, layout: &Layout, index: &Index, boundaries: &Boundaries) -> RangeCells {
+    pub fn loose(data: &Dataset, layout: &Layout, index: &Index) -> RangeCells {
         let mut range = vec![Range { a: 0.0, b: 0.0 }; layout.len()];
         let widen = |to: &mut Range, with: Range| *to = Range { a: to.a.max(with.a), b: to.b.max(with.b) };
         let mut sums = Ranges::new(layout.labels);
@@ -58,7 +58,7 @@ impl RangeCells {
         for k in layout.n_node()..layout.len() {
             let kind = kind(layout, k);
             for s in 0..data.len() {
-                widen(&mut range[k], chain_range(data, boundaries, kind, s));
+                widen(&mut range[k], chain_range(data, kind, s));
             }
         }
         let one = |k| FeatureCells { at: 0, stride: 0, rows: 0, own_at: k, own: 1 };
@@ -75,7 +75,7 @@ impl RangeCells {
     }
 
     /// One cell for every range that a feature has in some sentence.
-    pub fn tight(data: &Dataset, layout: &Layout, index: &Index, boundaries: &Boundaries) -> Result<RangeCells> {
+    pub fn tight(data: &Dataset, layout: &Layout, index: &Index) -> Result<RangeCells> {
         let chain = layout.len() - layout.n_node();
         let padded = layout.labels.next_multiple_of(BLOCK);
         let mut out = RangeCells {
@@ -149,7 +149,7 @@ impl RangeCells {
             out.renumber(index, a, (base, stride), |y| first + column[y as usize] as usize);
             labels.iter().for_each(|&y| column[y as usize] = NONE);
         }
-        out.add_chain(data, layout, boundaries);
+        out.add_chain(data, layout);
         Ok(out)
     }
 
@@ -166,14 +166,14 @@ impl RangeCells {
     }
 
     /// The cells of edges, starts and ends, one for every range that each has in some sentence.
-    fn add_chain(&mut self, data: &Dataset, layout: &Layout, boundaries: &Boundaries) {
+    fn add_chain(&mut self, data: &Dataset, layout: &Layout) {
         let mut rows = DistinctRanges::default();
         for i in 0..self.chain {
             let kind = kind(layout, layout.n_node() + i);
             rows.clear();
             let base = self.range.len() as u32;
             for s in 0..data.len() {
-                self.of_chain[s * self.chain + i] = base + rows.place(chain_range(data, boundaries, kind, s));
+                self.of_chain[s * self.chain + i] = base + rows.place(chain_range(data, kind, s));
             }
             self.range.extend_from_slice(&rows.ranges);
             self.place.push(FeatureCells { at: 0, stride: 0, rows: 0, own_at: base, own: rows.ranges.len() as u32 });

@@ -127,25 +127,19 @@ pub fn kind(layout: &Layout, k: usize) -> Kind {
     }
 }
 
-/// Which sentences have a real first and last token: pieces of a longer sentence do not.
-pub struct Boundaries {
-    pub first: Vec<bool>,
-    pub last: Vec<bool>,
-}
-
 /// Range of u for a chain feature (edge, start or end) of sentence `s`. S in [0, T-1] if the edge repeats a label, else
 /// [0, ceil((T-1)/2)]; a start or an end in [0, 1], where the sentence has one.
-pub fn chain_range(data: &Dataset, boundaries: &Boundaries, kind: Kind, s: usize) -> Range {
+pub fn chain_range(data: &Dataset, kind: Kind, s: usize) -> Range {
     let gold = &data.gold[data.sentences[s]..data.sentences[s + 1]];
-    let t = gold.len();
+    let (t, (begins, ends)) = (gold.len(), data.ends(s));
     let (most, right) = match kind {
         _ if t == 0 => (0, 0),
         Kind::Edge { from, to } => {
             let seen = gold.windows(2).filter(|y| y[0] as usize == from && y[1] as usize == to).count();
             (if from == to { t - 1 } else { t / 2 }, seen)
         }
-        Kind::Start { label } => (usize::from(boundaries.first[s]), usize::from(gold[0] as usize == label)),
-        Kind::End { label } => (usize::from(boundaries.last[s]), usize::from(gold[t - 1] as usize == label)),
+        Kind::Start { label } => (usize::from(begins), usize::from(gold[0] as usize == label)),
+        Kind::End { label } => (usize::from(ends), usize::from(gold[t - 1] as usize == label)),
         Kind::Node { .. } => (0, 0),
     };
     let right = right.min(most);

@@ -22,7 +22,6 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::machine::stop;
 use bound::{Bound, Gain, StepLimits};
-use index::Boundaries;
 use select::{Chosen, Draw, Selector};
 use state::State;
 use std::sync::Arc;
@@ -46,7 +45,6 @@ pub struct RoundOptions {
 pub struct BoostingOptions {
     pub rounds: RoundOptions,
     pub sample_weight: Vec<f64>, // [N], or empty for all 1
-    pub boundaries: Boundaries,
     /// Weights to begin with: [features], or empty for 0.
     pub start: Vec<f64>,
 }
@@ -99,9 +97,8 @@ impl Boosting {
         if start.is_empty() {
             start = vec![0.0; layout.len()];
         }
-        let boundaries = std::mem::replace(&mut options.boundaries, Boundaries { first: Vec::new(), last: Vec::new() });
         let tight = bound != Bound::Loose;
-        let state = State::new(data, layout, weight, boundaries, tight, start)?;
+        let state = State::new(data, layout, weight, tight, start)?;
         let selector = Selector::new(&state, bound, limits, draw);
         Ok(Boosting {
             state,

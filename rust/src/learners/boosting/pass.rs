@@ -4,7 +4,7 @@ use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::learners::boosting::cells::{RangeCells, FEATURES, NONE};
 use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors, BLOCK};
-use crate::learners::boosting::index::{Boundaries, Index};
+use crate::learners::boosting::index::Index;
 use crate::machine::dispatch::dispatch;
 use crate::machine::shared::Shared;
 use crate::machine::simd::Simd;
@@ -74,7 +74,6 @@ pub struct BoostingSums<'a> {
     pub node_label: &'a [u16],
     pub index: &'a Index,
     pub cells: &'a RangeCells,
-    pub boundaries: &'a Boundaries,
     pub width: usize,
     pub m: &'a Shared<'a, f64>,
     pub mass: &'a Shared<'a, f64>,
@@ -239,13 +238,13 @@ impl BoostingSums<'_> {
         for (i, &x) in pairs.iter().enumerate() {
             add(i, x);
         }
-        let (n_edges, n_starts) = (layout.edges.len(), layout.starts.len());
-        if self.boundaries.first[s] {
+        let (n_edges, n_starts, (begins, ends)) = (layout.edges.len(), layout.starts.len(), self.data.ends(s));
+        if begins {
             for (i, &y) in layout.starts.iter().enumerate() {
                 add(n_edges + i, nodes[y as usize]);
             }
         }
-        if self.boundaries.last[s] {
+        if ends {
             let last = &nodes[nodes.len() - self.width..];
             for (i, &y) in layout.ends.iter().enumerate() {
                 add(n_edges + n_starts + i, last[y as usize]);

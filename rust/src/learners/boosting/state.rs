@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::learners::boosting::bound::{Moments, Range};
 use crate::learners::boosting::cells::{RangeCells, FEATURES};
 use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
-use crate::learners::boosting::index::{self, Boundaries, Index, Kind};
+use crate::learners::boosting::index::{self, Index, Kind};
 use crate::learners::boosting::pass::{self, masses, BoostingSums, Moved, Revision, RowScratch};
 use crate::machine::shared::Shared;
 use crate::scores::check::{check_labels, check_weights};
@@ -31,7 +31,6 @@ pub struct State {
     pub layout: Arc<Layout>,
     pub index: Index,
     pub cells: RangeCells,
-    pub boundaries: Boundaries,
     pub weight: Vec<f64>, // [N] w_i
     pub w: Vec<f64>,      // [K]
     pub edges: EdgeFactors,
@@ -70,17 +69,16 @@ impl State {
         data: Arc<Dataset>,
         layout: Arc<Layout>,
         weight: Vec<f64>,
-        boundaries: Boundaries,
         tight: bool,
         w: Vec<f64>,
     ) -> Result<State> {
         afford(layout.labels)?;
-        check(&data, &layout, &weight, &boundaries, &w)?;
+        check(&data, &layout, &weight, &w)?;
         let index = Index::new(&data, layout.attributes)?;
         let cells = if tight {
-            RangeCells::tight(&data, &layout, &index, &boundaries)?
+            RangeCells::tight(&data, &layout, &index)?
         } else {
-            RangeCells::loose(&data, &layout, &index, &boundaries)
+            RangeCells::loose(&data, &layout, &index)
         };
         let edges = EdgeFactors::new(layout.labels, layout.edge_scores(&w));
         let place = |&e: &u32| (e as usize / layout.labels * edges.padded + e as usize % layout.labels) as u32;
@@ -109,7 +107,6 @@ impl State {
             layout,
             index,
             cells,
-            boundaries,
             weight,
             w,
             edges,
@@ -148,9 +145,10 @@ impl State {
         let (start, end) = self.layout.boundary_scores(&self.w);
         for s in 0..self.len() {
             let (begin, stop) = (self.data.sentences[s], self.data.sentences[s + 1]);
+            let (begins, ends) = self.data.ends(s);
             for y in 0..if begin < stop { l } else { 0 } {
-                self.node[begin * width + y] += if self.boundaries.first[s] { start[y] } else { 0.0 };
-                self.node[(stop - 1) * width + y] += if self.boundaries.last[s] { end[y] } else { 0.0 };
+                self.node[begin * width + y] += if begins { start[y] } else { 0.0 };
+                self.node[(stop - 1) * width + y] += if ends { end[y] } else { 0.0 };
             }
         }
         for t in 0..self.tops.len() {
@@ -196,7 +194,6 @@ impl State {
             node_label: &self.layout.node_label,
             index: &self.index,
             cells: &self.cells,
-            boundaries: &self.boundaries,
             width,
             m: &m,
             mass: &mass,
@@ -225,8 +222,8 @@ impl State {
                 out.extend((0..self.len() as u32).filter(|&s| {
                     let s = s as usize;
                     let here = match kind {
-                        Kind::Start { .. } => self.boundaries.first[s],
-                        Kind::End { .. } => self.boundaries.last[s],
+                        Kind::Start { .. } => self.data.ends(s).0,
+                        Kind::End { .. } => self.data.ends(s).1,
                         Kind::Edge { .. } | Kind::Node { .. } => true,
                     };
                     here && self.data.sentences[s + 1] - self.data.sentences[s] >= least
@@ -256,7 +253,7 @@ impl State {
                 let start = matches!(index::kind(&self.layout, k), Kind::Start { .. });
                 for s in 0..self.len() {
                     let (begin, end) = (self.data.sentences[s], self.data.sentences[s + 1]);
-                    let here = if start { self.boundaries.first[s] } else { self.boundaries.last[s] };
+                    let here = if start { self.data.ends(s).0 } else { self.data.ends(s).1 };
                     if here && begin < end {
                         self.shift_node(if start { begin } else { end - 1 }, label, step);
                     }
@@ -363,7 +360,6 @@ impl State {
             node_label: &self.layout.node_label,
             index: &self.index,
             cells: &self.cells,
-            boundaries: &self.boundaries,
             width,
             m: &m,
             mass: &mass,
@@ -452,7 +448,7 @@ impl State {
     }
 }
 
-fn check(data: &Dataset, layout: &Layout, weight: &[f64], boundaries: &Boundaries, w: &[f64]) -> Result<()> {
+fn check(data: &Dataset, layout: &Layout, weight: &[f64], w: &[f64]) -> Result<()> {
     let n = data.len();
     check_labels(data, layout.labels)?;
     if data.node.csr().ids.iter().any(|&a| a as usize >= layout.attributes) {
@@ -464,9 +460,6 @@ fn check(data: &Dataset, layout: &Layout, weight: &[f64], boundaries: &Boundarie
         ));
     }
     check_weights(weight, n)?;
-    if boundaries.first.len() != n || boundaries.last.len() != n {
-        return Err(Error::Value(format!("boundaries need {n} flags, one a sentence")));
-    }
     if w.len() != layout.len() || w.iter().any(|x| !x.is_finite()) {
         return Err(Error::Value(format!("expected {} finite weights to start from, got {}", layout.len(), w.len())));
     }

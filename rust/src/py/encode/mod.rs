@@ -215,7 +215,8 @@ impl PyDataset {
         csr(py, &self.inner.edge)
     }
 
-    /// Sentences of more than `most` tokens cut into pieces of similar length, and the sentence of each piece.
+    /// Sentences of more than `most` tokens cut into pieces of similar length, and the sentence of each piece. Pieces know
+    /// where they were cut: start and end features fire at the true ends of sentences only.
     fn cut<'py>(&self, py: Python<'py>, most: usize) -> PyResult<(PyDataset, Array<'py, u32>)> {
         let (data, from) = run(py, 1, || self.inner.cut(most))?;
         Ok((PyDataset { inner: data.into() }, PyArray1::from_vec(py, from)))

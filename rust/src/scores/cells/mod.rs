@@ -282,14 +282,15 @@ impl TokenCells {
         if data.has_edge_attributes() {
             self.pair_ptr.push(0);
         }
-        for s in data.sentences.windows(2) {
+        for (i, s) in data.sentences.windows(2).enumerate() {
+            let (begins, ends) = data.ends(i);
             if (s[1] - s[0]).saturating_mul(self.width * WIDTH) > u32::MAX as usize {
                 return Err(Error::Value("a sentence has more than 4 billion scores; cut it".into()));
             }
             self.spans.push(At { row: rows.len(), rare: self.rare.len() });
             for t in s[0]..s[1] {
                 self.push_token(layout, row_of, s[0], t, &mut rows);
-                for (row, here) in boundaries.into_iter().zip([t == s[0], t + 1 == s[1]]) {
+                for (row, here) in boundaries.into_iter().zip([begins && t == s[0], ends && t + 1 == s[1]]) {
                     if here {
                         rows.push(row);
                         if valued {

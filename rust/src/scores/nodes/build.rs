@@ -198,8 +198,8 @@ impl Nodes {
                 }
             }
         }
-        let n = batch.lengths[lane] as usize;
-        for (row, here) in frequent.boundaries.into_iter().zip([t == 0, t + 1 == n]) {
+        let (n, (begins, ends)) = (batch.lengths[lane] as usize, data.ends(batch.sentences[lane] as usize));
+        for (row, here) in frequent.boundaries.into_iter().zip([begins && t == 0, ends && t + 1 == n]) {
             if here && self.row_features[row as usize] < self.row_features[row as usize + 1] {
                 self.rows.push(row);
                 if valued {
