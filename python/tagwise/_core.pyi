@@ -23,6 +23,7 @@ __all__ = [
     "SEQUENTIAL_LOSSES",
     "SIMD",
     "SLACKS",
+    "SUMS",
     "Boosting",
     "Cost",
     "Dataset",
@@ -87,6 +88,7 @@ KERNELS: tuple[tuple[str, tuple[str, ...]], ...]
 FORMS: tuple[str, ...]
 SLACKS: tuple[str, ...]
 BOUNDS: tuple[str, ...]
+SUMS: tuple[str, ...]
 # No group of labels that occur once, and the lists of paths that are searched where the search cannot see to them.
 NO_GROUP: int
 ONCE_LISTS: tuple[int, ...]
@@ -847,7 +849,10 @@ class Rounds:
 
 @final
 class Boosting:
-    """A boosting run and its training set."""
+    """A boosting run and its training set.
+
+    over: whether the loss sums over the wrong label sequences or over all.
+    """
 
     def __new__(
         cls,
@@ -855,6 +860,7 @@ class Boosting:
         layout: Layout,
         rounds: Rounds | None = None,
         *,
+        over: str = "wrong",
         sample_weight: NDArray[np.float64] | None = None,
         start: NDArray[np.float64] | None = None,
         n_jobs: int = 0,

@@ -406,6 +406,7 @@ def learners(m: Made) -> Targets:
                 overlap=True,
                 seed=1,
                 n_jobs=1,
+                over="all",
                 sample_weight=np.ones(3),
                 start=w,
             ),

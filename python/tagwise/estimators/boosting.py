@@ -52,6 +52,12 @@ class Boosting(Tagger):
             "how features are judged: one range for all sentences, one for each, or the loss itself (tiny corpora)",
         ),
         Param(
+            "over",
+            "wrong",
+            Choice(_core.SUMS),
+            "label sequences that the loss sums over: the wrong ones as in the paper, or the gold one too",
+        ),
+        Param(
             "step",
             "bound",
             Choice(("bound", "line_search")),
@@ -108,6 +114,7 @@ class Boosting(Tagger):
         features: Any = "default",
         rounds: int = 2000,
         bound: Literal["loose", "tight", "exact"] = "tight",
+        over: Literal["wrong", "all"] = "wrong",
         step: Literal["bound", "line_search"] = "bound",
         features_per_round: int = 1,
         overlap: bool = False,
@@ -132,6 +139,7 @@ class Boosting(Tagger):
                 or attributes)
             rounds: most rounds
             bound: how features are judged: one range for all sentences, one for each, or the loss itself (tiny corpora)
+            over: label sequences that the loss sums over: the wrong ones as in the paper, or the gold one too
             step: step of the chosen feature: the bound's, or a line search on the loss
             features_per_round: most features of a round
             overlap: the features of a round may share sentences; their steps are damped until the loss falls enough
@@ -191,6 +199,7 @@ class Boosting(Tagger):
             data,
             task.layout,
             chosen,
+            over=params["over"],
             sample_weight=sample_weight,
             start=task.start,
             n_jobs=task.n_jobs,

@@ -52,12 +52,15 @@ pub struct PyBoosting {
 #[pymethods]
 impl PyBoosting {
     #[new]
-    #[pyo3(signature = (dataset, layout, rounds = None, *, sample_weight = None, start = None, n_jobs = 0))]
+    #[pyo3(signature = (
+        dataset, layout, rounds = None, *, over = "wrong", sample_weight = None, start = None, n_jobs = 0,
+    ))]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
         layout: &PyLayout,
         rounds: Option<&PyRounds>,
+        over: &str,
         sample_weight: Option<PyReadonlyArray1<'_, f64>>,
         start: Option<PyReadonlyArray1<'_, f64>>,
         n_jobs: usize,
@@ -68,7 +71,7 @@ impl PyBoosting {
             None => PyRounds::new(bound::Bound::Loose.name(), false, 0.0, 10.0, 1.0, 1, false, 0)?.inner,
         };
         let (sample_weight, start) = (listed(sample_weight), listed(start));
-        let options = BoostingOptions { rounds, sample_weight, start };
+        let options = BoostingOptions { rounds, over: bound::Over::named(over)?, sample_weight, start };
         let inner = run(py, n_jobs, || Boosting::new(data, layout, options))??;
         Ok(PyBoosting { inner, n_jobs })
     }
@@ -149,6 +152,7 @@ type Dict<'py> = Bound<'py, PyDict>;
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     add_names(m, "BOUNDS", bound::Bound::names())?;
+    add_names(m, "SUMS", bound::Over::names())?;
     m.add_class::<PyRounds>()?;
     m.add_class::<PyBoosting>()
 }

@@ -35,36 +35,36 @@ def boosted(b: Bench, p: Problem = P, *, keywords: Any = None, **params: Any) ->
     return b.fit(p, keywords=keywords, **{"rounds": 8, "every": 1, "smoothing": 0.0, **params})
 
 
-def log_loss(w: Array, p: Problem, weight: Array, ends: Any = None) -> float:
-    """log sum_i w_i (e^{l_i} - 1); `ends` tells which sentences have a true begin and a true end."""
+def log_loss(w: Array, p: Problem, weight: Array, ends: Any = None, over: str = "wrong") -> float:
+    """log sum_i w_i (e^{l_i} - 1), or of e^{l_i}; `ends` tells which sentences have a true begin and a true end."""
     total = 0.0
     for i, (x, y) in enumerate(zip(exact(p), p.y)):
         s = score_sentence(w, x, p.shape)
         if ends is not None:
             s = s._replace(start=s.start * ends[i][0], end=s.end * ends[i][1])
-        total += weight[i] * float(np.expm1(minus_log_p(s, y)))
+        total += weight[i] * float((np.expm1 if over == "wrong" else np.exp)(minus_log_p(s, y)))
     return float(np.log(total))
 
 
-def assert_losses(tagger: Any, p: Problem, weight: Array, ends: Any = None) -> None:
+def assert_losses(tagger: Any, p: Problem, weight: Array, ends: Any = None, over: str = "wrong") -> None:
     """After every round the loss reported is that of the steps so far."""
     w = np.zeros(p.shape.size)
     for r in tagger.rounds_:
         w[index(r, p)] += r.step
-        assert r.log_loss == pytest.approx(log_loss(w, p, weight, ends), abs=1e-6)
+        assert r.log_loss == pytest.approx(log_loss(w, p, weight, ends, over), abs=1e-6)
     assert len(tagger.rounds_) > 3
 
 
 @functools.cache
-def twin(n: int, bound: str, eps: float, cap: float) -> list[tuple[int, float, float]]:
+def twin(n: int, bound: str, eps: float, cap: float, whole: bool = False) -> list[tuple[int, float, float]]:
     """(feature, step, bound) of so many rounds."""
-    return boosting.boost(exact(P), P.y, P.shape, n, bound, mask=mask(P), eps=eps, cap=cap)[1]
+    return boosting.boost(exact(P), P.y, P.shape, n, bound, mask=mask(P), eps=eps, cap=cap, whole=whole)[1]
 
 
 def assert_twin(b: Bench, bound: str, eps: float, cap: float, **params: Any) -> None:
     """Feature by feature the rounds of the twin."""
     n = 6 if bound == "loose" else 2  # the twin takes its time over the tight one
-    wanted = twin(n, bound, eps, cap)
+    wanted = twin(n, bound, eps, cap, params.get("over") == "all")
     found = boosted(b, rounds=n, bound=bound, max_step=cap, smoothing=eps, **params).rounds_
     assert [index(r, P) for r in found] == [feature for feature, _, _ in wanted]
     assert [r.step for r in found] == pytest.approx([step for _, step, _ in wanted], rel=1e-4)
@@ -86,6 +86,40 @@ def bound(b: Bench) -> None:
         if name == "exact":
             assert first.log_loss == pytest.approx(losses[name], abs=1e-6)
     assert losses["loose"] > losses["tight"] > losses["exact"]
+
+
+@row("over", "boosting")
+def over(b: Bench) -> None:
+    """Both sums are those of the twin, bounds and rounds too; they differ by a constant, so their minimisers do not."""
+    for given in ("wrong", "all"):
+        assert_twin(b, "loose", 0.0, 3.0, over=given)
+        assert_twin(b, "tight", 0.0, 3.0, over=given)
+        assert_losses(boosted(b, over=given, keywords={"sample_weight": WEIGHT}), P, WEIGHT, over=given)
+    # One long sentence: e^l is so large that the gold sequence is no part of it, and the choice is the same.
+    long = problem(4, [12, 12], labels=3, attributes=4)
+    first = [boosted(b, long, over=given, rounds=4).rounds_ for given in ("wrong", "all")]
+    assert [r[:4] for r in first[0]] == [r[:4] for r in first[1]]
+    assert [r.step for r in first[0]] == pytest.approx([r.step for r in first[1]], rel=1e-3)
+    # Where no feature tells everything both end at the same weights: the one minimum.
+    plain = problem(2, [2, 2, 2, 2, 1, 1], labels=2, attributes=1)
+    ends = {
+        given: boosted(b, plain, over=given, rounds=3000, step="line_search", start_end=False)
+        for given in ("wrong", "all")
+    }
+    losses = {
+        given: sum(np.exp(minus_log_p(score_sentence(weights(t, plain), x, plain.shape), y)) for x, y in zip(exact(plain), plain.y))
+        for given, t in ends.items()
+    }
+    assert losses["wrong"] == pytest.approx(losses["all"], rel=1e-6)
+    assert losses["all"] > len(plain.y) + 0.1
+
+
+def weights(tagger: Any, p: Problem) -> Array:
+    """The sum of the steps, as the twin lays weights out."""
+    w = np.zeros(p.shape.size)
+    for r in tagger.rounds_:
+        w[index(r, p)] += r.step
+    return w
 
 
 @row("smoothing", "boosting")

@@ -4,6 +4,8 @@ F2 = N = sum_i w_i (e^{l_i} - 1); D(i) = w_i (e^{l_i} - 1) / N; u_ik(y) = S_k(x_
 Adding `step` to weight k multiplies N by
     Z_k(step) = sum_i D(i) mean of e^{step u_ik(y)} over wrong y (weighted by e^{H(y)}),
 which convexity bounds through the range and the mean of u_ik.
+
+``whole``: all y in place of the wrong ones, N = sum_i w_i e^{l_i}; the gold sequence has u = 0 and a share that stays.
 """
 
 from __future__ import annotations
@@ -46,15 +48,18 @@ def ranges(X: Array, y: Path, shape: Shape) -> tuple[Array, Array]:
     return low - gold, high - gold
 
 
-def quantities(w: Array, X: Sequence[Array], y: Sequence[Path], shape: Shape, weight: Array) -> Round:
+def quantities(
+    w: Array, X: Sequence[Array], y: Sequence[Path], shape: Shape, weight: Array, whole: bool = False
+) -> Round:
     """m_ik = w_i e^{l_i} (E[S_k] - S_k(y_i)) / N: no division by 1 - P."""
     chains = [score_sentence(w, x, shape) for x in X]
     e = weight * np.exp([minus_log_p(s, g) for s, g in zip(chains, y)])
-    N = float((e - weight).sum())
+    D = e if whole else e - weight
+    N = float(D.sum())
     expected = [pull_back(expectations(s), x, shape) for s, x in zip(chains, X)]
     m = [a * (E - features(x, g, shape)) / N for a, E, x, g in zip(e, expected, X, y)]
     low, high = zip(*(ranges(x, g, shape) for x, g in zip(X, y)))
-    return Round(N, (e - weight) / N, np.array(m), np.array(low), np.array(high))
+    return Round(N, D / N, np.array(m), np.array(low), np.array(high))
 
 
 def loose(q: Round, k: int, eps: float = 0.0, cap: float = np.inf) -> tuple[float, float]:
@@ -141,13 +146,14 @@ def boost(
     mask: Array | None = None,
     eps: float = 0.0,
     cap: float = 10.0,
+    whole: bool = False,
 ) -> tuple[Array, list[tuple[int, float, float]]]:
     """Each round takes the feature with the smallest bound. Returns weights and (feature, step, bound)s."""
     w, chosen = np.zeros(shape.size), []
     weight = np.ones(len(X)) if weight is None else weight
     candidates = range(shape.size) if mask is None else np.flatnonzero(mask).tolist()
     for _ in range(rounds):
-        q = quantities(w, X, y, shape, weight)
+        q = quantities(w, X, y, shape, weight, whole)
         found = {k: loose(q, k, eps, cap) if bound == "loose" else tight(q, k, cap) for k in candidates}
         k = min(found, key=lambda j: (found[j][1], j))
         w[k] += found[k][0]

@@ -26,6 +26,16 @@ named!(
     }
 );
 
+named!(
+    /// Over which label sequences of a sentence the loss is summed.
+    pub enum Over: "sum over label sequences" {
+        /// All but the gold one: N = sum_i w_i (e^{l_i} - 1), which is 0 where all is learnt.
+        Wrong = "wrong",
+        /// The gold one too: N = sum_i w_i e^{l_i}. Its share cannot move (u = 0): bounds are wider, steps shorter.
+        All = "all",
+    }
+);
+
 /// Sentences of one feature that share a range.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {

@@ -4,6 +4,8 @@
 //! minimise  N = sum_i w_i (e^{l_i} - 1),  l_i = -log P(y_i | x_i),  one weight a round
 //! ```
 //!
+//! or, over all label sequences, sum_i w_i e^{l_i}: the minimiser is the same, the bounds and so the path to it are not.
+//!
 //! A round takes the feature whose bound on N after the best step is smallest. What all bounds need is kept by `state` and
 //! moved by differences; `select` finds the feature; `bound` has the formulas; `search` refines a step; `exact` is Z itself.
 
@@ -21,7 +23,7 @@ use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::machine::stop;
-use bound::{Bound, Gain, StepLimits};
+use bound::{Bound, Gain, Over, StepLimits};
 use select::{Chosen, Draw, Selector};
 use state::State;
 use std::sync::Arc;
@@ -44,6 +46,7 @@ pub struct RoundOptions {
 /// What is boosted, and from where.
 pub struct BoostingOptions {
     pub rounds: RoundOptions,
+    pub over: Over,
     pub sample_weight: Vec<f64>, // [N], or empty for all 1
     /// Weights to begin with: [features], or empty for 0.
     pub start: Vec<f64>,
@@ -98,7 +101,7 @@ impl Boosting {
             start = vec![0.0; layout.len()];
         }
         let tight = bound != Bound::Loose;
-        let state = State::new(data, layout, weight, tight, start)?;
+        let state = State::new(data, layout, weight, tight, options.over, start)?;
         let selector = Selector::new(&state, bound, limits, draw);
         Ok(Boosting {
             state,
@@ -144,7 +147,7 @@ impl Boosting {
         let Boosting { state, selector, options: BoostingOptions { rounds: options, .. }, .. } = self;
         // Below this the moments of transitions, differences of counts, have no digits left: all is learnt.
         let least = 1e-12 * state.weight.iter().sum::<f64>() * (-state.shift).exp();
-        if state.n.is_nan() || state.n <= least {
+        if state.n.is_nan() || state.wrong() <= least {
             return Ok(false);
         }
         let overlap = options.overlap && options.features_per_round > 1;

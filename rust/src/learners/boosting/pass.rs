@@ -2,6 +2,7 @@
 
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
+use crate::learners::boosting::bound::Over;
 use crate::learners::boosting::cells::{RangeCells, FEATURES, NONE};
 use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors, BLOCK};
 use crate::learners::boosting::index::Index;
@@ -20,6 +21,7 @@ pub struct Revision<'a> {
     pub psi: &'a [f64],
     pub weight: &'a [f64],
     pub shift: f64,
+    pub over: Over,
     pub at: &'a [usize],
     pub residual: Shared<'a, f64>,
     pub pairs: Shared<'a, f64>,
@@ -40,7 +42,7 @@ impl Revision<'_> {
         let pairs = self.new_pairs.slice(i * l * width, l * width);
         let (node, psi) = (&self.node[rows.clone()], &self.psi[rows.clone()]);
         let minus_log_p = chain::marginals(node, psi, gold, self.edges, work, p, pairs);
-        let (e, d) = masses(self.weight[s], minus_log_p, self.shift);
+        let (e, d) = masses(self.weight[s], minus_log_p, self.shift, self.over);
         self.fresh.set(i, [minus_log_p, e, d]);
         let old = self.residual.slice(rows.start, rows.len());
         for ((p, old), &y) in p.chunks_exact_mut(width).zip(old.chunks_exact_mut(width)).zip(gold) {
@@ -256,11 +258,16 @@ impl BoostingSums<'_> {
     }
 }
 
-/// w e^{l - shift} and w (e^l - 1) e^-shift.
-pub fn masses(weight: f64, l: f64, shift: f64) -> (f64, f64) {
+/// w e^{l - shift}, and the sentence's part of N: the same, or w (e^l - 1) e^-shift where the gold sequence is left out.
+pub fn masses(weight: f64, l: f64, shift: f64, over: Over) -> (f64, f64) {
     if weight == 0.0 {
         return (0.0, 0.0); // also where e^l is beyond range
     }
     let e = weight * (l - shift).exp();
-    (e, if l < 30.0 { weight * (-shift).exp() * l.exp_m1() } else { e - weight * (-shift).exp() })
+    let part = match over {
+        Over::All => e,
+        Over::Wrong if l < 30.0 => weight * (-shift).exp() * l.exp_m1(),
+        Over::Wrong => e - weight * (-shift).exp(),
+    };
+    (e, part)
 }

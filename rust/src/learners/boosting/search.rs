@@ -93,7 +93,7 @@ impl Line<'_> {
             Kind::End { label } => shift(end - begin - 1, label, step, x),
         }
         let minus_log_p = chain::marginals(&x.node, &x.psi, gold, edges, &mut x.work, &mut x.p, &mut x.pairs);
-        let (e, d) = pass::masses(state.weight[s], minus_log_p, state.shift);
+        let (e, d) = pass::masses(state.weight[s], minus_log_p, state.shift, state.over);
         let hit = |t: usize, label: usize| x.p[t * width + label] - f64::from(u8::from(gold[t] as usize == label));
         let slope = match self.kind {
             Kind::Node { label, .. } => places

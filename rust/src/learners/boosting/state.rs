@@ -4,7 +4,7 @@
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::learners::boosting::bound::{Moments, Range};
+use crate::learners::boosting::bound::{Moments, Over, Range};
 use crate::learners::boosting::cells::{RangeCells, FEATURES};
 use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
 use crate::learners::boosting::index::{self, Index, Kind};
@@ -31,6 +31,7 @@ pub struct State {
     pub layout: Arc<Layout>,
     pub index: Index,
     pub cells: RangeCells,
+    pub over: Over,
     pub weight: Vec<f64>, // [N] w_i
     pub w: Vec<f64>,      // [K]
     pub edges: EdgeFactors,
@@ -42,7 +43,7 @@ pub struct State {
     pub pairs: Vec<f64>,    // [N, edge features] e_i (E[S] - S(gold))
     pub l: Vec<f64>,        // [N] -log P(gold)
     pub e: Vec<f64>,        // [N] w_i e^{l_i - shift}
-    pub d: Vec<f64>,        // [N] w_i (e^{l_i} - 1) e^-shift
+    pub d: Vec<f64>,        // [N] w_i (e^{l_i} - 1) e^-shift; e itself over all sequences
     pub shift: f64,
     pub n: f64,                   // sum of d
     pub m: Vec<f64>,              // [cells] moments
@@ -70,6 +71,7 @@ impl State {
         layout: Arc<Layout>,
         weight: Vec<f64>,
         tight: bool,
+        over: Over,
         w: Vec<f64>,
     ) -> Result<State> {
         afford(layout.labels)?;
@@ -107,6 +109,7 @@ impl State {
             layout,
             index,
             cells,
+            over,
             weight,
             w,
             edges,
@@ -122,6 +125,14 @@ impl State {
 
     pub fn is_empty(&self) -> bool {
         self.l.is_empty()
+    }
+
+    /// The part of N that wrong sequences have.
+    pub fn wrong(&self) -> f64 {
+        match self.over {
+            Over::Wrong => self.n,
+            Over::All => self.n - self.weight.iter().sum::<f64>() * (-self.shift).exp(),
+        }
     }
 
     /// log N: the logarithm of the exponential loss.
@@ -330,6 +341,7 @@ impl State {
             psi: &self.psi,
             weight: &self.weight,
             shift: self.shift,
+            over: self.over,
             at: &arena.at,
             residual: Shared::new(&mut self.residual),
             pairs: Shared::new(&mut self.pairs),
@@ -407,7 +419,7 @@ impl State {
             p.resize(p.len().max(rows.len()), 0.0);
             let (node, psi, gold) = (&self.node[rows.clone()], &self.psi[rows], &self.data.gold[begin..end]);
             let l = chain::marginals(node, psi, gold, &self.edges, work, p, &mut []);
-            masses(self.weight[s], l, self.shift).1
+            masses(self.weight[s], l, self.shift, self.over).1
         };
         // Sums of fixed parts, in order: the same for any number of threads.
         let parts: Vec<f64> = sentences
