@@ -7,12 +7,14 @@
 //! ```
 //! where every label further back is the entry's own. All labels y are one row of lanes; a row is merged into the k rows
 //! of its cell by k comparisons. With m >= p this is Viterbi, exact; with m < p each entry
-//! answers for the prefix that won, as the paper has it. Cost for a token: cells x k x (p + k) rows.
+//! answers for the prefix that won, as the paper has it. Cost for a token: cells x k x (p + k) rows, less where `reach` knows
+//! beforehand that an entry is in no list.
 //!
 //! Ties: the lower dropped label wins, then its better prefix; at the end the lower last label, then the one before it.
 
 use crate::chain::chart::Steps;
 
+use crate::chain::lookback::reach::Reach;
 use crate::chain::lookback::Lookback;
 use crate::machine::budget;
 use crate::machine::dispatch::dispatch;
@@ -46,6 +48,7 @@ pub struct Search {
     pad: Vec<Lane>,    // [width] 0, -infinity behind the last label
     labels: Vec<u16>,  // of the entry at hand, backwards
     best: Vec<(f32, usize)>,
+    reach: Reach,
 }
 
 impl Search {
@@ -67,6 +70,7 @@ impl Search {
             pad,
             labels: Vec::new(),
             best: Vec::new(),
+            reach: Reach::default(),
         }
     }
 
@@ -122,6 +126,9 @@ impl Search {
             self.back.resize(stride * n, Lane::ZERO);
         }
         self.labels.resize(n.max(self.labels.len()), 0);
+        if n > self.terms.cell && Reach::serves(&self.terms) {
+            self.reach.begin(&self.terms, x.steps, x.rows);
+        }
         for t in 0..n {
             std::mem::swap(&mut self.now, &mut self.before);
             let filled = self.prefixes(t) * self.k * self.width;
@@ -160,6 +167,10 @@ impl Search {
             }
             need = need.max(t - u);
         }
+        let bounded = full && depth >= 2 && !repeated && Reach::serves(&terms);
+        if bounded {
+            self.reach.floors::<S>(&terms, &self.before, k, depth);
+        }
         for prefix in 0..self.prefixes(t - 1) {
             if prefix % LOOK == 0 {
                 stop::look();
@@ -174,6 +185,10 @@ impl Search {
                     let entry = ((prefix * k + rank) * width + label / WIDTH) * WIDTH + label % WIDTH;
                     let base = self.before[entry / WIDTH].0[entry % WIDTH];
                     if base == NEVER {
+                        break;
+                    }
+                    // The entries of a cell are sorted: what comes after is in no list either.
+                    if bounded && self.reach.rules_out(prefix, prefix % keep, label, (k, width), base) {
                         break;
                     }
                     let edge = x.steps.row(0, label);
