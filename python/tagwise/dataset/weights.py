@@ -2,6 +2,9 @@
 
     w_i = c pi^{T_i},   c such that sum_i s_i w_i = sum_i s_i   (s_i: the sample weights)
 
+With `labels` also divided by L^T - 1, the number of wrong label sequences: D_0 of Altun and Hofmann (2003), Algorithm 2, in
+which every sentence begins with its w_i whatever its length.
+
 The mean weight is 1: a penalty is as strong beside the data as without `pi`, and the minimiser is that of pi^T with the
 penalty times the same c. For lack of a penalty c changes nothing. Computed from logarithms, for pi^T itself leaves the
 range of floats at a few hundred tokens.
@@ -32,6 +35,7 @@ def length_weights(
     *,
     exponential: bool,
     penalised: bool = True,
+    labels: int | None = None,
 ) -> NDArray[np.float64] | None:
     """Sample weights times c pi^T, [N]; None where all are 1.
 
@@ -39,7 +43,7 @@ def length_weights(
     taken for 0; other losses lose nothing by it and a word in the log will do. Without a penalty c is free, and where a
     mean of 1 leaves no room for the least weight, the largest is as far above 1 as the least is below.
     """
-    if pi >= 1.0:
+    if pi >= 1.0 and (labels or 1) < 2:
         return sample_weight
     given = np.ones(len(data)) if sample_weight is None else sample_weight
     counts = given > 0.0
@@ -47,6 +51,9 @@ def length_weights(
         return sample_weight
     lengths = lengths_of(data)
     logs = lengths * math.log(pi)
+    if labels is not None and labels > 1:
+        spread = np.maximum(lengths, 1) * math.log(labels)
+        logs = logs - (spread + np.log(-np.expm1(-spread)))
     with np.errstate(under="ignore", over="ignore"):
         top, low = float(logs[counts].max()), float(logs[counts].min())
         if not penalised and math.log(LEAST) > low - top > 2.0 * math.log(LEAST):
@@ -55,7 +62,8 @@ def length_weights(
         weight = np.exp(np.minimum(logs - top, 0.0))
         lost = np.flatnonzero(counts & (weight < LEAST))
         if len(lost):
-            _report(lengths, counts, lost, pi, exponential)
+            told = f"pi={pi:g}" if labels is None else f"pi={pi:g}, balance=True, {labels} labels"
+            _report(lengths, counts, lost, told, exponential)
         weight *= float(given.sum()) / float((given * weight).sum())
         product: NDArray[np.float64] = given * weight
     return product
@@ -65,15 +73,14 @@ def _report(
     lengths: NDArray[np.int64],
     counts: NDArray[np.bool_],
     lost: NDArray[np.int64],
-    pi: float,
+    told: str,
     exponential: bool,
 ) -> None:
     """Refuse, or say, that sentences weigh nothing beside the shortest one."""
     longest = int(lost[np.argmax(lengths[lost])])
     shortest = int(lengths[counts].min())
     text = (
-        f"pi={pi:g}: sentence {longest} of {lengths[longest]} tokens weighs pi^{lengths[longest] - shortest} of one of "
-        f"{shortest}, too little for a number"
+        f"{told}: sentence {longest} of {lengths[longest]} tokens weighs too little for a number beside one of {shortest}"
     )
     if exponential:
         raise ParameterError(f"{text}; cut long sentences (max_length), or take a larger pi")

@@ -90,6 +90,12 @@ class Boosting(Tagger):
         Param("max_step", 5.0, Number(0.0, open_low=True), "largest step"),
         PI,
         Param(
+            "balance",
+            False,
+            Flag(),
+            "divide the weight of a sentence by its number of wrong label sequences: all begin alike, whatever their length",
+        ),
+        Param(
             "max_length",
             None,
             Number(1, integer=True, optional=True),
@@ -122,6 +128,7 @@ class Boosting(Tagger):
         smoothing: float | None = None,
         max_step: float = 5.0,
         pi: float = 1.0,
+        balance: bool = False,
         max_length: int | None = None,
         every: int = 100,
         patience: int = 0,
@@ -147,6 +154,8 @@ class Boosting(Tagger):
             smoothing: added to both sides of a step's ratio, in units of the loss; None for 1 / sentences
             max_step: largest step
             pi: weight c pi^T of a sentence of T tokens; the mean weight is 1
+            balance: divide the weight of a sentence by its number of wrong label sequences: all begin alike, whatever
+                their length
             max_length: cut longer sentences into pieces for training
             every: rounds between two callbacks and dev scores
             patience: with a dev set: dev scores without a better one; 0 never stops
@@ -183,7 +192,14 @@ class Boosting(Tagger):
         if params["max_length"] is not None:
             data, piece_of = data.cut(params["max_length"])
             sample_weight = None if sample_weight is None else sample_weight[piece_of]
-        sample_weight = length_weights(data, params["pi"], sample_weight, exponential=True, penalised=False)
+        sample_weight = length_weights(
+            data,
+            params["pi"],
+            sample_weight,
+            exponential=True,
+            penalised=False,
+            labels=len(task.labels) if params["balance"] else None,
+        )
         smoothing = params["smoothing"]
         chosen = _core.Rounds(
             params["bound"],

@@ -298,6 +298,21 @@ def pi(b: Bench) -> None:
     assert_losses(tagger, pieces, by_length(0.5, short, WEIGHT[of]), ends)
 
 
+@row("balance", "boosting")
+def balance(b: Bench) -> None:
+    """At weights of 0 a sentence's part of the loss is its own weight, whatever its length: D_0 of the paper."""
+    length = np.array([len(y) for y in P.y], dtype=float)
+    for pi, given in ((1.0, np.ones(5)), (1.0, WEIGHT), (0.5, WEIGHT)):
+        wanted = given * pi**length  # of each in N before the first round, up to a factor
+        weight = wanted / (3.0**length - 1)
+        weight *= given.sum() / weight.sum()
+        assert_losses(boosted(b, balance=True, pi=pi, keywords={"sample_weight": given}), P, weight)
+    assert bits(boosted(b, balance=True)) != bits(boosted(b))
+    long = [["a"] * 300, ["b"]]
+    found = b.kind(features="S1", balance=True, rounds=5).fit(long, [["x", "y"] * 150, ["y"]])
+    assert np.isfinite(found.objective_)
+
+
 @row("max_length", "boosting")
 def max_length(b: Bench) -> None:
     """Longer sentences are cut into pieces, and start and end features fire at the true ends only."""

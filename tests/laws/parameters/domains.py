@@ -93,6 +93,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "smoothing": None,
         "max_step": 5.0,
         "pi": 1.0,
+        "balance": False,
         "max_length": None,
         "every": 100,
         "patience": 0,
@@ -182,6 +183,7 @@ FLAGS = (
     "document",
     "augment",
     "overlap",
+    "balance",
     "overlapping",
 )
 COUNTS = ("min_count", "window", "epochs", "shards", "k", "max_epochs", "max_paths", "cache_mb")
