@@ -38,8 +38,11 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "arow": ("arow", {"epochs": 3}),
     "hmsvm": ("hmsvm", {"max_epochs": 3}),
     "hmsvm kernel": ("hmsvm", {"max_epochs": 2, "kernel": "rbf", "features": "S1"}),
-    "boosting": ("boosting", {"rounds": 60}),
-    "boosting tight": ("boosting", {"rounds": 40, "bound": "tight", "step": "line_search"}),
+    "boosting": ("boosting", {"rounds": 60, "features_per_round": 1, "max_length": None}),
+    "boosting tight": (
+        "boosting",
+        {"rounds": 40, "step": "line_search", "features_per_round": 1, "max_length": None},
+    ),
     "hmm": ("hmm", {"features": "S1"}),
     "memm": ("memm", {"max_iter": 10}),
 }

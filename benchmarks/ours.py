@@ -100,24 +100,22 @@ def scorer(tagger: Any, task: Any, part: Any) -> Any:
     return dev_scorer(lambda w: tagger._model(task, w), task, Inputs.of(part), part.labels)
 
 
-def _pieces(features: str, train: Any, max_length: int) -> tuple[Any, Any, Any, Any]:
+def _pieces(features: str, train: Any, max_length: int) -> tuple[Any, Any]:
     tagger = tw.Boosting(features=features, n_jobs=1)
     task = tagger._task(Inputs.of(train), train.labels, tagger.checked())
-    data, piece_of = task.data.cut(max_length)
-    new = piece_of[1:] != piece_of[:-1]
-    return data, task.layout, np.concatenate([[True], new]), np.concatenate([new, [True]])
+    return task.data.cut(max_length)[0], task.layout
 
 
 def booster(features: str, train: Any, max_length: int, **options: Any) -> Any:
     """Boosting in the core: one thread, pieces of at most `max_length` tokens."""
-    data, layout, first, last = _pieces(features, train, max_length)
+    data, layout = _pieces(features, train, max_length)
     rounds = _core.Rounds(smoothing=1.0 / len(data), max_step=5.0, **options)
-    return _core.Boosting(data, layout, rounds, boundaries=(first, last), n_jobs=1)
+    return _core.Boosting(data, layout, rounds, n_jobs=1)
 
 
 def engine_pass(features: str, train: Any, max_length: int) -> Callable[[], float]:
     """One evaluation of the exponential loss and its gradient on the same pieces, one thread."""
-    data, layout, _, _ = _pieces(features, train, max_length)
+    data, layout = _pieces(features, train, max_length)
     objective = _core.Objective(data, layout, loss="exp")
     w, gradient = np.zeros(len(layout)), np.zeros(len(layout))
     return lambda: objective.evaluate(w, gradient, 1)

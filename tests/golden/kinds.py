@@ -143,7 +143,9 @@ KINDS: dict[str, Kind] = {
     "hmsvm-rbf": Kind(
         tw.HMSVM, {"features": PLAIN, "kernel": "rbf", "gamma": 0.25, "max_epochs": 4, "constraints": "bio"}
     ),
-    "boosting": Kind(tw.Boosting, {"features": PLAIN, "rounds": 60, "max_step": 2.0}),
+    "boosting": Kind(
+        tw.Boosting, {"features": PLAIN, "rounds": 60, "max_step": 2.0, "features_per_round": 1}
+    ),
     "hmm": Kind(tw.HMM, {"features": "S1", "smoothing": "additive", "delta": 0.5}),
     "hmm-overlapping": Kind(tw.HMM, {"features": "word[0]\nword[-1]\n", "overlapping": True}),
     "memm": Kind(tw.MEMM, {"features": PLAIN, "l2": 0.1, "max_iter": 10}),

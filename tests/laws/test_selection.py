@@ -108,7 +108,8 @@ def test_the_model_is_the_best_iterate(learner: str) -> None:
 def test_boosting_ends_at_the_level_of_rounding(options: dict[str, Any], scale: float) -> None:
     """Where all is learnt rounds go on until the loss is 1e-12 of the sentences' weight, and not beyond."""
     words, labels = [["a", "b"], ["b"], ["a"]], [["x", "y"], ["y"], ["x"]]
-    tagger = tw.Boosting(features="S1", rounds=3000, every=1, smoothing=0.0, max_step=2.0, **options)
+    paper = {"features_per_round": 1, "every": 1, "smoothing": 0.0, "max_step": 2.0}
+    tagger = tw.Boosting(features="S1", rounds=3000, **paper, **options)
     tagger.fit(words, labels, sample_weight=[scale] * 3)
     assert tagger.stopped_ == "no feature lowers the loss any further"
     level = math.log(1e-12 * 3 * scale)

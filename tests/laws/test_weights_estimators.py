@@ -118,7 +118,15 @@ BAGS: dict[str, Callable[[], tw.Tagger]] = {
     "svm limits": lambda: tw.HMSVM(features=WINDOW, C=0.2, tol=1e-5, max_epochs=2000, constraints="IOB2", dictionary=1),
     **{
         f"boosting {name}": lambda more=more: tw.Boosting(
-            **{"features": WORD, "rounds": 25, "smoothing": 0.01, "bound": "tight", **more}
+            **{
+                "features": WORD,
+                "rounds": 25,
+                "smoothing": 0.01,
+                "bound": "tight",
+                "features_per_round": 1,
+                "max_length": None,
+                **more,
+            }
         )
         for name, more in {
             "tight": {},

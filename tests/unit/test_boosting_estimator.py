@@ -53,6 +53,10 @@ def loss_of(chosen: list[Round], pi: float = 1.0, max_length: int = 10**9) -> fl
     return math.log(total * count / mass)
 
 
+#: One feature a round, on whole sentences.
+PAPER: dict[str, Any] = {"features_per_round": 1, "overlap": False, "max_length": None}
+
+
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -73,7 +77,7 @@ def loss_of(chosen: list[Round], pi: float = 1.0, max_length: int = 10**9) -> fl
 def test_rounds_report_the_loss_of_their_weights(parameters: dict[str, Any]) -> None:
     """After every round the loss is that of the steps so far, summed over all sequences; it falls, and repeats."""
     weighting = {k: v for k, v in parameters.items() if k in ("pi", "max_length")}
-    tagger = tw.Boosting(**{"features": None, "rounds": 12, **parameters}).fit(A, Y)
+    tagger = tw.Boosting(**{"features": None, "rounds": 12, **PAPER, **parameters}).fit(A, Y)
     chosen = tagger.rounds_
     assert {r.round for r in chosen} == set(range(12))
     before = loss_of([], **weighting)
@@ -96,12 +100,12 @@ def test_rounds_report_the_loss_of_their_weights(parameters: dict[str, Any]) -> 
         else kinds <= {"node", "edge", "start", "end"}
     )
     assert len(chosen) > 12 if "features_per_round" in parameters else len(chosen) == 12
-    again = tw.Boosting(**{"features": None, "rounds": 12, **parameters}).fit(A, Y)
+    again = tw.Boosting(**{"features": None, "rounds": 12, **PAPER, **parameters}).fit(A, Y)
     assert again.rounds_ == chosen
 
 
 def test_the_model_has_the_chosen_features_alone() -> None:
-    tagger = tw.Boosting(features="S2", rounds=15).fit(X, Y)
+    tagger = tw.Boosting(features="S2", rounds=15, **PAPER).fit(X, Y)
     chosen = {(r.kind, r.attribute, r.label) for r in tagger.rounds_}
     assert tagger.n_features_ == len(chosen) <= 15
     assert tagger.model_.meta["metrics"]["features"] > tagger.n_features_
@@ -115,7 +119,7 @@ def test_the_model_has_the_chosen_features_alone() -> None:
 
 
 def test_rounds_survive_a_file_and_a_pickle(tmp_path: Path) -> None:
-    tagger = tw.Boosting(features="S2", rounds=20).fit(X, Y)
+    tagger = tw.Boosting(features="S2", rounds=20, **PAPER).fit(X, Y)
     tagger.save(tmp_path / "b.tagwise")
     loaded = tw.load(tmp_path / "b.tagwise")
     assert isinstance(loaded, tw.Boosting)
@@ -137,7 +141,7 @@ def test_the_best_dev_score_ends_the_ensemble() -> None:
             given.dev_score = lambda w: next(scores)
             return super()._train(given)
 
-    tagger = Scored(features="S2", rounds=60, every=5, patience=2).fit(X, Y, dev=X, dev_y=Y)
+    tagger = Scored(features="S2", rounds=60, every=5, patience=2, **PAPER).fit(X, Y, dev=X, dev_y=Y)
     assert "no better dev score" in tagger.stopped_
     assert len(tagger.rounds_) == 10
     assert tagger.best_iteration_ == 2
@@ -145,9 +149,9 @@ def test_the_best_dev_score_ends_the_ensemble() -> None:
 
 
 def test_training_goes_on_from_a_model() -> None:
-    first = tw.Boosting(features="S2", rounds=10, smoothing=0.01).fit(X, Y)
-    second = tw.Boosting(features="S2", rounds=10, smoothing=0.01).fit(X, Y, warm_start=first)
-    whole = tw.Boosting(features="S2", rounds=20, smoothing=0.01).fit(X, Y)
+    first = tw.Boosting(features="S2", rounds=10, smoothing=0.01, **PAPER).fit(X, Y)
+    second = tw.Boosting(features="S2", rounds=10, smoothing=0.01, **PAPER).fit(X, Y, warm_start=first)
+    whole = tw.Boosting(features="S2", rounds=20, smoothing=0.01, **PAPER).fit(X, Y)
     assert second.objective_ == pytest.approx(
         whole.objective_, abs=1e-3
     )  # weights go through single precision
@@ -175,7 +179,7 @@ def test_ctrl_c_keeps_the_ensemble(monkeypatch: pytest.MonkeyPatch) -> None:
             return self.inner.run(min(most, 4), seconds)
 
     monkeypatch.setattr(_core, "Boosting", Interrupted)
-    tagger = tw.Boosting(features="S2", rounds=100, every=100)
+    tagger = tw.Boosting(features="S2", rounds=100, every=100, **PAPER)
     with pytest.raises(KeyboardInterrupt, match="the tagger has the model"):
         tagger.fit(X, Y)
     assert "interrupted" in tagger.stopped_
@@ -190,7 +194,7 @@ def test_a_callback_stops_and_sees_the_log_of_the_loss() -> None:
         seen.append(entry.objective)
         return len(seen) == 2
 
-    tagger = tw.Boosting(features="S2", rounds=100, every=3).fit(X, Y, callbacks=[stop])
+    tagger = tw.Boosting(features="S2", rounds=100, every=3, **PAPER).fit(X, Y, callbacks=[stop])
     assert len(tagger.rounds_) == 6
     assert seen[1] == pytest.approx(tagger.rounds_[-1].log_loss)
 
@@ -199,7 +203,9 @@ def test_real_values_and_samples() -> None:
     """A feature dict with signed values; the sentence of weight 0 has no say."""
     A = [[{"x": 1.5}, {"x": -2.0}], [{"x": -1.0}, {"x": 0.5}], [{"x": 3.0}]]
     B = [["P", "N"], ["N", "P"], ["N"]]
-    tagger = tw.Boosting(features=None, rounds=60, start_end=False).fit(A, B, sample_weight=[1.0, 1.0, 0.0])
+    tagger = tw.Boosting(features=None, rounds=60, start_end=False, **PAPER).fit(
+        A, B, sample_weight=[1.0, 1.0, 0.0]
+    )
     assert tagger.predict(A)[:2] == B[:2]
     assert tagger.predict(A)[2] == ["P"]
 
@@ -234,7 +240,7 @@ def _features(model: tw.Model) -> set[tuple[str, str]]:
 
 
 def test_the_plot_is_a_curve_of_every_round() -> None:
-    tagger = tw.Boosting(features="S2", rounds=25).fit(X, Y)
+    tagger = tw.Boosting(features="S2", rounds=25, **PAPER).fit(X, Y)
     text = rounds_svg(tagger.rounds_)
     assert text.count("<polyline") == 2
     first = text.split('points="')[1].split('"')[0].split()
@@ -245,7 +251,7 @@ def test_the_plot_is_a_curve_of_every_round() -> None:
 
 
 def test_blocks_report_what_was_chosen() -> None:
-    tagger = tw.Boosting(features="S2", rounds=10, every=4).fit(X, Y)
+    tagger = tw.Boosting(features="S2", rounds=10, every=4, **PAPER).fit(X, Y)
     assert [h["rounds"] for h in tagger.history_] == [4, 8, 10]
     assert [h["chosen"] for h in tagger.history_] == [4, 8, 10]
     assert tagger.history_[-1]["nonzero"] == tagger.n_nonzero_
@@ -255,5 +261,7 @@ def test_a_draw_without_a_gain_is_no_end() -> None:
     """Where none of the drawn features gains, all are looked at: every seed has its round."""
     sentences, labels = [["a", "b"], ["b", "c"], ["c", "a"]], [["X", "Y"], ["Y", "Z"], ["Z", "X"]]
     for seed in range(20):
-        tagger = tw.Boosting(features="S1", rounds=1, candidates=0.02, seed=seed).fit(sentences, labels)
+        tagger = tw.Boosting(features="S1", rounds=1, candidates=0.02, seed=seed, **PAPER).fit(
+            sentences, labels
+        )
         assert tagger.n_nonzero_ == 1, seed

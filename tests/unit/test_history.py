@@ -67,11 +67,13 @@ def test_endless_history_has_a_feature_for_every_distance(learner: type[tw.Tagge
     endless = learner(history=(1, math.inf), **params).fit(X, y)
     known = learner(history=(1, 19), **params).fit(X, y)
     assert endless.predict(X) == known.predict(X)
-    assert endless.model_.lookback is not None and known.model_.lookback is not None
+    assert endless.model_.lookback is not None
+    assert known.model_.lookback is not None
     far, near = endless.model_.lookback.weights, known.model_.lookback.weights
     assert near.reshape(18, -1).any(axis=1).all()
     np.testing.assert_array_equal(far[: len(near)], near)
-    assert len(far) == 127 * 9 and not far[len(near) :].any()
+    assert len(far) == 127 * 9
+    assert not far[len(near) :].any()
     pooled = learner(history=(1, math.inf), pool=8, **params).fit(X, y)
     assert pooled.model_.lookback is not None
     assert len(pooled.model_.lookback.weights) == 7 * 9

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from itertools import pairwise
 from math import log
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from tagwise.dataset.weights import length_weights
 rng = np.random.default_rng(5)
 LONG = [f"w{rng.integers(9)}" for _ in range(400)]
 SHORT = [f"w{i}" for i in range(9)]
+#: One feature a round, on whole sentences.
+PAPER: dict[str, Any] = {"features_per_round": 1, "max_length": None}
 
 
 def labelled(*sentences: list[str]) -> tuple[list[list[str]], list[list[str]]]:
@@ -33,7 +36,7 @@ def weights(lengths: list[int], pi: float, given: list[float] | None = None, **m
 
 
 @pytest.mark.parametrize(
-    "tagger", [tw.Boosting(rounds=60), tw.CRF(max_iter=30), tw.CRF(loss="exp", max_iter=30)]
+    "tagger", [tw.Boosting(rounds=60, **PAPER), tw.CRF(max_iter=30), tw.CRF(loss="exp", max_iter=30)]
 )
 def test_a_long_sentence_is_learnt_from(tagger: tw.Tagger) -> None:
     """1/9 to the power of 400 is no float; the sentence has a weight all the same."""
@@ -45,9 +48,9 @@ def test_a_long_sentence_is_learnt_from(tagger: tw.Tagger) -> None:
 def test_boosting_sees_long_and_short_sentences() -> None:
     """Before the first round pi^T e^l is 1 of either: weights are as far above 1 as below, and both count."""
     X, y = labelled(LONG, SHORT[:3])
-    tagger = tw.Boosting(features="S1", all_pairs=True, pi=1 / 9, rounds=0).fit(X, y)
+    tagger = tw.Boosting(features="S1", all_pairs=True, pi=1 / 9, rounds=0, **PAPER).fit(X, y)
     assert tagger.objective_ == pytest.approx((400 - 3) / 2 * log(9) + log(2 * 9**3 - 1), rel=1e-9)
-    chosen = tw.Boosting(features="S1", pi=1 / 9, rounds=9).fit(X, y).rounds_
+    chosen = tw.Boosting(features="S1", pi=1 / 9, rounds=9, **PAPER).fit(X, y).rounds_
     assert all(b.log_loss < a.log_loss for a, b in pairwise(chosen))
 
 
@@ -96,7 +99,7 @@ def test_what_is_no_number_is_said(caplog: pytest.LogCaptureFixture) -> None:
     """A loss that does not grow like e^T goes on with a word in the log; one that does is refused."""
     with caplog.at_level(logging.WARNING, "tagwise"):
         assert weights([1, 400], 0.1).tolist() == [2.0, 0.0]
-    assert "sentence 1 of 400 tokens weighs pi^399" in caplog.text
+    assert "pi=0.1: sentence 1 of 400 tokens weighs too little" in caplog.text
     X, y = labelled(LONG, SHORT[:1])
     with pytest.raises(tw.ParameterError, match=r"sentence 0 of 400 tokens .*max_length"):
         tw.CRF(features="S1", loss="exp", pi=0.1).fit(X, y)

@@ -2,8 +2,8 @@
 
     w_i = c pi^{T_i},   c such that sum_i s_i w_i = sum_i s_i   (s_i: the sample weights)
 
-With `labels` also divided by L^T - 1, the number of wrong label sequences: D_0 of Altun and Hofmann (2003), Algorithm 2, in
-which every sentence begins with its w_i whatever its length.
+With `labels` also divided by L^T - 1, the number of wrong label sequences: D_0 of Altun and Hofmann (2003), Algorithm
+2, in which every sentence begins with its w_i whatever its length.
 
 The mean weight is 1: a penalty is as strong beside the data as without `pi`, and the minimiser is that of pi^T with the
 penalty times the same c. For lack of a penalty c changes nothing. Computed from logarithms, for pi^T itself leaves the
@@ -80,7 +80,8 @@ def _report(
     longest = int(lost[np.argmax(lengths[lost])])
     shortest = int(lengths[counts].min())
     text = (
-        f"{told}: sentence {longest} of {lengths[longest]} tokens weighs too little for a number beside one of {shortest}"
+        f"{told}: sentence {longest} of {lengths[longest]} tokens weighs too little for a number beside one of "
+        f"{shortest}"
     )
     if exponential:
         raise ParameterError(f"{text}; cut long sentences (max_length), or take a larger pi")

@@ -1,4 +1,4 @@
-"""Sequence boosting: one feature a round, an ensemble that can be read."""
+"""Sequence boosting: an ensemble of features that can be read."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ from tagwise.model.model import Model
 from tagwise.model.prune import prune
 from tagwise.params import Choice, Flag, Number, Param
 
+#: Rounds where none are asked for: of one feature, of several.
+ROUNDS = (2000, 50)
+
 
 class Round(NamedTuple):
     """One chosen feature: `log_loss` is the logarithm of the training loss after its step."""
@@ -37,14 +40,20 @@ class Boosting(Tagger):
 
     minimise  sum_i w_i (e^{l_i} - 1),  l_i = -log P(y_i | x_i)
 
-    one weight a round: the feature is taken whose upper bound on the loss after its best step is smallest. The
-    model has only the features that were chosen; `rounds_` lists them in order.
+    a few weights a round: those features are taken whose upper bounds on the loss after their best steps are smallest.
+    The model has only the features that were chosen; `rounds_` lists them in order. As it comes a round takes up to 256
+    features, on pieces of at most five tokens; `features_per_round=1` is the paper's algorithm.
     """
 
     name = "boosting"
     PARAMS = (
         FEATURES,
-        Param("rounds", 2000, Number(0, integer=True), "most rounds"),
+        Param(
+            "rounds",
+            None,
+            Number(0, integer=True, optional=True),
+            "most rounds; None for 50 of several features, 2000 of one",
+        ),
         Param(
             "bound",
             "tight",
@@ -65,13 +74,13 @@ class Boosting(Tagger):
         ),
         Param(
             "features_per_round",
-            1,
+            256,
             Number(1, integer=True),
             "most features of a round",
         ),
         Param(
             "overlap",
-            False,
+            True,
             Flag(),
             "the features of a round may share sentences; their steps are damped until the loss falls enough",
         ),
@@ -93,15 +102,15 @@ class Boosting(Tagger):
             "balance",
             False,
             Flag(),
-            "divide the weight of a sentence by its number of wrong label sequences: all begin alike, whatever their length",
+            "divide the weight of a sentence by its number of wrong paths: at the start all count alike",
         ),
         Param(
             "max_length",
-            None,
+            5,
             Number(1, integer=True, optional=True),
-            "cut longer sentences into pieces for training",
+            "cut longer sentences into pieces for training; None for whole sentences",
         ),
-        Param("every", 100, Number(1, integer=True), "rounds between two callbacks and dev scores"),
+        Param("every", 10, Number(1, integer=True), "rounds between two callbacks and dev scores"),
         Param(
             "patience",
             0,
@@ -118,19 +127,19 @@ class Boosting(Tagger):
         self,
         *,
         features: Any = "default",
-        rounds: int = 2000,
+        rounds: int | None = None,
         bound: Literal["loose", "tight", "exact"] = "tight",
         over: Literal["wrong", "all"] = "wrong",
         step: Literal["bound", "line_search"] = "bound",
-        features_per_round: int = 1,
-        overlap: bool = False,
+        features_per_round: int = 256,
+        overlap: bool = True,
         candidates: float = 1.0,
         smoothing: float | None = None,
         max_step: float = 5.0,
         pi: float = 1.0,
         balance: bool = False,
-        max_length: int | None = None,
-        every: int = 100,
+        max_length: int | None = 5,
+        every: int = 10,
         patience: int = 0,
         start_end: bool = True,
         min_count: int = 1,
@@ -144,7 +153,7 @@ class Boosting(Tagger):
         Args:
             features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
                 or attributes)
-            rounds: most rounds
+            rounds: most rounds; None for 50 of several features, 2000 of one
             bound: how features are judged: one range for all sentences, one for each, or the loss itself (tiny corpora)
             over: label sequences that the loss sums over: the wrong ones as in the paper, or the gold one too
             step: step of the chosen feature: the bound's, or a line search on the loss
@@ -154,9 +163,8 @@ class Boosting(Tagger):
             smoothing: added to both sides of a step's ratio, in units of the loss; None for 1 / sentences
             max_step: largest step
             pi: weight c pi^T of a sentence of T tokens; the mean weight is 1
-            balance: divide the weight of a sentence by its number of wrong label sequences: all begin alike, whatever
-                their length
-            max_length: cut longer sentences into pieces for training
+            balance: divide the weight of a sentence by its number of wrong paths: at the start all count alike
+            max_length: cut longer sentences into pieces for training; None for whole sentences
             every: rounds between two callbacks and dev scores
             patience: with a dev set: dev scores without a better one; 0 never stops
             start_end: features for the first and the last label of a sentence
@@ -220,9 +228,10 @@ class Boosting(Tagger):
             start=task.start,
             n_jobs=task.n_jobs,
         )
+        rounds = params["rounds"]
         result, self._steps = boosting.train(
             booster,
-            params["rounds"],
+            ROUNDS[params["features_per_round"] > 1] if rounds is None else rounds,
             params["every"],
             params["patience"],
             dev_score=task.dev_score,

@@ -32,7 +32,9 @@ def index(r: Any, p: Problem) -> int:
 
 
 def boosted(b: Bench, p: Problem = P, *, keywords: Any = None, **params: Any) -> Any:
-    return b.fit(p, keywords=keywords, **{"rounds": 8, "every": 1, "smoothing": 0.0, **params})
+    """As the paper has it, one feature a round on whole sentences, unless told otherwise."""
+    paper = {"features_per_round": 1, "overlap": False, "max_length": None}
+    return b.fit(p, keywords=keywords, **{"rounds": 8, "every": 1, "smoothing": 0.0, **paper, **params})
 
 
 def log_loss(w: Array, p: Problem, weight: Array, ends: Any = None, over: str = "wrong") -> float:
@@ -107,7 +109,10 @@ def over(b: Bench) -> None:
         for given in ("wrong", "all")
     }
     losses = {
-        given: sum(np.exp(minus_log_p(score_sentence(weights(t, plain), x, plain.shape), y)) for x, y in zip(exact(plain), plain.y))
+        given: sum(
+            np.exp(minus_log_p(score_sentence(weights(t, plain), x, plain.shape), y))
+            for x, y in zip(exact(plain), plain.y)
+        )
         for given, t in ends.items()
     }
     assert losses["wrong"] == pytest.approx(losses["all"], rel=1e-6)
@@ -199,6 +204,11 @@ def rounds(b: Bench) -> None:
         assert tagger.stopped_ == f"reached rounds={n}"
     tagger = boosted(b, rounds=9)
     assert {r.round for r in tagger.rounds_} == set(range(9))
+    words, labels = [["a", "b", "b"], ["b", "a"]], [["x", "y", "x"], ["x", "y"]]  # never learnt
+    for several, most in ((1, 2000), (2, 50)):
+        usual = b.kind(features="S1", features_per_round=several, smoothing=0.0).fit(words, labels)
+        assert usual.stopped_ in (f"reached rounds={most}", "no feature lowers the loss any further")
+        assert usual.history_[-1]["rounds"] <= most
 
 
 @row("every", "boosting")

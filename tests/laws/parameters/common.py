@@ -82,7 +82,11 @@ def min_count(b: Bench) -> None:
         tagger = b.kind(**short(b, min_count=least, **b.some(all_pairs=True))).fit(sentences, labels)
         kept = {name for name, n in seen.items() if n >= least}
         if b.kind is tw.Boosting:
-            chosen = tw.Boosting(min_count=least, rounds=50, smoothing=0.0).fit(sentences, labels).rounds_
+            chosen = (
+                tw.Boosting(min_count=least, rounds=50, smoothing=0.0, features_per_round=1)
+                .fit(sentences, labels)
+                .rounds_
+            )
             assert {r.attribute for r in chosen if r.kind == "node"} <= kept
             if least == 1:
                 assert "once" in {r.attribute for r in chosen}
@@ -105,7 +109,9 @@ def all_pairs_of_boosting(b: Bench) -> None:
     words, labels = [["a", "b"], ["b"], ["a", "a"]], [["x", "y"], ["y"], ["x", "x"]]
     unseen = {("node", "word[0]=a", "y"), ("node", "word[0]=b", "x")}
     for flag in (True, False):
-        tagger = tw.Boosting(features="S1", all_pairs=flag, rounds=40, smoothing=0.0, max_step=0.5)
+        tagger = tw.Boosting(
+            features="S1", all_pairs=flag, rounds=40, smoothing=0.0, max_step=0.5, features_per_round=1
+        )
         chosen = {(r.kind, r.attribute, r.label) for r in tagger.fit(words, labels).rounds_}
         assert bool(chosen & unseen) is flag
         assert tagger.model_.meta["metrics"]["features"] == (2 * 2 + 4 + 2 + 2 if flag else 2 + 2 + 2 + 2)

@@ -269,12 +269,10 @@ impl OrderObjective {
                 }
             }
             let (begins, ends) = data.ends(s);
-            for (labels, at, t, _) in [
-                (&layout.starts, layout.start_at(), 0, begins),
-                (&layout.ends, layout.end_at(), end - begin - 1, ends),
-            ]
-            .into_iter()
-            .filter(|x| x.3)
+            for (labels, at, t, _) in
+                [(&layout.starts, layout.start_at(), 0, begins), (&layout.ends, layout.end_at(), end - begin - 1, ends)]
+                    .into_iter()
+                    .filter(|x| x.3)
             {
                 for (i, &y) in labels.iter().enumerate() {
                     first[at + i] += weight * p[t * l + y as usize];

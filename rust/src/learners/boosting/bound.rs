@@ -43,6 +43,13 @@ pub struct Range {
     pub b: f64,
 }
 
+impl Range {
+    /// The range of a sentence of the same length whose gold path does not have the feature.
+    pub fn whole(self) -> Range {
+        Range { a: 0.0, b: self.a + self.b }
+    }
+}
+
 /// Smoothing and cap of a step.
 #[derive(Clone, Copy, Debug)]
 pub struct StepLimits {

@@ -1,7 +1,7 @@
 //! Cells: the sentences of a feature that share a range of u_ik. Most labels of a sentence are not the gold ones, and for all
 //! of them an attribute has the same range: their cells lie side by side as a row, one row for every total that the attribute
 //! has in a sentence, and a sentence is added to them as a vector. The gold labels of an attribute's places have cells of
-//! their own.
+//! their own. So it is with edges: a row for every length of sentences, and cells of their own for those of the gold path.
 
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
@@ -35,9 +35,13 @@ pub struct RangeCells {
     pub dense: Vec<bool>, // [A]
     /// Gold labels of each entry and their cells, as many as it has places, NONE after the last.
     pub gold: Vec<(u32, u32)>, // [occurrences] label, cell
-    /// [N, chain features] cell of each sentence with each edge, start and end.
-    pub of_chain: Vec<u32>,
-    pub chain: usize, // number of chain features
+    /// First cell of the row of each sentence's edges, one column an edge feature; NONE where it has no edge.
+    pub edge_row: Vec<u32>, // [N]
+    /// Edge features of each sentence's gold path, each once, and their cells: those of s from edge_ptr[s] on.
+    pub edge_gold: Vec<(u32, u32)>,
+    pub edge_ptr: Vec<u32>, // [N + 1]
+    /// First of the cells of starts and ends, two a feature: the label is not the gold one, it is.
+    pub ends_at: usize,
     tight: bool,
 }
 
@@ -68,15 +72,16 @@ impl RangeCells {
             row: index.attribute.iter().map(|&a| layout.node(a).0 as u32).collect(),
             dense: vec![false; layout.attributes],
             gold: Vec::new(),
-            of_chain: Vec::new(),
-            chain: layout.len() - layout.n_node(),
+            edge_row: Vec::new(),
+            edge_gold: Vec::new(),
+            edge_ptr: Vec::new(),
+            ends_at: 0,
             tight: false,
         }
     }
 
     /// One cell for every range that a feature has in some sentence.
     pub fn tight(data: &Dataset, layout: &Layout, index: &Index) -> Result<RangeCells> {
-        let chain = layout.len() - layout.n_node();
         let padded = layout.labels.next_multiple_of(BLOCK);
         let mut out = RangeCells {
             place: Vec::with_capacity(layout.len()),
@@ -84,8 +89,10 @@ impl RangeCells {
             row: vec![0; index.attribute.len()],
             dense: Vec::with_capacity(layout.attributes),
             gold: vec![(0, NONE); index.token.len()],
-            of_chain: vec![0; data.len() * chain],
-            chain,
+            edge_row: Vec::with_capacity(data.len()),
+            edge_gold: Vec::new(),
+            edge_ptr: vec![0],
+            ends_at: 0,
             tight: true,
         };
         let mut sums = Ranges::new(layout.labels);
@@ -149,7 +156,13 @@ impl RangeCells {
             out.renumber(index, a, (base, stride), |y| first + column[y as usize] as usize);
             labels.iter().for_each(|&y| column[y as usize] = NONE);
         }
-        out.add_chain(data, layout);
+        out.add_edges(data, layout);
+        out.add_ends(data, layout);
+        if out.range.len() >= u32::MAX as usize {
+            return Err(Error::Value(
+                "the training set is too large for bound=\"tight\"; use bound=\"loose\" or max_length".into(),
+            ));
+        }
         Ok(out)
     }
 
@@ -165,18 +178,67 @@ impl RangeCells {
         }
     }
 
-    /// The cells of edges, starts and ends, one for every range that each has in some sentence.
-    fn add_chain(&mut self, data: &Dataset, layout: &Layout) {
-        let mut rows = DistinctRanges::default();
-        for i in 0..self.chain {
-            let kind = kind(layout, layout.n_node() + i);
-            rows.clear();
-            let base = self.range.len() as u32;
-            for s in 0..data.len() {
-                self.of_chain[s * self.chain + i] = base + rows.place(chain_range(data, kind, s));
+    /// The cells of edges: a row for every length, and of each feature one for every range that it has on a gold path.
+    fn add_edges(&mut self, data: &Dataset, layout: &Layout) {
+        let (l, n) = (layout.labels, layout.edges.len());
+        let (base, mut lengths) = (self.range.len(), HashMap::new());
+        let mut found: Vec<DistinctRanges> = Vec::new();
+        found.resize_with(n, DistinctRanges::default);
+        let (mut seen, mut all, mut gold_of): (Vec<u32>, Vec<u32>, Vec<u32>) = Default::default();
+        for (s, tokens) in data.sentences.windows(2).enumerate() {
+            let gold = &data.gold[tokens[0]..tokens[1]];
+            let known = lengths.len();
+            let row = *lengths.entry(gold.len()).or_insert(known);
+            if row == known {
+                all.push(0);
+                gold_of.resize(all.len() * n, 0);
+                self.range.extend((0..n).map(|i| chain_range(data, kind(layout, layout.edge_at() + i), s).whole()));
             }
-            self.range.extend_from_slice(&rows.ranges);
-            self.place.push(FeatureCells { at: 0, stride: 0, rows: 0, own_at: base, own: rows.ranges.len() as u32 });
+            all[row] += 1;
+            self.edge_row.push(if gold.len() < 2 { NONE } else { (base + row * n) as u32 });
+            seen.clear();
+            seen.extend(gold.windows(2).map(|y| u32::from(y[0]) * l as u32 + u32::from(y[1])));
+            seen.sort_unstable();
+            seen.dedup();
+            for i in seen.iter().filter_map(|edge| layout.edges.binary_search(edge).ok()) {
+                let range = chain_range(data, kind(layout, layout.edge_at() + i), s);
+                self.edge_gold.push((i as u32, found[i].place(range)));
+                gold_of[row * n + i] += 1;
+            }
+            self.edge_ptr.push(self.edge_gold.len() as u32);
+        }
+        // Where every sentence of a length has the edge on its gold path none has the row's range.
+        for at in (0..gold_of.len()).filter(|at| gold_of[*at] == all[at / n]) {
+            self.range[base + at] = Range { a: 0.0, b: 0.0 };
+        }
+        let first = self.place.len();
+        for (i, own) in found.iter().enumerate() {
+            let (own_at, own_n) = (self.range.len() as u32, own.ranges.len() as u32);
+            self.range.extend_from_slice(&own.ranges);
+            let (at, stride, rows) = ((base + i) as u32, n as u32, lengths.len() as u32);
+            self.place.push(FeatureCells { at, stride, rows, own_at, own: own_n });
+        }
+        for (i, cell) in &mut self.edge_gold {
+            *cell += self.place[first + *i as usize].own_at;
+        }
+    }
+
+    /// The cells of starts and ends.
+    fn add_ends(&mut self, data: &Dataset, layout: &Layout) {
+        self.ends_at = self.range.len();
+        let (mut starts, mut ends) = (vec![0; layout.labels], vec![0; layout.labels]);
+        for (s, tokens) in data.sentences.windows(2).enumerate().filter(|(_, tokens)| tokens[0] < tokens[1]) {
+            starts[data.gold[tokens[0]] as usize] += usize::from(data.ends(s).0);
+            ends[data.gold[tokens[1] - 1] as usize] += usize::from(data.ends(s).1);
+        }
+        for (labels, gold) in [(&layout.starts, &starts), (&layout.ends, &ends)] {
+            let all: usize = gold.iter().sum();
+            for right in labels.iter().map(|&y| gold[y as usize]) {
+                let own_at = self.range.len() as u32;
+                let used = |n: usize| f64::from(u8::from(n > 0)); // a range that no sentence has is none
+                self.range.extend([Range { a: 0.0, b: used(all - right) }, Range { a: used(right), b: 0.0 }]);
+                self.place.push(FeatureCells { at: 0, stride: 0, rows: 0, own_at, own: 2 });
+            }
         }
     }
 

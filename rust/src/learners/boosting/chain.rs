@@ -57,23 +57,56 @@ pub struct ChainWork {
     inverse: Vec<f64>, // [T] 1 / c_t
     beta: Vec<f64>,    // [P]
     gamma: Vec<f64>,   // [P]
+    step: Vec<f64>,    // [P] M[g, y] gamma_t(y)
     node: Vec<f64>,    // [T, L] for log space
     trellis: Trellis,
 }
 
-/// sum_k from(k) m[k, ..]
+/// sum_k from(k) m[k, ..]. Each label's sum runs over k in order, whatever the others do: several blocks go side by side, so
+/// that additions need not wait for one another.
 #[inline(always)]
 fn product(m: &[f64], p: usize, from: &[f64], out: &mut [f64]) {
-    for (y, out) in out.chunks_exact_mut(BLOCK).enumerate() {
-        let mut sum = [0.0; BLOCK];
-        for (k, &a) in from.iter().enumerate() {
-            let row = &m[k * p + y * BLOCK..k * p + y * BLOCK + BLOCK];
-            for j in 0..BLOCK {
-                sum[j] += a * row[j];
-            }
-        }
-        out.copy_from_slice(&sum);
+    let mut y = 0;
+    while y + 8 * BLOCK <= p {
+        columns::<{ 8 * BLOCK }>(m, p, from, &mut out[y..], y);
+        y += 8 * BLOCK;
     }
+    while y + 4 * BLOCK <= p {
+        columns::<{ 4 * BLOCK }>(m, p, from, &mut out[y..], y);
+        y += 4 * BLOCK;
+    }
+    while y + 2 * BLOCK <= p {
+        columns::<{ 2 * BLOCK }>(m, p, from, &mut out[y..], y);
+        y += 2 * BLOCK;
+    }
+    if y < p {
+        columns::<BLOCK>(m, p, from, &mut out[y..], y);
+    }
+}
+
+/// The columns of the product from `y` on, N of them.
+#[inline(always)]
+fn columns<const N: usize>(m: &[f64], p: usize, from: &[f64], out: &mut [f64], y: usize) {
+    let mut sum = [0.0; N];
+    for (row, &a) in m.chunks_exact(p).zip(from) {
+        let row = &row[y..y + N];
+        for j in 0..N {
+            sum[j] += a * row[j];
+        }
+    }
+    out[..N].copy_from_slice(&sum);
+}
+
+/// The sum of a padded row whose padding is 0: every fourth number apart, then those four.
+#[inline(always)]
+pub fn sum(row: &[f64]) -> f64 {
+    let mut sum = [0.0; BLOCK];
+    for block in row.chunks_exact(BLOCK) {
+        for j in 0..BLOCK {
+            sum[j] += block[j];
+        }
+    }
+    (sum[0] + sum[1]) + (sum[2] + sum[3])
 }
 
 dispatch!(
@@ -109,6 +142,71 @@ impl Product {
     }
 }
 
+dispatch!(
+    /// -log P(gold) by the forward pass alone, or NaN where a scale underflowed: a third of the work, and no more digits than
+    /// log Z - H(gold) has.
+    fn forward(psi: &[f64], gold: &[u16], edges: &EdgeFactors, work: &mut ChainWork) -> f64 = forward_kernel
+);
+
+/// `S` only says which instructions the compiler may use.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn forward_kernel<S: Simd>(psi: &[f64], gold: &[u16], edges: &EdgeFactors, work: &mut ChainWork) -> f64 {
+    let (l, width) = (edges.labels, edges.padded);
+    work.beta.resize(width, 0.0);
+    work.gamma.resize(width, 0.0);
+    let mut right = Product { sum: 0.0, product: 1.0 };
+    for (t, psi) in psi.chunks_exact(width).enumerate() {
+        let y = gold[t] as usize;
+        let mut share = psi[y];
+        if t == 0 {
+            work.gamma.copy_from_slice(psi);
+        } else {
+            share *= edges.m[gold[t - 1] as usize * width + y];
+            product(&edges.m, width, &work.beta[..l], &mut work.gamma);
+            for (a, x) in work.gamma.iter_mut().zip(psi) {
+                *a *= x;
+            }
+        }
+        let c = sum(&work.gamma);
+        if !(c >= TINY && c.is_finite()) {
+            return f64::NAN;
+        }
+        let inverse = 1.0 / c;
+        for (b, a) in work.beta.iter_mut().zip(&work.gamma) {
+            *b = a * inverse;
+        }
+        right.product *= share * inverse;
+        if right.product < SAFE {
+            right.sum -= right.product.ln();
+            right.product = 1.0;
+        }
+    }
+    right.sum - right.product.ln()
+}
+
+/// -log P(gold) from node scores and their exponentials, to about 1e-15 times the scores: enough to compare losses that are
+/// not small.
+pub fn loss(
+    node: &[f64],
+    psi: &[f64],
+    gold: &[u16],
+    edges: &EdgeFactors,
+    work: &mut ChainWork,
+    p: &mut Vec<f64>,
+) -> f64 {
+    if !force::is_forced(Way::Log) {
+        let loss = forward(psi, gold, edges, work);
+        if loss.is_finite() {
+            return loss.max(0.0);
+        }
+    }
+    p.resize(p.len().max(psi.len()), 0.0);
+    marginals(node, psi, gold, edges, work, p, &mut [])
+}
+
 /// `S` only says which instructions the compiler may use.
 ///
 /// # Safety
@@ -128,6 +226,7 @@ unsafe fn kernel<S: Simd>(
     work.inverse.resize(work.inverse.len().max(n), 0.0);
     work.beta.resize(width, 0.0);
     work.gamma.resize(width, 0.0);
+    work.step.resize(width, 0.0);
     for t in 0..n {
         let (before, here) = work.alpha.split_at_mut(t * width);
         let here = &mut here[..width];
@@ -140,7 +239,7 @@ unsafe fn kernel<S: Simd>(
                 *a *= x;
             }
         }
-        let c: f64 = here[..l].iter().sum();
+        let c = sum(here);
         if !(c >= TINY && c.is_finite()) {
             return f64::NAN;
         }
@@ -161,9 +260,11 @@ unsafe fn kernel<S: Simd>(
         }
         let y = gold[t] as usize;
         if t == 0 {
-            let p = &p[..l];
-            let wrong = p.iter().enumerate().map(|(k, x)| if k == y { 0.0 } else { *x }).sum();
-            right.times(p[y], wrong);
+            let p = &mut p[..width];
+            let gold = std::mem::take(&mut p[y]);
+            let wrong = sum(p);
+            p[y] = gold;
+            right.times(gold, wrong);
             break;
         }
         let inverse = work.inverse[t];
@@ -171,14 +272,13 @@ unsafe fn kernel<S: Simd>(
             *g = x * b * inverse;
         }
         let before = gold[t - 1] as usize;
-        let (mut wrong, mut all) = (0.0, 0.0);
-        for (k, (g, m)) in work.gamma[..l].iter().zip(&edges.m[before * width..]).enumerate() {
-            let x = g * m;
-            all += x;
-            wrong += if k == y { 0.0 } else { x };
+        for ((x, g), m) in work.step.iter_mut().zip(&work.gamma).zip(&edges.m[before * width..]) {
+            *x = g * m;
         }
-        let share = 1.0 / all;
-        right.times(work.gamma[y] * edges.m[before * width + y] * share, wrong * share);
+        let here = std::mem::take(&mut work.step[y]);
+        let wrong = sum(&work.step);
+        let share = 1.0 / (wrong + here);
+        right.times(here * share, wrong * share);
         if !pairs.is_empty() {
             let alpha = &work.alpha[(t - 1) * width..t * width];
             for (row, &a) in pairs.chunks_exact_mut(width).zip(alpha) {

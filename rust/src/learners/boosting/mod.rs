@@ -14,6 +14,7 @@ pub mod cells;
 pub mod chain;
 pub mod exact;
 pub mod index;
+pub mod line;
 pub mod pass;
 pub mod search;
 pub mod select;
@@ -28,6 +29,12 @@ use select::{Chosen, Draw, Selector};
 use state::State;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// By which factor the scale of overlapping steps changes from one try to the next, at most, and how often it does.
+const FURTHER: f64 = 4.0;
+const TRIED: usize = 3;
+/// A scale nearer to the one before than this is not tried.
+const NEAR: f64 = 0.1;
 
 /// How features and their steps are chosen.
 #[derive(Clone, Copy, Debug)]
@@ -73,9 +80,9 @@ pub struct Boosting {
     selector: Selector,
     options: BoostingOptions,
     rounds: u64,
-    scale: f64, // of the last round's steps, where features overlap
     chosen: Vec<Chosen>,
     sentences: Vec<u32>,
+    marked: Vec<bool>, // [N] sentences of the round at hand, where features overlap
     ends: Vec<usize>,
     losses: Vec<f64>,
 }
@@ -108,9 +115,9 @@ impl Boosting {
             selector,
             options,
             rounds: 0,
-            scale: 1.0,
             chosen: Vec::new(),
             sentences: Vec::new(),
+            marked: Vec::new(),
             ends: Vec::new(),
             losses: Vec::new(),
         })
@@ -160,10 +167,20 @@ impl Boosting {
         self.losses.clear();
         let (before, first) = (state.n, steps.len());
         let parts = if overlap { self.chosen.len() as f64 } else { 1.0 };
+        if overlap {
+            self.marked.clear();
+            self.marked.resize(state.len(), false);
+        }
         for chosen in &self.chosen {
+            if overlap {
+                self.sentences.clear();
+            }
             let begin = self.sentences.len();
             state.sentences_of(chosen.feature, &mut self.sentences);
             let touched = &self.sentences[begin..];
+            if overlap {
+                touched.iter().for_each(|&s| self.marked[s as usize] = true);
+            }
             self.ends.push(self.sentences.len());
             let Gain { mut step, gain } = chosen.gain;
             if options.line_search {
@@ -181,13 +198,11 @@ impl Boosting {
         }
         let taken = &mut steps[first..];
         if parts > 1.0 {
-            self.sentences.sort_unstable();
-            self.sentences.dedup();
+            self.sentences.clear();
+            self.sentences.extend((0..self.marked.len() as u32).filter(|&s| self.marked[s as usize]));
             self.damp(taken)?;
         } else {
-            for step in taken.iter() {
-                state.shift_weight(step.feature as usize, step.step);
-            }
+            state.shift_weights(taken.iter().map(|step| (step.feature as usize, step.step)));
             state.refresh(&self.sentences, &self.ends, &mut self.losses)?;
             for (step, &log_loss) in taken.iter_mut().zip(&self.losses) {
                 step.log_loss = log_loss;
@@ -203,28 +218,43 @@ impl Boosting {
     }
 
     /// Steps of q features that share sentences, times one scale. N is convex: N(w + sum_k s_k / q) <= the mean of
-    /// N(w + s_k) over k, so that a scale of 1/q gains at least the mean of the gains. A larger one is tried first, half as
-    /// large again as the last round's, and halved until it gains as much; 1/q always does.
+    /// N(w + s_k) over k, so that a scale of 1/q gains at least the mean of the gains. 1/sqrt(q) is tried, and then the lowest
+    /// point of the parabola through the logarithms there and at 0 and the slope at 0, once more where that is far away; the best one is halved
+    /// until it gains as much, which 1/q always does. What came before does not count: a round is a function of the weights.
     fn damp(&mut self, taken: &mut [RoundStep]) -> Result<()> {
         let state = &mut self.state;
         let least = 1.0 / taken.len() as f64;
         let promised: f64 = taken.iter().map(|s| 1.0 - s.bound).sum::<f64>() * state.n;
         let known: f64 = self.sentences.iter().map(|&s| state.d[s as usize]).sum();
-        let mut scale = (1.5 * self.scale).clamp(least, 1.0);
-        let mut at = 0.0;
-        loop {
-            for step in taken.iter() {
-                state.shift_weight(step.feature as usize, step.step * (scale - at));
-            }
-            at = scale;
-            // The sums are moved once the scale is found: no rounding of a loss that shot up is left in them.
-            if scale <= least || state.loss_of(&self.sentences) <= known - promised {
+        let slope = taken.iter().map(|s| s.step * state.slope(s.feature as usize)).sum::<f64>() / state.n;
+        let direction = state.direction(taken.iter().map(|s| (s.feature as usize, s.step)));
+        let (n, sentences) = (state.n, &self.sentences);
+        let loss = |scale: f64| state.loss_along(sentences, &direction, scale);
+        let mut scale = least.sqrt();
+        let mut found = loss(scale);
+        for _ in 0..TRIED {
+            let log = ((n - known + found) / n).ln();
+            let bend = (log - slope * scale) / (scale * scale);
+            let lowest = if bend > 0.0 { -0.5 * slope / bend } else { 1.0 };
+            let other = lowest.clamp(scale / FURTHER, FURTHER * scale).clamp(least, 1.0);
+            if (other / scale - 1.0).abs() <= NEAR {
                 break;
             }
-            scale = (0.5 * scale).max(least);
+            let there = loss(other);
+            if there.is_nan() || there > found {
+                break;
+            }
+            (scale, found) = (other, there);
+            if lowest == other {
+                break;
+            }
         }
+        while scale > least && (found.is_nan() || found > known - promised) {
+            scale = (0.5 * scale).max(least);
+            found = if scale > least { loss(scale) } else { 0.0 };
+        }
+        state.advance(direction, scale);
         state.refresh(&self.sentences, &[], &mut self.losses)?;
-        self.scale = scale;
         taken.iter_mut().for_each(|step| step.step *= scale);
         Ok(())
     }

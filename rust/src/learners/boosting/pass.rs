@@ -48,7 +48,7 @@ impl Revision<'_> {
         for ((p, old), &y) in p.chunks_exact_mut(width).zip(old.chunks_exact_mut(width)).zip(gold) {
             // p - 1 of the gold label as minus the others: exact where the sentence is all but learnt.
             p[y as usize] = 0.0;
-            p[y as usize] = -p[..l].iter().sum::<f64>();
+            p[y as usize] = -chain::sum(p);
             for (p, old) in p.iter_mut().zip(old) {
                 let new = e * *p;
                 *p = new - *old;
@@ -97,6 +97,7 @@ pub struct RowScratch {
     mass: Vec<f64>,   // [T, P] difference of d, 0 for the gold label
     sum: Vec<f64>,    // [P] the same over the places of an entry
     masses: Vec<f64>, // [P]
+    kept: Vec<(f64, f64)>,
 }
 
 dispatch!(
@@ -148,7 +149,7 @@ unsafe fn add_kernel<S: Simd>(
     parts: usize,
     rows: &mut RowScratch,
 ) {
-    let Moved { s, nodes, pairs, d } = *moved;
+    let Moved { s, nodes, d, .. } = *moved;
     let (width, tight, index) = (sums.width, sums.cells.is_tight(), sums.index);
     let base = sums.data.sentences[s];
     let binary = index.value.is_empty();
@@ -216,7 +217,7 @@ unsafe fn add_kernel<S: Simd>(
         }
     }
     if part == 0 && !nodes.is_empty() {
-        sums.add_chain(s, nodes, pairs, d, tight);
+        sums.add_chain(moved, tight, &mut rows.kept);
     }
 }
 
@@ -226,35 +227,66 @@ impl BoostingSums<'_> {
     /// # Safety
     /// No other thread works on part 0.
     #[inline(always)]
-    unsafe fn add_chain(&self, s: usize, nodes: &[f64], pairs: &[f64], d: f64, tight: bool) {
+    unsafe fn add_chain(&self, moved: &Moved<'_>, tight: bool, kept: &mut Vec<(f64, f64)>) {
+        let Moved { s, nodes, pairs, d } = *moved;
         let layout = self.layout;
-        let add = |i: usize, x: f64| {
-            if tight {
-                let cell = self.cells.of_chain[s * self.cells.chain + i] as usize;
-                self.m.add(cell, x);
-                self.mass.add(cell, d);
-            } else {
-                self.m.add(layout.n_node() + i, x);
-            }
-        };
-        for (i, &x) in pairs.iter().enumerate() {
-            add(i, x);
+        if tight {
+            self.add_edges(s, pairs, d, kept);
+        } else {
+            plain(self.m.slice(layout.edge_at(), pairs.len()), pairs);
         }
-        let (n_edges, n_starts, (begins, ends)) = (layout.edges.len(), layout.starts.len(), self.data.ends(s));
-        if begins {
-            for (i, &y) in layout.starts.iter().enumerate() {
-                add(n_edges + i, nodes[y as usize]);
-            }
-        }
-        if ends {
-            let last = &nodes[nodes.len() - self.width..];
-            for (i, &y) in layout.ends.iter().enumerate() {
-                add(n_edges + n_starts + i, last[y as usize]);
+        let (tokens, (begins, ends)) = (self.data.sentences[s]..self.data.sentences[s + 1], self.data.ends(s));
+        let last = nodes.len() - self.width;
+        for (labels, at, t, row, here) in [
+            (&layout.starts, 0, tokens.start, &nodes[..self.width], begins),
+            (&layout.ends, layout.starts.len(), tokens.end - 1, &nodes[last..], ends),
+        ] {
+            for (i, &y) in labels.iter().enumerate().take(if here { labels.len() } else { 0 }) {
+                if tight {
+                    let cell = self.cells.ends_at + 2 * (at + i) + usize::from(self.data.gold[t] == y);
+                    self.m.add(cell, row[y as usize]);
+                    self.mass.add(cell, d);
+                } else {
+                    self.m.add(layout.start_at() + at + i, row[y as usize]);
+                }
             }
         }
         for block in layout.n_node() / FEATURES..layout.len().div_ceil(FEATURES) {
             self.changed[block].store(true, Ordering::Relaxed);
         }
+    }
+}
+
+impl BoostingSums<'_> {
+    /// Those of edges to the row of the sentence's length; what belongs to edges of the gold path goes to cells of their own.
+    ///
+    /// # Safety
+    /// No other thread works on part 0.
+    #[inline(always)]
+    unsafe fn add_edges(&self, s: usize, pairs: &[f64], d: f64, kept: &mut Vec<(f64, f64)>) {
+        let cells = self.cells;
+        if cells.edge_row[s] == NONE {
+            return;
+        }
+        let row = cells.edge_row[s] as usize;
+        let gold = &cells.edge_gold[cells.edge_ptr[s] as usize..cells.edge_ptr[s + 1] as usize];
+        let (m, mass) = (self.m.slice(row, pairs.len()), self.mass.slice(row, pairs.len()));
+        kept.clear();
+        kept.extend(gold.iter().map(|&(i, _)| (m[i as usize], mass[i as usize])));
+        plain(m, pairs);
+        mass.iter_mut().for_each(|x| *x += d);
+        for (&(i, cell), &was) in gold.iter().zip(kept.iter()) {
+            (m[i as usize], mass[i as usize]) = was;
+            self.m.add(cell as usize, pairs[i as usize]);
+            self.mass.add(cell as usize, d);
+        }
+    }
+}
+
+#[inline(always)]
+fn plain(to: &mut [f64], by: &[f64]) {
+    for (to, by) in to.iter_mut().zip(by) {
+        *to += by;
     }
 }
 

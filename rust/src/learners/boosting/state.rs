@@ -8,7 +8,7 @@ use crate::learners::boosting::bound::{Moments, Over, Range};
 use crate::learners::boosting::cells::{RangeCells, FEATURES};
 use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
 use crate::learners::boosting::index::{self, Index, Kind};
-use crate::learners::boosting::pass::{self, masses, BoostingSums, Moved, Revision, RowScratch};
+use crate::learners::boosting::pass::{self, BoostingSums, Moved, Revision, RowScratch};
 use crate::machine::shared::Shared;
 use crate::scores::check::{check_labels, check_weights};
 use crate::scores::scorer::afford;
@@ -77,11 +77,8 @@ impl State {
         afford(layout.labels)?;
         check(&data, &layout, &weight, &w)?;
         let index = Index::new(&data, layout.attributes)?;
-        let cells = if tight {
-            RangeCells::tight(&data, &layout, &index)?
-        } else {
-            RangeCells::loose(&data, &layout, &index)
-        };
+        let cells =
+            if tight { RangeCells::tight(&data, &layout, &index)? } else { RangeCells::loose(&data, &layout, &index) };
         let edges = EdgeFactors::new(layout.labels, layout.edge_scores(&w));
         let place = |&e: &u32| (e as usize / layout.labels * edges.padded + e as usize % layout.labels) as u32;
         let edge_at = layout.edges.iter().map(place).collect();
@@ -243,8 +240,19 @@ impl State {
         }
     }
 
-    /// Add `step` to the weight of feature `k` and to the scores it enters; `refresh` must follow.
-    pub fn shift_weight(&mut self, k: usize, step: f64) {
+    /// Add steps to the weights of features and to the scores they enter; `refresh` must follow.
+    pub fn shift_weights(&mut self, steps: impl Iterator<Item = (usize, f64)>) {
+        let mut edges = false;
+        for (k, step) in steps {
+            edges |= matches!(index::kind(&self.layout, k), Kind::Edge { .. });
+            self.shift_weight(k, step);
+        }
+        if edges {
+            self.edges.update();
+        }
+    }
+
+    fn shift_weight(&mut self, k: usize, step: f64) {
         self.w[k] += step;
         match index::kind(&self.layout, k) {
             Kind::Node { attribute, label } => {
@@ -258,7 +266,6 @@ impl State {
             }
             Kind::Edge { from, to } => {
                 self.edges.score[from * self.layout.labels + to] += step;
-                self.edges.update();
             }
             Kind::Start { label } | Kind::End { label } => {
                 let start = matches!(index::kind(&self.layout, k), Kind::Start { .. });
@@ -408,25 +415,6 @@ impl State {
         self.n += d - self.d[s as usize];
         (self.l[s as usize], self.e[s as usize], self.d[s as usize]) = (l, e, d);
         Ok(())
-    }
-
-    /// Loss of the listed sentences at the scores as they are, without touching any sum.
-    pub fn loss_of(&self, sentences: &[u32]) -> f64 {
-        let width = self.edges.padded;
-        let one = |(work, p): &mut (ChainWork, Vec<f64>), s: usize| {
-            let (begin, end) = (self.data.sentences[s], self.data.sentences[s + 1]);
-            let rows = begin * width..end * width;
-            p.resize(p.len().max(rows.len()), 0.0);
-            let (node, psi, gold) = (&self.node[rows.clone()], &self.psi[rows], &self.data.gold[begin..end]);
-            let l = chain::marginals(node, psi, gold, &self.edges, work, p, &mut []);
-            masses(self.weight[s], l, self.shift, self.over).1
-        };
-        // Sums of fixed parts, in order: the same for any number of threads.
-        let parts: Vec<f64> = sentences
-            .par_chunks(64)
-            .map_init(Default::default, |scratch, part| part.iter().map(|&s| one(scratch, s as usize)).sum())
-            .collect();
-        parts.iter().sum()
     }
 
     /// Keep the sums sharp: build them anew when N has fallen far, and take another shift when it has fallen very far.
