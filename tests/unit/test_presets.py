@@ -247,7 +247,11 @@ def test_fields(case: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 #: What presets train: corpora with their features, learners, runs of each cell.
 TRAINED: dict[str, tuple[set[tuple[str, str]], int, int]] = {
-    "bundled": ({(c, f) for c in ("ewt-pos", "wnut17-ner") for f in ("S1", "S3")}, len(learner_names()), 1),
+    "bundled": (
+        {(c, f) for c in ("ewt-pos", "wnut17-ner") for f in ("S1", "default")},
+        len(learner_names()),
+        1,
+    ),
     "spanish-ner": ({("conll2002-es", f) for f in ("S1", "S2", "S3")}, 11, 1),
     "pos": ({(c, f) for c in ("ewt-pos", "ptb-sample") for f in ("S1", "S2", "pos")}, 8, 1),
     "small-300": ({(c, f) for c in ("conll2002-es", "ptb-sample") for f in ("S1", "S3")}, 11, 6),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 import rich_click as click
@@ -193,7 +195,6 @@ def train(
       tagwise train ewt-pos --dev ewt-pos:dev -o pos.tagwise
       tagwise train ner.txt --learner mira --history m=1,p=2 --document -o ner.tagwise
     """
-    import tagwise as tw
     from tagwise.compare import check_learner, make
 
     begin = time.perf_counter()
@@ -227,34 +228,10 @@ def train(
     if kept is not None and path is not None:
         raise click.UsageError("--checkpoint and --resume are for one training run; --path is several")
     if path is not None:
-        name, values = parse_path(kind, path)
-        steps: list[Any] = []
-        try:
-            found = tw.regularization_path(
-                tagger,
-                data,
-                dev_data,
-                strengths=values,
-                parameter=name,
-                refit=True,
-                progress=steps.append,
-                **options,
-            )
-        except KeyboardInterrupt:
-            if not steps:
-                raise
-            best = max(steps, key=lambda step: step.score)
-            best.tagger.save(output, prune=prune)
-            say(
-                f"stopped after {len(steps)} of {len(values)} strengths; {output} holds the model of "
-                f"{name}={best.strength:g}, the best so far, and can be used"
-            )
-            raise Exit(EXIT_INTERRUPTED) from None
+        save = functools.partial(_saved, output=output, prune=prune)
+        tagger, table = best_strength(tagger, data, dev_data, parse_path(kind, path), save, options)
         if not quiet:
-            console.print(found)
-        tagger = found.best.tagger
-        tagger.save(output, prune=prune)
-        if not quiet:
+            console.print(table)
             say(summary(tagger, len(data), data.n_tokens, output, time.perf_counter() - begin))
         return
     interrupt, at_once = Interrupt(), False
@@ -278,6 +255,49 @@ def train(
             os.unlink(kept.path)
     if not quiet:
         say(summary(tagger, len(data), data.n_tokens, output, time.perf_counter() - begin))
+
+
+def _saved(tagger: Any, *, output: str, prune: bool) -> str:
+    """Save a tagger; where to."""
+    tagger.save(output, prune=prune)
+    return output
+
+
+def best_strength(
+    tagger: Any,
+    data: Any,
+    dev: Any,
+    strengths: tuple[str, list[float]],
+    save: Callable[[Any], str],
+    options: dict[str, Any],
+) -> tuple[Any, Any]:
+    """Train with each strength and save the best; it, and all of them. Ctrl-C saves the best so far and says so."""
+    import tagwise as tw
+
+    (name, values), steps = strengths, list[Any]()
+    try:
+        found = tw.regularization_path(
+            tagger,
+            data,
+            dev,
+            strengths=values,
+            parameter=name,
+            refit=True,
+            progress=steps.append,
+            **options,
+        )
+    except KeyboardInterrupt:
+        if not steps:
+            raise
+        best = max(steps, key=lambda step: step.score)
+        output = save(best.tagger)
+        say(
+            f"stopped after {len(steps)} of {len(values)} strengths; {output} holds the model of "
+            f"{name}={best.strength:g}, the best so far, and can be used"
+        )
+        raise Exit(EXIT_INTERRUPTED) from None
+    save(found.best.tagger)
+    return found.best.tagger, found
 
 
 def summary(tagger: Any, sentences: int, tokens: int, output: str, seconds: float) -> str:

@@ -136,8 +136,8 @@ BUNDLED = Preset(
     "bundled",
     "The bundled corpora, every learner; under two minutes on two cores.",
     corpora=("ewt-pos", "wnut17-ner"),
-    features=("S1", "S3"),
-    limits={"ewt-pos": 2000},
+    features=("default",),
+    limits={"ewt-pos": 4000},
     params={"l2": 0.1, "max_iter": 50, "epochs": 10},
 )
 
