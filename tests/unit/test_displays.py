@@ -194,15 +194,15 @@ def test_plots_draw_the_figures(tagger: tw.CRF) -> None:
 
 def test_shares_of_a_confusion_by_hand() -> None:
     """Of each gold label, whatever was predicted for it; labels by how often they are gold or guessed."""
-    gold = [["A"] * 5 + ["B"] * 4 + ["C"] * 3 + ["D"]]
-    report = tw.evaluate(gold, [["A"] * 4 + ["D"] + ["C"] * 4 + ["C"] * 3 + ["D"]])  # A 5, B 4, C 7, D 2
+    gold = [["A"] * 6 + ["B"] * 4 + ["C"] * 3 + ["D"]]
+    report = tw.evaluate(gold, [["A"] * 5 + ["D"] + ["C"] * 4 + ["C"] * 3 + ["D"]])  # A 6, B 4, C 7, D 2
     for top, labels in ((9, ["C", "A", "B", "D"]), (2, ["C", "A"])):
         ax: Any = Axes()
         tw.plot.confusion(report, top=top, ax=ax)
         ((ticks, names),) = ax.of("set_yticks")
         assert (list(ticks), names) == (list(range(len(labels))), labels)
         ((shares,),) = ax.of("imshow")
-        whole = {("C", "C"): 1.0, ("A", "A"): 0.8, ("A", "D"): 0.2, ("B", "C"): 1.0, ("D", "D"): 1.0}
+        whole = {("C", "C"): 1.0, ("A", "A"): 5 / 6, ("A", "D"): 1 / 6, ("B", "C"): 1.0, ("D", "D"): 1.0}
         assert shares.tolist() == [[whole.get((g, p), 0.0) for p in labels] for g in labels]
 
 
