@@ -369,8 +369,8 @@ class Recipe:
             more = (self.function, None, None, self.path, (), (), self.dense)
             return (Recipe, (self.kind, self.name, "", (), self.token_column, *more))
         if self.kind == "sum":
-            more = (None, None, None, "", (), self.parts, self.dense)
-            return (Recipe, (self.kind, self.name, "", (), self.token_column, *more))
+            of_sum = (None, None, None, "", (), self.parts, self.dense)
+            return (Recipe, (self.kind, self.name, "", (), self.token_column, *of_sum))
         return (Recipe.from_json, (self.to_json(),))
 
 
