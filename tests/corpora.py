@@ -64,3 +64,11 @@ def documents(n: int = 40, seed: int = 0) -> tw.Corpus:
         for name in rng.permutation(NAMES):
             sentences.append(tw.Sentence({"word": [name], "label": [kinds[name]]}, "label"))
     return tw.Corpus(sentences)
+
+
+#: Texts with spans, of one sentence and of two.
+SPANS = (
+    '{"text": "Rosa lives in Lund. She\u2019s 40.", "spans": [{"start": 0, "end": 4, "label": "PER"}, '
+    '{"start": 14, "end": 18, "label": "LOC"}], "id": 7}\n'
+    '{"text": "Oslo \U0001f44d\U0001f3fd", "spans": [{"start": 0, "end": 4, "label": "LOC"}]}\n'
+)

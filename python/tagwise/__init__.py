@@ -20,8 +20,19 @@ from tagwise.corpus.conllu import iter_conllu, read_conllu, write_conllu
 from tagwise.corpus.foreign import to_series
 from tagwise.corpus.formats import read, write
 from tagwise.corpus.jsonl import iter_jsonl, read_jsonl, write_jsonl
+from tagwise.corpus.lines import iter_raw, read_raw, write_raw
+from tagwise.corpus.records import iter_spans, read_spans, write_spans
 from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.corpus.spans import (
+    Alignment,
+    Misaligned,
+    TextSpan,
+    labels_to_spans,
+    span_corpus,
+    spans_to_labels,
+)
 from tagwise.corpus.text import iter_text, read_text, write_text
+from tagwise.corpus.tokenizer import Tokenized, Tokenizer
 from tagwise.errors import (
     CorpusError,
     FileError,
@@ -50,6 +61,7 @@ from tagwise.estimators import (
 from tagwise.estimators.documents import spacy_component
 from tagwise.estimators.path import RegularizationPath, regularization_path
 from tagwise.features import Features, Gazetteer, Regex
+from tagwise.features.vectors import Vectors, vectors
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.metrics import Calibration, Report, calibration, evaluate
 from tagwise.model.model import Model
@@ -64,6 +76,7 @@ __all__ = [
     "LEARNERS",
     "MEMM",
     "MIRA",
+    "Alignment",
     "Boosting",
     "Calibration",
     "Checkpoint",
@@ -72,6 +85,7 @@ __all__ = [
     "Features",
     "FileError",
     "Gazetteer",
+    "Misaligned",
     "MissingFunctionError",
     "Model",
     "ModelFileError",
@@ -87,7 +101,11 @@ __all__ = [
     "TaggerInfo",
     "TagwiseError",
     "TemplateError",
+    "TextSpan",
+    "Tokenized",
+    "Tokenizer",
     "TrainingError",
+    "Vectors",
     "__version__",
     "calibration",
     "compare",
@@ -96,7 +114,10 @@ __all__ = [
     "iter_conll",
     "iter_conllu",
     "iter_jsonl",
+    "iter_raw",
+    "iter_spans",
     "iter_text",
+    "labels_to_spans",
     "lattice",
     "load",
     "load_corpus",
@@ -107,16 +128,23 @@ __all__ = [
     "read_conll",
     "read_conllu",
     "read_jsonl",
+    "read_raw",
+    "read_spans",
     "read_text",
     "regularization_path",
     "schemes",
     "spacy_component",
+    "span_corpus",
+    "spans_to_labels",
     "taggers",
     "to_series",
+    "vectors",
     "write",
     "write_conll",
     "write_conllu",
     "write_jsonl",
+    "write_raw",
+    "write_spans",
     "write_text",
 ]
 

@@ -72,6 +72,7 @@ __all__ = [
     "sequence_cost",
     "small_program",
     "taken",
+    "tokenize",
     "write_model",
 ]
 
@@ -165,6 +166,16 @@ class Dataset:
 
         Those are: behind each of the `labels` labels, first in its sentence, last in it.
         """
+    @property
+    def vectors(self) -> tuple[int, int] | None:
+        """First attribute and length of the tokens' vectors, where they have some."""
+    def sparse(self) -> _Csr:
+        """Node attributes in CSR form, without those of vectors."""
+    def with_vectors(self, first: int, values: NDArray[np.float32], scale: float = 1.0) -> Dataset:
+        """The same sentences with a vector for every token, `values` [tokens, size] times `scale`.
+
+        Its numbers are the attributes from `first` on.
+        """
     def with_gold(self, gold: NDArray[np.uint16]) -> Dataset:
         """The same sentences with these gold labels ([tokens]; NO_LABEL marks an unknown one)."""
 
@@ -210,6 +221,21 @@ def encode_attributes(
     n_jobs: int = 1,
 ) -> Dataset:
     """Dataset of attribute lists or feature dicts; `edge` holds edge attributes in the same form."""
+
+def tokenize(
+    texts: Iterable[str],
+    abbreviations: Sequence[str] = ...,
+    *,
+    contractions: bool = True,
+    hyphens: bool = False,
+    sentences: bool = True,
+    n_jobs: int = 1,
+) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint64]]:
+    """Tokens and sentences of texts.
+
+    The first character of each token and the one behind its last, two numbers a token; the first token of each
+    sentence, and the number of tokens last; the first sentence of each text, and their number last.
+    """
 
 def prune(vocab: Vocabulary, dataset: Dataset, min_count: int) -> Dataset:
     """Drop the attributes seen fewer than min_count times, from a growing vocabulary and from its dataset."""

@@ -78,6 +78,49 @@ def tag_format(bench: Bench) -> None:
     assert bench.ok("tag", model, "--format", "text", text=line).stdout == joined
 
 
+@row("tag", "--raw")
+def tag_raw(bench: Bench) -> None:
+    """Text without tokens, a line each or a member of objects; out come texts with spans, or any other format."""
+    model = bench.saved(crf(features="word[0]").fit(TRAIN.tokens, TRAIN.labels), "words.tagwise")
+    tagger = tw.load(model)
+    texts = ["Rosa runs to Lund. Rosa's to  Lund!", "#tag Lund"]
+    lines = "\n".join(texts) + "\n"
+    found = [json.loads(line) for line in bench.ok("tag", model, "--raw", text=lines).stdout.splitlines()]
+    assert [row["text"] for row in found] == texts
+    expected = [
+        [{"start": s.start, "end": s.end, "label": s.label, "text": s.text} for s in spans]
+        for spans in tagger.tag(texts)
+    ]
+    assert [row["spans"] for row in found] == expected
+    assert len(expected[0]) == 4
+    objects = "".join(json.dumps({"text": text, "id": i, "spans": []}) + "\n" for i, text in enumerate(texts))
+    again = [json.loads(line) for line in bench.ok("tag", model, "--raw", text=objects).stdout.splitlines()]
+    assert again == [{**row, "id": i} for i, row in enumerate(found)]
+    assert bench.ok("tag", model, text=objects).stdout == bench.ok("tag", model, "--raw", text=objects).stdout
+    rows = bodies(bench.ok("tag", model, "--raw", "--output-format", "conll", text=lines).stdout)
+    assert [r[0] for r in rows] == [t for text in texts for t in tw.Tokenizer()(text).tokens]
+    marked = bench.ok("tag", model, "--raw", "--output-format", "raw", text=lines).stdout
+    assert marked.startswith("[Rosa PER] runs to [Lund LOC]. [Rosa PER]'s to  [Lund LOC]!\n")
+    sure = [
+        json.loads(line)
+        for line in bench.ok("tag", model, "--raw", "--marginals", text=lines).stdout.splitlines()
+    ]
+    chances = [s.probability for spans in tagger.tag(texts) for s in spans]
+    assert [s["probability"] for row in sure for s in row["spans"]] == pytest.approx(chances, abs=1e-6)
+    unsure = bench.saved(tw.Perceptron(features="word[0]").fit(TRAIN.tokens, TRAIN.labels), "unsure.tagwise")
+    row = json.loads(bench.ok("tag", unsure, "--raw", "--marginals", text="Rosa\n").stdout)
+    assert [s["probability"] for s in row["spans"]] == [None]
+    for more, said in (
+        (("--format", "conll"), "--raw reads text that has no tokens yet"),
+        (("--nbest", 2), "choose an --output-format other than spans"),
+    ):
+        result = invoke("tag", model, "--raw", *more, text=lines)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert said in result.stderr
+    tokens = bench.path("tokens.jsonl", '{"tokens": ["a"]}\n')
+    assert "has tokens already" in invoke("tag", model, tokens, "--raw").stderr
+
+
 @row("tag", "--output-format")
 def tag_output_format(bench: Bench) -> None:
     """How output is written; as the input if not given."""

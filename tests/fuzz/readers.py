@@ -10,13 +10,15 @@ from tagwise import _core
 from tagwise import corpus as tc
 from tagwise.errors import CorpusError, TemplateError
 
-from ..corpora import CONLL, CONLL_TEXT, CONLLU, JSONL
+from ..corpora import CONLL, CONLL_TEXT, CONLLU, JSONL, SPANS
 
 READERS = {
     "conll": (tc.read_conll, [CONLL, CONLL_TEXT]),
     "conllu": (tc.read_conllu, [CONLLU]),
     "jsonl": (tc.read_jsonl, [JSONL, '["a", "b"]\n["c"]\n']),
     "text": (tc.read_text, ["a b c\nd e\n\nf\n"]),
+    "spans": (tc.read_spans, [SPANS]),
+    "raw": (tc.read_raw, ["A dog. It\u2019s here \U0001f44d\U0001f3fd!\n\nhttps://a.b\n"]),
 }
 ODD = [
     *[b"\0", b"\r", b"\n", b"\r\n", b"\t", b" ", b"\n\n\n", b"\x1c", b"\x85", b"\xe2\x80\xa8"],

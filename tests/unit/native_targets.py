@@ -170,6 +170,17 @@ def datasets(m: Made) -> Targets:
             lambda: c.encode_tokens,
             given(template=m.template, vocab=c.Vocabulary(), sentences=[[["a", "b"]]], n_jobs=2),
         ),
+        "tokenize": (
+            lambda: c.tokenize,
+            given(
+                texts=["It's 5."],
+                abbreviations=["mr"],
+                contractions=True,
+                hyphens=True,
+                sentences=True,
+                n_jobs=2,
+            ),
+        ),
         "prune": (lambda: c.prune, given(vocab=m.vocabulary, dataset=d, min_count=1)),
         "name_paths": (lambda: c.name_paths, given(path=m.gold, offsets=d.offsets, labels=["x", "y", "z"])),
         "write_model": (
@@ -188,6 +199,10 @@ def datasets(m: Made) -> Targets:
         ),
         "Dataset.cut": (lambda: d.cut, given(most=2)),
         "Dataset.steps": (lambda: d.steps, given(first=3, labels=3, start_end=True)),
+        "Dataset.with_vectors": (
+            lambda: d.with_vectors,
+            given(first=2, values=np.ones((6, 2), f32), scale=0.5),
+        ),
         "Dataset.with_gold": (lambda: d.with_gold, given(gold=m.gold)),
         "Template": (lambda: c.Template, given(text="word[-1..1]", columns=["word"], lists=[])),
         "Template.learn": (lambda: m.template.learn, given(sentences=[[["a"]]])),

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import tagwise as tw
+from tagwise.cli.spans import TEXTS
 from tagwise.cli.tag import OUTPUT
 from tagwise.corpus import bundled, formats
 from tagwise.corpus.blocks import _SHARED_STRINGS, Shared, doc_of
@@ -456,9 +457,22 @@ def test_corpora_that_are_not_bundled(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_every_format_is_shown_by_the_command_line() -> None:
-    """A row of the table of formats has one of the writers of labelled sentences; endings and turns are its own."""
+    """A row of the table of formats has one of the writers of labelled sentences or texts; turns are its own."""
     table = formats.TABLE.values()
-    assert OUTPUT.keys() == formats.TABLE.keys() == set(formats.FORMATS)
+    assert OUTPUT.keys() | TEXTS.keys() == formats.TABLE.keys() == set(formats.FORMATS)
+    assert not OUTPUT.keys() & TEXTS.keys()
     assert len({found.turn for found in table}) == len(table)
-    endings = [ending for found in table for ending in found.endings]
-    assert len(set(endings)) == len(endings)
+
+
+@pytest.mark.parametrize(
+    ("line", "format"), [('{"tokens": ["a", "b"]}', "jsonl"), ('{"text": "a b"}', "spans")]
+)
+def test_formats_with_the_same_ending_are_told_apart_by_what_is_in_the_file(
+    line: str, format: str, tmp_path: Path
+) -> None:
+    """By the first line, also where no ending tells anything."""
+    for name in ("x.jsonl", "x.ndjson", "x"):
+        (tmp_path / name).write_text(f"\n{line}\n")
+        found, sentences = iter_sentences(tmp_path / name)
+        assert found == format
+        assert [s.tokens for s in sentences] == [["a", "b"]]

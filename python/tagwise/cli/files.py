@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, TypeVar, cast
 
 import rich_click as click
@@ -106,10 +106,15 @@ def read_corpus(
 
 
 def read_sentences(
-    name: str, form: str | None, names: list[str] | None, label: str | None, raw: Raw | None = None
+    name: str,
+    form: str | None,
+    names: list[str] | None,
+    label: str | None,
+    raw: Raw | None = None,
+    among: Sequence[str] = (),
 ) -> tuple[str, Iterator[Sentence]]:
-    """Format and sentences of a file, as a stream; without labels where `label` is None."""
-    return iter_sentences(input_of(name), form, columns=names, label=label, raw=raw)
+    """Format (one `among` those given) and sentences of a file, as a stream; without labels where `label` is None."""
+    return iter_sentences(input_of(name), form, columns=names, label=label, raw=raw, among=among)
 
 
 def is_model(path: str) -> bool:

@@ -14,10 +14,12 @@ from tagwise.cli.files import model_columns, names_of, read_sentences
 from tagwise.cli.labelling import Labelling
 from tagwise.cli.models import function_options, load_model
 from tagwise.cli.rows import IN_PLACE, Rows
+from tagwise.cli.spans import TEXTS, texts_written
 from tagwise.cli.stream import batches
+from tagwise.corpus import lines, records
 from tagwise.corpus.conll import format_conll
 from tagwise.corpus.conllu import format_conllu
-from tagwise.corpus.formats import FORMATS, TABLE
+from tagwise.corpus.formats import FORMATS, TABLE, format_of_name
 from tagwise.corpus.jsonl import format_jsonl
 from tagwise.corpus.labels import texts
 from tagwise.corpus.raw import Raw
@@ -89,7 +91,8 @@ def output_writer(form: str, label: str | None) -> Callable[[Sentence, Labelling
     return OUTPUT[form](label)
 
 
-#: By format: how a labelled sentence is written where the label's column has this name.
+#: By format: how a labelled sentence is written where the label's column has this name. Formats of texts with spans
+#: are those of `TEXTS`: a text is written at a time.
 OUTPUT: dict[str, Callable[[str | None], Callable[[Sentence, Labelling], str]]] = {
     "conll": lambda _: as_conll,
     "conllu": lambda label: conllu_writer(label if label in ("upos", "xpos") else "upos"),
@@ -209,6 +212,12 @@ def written(
     type=click.Choice(FORMATS),
     help="Format of input and output; seen by itself if not given.",
 )
+@click.option(
+    "--raw",
+    "untokenized",
+    is_flag=True,
+    help="INPUT is raw text, one text a line, or JSONL with a member text; write JSONL with spans.",
+)
 @click.option("--output-format", type=click.Choice(FORMATS), help="Another format for the output.")
 @click.option(
     "--columns", metavar="NAMES", help="Names of the input's columns; those of training if not given."
@@ -236,6 +245,7 @@ def tag(
     source: str,
     output: str,
     form: str | None,
+    untokenized: bool,
     output_format: str | None,
     columns: str | None,
     replace: bool,
@@ -249,7 +259,8 @@ def tag(
     """Label INPUT (stdin if not given) with MODEL.
 
     Output is the input, line by line, with the label appended to every token. Text is one sentence a line, its tokens
-    apart by spaces. Memory stays constant, whatever the length of the input.
+    apart by spaces; with --raw it is text as people write it, and output is one JSON object a text with its spans.
+    Memory stays constant, whatever the length of the input.
 
     \b
     Examples:
@@ -257,6 +268,7 @@ def tag(
       zcat big.txt.gz | tagwise tag model.tagwise --marginals | gzip > tagged.gz
       echo "The cat sat ." | tagwise tag model.tagwise --format text
       echo "I love London !" | tagwise tag en-ner --format text --min-probability 0.5
+      echo "Peter flew to London." | tagwise tag model.tagwise --raw
     """
     tagger = load_model(model, functions, trust)
     if n_jobs is not None:
@@ -265,22 +277,52 @@ def tag(
     names, label = model_columns(tagger)
     given = names_of(columns, None)[0]
     raw = Raw() if nbest == 1 else None
-    kind, sentences = read_sentences(source, form, given, None, raw)
+    among = (lines.NAME, records.NAME) if untokenized else ()
+    kind, sentences = read_sentences(source, form_of(form, untokenized), given, None, raw, among)
+    if untokenized:
+        check_untokenized(source, form, kind)
+    target = output_format or (records.NAME if kind in TEXTS else kind)
     if TABLE[kind].unnamed and given is None and names is not None:
         sentences = named(sentences, names, label, source)
     rows = None
-    if raw is not None and output_format in (None, kind) and kind in IN_PLACE:
+    if raw is not None and target == kind and kind in IN_PLACE:
         rows = IN_PLACE[kind](raw, given or names or (), label, replace)
         rows.marginals = marginals
+    elif raw is not None:
+        raw.forget()
     if replace:
         check_replace(kind, given or names, rows, label)
+    if target in TEXTS:
+        if nbest > 1:
+            raise click.UsageError(
+                f"--nbest gives labellings of sentences; choose an --output-format other than {target}"
+            )
+        output_of = texts_written(tagger, sentences, target, marginals, least)
+    else:
+        output_of = written(tagger, sentences, rows or output_writer(target, label), marginals, nbest, least)
     with writer(output) as put:
-        for text in written(
-            tagger, sentences, rows or output_writer(output_format or kind, label), marginals, nbest, least
-        ):
+        for text in output_of:
             put(text)
             if output == "-":
                 sys.stdout.flush()
+
+
+def check_untokenized(source: str, form: str | None, kind: str) -> None:
+    """Refuse a file of tokens in place of raw text."""
+    told = format_of_name(source)
+    if form is None and kind == lines.NAME and told is not None:
+        raise click.UsageError(
+            f"--raw: {source} looks like {told}, which has tokens already: leave --raw out, or add --format raw"
+        )
+
+
+def form_of(form: str | None, untokenized: bool) -> str | None:
+    """The format of the input; None where it is to be seen."""
+    if untokenized and form not in (None, *TEXTS):
+        raise click.UsageError(
+            f"--raw reads text that has no tokens yet, but {form} has: leave out one of them"
+        )
+    return form
 
 
 __all__ = ["tag"]

@@ -90,12 +90,19 @@ def doc_of(comment: str, doc: str | None) -> str | None:
     return doc
 
 
-def lines_of(chunks: Iterator[str]) -> Iterator[tuple[int, str]]:
-    """Non-blank lines with their numbers."""
+def line_batches(chunks: Iterator[str]) -> Iterator[list[tuple[int, str]]]:
+    """The lines of each chunk as they stand, with their numbers."""
     number = 0
     for chunk in chunks:
-        for line in chunk[:-1].split("\n"):
-            number += 1
+        lines = chunk[:-1].split("\n")
+        yield list(enumerate(lines, number + 1))
+        number += len(lines)
+
+
+def lines_of(chunks: Iterator[str]) -> Iterator[tuple[int, str]]:
+    """Non-blank lines with their numbers, without the blanks around them."""
+    for batch in line_batches(chunks):
+        for number, line in batch:
             line = line.strip(" \t")
             if line:
                 yield number, line

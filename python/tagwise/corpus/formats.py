@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tagwise.corpus import conll, conllu, jsonl, text
+from tagwise.corpus import conll, conllu, jsonl, lines, records, text
 from tagwise.corpus.columns import Opened, check_columns, collect
 from tagwise.corpus.conll import data_lines
 from tagwise.corpus.raw import Raw
@@ -20,8 +20,9 @@ from tagwise.errors import CorpusError
 class Format:
     """What a format is: all that reading, writing and the command line ask of it.
 
-    endings: of file names; looks: whether the first lines of a text, and those of them that hold tokens, look like it,
-    asked format by format in the order of `turn`; unnamed: whether its columns have no names of their own.
+    endings: of file names, the first format with one writes such files; looks: whether the first lines of a text, and
+    those of them that hold tokens, look like it, asked format by format in the order of `turn`; unnamed: whether its
+    columns have no names of their own.
     """
 
     name: str
@@ -40,33 +41,42 @@ TABLE: dict[str, Format] = {
         Format("conllu", (".conllu",), 2, conllu.looks, conllu.opened, conllu.write_conllu),
         Format(jsonl.NAME, (".jsonl", ".ndjson"), 1, jsonl.looks, jsonl.opened, jsonl.write_jsonl),
         Format("text", (), 4, text.looks, text.opened, text.write_text),
+        Format(records.NAME, (".jsonl", ".ndjson"), 0, records.looks, records.opened, records.write_spans),
+        Format(lines.NAME, (), 5, lines.looks, lines.opened, lines.write_raw),
     )
 }
 FORMATS = tuple(TABLE)
 #: The format of what tells nothing.
 DEFAULT = "conll"
 
-_ENDINGS = {ending: found.name for found in TABLE.values() for ending in found.endings}
 _COMPRESSED = (".gz", ".xz", ".bz2")
+
+
+def formats_of_name(name: str) -> tuple[str, ...]:
+    """The formats that have a file's ending; none where it tells nothing (.txt, stdin)."""
+    stem, ending = os.path.splitext(name.lower())
+    if ending in _COMPRESSED:
+        ending = os.path.splitext(stem)[1]
+    return tuple(found.name for found in TABLE.values() if ending in found.endings)
 
 
 def format_of_name(name: str) -> str | None:
     """The format that a file's ending tells, None where it tells nothing (.txt, stdin)."""
-    stem, ending = os.path.splitext(name.lower())
-    if ending in _COMPRESSED:
-        ending = os.path.splitext(stem)[1]
-    return _ENDINGS.get(ending)
+    return next(iter(formats_of_name(name)), None)
 
 
-def format_of_text(head: str) -> str:
-    """The format that the first lines of a text look like; CoNLL columns in doubt.
+def format_of_text(head: str, among: Sequence[str] = ()) -> str:
+    """The format that the first lines of a text look like, of all there are or `among` some; the first of these, or
+    CoNLL columns, in doubt.
 
     >>> format_of_text("a NN\\nb VB\\n\\n"), format_of_text("a b c\\nd e\\n")
     ('conll', 'text')
     """
     rows = data_lines(head)
-    by_turn = sorted(TABLE.values(), key=lambda found: found.turn)
-    return next((found.name for found in by_turn if rows and found.looks(head, rows)), DEFAULT)
+    asked = [TABLE[name] for name in among or FORMATS]
+    by_turn = sorted(asked, key=lambda found: found.turn)
+    doubt = among[0] if among else DEFAULT
+    return next((found.name for found in by_turn if rows and found.looks(head, rows)), doubt)
 
 
 def _check_format(format: str | None) -> None:
@@ -83,26 +93,29 @@ def iter_sentences(
     encoding: str = "utf-8",
     optional_label: bool = False,
     raw: Raw | None = None,
+    among: Sequence[str] = (),
 ) -> tuple[str, Iterator[Sentence]]:
     """The format of a file and its sentences, one at a time; None: by its ending, else by its first lines.
 
-    In CoNLL-U ``label="label"`` stands for upos. `raw` is given the lines as they stand.
+    In CoNLL-U ``label="label"`` stands for upos. `raw` is given the lines as they stand; `among`: what it may be.
     """
     _check_format(format)
     given = (columns, label)
     names, label = check_columns(*given)
     name, chunks = open_text(file, encoding, None if raw is None else raw.append)
-    format = format or format_of_name(name)
+    among = among or formats_of_name(name)
+    if format is None and len(among) == 1:
+        format = among[0]
     if format is None:
         head = ""
         for chunk in chunks:  # a pipe may give a line at a time: go on until the format shows
             head += chunk
             rows = data_lines(head)
             if len(head) > 4096 or (
-                rows and ("\t" in rows[0] or rows[0][0] == "{" or "\n\n" in head.lstrip())
+                rows and (among or "\t" in rows[0] or rows[0][0] == "{" or "\n\n" in head.lstrip())
             ):
                 break
-        format = format_of_text(head)
+        format = format_of_text(head, among)
         doubt = conll.ragged(head) if format == "text" else None
         if doubt is not None:
             line, row, k = doubt

@@ -32,6 +32,10 @@ class Raw:
         """More text of the file."""
         self._chunks.append(text)
 
+    def forget(self) -> None:
+        """Keep no lines, now and from here on: nobody is going to take them."""
+        self._chunks = deque(maxlen=0)
+
     def _pull(self) -> bool:
         """Split one more piece of text into lines; False where there is none."""
         if not self._chunks:

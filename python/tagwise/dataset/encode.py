@@ -42,8 +42,10 @@ def build(
     if min_count < 1:
         raise ParameterError(f"min_count={min_count}; expected 1 (keep every attribute) or more")
     vocab, X = Vocabulary(), Inputs.of(X)
-    data = recipe_for(features, X).learned(X).encode(X, vocab, n_jobs)
-    return vocab, prune(vocab, data, min_count) if min_count > 1 else data
+    recipe = recipe_for(features, X).learned(X)
+    data = recipe.encode(X, vocab, n_jobs)
+    data = prune(vocab, data, min_count) if min_count > 1 else data
+    return vocab, recipe.with_vectors(data, X, vocab)
 
 
 def collect_labels(y: Iterable[Sequence[str]]) -> list[str]:

@@ -28,6 +28,7 @@ from tagwise.estimators.limits import Limits, lawful_gold, limits_of
 from tagwise.estimators.resuming import keeper_of
 from tagwise.estimators.scikit import ScikitLearn, Sequences
 from tagwise.estimators.task import TRANSIENT, Task, dev_scorer, shortened, warn_of_strangers
+from tagwise.estimators.texts import Texts
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe, file_columns, recipe_for
 from tagwise.learners.backends import current
@@ -43,7 +44,7 @@ from tagwise.optimizers.base import Vector
 from tagwise.params import Param, lookup
 
 
-class Tagger(ScikitLearn):
+class Tagger(Texts, ScikitLearn):
     """A learner of label sequences: parameters in, `fit`, `predict`."""
 
     name: ClassVar[str] = ""
@@ -242,6 +243,7 @@ class Tagger(ScikitLearn):
         data = recipe.encode(X, vocabulary, params["n_jobs"])
         if params["min_count"] > 1:
             data = encode.prune(vocabulary, data, params["min_count"])
+        data = recipe.with_vectors(data, X, vocabulary)
         vocabulary.lock()
         return recipe, vocabulary, data
 

@@ -97,6 +97,8 @@ class HMM(Tagger):
         recipe = recipe_for(params["features"], X)
         if recipe.has_edges:
             raise ParameterError("a hidden Markov model has no edge attributes; use MEMM or CRF for them")
+        if X.vectors is not None:
+            raise ParameterError("a hidden Markov model has no vectors; use MEMM or CRF for them")
         if not params["overlapping"]:
             recipe = self._with_unknown(recipe, params["unknown"])
         task = super()._task(X, gold, {**params, "features": recipe, "min_count": 1})

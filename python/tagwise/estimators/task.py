@@ -148,6 +148,7 @@ def dev_scorer(
     check_type(kind, task.label_type, "dev", "the training set")
     warn_of_strangers(gold, task.labels, "dev")
     data = task.recipe.encode(X, task.vocabulary, task.params["n_jobs"])
+    data = task.recipe.with_vectors(data, X, task.vocabulary)
     offsets = data.offsets
     lengths = lengths_of(data).tolist()
     if lengths != [len(sentence) for sentence in gold]:

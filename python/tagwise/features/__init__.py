@@ -5,6 +5,7 @@ from tagwise.features.marks import Gazetteer, Regex
 from tagwise.features.recipe import Function, Recipe, file_columns, recipe_for, resolve
 from tagwise.features.sets import SETS, template_text
 from tagwise.features.sums import Features
+from tagwise.features.vectors import Vectors, vectors
 
 __all__ = [
     "SETS",
@@ -15,10 +16,12 @@ __all__ = [
     "Kind",
     "Recipe",
     "Regex",
+    "Vectors",
     "columns_of",
     "file_columns",
     "kind_of",
     "recipe_for",
     "resolve",
     "template_text",
+    "vectors",
 ]

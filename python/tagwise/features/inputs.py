@@ -20,6 +20,7 @@ from tagwise.corpus.labels import lists as label_lists
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.errors import CorpusError, ParameterError
 from tagwise.features.sets import DEFAULT_COLUMN
+from tagwise.features.vectors import Vectors, is_vectors, taken_apart
 
 Kind = Literal["columns", "tokens", "attributes"]
 Labels = Sequence[Sequence[str]]
@@ -29,11 +30,13 @@ Labels = Sequence[Sequence[str]]
 class Inputs:
     """Sentences as a user gave them, and what there is to ask of them; each question is answered once.
 
-    sentences: of one kind, see `kind_of`; given: what they came in, a Corpus that knows its columns and labels perhaps.
+    sentences: of one kind, see `kind_of`; given: what they came in, a Corpus that knows its columns and labels perhaps;
+    vectors: of each sentence, where they have some.
     """
 
     sentences: Sequence[Any]
     given: Any = field(default=None, repr=False, compare=False)
+    vectors: Sequence[Vectors] | None = field(default=None, repr=False, compare=False)
 
     @staticmethod
     def of(X: Any) -> Inputs:
@@ -47,6 +50,9 @@ class Inputs:
         sentences = X if isinstance(X, Sequence) else list(X)
         if any(isinstance(sentence, Iterator) for sentence in sentences):
             sentences = [list(x) if isinstance(x, Iterator) else x for x in sentences]
+        if len(sentences) and is_vectors(sentences[0]):
+            beside, vectors = taken_apart(sentences)
+            return Inputs(beside, beside, vectors)
         return Inputs(sentences, X)
 
     def __len__(self) -> int:
@@ -54,7 +60,10 @@ class Inputs:
 
     def only(self, s: int) -> Inputs:
         """One of the sentences by itself."""
-        return Inputs.of(self.sentences[s : s + 1])
+        alone = Inputs.of(self.sentences[s : s + 1])
+        return (
+            alone if self.vectors is None else Inputs(alone.sentences, alone.given, self.vectors[s : s + 1])
+        )
 
     @cached_property
     def kind(self) -> Kind | None:

@@ -24,6 +24,7 @@ from tagwise.features.marks import Mark, mark_of
 from tagwise.features.sets import DEFAULT_COLUMN, SETS, is_crfpp, quoted, template_text
 from tagwise.features.sums import Features, spelled
 from tagwise.features.union import united
+from tagwise.features.vectors import Dense
 from tagwise.importing import NO_FUNCTIONS, Functions, alias, path_of, present
 from tagwise.params import is_text, meant
 
@@ -81,7 +82,7 @@ class Recipe:
     that the template looks at; token_column: the column that a plain list of tokens stands for; lists: frequent texts
     that the template learnt from training sentences, None where it has none to learn or has yet to; path: the import
     path by which a file names the function, where that is not its own; marks: columns that are made from the tokens,
-    whose templates stand behind the text; parts: of a sum.
+    whose templates stand behind the text; parts: of a sum; dense: the vectors that tokens have besides.
     """
 
     kind: Literal["template", "function", "sum", "attributes"]
@@ -95,6 +96,7 @@ class Recipe:
     path: str = field(default="", compare=False, repr=False)
     marks: tuple[Mark, ...] = ()
     parts: tuple[Recipe, ...] = ()
+    dense: Dense | None = None
 
     @staticmethod
     def of_template(text: str, columns: Sequence[str], name: str = "", marks: Sequence[Mark] = ()) -> Recipe:
@@ -167,21 +169,41 @@ class Recipe:
         )
 
     def learned(self, X: Any) -> Recipe:
-        """The recipe with its lists of frequent words (`is_rare`) taken from these training sentences.
+        """The recipe with its lists of frequent words (`is_rare`), and what it knows of vectors, taken from these
+        training sentences.
 
-        A recipe without such lists, or with lists it learnt before, stays as it is.
+        What it learnt before stays as it is.
 
         >>> recipe = resolve("word[0].is_rare(2)?").learned([["a", "b", "a"]])
         >>> recipe.lists, recipe.render(["a", "c"])
         ((('a',),), [[], ['word[0].is_rare(2)?']])
         """
+        inputs = Inputs.of(X)
+        recipe = self
+        if self.dense is None and inputs.vectors is not None:
+            recipe = replace(self, dense=Dense.learned(inputs.vectors))
         if self.kind == "sum":
-            inputs = Inputs.of(X)
-            return replace(self, parts=tuple(part.learned(inputs) for part in self.parts))
+            bare = Inputs(inputs.sentences, inputs.given)  # vectors are the sum's, of no part
+            return replace(recipe, parts=tuple(part.learned(bare) for part in self.parts))
         if self._compiled is None or not self._compiled.is_open:
-            return self
-        compiled = self._compiled.learn(self._columns(Inputs.of(X)))
-        return replace(self, _compiled=compiled, lists=tuple(map(tuple, compiled.lists)))
+            return recipe
+        compiled = self._compiled.learn(self._columns(inputs))
+        return replace(recipe, _compiled=compiled, lists=tuple(map(tuple, compiled.lists)))
+
+    def with_vectors(self, data: Dataset, X: Any, vocab: Vocabulary) -> Dataset:
+        """A dataset that `encode` made of X, with the vectors of its tokens where they have some."""
+        vectors = Inputs.of(X).vectors
+        if self.dense is None and vectors is None:
+            return data
+        if vectors is None and self.dense is not None and len(data):
+            raise CorpusError(
+                f"the model was trained on vectors of {self.dense.size} numbers a token, X has none; pass arrays, or "
+                "tagwise.vectors(X, arrays)"
+            )
+        if self.dense is None:
+            raise CorpusError("X has vectors, but the model was trained without; pass the sentences alone")
+        self.dense.check(vectors or ())
+        return self.dense.attached(data, vectors or (), vocab)
 
     def encode(self, X: Any, vocab: Vocabulary, n_jobs: int | None = 1) -> Dataset:
         """Dataset of the sentences: a growing vocabulary gets new attributes, a locked one drops them.
@@ -216,8 +238,8 @@ class Recipe:
         if self.kind == "sum":
             rendered = zip(*(part.render(sentence) for part in self.parts))
             return [list(dict.fromkeys(text for texts in token for text in texts)) for token in rendered]
-        vocab = Vocabulary()
-        data = self.encode([sentence], vocab)
+        vocab, inputs = Vocabulary(), Inputs.of([sentence])
+        data = self.learned(inputs).with_vectors(self.encode(inputs, vocab), inputs, vocab)
         ptr, ids, _ = data.node()
         texts = vocab.texts()
         return [[texts[i] for i in ids[ptr[t] : ptr[t + 1]]] for t in range(data.n_tokens)]
@@ -284,6 +306,10 @@ class Recipe:
 
     def to_json(self) -> dict[str, Any]:
         """What a model file keeps; a function is kept by its import path."""
+        own = self._own_json()
+        return own if self.dense is None else {**own, "vectors": self.dense.to_json()}
+
+    def _own_json(self) -> dict[str, Any]:
         if self.kind == "template":
             data: dict[str, Any] = {
                 "kind": "template",
@@ -309,6 +335,9 @@ class Recipe:
     @staticmethod
     def from_json(data: Mapping[str, Any], functions: Functions = NO_FUNCTIONS) -> Recipe:
         """Recipe from what `to_json` made; a function is one of `functions`, or missing."""
+        if "vectors" in data:
+            own = {name: value for name, value in data.items() if name != "vectors"}
+            return replace(Recipe.from_json(own, functions), dense=Dense(**data["vectors"]))
         kind = data.get("kind")
         if kind == "template":
             text, name, columns = data["template"], data["name"], tuple(data["columns"])
@@ -337,10 +366,11 @@ class Recipe:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.kind == "function":
-            more = (self.function, None, None, self.path)
+            more = (self.function, None, None, self.path, (), (), self.dense)
             return (Recipe, (self.kind, self.name, "", (), self.token_column, *more))
         if self.kind == "sum":
-            return (Recipe.of_parts, (self.parts,))
+            of_sum = (None, None, None, "", (), self.parts, self.dense)
+            return (Recipe, (self.kind, self.name, "", (), self.token_column, *of_sum))
         return (Recipe.from_json, (self.to_json(),))
 
 

@@ -50,7 +50,10 @@ def curvature_scale(data: _core.Dataset, layout: _core.Layout) -> NDArray[np.flo
     slower from 1e-3 on.
     """
     n = np.full(len(layout), float(data.n_tokens))
-    counts = np.bincount(data.node()[1], minlength=layout.n_attributes)
+    counts = np.bincount(data.sparse()[1], minlength=layout.n_attributes)
+    if data.vectors is not None:
+        first, size = data.vectors
+        counts[first : first + size] += data.n_tokens
     n[blocks_of(layout).node] = counts[node_attributes(layout)]
     scale: NDArray[np.float32] = ((1.0 + 0.01 * n) ** -0.125).astype(np.float32)
     return scale
@@ -141,7 +144,7 @@ class Problem:
     def warms_up(self) -> bool:
         """Whether stochastic epochs are possible and pay."""
         plain = self.cost is None and self.partial is None and self.order is None
-        plain = plain and self.once is None and not self.data.n_edge_attributes
+        plain = plain and self.once is None and not self.data.n_edge_attributes and self.data.vectors is None
         n = len(self.data) if self.n_sentences is None else self.n_sentences
         return plain and n >= WORTH_WARMING
 

@@ -62,7 +62,8 @@ class Model:
 
     def encode(self, X: Any, n_jobs: int | None = None) -> _core.Dataset:
         """Sentences of any kind as the model's attributes; unknown attributes are dropped."""
-        return self.recipe.encode(Inputs.of(X), self.vocabulary, n_jobs)
+        X = Inputs.of(X)
+        return self.recipe.with_vectors(self.recipe.encode(X, self.vocabulary, n_jobs), X, self.vocabulary)
 
     def predict(
         self,

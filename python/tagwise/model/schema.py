@@ -15,6 +15,7 @@ from typing import Any
 import tagwise._core as _core
 from tagwise.corpus.labels import TYPES as LABEL_TYPES
 from tagwise.errors import ModelFileError
+from tagwise.features.vectors import LEAST_SCALE, MOST
 from tagwise.model.domains import (
     Domain,
     Either,
@@ -36,6 +37,9 @@ MOST_LABELS, MOST_ATTRIBUTES = 2**16 - 2, 2**32 - 2
 _NAME: Domain = Either((OneOf((None,)), Text()))
 _PATH = Record({"function": Text(":")})
 _COUNT = Whole(0, 2**53)
+_VECTORS: dict[str, Domain] = {
+    "vectors": Record({"size": Whole(1, MOST), "scale": Real(LEAST_SCALE, 1.0 / LEAST_SCALE)})
+}
 
 #: Columns made from the tokens: lists of names, regular expressions.
 MARK = Variant(
@@ -52,24 +56,30 @@ MARK = Variant(
         "regex": Record({"name": Text(), "pattern": Text(), "ignore_case": Truth(), "window": Whole(0, 10)}),
     },
 )
-_ALONE = {
-    "template": Record(
-        {
-            "name": Text(),
-            "template": Text(),
-            "columns": Listed(Text(), low=1, distinct=True),
-            "token_column": Text(),
-        },
-        {"lists": Listed(Listed(Text())), "marks": Listed(MARK, low=1, high=100)},
-    ),
-    "function": _PATH,
-}
+
+
+def _alone(more: dict[str, Domain]) -> dict[str, Record]:
+    """Recipes that are no sum, and what else they may say."""
+    return {
+        "template": Record(
+            {
+                "name": Text(),
+                "template": Text(),
+                "columns": Listed(Text(), low=1, distinct=True),
+                "token_column": Text(),
+            },
+            {"lists": Listed(Listed(Text())), "marks": Listed(MARK, low=1, high=100), **more},
+        ),
+        "function": Record({"function": Text(":")}, more),
+    }
+
+
 FEATURES = Variant(
     "kind",
     {
-        **_ALONE,
-        "sum": Record({"parts": Listed(Variant("kind", _ALONE), low=2, high=100)}),
-        "attributes": Record(),
+        **_alone(_VECTORS),
+        "sum": Record({"parts": Listed(Variant("kind", _alone({})), low=2, high=100)}, _VECTORS),
+        "attributes": Record(may=_VECTORS),
     },
 )
 HISTORY = Record(

@@ -86,8 +86,11 @@ impl Layout {
             out.edges = (0..(labels * labels) as u32).collect();
             (out.starts, out.ends) = if choice.start_end { (all.clone(), all) } else { Default::default() };
         } else {
-            let (ptr, label) =
-                observed(attributes, labels, &data.node.csr().ptr, &data.node.csr().ids, |t| Some(data.gold[t]));
+            let rows = data.node.sparse();
+            let (mut ptr, mut label) = observed(attributes, labels, &rows.ptr, &rows.ids, |t| Some(data.gold[t]));
+            if let Some(dense) = data.node.dense() {
+                (ptr, label) = with_all(dense.attributes(), labels, &ptr, &label);
+            }
             (out.node_ptr, out.node_label) = (ptr.into(), label.iter().map(|&y| y as u16).collect::<Vec<_>>().into());
             let mut edge = vec![false; labels * labels];
             let (mut start, mut end) = (vec![false; labels], vec![false; labels]);
@@ -193,6 +196,19 @@ fn first_tokens(data: &Dataset) -> Vec<bool> {
         first[s[0]] = true;
     }
     first
+}
+
+/// The same rows with those of `full` attributes having every label: the numbers of a vector.
+fn with_all(full: std::ops::Range<usize>, labels: usize, ptr: &[u64], label: &[u32]) -> (Vec<u64>, Vec<u32>) {
+    let (mut out_ptr, mut out) = (vec![0u64], Vec::with_capacity(label.len() + full.len() * labels));
+    for (a, row) in ptr.windows(2).enumerate() {
+        match full.contains(&a) {
+            true => out.extend(0..labels as u32),
+            false => out.extend_from_slice(&label[row[0] as usize..row[1] as usize]),
+        }
+        out_ptr.push(out.len() as u64);
+    }
+    (out_ptr, out)
 }
 
 /// For each attribute the distinct targets (labels or label pairs) it occurs with, ascending: rows of a sparse matrix.

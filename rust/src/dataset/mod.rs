@@ -1,6 +1,7 @@
 //! A corpus as numbers: attribute ids of every token in one flat array, sentence boundaries, gold labels.
 
 pub mod csr;
+pub mod dense;
 pub mod extract;
 pub mod layout;
 pub mod plan;
@@ -8,6 +9,7 @@ pub mod runs;
 pub mod vocab;
 
 use crate::dataset::csr::Csr;
+use crate::dataset::dense::Dense;
 use crate::dataset::runs::Rows;
 use crate::error::{Error, Result};
 
@@ -137,6 +139,25 @@ impl Dataset {
                 out.end_sentence();
             }
         }
+        Ok(out)
+    }
+
+    /// The same sentences with a vector for every token behind its other attributes.
+    pub fn with_vectors(&self, dense: Dense) -> Result<Dataset> {
+        if dense.tokens() != self.tokens() || self.node.dense().is_some() {
+            return Err(Error::Value(format!(
+                "{} vectors for {} tokens; give every token of every sentence exactly one vector",
+                dense.tokens(),
+                self.tokens()
+            )));
+        }
+        let out = Dataset {
+            sentences: self.sentences.clone(),
+            node: self.node.with_dense(dense),
+            edge: self.edge.clone(),
+            gold: self.gold.clone(),
+            cuts: self.cuts.clone(),
+        };
         Ok(out)
     }
 

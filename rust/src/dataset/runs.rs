@@ -2,6 +2,7 @@
 //! same wherever the text stands, so that it is summed once and not at every token.
 
 use crate::dataset::csr::Csr;
+use crate::dataset::dense::Dense;
 use crate::machine::lazy::Lazy;
 use std::sync::{Arc, Mutex};
 
@@ -87,22 +88,24 @@ impl Runs {
     }
 }
 
-/// Attributes of tokens as rows. Where they are kept in runs, rows are made when somebody asks for them by `csr`.
+/// Attributes of tokens as rows. Where they are kept in runs, or vectors beside them, rows of all attributes are made when
+/// somebody asks for them by `csr`.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     rows: Lazy<Csr>,
     runs: Option<Runs>,
+    beside: Option<(Csr, Dense)>, // the other attributes, and the vectors
 }
 
 impl From<Runs> for Rows {
     fn from(runs: Runs) -> Rows {
-        Rows { rows: Lazy::default(), runs: Some(runs) }
+        Rows { rows: Lazy::default(), runs: Some(runs), beside: None }
     }
 }
 
 impl From<Csr> for Rows {
     fn from(rows: Csr) -> Rows {
-        Rows { rows: rows.into(), runs: None }
+        Rows { rows: rows.into(), runs: None, beside: None }
     }
 }
 
@@ -110,13 +113,38 @@ impl Rows {
     /// One row a token, made of the runs where nobody asked before: a pass over the corpus.
     #[inline]
     pub fn csr(&self) -> &Csr {
-        self.rows.get_or_make(|| self.runs.as_ref().map(Runs::rows).unwrap_or_default())
+        self.rows.get_or_make(|| match &self.beside {
+            Some((rows, dense)) => dense.joined(rows),
+            None => self.runs.as_ref().map(Runs::rows).unwrap_or_default(),
+        })
     }
 
-    /// The rows to be changed. Whoever changes them has them alone: the runs are given up.
+    /// One row a token, without its vector.
+    #[inline]
+    pub fn sparse(&self) -> &Csr {
+        self.beside.as_ref().map_or_else(|| self.csr(), |(rows, _)| rows)
+    }
+
+    /// The vectors, where tokens have some.
+    pub fn dense(&self) -> Option<&Dense> {
+        self.beside.as_ref().map(|(_, dense)| dense)
+    }
+
+    /// The same rows with vectors beside them, which have none yet.
+    pub fn with_dense(&self, dense: Dense) -> Rows {
+        Rows { rows: Lazy::default(), runs: None, beside: Some((self.csr().clone(), dense)) }
+    }
+
+    /// Attributes and values of a token, its vector last; nothing is made.
+    #[inline]
+    pub fn row(&self, token: usize) -> impl Iterator<Item = (u32, f32)> + '_ {
+        self.sparse().row(token).chain(self.dense().into_iter().flat_map(move |dense| dense.entries(token)))
+    }
+
+    /// The rows to be changed. Whoever changes them has them alone: runs and vectors are given up.
     pub fn csr_mut(&mut self) -> &mut Csr {
         let _ = self.csr();
-        self.runs = None;
+        (self.runs, self.beside) = (None, None);
         match self.rows.get_mut() {
             Some(rows) => rows,
             None => unreachable!("made above"),
@@ -129,13 +157,14 @@ impl Rows {
 
     /// Number of tokens.
     pub fn rows(&self) -> usize {
-        self.runs.as_ref().map_or_else(|| self.csr().rows(), |runs| runs.rest.rows())
+        self.runs.as_ref().map_or_else(|| self.sparse().rows(), |runs| runs.rest.rows())
     }
 
     /// The largest attribute.
     pub fn largest(&self) -> Option<u32> {
         // The largest of all, which vectors find faster than a search the first that is too large.
         let most = |rows: &Csr| rows.ids.iter().copied().max();
-        self.runs.as_ref().map_or_else(|| most(self.csr()), |runs| most(&runs.ids).max(most(&runs.rest)))
+        let last = self.dense().map(|dense| dense.first + dense.size as u32 - 1);
+        self.runs.as_ref().map_or_else(|| most(self.sparse()).max(last), |runs| most(&runs.ids).max(most(&runs.rest)))
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod crfpp;
 pub mod parse;
+pub mod raw;
 pub mod rule;
 pub mod template;
 pub mod text;

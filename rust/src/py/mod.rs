@@ -17,6 +17,7 @@ pub mod once;
 pub mod online;
 pub mod options;
 pub mod order;
+pub mod raw;
 pub mod scorer;
 pub mod svm;
 pub mod vector;
@@ -62,6 +63,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     online::register(m)?;
     options::register(m)?;
     order::register(m)?;
+    raw::register(m)?;
     scorer::register(m)?;
     svm::register(m)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))

@@ -25,7 +25,7 @@ pub fn score_sentence(
     edge.extend_from_slice(edge_scores);
     for t in begin..end {
         let row = &mut node[(t - begin) * l..(t - begin + 1) * l];
-        for (a, value) in data.node.csr().row(t) {
+        for (a, value) in data.node.row(t) {
             let (first, labels) = layout.node(a);
             for (i, &y) in labels.iter().enumerate() {
                 row[y as usize] += w[first + i] * f64::from(value);

@@ -31,7 +31,7 @@ const CLIP: f64 = 16.0;
 const SMALL_SCALE: f64 = 1e-4;
 
 /// Steps change single rows, one batch at a time.
-const GRAIN: Grain = Grain { frequent: 16, fold: false, group: 1 };
+const GRAIN: Grain = Grain { frequent: 16, fold: false, group: 1, vectors: false };
 /// Steps between two corrections of the decay.
 const CORRECT_EVERY: usize = 64;
 

@@ -20,7 +20,7 @@ use rayon::prelude::*;
 use std::sync::{Arc, Mutex};
 
 /// Joint rows are many: attributes seldom seen are left to the copies, so that rows stay in the second cache.
-const GRAIN: Grain = Grain { frequent: 32, fold: true, group: GROUP };
+const GRAIN: Grain = Grain { frequent: 32, fold: true, group: GROUP, vectors: true };
 
 fn grain() -> Grain {
     let frequent = match (force::is_forced(Way::Rows), force::is_forced(Way::Rare)) {
@@ -28,7 +28,8 @@ fn grain() -> Grain {
         (_, true) => u32::MAX,
         _ => GRAIN.frequent,
     };
-    Grain { frequent, fold: GRAIN.fold && !force::is_forced(Way::Plain), ..GRAIN }
+    let plain = force::is_forced(Way::Plain);
+    Grain { frequent, fold: GRAIN.fold && !plain, vectors: GRAIN.vectors && !plain, ..GRAIN }
 }
 
 /// A training set made ready for evaluation. Built once, evaluated at many weight vectors.

@@ -5,22 +5,23 @@ mod strings;
 mod tokens;
 
 use crate::dataset::csr::Csr;
+use crate::dataset::dense::Dense;
 use crate::dataset::vocab::{Vocab, NONE};
 use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::Error;
 use crate::py::common::{guard, run};
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 use std::sync::Arc;
 
-pub use tokens::PyTemplate;
+pub use tokens::{each, kind, PyTemplate};
 
 type Array<'py, T> = Bound<'py, PyArray1<T>>;
 
 /// tagwise.errors.CorpusError with this message.
-fn corpus_error(py: Python<'_>, message: String) -> PyErr {
+pub fn corpus_error(py: Python<'_>, message: String) -> PyErr {
     match py.import("tagwise.errors").and_then(|m| m.getattr("CorpusError")).and_then(|kind| kind.call1((message,))) {
         Ok(value) => PyErr::from_value(value),
         Err(e) => e,
@@ -28,7 +29,7 @@ fn corpus_error(py: Python<'_>, message: String) -> PyErr {
 }
 
 /// UTF-8 of a string, without a copy; a lone surrogate is the one thing that has none.
-fn utf8<'a>(text: &'a Bound<'_, PyString>, place: impl FnOnce() -> String) -> PyResult<&'a str> {
+pub fn utf8<'a>(text: &'a Bound<'_, PyString>, place: impl FnOnce() -> String) -> PyResult<&'a str> {
     text.to_str().map_err(|_| {
         let shown = text.repr().map_or_else(|_| String::new(), |r| r.to_string());
         let what = "holds a lone surrogate and is no Unicode text";
@@ -172,7 +173,7 @@ impl PyDataset {
     }
 
     fn __repr__(&self) -> String {
-        let attributes = self.inner.node.csr().ids.len() + self.inner.edge.ids.len();
+        let attributes = self.n_attributes() + self.inner.edge.ids.len();
         format!("<Dataset: {} sentences, {} tokens, {attributes} attributes>", self.inner.len(), self.inner.tokens())
     }
 
@@ -184,7 +185,7 @@ impl PyDataset {
     /// Number of node attributes of all tokens together.
     #[getter]
     fn n_attributes(&self) -> usize {
-        self.inner.node.csr().ids.len()
+        self.inner.node.sparse().ids.len() + self.vectors().map_or(0, |(_, size)| size * self.inner.tokens())
     }
 
     /// Number of edge attributes of all tokens together.
@@ -210,6 +211,17 @@ impl PyDataset {
         csr(py, self.inner.node.csr())
     }
 
+    /// The same without the attributes of vectors.
+    fn sparse<'py>(&self, py: Python<'py>) -> (Array<'py, u64>, Array<'py, u32>, Array<'py, f32>) {
+        csr(py, self.inner.node.sparse())
+    }
+
+    /// First attribute and length of the tokens' vectors, where they have some.
+    #[getter]
+    fn vectors(&self) -> Option<(u32, usize)> {
+        self.inner.node.dense().map(|dense| (dense.first, dense.size))
+    }
+
     /// Edge attributes in CSR form; no rows where there are none.
     fn edge<'py>(&self, py: Python<'py>) -> (Array<'py, u64>, Array<'py, u32>, Array<'py, f32>) {
         csr(py, &self.inner.edge)
@@ -228,6 +240,21 @@ impl PyDataset {
     fn steps(&self, py: Python<'_>, first: u32, labels: u32, start_end: bool) -> PyResult<PyDataset> {
         let data = run(py, 1, || self.inner.steps(first, labels, start_end))??;
         Ok(PyDataset { inner: data.into() })
+    }
+
+    /// The same sentences with a vector for every token, `values` [tokens, size] times `scale`, whose numbers are the
+    /// attributes from `first` on.
+    #[pyo3(signature = (first, values, scale = 1.0))]
+    fn with_vectors(
+        &self,
+        py: Python<'_>,
+        first: u32,
+        values: PyReadonlyArray2<'_, f32>,
+        scale: f32,
+    ) -> PyResult<PyDataset> {
+        let (size, values) = (values.as_array().ncols(), values.as_slice()?);
+        let inner = run(py, 1, || self.inner.with_vectors(Dense::new(first, size, values, scale)?))??;
+        Ok(PyDataset { inner: inner.into() })
     }
 
     /// The same sentences with these gold labels ([tokens]; 65535 marks an unknown one).

@@ -126,7 +126,7 @@ fn table(template: &Template, sentences: &Bound<'_, PyAny>) -> PyResult<Tokens> 
 const LOOK: usize = 64;
 
 /// Items of a list, a tuple or another iterable that is not a string, bytes or a mapping.
-pub(super) fn each<'py>(
+pub fn each<'py>(
     items: &Bound<'py, PyAny>,
     wrong: impl FnOnce() -> String,
     mut f: impl FnMut(usize, &Bound<'py, PyAny>) -> PyResult<()>,
@@ -163,7 +163,7 @@ pub(super) fn each<'py>(
 }
 
 /// Name of an object's type, for messages.
-pub(super) fn kind(object: &Bound<'_, PyAny>) -> String {
+pub fn kind(object: &Bound<'_, PyAny>) -> String {
     object.get_type().name().map_or_else(|_| "an unknown type".into(), |n| n.to_string())
 }
 

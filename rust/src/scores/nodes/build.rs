@@ -1,5 +1,7 @@
 //! Nodes of a training set: which attributes get rows, where each token's rows and rare features lie.
 
+use crate::dataset::csr::Csr;
+use crate::dataset::dense::Dense;
 use crate::dataset::layout::Layout;
 use crate::dataset::plan::{Batch, Plan};
 use crate::dataset::{Dataset, NO_LABEL};
@@ -7,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::machine::force::{self, Taken};
 use crate::machine::simd::WIDTH;
 use crate::scores::nodes::bundle::Bundles;
+use crate::scores::nodes::dense::DenseRows;
 use crate::scores::nodes::fold::Fold;
 use crate::scores::nodes::{Masks, Nodes, RareFeature, HOT, NOWHERE};
 
@@ -19,6 +22,8 @@ pub struct Grain {
     pub fold: bool,
     /// Batches that go through the phases together.
     pub group: usize,
+    /// Whether vectors are multiplied as matrices; else their numbers are attributes as others are.
+    pub vectors: bool,
 }
 
 /// Which attributes have rows, and the features of each row: frequent attributes in order of their ids, then start and end.
@@ -30,11 +35,12 @@ struct FrequentRows {
 }
 
 impl FrequentRows {
-    fn new(data: &Dataset, layout: &Layout, least: u32) -> FrequentRows {
+    fn new(rows: &Csr, dense: Option<&Dense>, layout: &Layout, least: u32) -> FrequentRows {
         let mut count = vec![0u32; layout.attributes];
-        for &a in &data.node.csr().ids {
+        for &a in &rows.ids {
             count[a as usize] += 1;
         }
+        let full = dense.map_or(0..0, Dense::attributes);
         let mut out = FrequentRows {
             of: vec![u32::MAX; layout.attributes],
             features: vec![0],
@@ -43,7 +49,7 @@ impl FrequentRows {
         };
         for a in 0..layout.attributes {
             let (first, labels) = layout.node(a as u32);
-            if !labels.is_empty() && count[a] >= least {
+            if (!labels.is_empty() && count[a] >= least) || full.contains(&a) {
                 out.of[a] = out.push(first, labels);
             }
         }
@@ -74,13 +80,21 @@ impl Nodes {
         if layout.len() >= u32::MAX as usize {
             return Err(Error::Value("more than 4 billion features; raise min_count or use fewer templates".into()));
         }
-        let mut frequent = FrequentRows::new(data, layout, grain.frequent);
+        let dense = data.node.dense().filter(|dense| {
+            grain.vectors && dense.attributes().all(|a| layout.node(a as u32).1.len() == layout.labels)
+        });
+        let attributes = if dense.is_some() { data.node.sparse() } else { data.node.csr() };
+        let mut frequent = FrequentRows::new(attributes, dense, layout, grain.frequent);
         let mut out = Nodes::empty(layout.labels, &mut frequent, plan.slots);
         out.count_gold_edges(data);
-        let mut row_ptr = out.read_tokens(data, layout, plan, grain, &frequent)?;
-        if grain.fold && data.node.csr().values.is_empty() {
+        let mut row_ptr = out.read_tokens(data, attributes, layout, plan, grain, &frequent)?;
+        let vectors = dense.map_or(0..0, |dense| {
+            let first = frequent.of[dense.first as usize];
+            first..first + dense.size as u32
+        });
+        if grain.fold && attributes.values.is_empty() {
             let n_rows = out.n_rows();
-            let alone = |r| frequent.boundaries.contains(&r);
+            let alone = |r| frequent.boundaries.contains(&r) || vectors.contains(&r);
             out.fold = Fold::new(n_rows, &mut row_ptr, &mut out.rows, alone);
             out.fold.join(&mut row_ptr, &mut out.rows, alone);
             // Joint rows have no features of their own.
@@ -90,6 +104,9 @@ impl Nodes {
         force::count(Taken::Rows, out.rows.len());
         force::count(Taken::Rare, out.rare.len());
         out.sort_by_length(&row_ptr, plan);
+        if let Some(dense) = dense {
+            out.take_vectors(dense, vectors.start as usize, data, plan);
+        }
         out.bundle(plan, grain.group);
         Ok(out)
     }
@@ -118,6 +135,7 @@ impl Nodes {
             copies: Vec::new(),
             copy_ptr: vec![0],
             fold: Fold::default(),
+            dense: None,
             support: Masks::default(),
             partial: Masks::default(),
             costs: Vec::new(),
@@ -128,6 +146,7 @@ impl Nodes {
     fn read_tokens(
         &mut self,
         data: &Dataset,
+        attributes: &Csr,
         layout: &Layout,
         plan: &Plan,
         grain: Grain,
@@ -151,7 +170,7 @@ impl Nodes {
                     for lane in 0..batch.active(t) {
                         let token = data.sentences[batch.sentences[lane] as usize] + t;
                         let stand = Stand { chunk, batch, lane, t, token };
-                        self.read_token(data, layout, frequent, &stand, &mut copy_of);
+                        self.read_token(data, attributes, layout, frequent, &stand, &mut copy_of);
                         row_ptr.push(self.rows.len());
                     }
                 }
@@ -168,13 +187,14 @@ impl Nodes {
     fn read_token(
         &mut self,
         data: &Dataset,
+        attributes: &Csr,
         layout: &Layout,
         frequent: &FrequentRows,
         stand: &Stand<'_>,
         copy_of: &mut [(u32, u32)],
     ) {
         let Stand { chunk, batch, lane, t, token } = *stand;
-        let (labels, attributes) = (self.labels, data.node.csr());
+        let labels = self.labels;
         let valued = !attributes.values.is_empty();
         let place = |y: u16| ((t * labels + y as usize) * WIDTH + lane) as u32;
         for at in attributes.ptr[token]..attributes.ptr[token + 1] {
@@ -209,6 +229,21 @@ impl Nodes {
         }
         let gold = data.gold.get(token).copied().unwrap_or(NO_LABEL);
         self.gold.push(if (gold as usize) < labels { place(gold) } else { NOWHERE });
+    }
+
+    /// The vectors of tokens, whose rows begin with row `first`. Their sums are those of all tokens, so all are hot.
+    fn take_vectors(&mut self, dense: &Dense, first: usize, data: &Dataset, plan: &Plan) {
+        let mut tokens = vec![0; plan.slots];
+        for batch in &plan.batches {
+            for slot in batch.slot..batch.slot + batch.tokens() {
+                let (t, lane) = (self.order[slot] as usize / (self.width * WIDTH), self.order[slot] as usize % WIDTH);
+                tokens[slot] = (data.sentences[batch.sentences[lane] as usize] + t) as u32;
+            }
+        }
+        let at = self.row_at[first] as usize;
+        debug_assert!(self.row_at[first + dense.size] as usize == at + dense.size * self.width);
+        self.hot.extend(at as u32..(at + dense.size * self.width) as u32);
+        self.dense = Some(DenseRows { dense: dense.clone(), at, tokens });
     }
 
     /// The same entries row by row.

@@ -13,6 +13,7 @@
 
 mod build;
 mod bundle;
+mod dense;
 mod field;
 pub mod fold;
 
@@ -25,6 +26,7 @@ use crate::dataset::Dataset;
 use crate::machine::shared::Shared;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 use crate::scores::nodes::bundle::Bundles;
+use crate::scores::nodes::dense::DenseRows;
 use crate::scores::nodes::fold::Fold;
 use crate::scores::tile::Tile;
 use rayon::prelude::*;
@@ -63,6 +65,7 @@ pub struct Nodes {
     copies: Vec<u32>,            // feature of each copy, chunk by chunk
     copy_ptr: Vec<usize>,        // [chunks + 1]
     fold: Fold,
+    dense: Option<DenseRows>,
     pub support: Masks,
     pub partial: Masks,
     pub costs: Vec<Lane>, // [L, width] cost of every label where the row's is right; empty without
@@ -220,6 +223,7 @@ impl Nodes {
         for (slot, &place) in slots.clone().zip(self.order.get_unchecked(slots.clone())) {
             self.sum_rows::<S>(slot, rows, tiles.add(place as usize));
         }
+        self.add_vectors::<S>(batch, rows, tiles);
         if !masks.of.is_empty() || !self.costs.is_empty() {
             self.add_terms::<S>(batch, masks, tiles);
         }
@@ -380,6 +384,7 @@ impl Nodes {
         let mut base = 0;
         for (batch, field) in group.iter().zip(fields) {
             self.spread_rare::<S>(batch, &mut field.nodes, &field.subtract, rare, &mut tile.0[base..]);
+            self.spread_vectors::<S>(batch, tile.0[base..].as_ptr().cast(), gradient);
             base += batch.positions() * self.width;
         }
         self.bundles.add::<S>(&group[0], tile.0.as_ptr().cast(), &self.row_steps, gradient);

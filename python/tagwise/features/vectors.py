@@ -1,0 +1,200 @@
+"""Vectors of tokens (embeddings): arrays [T, D] of a sentence, alone or beside its tokens or attributes.
+
+>>> X = vectors([["a", "b"], ["c"]], np.ones((3, 4)), scale=0.5)
+>>> X[0].sentence, X[0].values.shape, X[0].values.dtype
+(['a', 'b'], (2, 4), dtype('float32'))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagwise._core import Dataset, Vocabulary, encode_attributes
+from tagwise.errors import CorpusError, ParameterError
+
+Matrix = NDArray[np.float32]
+
+#: The most numbers of a vector, and the least scale; the largest is one over it.
+MOST = 1 << 20
+LEAST_SCALE = 1e-30
+
+
+class Vectors:
+    """A sentence with a vector for every token.
+
+    Args:
+        values: an array [T, D] of numbers, of NumPy, torch or anything that NumPy reads; kept as float32.
+        sentence: what stands beside them: tokens, attributes, a Sentence; None where the vectors are all there is.
+        scale: what values are multiplied by, a number, or "auto": one over the root of their mean square in training.
+            Training keeps it in the model, which has it from then on; 1 if not given.
+    """
+
+    __slots__ = ("scale", "sentence", "values")
+
+    def __init__(self, values: Any, sentence: Any = None, *, scale: float | str | None = None) -> None:
+        self.values = matrix_of(values)
+        self.sentence = [()] * len(self.values) if sentence is None else sentence
+        self.scale = checked_scale(scale)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        return f"<Vectors: {self.values.shape[0]} tokens, {self.values.shape[1]} numbers each>"
+
+
+def checked_scale(scale: Any) -> float | str | None:
+    """A scale as it may be given."""
+    number = isinstance(scale, (int, float, np.integer, np.floating)) and not isinstance(scale, bool)
+    if scale is None or scale == "auto" or (number and LEAST_SCALE <= scale <= 1 / LEAST_SCALE):
+        return float(scale) if number else scale
+    raise ParameterError(f"scale={scale!r} of vectors; expected a number above 0, or 'auto'")
+
+
+def is_vectors(sentence: Any) -> bool:
+    """Whether a sentence has vectors: a `Vectors`, or an array of two dimensions."""
+    if isinstance(sentence, Vectors):
+        return True
+    kind = getattr(getattr(sentence, "dtype", None), "kind", "")
+    return (hasattr(sentence, "detach") or kind in tuple("fiub")) and getattr(sentence, "ndim", None) == 2
+
+
+def matrix_of(values: Any) -> Matrix:
+    """An array [T, D] as float32; a tensor of torch leaves its graph and its device."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().float().numpy()
+    found = np.asarray(values)
+    if found.ndim != 2 or found.dtype.kind not in "fiub" or not 0 < found.shape[1] <= MOST:
+        raise CorpusError(
+            f"vectors of a sentence are an array [tokens, numbers], found one of {found.dtype} with the shape "
+            f"{found.shape}; give a row of numbers for each token"
+        )
+    return np.ascontiguousarray(found, dtype=np.float32)
+
+
+def vectors(X: Any, values: Any, *, scale: float | str | None = None) -> list[Vectors]:
+    """Sentences with the vectors of their tokens.
+
+    Args:
+        X: sentences of any kind.
+        values: an array [T, D] for each, or one array [tokens, D] for all of them, in order.
+        scale: as in `Vectors`.
+    """
+    sentences = list(X)
+    if getattr(values, "ndim", None) == 2:
+        whole = matrix_of(values)
+        ends = np.cumsum([len(sentence) for sentence in sentences], dtype=np.int64)
+        if len(whole) != (ends[-1] if len(ends) else 0):
+            raise CorpusError(
+                f"{len(whole)} vectors for {ends[-1] if len(ends) else 0} tokens; give one for each token"
+            )
+        parts: Sequence[Any] = np.split(whole, ends[:-1]) if len(ends) else []
+    else:
+        parts = list(values)
+    if len(parts) != len(sentences):
+        raise CorpusError(f"{len(parts)} arrays of vectors for {len(sentences)} sentences; give one for each")
+    return [Vectors(part, sentence, scale=scale) for part, sentence in zip(parts, sentences)]
+
+
+def taken_apart(sentences: Sequence[Any]) -> tuple[list[Any], list[Vectors]]:
+    """What stands beside the vectors of sentences, and the vectors, of one length and one scale."""
+    found: list[Vectors] = []
+    for s, sentence in enumerate(sentences):
+        if not is_vectors(sentence):
+            raise CorpusError(
+                f"sentence {s} has no vectors, unlike those before it; give every sentence an array [tokens, numbers]"
+            )
+        one = sentence if isinstance(sentence, Vectors) else Vectors(sentence)
+        if len(one.sentence) != len(one.values):
+            raise CorpusError(
+                f"sentence {s} has {len(one.sentence)} tokens and {len(one.values)} vectors; give one a token"
+            )
+        if found and one.values.shape[1] != found[0].values.shape[1]:
+            raise CorpusError(
+                f"sentence {s} has vectors of {one.values.shape[1]} numbers, sentence 0 of {found[0].values.shape[1]}; "
+                "give vectors of one length"
+            )
+        if found and one.scale != found[0].scale:
+            raise CorpusError(
+                f"sentence {s} has the scale {one.scale!r}, sentence 0 {found[0].scale!r}; give one for all"
+            )
+        found.append(one)
+    return [one.sentence for one in found], found
+
+
+@dataclass(frozen=True)
+class Dense:
+    """What a model knows of its vectors: how many numbers they have, and what these are multiplied by."""
+
+    size: int
+    scale: float
+
+    @staticmethod
+    def learned(found: Sequence[Vectors]) -> Dense | None:
+        """Of training sentences."""
+        if not found:
+            return None
+        scale = found[0].scale
+        if scale == "auto":
+            n = sum(one.values.size for one in found)
+            square = sum(float(np.square(one.values, dtype=np.float64).sum()) for one in found) / max(1, n)
+            scale = 1.0 / float(np.sqrt(square)) if square > 0 else 1.0
+        number = 1.0 if scale is None else float(scale)
+        return Dense(found[0].values.shape[1], float(np.float32(number)))
+
+    def check(self, found: Sequence[Vectors]) -> None:
+        """Refuse vectors that are not those of training."""
+        for one in found[:1]:
+            if one.values.shape[1] != self.size:
+                raise CorpusError(
+                    f"the vectors have {one.values.shape[1]} numbers, those of training {self.size}"
+                )
+            if isinstance(one.scale, float) and float(np.float32(one.scale)) != self.scale:
+                raise CorpusError(
+                    f"the vectors have the scale {one.scale}, those of training {self.scale}; the model multiplies by "
+                    "its own: leave it out"
+                )
+
+    @property
+    def names(self) -> list[str]:
+        """The attributes that the numbers of a vector are."""
+        return [f"vector[{j}]" for j in range(self.size)]
+
+    def attached(self, data: Dataset, found: Sequence[Vectors], vocabulary: Vocabulary) -> Dataset:
+        """A dataset with its tokens' vectors; a growing vocabulary learns their attributes, which follow each other."""
+        names = self.names
+        if not vocabulary.locked:
+            encode_attributes(vocabulary, [[names]])
+        ids = [vocabulary.get(name) for name in names]
+        kept = [j for j, number in enumerate(ids) if number is not None]  # a pruned model lacks some
+        if not kept:
+            return data
+        first = ids[kept[0]] or 0
+        if [ids[j] for j in kept] != list(range(first, first + len(kept))):
+            raise CorpusError(
+                "attributes of X are named like those of its vectors (vector[0], ...); rename them"
+            )
+        rows = [one.values for one in found]
+        values = np.concatenate(rows) if rows else np.zeros((0, self.size), np.float32)
+        values = values if len(kept) == self.size else np.ascontiguousarray(values[:, kept])
+        finite = np.isfinite(values).all(axis=1)
+        if not finite.all():
+            t, s = int(np.argmin(finite)), 0
+            while t >= len(found[s]):
+                t, s = t - len(found[s]), s + 1
+            raise CorpusError(
+                f"sentence {s}, token {t}: its vector holds numbers that are not finite; replace them"
+            )
+        return data.with_vectors(first, values, self.scale)
+
+    def to_json(self) -> dict[str, Any]:
+        """What a model file keeps."""
+        return {"size": self.size, "scale": self.scale}
+
+
+__all__ = ["Dense", "Vectors", "is_vectors", "taken_apart", "vectors"]

@@ -1,0 +1,86 @@
+//! What a character is to the tokenizer.
+
+use crate::features::text::{class, Class};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Blank,     // space, controls, marks of direction: in no token
+    Letter,    // of a word
+    Digit,     // of a word or a number
+    Connector, // _ and its like: of a word
+    Extend,    // marks, joiners, variation selectors: part of the character before
+    Single,    // Han and Hiragana: a token by itself
+    Katakana,  // a run is a token
+    Flag,      // regional indicators: two are a flag
+    Symbol,    // emoji and all other symbols
+    Punct,
+}
+
+impl Kind {
+    /// Whether a word goes on with it.
+    #[inline]
+    pub fn in_word(self) -> bool {
+        matches!(self, Kind::Letter | Kind::Digit | Kind::Connector | Kind::Extend)
+    }
+}
+
+/// Joins what stands on its two sides: 👩 and 🚀 into one.
+pub const ZWJ: char = '\u{200d}';
+
+/// The kind of a character; ASCII takes a short way.
+#[inline]
+pub fn kind(c: char) -> Kind {
+    match c {
+        'a'..='z' | 'A'..='Z' => Kind::Letter,
+        '0'..='9' => Kind::Digit,
+        '\0'..=' ' | '\x7f' => Kind::Blank,
+        '_' => Kind::Connector,
+        '$' | '+' | '<' | '=' | '>' | '^' | '`' | '|' | '~' => Kind::Symbol,
+        '!'..='\x7e' => Kind::Punct,
+        _ => wide(c),
+    }
+}
+
+/// The kind of a character beyond ASCII.
+fn wide(c: char) -> Kind {
+    match c {
+        // No space by its category, no ink either: they stand between words and belong to none.
+        '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            Kind::Blank
+        }
+        '\u{feff}' | '\u{fff9}'..='\u{fffb}' => Kind::Blank,
+        '\u{80}'..='\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{2028}' | '\u{2029}' | '\u{202f}' => {
+            Kind::Blank
+        }
+        '\u{205f}' | '\u{3000}' => Kind::Blank,
+        '\u{ad}' | '\u{200c}' | ZWJ | '\u{2060}'..='\u{2064}' | '\u{e0000}'..='\u{e007f}' => Kind::Extend,
+        '\u{ff9e}' | '\u{ff9f}' => Kind::Extend,   // voiced marks of half width
+        '\u{1f3fb}'..='\u{1f3ff}' => Kind::Extend, // tones of skin
+        '\u{1f1e6}'..='\u{1f1ff}' => Kind::Flag,
+        '\u{3005}'..='\u{3007}' | '\u{3021}'..='\u{3029}' | '\u{3038}'..='\u{303b}' => Kind::Single,
+        '\u{3041}'..='\u{3096}' | '\u{309d}'..='\u{309f}' | '\u{1b001}'..='\u{1b11f}' => Kind::Single,
+        '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}' => {
+            Kind::Single
+        }
+        '\u{30a1}'..='\u{30fa}' | '\u{30fc}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}' | '\u{ff66}'..='\u{ff9d}' => {
+            Kind::Katakana
+        }
+        '\u{203f}' | '\u{2040}' | '\u{2054}' | '\u{fe33}' | '\u{fe34}' | '\u{fe4d}'..='\u{fe4f}' | '\u{ff3f}' => {
+            Kind::Connector
+        }
+        _ => match class(c) {
+            Class::Upper | Class::Lower | Class::Letter | Class::Number => Kind::Letter,
+            Class::Digit => Kind::Digit,
+            Class::Mark => Kind::Extend,
+            Class::Punct => Kind::Punct,
+            Class::Symbol => Kind::Symbol,
+            // What is left: format characters of scripts (numbers of Arabic, say), private use, unassigned.
+            Class::Other => Kind::Letter,
+        },
+    }
+}
+
+/// Whether a character is an apostrophe, as typed or as set.
+pub fn apostrophe(c: char) -> bool {
+    matches!(c, '\'' | '\u{2019}' | '\u{ff07}')
+}

@@ -1,0 +1,154 @@
+//! Where a token ends: words and what may stand inside one, symbols, punctuation.
+
+use super::kinds::{apostrophe, Kind, ZWJ};
+use super::Text;
+use crate::features::text::{class, Class};
+
+/// Endings that English writes to a word with an apostrophe; `n't` is seen to apart.
+const CLITICS: [&str; 6] = ["s", "m", "d", "re", "ve", "ll"];
+/// Punctuation of which a run of the same is one token.
+const RUNS: &str = ".-=*~+#/\\<>|&^'`\u{2013}\u{2014}\u{2015}\u{2026}\u{ff5e}";
+
+impl Text<'_> {
+    /// The end of the token that begins here.
+    pub(super) fn token(&self, at: usize) -> usize {
+        if let Some(end) = self.special(at) {
+            return end;
+        }
+        match self.kind(at) {
+            Kind::Letter | Kind::Digit | Kind::Connector | Kind::Extend => self.word(at),
+            Kind::Single => self.extended(at + 1),
+            Kind::Katakana => {
+                let mut end = at + 1;
+                while matches!(self.kind(end), Kind::Katakana | Kind::Extend) {
+                    end += 1;
+                }
+                end
+            }
+            Kind::Flag => self.extended(if self.kind(at + 1) == Kind::Flag { at + 2 } else { at + 1 }),
+            Kind::Symbol => self.run(at).unwrap_or_else(|| self.pictograph(at)),
+            Kind::Punct => self.clitic(at).or_else(|| self.run(at)).unwrap_or_else(|| self.extended(at + 1)),
+            Kind::Blank => at + 1,
+        }
+    }
+
+    /// A symbol with its modifiers, and those that joiners bind to it.
+    fn pictograph(&self, at: usize) -> usize {
+        let mut end = self.extended(at + 1);
+        while self.chars[end - 1] == ZWJ && self.kind(end) == Kind::Symbol {
+            end = self.extended(end + 1);
+        }
+        end
+    }
+
+    /// Two or more of the same punctuation, or of ! and ?.
+    fn run(&self, at: usize) -> Option<usize> {
+        let first = self.chars[at];
+        let excited = |c: char| c == '!' || c == '?';
+        let same = |c: char| c == first || (excited(first) && excited(c));
+        if !excited(first) && !RUNS.contains(first) {
+            return None;
+        }
+        let mut end = at + 1;
+        while self.char(end).is_some_and(same) {
+            end += 1;
+        }
+        (end > at + 1).then(|| self.extended(end))
+    }
+
+    /// A word: letters, digits and what joins them.
+    fn word(&self, at: usize) -> usize {
+        let (mut end, mut dots, mut longest, mut since) = (at, 0, 0, 0);
+        loop {
+            while self.kind(end).in_word() {
+                since += usize::from(self.kind(end) != Kind::Extend);
+                end += 1;
+            }
+            longest = longest.max(since);
+            if !self.joins(at, end) {
+                break;
+            }
+            dots += usize::from(self.chars[end] == '.');
+            since = 0;
+            end += 1;
+        }
+        if self.char(end) == Some('.') && self.char(end + 1) != Some('.') && self.keeps_dot(at, end, dots, longest) {
+            return end + 1;
+        }
+        self.uncontracted(at, end)
+    }
+
+    /// Whether the character at `at`, between two of a word that begins at `from`, joins them.
+    fn joins(&self, from: usize, at: usize) -> bool {
+        let Some(c) = self.char(at) else { return false };
+        let mut last = at - 1;
+        while last > from && self.kind(last) == Kind::Extend {
+            last -= 1;
+        }
+        let (left, right) = (self.kind(last), self.kind(at + 1));
+        let numbers = left == Kind::Digit && right == Kind::Digit;
+        let letters = left == Kind::Letter && right == Kind::Letter;
+        let (before, after) = (self.chars[last], self.char(at + 1).unwrap_or(' '));
+        match c {
+            '.' => {
+                let new_sentence = class(before) == Class::Lower && class(after) == Class::Upper;
+                numbers || (letters && !new_sentence)
+            }
+            ',' | ':' | '/' | '\u{66b}' | '\u{66c}' => numbers,
+            '&' => letters && class(before) == Class::Upper && class(after) == Class::Upper,
+            '\u{b7}' | '\u{5f3}' | '\u{5f4}' => letters,
+            '-' | '\u{2010}' | '\u{2011}' => {
+                numbers || (!self.options.hyphens && left.in_word() && right.in_word() && right != Kind::Extend)
+            }
+            _ => apostrophe(c) && left.in_word() && matches!(right, Kind::Letter | Kind::Digit),
+        }
+    }
+
+    /// Whether the dot behind a word belongs to it: U.S., an initial before a name, a known abbreviation.
+    fn keeps_dot(&self, at: usize, end: usize, dots: usize, longest: usize) -> bool {
+        if dots > 0 && longest == 1 {
+            return self.chars[at..end].iter().all(|&c| c == '.' || super::kinds::kind(c) != Kind::Digit);
+        }
+        if end - at == 1 && class(self.chars[at]) == Class::Upper && self.chars[at] != 'I' {
+            let mut next = end + 1;
+            while next < self.len() && self.kind(next) == Kind::Blank {
+                next += 1;
+            }
+            return next > end + 1 && self.char(next).is_some_and(|c| class(c) == Class::Upper);
+        }
+        let word: String = self.chars[at..end].iter().flat_map(|c| c.to_lowercase()).collect();
+        self.options.abbreviations.contains(&word)
+    }
+
+    /// The end of a word without what is contracted into it: do|n't, Anna|'s.
+    fn uncontracted(&self, at: usize, end: usize) -> usize {
+        if !self.options.contractions {
+            return end;
+        }
+        let Some(mark) = (at..end).rev().find(|&k| apostrophe(self.chars[k])) else { return end };
+        let ending = |text: &str| {
+            let found = &self.chars[mark + 1..end];
+            found.len() == text.len() && found.iter().zip(text.chars()).all(|(c, t)| c.to_ascii_lowercase() == t)
+        };
+        if ending("t") && mark > at && self.chars[mark - 1].eq_ignore_ascii_case(&'n') {
+            return if mark - 1 > at { mark - 1 } else { end };
+        }
+        if CLITICS.iter().any(|clitic| ending(clitic)) {
+            return if mark > at { mark } else { end };
+        }
+        end
+    }
+
+    /// The end of `'s` and its like, behind the word that it was cut from.
+    fn clitic(&self, at: usize) -> Option<usize> {
+        if !self.options.contractions || !apostrophe(self.chars[at]) || self.before(at) == Kind::Blank {
+            return None;
+        }
+        CLITICS.iter().find_map(|clitic| {
+            let end = at + 1 + clitic.len();
+            let found = self.chars.get(at + 1..end)?;
+            let same = found.iter().zip(clitic.chars()).all(|(c, t)| c.to_ascii_lowercase() == t);
+            (same && !self.kind(end).in_word()).then_some(end)
+        })
+    }
+}

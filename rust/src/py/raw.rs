@@ -1,0 +1,46 @@
+//! Raw text to tokens and sentences, many texts a call.
+
+use crate::features::raw::{self, Options};
+use crate::py::common::run;
+use crate::py::encode::{corpus_error, each, kind, utf8};
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::PyString;
+
+/// Places [tokens * 2], first tokens of sentences [sentences + 1], first sentences of texts [texts + 1].
+type PyFound<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>);
+
+/// Tokens and sentences of texts: the first character of each token and the one behind its last, two numbers a token; the
+/// first token of each sentence, and the number of tokens last; the first sentence of each text, and their number last.
+#[pyfunction]
+#[pyo3(signature = (texts, abbreviations = Vec::new(), *, contractions = true, hyphens = false, sentences = true, n_jobs = 1))]
+fn tokenize<'py>(
+    py: Python<'py>,
+    texts: &Bound<'py, PyAny>,
+    abbreviations: Vec<String>,
+    contractions: bool,
+    hyphens: bool,
+    sentences: bool,
+    n_jobs: usize,
+) -> PyResult<PyFound<'py>> {
+    let mut held: Vec<PyBackedStr> = Vec::new();
+    let wrong = || format!("expected a list of texts, found {}", kind(texts));
+    each(texts, wrong, |i, text| {
+        let Ok(text) = text.cast::<PyString>() else {
+            return Err(corpus_error(py, format!("text {i}: expected a string, found {}", kind(text))));
+        };
+        utf8(text, || format!("text {i}"))?;
+        held.push(text.clone().try_into()?);
+        Ok(())
+    })?;
+    let abbreviations = abbreviations.into_iter().collect();
+    let options = Options { contractions, hyphens, sentences, abbreviations };
+    let found = run(py, n_jobs, || raw::tokenize(&held, &options))??;
+    let places = found.tokens.iter().flat_map(|&(begin, end)| [begin, end]).collect();
+    Ok((PyArray1::from_vec(py, places), PyArray1::from_vec(py, found.sentences), PyArray1::from_vec(py, found.texts)))
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(tokenize, m)?)
+}

@@ -1,0 +1,317 @@
+"""Spans of characters, labels of tokens, and files of texts with spans."""
+
+from __future__ import annotations
+
+import io
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tagwise as tw
+from tagwise.corpus.formats import iter_sentences
+
+from .test_tokenizer import OPTIONS, TEXTS
+
+SCHEMES = ("IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU")
+LABELS = st.sampled_from(["PER", "LOC", "creative-work", "é"])
+
+
+def stream(*lines: Any) -> io.BytesIO:
+    """A file of these lines."""
+    texts = (line if isinstance(line, str) else json.dumps(line, ensure_ascii=False) for line in lines)
+    return io.BytesIO("".join(f"{text}\n" for text in texts).encode())
+
+
+@st.composite
+def annotated(draw: st.DrawFn) -> tuple[tw.Tokenized, list[tuple[int, int, str]]]:
+    """A text and spans of its tokens that do not overlap."""
+    text = draw(OPTIONS)(draw(TEXTS))
+    cuts = sorted(draw(st.sets(st.integers(0, len(text)), max_size=8)))
+    spans = []
+    for begin, end in pairwise(cuts):
+        if draw(st.booleans()):
+            spans.append((int(text.offsets[begin, 0]), int(text.offsets[end - 1, 1]), draw(LABELS)))
+    return text, spans
+
+
+# --- spans and labels ---------------------------------------------------------------------------------------
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(annotated(), max_size=4), st.sampled_from(SCHEMES))
+def test_spans_become_labels_and_spans_again(
+    data: list[tuple[tw.Tokenized, list[tuple[int, int, str]]]], scheme: str
+) -> None:
+    """In every scheme; nothing is misaligned, and order does not matter."""
+    texts, spans = [text for text, _ in data], [found for _, found in data]
+    found = tw.spans_to_labels(texts, [list(reversed(of_text)) for of_text in spans], scheme=scheme)
+    assert found.misaligned == []
+    assert [len(labels) for labels in found.labels] == [len(text) for text in texts]
+    back = tw.labels_to_spans(texts, found.labels)
+    assert [[(s.start, s.end, s.label) for s in of_text] for of_text in back] == spans
+    for text, of_text in zip(texts, back, strict=True):
+        assert all(text.text[s.start : s.end] == s.text and s.probability is None for s in of_text)
+    assert tw.spans_to_labels(texts, back, scheme=scheme).labels == found.labels
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_every_span_is_used_or_reported(data: st.DataObject) -> None:
+    """Any spans: what aligns has its tokens; of the rest, each is reported once, and tokens are those of the policy."""
+    text = data.draw(OPTIONS)(data.draw(TEXTS))
+    n = len(text.text)
+    spans = []
+    if n:
+        for _ in range(data.draw(st.integers(0, 4))):
+            begin = data.draw(st.integers(0, n - 1))
+            spans.append((begin, data.draw(st.integers(begin + 1, n)), "X"))
+    policy: Any = data.draw(st.sampled_from(["expand", "shrink", "drop"]))
+    found = tw.spans_to_labels([text], [spans], misaligned=policy)
+    kept = [(s.start, s.end) for s in tw.labels_to_spans([text], found.labels)[0]]
+    bad = {m.number for m in found.misaligned}
+    assert len(bad) == len(found.misaligned)
+    starts, ends = set(text.offsets[:, 0].tolist()), set(text.offsets[:, 1].tolist())
+    for k, (begin, end, _) in enumerate(spans):
+        if k not in bad:
+            assert (begin, end) in kept
+            assert begin in starts
+            assert end in ends
+    for m in found.misaligned:
+        given_tokens = text.offsets[m.tokens.start : m.tokens.stop].tolist()
+        if policy == "drop":
+            assert not given_tokens
+        if policy == "shrink":
+            assert all(m.span.start <= a and b <= m.span.end for a, b in given_tokens)
+        if policy == "expand":
+            assert all(a < m.span.end and m.span.start < b for a, b in given_tokens)
+        assert str(m).startswith(f"sentence 0, span {m.number} ({m.span.start} to {m.span.end}, X ")
+    assert len(kept) == len(spans) - sum(not m.tokens for m in found.misaligned)
+
+
+TEXT = "A Londoner’s  view."
+#      0123456789012345678
+
+
+@pytest.mark.parametrize(
+    ("spans", "said"),
+    [
+        (
+            [(2, 8, "LOC")],
+            r"sentence 1, span 0 \(2 to 8, LOC 'London'\): it ends at 8, inside the token 'Londoner' \(2 to 10\)",
+        ),
+        ([(0, 1, "X"), (4, 10, "Y")], r"span 1 \(4 to 10, Y .*: it begins at 4, inside the token 'Londoner'"),
+        ([(2, 13, "X")], r"span 0 .* blanks around its tokens, which go from 2 to 12"),
+        ([(12, 14, "X")], "span 0 .* there is no token in it"),
+        ([(0, 10, "X"), (2, 10, "Y")], r"span 1 \(2 to 10, Y .* shares tokens with the span before it \(X\)"),
+        (
+            [(2, 8, "X"), (4, 10, "Y")],
+            r"\(1 more in this text\); mend the span, .* misaligned='expand', 'shrink' or 'drop'",
+        ),
+    ],
+)
+def test_what_does_not_align_is_named(spans: list[Any], said: str) -> None:
+    """The sentence, the span, the token that is in the way, what to do."""
+    with pytest.raises(tw.CorpusError, match=said):
+        tw.spans_to_labels(["x", TEXT], [[], spans])
+
+
+@pytest.mark.parametrize("policy", ["error", "expand", "shrink", "drop"])
+@pytest.mark.parametrize(
+    ("span", "said"),
+    [
+        ((3, 3, "X"), "sentence 0, span 0: 3 to 3 is no piece of the text of 19 characters"),
+        ((-1, 3, "X"), "-1 to 3 is no piece"),
+        ((3, 20, "X"), r"3 to 20 is no piece .* counts characters \(not bytes\)"),
+        ((0, True, "X"), "0 to True is no piece"),
+        ((0.0, 1.0, "X"), "0.0 to 1.0 is no piece"),
+        ((0, 1, ""), "the label '' is no text"),
+        ((0, 1, 5), "the label 5 is no text"),
+        ((0, 1), r"\(0, 1\) is no span; give \(start, end, label\)"),
+        ({"start": 0, "label": "X"}, "0 to None is no piece"),
+        ({"start": 0, "end": 1, "label": "X", "text": "B"}, "its text is said to be 'B'"),
+        ("abc", "'abc' is no span"),
+    ],
+)
+def test_what_is_no_span_is_refused_whatever_the_policy(span: Any, said: str, policy: Any) -> None:
+    """Places outside the text, labels that are none, texts that differ."""
+    with pytest.raises(tw.CorpusError, match=said):
+        tw.spans_to_labels([TEXT], [[span]], misaligned=policy)
+
+
+def test_numbers_of_lists_and_names_of_policies() -> None:
+    """One list a text; policies and schemes by their names."""
+    with pytest.raises(tw.CorpusError, match="1 lists of spans for 2 texts"):
+        tw.spans_to_labels(["a", "b"], [[]])
+    with pytest.raises(tw.CorpusError, match="1 lists of labels for 2 texts"):
+        tw.labels_to_spans(["a", "b"], [[]])
+    with pytest.raises(tw.CorpusError, match="sentence 1: 2 labels for 1 tokens"):
+        tw.labels_to_spans(["a", "b"], [["O"], ["O", "O"]])
+    with pytest.raises(
+        tw.ParameterError, match="misaligned='snap'; expected one of error, expand, shrink, drop"
+    ):
+        tw.spans_to_labels([], [], misaligned="snap")  # type: ignore[arg-type]
+    with pytest.raises(tw.CorpusError, match="no label scheme 'XYZ'"):
+        tw.spans_to_labels([], [], scheme="XYZ")
+
+
+def test_labels_of_tokens_that_are_no_chunks() -> None:
+    """Every token has a span; back again with scheme="token", which wants one for each."""
+    texts, labels = ["Dogs bark.", "Why?"], [["NOUN", "VERB", "PUNCT"], ["ADV", "PUNCT"]]
+    spans = tw.labels_to_spans(texts, labels)
+    assert [(s.label, s.text) for s in spans[1]] == [("ADV", "Why"), ("PUNCT", "?")]
+    assert tw.spans_to_labels(texts, spans, scheme="token").labels == labels
+    with pytest.raises(tw.CorpusError, match=r"sentence 1: the token '\?' \(3 to 4\) has no span"):
+        tw.spans_to_labels(texts, [spans[0], spans[1][:1]], scheme="token")
+    with pytest.raises(tw.CorpusError, match="it has 2 tokens, and labels are of one token each"):
+        tw.spans_to_labels(["a b"], [[(0, 3, "X")]], scheme="token")
+
+
+def test_a_corpus_of_texts_with_spans() -> None:
+    """Sentences are those of the tokenizer, but none ends inside a span."""
+    text = "I saw Dr. No. Then Mr. Bean! No."
+    found = tw.span_corpus([text, ""], [[(6, 12, "FILM"), (19, 32, "FILM")], []])
+    assert found.tokens == [["I", "saw", "Dr.", "No", "."], ["Then", "Mr.", "Bean", "!", "No", "."]]
+    assert found.labels[1] == ["O", "B-FILM", "I-FILM", "I-FILM", "I-FILM", "I-FILM"]
+    assert "".join((s.meta or {})["text"] for s in found) == text
+
+
+# --- files --------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(annotated(), min_size=1, max_size=4))
+def test_files_hold_texts_and_spans(data: list[tuple[tw.Tokenized, list[tuple[int, int, str]]]]) -> None:
+    """What is written is read back: texts character by character, spans, further keys, documents, in this order."""
+    rows = [
+        {"text": text.text, "spans": [{"start": a, "end": b, "label": y} for a, b, y in spans], "id": i}
+        for i, (text, spans) in enumerate(data)
+    ]
+    try:
+        corpus = tw.read_spans(stream(*rows))
+    except tw.CorpusError as error:  # drawn with other options: not the tokens of the reader
+        assert "inside the token" in str(error)  # noqa: PT017
+        return
+    out = io.BytesIO()
+    tw.write_spans(corpus, out)
+    assert [json.loads(line) for line in out.getvalue().decode().split("\n")[:-1]] == rows
+    again = tw.read_spans(io.BytesIO(out.getvalue()))
+    assert again == corpus
+    through = io.BytesIO()  # also by way of JSONL, which keeps the texts
+    tw.write_jsonl(corpus, through)
+    back = io.BytesIO()
+    tw.write_spans(tw.read_jsonl(io.BytesIO(through.getvalue())), back)
+    assert back.getvalue() == out.getvalue()
+
+
+def test_sentences_of_a_text_are_put_together_again() -> None:
+    """Spans behind the first sentence have the places of the whole text."""
+    row = {
+        "text": "  Rosa came. Lund slept.\n\nOslo. ",
+        "spans": [{"start": 13, "end": 17, "label": "LOC"}, {"start": 26, "end": 30, "label": "LOC"}],
+        "newdoc": "d",
+        "source": {"page": 3},
+    }
+    corpus = tw.read_spans(stream(row))
+    assert [s.tokens for s in corpus] == [["Rosa", "came", "."], ["Lund", "slept", "."], ["Oslo", "."]]
+    assert [s.doc for s in corpus] == ["d", None, None]
+    assert [(s.line, len(s.meta or {})) for s in corpus] == [(1, 3), (1, 2), (1, 1)]
+    out = io.StringIO()
+    tw.write_spans(iter(corpus), out)
+    assert json.loads(out.getvalue()) == row
+
+
+def test_parts_of_speech_are_kept_as_such() -> None:
+    """Labels that mark no chunks are spans of every token, which the file says; they come back as they were."""
+    corpus = tw.Corpus.from_lists([["Dogs", "bark", "."], ["Why"]], [["NOUN", "VERB", "PUNCT"], ["O"]])
+    out = io.StringIO()
+    tw.write_spans(corpus, out)
+    first, second = map(json.loads, out.getvalue().splitlines())
+    assert (first["text"], first["scheme"], second["scheme"]) == ("Dogs bark .", "token", "token")
+    assert tw.read_spans(stream(first, second)).labels == corpus.labels
+
+
+def test_texts_of_other_formats() -> None:
+    """CoNLL-U says in a comment what its text was; else tokens have a space between them."""
+    lines = "# text = Rosa's\n1\tRosa\t_\tX\t_\t_\t_\t_\t_\t_\n2\t's\t_\tY\t_\t_\t_\t_\t_\t_\n\n"
+    out = io.StringIO()
+    tw.write_spans(tw.read_conllu(io.StringIO(lines)), out)
+    assert [s["end"] for s in json.loads(out.getvalue())["spans"]] == [4, 6]
+    out = io.StringIO()
+    tw.write_spans(tw.read_conllu(io.StringIO(lines.replace("= Rosa's", "= Roses"))), out)
+    assert json.loads(out.getvalue())["text"] == "Rosa 's"
+    wrong = tw.Sentence({"word": ["a"]}, meta={"text": "b"}, line=4)
+    with pytest.raises(tw.CorpusError, match="line 4: the text 'b' is not made of the tokens 'a'"):
+        tw.write_spans([wrong], io.StringIO())
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["{"], "<stream>:1: not valid JSON"),
+        (["[]"], "<stream>:1: '\\[\\]' is no object with a text"),
+        (['{"text": 3}'], "is no object with a text"),
+        (['{"text": "a", "spans": 3}'], "<stream>:1: 'spans' is '3', not an array"),
+        (
+            ['{"text": "a", "spans": []}', "", '{"text": "a"}'],
+            "<stream>:3: 'spans' is missing, unlike in the lines before",
+        ),
+        (
+            ['{"text": "ab", "spans": [{"start": 0, "end": 1, "label": "X"}]}'],
+            "<stream>:1: span 0 .*inside the token 'ab'",
+        ),
+        (['{"text": "ab", "spans": [7]}'], "<stream>:1: span 0: 7 is no span"),
+        (['{"text": "ab", "spans": [], "scheme": "X"}'], "<stream>:1: 'scheme': there is no label scheme"),
+        (['{"text": "ab", "spans": [], "newdoc": 1}'], "<stream>:1: 'newdoc' is not a name"),
+        (['{"text": "\\ud800", "spans": []}'], "<stream>:1: a lone surrogate"),
+    ],
+)
+def test_lines_that_are_no_texts_with_spans(lines: list[str], said: str) -> None:
+    """The file, the line, what is wrong, what to do."""
+    with pytest.raises(tw.CorpusError, match=said):
+        tw.read_spans(stream(*lines))
+
+
+def test_what_stands_before_an_error_is_read() -> None:
+    """As in every format."""
+    sentences = tw.iter_spans(stream({"text": "a b", "spans": []}, "{"))
+    assert next(sentences).tokens == ["a", "b"]
+    with pytest.raises(tw.CorpusError, match="<stream>:2"):
+        next(sentences)
+
+
+def test_how_a_file_is_read(tmp_path: Path) -> None:
+    """Scheme, policy and tokenizer are arguments; `read` sees the format and gives columns their names."""
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"text": "a-b c", "spans": [{"start": 0, "end": 1, "label": "X"}]}\n')
+    assert tw.read_spans(path, misaligned="expand", scheme="IOBES").labels == [["S-X", "O"]]
+    assert tw.read_spans(path, tokenizer=tw.Tokenizer(hyphens=True)).labels == [["B-X", "O", "O", "O"]]
+    path.write_text('{"text": "a c", "spans": [{"start": 0, "end": 1, "label": "X"}]}\n')
+    assert tw.read(path, columns=("token", "ne"), label="ne")[0].fields == {
+        "token": ["a", "c"],
+        "ne": ["B-X", "O"],
+    }
+    assert tw.read(path, label=None).columns == ("word",)
+    with pytest.raises(
+        tw.CorpusError, match="raw text has a column of tokens, and one of labels perhaps, but word, pos"
+    ):
+        tw.read(path, columns=("word", "pos", "label"))
+
+
+def test_raw_text() -> None:
+    """One text a line, cut into tokens and sentences; written back it is the same text."""
+    text = "It's here. It isn't!\n\n  Two   spaces\n"
+    found = tw.read_raw(io.StringIO(text))
+    assert found.tokens == [["It", "'s", "here", "."], ["It", "is", "n't", "!"], ["Two", "spaces"]]
+    assert [s.line for s in found] == [1, 1, 3]
+    out = io.StringIO()
+    tw.write_raw(found, out)
+    assert out.getvalue() == text.replace("\n\n", "\n")
+    assert tw.read_raw(io.StringIO(text), tokenizer=str.split)[0].tokens == ["It's", "here.", "It", "isn't!"]
+    assert iter_sentences(io.StringIO(text), "raw")[0] == "raw"
+    with pytest.raises(tw.CorpusError, match="a line end in it cannot stand in a line"):
+        tw.write_raw([tw.Sentence({"word": ["a", "b"]}, meta={"text": "a\nb"})], io.StringIO())

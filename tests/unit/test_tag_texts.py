@@ -1,0 +1,128 @@
+"""`tagger.tag`: raw text in, spans out."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+
+TEXTS = ["Rosa flew to Lund. Ines didn't, Rosa said!", "", "Oslo", "to  Lund\n\nInes Oslo"]
+
+
+@functools.cache
+def names(learner: str = "crf", **params: Any) -> Any:
+    """A tagger of names."""
+    kinds = {"Rosa": "B-PER", "Ines": "B-PER", "Lund": "B-LOC", "Oslo": "B-LOC"}
+    rng = np.random.default_rng(0)
+    X = [[str(w) for w in rng.choice([*kinds, "flew", "to", ".", "said"], 6)] for _ in range(60)]
+    y = [["O" if rng.random() < 0.1 else kinds.get(w, "O") for w in words] for words in X]
+    return tw.LEARNERS[learner](features="word[0]", **params).fit(X, y)
+
+
+@functools.cache
+def parts(**params: Any) -> Any:
+    """A tagger of parts of speech, whose labels are no chunks."""
+    X = [["Rosa", "flew", "."], ["Lund", "said", "!"]] * 5
+    return tw.CRF(features="word[0]", **params).fit(X, [["N", "V", "P"]] * 10)
+
+
+def test_spans_are_pieces_of_the_text() -> None:
+    """Each has the characters of its place; they are the chunks that `predict` finds in the tokenizer's sentences."""
+    tagger = names()
+    for text, spans in zip(TEXTS, tagger.tag(TEXTS), strict=True):
+        assert all(text[s.start : s.end] == s.text for s in spans)
+        found = tw.Tokenizer()(text)
+        expected = []
+        for sentence in found.sentences:
+            chunks = tw.schemes.spans(tagger.predict([sentence])[0])
+            expected += [(c.type, " ".join(sentence[c.begin : c.end])) for c in chunks]
+        assert [(s.label, s.text) for s in spans] == expected
+    assert [(s.label, s.text, s.start, s.end) for s in tagger.tag(TEXTS[0])][:2] == [
+        ("PER", "Rosa", 0, 4),
+        ("LOC", "Lund", 13, 17),
+    ]
+
+
+def test_one_text_is_a_list_of_one() -> None:
+    """A text, what a tokenizer made of it, a list of either, an iterator."""
+    tagger = names()
+    one = tagger.tag(TEXTS[0])
+    assert tagger.tag(tw.Tokenizer()(TEXTS[0])) == one
+    assert tagger.tag(iter([TEXTS[0]])) == [one]
+    assert tagger.tag([]) == []
+    assert tagger.tag("") == tagger.tag(" \n") == []
+
+
+def test_probabilities_are_those_of_chunks_and_labels() -> None:
+    """Of a chunk: that exactly it is there; of a part of speech: its marginal. None if nobody asks."""
+    tagger = names()
+    (sentence,) = tw.Tokenizer()("Rosa Lund said").sentences
+    spans = tagger.tag("Rosa Lund said")
+    chunks = [("PER", 0, 1), ("LOC", 1, 2)]
+    assert [s.probability for s in spans] == pytest.approx(tagger.chunk_probability([sentence], [chunks])[0])
+    assert {s.probability for s in tagger.tag("Rosa Lund said", probability=False)} == {None}
+    table = parts().predict_marginals([["Rosa", "flew"]])[0]
+    assert [s.probability for s in parts().tag("Rosa flew")] == pytest.approx(table.max(axis=1).tolist())
+
+
+@pytest.mark.parametrize("learner", sorted(tw.LEARNERS))
+def test_every_learner_has_spans(learner: str) -> None:
+    """The spans that `predict` says; with probabilities where its scores are some, else with None."""
+    tagger = names(learner)
+    spans = tagger.tag("Rosa flew to Lund.")
+    assert [s.text for s in spans] == ["Rosa", "Lund"]
+    sure = [s.probability for s in spans]
+    if tagger.probabilistic:
+        assert all(0.3 < p <= 1 for p in sure)
+    else:
+        assert sure == [None, None]
+
+
+def test_a_model_that_looks_further_back() -> None:
+    """Chunks of a chain of higher order have no probability here; labels of tokens do."""
+    assert {s.probability for s in names(order=2).tag("Rosa Lund")} == {None}
+    assert all(0 < s.probability <= 1 for s in parts(order=2).tag("Rosa flew"))
+
+
+def test_labels_that_are_no_chunks() -> None:
+    """A span for every token, of the type that labels have."""
+    assert [(s.label, s.text) for s in parts().tag("Rosa flew!")] == [
+        ("N", "Rosa"),
+        ("V", "flew"),
+        ("P", "!"),
+    ]
+    numbers = tw.CRF(features="word[0]").fit([["a", "b"]] * 3, [[7, 8]] * 3)
+    assert [s.label for s in numbers.tag("a b")] == [7, 8]
+
+
+def test_a_tokenizer_of_ones_own() -> None:
+    """It decides what tokens are, and so what spans can be."""
+    tagger = names()
+    assert [s.text for s in tagger.tag("Rosa,Lund", tokenizer=lambda _: [(0, 4), (5, 9)])] == ["Rosa", "Lund"]
+    assert tagger.tag("Rosa,Lund", tokenizer=str.split) == []
+    assert [s.text for s in tagger.tag("Rosa-Lund", tokenizer=tw.Tokenizer(hyphens=True))] == ["Rosa", "Lund"]
+
+
+def test_what_cannot_be_tagged() -> None:
+    """Things that are no text; models that look at more than words; taggers that know nothing yet."""
+    with pytest.raises(tw.CorpusError, match="text 0: expected a string, found list"):
+        names().tag([["Rosa", "flew"]])
+    with pytest.raises(tw.CorpusError, match="expected a list of texts, found int"):
+        names().tag(3)
+    with pytest.raises(tw.NotFittedError):
+        tw.CRF().tag("Rosa")
+    rows = [{"word": ["a"], "pos": ["N"]}]
+    with pytest.raises(tw.CorpusError, match="look at pos, but X holds only tokens"):
+        tw.CRF(features="pos[0]").fit(rows, [["X"]]).tag("a")
+
+
+def test_the_tokenizer_of_training_is_that_of_tagging() -> None:
+    """Texts with spans in, the same spans out."""
+    texts = ["Rosa’s in Lund.", "Ines isn’t in Oslo!"] * 5
+    spans = [[(0, 4, "PER"), (10, 14, "LOC")], [(0, 4, "PER"), (14, 18, "LOC")]] * 5
+    tagger = tw.CRF(features="word[0]").fit(tw.span_corpus(texts, spans))
+    assert [[(s.start, s.end, s.label) for s in found] for found in tagger.tag(texts)] == spans

@@ -1,0 +1,261 @@
+"""The tokenizer: laws for any text, and examples of the rules that docs/raw-text.md states."""
+
+from __future__ import annotations
+
+import unicodedata
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tagwise as tw
+from tagwise import _core
+from tagwise.corpus.tokenizer import offsets_of, tokenized
+
+#: Characters that rules look at, and text of any kind.
+PIECES = st.sampled_from(
+    [
+        *"aA1.,'’-_@#:/()\"!?…$&<3= \n\t\r",
+        *(
+            "n't",
+            "'s",
+            "https://",
+            "www.",
+            "U.S.",
+            "Dr.",
+            "\n\n",
+            ":-)",
+            "a@b.org",
+            "1,000.5",
+            "e\u0301",
+            "ß",
+        ),
+        *(
+            "👩\u200d🚀",
+            "👍🏽",
+            "🇸🇪",
+            "🏴\U000e0067\U000e007f",
+            "1\ufe0f\u20e3",
+            "東京",
+            "ひら",
+            "カタ",
+            "한국",
+            "हिन्दी",
+        ),
+        *(
+            "می\u200cخواهم",
+            "\u200e",
+            "\ufeff",
+            "\u00a0",
+            "\u2028",
+            "\u2029",
+            "\u00ad",
+            "𝒜",
+            "\U0010ffff",
+            "\0",
+            "。",
+            "！",
+        ),
+    ]
+)
+TEXTS = st.lists(PIECES, max_size=25).map("".join) | st.text(max_size=60)
+OPTIONS = st.builds(tw.Tokenizer, contractions=st.booleans(), hyphens=st.booleans(), sentences=st.booleans())
+
+#: What may lie between tokens: no ink, by Unicode's categories (separators, controls, format characters).
+BLANK = ("Zs", "Zl", "Zp", "Cc", "Cf")
+
+
+def words(text: str, **options: bool) -> list[str]:
+    """The tokens of a text."""
+    return tw.Tokenizer(**options)(text).tokens  # type: ignore[arg-type]
+
+
+@settings(max_examples=400, deadline=None)
+@given(TEXTS, OPTIONS)
+def test_tokens_are_pieces_of_the_text_and_all_of_it_but_blanks(text: str, tokenizer: tw.Tokenizer) -> None:
+    """In order, apart, not empty; between them is nothing that one sees; offsets find them, and they find offsets."""
+    found = tokenizer(text)
+    at = 0
+    for token, (begin, end) in zip(found.tokens, found.offsets.tolist(), strict=True):
+        assert at <= begin < end <= len(text)
+        assert text[begin:end] == token
+        assert all(unicodedata.category(c) in BLANK for c in text[at:begin])
+        assert not any(c.isspace() for c in token)
+        at = end
+    assert all(unicodedata.category(c) in BLANK for c in text[at:])
+    places = offsets_of(text, found.tokens)
+    assert places is not None
+    assert places.tolist() == found.offsets.tolist()
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, OPTIONS)
+def test_characters_of_several_code_points_are_never_cut(text: str, tokenizer: tw.Tokenizer) -> None:
+    """No token begins with a mark, a joiner or a variation selector that has something to belong to."""
+    for begin, _ in tokenizer(text).offsets.tolist():
+        if unicodedata.category(text[begin]) in ("Mn", "Mc", "Me") or text[begin] == "\u200d":
+            before = text[begin - 1] if begin else " "
+            assert unicodedata.category(before) in BLANK
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, OPTIONS)
+def test_sentences_are_runs_of_tokens(text: str, tokenizer: tw.Tokenizer) -> None:
+    """All tokens, in order, in sentences that are not empty; one where none are looked for."""
+    found = tokenizer(text)
+    assert [t for sentence in found.sentences for t in sentence] == found.tokens
+    assert all(found.sentences)
+    assert tokenizer.sentences or len(found.sentences) == min(1, len(found))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(TEXTS, max_size=8), OPTIONS, st.sampled_from([1, 2, 3]))
+def test_many_texts_are_texts_one_by_one(texts: list[str], tokenizer: tw.Tokenizer, jobs: int) -> None:
+    """Whatever their number and that of threads."""
+    for text, found in zip(texts, tokenizer.many(texts, jobs), strict=True):
+        alone = tokenizer(text)
+        assert found.text == text
+        assert found.offsets.tolist() == alone.offsets.tolist()
+        assert found.bounds.tolist() == alone.bounds.tolist()
+
+
+def test_more_texts_than_a_thread_takes_in_one_go() -> None:
+    """Sentences of later pieces are counted on from those of earlier ones."""
+    texts = [f"Text {i} is here. It has {i} ends." for i in range(1000)]
+    for i, found in enumerate(tw.Tokenizer().many(texts)):
+        assert found.text == texts[i]
+        assert found.sentences == [["Text", f"{i}", "is", "here", "."], ["It", "has", f"{i}", "ends", "."]]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Peter flew to London.", "Peter|flew|to|London|."),
+        ("He didn't, she's, we’ll; O'Neil", "He|did|n't|,|she|'s|,|we|’ll|;|O'Neil"),
+        ("l'homme rock'n'roll dogs' 'quoted'", "l'homme|rock'n'roll|dogs|'|'|quoted|'"),
+        ("$1,000.50 at 10:30 on 2024-05-01, 3/4, 50%", "$|1,000.50|at|10:30|on|2024-05-01|,|3/4|,|50|%"),
+        ("well-known e-mail --- a–b", "well-known|e-mail|---|a|–|b"),
+        ("U.S. e.g. Dr. J. Smith etc. A. Plan I. He", "U.S.|e.g.|Dr.|J.|Smith|etc.|A.|Plan|I|.|He"),
+        ("the end.The start example.com v1.2.3", "the|end|.|The|start|example.com|v1.2.3"),
+        ("(https://en.wikipedia.org/wiki/A_(b)?c=1#d).", "(|https://en.wikipedia.org/wiki/A_(b)?c=1#d|)|."),
+        ("see www.a.org, me.you+x@mail.a.org!", "see|www.a.org|,|me.you+x@mail.a.org|!"),
+        ("@me #tag_2 #1 C# a@b :-) =) <3 :))) x:)", "@me|#tag_2|#|1|C|#|a|@|b|:-)|=)|<3|:)))|x|:|)"),
+        ("Wait... what?! No!!! (yes)", "Wait|...|what|?!|No|!!!|(|yes|)"),
+        ("cafe\u0301 nai\u0308ve", "cafe\u0301|nai\u0308ve"),
+        ("👩\u200d🚀👍🏽🇸🇪🇩🇰❤\ufe0f1\ufe0f\u20e3", "👩\u200d🚀|👍🏽|🇸🇪|🇩🇰|❤\ufe0f|1\ufe0f\u20e3"),
+        ("東京タワーへ行く。", "東|京|タワー|へ|行|く|。"),
+        ("서울에 갔다. Привет, мир!", "서울에|갔다|.|Привет|,|мир|!"),
+        ("می\u200cخواهم ١٬٢٣٤ שלום", "می\u200cخواهم|١٬٢٣٤|שלום"),
+        ("𝒜𝒷 \U0001d7d9 x\u00a0y\u200bz", "𝒜𝒷|\U0001d7d9|x|y|z"),
+        ("AT&T R&D a&b snake_case", "AT&T|R&D|a|&|b|snake_case"),
+    ],
+)
+def test_rules(text: str, expected: str) -> None:
+    """What each rule is for."""
+    assert words(text) == expected.split("|")
+
+
+def test_what_may_be_chosen() -> None:
+    """Contractions, hyphens, sentences and abbreviations, each by itself."""
+    assert words("don't Anna's", contractions=False) == ["don't", "Anna's"]
+    assert words("well-known 2024-05-01", hyphens=True) == ["well", "-", "known", "2024-05-01"]
+    assert len(tw.Tokenizer(sentences=False)("One. Two.").sentences) == 1
+    assert tw.Tokenizer(abbreviations=("zzz",))("Zzz. Dr. X").tokens == ["Zzz.", "Dr", ".", "X"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("He went. She stayed! Did they? Yes.", 4),
+        ('"Why?" he asked. "No." She left (at 5.) Then it rained.', 4),
+        ("Dr. Smith of the U.S. Army met J. Doe.", 1),
+        ("It cost 3.50 or so... maybe less. 5 were left.", 2),
+        ("你好。再见！「走。」他说", 4),
+        ("A title\n\nA text\nof two lines", 2),
+        ("A title\r\n \r\nA text", 2),
+        ("one\u2029two", 2),
+        ("Wait!!! What?! Ok", 3),
+        ("a b c", 1),
+        (" \n\n ", 0),
+    ],
+)
+def test_sentences(text: str, expected: int) -> None:
+    """Stops with what closes behind them, unless a small letter follows; blank lines."""
+    assert len(tw.Tokenizer()(text).sentences) == expected
+
+
+@pytest.mark.parametrize(
+    "piece", [".\u0301", ". ", "a-", "http://", "http://-", "@a", "x'", "((", ")", "a.", ":", "\u200d", "'s"]
+)
+def test_time_is_linear_in_the_text(piece: str) -> None:
+    """What a rule reads ahead is bounded: no text makes it read the rest of a text again and again."""
+    text = piece * 200_000
+    for tokenizer in (tw.Tokenizer(), tw.Tokenizer(hyphens=True)):
+        found = tokenizer(text)
+        assert sum((found.offsets[:, 1] - found.offsets[:, 0]).tolist()) == len(text.replace(" ", ""))
+
+
+# --- tokenizers of one's own --------------------------------------------------------------------------------
+
+
+def test_a_tokenizer_of_ones_own() -> None:
+    """Tokens, places, or sentences of either; whatever it is, tokens are pieces of the text."""
+    text = "ab cd. ef"
+    for own, sentences in (
+        (str.split, [["ab", "cd.", "ef"]]),
+        (lambda _: [(0, 2), (3, 5)], [["ab", "cd"]]),
+        (lambda _: [["ab", "cd", "."], ["ef"]], [["ab", "cd", "."], ["ef"]]),
+        (lambda _: [[(0, 2)], [(np.int64(7), np.int64(9))]], [["ab"], ["ef"]]),
+        (lambda t: tw.Tokenizer(sentences=False)(t), [["ab", "cd", ".", "ef"]]),
+        (lambda _: iter(["ab"]), [["ab"]]),
+        (lambda _: [], []),
+    ):
+        (found,) = tokenized([text], own)
+        assert found.sentences == sentences
+        assert [text[a:b] for a, b in found.offsets.tolist()] == found.tokens
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        (lambda _: ["ab", "xy"], r"text 1, token 1: 'xy' is not in the text from character 2 on \(' cd'\)"),
+        (lambda _: ["cd", "ab"], "text 1, token 1: 'ab' is not in the text from character 5 on"),
+        (lambda _: [""], "text 1, token 0: '' is not in the text"),
+        (lambda _: [(0, 3), (2, 5)], r"text 1, token 1: \(2, 5\) overlaps the token before"),
+        (lambda _: [(0, 9)], "leaves the text of 5 characters"),
+        (lambda _: [3], "text 1, token 0: 3 is neither a string nor a pair"),
+        (lambda _: "ab cd", "text 1: the tokenizer returned str; expected a list of tokens"),
+        (lambda _: None, "text 1: the tokenizer returned NoneType"),
+        (lambda _: tw.Tokenizer()("other"), "text 1: the tokenizer returned the tokens of another text"),
+    ],
+)
+def test_what_a_tokenizer_may_not_return(own: object, said: str) -> None:
+    """The text, the token, what is wrong and what to do."""
+    texts = [tw.Tokenizer()("before"), "ab cd"]
+    with pytest.raises(tw.CorpusError, match=said):
+        tokenized(texts, own)  # type: ignore[arg-type]
+
+
+def test_what_is_no_text() -> None:
+    """A single text, things that are none, halves of characters."""
+    with pytest.raises(tw.CorpusError, match="put a single text into a list"):
+        tw.Tokenizer().many("text")
+    with pytest.raises(tw.CorpusError, match="text 1: expected a string, found int"):
+        tw.Tokenizer().many(["a", 3])  # type: ignore[list-item]
+    with pytest.raises(tw.CorpusError, match=r"text 1: .*a lone surrogate"):
+        tw.Tokenizer().many(["a", "b\ud800"])
+    with pytest.raises(tw.ParameterError, match=r"tokenizer='x' is str; expected a tagwise\.Tokenizer"):
+        tokenized(["a"], "x")  # type: ignore[arg-type]
+    with pytest.raises(tw.CorpusError, match="expected a list of texts, found int"):
+        _core.tokenize(3)  # type: ignore[arg-type]
+
+
+def test_arrays_of_the_core() -> None:
+    """Two numbers a token; bounds of sentences and of texts go from 0 to their numbers."""
+    places, sentences, texts = _core.tokenize(["a b. C", "", "d"])
+    assert places.tolist() == [0, 1, 2, 3, 3, 4, 5, 6, 0, 1]
+    assert sentences.tolist() == [0, 3, 4, 5]
+    assert texts.tolist() == [0, 2, 2, 3]
+    assert all(a <= b for a, b in pairwise(sentences.tolist()))
