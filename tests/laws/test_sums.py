@@ -119,6 +119,7 @@ def test_templates_of_a_sum_see_its_marks() -> None:
         ["cities[0]=B & word[0].lower=oslo", "cities=B"],
     ]
     assert recipe.columns == ("word",)
+    assert resolve(tw.Features("form[0]\npos[1]", shapes), ["form", "pos", "x"]).columns == ("form", "pos")
 
 
 def test_a_mark_has_the_attributes_of_its_window() -> None:

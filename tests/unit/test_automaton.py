@@ -128,7 +128,7 @@ class Steps(Automaton):
 
     counted = 0
 
-    def _step(self, states: frozenset[int], c: str) -> frozenset[int]:
+    def _step(self, states: int, c: str) -> int:
         self.counted += 1
         return super()._step(states, c)
 

@@ -233,10 +233,12 @@ def test_a_tagger_is_a_component(kind: str, plain: tw.Tagger, monkeypatch: pytes
     many = list(component.pipe([fresh() for _ in range(5)], batch_size=2))
     assert [[(e.start, e.end, e.label_) for e in d.ents] for d in many] == [wanted] * 5
     other = tw.spacy_component(nlp, plain, into="spans", key="found", name="second")
-    assert [(e.start, e.end, e.label_) for e in other(fresh()).spans["found"]] == wanted
+    doc = other(fresh())  # spans live as long as their document
+    assert [(e.start, e.end, e.label_) for e in doc.spans["found"]] == wanted
     tags = tw.spacy_component(nlp, plain, into="tag", name="third")
     flat = [y for labels in plain.predict(X[:2]) for y in labels]
-    assert [token.tag_ for token in tags(fresh())] == flat
+    doc = tags(fresh())
+    assert [token.tag_ for token in doc] == flat
 
 
 @KINDS

@@ -49,9 +49,10 @@ class ChainTask(Task):
 class CRF(Tagger):
     """Conditional random field (Lafferty, McCallum and Pereira 2001), trained on the whole corpus at once.
 
-    minimise  sum_i w_i loss(x_i, y_i) + l2 ||w||^2 + l1 ||w||_1
+    minimise  sum_i w_i loss(x_i, y_i) + l2 ||w||^2 + l1 ||w||_1 + prior ||w - w_0||^2
 
-    with one of the four losses of Altun, Johnson and Hofmann (2003): with l_i = -log P(y_i | x_i),
+    where w_0 are the weights of the model that `fit` is given to start from (`warm_start`), with one of the four losses
+    of Altun, Johnson and Hofmann (2003): with l_i = -log P(y_i | x_i),
 
     log            l_i
     exp            e^{l_i} - 1
@@ -92,6 +93,12 @@ class CRF(Tagger):
             "Gaussian prior's deviation: l2 = 1 / (2 sigma^2)",
         ),
         Param(
+            "prior",
+            0.0,
+            Number(0.0),
+            "with warm_start: strength of ||w - w_0||^2 around that model's weights, so that it is not forgotten",
+        ),
+        Param(
             "optimizer",
             "auto",
             Choice(("auto", *OPTIMIZERS)),
@@ -128,6 +135,7 @@ class CRF(Tagger):
         l1: float = 0.0,
         l2: float = 1.0,
         sigma: float | None = None,
+        prior: float = 0.0,
         optimizer: Literal["auto", "lbfgs", "cg", "sgd", "owlqn"] = "auto",
         cost: Any = None,
         class_weight: Any = None,
@@ -160,6 +168,7 @@ class CRF(Tagger):
             l1: strength of ||w||_1, added to the sum over sentences; gives sparse models
             l2: strength of ||w||^2, added to the sum over sentences
             sigma: Gaussian prior's deviation: l2 = 1 / (2 sigma^2)
+            prior: with warm_start: strength of ||w - w_0||^2 around that model's weights, so that it is not forgotten
             optimizer: auto: owlqn where l1 > 0, else sgd for a few epochs and then lbfgs
             cost: cost of a wrong label inside log Z (softmax-margin, log loss); by right label, or one for all (number,
                 or mapping of label -> number)
@@ -258,7 +267,14 @@ class CRF(Tagger):
             cost=_costs(params, task.labels, data.gold),
             order=task.order,
         )
-        sigma = params["sigma"]
+        sigma, prior = params["sigma"], None
+        if params["prior"] > 0.0:
+            if task.warm is None:
+                raise ParameterError(
+                    f"prior={params['prior']:g} is about the weights of a model to start from; give one as warm_start, "
+                    "or leave prior out"
+                )
+            prior = gradient.Prior(start.copy(), params["prior"])
         return gradient.train(
             problem,
             start,
@@ -266,6 +282,7 @@ class CRF(Tagger):
             optimizer=params["optimizer"],
             l1=params["l1"],
             l2=params["l2"] if sigma is None else 1.0 / (2.0 * sigma * sigma),
+            prior=prior,
             n_jobs=task.n_jobs,
             seed=params["seed"],
             dev_score=task.dev_score,

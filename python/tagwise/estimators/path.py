@@ -134,7 +134,7 @@ def regularization_path(
         y: labels of X, where it is no corpus.
         dev_y: labels of `dev`.
         strengths: values to try.
-        parameter: which parameter: l2, l1, sigma, C.
+        parameter: which parameter: l2, l1, sigma, prior, C.
         holdout: share of X to hold out where `dev` is not given.
         refit: train the best strength once more on all of X, where a part was held out.
         warm_start: whose weights the first step begins with, as in `fit`.
@@ -157,19 +157,22 @@ def regularization_path(
     gold = dev.gold(dev_y)
     steps: list[Step] = []
     last = warm_start
+    # A prior is around the weights of one model, which is then where every step begins.
+    anchored = parameter == "prior" or getattr(tagger, "prior", 0.0) > 0.0
     for value in values:
         here = type(tagger)(**{**tagger.get_params(), parameter: value})
         begin = time.perf_counter()
-        here.fit(X, y, warm_start=last, forget=forget and not steps)
+        here.fit(X, y, warm_start=last, forget=forget and (anchored or not steps))
         seconds = time.perf_counter() - begin
         steps.append(Step(value, here, here.evaluate(dev, gold), len(here.history_), seconds))
-        last = here if tagger.starts_warm else None
+        last = warm_start if anchored else here if tagger.starts_warm else None
         if progress is not None:
             progress(steps[-1])
     path = RegularizationPath(parameter, steps)
     if refit and held:
         best = path.best
         again = type(tagger)(**{**tagger.get_params(), parameter: best.strength})
-        again.fit(*whole, warm_start=best.tagger if tagger.starts_warm else None)
+        first = best.tagger if tagger.starts_warm else None
+        again.fit(*whole, warm_start=warm_start if anchored else first, forget=forget and anchored)
         steps[steps.index(best)] = Step(best.strength, again, best.report, best.iterations, best.seconds)
     return path

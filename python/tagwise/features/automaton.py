@@ -253,15 +253,15 @@ class _Reader:
 
 
 class _Steps:
-    """What is remembered of an automaton: sets of its states by number, and where a character leads from each."""
+    """What is remembered of an automaton: sets of its states, as bits, by number; where a character leads from each."""
 
-    def __init__(self, begin: frozenset[int]) -> None:
+    def __init__(self, begin: int) -> None:
         self.number = {begin: 0}
         self.sets = [begin]
         self.moves: list[dict[str, int]] = [{}]
         self.size = 0
 
-    def numbered(self, states: frozenset[int]) -> int:
+    def numbered(self, states: int) -> int:
         """The number of a set, perhaps a new one."""
         if states not in self.number:
             self.sets.append(states)
@@ -283,7 +283,9 @@ class Automaton:
         self._sets: list[tuple[Chars, int] | None] = []  # of a state: what it reads and where that leads
         self._free: list[list[int]] = []  # of a state: where it leads without reading
         self._end = self._state()
-        self._begin = self._closed({self._build(_Reader(pattern).whole(), self._end)})
+        self._closures: dict[int, int] = {}
+        self._readers: dict[str, int] = {}
+        self._begin = self._closed(self._build(_Reader(pattern).whole(), self._end))
         self._steps = _Steps(self._begin)
         self._lock = Lock()
 
@@ -323,24 +325,41 @@ class Automaton:
             self._free[here].append(then)
         return here
 
-    def _closed(self, states: set[int]) -> frozenset[int]:
-        """The states that are reached without reading, too; those that neither read nor end are left out."""
-        seen, open_ = set(states), list(states)
-        while open_:
-            for state in self._free[open_.pop()]:
-                if state not in seen:
-                    seen.add(state)
-                    open_.append(state)
-        return frozenset(s for s in seen if self._sets[s] is not None or s == self._end)
+    def _closed(self, state: int) -> int:
+        """The states that are reached from one without reading, itself included, as bits of a number.
 
-    def _step(self, states: frozenset[int], c: str) -> frozenset[int]:
+        Those that neither read nor end are left out.
+        """
+        if state not in self._closures:
+            seen, open_ = {state}, [state]
+            while open_:
+                for after in self._free[open_.pop()]:
+                    if after not in seen:
+                        seen.add(after)
+                        open_.append(after)
+            found = sum(1 << s for s in seen if self._sets[s] is not None or s == self._end)
+            self._closures[state] = found
+        return self._closures[state]
+
+    def _reading(self, c: str) -> int:
+        """The states that read a character, as bits: asked once a character, not once a set of states."""
+        found = self._readers.get(c)
+        if found is None:
+            if len(self._readers) >= REMEMBERED:
+                self._readers = {}
+            reads = [s for s, read in enumerate(self._sets) if read and read[0].has(c, self.ignore_case)]
+            found = self._readers[c] = sum(1 << s for s in reads)
+        return found
+
+    def _step(self, states: int, c: str) -> int:
         """The states that reading a character leads to."""
-        reached = set()
-        for state in states:
-            reads = self._sets[state]
-            if reads is not None and reads[0].has(c, self.ignore_case):
-                reached.add(reads[1])
-        return self._closed(reached)
+        left, reached = states & self._reading(c), 0
+        while left:
+            first = left & -left
+            left ^= first
+            reads = self._sets[first.bit_length() - 1]
+            reached |= self._closed(reads[1]) if reads else 0
+        return reached
 
     def _after(self, here: _Steps, at: int, c: str) -> tuple[_Steps, int]:
         """What a character leads to from a set of states; what is remembered stays bounded."""
@@ -364,7 +383,7 @@ class Automaton:
                 at = after
             if not here.sets[at]:
                 return False
-        return self._end in here.sets[at]
+        return bool(here.sets[at] >> self._end & 1)
 
 
 __all__ = ["Automaton"]

@@ -117,7 +117,9 @@ class Recipe:
     @staticmethod
     def of_parts(parts: Sequence[Recipe]) -> Recipe:
         """The sum of recipes that cannot be one template."""
-        return Recipe("sum", " + ".join(_short(part.name) for part in parts), "", parts=tuple(parts))
+        columns = tuple(dict.fromkeys(column for part in parts for column in part.columns))
+        name = " + ".join(_short(part.name) for part in parts)
+        return Recipe("sum", name, "", columns, parts[0].token_column, parts=tuple(parts))
 
     @property
     def template(self) -> Template:

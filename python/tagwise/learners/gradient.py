@@ -1,8 +1,9 @@
 """Batch learners: a loss over the whole training set, a penalty, an optimiser.
 
-    minimise  sum_i w_i loss(x_i, y_i) + l2 ||w||^2 + l1 ||w||_1
+    minimise  sum_i w_i loss(x_i, y_i) + l2 ||w||^2 + l1 ||w||_1 + prior ||w - w_0||^2
 
-The penalties are added to the sum over sentences, not to the mean: l2 and l1 are CRFsuite's c2 and c1.
+with w_0, where a prior is asked for, the weights that training begins with. The penalties are added to the sum over
+sentences, not to the mean: l2 and l1 are CRFsuite's c2 and c1.
 """
 
 from __future__ import annotations
@@ -59,16 +60,29 @@ def curvature_scale(data: _core.Dataset, layout: _core.Layout) -> NDArray[np.flo
     return scale
 
 
+@dataclass(frozen=True)
+class Prior:
+    """A Gaussian around given weights, w_0: strength ||w - w_0||^2, so strength = 1 / (2 sigma^2)."""
+
+    center: Vector
+    strength: float
+
+    def add(self, w: Vector, gradient: Vector, n_jobs: int) -> float:
+        """Its value at w; its derivative, 2 strength (w - w_0), is added to the gradient."""
+        return _core.add_ridge(w - self.center, self.strength, gradient, n_jobs)
+
+
 class Evaluation:
-    """The loss of the training set plus l2 ||w||^2, as optimisers see it.
+    """The loss of the training set plus l2 ||w||^2 and a prior, as optimisers see it.
 
     `log_domain`: log sum_i w_i e^{l_i} in place of the exponential loss; `largest`: at the last point, the largest
     l_i + log w_i, or the largest -log p of a token.
     """
 
-    def __init__(self, objective: Objective, l2: float, n_jobs: int) -> None:
+    def __init__(self, objective: Objective, l2: float, n_jobs: int, prior: Prior | None = None) -> None:
         self.objective = objective
         self.l2 = l2
+        self.prior = prior
         self.n_jobs = n_jobs
         self.log_domain = False
         self.largest = math.inf
@@ -76,7 +90,9 @@ class Evaluation:
     def __call__(self, w: Vector, gradient: Vector) -> float:
         evaluate = exponential(self.objective).log_value if self.log_domain else self.objective.value
         value, self.largest = evaluate(w, gradient, self.n_jobs)
-        return value + _core.add_ridge(w, self.l2, gradient, self.n_jobs) if self.l2 else value
+        if self.l2:
+            value += _core.add_ridge(w, self.l2, gradient, self.n_jobs)
+        return value + self.prior.add(w, gradient, self.n_jobs) if self.prior else value
 
 
 def into_range(
@@ -88,7 +104,8 @@ def into_range(
     minima without the penalty and grows only like l, so it is minimised first, until the largest l_i is small. The
     penalty is left out meanwhile: against a logarithm it would win, and keep long sentences out of range.
     """
-    evaluate.log_domain, l2, evaluate.l2 = True, evaluate.l2, 0.0
+    l2, prior = evaluate.l2, evaluate.prior
+    evaluate.log_domain, evaluate.l2, evaluate.prior = True, 0.0, None
     try:
         for iteration, state in enumerate(states(start)):
             start = state.w
@@ -97,7 +114,7 @@ def into_range(
             if iteration >= max_iter:
                 break
     finally:
-        evaluate.log_domain, evaluate.l2 = False, l2
+        evaluate.log_domain, evaluate.l2, evaluate.prior = False, l2, prior
     if evaluate.largest > BEYOND:
         raise TrainingError(
             f"the exponential loss stays out of range: a sentence has log loss {evaluate.largest:.0f}; "
@@ -157,6 +174,7 @@ def train(
     optimizer: str = "auto",
     l1: float = 0.0,
     l2: float = 0.0,
+    prior: Prior | None = None,
     n_jobs: int = 0,
     seed: int = 0,
     dev_score: Callable[[Vector], float] | None = None,
@@ -176,6 +194,8 @@ def train(
     options: dict[str, Any] = {"dev_score": dev_score, "callbacks": callbacks, "keeper": keeper}
     keep = keeper is not None
     if chosen.name == "sgd":
+        if prior is not None:
+            raise ParameterError("optimizer='sgd' draws weights to 0 alone and takes no prior; use lbfgs")
         if not backend.descends:
             raise ParameterError(f"backend {backend.name!r} has no stochastic epochs; use optimizer='lbfgs'")
         evaluate = Evaluation(problem.objective(backend), l2, n_jobs)
@@ -185,7 +205,7 @@ def train(
     warm = 0
     if optimizer == "auto" and not chosen.l1 and problem.order is None:
         extra["scale"] = curvature_scale(problem.data, problem.layout)
-        cold = found is None and not start.any() and stopping.max_iter > WARMUP
+        cold = found is None and not start.any() and prior is None and stopping.max_iter > WARMUP
         if cold and backend.descends and problem.warms_up:
             warm = WARMUP
     with ThreadPoolExecutor(1) as other:
@@ -198,7 +218,7 @@ def train(
             for _ in range(warm):
                 start = descent.epoch()
             del descent  # its copy of the training set
-        evaluate = Evaluation(ready.result() if ready else problem.objective(backend), l2, n_jobs)
+        evaluate = Evaluation(ready.result() if ready else problem.objective(backend), l2, n_jobs, prior)
 
     def states(w: Vector, **more: Any) -> Iterator[Step]:
         return chosen.run(evaluate, w, n_jobs=n_jobs, **extra, **more)

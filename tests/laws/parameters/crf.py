@@ -98,6 +98,27 @@ def sigma(b: Bench) -> None:
     assert bits(b.fit(P, sigma=None, l2=7.0, max_iter=20)) == bits(b.fit(P, l2=7.0, max_iter=20))
 
 
+@row("prior", "crf")
+def prior(b: Bench) -> None:
+    """prior ||w - w_0||^2 is added: nothing at w_0 itself, and the gradient of the sum vanishes where training ends."""
+    before = dense(start(), P)
+    value = total(before, P, losses.log_loss)[0]
+    assert objective(b, prior=5.0) == pytest.approx(value, rel=1e-5)
+    moved = []
+    for strength in (0.02, 0.5, 20.0):
+        given = {"l2": 0.2, "all_pairs": True, "prior": strength, **OPTIMUM}
+        w = dense(b.fit(P, keywords={"warm_start": start()}, **given), P)
+        data = total(w, P, losses.log_loss)[1] + 0.4 * w
+        assert np.linalg.norm(data) > 1e-2
+        assert np.linalg.norm(data + 2 * strength * (w - before)) < 5e-3 * np.linalg.norm(data)
+        moved.append(np.linalg.norm(w - before))
+    assert moved[0] > moved[1] > moved[2] > 0.0
+    with pytest.raises(tw.ParameterError, match="prior=1 is about the weights of a model to start from"):
+        b.fit(P, prior=1.0)
+    with pytest.raises(tw.ParameterError, match=r"optimizer='sgd' .* takes no prior"):
+        b.fit(P, prior=1.0, optimizer="sgd", keywords={"warm_start": start()})
+
+
 def assert_sparse_optimum(tagger: tw.Tagger, slope: Array, p: Problem, l1: float, l2: float) -> None:
     """Zero lies in the subdifferential of f + l2 ||w||^2 + l1 ||w||_1, over the features that exist."""
     w, exists = dense(tagger, p), mask(p)

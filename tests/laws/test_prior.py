@@ -1,0 +1,172 @@
+"""Going on with other sentences under a Gaussian prior around the old weights."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise.learners import gradient
+from tagwise.learners.loop import Stopping
+
+from ..golden import corpus
+from ..golden.kinds import PLAIN
+from ..golden.names import further_back, named
+from .corpora import Corpus, random_corpus
+from .reference.optimum import Paths, loss, paths_of
+
+optimize = pytest.importorskip("scipy.optimize")
+
+LOSSES = ("log", "exp", "pointwise_log", "pointwise_exp")
+
+
+@cache
+def problem(seed: int) -> tuple[Corpus, list[Paths], np.ndarray]:
+    """Two to five sentences, all their paths, and weights to be drawn to."""
+    rng = np.random.default_rng(seed)
+    found = random_corpus(seed, int(rng.integers(2, 4)), n=int(rng.integers(2, 6)), longest=4)
+    places = np.array(found.places())
+    paths = [paths_of(x, y, found.labels, places) for x, y in zip(found.X, found.gold)]
+    return found, paths, rng.normal(size=len(found.layout))
+
+
+def evaluation(seed: int, name: str, l2: float, strength: float) -> gradient.Evaluation:
+    found, _, center = problem(seed)
+    objective = gradient.Problem(found.data, found.layout, name).objective()
+    return gradient.Evaluation(objective, l2, 1, gradient.Prior(center, strength))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_gradient_is_that_of_the_value(name: str, seed: int) -> None:
+    """Differences of the value in random directions, at the center and away from it."""
+    evaluate = evaluation(seed, name, 0.3, 0.7)
+    center, rng = problem(seed)[2], np.random.default_rng(seed + 100)
+    unused = np.empty_like(center)
+    for w in (center.copy(), center + 0.3 * rng.normal(size=len(center))):
+        slope = np.empty_like(w)
+        evaluate(w, slope)
+        for _ in range(3):
+            d = rng.normal(size=len(w))
+            h = 1e-3
+            ahead, behind = evaluate(w + h * d, unused), evaluate(w - h * d, unused)
+            assert (ahead - behind) / (2 * h) == pytest.approx(slope @ d, rel=2e-3, abs=2e-3)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("l1", [0.0, 0.3])
+def test_training_ends_at_the_optimum(seed: int, l1: float) -> None:
+    """That of SciPy on the sum over all paths, with w = u - v where there is an l1 norm."""
+    found, paths, center = problem(seed)
+    n, l2, strength = len(center), 0.1, 0.4
+
+    def at(z: np.ndarray) -> tuple[float, np.ndarray]:
+        w = z[:n] - z[n:]
+        value, slope = loss(paths, "log", w)
+        slope = slope + 2 * l2 * w + 2 * strength * (w - center)
+        value += l2 * w @ w + strength * (w - center) @ (w - center) + l1 * z.sum()
+        return value, np.concatenate([slope + l1, l1 - slope])
+
+    best = optimize.minimize(
+        at,
+        np.zeros(2 * n),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, None)] * (2 * n),
+        options={"maxiter": 3000, "maxfun": 6000, "ftol": 1e-14, "gtol": 1e-8},
+    )
+    for optimizer in ("owlqn",) if l1 else ("lbfgs", "cg", "auto"):
+        result = gradient.train(
+            gradient.Problem(found.data, found.layout, "log"),
+            center,
+            Stopping(500, 1e-12, 10, 0),
+            optimizer=optimizer,
+            l1=l1,
+            l2=l2,
+            prior=gradient.Prior(center, strength),
+            n_jobs=1,
+        )
+        assert result.objective == pytest.approx(best.fun, rel=1e-6)
+
+
+def test_two_gaussians_are_one() -> None:
+    """l2 ||w||^2 + p ||w - w_0||^2 is (l2 + p) ||w - p w_0 / (l2 + p)||^2 and a constant."""
+    found, _, center = problem(3)
+    objective = gradient.Problem(found.data, found.layout).objective()
+    one = gradient.Evaluation(objective, 0.5, 1, gradient.Prior(center, 1.5))
+    other = gradient.Evaluation(objective, 0.0, 1, gradient.Prior(0.75 * center, 2.0))
+    slopes = np.empty((2, len(center)))
+    rng = np.random.default_rng(0)
+    gaps = []
+    for w in rng.normal(size=(5, len(center))):
+        gaps.append(one(w, slopes[0]) - other(w, slopes[1]))
+        np.testing.assert_allclose(slopes[0], slopes[1], rtol=1e-9, atol=1e-9)
+    assert gaps == pytest.approx([gaps[0]] * 5)
+
+
+# --- estimators ---------------------------------------------------------------------------------------------
+
+WORDS, LABELS = corpus.words(corpus.TRAIN), corpus.LABELS
+OLD = WORDS[:8], LABELS[:8]
+NEW = [["Nils", "met", "Acme"], ["Acme", "left", "Oslo"]], [["B-PER", "O", "B-ORG"], ["B-ORG", "O", "B-LOC"]]
+
+
+def crf(**params: Any) -> tw.CRF:
+    return tw.CRF(**{"features": PLAIN, "l2": 0.05, "max_iter": 150, "tol": 1e-9, **params})
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_strong_prior_keeps_and_a_weak_one_lets_go(order: int) -> None:
+    """Old weights stay where the prior is strong; where it is weak the optimum is that without one. Labels grow."""
+    old = crf(order=order).fit(*OLD)
+    before = named(old.model_) | further_back(old.model_)
+    distance = {}
+    for strength in (1e6, 1.0, 1e-9, 0.0):
+        new = crf(order=order, prior=strength).fit(*NEW, warm_start=old)
+        assert new.classes_ == (*old.classes_, "B-ORG")
+        after = named(new.model_) | further_back(new.model_)
+        distance[strength] = sum((after[name] - before[name]) ** 2 for name in before) ** 0.5
+    assert distance[1e6] < 1e-3 < distance[1.0] < distance[1e-9]
+    assert distance[1e-9] == pytest.approx(distance[0.0], rel=1e-2)
+
+
+def test_what_was_learnt_is_kept() -> None:
+    """New sentences of other labels alone: without a prior the old ones are forgotten, with one both are right."""
+    train, _, _ = tw.load_corpus("ewt-pos")
+    nouns = [s for s in train if len(s) < 12][:300]
+    X, y = [s.tokens for s in nouns], [s.labels for s in nouns]
+    fresh = [[f"zz{i}", "!"] for i in range(20)], [["NEW", "PUNCT"] for _ in range(20)]
+    old = tw.CRF(features="S2", l2=0.1, max_iter=60).fit(X, y)
+    free = tw.CRF(features="S2", l2=0.1, max_iter=60).fit(*fresh, warm_start=old)
+    kept = tw.CRF(features="S2", l2=0.1, max_iter=60, prior=1.0).fit(*fresh, warm_start=old)
+    assert kept.score(*fresh) == 1.0
+    assert kept.score(X, y) > free.score(X, y)
+    assert kept.score(X, y) > old.score(X, y) - 0.01
+
+
+@pytest.mark.parametrize("partial", [False, True])
+def test_the_prior_is_in_the_objective(partial: bool) -> None:
+    """Strength times the squared distance of all weights, partial labels included; a file keeps the parameter."""
+    old = crf().fit(*OLD)
+    y = [[{label} for label in labels] for labels in NEW[1]] if partial else NEW[1]
+    new = crf(prior=0.5, l2=0.0, max_iter=20).fit(NEW[0], y, warm_start=old)
+    before, after = named(old.model_), named(new.model_)
+    distance = sum((after[name] - before.get(name, 0.0)) ** 2 for name in after)
+    nothing = crf(l2=0.0, max_iter=0).fit(NEW[0], y, warm_start=new)
+    assert new.objective_ == pytest.approx(nothing.objective_ + 0.5 * distance, rel=1e-4)
+    assert new.model_.meta["params"]["prior"] == 0.5
+
+
+def test_a_path_stays_around_one_model() -> None:
+    """Every strength begins with the model that is kept, not with the one before it."""
+    old = crf().fit(*OLD)
+    path = tw.regularization_path(
+        crf(max_iter=30), *NEW[:1], y=NEW[1], dev=OLD[0], dev_y=OLD[1], strengths=[2.0, 0.1],
+        parameter="prior", warm_start=old,
+    )  # fmt: skip
+    for step in path:
+        alone = crf(max_iter=30, prior=step.strength).fit(*NEW, warm_start=old)
+        assert step.tagger.model_.scorer.weights.tolist() == alone.model_.scorer.weights.tolist()
