@@ -60,7 +60,9 @@ def load(
     trust: bool = False,
     mmap: bool = False,
 ) -> Tagger:
-    """The tagger of a model file. Nothing that the file names is imported or called, unless `trust` says so.
+    """The tagger of a model file: of tagwise or, told by its content, of CRFsuite, Wapiti or CRF++.
+
+    Nothing that the file names is imported or called, unless `trust` says so.
 
     The file is read into memory and may be changed, moved or deleted afterwards.
 

@@ -15,6 +15,7 @@ from typing import Any
 import tagwise._core as _core
 from tagwise.corpus.labels import TYPES as LABEL_TYPES
 from tagwise.errors import ModelFileError
+from tagwise.features.patterns import DIALECTS
 from tagwise.model.domains import (
     Domain,
     Either,
@@ -61,6 +62,14 @@ _ALONE = {
             "token_column": Text(),
         },
         {"lists": Listed(Listed(Text())), "marks": Listed(MARK, low=1, high=100)},
+    ),
+    "patterns": Record(
+        {
+            "dialect": OneOf(DIALECTS),
+            "patterns": Text(),
+            "columns": Listed(Text(), distinct=True),
+            "token_column": Text(),
+        }
     ),
     "function": _PATH,
 }
