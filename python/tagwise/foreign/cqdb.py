@@ -42,17 +42,32 @@ def _rotated(x: NDArray[np.uint32], k: int) -> NDArray[np.uint32]:
     return turned
 
 
+def _flat(strings: Sequence[bytes]) -> tuple[Places, Bytes]:
+    """Lengths of strings with their NUL, and all of them one after the other."""
+    length = np.fromiter(map(len, strings), np.int64, len(strings)) + 1
+    return length, np.frombuffer(b"".join((b"\0".join(strings), b"\0")) if strings else b"", np.uint8)
+
+
+def _spread(at: Places, length: Places) -> Places:
+    """Places of the bytes of strings, one after the other, each string beginning at its `at`."""
+    begin = np.cumsum(length) - length
+    return np.repeat(at - begin, length) + np.arange(int(length.sum()))
+
+
 def hashes(strings: Sequence[bytes]) -> NDArray[np.uint32]:
     """lookup3 of each string with its NUL: blocks of 12 bytes are mixed, the last 1 to 12 of them finished.
 
     All strings a block at a time, the longest first, so that those which have a block more come first.
     """
-    length = np.fromiter((len(s) + 1 for s in strings), np.int64, len(strings))
+    length, text = _flat(strings)
     blocks = (length + 11) // 12
     order = np.argsort(-blocks, kind="stable")
-    padded = b"".join(strings[i] + bytes(int(12 * blocks[i] - length[i] + 1)) for i in order.tolist())
-    words = np.frombuffer(padded, "<u4").reshape(-1, 3)
-    first = np.concatenate([[0], np.cumsum(blocks[order])[:-1]]).astype(np.int64)
+    first = np.empty(len(strings), np.int64)
+    first[order] = np.cumsum(blocks[order]) - blocks[order]
+    padded = np.zeros(12 * int(blocks.sum()), np.uint8)
+    padded[_spread(12 * first, length)] = text
+    first = first[order]
+    words = padded.view("<u4").reshape(-1, 3)
     start = np.uint32(0xDEADBEEF) + length[order].astype(np.uint32)
     state = [start.copy(), start.copy(), start.copy()]
     left = -blocks[order]  # ascending
@@ -104,9 +119,12 @@ def _placed(home: Places, begin: Places, size: Places) -> Places:
 def written(strings: Sequence[bytes]) -> bytes:
     """The CQDB of strings, which differ and have no NUL, numbered in their order."""
     m = len(strings)
-    length = np.fromiter((len(s) + 1 for s in strings), np.int64, m)
-    records = b"".join(struct.pack("<II", i, len(s) + 1) + s + b"\0" for i, s in enumerate(strings))
+    length, text = _flat(strings)
     at = STRINGS + np.concatenate([[0], np.cumsum(length + 8)]).astype(np.int64)
+    records = np.zeros(int(at[-1]) - STRINGS, np.uint8)
+    records[_spread(at[:-1] - STRINGS + 8, length)] = text
+    heads = np.stack([np.arange(m), length], axis=1).astype("<u4").view(np.uint8).reshape(m, 8)
+    records[(at[:-1] - STRINGS)[:, None] + np.arange(8)] = heads
     found = hashes(strings).astype(np.int64)
     table = found & 255
     counts = np.bincount(table, minlength=256)
@@ -122,7 +140,9 @@ def written(strings: Sequence[bytes]) -> bytes:
     refs[used, 0], refs[used, 1] = base + 8 * begins[used], 2 * counts[used]
     back = base + 16 * m
     head = struct.pack("<4s5I", b"CQDB", back + 4 * m, 0, MARK, m, back if m else 0)
-    return b"".join((head, refs.tobytes(), records, slots.tobytes(), at[:-1].astype("<u4").tobytes()))
+    return b"".join(
+        (head, refs.tobytes(), records.tobytes(), slots.tobytes(), at[:-1].astype("<u4").tobytes())
+    )
 
 
 # --- reading -------------------------------------------------------------------------------------------------

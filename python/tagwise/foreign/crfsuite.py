@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise.errors import ModelFileError
-from tagwise.features.escape import raw, told
+from tagwise.features.escape import all_raw, all_told
 from tagwise.features.recipe import Recipe
 from tagwise.foreign import cqdb
 from tagwise.foreign.chain import Block, Chain, refuse_border
@@ -68,8 +68,8 @@ def read(data: bytes) -> Chain:
     owner, ids = _lists(bytes_, off_of, b"AFRF", n_attributes, count)
     node = _owned(features[ids], owner, 0, n, "attribute")
     return Chain(
-        tuple(map(told, labels)),
-        list(map(told, texts)),
+        tuple(all_told(labels)),
+        all_told(texts),
         _summed(*node),
         _last(*edge),
         Block.none(),
@@ -169,11 +169,12 @@ def write(chain: Chain) -> bytes:
         records["dst"] = np.concatenate([node.codes % n, edge.codes % n])
     records["weight"] = np.concatenate([node.weights, edge.weights])
     feat = struct.pack("<4sII", b"FEAT", 12 + 20 * len(records), len(records)) + records.tobytes()
-    names = [raw(label) for label in chain.labels], [raw(chain.texts[i]) for i in used.tolist()]
+    texts = chain.texts
+    names = all_raw(chain.labels), all_raw([texts[i] for i in used.tolist()])
     for strings, what in zip(names, ("label", "attribute")):
-        for name in strings:
-            if b"\0" in name:
-                raise ModelFileError(f"crfsuite cannot express the {what} {name!a}, which contains NUL")
+        if b"\0" in b"".join(strings):
+            name = next(name for name in strings if b"\0" in name)
+            raise ModelFileError(f"crfsuite cannot express the {what} {name!a}, which contains NUL")
     labels, attributes = map(cqdb.written, names)
     off_labels = HEAD + len(feat)
     off_attrs = off_labels + len(labels)

@@ -35,7 +35,7 @@ class Opened:
         self.chain: Chain = crfsuite.read(data)
         self.labels = [raw(label).decode("utf-8", "surrogateescape") for label in self.chain.labels]
         self.numbers = {label: i for i, label in enumerate(self.chain.labels)}
-        self.escapes = not all(map(is_plain, self.chain.texts))
+        self.escapes = not is_plain("".join(self.chain.texts))
         if self.labels:
             parts = parts_of(self.chain)
             self.scorer: _core.Scorer = parts["scorer"]

@@ -80,9 +80,10 @@ class Training:
         )
 
     def _check_names(self) -> None:
-        for name in self.texts.tolist():
-            if "\0" in name:
-                raise ValueError(f"the attribute {name!r} contains NUL, at which CRFsuite would cut it")
+        names = self.texts.tolist()
+        if "\0" in "".join(names):
+            name = next(name for name in names if "\0" in name)
+            raise ValueError(f"the attribute {name!r} contains NUL, at which CRFsuite would cut it")
 
     def _features(self) -> Features:
         params, say, clock = self.params, self.say, Clock()
