@@ -70,7 +70,7 @@ def all_raw(texts: Sequence[str]) -> list[bytes]:
 
 def is_plain(text: str) -> bool:
     """Whether a text is the name itself, as UTF-8."""
-    return _PRIVATE.search(text) is None
+    return text.isascii() or _PRIVATE.search(text) is None
 
 
 __all__ = ["all_raw", "all_told", "is_plain", "raw", "told"]

@@ -183,11 +183,13 @@ def read(data: Bytes, at: int, count: int, what: str) -> list[bytes]:
         raise wrong("a string outside the CQDB")
     if entries < count or (entries and back + 4 * entries > size) or (ids >= count).any():
         raise wrong("a number outside those that the header counts")
-    if (u32_at(data, back + 4 * ids) != where).any() or len(np.unique(ids)) < count:
+    seen = np.zeros(count, bool)
+    seen[ids] = True
+    if (u32_at(data, back + 4 * ids) != where).any() or not seen.all():
         raise wrong("numbers and strings that disagree")
     ends = where + 8 + lengths - 1
-    nul = np.flatnonzero(data == 0)
-    if len(nul) == 0 or (nul[np.minimum(np.searchsorted(nul, where + 8), len(nul) - 1)] != ends).any():
+    nuls = np.cumsum(data == 0, dtype=np.int64)
+    if (data[ends] != 0).any() or (nuls[ends] - nuls[where + 7] != 1).any():
         raise wrong("a string that does not end where its length says")
     order = np.argsort(ids)
     if int(lengths.sum()) > size:

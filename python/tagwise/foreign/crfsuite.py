@@ -116,6 +116,8 @@ def _owned(
 
 def _summed(codes: NDArray[np.int64], weights: NDArray[np.float64]) -> Block:
     """State features: those given twice add up."""
+    if (np.diff(codes) > 0).all():
+        return Block(codes, weights)
     kept, at = np.unique(codes, return_inverse=True)
     if len(kept) == len(codes):
         return Block.sorted(codes, weights)
@@ -124,6 +126,8 @@ def _summed(codes: NDArray[np.int64], weights: NDArray[np.float64]) -> Block:
 
 def _last(codes: NDArray[np.int64], weights: NDArray[np.float64]) -> Block:
     """Transitions: of those given twice the last counts."""
+    if (np.diff(codes) > 0).all():
+        return Block(codes, weights)
     kept, at = np.unique(codes[::-1], return_index=True)
     return Block(kept, weights[::-1][at])
 
