@@ -1,5 +1,5 @@
-"""Readers of other programs' files, given damaged ones, return a model or raise ModelFileError: some of each here, a
-hundred thousand of each by `make fuzz`."""
+"""Readers of other programs' files, given damaged ones, return a model or raise ModelFileError: some of each here,
+more by `make fuzz`."""
 
 from __future__ import annotations
 
