@@ -409,8 +409,8 @@ def resolve(spec: Any, columns: Sequence[str] | None = (DEFAULT_COLUMN,)) -> Rec
 
     Args:
         spec: "S1", "S2", "S3", "S3(window=2)", "pos", "ner", "default" (also None), template text (ours or
-            CRF++'s), patterns of Wapiti, the path of a file of either, a function of a sentence, a Gazetteer, a Regex, a sum of these
-            (`Features`, or a text such as "default+gazetteer:cities.txt"), "attributes", or a Recipe.
+            CRF++'s), patterns of Wapiti, the path of a file of either, a function of a sentence, a Gazetteer, a Regex,
+            a sum of these (`Features`, or a text such as "default+gazetteer:cities.txt"), "attributes", or a Recipe.
         columns: names of the columns, the token first; None where X holds attributes already.
     """
     if isinstance(spec, Recipe):
