@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import string
+from pathlib import Path
 
 import pytest
 
@@ -171,3 +172,14 @@ def test_training_with_patterns() -> None:
     assert resolve("U00:%x[0,0]\nB", ["word"]).kind == "template"
     with pytest.raises(TagwiseError, match="column"):
         tw.CRF(features='u:%t[0,3,"a"]').fit(X, y)
+
+
+def test_a_loaded_tagger_trains_on_with_its_patterns(tmp_path: Path) -> None:
+    """Its features are those of the file, not a name that means nothing."""
+    X, y = [["Ann", "runs"], ["dogs", "run"]], [["P", "V"], ["N", "V"]]
+    tw.CRF(features="u:%X[0,0]\nb", start_end=False).fit(X, y).save(tmp_path / "x", format="wapiti")
+    again = tw.load(tmp_path / "x").fit(X, y)
+    assert again.predict(X) == y
+    assert again.model_.recipe.text == "u:%X[0,0]\nb"
+    again.save(tmp_path / "ours")
+    assert tw.load(tmp_path / "ours").fit(X, y).model_.recipe == again.model_.recipe
