@@ -157,3 +157,8 @@ def _page(comparison: Comparison, path: str | os.PathLike[str]) -> None:
 
 
 PAGES["html"] = _page
+
+if os.environ.get("TAGWISE_CRFSUITE", "0") not in ("", "0"):
+    from tagwise.compat.installing import install
+
+    install()

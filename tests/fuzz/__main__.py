@@ -20,13 +20,15 @@ FORGED = 500
 
 def read(what: str, seed: int, first: int, count: int) -> tuple[Counter[str], list[str]]:
     """Trials of a reader."""
+    from .foreign import FOREIGN
     from .readers import TRIALS
 
+    trials = {**TRIALS, **FOREIGN}
     seen: Counter[str] = Counter()
     found = []
     for index in range(first, first + count):
         try:
-            outcome = TRIALS[what](random.Random(f"{seed} {what} {index}"))
+            outcome = trials[what](random.Random(f"{seed} {what} {index}"))
             seen[f"{what}: {outcome}"] += 1
             if outcome not in ("read", "refused"):
                 found.append(f"{what} {seed}:{index} {outcome}")
@@ -47,6 +49,7 @@ def load(seed: int, first: int, count: int) -> tuple[Counter[str], list[str]]:
 
 
 def main() -> int:
+    from .foreign import FOREIGN
     from .readers import TRIALS
 
     parser = argparse.ArgumentParser(prog="make fuzz", description=__doc__)
@@ -55,7 +58,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
-    end, names = time.monotonic() + 60 * given.minutes, sorted(TRIALS)
+    end, names = time.monotonic() + 60 * given.minutes, sorted({**TRIALS, **FOREIGN})
     seen: Counter[str] = Counter()
     found: list[str] = []
     with ProcessPoolExecutor(given.jobs) as pool:

@@ -14,8 +14,8 @@ PACKAGE, CRATE = ROOT / "python" / "tagwise", ROOT / "rust" / "src"
 PYTHON = (
     *("errors", "params", "importing", "writing", "terminal"),
     *("corpus", "metrics", "features", "dataset", "scores"),
-    *("optimizers", "learners", "decoding", "model", "estimators"),
-    *("compare", "ready", "report", "plot"),
+    *("optimizers", "learners", "decoding", "foreign", "model", "estimators"),
+    *("compat", "compare", "ready", "report", "plot"),
     *("", "cli", "__main__"),  # "" is the package itself: the names of `tw.`
 )
 RUST = ("machine", "features", "chain", "dataset", "scores", "learners", "decoding", "py")

@@ -1,7 +1,8 @@
-"""``tagwise convert``: a corpus from one format, or one label scheme, to another."""
+"""``tagwise convert``: a corpus, or a model, from one format to another; labels from one scheme to another."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import rich_click as click
@@ -13,6 +14,13 @@ from tagwise.corpus.schemes import convert as convert_labels
 from tagwise.corpus.schemes import scheme_name
 from tagwise.corpus.sentence import Sentence
 from tagwise.errors import CorpusError
+from tagwise.foreign.formats import FORMATS as FOREIGN
+from tagwise.foreign.formats import HEAD, format_of
+from tagwise.foreign.formats import format_of_name as foreign_of_name
+from tagwise.model.model import Model
+
+OWN = "tagwise"
+MODELS = (OWN, *FOREIGN)
 
 
 def rewritten(
@@ -27,6 +35,28 @@ def rewritten(
         yield sentence.with_labels(labels)
 
 
+def is_model(path: str) -> bool:
+    """Whether a path is a model file, ours or another program's, by its first bytes."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        head = file.read(HEAD)
+    return head.startswith(b"tagwise\n") or format_of(head) is not None
+
+
+def convert_model(source: str, target: str, form: str | None, corpus: bool) -> None:
+    """A model file as another: its format by --to, by the name of OUT, else our own."""
+    if corpus:
+        raise click.UsageError(
+            f"{source} is a model; the options of columns, labels and schemes are for corpora"
+        )
+    if form is not None and form not in MODELS:
+        raise click.UsageError(f"--to {form} is for corpora; a model becomes one of {', '.join(MODELS)}")
+    if target == "-":
+        raise click.UsageError("a model is written to a file: give OUT")
+    Model.load(source).save(target, format=form or foreign_of_name(target) or OWN)
+
+
 @click.command()
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT", default="-")
@@ -34,8 +64,8 @@ def rewritten(
 @click.option(
     "--to",
     "target_format",
-    type=click.Choice(FORMATS),
-    help="Format of OUT; by its name if not given, else conll.",
+    type=click.Choice([*FORMATS, *MODELS]),
+    help="Format of OUT; by its name if not given, else conll, or tagwise for models.",
 )
 @click.option(
     "--scheme", metavar="NAME", help="Write labels in this scheme: IOB1, IOB2, IOE1, IOE2, IOBES, BILOU."
@@ -58,16 +88,25 @@ def convert(
 ) -> None:
     """Convert the corpus IN to OUT (stdout if not given): formats by name, label schemes by --scheme.
 
+    A model file of tagwise, CRFsuite, Wapiti or CRF++ becomes one of another of them where that can express it.
+
     \b
     Examples:
       tagwise convert train.conllu train.jsonl.gz
       tagwise convert iob1.txt iobes.txt --scheme IOBES
       tagwise convert wnut17-ner:dev dev.jsonl
+      tagwise convert address.crfsuite address.tagwise
     """
     if from_scheme and not scheme:
         raise click.UsageError(
             "--from-scheme says what labels are; --scheme says what they are to become: give it too"
         )
+    if is_model(source):
+        given = (columns, label, form, scheme, from_scheme)
+        convert_model(source, target, target_format, any(x is not None for x in given))
+        return
+    if target_format in MODELS:
+        raise click.UsageError(f"--to {target_format} is for models, and {source} is none")
     known = known_corpus(source, "train", label)
     if known is not None:
         sentences: Iterator[Sentence] = iter(known)

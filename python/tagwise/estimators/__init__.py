@@ -60,7 +60,9 @@ def load(
     trust: bool = False,
     mmap: bool = False,
 ) -> Tagger:
-    """The tagger of a model file. Nothing that the file names is imported or called, unless `trust` says so.
+    """The tagger of a model file: of tagwise or, told by its content, of CRFsuite, Wapiti or CRF++.
+
+    Nothing that the file names is imported or called, unless `trust` says so.
 
     The file is read into memory and may be changed, moved or deleted afterwards.
 
@@ -86,7 +88,11 @@ def load(
         params = _params(kind, model.meta.get("params", {}), Functions(functions, trust))
     if model.lookback is not None and model.lookback.endless:
         params.setdefault("pool", model.lookback.pool)  # of files that do not name the parameter
-    if model.recipe.kind == "sum" or model.recipe.marks or (model.recipe.functions and not model.missing):
+    if (
+        model.recipe.kind in ("sum", "patterns")
+        or model.recipe.marks
+        or (model.recipe.functions and not model.missing)
+    ):
         params["features"] = model.recipe.spec  # the parameters in the file have its name alone
     # What was a tuple is a list in the file's JSON.
     tagger = kind(**{name: tuple(x) if isinstance(x, list) else x for name, x in params.items()})

@@ -539,15 +539,16 @@ class Tagger(Texts, ScikitLearn):
 
     # --- files ------------------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str], *, prune: bool = False) -> None:
+    def save(self, path: str | os.PathLike[str], *, prune: bool = False, format: str = "tagwise") -> None:
         """Write the model to one file; `tagwise.load` reads it back.
 
         Args:
             path: where to.
             prune: leave out features of weight zero; predictions stay the same.
+            format: "tagwise", or "crfsuite", "wapiti", "crfpp", "crfpp-text": see `Model.save`.
         """
         model = self._fitted()
-        (prune_model(model)[0] if prune else model).save(path)
+        (prune_model(model)[0] if prune else model).save(path, format=format)
 
 
 def with_line(message: str, X: Inputs, params: dict[str, Any]) -> str:

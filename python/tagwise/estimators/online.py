@@ -239,18 +239,28 @@ class OnlineTagger(Tagger):
                 state[name] = wide
         return task
 
-    def save(self, path: str | os.PathLike[str], *, prune: bool = False, state: bool = False) -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        prune: bool = False,
+        format: str = "tagwise",
+        state: bool = False,
+    ) -> None:
         """Write the model to one file; `tagwise.load` reads it back.
 
         Args:
             path: where to.
             prune: leave out features of weight zero; predictions stay the same.
+            format: "tagwise", or "crfsuite", "wapiti", "crfpp", "crfpp-text": see `Model.save`.
             state: keep what `partial_fit` needs to go on exactly (12 to 20 bytes a feature).
         """
         model = self._fitted()
         if not state:
-            (prune_model(model)[0] if prune else model).save(path)
+            (prune_model(model)[0] if prune else model).save(path, format=format)
             return
+        if format != "tagwise":
+            raise ParameterError(f"state=True: a file of {format} has no place for it; leave one of them out")
         if prune:
             raise ParameterError("prune drops features that the state needs; take prune=True or state=True")
         found = self._state()

@@ -21,6 +21,7 @@ from tagwise._core import Dataset, Template, Vocabulary, encode_attributes, enco
 from tagwise.errors import CorpusError, ParameterError, TemplateError
 from tagwise.features.inputs import Inputs, fields_of
 from tagwise.features.marks import Mark, mark_of
+from tagwise.features.patterns import Patterns, is_wapiti
 from tagwise.features.sets import DEFAULT_COLUMN, SETS, is_crfpp, quoted, template_text
 from tagwise.features.sums import Features, spelled
 from tagwise.features.union import united
@@ -29,6 +30,8 @@ from tagwise.importing import NO_FUNCTIONS, Functions, alias, path_of, present
 from tagwise.params import is_text, meant
 
 Function = Callable[[Any], Sequence[Any]]
+#: Lines that CRF++ reads too: what both programs can read is read as CRF++ does.
+_CRFPP = re.compile(r"(?:[UB](?:[^%]|%x\[[^@%\]]*\])*|#.*)?")
 #: What messages call it.
 FUNCTION = "the feature function"
 
@@ -78,14 +81,15 @@ def file_columns(recipe: Recipe, X: Any) -> dict[str, Any]:
 class Recipe:
     """How sentences become attributes: a template over columns, a function, a sum of such, or attributes as given.
 
-    kind: "template" | "function" | "sum" | "attributes"; name: what the user asked for; columns: those of the corpus
-    that the template looks at; token_column: the column that a plain list of tokens stands for; lists: frequent texts
-    that the template learnt from training sentences, None where it has none to learn or has yet to; path: the import
-    path by which a file names the function, where that is not its own; marks: columns that are made from the tokens,
-    whose templates stand behind the text; parts: of a sum; dense: the vectors that tokens have besides.
+    kind: "template" | "function" | "sum" | "attributes" | "patterns" (another program's, whose dialect is the name);
+    name: what the user asked for; columns: those of the corpus that the template looks at; token_column: the column
+    that a plain list of tokens stands for; lists: frequent texts that the template learnt from training sentences, None
+    where it has none to learn or has yet to; path: the import path by which a file names the function, where that is
+    not its own; marks: columns that are made from the tokens, whose templates stand behind the text; parts: of a sum;
+    dense: the vectors that tokens have besides.
     """
 
-    kind: Literal["template", "function", "sum", "attributes"]
+    kind: Literal["template", "function", "sum", "attributes", "patterns"]
     name: str
     text: str = ""
     columns: tuple[str, ...] = ()
@@ -121,6 +125,23 @@ class Recipe:
         name = " + ".join(_short(part.name) for part in parts)
         return Recipe("sum", name, "", columns, parts[0].token_column, parts=tuple(parts))
 
+    @staticmethod
+    def of_patterns(dialect: str, text: str, columns: Sequence[str]) -> Recipe:
+        """Recipe of another program's patterns (`features.patterns`) over these columns; text may be empty."""
+        found = Patterns.of(dialect, text)
+        if found.n_columns > len(columns):
+            raise TemplateError(
+                f"the patterns look at column {found.n_columns - 1}, but there are {len(columns)} "
+                f"({', '.join(columns)}), counted from 0"
+            )
+        used = tuple(columns[: max(1, found.n_columns)]) if found.lines else ()
+        return Recipe("patterns", dialect, found.text, used, columns[0])
+
+    @property
+    def patterns(self) -> Patterns:
+        """The patterns of another program."""
+        return Patterns.of(self.name, self.text)
+
     @property
     def template(self) -> Template:
         """The compiled template."""
@@ -133,6 +154,8 @@ class Recipe:
         """Whether it makes edge attributes."""
         if self.kind == "sum":
             return any(part.has_edges for part in self.parts)
+        if self.kind == "patterns":
+            return self.patterns.has_edges
         return self._compiled is not None and self._compiled.has_edges
 
     @property
@@ -156,6 +179,8 @@ class Recipe:
             return Features(*(part.spec for part in self.parts))
         if self.kind == "function":
             return self.function
+        if self.kind == "patterns":
+            return self
         if is_crfpp(self.text):
             return self.text
         return Features(*([self.text] if self.text.strip() else []), *self.marks) if self.marks else self.name
@@ -222,12 +247,34 @@ class Recipe:
             return encode_tokens(self.template, vocab, self._columns(inputs), jobs)
         if self.kind == "function":
             return encode_attributes(vocab, self._call(inputs), n_jobs=jobs)
+        if self.kind == "patterns":
+            node, edge = self._patterned(inputs)
+            return encode_attributes(vocab, node, edge if self.has_edges else None, n_jobs=jobs)
         if inputs.kind in ("tokens", "columns"):
             raise CorpusError(
                 "X holds tokens, but these features are attributes as given (lists or dicts a token); "
                 "make them the same way here"
             )
         return encode_attributes(vocab, inputs.sentences, n_jobs=jobs)
+
+    def _patterned(self, inputs: Inputs) -> tuple[list[Any], list[Any]]:
+        """Node and edge attributes of every sentence by the patterns of another program."""
+        patterns = self.patterns
+        if patterns.lines:
+            found = self._columns(inputs)
+            return [patterns.node(columns) for columns in found], [
+                patterns.edge(columns) for columns in found
+            ]
+        if inputs.kind in ("tokens", "columns"):
+            raise CorpusError(
+                "X holds tokens, but the model has no patterns: a token is the list of its observations"
+            )
+        node, edge = [], []
+        for sentence in inputs.sentences:
+            rows = [patterns.given(token, t) for t, token in enumerate(sentence)]
+            node.append([row[0] for row in rows])
+            edge.append([row[1] for row in rows])
+        return node, edge
 
     def render(self, sentence: Any) -> list[list[str]]:
         """Attribute texts of each token of one sentence, for people to read.
@@ -327,6 +374,14 @@ class Recipe:
             return data
         if self.kind == "sum":
             return {"kind": "sum", "parts": [part.to_json() for part in self.parts]}
+        if self.kind == "patterns":
+            return {
+                "kind": "patterns",
+                "dialect": self.name,
+                "patterns": self.text,
+                "columns": list(self.columns),
+                "token_column": self.token_column,
+            }
         if self.kind == "function":
             return {
                 "kind": "function",
@@ -360,6 +415,12 @@ class Recipe:
             path = data["function"]
             function = functions.find(path, FUNCTION)
             return Recipe("function", path, function=function, path=alias(function, path))
+        if kind == "patterns":
+            columns = tuple(data["columns"])
+            recipe = Recipe("patterns", data["dialect"], data["patterns"], columns, data["token_column"])
+            if recipe.patterns.n_columns > len(columns):
+                raise ParameterError(f"patterns of {recipe.patterns.n_columns} columns, found {len(columns)}")
+            return recipe
         if kind == "attributes":
             return Recipe("attributes", "attributes")
         raise ParameterError(
@@ -381,8 +442,8 @@ def resolve(spec: Any, columns: Sequence[str] | None = (DEFAULT_COLUMN,)) -> Rec
 
     Args:
         spec: "S1", "S2", "S3", "S3(window=2)", "pos", "ner", "default" (also None), template text (ours or
-            CRF++'s), the path of a template file, a function of a sentence, a Gazetteer, a Regex, a sum of these
-            (`Features`, or a text such as "default+gazetteer:cities.txt"), "attributes", or a Recipe.
+            CRF++'s), patterns of Wapiti, the path of a file of either, a function of a sentence, a Gazetteer, a Regex,
+            a sum of these (`Features`, or a text such as "default+gazetteer:cities.txt"), "attributes", or a Recipe.
         columns: names of the columns, the token first; None where X holds attributes already.
     """
     if isinstance(spec, Recipe):
@@ -414,11 +475,18 @@ def resolve(spec: Any, columns: Sequence[str] | None = (DEFAULT_COLUMN,)) -> Rec
     )
 
 
+def _of_text(text: str, columns: Sequence[str], name: str = "") -> Recipe:
+    """Recipe of a template, ours or CRF++'s, or of Wapiti's patterns."""
+    if is_wapiti(text) and not all(_CRFPP.fullmatch(line.strip()) for line in text.splitlines()):
+        return Recipe.of_patterns("wapiti", text, columns)
+    return Recipe.of_template(text, columns, name)
+
+
 def _from_text(spec: str | os.PathLike[str], columns: Sequence[str], every: Sequence[str]) -> Recipe:
     """Recipe of a named set over the corpus's columns, or of a template or its file over every column there is."""
     if isinstance(spec, str):
         if re.search(r"[\[\n]", spec) or spec.strip() in ("bias", "first", "last"):
-            return Recipe.of_template(spec, every)
+            return _of_text(spec, every)
         if spec.split("(")[0].strip() in SETS or not Path(spec).is_file():
             return Recipe.of_template(template_text(spec, columns), columns, spec.strip())
     path = Path(spec)
@@ -429,7 +497,7 @@ def _from_text(spec: str | os.PathLike[str], columns: Sequence[str], every: Sequ
             f"{path}: cannot read the template: {error}; expected a UTF-8 text file"
         ) from error
     try:
-        return Recipe.of_template(text, every, path.name)
+        return _of_text(text, every, path.name)
     except TemplateError as error:
         raise TemplateError(f"{path}: {error}") from None
 

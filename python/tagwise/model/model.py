@@ -18,9 +18,11 @@ from tagwise.dataset.layout import Named, carried
 from tagwise.decoding import paths
 from tagwise.decoding.lookback import Memory
 from tagwise.decoding.plan import Allowed, plan_of
-from tagwise.errors import CorpusError, ParameterError
+from tagwise.errors import CorpusError, ModelFileError, ParameterError
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
+from tagwise.foreign.chain import chain_of
+from tagwise.foreign.formats import format_by_name
 from tagwise.importing import Functions, Missing
 from tagwise.model import schema
 from tagwise.model.explain import Explanation, explain
@@ -286,13 +288,25 @@ class Model:
 
     # --- files ------------------------------------------------------------------------------------------
 
-    def save(self, path: Path, extra: dict[str, NDArray[Any]] | None = None) -> None:
+    def save(
+        self, path: Path, extra: dict[str, NDArray[Any]] | None = None, *, format: str = "tagwise"
+    ) -> None:
         """Write the model to one file, atomically; the format is described in docs/model-file.md.
 
         Weights that are not finite, and entries of `meta` that a file cannot hold, are a ModelFileError.
 
-        extra: further arrays (float64 or uint32) that go into the file; `file.array(name)` reads them back.
+        Args:
+            path: where to.
+            extra: further arrays (float64 or uint32) that go into the file; `file.array(name)` reads them back.
+            format: "tagwise", or that of another program: "crfsuite", "wapiti", "crfpp", "crfpp-text". What a program's
+                file has no place for is a ModelFileError that names it.
         """
+        if format != "tagwise":
+            with about(f"{os.fspath(path)}: not written"):
+                data = self.exported(format)
+            with atomic(path) as out:
+                out.write(data)
+            return
         header: dict[str, Any] = {
             "tagwise": _core.__version__,
             "labels": list(self.labels),
@@ -327,6 +341,25 @@ class Model:
         with atomic(path) as out:
             _core.write_model(out, text, self.vocabulary, self.native, arrays)
 
+    def exported(self, format: str) -> bytes:
+        """The bytes of the model as a file of another program (see `save`)."""
+        chosen = format_by_name(format)
+        lacks = (
+            (isinstance(self.scorer, KernelScorer), "a kernel in place of weights"),
+            (self.lookback is not None, "features on labels further back (history, order)"),
+            (self.constraints is not None, "constraints; train with constraints=None, or save as tagwise"),
+            (self.dictionary is not None, "a tag dictionary; train without one, or save as tagwise"),
+            (self.label_type != "str", f"labels that are {self.label_type}; train on strings"),
+        )
+        for found, what in lacks:
+            if found:
+                raise ModelFileError(f"{format} cannot express {what}")
+        check_finite("weights", self.scorer.weights)
+        known = self.meta.get("foreign", {})
+        return chosen.write(
+            chain_of(self.labels, self.recipe, self.vocabulary, self.native, self.arrays, known)
+        )
+
     @staticmethod
     def load(
         path: Path,
@@ -335,7 +368,9 @@ class Model:
         trust: bool = False,
         mmap: bool = False,
     ) -> Model:
-        """Open a model file. Nothing that the file names is imported or called, unless `trust` says so.
+        """Open a model file: of tagwise or, told by its first bytes, of CRFsuite, Wapiti or CRF++.
+
+        Nothing that the file names is imported or called, unless `trust` says so.
 
         Args:
             path: the file.

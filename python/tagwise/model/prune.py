@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.dataset.layout import kept
+from tagwise.foreign.chain import EXACT
 from tagwise.model.model import Model
 from tagwise.scores.kernels import KernelScorer
 
@@ -31,6 +32,8 @@ def prune(model: Model, keep: NDArray[np.bool_] | None = None) -> tuple[Model, N
     own = dict(model.arrays)
     if "boosting.feature" in own:
         own["boosting.feature"] = index[own["boosting.feature"]].astype(np.uint32)
+    if len(own.get(EXACT, ())) == len(keep):
+        own[EXACT] = own[EXACT][keep]
     pruned = replace(
         model,
         arrays=own,

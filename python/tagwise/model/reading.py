@@ -17,6 +17,8 @@ import tagwise._core as _core
 from tagwise.corpus.labels import reads_as
 from tagwise.errors import MissingFunctionError, ModelFileError, TagwiseError, refusal
 from tagwise.features.recipe import Recipe
+from tagwise.foreign.chain import parts_of as foreign_parts
+from tagwise.foreign.formats import HEAD, format_of
 from tagwise.importing import Functions
 from tagwise.model import schema
 from tagwise.scores.constraints import Constraints
@@ -41,9 +43,19 @@ def about(place: str) -> Iterator[None]:
 
 
 def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[str, Any]:
-    """The parts of the model in a file, by the names of `Model`; functions that it names are of `functions`."""
+    """The parts of the model in a file, by the names of `Model`; functions that it names are of `functions`.
+
+    A file of another program is told by its first bytes (`foreign.formats`).
+    """
     with about(os.fspath(path)):
-        file = _opened(os.fspath(path), mmap)
+        _check_regular(os.fspath(path))
+        with open(path, "rb") as raw:
+            format = format_of(raw.read(HEAD))
+            if format is not None:
+                raw.seek(0)
+                with about(f"a model of {format.program}"):
+                    return foreign_parts(format.read(raw.read()))
+        file = _core.ModelFile(os.fspath(path), mmap=mmap)
         header = schema.parsed(file.header)
         _check_distinct(path, file)
         types = schema.check_arrays(file.arrays, header)
@@ -106,8 +118,8 @@ def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[st
     }
 
 
-def _opened(path: str, mmap: bool) -> _core.ModelFile:
-    """The model file at a path, which must be a regular file: opening a pipe would wait, deaf to Ctrl-C."""
+def _check_regular(path: str) -> None:
+    """Refuse what is no regular file that can be opened: opening a pipe would wait, deaf to Ctrl-C."""
     try:
         mode = os.stat(path).st_mode
         if stat.S_ISREG(mode):
@@ -124,7 +136,6 @@ def _opened(path: str, mmap: bool) -> _core.ModelFile:
             f"{path}: cannot open the model (it is {what}); copy it to a file first and give the path of that"
         )
         raise refusal(ModelFileError, text, path, errno.EISDIR if folder else errno.ESPIPE)
-    return _core.ModelFile(path, mmap=mmap)
 
 
 def check_finite(name: str, array: NDArray[Any]) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import tagwise._core as _core
 from tagwise.corpus.labels import TYPES as LABEL_TYPES
 from tagwise.errors import ModelFileError
+from tagwise.features.patterns import DIALECTS
 from tagwise.features.vectors import LEAST_SCALE, MOST
 from tagwise.model.domains import (
     Domain,
@@ -69,6 +70,15 @@ def _alone(more: dict[str, Domain]) -> dict[str, Record]:
                 "token_column": Text(),
             },
             {"lists": Listed(Listed(Text())), "marks": Listed(MARK, low=1, high=100), **more},
+        ),
+        "patterns": Record(
+            {
+                "dialect": OneOf(DIALECTS),
+                "patterns": Text(),
+                "columns": Listed(Text(), distinct=True),
+                "token_column": Text(),
+            },
+            more,
         ),
         "function": Record({"function": Text(":")}, more),
     }

@@ -26,3 +26,4 @@ class Step:
     evaluations: int  # of the objective, since the start
     #: What to go on from, to the bit, where the one who yields was told to `keep` it; until the next step is asked for.
     state: Callable[[], State] | None = field(default=None, repr=False, compare=False)
+    step: float = 0.0  # how far along its direction the last line search went, where there was one

@@ -195,4 +195,4 @@ def lbfgs(
         w, search.w = search.w, w
         gradient, search.gradient = search.gradient, gradient
         value, norm = found, math.sqrt(dot(gradient, gradient, n_jobs))
-        yield Step(w, value, norm, search.evaluations, kept)
+        yield Step(w, value, norm, search.evaluations, kept, search.step)

@@ -100,4 +100,4 @@ def owlqn(
         gradient, trial_gradient = trial_gradient, gradient
         pseudo = pseudo_gradient(w, gradient, l1)
         norm = float(np.linalg.norm(pseudo))
-        yield Step(w, value, norm, evaluations, kept)
+        yield Step(w, value, norm, evaluations, kept, step)

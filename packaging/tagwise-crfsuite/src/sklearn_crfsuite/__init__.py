@@ -1,0 +1,10 @@
+"""The name sklearn_crfsuite, which means `tagwise.compat.sklearn_crfsuite` here."""
+
+import importlib
+import sys
+
+from tagwise.compat import install
+
+del sys.modules[__name__]
+install()
+sys.modules[__name__] = importlib.import_module(f"tagwise.compat.{__name__}")

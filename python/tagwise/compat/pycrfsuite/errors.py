@@ -1,0 +1,35 @@
+"""What goes wrong: an item that is none, a training that leaves no weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_FIRST = -(2**31)
+OVERFLOW = _FIRST + 5
+MESSAGES = {
+    _FIRST: "Unknown error occurred",
+    _FIRST + 1: "Insufficient memory",
+    _FIRST + 2: "Unsupported operation",
+    _FIRST + 3: "Incompatible data",
+    _FIRST + 4: "Internal error",
+    OVERFLOW: "Overflow",
+    _FIRST + 6: "Not implemented",
+}
+
+
+class CRFSuiteError(Exception):
+    """Training failed; `code` is CRFsuite's number for why."""
+
+    _messages = MESSAGES
+
+    def __init__(self, code: int, more: str = "") -> None:
+        self.code = code
+        text = MESSAGES.get(code, "Unexpected error")
+        super().__init__(f"{text}: {more}" if more else text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.code,)
+
+
+class ItemError(ValueError, TypeError):
+    """An item that has no features: a ValueError, and a TypeError as the original has it."""

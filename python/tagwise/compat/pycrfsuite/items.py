@@ -1,0 +1,119 @@
+"""Features of items: lists and sets of names, dicts of numbers, texts, and dicts again.
+
+>>> flat({"w": "cat", "n": {"x": 2}, "tags": ["a", "b"], "upper": False})
+[('w:cat', 1.0), ('n:x', 2.0), ('tags:a', 1.0), ('tags:b', 1.0), ('upper', 0.0)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tagwise.compat.pycrfsuite.errors import ItemError
+from tagwise.features.escape import is_plain, raw, told
+
+Item = list[tuple[str, float]]
+#: Dicts within dicts.
+DEEPEST = 64
+_PLAIN_VALUES: tuple[set[type], ...] = ({str}, set())
+
+
+def name_of(text: Any) -> str:
+    """A name of a feature or a label, as the engine has it; bytes are UTF-8 or stand for themselves."""
+    if isinstance(text, str):
+        data = text.encode("utf-8")  # which refuses lone surrogates
+        name = text if is_plain(text) else told(data)
+    elif isinstance(text, (bytes, bytearray)):
+        name = told(bytes(text))
+    else:
+        raise ItemError(f"expected a name (str or bytes), found {type(text).__name__} {text!r}")
+    if "\0" in name:
+        raise ItemError(f"the name {name!r} contains NUL, at which CRFsuite would cut it")
+    return name
+
+
+def flat(item: Any, depth: int = 0) -> Item:
+    """Names and values of an item, in its order."""
+    if isinstance(item, (str, bytes, bytearray)):
+        raise ItemError(f"expected an item (a list of names, or a dict), found the text {item!r}")
+    if depth > DEEPEST:
+        raise ItemError(f"dicts are nested more than {DEEPEST} deep; flatten them")
+    try:
+        len(item)
+    except TypeError:
+        raise ItemError(
+            f"expected an item (a list of names, or a dict), found {type(item).__name__}"
+        ) from None
+    if not isinstance(item, dict):
+        return [(name_of(name), 1.0) for name in item]
+    out: Item = []
+    for key, value in item.items():
+        name = name_of(key)
+        if isinstance(value, (dict, list, set)):
+            out += [(f"{name}:{inner}", number) for inner, number in flat(value, depth + 1)]
+        elif isinstance(value, (str, bytes)):
+            out.append((f"{name}:{name_of(value)}", 1.0))
+        else:
+            try:
+                out.append((name, float(value)))
+            except (TypeError, ValueError, OverflowError):
+                kind = type(value).__name__
+                raise ItemError(
+                    f"feature {name!r}: expected a number, a text or a dict, found {kind}"
+                ) from None
+    return out
+
+
+def flat_sequence(sequence: Any) -> list[Item]:
+    """Names and values of every item of a sequence."""
+    if isinstance(sequence, ItemSequence):
+        return sequence.flat
+    if isinstance(sequence, (str, bytes, bytearray)):
+        raise ItemError(f"expected a sequence of items, found the text {sequence!r}")
+    if not isinstance(sequence, Iterable):
+        raise ItemError(f"expected a sequence of items, found {type(sequence).__name__}")
+    return [flat(item) for item in sequence]
+
+
+def is_plain_sequence(sequence: Any) -> bool:
+    """Whether a sequence is a list of lists of str, or of dicts of str: what the engine reads as it is, all values 1.
+
+    Names with NUL, or in the engine's private characters, are left to be found by `flat`; these are rare, and looked
+    for in the vocabulary.
+    """
+    if type(sequence) is not list:
+        return False
+    for item in sequence:
+        if type(item) is dict:
+            if (
+                set(map(type, item.values())) not in _PLAIN_VALUES
+                or set(map(type, item)) not in _PLAIN_VALUES
+            ):
+                return False
+        elif type(item) is not list or set(map(type, item)) not in _PLAIN_VALUES:
+            return False
+    return True
+
+
+class ItemSequence:
+    """Features of the items of one sequence, prepared once for trainers and taggers.
+
+    >>> ItemSequence([{"foo": 1, "bar": 0}, {"foo": 1.5, "baz": 2}])
+    <ItemSequence of size 2>
+    """
+
+    def __init__(self, pyseq: Any) -> None:
+        self.flat = flat_sequence(pyseq)
+
+    def items(self) -> list[dict[str, float]]:
+        """A dict of names and values for each item."""
+        return [{raw(name).decode(): value for name, value in item} for item in self.flat]
+
+    def __len__(self) -> int:
+        return len(self.flat)
+
+    def __repr__(self) -> str:
+        return f"<ItemSequence of size {len(self)}>"
+
+
+__all__ = ["Item", "ItemSequence", "flat", "flat_sequence", "is_plain_sequence", "name_of"]

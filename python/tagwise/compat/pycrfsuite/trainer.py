@@ -1,0 +1,183 @@
+"""Trainers: a data set, an algorithm and its parameters, a log."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tagwise.compat.pycrfsuite import _logparser
+from tagwise.compat.pycrfsuite.data import Instances
+from tagwise.compat.pycrfsuite.parameters import ALGORITHMS, ALIASES, Parameters
+from tagwise.compat.pycrfsuite.training import Training, stored
+from tagwise.writing import atomic
+
+
+class BaseTrainer:
+    """Keeps instances and trains on them; prints every message of the log where `verbose`.
+
+    An object is whole before `__init__`, which subclasses replace without calling it: quiet, with lbfgs.
+
+    Args:
+        algorithm: lbfgs, l2sgd, ap, pa or arow.
+        params: parameters by name, see `set`.
+        verbose: print the log.
+    """
+
+    verbose: Any = None
+    _params: Parameters
+    _instances: Instances
+    _cleared: bool
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        self = super().__new__(cls)
+        self._params, self._instances, self._cleared = Parameters("lbfgs"), Instances(), False
+        return self
+
+    def __init__(
+        self, algorithm: str | None = None, params: Mapping[str, Any] | None = None, verbose: bool = True
+    ) -> None:
+        if algorithm is not None:
+            self.select(algorithm)
+        if params is not None:
+            self.set_params(params)
+        self.verbose = verbose
+
+    def message(self, message: str) -> None:
+        """A piece of the log; override it to receive them."""
+        if self.verbose:
+            print(message, end="")
+
+    def append(self, xseq: Any, yseq: Iterable[str | bytes], group: int = 0) -> None:
+        """Add an instance.
+
+        Args:
+            xseq: features of its items, see `ItemSequence`.
+            yseq: a label for each item.
+            group: a number by which `train` may hold it out.
+        """
+        if isinstance(group, bool) or not hasattr(group, "__index__"):
+            raise TypeError(f"expected group to be an int, found {type(group).__name__}")
+        self._instances.append(xseq, yseq, group.__index__())
+        self._cleared = False
+
+    def select(self, algorithm: str, type: str = "crf1d") -> None:
+        """Choose an algorithm; all parameters are at their defaults then."""
+        name = algorithm.lower()
+        name = ALIASES.get(name, name)
+        if name not in ALGORITHMS or type != "crf1d":
+            raise ValueError(f"Bad arguments: algorithm={algorithm!r}, type={type!r}")
+        self._params = Parameters(name)
+
+    def train(self, model: str | bytes | os.PathLike[str], holdout: int = -1) -> None:
+        """Train on the instances and write the model.
+
+        Args:
+            model: the file; nothing is written where it is empty.
+            holdout: the group that is not trained on but evaluated; -1 for none.
+        """
+        path = os.fsdecode(model)
+        if self._cleared:
+            raise ValueError("The data set is empty: it was cleared, and nothing was appended since")
+        self._before_train()
+        training = Training(self._instances, self._params, holdout, self.message)
+        chain = training.run()
+        if not path:
+            return
+        data = stored(chain, self.message, len(training.texts))
+        with atomic(path) as out:
+            out.write(data)
+
+    def params(self) -> list[str]:
+        """Names of the parameters of the chosen algorithm."""
+        return list(self._params.table)
+
+    def set_params(self, params: Mapping[str, Any]) -> None:
+        """Set parameters by name."""
+        for key, value in params.items():
+            self.set(key, value)
+
+    def get_params(self) -> dict[str, Any]:
+        """All parameters by name."""
+        return {name: self.get(name) for name in self.params()}
+
+    def set(self, name: str | bytes, value: Any) -> None:
+        """Set a parameter."""
+        self._params.set(name, value)
+
+    def get(self, name: str | bytes) -> Any:
+        """The value of a parameter."""
+        return self._params.get(name)
+
+    def help(self, name: str | bytes) -> str:
+        """What a parameter is."""
+        return self._params.find(name).help
+
+    def clear(self) -> None:
+        """Forget all instances, and the names that were numbered for them."""
+        self._instances, self._cleared = Instances(), True
+
+    def _before_train(self) -> None:
+        pass
+
+
+class Trainer(BaseTrainer):
+    """A trainer that reads its own log (`logparser`) and tells its events, which print it where `verbose`."""
+
+    logparser: _logparser.TrainLogParser | None = None
+
+    def _before_train(self) -> None:
+        self.logparser = _logparser.TrainLogParser()
+
+    def message(self, message: str) -> None:
+        """Feed the parser, and tell the event that comes of it."""
+        if self.logparser is None:
+            self._before_train()
+        parser = self.logparser
+        if parser is None:
+            return
+        event = parser.feed(message)
+        if not self.verbose or event is None:
+            return
+        log = parser.last_log
+        if event == "featgen_progress":
+            self.on_featgen_progress(log, parser.featgen_percent)
+        elif event == "iteration":
+            self.on_iteration(log, parser.last_iteration)
+        else:
+            getattr(self, f"on_{event}")(log)
+
+    def on_start(self, log: str) -> None:
+        """Training begins."""
+        print(log, end="")
+
+    def on_featgen_progress(self, log: str, percent: int) -> None:
+        """More features were generated."""
+        print(log, end="")
+
+    def on_featgen_end(self, log: str) -> None:
+        """All features were generated."""
+        print(log, end="")
+
+    def on_prepared(self, log: str) -> None:
+        """The first iteration begins."""
+        print(log, end="")
+
+    def on_prepare_error(self, log: str) -> None:
+        """There is nothing to iterate on."""
+        print(log, end="")
+
+    def on_iteration(self, log: str, info: Any) -> None:
+        """An iteration is over."""
+        print(log, end="")
+
+    def on_optimization_end(self, log: str) -> None:
+        """The last iteration is over."""
+        print(log, end="")
+
+    def on_end(self, log: str) -> None:
+        """The model is written."""
+        print(log, end="")
+
+
+__all__ = ["BaseTrainer", "Trainer"]

@@ -1,0 +1,294 @@
+"""One training run: features, an algorithm, the model as lCRF; the log is told piece by piece as CRFsuite does."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise._core as _core
+from tagwise.compat.pycrfsuite import l2sgd, online
+from tagwise.compat.pycrfsuite.data import Features, Instance, Instances, dataset_of, features_of
+from tagwise.compat.pycrfsuite.errors import OVERFLOW, CRFSuiteError
+from tagwise.compat.pycrfsuite.holdout import performance, tagged
+from tagwise.compat.pycrfsuite.parameters import Parameters
+from tagwise.features.escape import raw
+from tagwise.features.recipe import Recipe
+from tagwise.foreign import crfsuite
+from tagwise.foreign.chain import Block, Chain
+from tagwise.optimizers.base import Step
+from tagwise.optimizers.lbfgs import lbfgs
+from tagwise.optimizers.owlqn import owlqn
+
+Say = Callable[[str], None]
+Vector = NDArray[np.float64]
+LINESEARCHES = ("MoreThuente", "Backtracking", "StrongBacktracking")
+#: What liblbfgs answers for a problem without a variable.
+NO_VARIABLE = -1020
+
+
+class Clock:
+    """Seconds of this process since it was asked last, as the log has them."""
+
+    def __init__(self) -> None:
+        self.begun = time.process_time()
+
+    def __call__(self) -> str:
+        now = time.process_time()
+        text, self.begun = f"{now - self.begun:.3f}", now
+        return text
+
+
+class Training:
+    """The training set of a trainer, and what becomes of it."""
+
+    def __init__(self, instances: Instances, params: Parameters, holdout: int, say: Say) -> None:
+        self.params, self.say, self.holdout = params, say, holdout
+        self.labels = list(instances.labels)
+        self.shown = [raw(label).decode("utf-8", "replace") for label in self.labels]
+        self.vocabulary = instances.vocabulary.growing()
+        self.vocabulary.lock()
+        self.texts = np.array(self.vocabulary.texts(), dtype=object)
+        self.rows: list[Instance] = instances.chosen(holdout, False)
+        self.held = instances.chosen(holdout, True) if holdout >= 0 else []
+        self.data: _core.Dataset | None = None
+        self.held_data = dataset_of(self.vocabulary, self.held, self.texts) if holdout >= 0 else None
+
+    def run(self) -> Chain:
+        """Features, then weights; the model."""
+        self._check_names()
+        if self.holdout >= 0:
+            self.say(f"Holdout group: {self.holdout + 1}\n")
+            self.say("\n")
+        features = self._features()
+        clock = Clock()
+        weights = self._weights(features)
+        self.say(f"Total seconds required for training: {clock()}\n")
+        self.say("\n")
+        n = len(features.node)
+        return Chain(
+            tuple(self.labels),
+            self.texts.tolist(),
+            Block(features.node, weights[:n]),
+            Block(features.edge, weights[n:]),
+            Block.none(),
+            Recipe("attributes", "attributes"),
+        )
+
+    def _check_names(self) -> None:
+        names = self.texts.tolist()
+        if "\0" in "".join(names):
+            name = next(name for name in names if "\0" in name)
+            raise ValueError(f"the attribute {name!r} contains NUL, at which CRFsuite would cut it")
+
+    def _features(self) -> Features:
+        params, say, clock = self.params, self.say, Clock()
+        states, transitions = params["feature.possible_states"], params["feature.possible_transitions"]
+        least = params["feature.minfreq"]
+        say("Feature generation\n")
+        say("type: CRF1d\n")
+        say(f"feature.minfreq: {least:f}\n")
+        say(f"feature.possible_states: {states}\n")
+        say(f"feature.possible_transitions: {transitions}\n")
+        found = features_of(
+            self.rows, len(self.texts), len(self.labels), least, bool(states), bool(transitions)
+        )
+        for mark in range(51):
+            say("." if mark % 5 else str(mark // 5))
+        say("\n")
+        say(f"Number of features: {len(found)}\n")
+        say(f"Seconds required: {clock()}\n")
+        say("\n")
+        if found.cut:
+            warnings.warn(
+                f"{found.cut} features whose values sum to less than 0 are left out, as CRFsuite does with "
+                "feature.minfreq=0; set it to a negative number to keep them",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        return found
+
+    def _weights(self, features: Features) -> Vector:
+        if self.params.algorithm == "lbfgs":
+            return self._lbfgs(features)
+        if self.params.algorithm == "l2sgd":
+            return self._l2sgd(features)
+        return self._online(features)
+
+    def _held_out(self, layout: _core.Layout, weights: Vector) -> None:
+        if self.held_data is None:
+            return
+        if len(self.held):
+            found = tagged(layout, weights, self.held_data)
+        else:
+            found = np.zeros(0, np.uint16)
+        for line in performance(self.shown, self.held_data.offsets, self.held_data.gold, found):
+            self.say(line)
+
+    # --- batch ----------------------------------------------------------------------------------------------
+
+    def _lbfgs(self, features: Features) -> Vector:
+        params, say = self.params, self.say
+        search = params["linesearch"] if params["linesearch"] in LINESEARCHES else LINESEARCHES[0]
+        say("L-BFGS optimization\n")
+        for name, key in (("c1", "c1"), ("c2", "c2")):
+            say(f"{name}: {params[key]:f}\n")
+        say(f"num_memories: {params['num_memories']}\n")
+        say(f"max_iterations: {params['max_iterations']}\n")
+        say(f"epsilon: {params['epsilon']:f}\n")
+        say(f"stop: {params['period']}\n")
+        say(f"delta: {params['delta']:f}\n")
+        say(f"linesearch: {search}\n")
+        say(f"linesearch.max_iterations: {params['max_linesearch']}\n")
+        say("\n")
+        if not len(features):
+            say(f"L-BFGS terminated with error code ({NO_VARIABLE})\n")
+            return np.zeros(0)
+        layout = features.layout()
+        data = dataset_of(self.vocabulary, self.rows, self.texts)
+        objective = _core.Objective(data, layout, loss="log")
+        c2 = float(params["c2"])
+
+        def evaluate(w: Vector, gradient: Vector) -> float:
+            value = objective.evaluate(w, gradient)
+            return value + _core.add_ridge(w, c2, gradient)
+
+        w, memory = np.zeros(len(features)), max(1, params["num_memories"])
+        c1 = float(params["c1"])
+        steps = owlqn(evaluate, w, l1=c1, memory=memory) if c1 > 0.0 else lbfgs(evaluate, w, memory=memory)
+        first = next(steps)
+        if not math.isfinite(first.value):
+            raise CRFSuiteError(OVERFLOW, f"the loss is {first.value} before the first step")
+        if first.gradient_norm <= params["epsilon"]:
+            say("L-BFGS resulted in convergence\n")
+            return np.array(first.w)
+        return self._descended(steps, first, layout)
+
+    def _descended(self, steps: Iterator[Step], first: Step, layout: _core.Layout) -> Vector:
+        """Steps until one of liblbfgs's tests ends them."""
+        params, say, clock = self.params, self.say, Clock()
+        past, period, trials = [first.value], params["period"], first.evaluations
+        reason, w = "resulted in convergence", np.array(first.w)
+        for k, step in enumerate(steps, 1):
+            w = np.array(step.w)
+            norm = float(np.linalg.norm(w))
+            say(f"***** Iteration #{k} *****\n")
+            say(f"Loss: {step.value:f}\n")
+            say(f"Feature norm: {norm:f}\n")
+            say(f"Error norm: {step.gradient_norm:f}\n")
+            say(f"Active features: {np.count_nonzero(w)}\n")
+            say(f"Line search trials: {step.evaluations - trials}\n")
+            say(f"Line search step: {step.step:f}\n")
+            say(f"Seconds required for this iteration: {clock()}\n")
+            trials = step.evaluations
+            self._held_out(layout, w)
+            say("\n")
+            if step.gradient_norm / max(1.0, norm) <= params["epsilon"]:
+                break
+            if 0 < period <= k and (past[k - period] - step.value) / step.value < params["delta"]:
+                reason = "terminated with the stopping criteria"
+                break
+            past.append(step.value)
+            if params["max_iterations"] and k >= params["max_iterations"]:
+                reason = "terminated with the maximum number of iterations"
+                break
+        say(f"L-BFGS {reason}\n")
+        return w
+
+    # --- instance by instance -------------------------------------------------------------------------------
+
+    def _l2sgd(self, features: Features) -> Vector:
+        params, say = self.params, self.say
+        say("Stochastic Gradient Descent (SGD)\n")
+        say(f"c2: {params['c2']:f}\n")
+        say(f"max_iterations: {params['max_iterations']}\n")
+        say(f"period: {params['period']}\n")
+        say(f"delta: {params['delta']:f}\n")
+        say("\n")
+        layout, clock = features.layout() if self.labels else None, Clock()
+        best, best_loss = np.zeros(len(features)), math.inf
+        reason = "terminated with the maximum number of iterations"
+        if params["c2"] <= 0.0:
+            raise ValueError(f"c2={params['c2']}: l2sgd needs a penalty; expected more than 0")
+        loss = math.inf
+        for k, epoch in enumerate(l2sgd.epochs(self.rows, features, params, say, clock), 1):
+            loss = epoch.loss
+            if loss < best_loss:
+                best, best_loss = epoch.weights, loss
+            say(f"***** Epoch #{k} *****\n")
+            say(f"Loss: {loss:f}\n")
+            if epoch.improvement is not None:
+                say(f"Improvement ratio: {epoch.improvement:f}\n")
+            say(f"Feature L2-norm: {epoch.norm:f}\n")
+            say(f"Learning rate (eta): {epoch.eta:f}\n")
+            say(f"Total number of feature updates: {epoch.updates}\n")
+            say(f"Seconds required for this iteration: {clock()}\n")
+            if layout is not None:
+                self._held_out(layout, epoch.weights)
+            say("\n")
+            if epoch.improvement is not None and epoch.improvement < params["delta"]:
+                reason = "terminated with the stopping criteria"
+            if not math.isfinite(loss):
+                raise CRFSuiteError(OVERFLOW, f"the loss is {loss} after epoch {k}; scale the values")
+        say(f"SGD {reason}\n")
+        say(f"Loss: {best_loss if math.isfinite(best_loss) else loss:f}\n")
+        return best
+
+    def _online(self, features: Features) -> Vector:
+        params, say = self.params, self.say
+        titles = {
+            "ap": "Averaged perceptron",
+            "pa": "Passive Aggressive",
+            "arow": "Adaptive Regularization of Weights (AROW)",
+        }
+        say(f"{titles[params.algorithm]}\n")
+        for name in list(params.table)[3:]:
+            value = params[name]
+            say(f"{name}: {value:f}\n" if isinstance(value, float) else f"{name}: {value}\n")
+        say("\n")
+        layout, clock = features.layout() if self.labels else None, Clock()
+        weights = np.zeros(len(features))
+        for k, epoch in enumerate(online.epochs(self.rows, features, params), 1):
+            weights = epoch.weights
+            if not math.isfinite(epoch.loss):
+                raise CRFSuiteError(OVERFLOW, f"the loss is {epoch.loss} in iteration {k}; scale the values")
+            say(f"***** Iteration #{k} *****\n")
+            say(f"Loss: {epoch.loss:f}\n")
+            say(f"Feature norm: {epoch.norm:f}\n")
+            say(f"Seconds required for this iteration: {clock()}\n")
+            if layout is not None:
+                self._held_out(layout, weights)
+            say("\n")
+            if epoch.stop:
+                say("Terminated with the stopping criterion\n")
+                say("\n")
+        return weights
+
+
+def stored(chain: Chain, say: Say, n_attributes: int) -> bytes:
+    """The bytes of the file, with the log of writing them."""
+    clock = Clock()
+    node, edge = chain.node.present, chain.edge.present
+    n = len(chain.labels)
+    used = len(np.unique(node.codes // n)) if n else 0
+    total = len(chain.node.codes) + len(chain.edge.codes)
+    say("Storing the model\n")
+    say(f"Number of active features: {len(node.codes) + len(edge.codes)} ({total})\n")
+    say(f"Number of active attributes: {used} ({n_attributes})\n")
+    say(f"Number of active labels: {n} ({n})\n")
+    data = crfsuite.write(chain)
+    for what in (
+        *("labels", "attributes"),
+        *("feature references for transitions", "feature references for attributes"),
+    ):
+        say(f"Writing {what}\n")
+    say(f"Seconds required: {clock()}\n")
+    say("\n")
+    return data
+
+
+__all__: Sequence[str] = ("Training", "stored")

@@ -1,0 +1,76 @@
+"""Names that are bytes as texts: UTF-8 where they are, and a text of their own where they are not.
+
+Files of other programs hold bytes, the engine holds Unicode texts. A byte that is no UTF-8 becomes the character
+U+10FF00 + byte; so does each byte of the characters U+10FF80 to U+10FFFF themselves, which are for private use. So
+`raw(told(data)) == data` for all bytes, and `told` never maps two names to one text.
+
+>>> told(b"caf\\xc3\\xa9"), raw(told(b"\\xff\\x00")) == b"\\xff\\x00"
+('café', True)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_FIRST, _LAST, _PLANE = 0x10FF80, 0x10FFFF, 0x10FF00
+_PRIVATE = re.compile(f"[{chr(_FIRST)}-{chr(_LAST)}]")
+_BROKEN = re.compile("[\udc80-\udcff]")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return "".join(chr(_PLANE + byte) for byte in found[0].encode("utf-8", "surrogateescape"))
+
+
+def told(data: bytes) -> str:
+    """The text that stands for a name."""
+    try:
+        text = data.decode()
+        if b"\xf4\x8f\xbe" in data or b"\xf4\x8f\xbf" in data:
+            text = _PRIVATE.sub(_escaped, text)
+        return text
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", "surrogateescape")
+        return _BROKEN.sub(_escaped, _PRIVATE.sub(_escaped, text))
+
+
+def raw(text: str) -> bytes:
+    """The name that a text stands for; lone surrogates that Python put there for bytes are those bytes."""
+    if not _PRIVATE.search(text):
+        return text.encode("utf-8", "surrogateescape")
+    out = bytearray()
+    for part in re.split(f"({_PRIVATE.pattern}+)", text):
+        if part and ord(part[0]) >= _FIRST:
+            out += bytes(ord(letter) - _PLANE for letter in part)
+        else:
+            out += part.encode("utf-8", "surrogateescape")
+    return bytes(out)
+
+
+def all_told(names: Sequence[bytes]) -> list[str]:
+    """The texts that stand for names, which have no NUL: one decoding where they are UTF-8."""
+    if not names:
+        return []
+    try:
+        whole = b"\0".join(names).decode()
+    except UnicodeDecodeError:
+        return [told(name) for name in names]
+    return whole.split("\0") if is_plain(whole) else [told(name) for name in names]
+
+
+def all_raw(texts: Sequence[str]) -> list[bytes]:
+    """The names that texts stand for."""
+    whole = "\0".join(texts)
+    if texts and is_plain(whole):
+        names = whole.encode("utf-8", "surrogateescape").split(b"\0")
+        if len(names) == len(texts):
+            return names
+    return [raw(text) for text in texts]
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text is the name itself, as UTF-8."""
+    return text.isascii() or _PRIVATE.search(text) is None
+
+
+__all__ = ["all_raw", "all_told", "is_plain", "raw", "told"]

@@ -1,0 +1,264 @@
+"""Pattern languages of Wapiti and CRF++, rendered as those programs do: for their models, and for training.
+
+A line makes one observation a token: `U00:%x[-1,0]/%x[0,0]`. Its first letter says what has a weight: u labels, b pairs
+of labels, * both. A line of b without a command is the plain label pair, which every model here has. Wapiti knows
+`%x`, `%t` and `%m` (with regular expressions of its own), offsets from either end (`@1`, `@-1`) and capitals that
+lower-case the result; CRF++ knows `%x` alone, of rows -8 to 8.
+
+>>> Patterns.of("wapiti", 'u:%x[-1,0]\\nu:%m[0,0,"\\\\u"]\\nb').node([["The", "dog"]])
+[['u:_x-1', 'u:T'], ['u:The', 'u:']]
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tagwise.errors import CorpusError, TemplateError
+from tagwise.features.escape import is_plain, raw, told
+from tagwise.features.regex import Regex
+
+DIALECTS = ("wapiti", "wapiti-auto", "crfpp")
+#: Beyond these no sentence reaches; a number that Wapiti's C would wrap is refused.
+FARTHEST, MOST_COLUMNS = 2**31 - 1, 2**16
+
+Columns = Sequence[Sequence[str]]
+_WAPITI = re.compile(r"%([xtmXTM])\[(@?)\s*([+-]?\d{1,12})\s*,\s*\+?(\d{1,6})")
+_CRFPP = re.compile(r"%x\[([+-]?\d{1,6}),(\d{1,6})\]")
+
+
+@dataclass(frozen=True)
+class Command:
+    """`%c[offset,column,"regex"]`: the letter, whether its result is lower-cased, and where it looks."""
+
+    kind: str
+    lower: bool
+    absolute: bool
+    offset: int
+    column: int
+    regex: Regex | None = None
+
+    def place(self, t: int, length: int) -> int:
+        """The token that it looks at, before or behind the sentence perhaps."""
+        if not self.absolute:
+            return t + self.offset
+        return self.offset + length if self.offset < 0 else self.offset - 1
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One line: texts and commands in turn."""
+
+    source: str
+    items: tuple[str | Command, ...]
+
+    @property
+    def letter(self) -> str:
+        """u, b or *: what has a weight."""
+        return self.source[:1].lower()
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it is the plain pair of labels: of b, the same text at every token."""
+        return self.letter == "b" and not any(isinstance(item, Command) for item in self.items)
+
+    @property
+    def columns(self) -> int:
+        """How many columns it needs."""
+        return max((item.column + 1 for item in self.items if isinstance(item, Command)), default=0)
+
+
+def _outside(dialect: str, at: int, length: int) -> str:
+    """What stands before and behind a sentence."""
+    far, sign = (-at, "-") if at < 0 else (at - length + 1, "+")
+    if dialect == "crfpp":
+        return f"_B{sign}{far}"
+    return f"_x{sign}{far if far <= 4 else '#'}"
+
+
+def wapiti_pattern(line: str) -> Pattern:
+    """A line of Wapiti's, without comment."""
+
+    def wrong(what: str) -> TemplateError:
+        return TemplateError(f"the pattern {line!r}: {what}")
+
+    items: list[str | Command] = []
+    at = 0
+    while at < len(line):
+        if line[at] != "%":
+            end = line.find("%", at)
+            end = len(line) if end < 0 else end
+            items.append(line[at:end])
+            at = end
+            continue
+        found = _WAPITI.match(line, at)
+        if found is None:
+            raise wrong('expected %x[offset,column], %t[offset,column,"regex"] or %m at ' + repr(line[at:]))
+        kind, offset, column = found[1].lower(), int(found[3]), int(found[4])
+        if abs(offset) > FARTHEST or column >= MOST_COLUMNS:
+            raise wrong(f"{found[0]} is out of range")
+        at, regex = found.end(), None
+        if kind != "x":
+            if line[at : at + 2] != ',"':
+                raise wrong(f'{found[0]} lacks a regular expression: ,"..."')
+            end = at + 2
+            while end < len(line) and line[end] != '"':
+                end += 2 if line[end] == "\\" and end + 1 < len(line) else 1
+            if end >= len(line):
+                raise wrong("a quote is not closed")
+            regex, at = Regex(raw(line[at + 2 : end])), end + 1
+        if line[at : at + 1] != "]":
+            raise wrong(f"{found[0]} is not closed by ]")
+        at += 1
+        items.append(Command(kind, found[1].isupper(), found[2] == "@", offset, column, regex))
+    return Pattern(line, tuple(items))
+
+
+def crfpp_pattern(line: str) -> Pattern:
+    """A line of CRF++'s."""
+    items: list[str | Command] = []
+    at = 0
+    for found in _CRFPP.finditer(line):
+        items += [line[at : found.start()], Command("x", False, False, int(found[1]), int(found[2]))]
+        if abs(int(found[1])) > 8:
+            raise TemplateError(f"the template {line!r}: {found[0]} looks beyond rows -8 to 8")
+        at = found.end()
+    items.append(line[at:])
+    if any(isinstance(item, str) and "%" in item for item in items):
+        raise TemplateError(f"the template {line!r}: expected %x[row,column]; only the %x macro is known")
+    return Pattern(line, tuple(item for item in items if item != ""))
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """The lines of a file: those of tokens (`node`), those of pairs of labels (`edge`)."""
+
+    dialect: str
+    lines: tuple[Pattern, ...]
+
+    @staticmethod
+    @functools.lru_cache(maxsize=64)
+    def of(dialect: str, text: str) -> Patterns:
+        """Patterns of a text, a line each; comments and blank lines are skipped as the program does."""
+        out = []
+        for number, given in enumerate(text.split("\n"), 1):
+            line = given if dialect == "crfpp" else given.split("#")[0]
+            line = line.rstrip(" \t\r\f\v")
+            if not line or (dialect == "crfpp" and line[0] == "#"):
+                continue
+            if line[0] not in ("UB" if dialect == "crfpp" else "uUbB*"):
+                expected = "U or B" if dialect == "crfpp" else "u, b or *"
+                raise TemplateError(
+                    f"line {number}: {line!r}: expected a pattern that begins with {expected}"
+                )
+            try:
+                if dialect == "crfpp":
+                    out.append(crfpp_pattern(line))
+                else:
+                    out.append(wapiti_pattern(line[0].lower() + line[1:]))
+            except TemplateError as error:
+                raise TemplateError(f"line {number}: {error}") from None
+        return Patterns(dialect, tuple(out))
+
+    @property
+    def text(self) -> str:
+        """The lines again."""
+        return "\n".join(pattern.source for pattern in self.lines)
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns they need."""
+        return max((pattern.columns for pattern in self.lines), default=0)
+
+    @property
+    def bare(self) -> str | None:
+        """The text of the plain pair of labels, where one line alone asks for it."""
+        found = [pattern.source for pattern in self.lines if pattern.is_bare]
+        return found[0] if len(found) == 1 else None
+
+    @property
+    def has_edges(self) -> bool:
+        """Whether some line but the plain pair makes edge attributes."""
+        return any(p.letter in "b*" and p.source != self.bare for p in self.lines) or not self.lines
+
+    def node(self, columns: Columns) -> list[list[str]]:
+        """Node attributes of each token of a sentence given by its columns."""
+        return self._rendered(columns, "u*", 0)
+
+    def edge(self, columns: Columns) -> list[list[str]]:
+        """Edge attributes of each token; the first has none, and the plain pair is none."""
+        return self._rendered(columns, "b*", 1)
+
+    def _rendered(self, columns: Columns, letters: str, first: int) -> list[list[str]]:
+        length = len(columns[0]) if columns else 0
+        bare = self.bare
+        wanted = [p for p in self.lines if p.letter in letters and p.source != bare]
+        if any(p.columns > len(columns) for p in wanted):
+            need = max(p.columns for p in wanted)
+            raise CorpusError(f"the patterns look at {need} columns, but a token has {len(columns)}")
+        render = self._reader(columns, length)
+        return [[render(p, t) for p in wanted] if t >= first else [] for t in range(length)]
+
+    def _reader(self, columns: Columns, length: int) -> Callable[[Pattern, int], str]:
+        """The text of a pattern at a token: of texts where that is the same as of bytes."""
+        if all(is_plain(token) for column in columns for token in column):
+            return lambda pattern, t: self._text(pattern, columns, t, length)
+        named = [[raw(token) for token in column] for column in columns]
+        return lambda pattern, t: self._bytes(pattern, named, t, length)
+
+    def _text(self, pattern: Pattern, columns: Columns, t: int, length: int) -> str:
+        if any(isinstance(item, Command) and (item.lower or item.regex) for item in pattern.items):
+            named = [[raw(token) for token in column] for column in columns]
+            return self._bytes(pattern, named, t, length)
+        out = []
+        for item in pattern.items:
+            if isinstance(item, str):
+                out.append(item)
+                continue
+            at = item.place(t, length)
+            out.append(columns[item.column][at] if 0 <= at < length else _outside(self.dialect, at, length))
+        return "".join(out)
+
+    def _bytes(self, pattern: Pattern, columns: Sequence[Sequence[bytes]], t: int, length: int) -> str:
+        """A match that runs over the end of its token ends the observation, as the NUL there does."""
+        out = b""
+        for item in pattern.items:
+            if isinstance(item, str):
+                out += raw(item)
+                continue
+            at = item.place(t, length)
+            inside = 0 <= at < length
+            value = columns[item.column][at] if inside else _outside(self.dialect, at, length).encode()
+            over = False
+            if item.regex is not None:
+                found, n = item.regex.match(value)
+                if item.kind == "t":
+                    value = b"false" if found < 0 else b"true"
+                else:
+                    over = found >= 0 and found + n > len(value)
+                    value = b"" if found < 0 else value[found : found + n]
+            out += value.lower() if item.lower else value
+            if over:
+                break
+        return told(out)
+
+    def given(self, token: Sequence[str], t: int) -> tuple[list[str], list[str]]:
+        """Without a line, a token's columns are its observations: node and edge attributes among them."""
+        if self.dialect == "wapiti-auto":
+            return [f"u{text}" for text in token], []
+        for text in token:
+            if text[:1].lower() not in ("u", "b", "*"):
+                raise CorpusError(f"the observation {text!r}: expected one that begins with u, b or *")
+        node = [text for text in token if text[0] in "uU*"]
+        return node, [text for text in token if t and text[0] in "bB*"]
+
+
+def is_wapiti(text: str) -> bool:
+    """Whether text is a file of Wapiti's patterns: lines that begin with u, b or *, one of them with a command."""
+    lines = [line.split("#")[0].strip() for line in text.splitlines()]
+    return bool(_WAPITI.search(text)) and all(re.match(r"[uUbB*]|$", line) for line in lines)
+
+
+__all__ = ["DIALECTS", "Pattern", "Patterns", "is_wapiti"]

@@ -1,0 +1,193 @@
+"""The API of sklearn-crfsuite: shapes, attributes, pickles, scikit-learn's tools."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from tagwise.compat.sklearn_crfsuite import CRF, metrics, scorers
+from tagwise.compat.sklearn_crfsuite.trainer import LinePerIterationTrainer
+from tagwise.errors import NotFittedError
+
+X = [[{"w": "a"}, {"w": "b"}], [{"w": "b"}, {"w": "a"}], [{"w": "a"}]]
+Y = [["N", "V"], ["V", "N"], ["N"]]
+
+
+@pytest.fixture(scope="module")
+def fitted() -> CRF:
+    return CRF(c2=0.1).fit(X, Y)
+
+
+def test_shapes(fitted: CRF) -> None:
+    """Lists where lengths differ, a table of labels where they are one, nothing for nothing."""
+    assert fitted.predict(X).tolist() == Y
+    assert fitted.predict(X).shape == (3,)
+    assert fitted.predict(X[:2]).shape == (2, 2)
+    assert fitted.predict([]).shape == (0,)
+    assert fitted.predict_single(X[0]) == Y[0]
+    assert isinstance(fitted.predict_single(X[0]), list)
+    assert fitted.predict_marginals(X[:2]).shape == (2, 2)
+    for token in fitted.predict_marginals_single(X[0]):
+        assert set(token) == {"N", "V"}
+        assert sum(token.values()) == pytest.approx(1.0)
+
+
+def test_folds_of_one_length_and_of_several() -> None:
+    """Predictions of folds are put together, whatever their shapes."""
+    same, mixed = X[:2] * 2, X[1:] * 2
+    found = cross_val_predict(CRF(), same + mixed, Y[:2] * 2 + Y[1:] * 2, cv=2)
+    assert [len(y) for y in found] == [2, 2, 2, 2, 2, 1, 2, 1]
+
+
+def test_scikit_learn_s_tools() -> None:
+    """clone, grids of numpy's truths, pipelines, scorers."""
+    grid = GridSearchCV(
+        CRF(), {"all_possible_transitions": np.array([True, False])}, cv=2, scoring=scorers.flat_accuracy
+    )
+    grid.fit(X * 2, Y * 2)
+    assert clone(grid.best_estimator_).get_params()["c2"] is None
+    assert Pipeline([("crf", CRF())]).fit(X, Y).predict(X).tolist() == Y
+    assert cross_val_score(CRF(), X * 2, Y * 2, cv=2, scoring=scorers.sequence_accuracy).max() <= 1.0
+
+
+def test_attributes(fitted: CRF) -> None:
+    """What is learned, and None before."""
+    names = (
+        "classes_",
+        "size_",
+        "num_attributes_",
+        "attributes_",
+        "state_features_",
+        "transition_features_",
+        "tagger_",
+    )
+    assert [getattr(CRF(), name) for name in names] == [None] * len(names)
+    assert fitted.classes_ == ["N", "V"]
+    assert fitted.attributes_ == ["w:a", "w:b"]
+    assert fitted.num_attributes_ == 2
+    assert ("w:a", "N") in fitted.state_features_
+    assert ("N", "V") in fitted.transition_features_
+    assert fitted.training_log_.iterations
+
+
+def test_unfitted() -> None:
+    """An error of three kinds; scikit-learn sees it too."""
+    with pytest.raises(NotFittedError):
+        CRF().predict(X)
+    with pytest.raises(AttributeError):
+        CRF().predict(X)
+    from sklearn.exceptions import NotFittedError as Theirs
+
+    with pytest.raises(Theirs):
+        check_is_fitted(CRF())
+
+
+def test_what_fit_refuses() -> None:
+    """Half of the dev data, lengths that differ, parameters of another algorithm."""
+    with pytest.raises(ValueError, match="both"):
+        CRF().fit(X, Y, X)
+    with pytest.raises(ValueError, match="length"):
+        CRF().fit(X, Y[:2])
+    with pytest.raises(ValueError, match="length"):
+        CRF().fit(X[:2], Y)
+    with pytest.raises(ValueError, match="c1"):
+        CRF("ap", c1=1.0).fit(X, Y)
+
+
+def test_iterables_and_dev(capsys: pytest.CaptureFixture[str]) -> None:
+    """Generators, with verbose; a line an iteration and a table of labels."""
+    CRF(verbose=True, max_iterations=2).fit(iter(X), iter(Y), X_dev=iter(X), y_dev=iter(Y))
+    out = capsys.readouterr().out
+    assert "Iter 1" in out
+    assert "Support" in out
+    assert "F1=" in out
+
+
+def test_copies_and_pickles(fitted: CRF) -> None:
+    """Each has a model of its own."""
+    for again_of in (copy.copy, copy.deepcopy, lambda crf: pickle.loads(pickle.dumps(crf))):
+        again = again_of(fitted)
+        assert again.predict(X).tolist() == Y
+        assert again.get_params() == fitted.get_params()
+        assert again.modelfile is not fitted.modelfile
+        name = again.modelfile.name
+        assert Path(name).read_bytes() == Path(fitted.modelfile.name).read_bytes()
+        del again
+        assert not Path(name).exists()
+    assert fitted.predict(X).tolist() == Y
+
+
+def test_model_filename(tmp_path: Path) -> None:
+    """Written by fit, read without it; paths are paths, and set_params counts."""
+    path = tmp_path / "m.crfsuite"
+    CRF(model_filename=path).fit(X, Y)
+    assert CRF(model_filename=str(path)).predict(X).tolist() == Y
+    assert CRF().set_params(model_filename=path).predict(X).tolist() == Y
+    with pytest.raises(FileNotFoundError):
+        CRF(model_filename=tmp_path / "none").predict(X)
+
+
+def test_trainer_classes() -> None:
+    """One's own is called with algorithm, params and verbose."""
+    seen = []
+
+    class Mine(LinePerIterationTrainer):
+        def __init__(self, **given: object) -> None:
+            seen.append(given)
+            super().__init__(**given)  # type: ignore[arg-type]
+
+    CRF("ap", max_iterations=2, trainer_cls=Mine).fit(X, Y)
+    assert seen == [{"algorithm": "ap", "params": {"max_iterations": 2}, "verbose": False}]
+
+
+def test_sequence_accuracy() -> None:
+    """Sequences, not tokens, whatever their lengths."""
+    assert metrics.sequence_accuracy_score([["a", "b"], ["a", "a"]], [["a", "b"], ["a", "b"]]) == 0.5
+    assert metrics.sequence_accuracy_score([], []) == 0
+    assert metrics.flat_accuracy_score(Y, Y) == 1.0
+
+
+THEIRS = """
+import pickle, sys
+import sklearn_crfsuite
+X, Y = pickle.load(open(sys.argv[1], "rb"))
+crf = sklearn_crfsuite.CRF(c2=0.1).fit(X, Y, X, Y)
+pickle.dump((crf, crf.predict(X).tolist(), crf.predict_marginals_single(X[0])), open(sys.argv[2], "wb"))
+"""
+OURS = """
+import pickle, sys
+import tagwise.compat
+tagwise.compat.install()
+crf, path, p = pickle.load(open(sys.argv[2], "rb"))
+X, Y = pickle.load(open(sys.argv[1], "rb"))
+assert type(crf).__module__.startswith("tagwise.compat"), type(crf)
+assert crf.predict(X).tolist() == path
+for a, b in zip(p, crf.predict_marginals_single(X[0])):
+    assert all(abs(a[y] - b[y]) < 1e-9 for y in a)
+assert crf.training_log_.last_iteration["scores"]["N"].ref == 3
+import pycrfsuite, pycrfsuite._logparser, sklearn_crfsuite.metrics
+assert pycrfsuite.Tagger.__module__.startswith("tagwise.compat")
+"""
+
+
+def test_pickles_of_the_original(tmp_path: Path) -> None:
+    """They load where our modules have the original's names, and predict the same."""
+    pytest.importorskip("sklearn_crfsuite")
+    (tmp_path / "data").write_bytes(pickle.dumps((X, Y)))
+    for script in (THEIRS, OURS):
+        command = [sys.executable, "-c", script, str(tmp_path / "data"), str(tmp_path / "crf")]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr

@@ -1,0 +1,185 @@
+"""Wapiti's patterns and regular expressions, CRF++'s templates: what the programs make of tokens."""
+
+from __future__ import annotations
+
+import random
+import string
+from pathlib import Path
+
+import pytest
+
+import tagwise as tw
+from tagwise.errors import TagwiseError, TemplateError
+from tagwise.features.patterns import Patterns
+from tagwise.features.recipe import resolve
+from tagwise.features.regex import Regex
+
+CLASSES = {
+    "a": str.isalpha,
+    "d": str.isdigit,
+    "l": str.islower,
+    "u": str.isupper,
+    "p": lambda c: c in string.punctuation,
+    "s": str.isspace,
+    "w": str.isalnum,
+}
+
+
+def fits(item: str, text: str) -> bool:
+    """Whether one item of an expression fits the first letter of a text."""
+    if not text:
+        return False
+    if item == ".":
+        return True
+    if item[0] == "\\" and len(item) > 1 and item[1].lower() in CLASSES:
+        return CLASSES[item[1].lower()](text[0]) != item[1].isupper()
+    return item[-1] == text[0]
+
+
+def matched(regex: str, text: str, length: list[int]) -> bool:
+    """The matcher of Wapiti as it is described: by recursion, with a count that failures leave behind."""
+    if not regex:
+        return True
+    if regex == "$":
+        return not text
+    size = 2 if regex[0] == "\\" and len(regex) > 1 else 1
+    item, rest = regex[:size], regex[size:]
+    if rest[:1] == "*":
+        saved, n = length[0], 0
+        while True:
+            length[0] = saved + n
+            if matched(rest[1:], text[n:], length):
+                return True
+            if not fits(item, text[n:]):
+                return False
+            n += 1
+    if rest[:1] == "?":
+        if fits(item, text):
+            length[0] += 1
+            if matched(rest[1:], text[1:], length):
+                return True
+            length[0] -= 1
+        return matched(rest[1:], text, length)
+    length[0] += 1
+    return fits(item, text) and matched(rest, text[1:], length)
+
+
+def search(regex: str, text: str) -> tuple[int, int]:
+    begins = range(1) if regex.startswith("^") else range(len(text) + 1)
+    for begin in begins:
+        length = [0]
+        if matched(regex.removeprefix("^"), text[begin:], length):
+            return begin, length[0]
+    return -1, 0
+
+
+def test_random_expressions() -> None:
+    """Places and lengths of matches, those that come out too long too."""
+    rng, tried = random.Random(5), 0
+    while tried < 3000:
+        regex = "".join(
+            rng.choice(["a", "b", ".", "\\u", "\\D", "\\w", "*", "?", "$", "^", "\\*", "B"])
+            for _ in range(rng.randint(1, 6))
+        )
+        try:
+            compiled = Regex(regex.encode())
+        except TemplateError:
+            continue
+        tried += 1
+        for _ in range(5):
+            text = "".join(rng.choice("abBX1*^$") for _ in range(rng.randint(0, 6)))
+            assert compiled.match(text.encode()) == search(regex, text), (regex, text)
+
+
+def test_an_expression_that_would_take_for_ever() -> None:
+    """Every place is looked at once: a match that fails after forty stars ends."""
+    assert Regex(b"a*" * 40 + b"b").match(b"a" * 200) == (-1, 0)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "wanted"),
+    [
+        ("u:%x[-1,0]", ["u:_x-1", "u:The", "u:DOG"]),
+        ("U:%X[1,0]", ["u:dog", "u:b?", "u:_x+1"]),
+        ("u:%x[-9,0]", ["u:_x-#", "u:_x-#", "u:_x-#"]),
+        ("u:%x[@1,0]/%x[@-1,1]", ["u:The/c"] * 3),
+        ("u:%x[@9,0]", ["u:_x+#"] * 3),
+        ('u:%t[0,0,"^\\u"]', ["u:true", "u:true", "u:false"]),
+        ('u:%m[0,0,"\\u*$"]-', ["u:-", "u:DOG-", "u:-"]),
+        ('u:%M[0,0,"^.?.?"]', ["u:th", "u:do", "u:b?"]),
+        ('u:%m[0,0,"a?ab"]!', ["u:!", "u:!", "u:!"]),
+        ('u:%t[0,0,"\\?"] # a comment', ["u:false", "u:false", "u:true"]),
+    ],
+)
+def test_patterns_of_wapiti(pattern: str, wanted: list[str]) -> None:
+    """Commands, offsets from either end, what stands outside, capitals, comments."""
+    columns = [["The", "DOG", "b?"], ["a", "b", "c"]]
+    assert [row[0] for row in Patterns.of("wapiti", pattern).node(columns)] == wanted
+
+
+def test_a_match_that_runs_over_its_token() -> None:
+    """Ends the observation, as the byte behind the token does; inside the token it is too long."""
+    patterns = Patterns.of("wapiti", 'u:%m[0,0,"a?ab"]!')
+    assert patterns.node([["ab", "abX"]]) == [["u:ab"], ["u:abX!"]]
+
+
+def test_pairs_of_labels() -> None:
+    """b and * from the second token on; the plain b is no attribute."""
+    patterns = Patterns.of("wapiti", "b\n*:%x[0,0]\nb1:%x[0,0]")
+    assert patterns.edge([["p", "q"]]) == [[], ["*:q", "b1:q"]]
+    assert patterns.node([["p", "q"]]) == [["*:p"], ["*:q"]]
+    assert patterns.bare == "b"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x:%x[0,0]",
+        "u:%q[0,0]",
+        "u:%x[0]",
+        'u:%t[0,0,"a]',
+        "u:%t[0,0]",
+        'u:%m[0,0,"*a"]',
+        "u:%x[0,0",
+        "u:100%",
+    ],
+)
+def test_what_wapiti_refuses(text: str) -> None:
+    """An error that names the line."""
+    with pytest.raises(TemplateError, match="line 1"):
+        Patterns.of("wapiti", text)
+
+
+def test_templates_of_crfpp() -> None:
+    """As our own reading of them has it, token by token, but for the plain pair."""
+    text = "U00:%x[-2,0]/%x[1,1]\n# comment\nU01:%x[0,1]\nB01:%x[0,0]\nB"
+    columns = [["a", "b", "c"], ["x", "y", "z"]]
+    patterns = Patterns.of("crfpp", text)
+    ours = resolve(text, ["word", "pos"]).render({"word": columns[0], "pos": columns[1]})
+    node, edge = patterns.node(columns), patterns.edge(columns)
+    assert [sorted([*a, *b]) for a, b in zip(node, edge)][1:] == [sorted(row) for row in ours][1:]
+    assert node[0] == ["U00:_B-2/y", "U01:x"]
+    with pytest.raises(TemplateError):
+        Patterns.of("crfpp", "U:%x[9,0]")
+
+
+def test_training_with_patterns() -> None:
+    """A text of Wapiti's is a recipe; what CRF++ can read too stays CRF++'s."""
+    X, y = [["Ann", "runs"], ["dogs", "run"]], [["P", "V"], ["N", "V"]]
+    tagger = tw.CRF(features='u:%t[0,0,"^\\u"]\nu:%X[0,0]\nb').fit(X, y)
+    assert tagger.predict(X) == y
+    assert tagger.model_.recipe.kind == "patterns"
+    assert resolve("U00:%x[0,0]\nB", ["word"]).kind == "template"
+    with pytest.raises(TagwiseError, match="column"):
+        tw.CRF(features='u:%t[0,3,"a"]').fit(X, y)
+
+
+def test_a_loaded_tagger_trains_on_with_its_patterns(tmp_path: Path) -> None:
+    """Its features are those of the file, not a name that means nothing."""
+    X, y = [["Ann", "runs"], ["dogs", "run"]], [["P", "V"], ["N", "V"]]
+    tw.CRF(features="u:%X[0,0]\nb", start_end=False).fit(X, y).save(tmp_path / "x", format="wapiti")
+    again = tw.load(tmp_path / "x").fit(X, y)
+    assert again.predict(X) == y
+    assert again.model_.recipe.text == "u:%X[0,0]\nb"
+    again.save(tmp_path / "ours")
+    assert tw.load(tmp_path / "ours").fit(X, y).model_.recipe == again.model_.recipe

@@ -1,0 +1,93 @@
+"""Damaged model files of CRFsuite, Wapiti and CRF++, each drawn from a seed; what must come of them."""
+
+from __future__ import annotations
+
+import random
+import struct
+
+from tagwise.errors import ModelFileError
+from tagwise.foreign.chain import parts_of
+from tagwise.foreign.formats import FORMATS
+from tagwise.model.model import Model
+
+from ..foreign.test_model_files import SAMPLES
+from .readers import mutated
+
+NUMBERS = (0, 1, 2, 3, 7, 48, 255, 256, 2072, 2**16 - 1, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**32 - 8)
+WORDS = (
+    b"0",
+    b"1",
+    b"9" * 18,
+    b"-1",
+    b":",
+    b",",
+    b"=",
+    b"#",
+    b"\n",
+    b"\n\n",
+    b"nan",
+    b"inf",
+    b"0x1p+5000",
+    b"%x[",
+    b"u",
+    b"B",
+)
+
+
+def renumbered(rng: random.Random, data: bytes) -> bytes:
+    """A binary file with some of its numbers changed: to odd ones, to each other, or by a little."""
+    out = bytearray(data)
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randrange(0, max(1, len(out) - 4))
+        if rng.random() < 0.7:
+            at &= ~3
+        if at + 4 > len(out):
+            continue
+        (old,) = struct.unpack_from("<I", out, at)
+        choice = rng.randrange(3)
+        new = rng.choice(NUMBERS) if choice == 0 else old + rng.choice((-8, -4, -1, 1, 4, 8))
+        if choice == 2:
+            other = rng.randrange(0, len(out) - 3) & ~3
+            (new,) = struct.unpack_from("<I", out, other)
+        struct.pack_into("<I", out, at, new % 2**32)
+    return bytes(out)
+
+
+def reworded(rng: random.Random, data: bytes) -> bytes:
+    """A text file with words put in, or in place of others."""
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randrange(len(data) + 1)
+        data = data[:at] + rng.choice(WORDS) + data[at + rng.randrange(4) :]
+    return data
+
+
+#: The undamaged files: where the damage falls matters, not what surrounds it.
+WHOLE = {name: make() for name, make in SAMPLES.items()}
+
+
+def read_damaged(rng: random.Random, format: str) -> str:
+    """ "read" or "refused"; what was read tags, and can be written and read again."""
+    data = WHOLE[format]
+    if rng.random() < 0.7:
+        data = (renumbered if format in ("crfsuite", "crfpp") else reworded)(rng, data)
+    else:
+        data = mutated(rng, data)
+    try:
+        model = Model(**parts_of(FORMATS[format].read(data)))
+    except ModelFileError:
+        return "refused"
+    recipe = model.recipe
+    plain = recipe.kind == "attributes" or not recipe.columns
+    words = [["a"], ["b"]] if plain else {column: ["a", "b"] for column in recipe.columns}
+    if not (plain and recipe.kind == "patterns"):
+        model.predict([words])
+        model.marginals([words])
+    try:
+        again = FORMATS[format].read(model.exported(format))
+    except ModelFileError as error:
+        return "read" if "cannot express" in str(error) else f"written and refused: {error}"
+    return "read" if again.labels == model.labels else "written otherwise"
+
+
+#: One trial with a generator, by name.
+FOREIGN = {name: lambda rng, name=name: read_damaged(rng, name) for name in FORMATS}
