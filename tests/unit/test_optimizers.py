@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterator
 from itertools import islice, pairwise
 from typing import Any
@@ -16,6 +15,7 @@ from tagwise.optimizers import OPTIMIZERS, Evaluate, Step, conjugate_gradient, l
 from tagwise.optimizers.base import Vector
 from tagwise.optimizers.lbfgs import CURVATURE, SUFFICIENT, LineSearch, _between
 from tagwise.optimizers.owlqn import LONGEST, pseudo_gradient
+from tagwise.optimizers.pairs import Pairs
 
 Minimiser = Callable[..., Iterator[Step]]
 SMOOTH: list[Minimiser] = [lbfgs, conjugate_gradient]
@@ -250,23 +250,11 @@ def test_l1_ends_where_it_must() -> None:
 def test_l1_goes_downhill_whatever_the_curvature_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pairs whose direction does not descend are forgotten, and the step is along the pseudo-gradient."""
 
-    class Uphill:
-        def __init__(self, memory: int, n_jobs: int) -> None:
-            self.pairs = 0
+    def uphill(_: Pairs, gradient: Vector, out: Vector) -> float:
+        out[:] = gradient
+        return 1.0
 
-        def __len__(self) -> int:
-            return self.pairs
-
-        def push(self, *pair: Vector) -> None:
-            self.pairs += 1
-
-        def clear(self) -> None:
-            self.pairs = 0
-
-        def direction(self, gradient: Vector, out: Vector) -> None:
-            out[:] = gradient
-
-    monkeypatch.setattr(sys.modules["tagwise.optimizers.owlqn"], "CurvaturePairs", Uphill)
+    monkeypatch.setattr(Pairs, "direction", uphill)
     objective = quadratic(np.array([1.0, 3.0]), np.array([2.0, -1.0]))
     found = steps(owlqn(objective, np.zeros(2), l1=0.5, n_jobs=1))
     np.testing.assert_allclose(found[-1].w, [1.5, -1 + 0.5 / 3], atol=1e-6)
