@@ -275,3 +275,20 @@ def test_a_hidden_markov_model_has_no_vectors() -> None:
     words, arrays, y = corpus(3, 4)
     with pytest.raises(tw.ParameterError, match="a hidden Markov model has no vectors"):
         tw.HMM().fit(tw.vectors(words, arrays), y)
+
+
+def test_sums_of_features_and_vectors(tmp_path: Path) -> None:
+    """Vectors stand beside a sum as beside any recipe; copies and files keep them."""
+    words, arrays, y = corpus(3, 4)
+    X = tw.vectors(words, arrays, scale=0.5)
+    tagger = tw.CRF(features=tw.Features("word[0]") + own_features, max_iter=3).fit(X, y)
+    assert tagger.model_.recipe.dense is not None
+    assert pickle.loads(pickle.dumps(tagger)).predict(X) == tagger.predict(X)
+    tagger.save(tmp_path / "m.tagwise")
+    loaded = tw.load(tmp_path / "m.tagwise", functions={"own_features": own_features})
+    assert loaded.predict(X) == tagger.predict(X)
+
+
+def own_features(sentence: Any) -> list[list[str]]:
+    """A feature function that a model names."""
+    return [["own=" + word[-1]] for word in sentence]
