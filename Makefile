@@ -11,7 +11,7 @@ IN_VENV := env -u CONDA_PREFIX -u PYTHONPATH PIP_QUIET=1 VIRTUAL_ENV="$(abspath 
 CODE    := python tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help dev demo test test-rust test-python coverage fuzz kills memcheck mutants soak format lint bench study shows docs clean
+.PHONY: help dev demo test test-rust test-python test-slow coverage fuzz kills memcheck mutants soak format lint bench study shows docs clean
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,11 +52,14 @@ test-rust: $(VENV)/.made ## the core's own tests
 	cargo test --no-default-features
 
 test-python: $(VENV)/.dev ## the Python tests (ARGS="-k name" to choose; TAGWISE_DATA=... for measuring corpora)
-	$(PY) -m pytest -n auto --maxprocesses 4 --dist worksteal $(ARGS)
+	$(PY) -m pytest -n auto --maxprocesses 4 --dist worksteal -m "not slow" $(ARGS)
+
+test-slow: $(VENV)/.dev ## the Python tests that are marked slow: whole sessions of a shell
+	$(PY) -m pytest -m slow $(ARGS)
 
 coverage: $(VENV)/.dev ## lines and branches of the package that the Python tests reach: 95 % or more
 	rm -rf target/coverage && mkdir -p target/coverage
-	$(BIN)/coverage run -m pytest --ignore tests/unit/test_corpus_fuzz.py $(ARGS)  # traced, its mutations would crawl
+	$(BIN)/coverage run -m pytest -n auto --maxprocesses 4 --dist worksteal --ignore tests/unit/test_corpus_fuzz.py $(ARGS)  # traced, its mutations would crawl
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
