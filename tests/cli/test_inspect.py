@@ -49,7 +49,7 @@ def test_bench_measures_something(run: Run) -> None:
 def test_inspect_shows_the_rounds_of_a_boosted_model(
     run: Run, small: tuple[tw.Corpus, tw.Corpus], model: Path, tmp_path: Path
 ) -> None:
-    boosted = tw.Boosting(features="S1", rounds=12, max_length=10).fit(small[0])
+    boosted = tw.Boosting(features="S1", rounds=12, max_length=10, features_per_round=1).fit(small[0])
     boosted.save(tmp_path / "b.tagwise")
     result = run("inspect", tmp_path / "b.tagwise", "--top", 3, "--plot", tmp_path / "b.svg")
     assert result.exit_code == 0

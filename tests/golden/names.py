@@ -44,7 +44,7 @@ def further_back(model: tw.Model) -> dict[Name, float]:
     if past is None:
         return {}
     weights = iter(past.weights.tolist())
-    names = [f"F{q}" for q in range(2, 9 if past.p == math.inf else int(past.p) + 1)]
+    names = [f"F{q}" for q in range(2, 1 + (past.pool if past.p == math.inf else int(past.p)))]
     if past.p == math.inf:
         names[-1] += " and further"
     names += ["R"] * past.document

@@ -477,6 +477,42 @@ def save(learner: str, folder: File) -> None:
         assert other.predict_kbest(tokens(NEW), 3) == tagger.predict_kbest(tokens(NEW), 3)
 
 
+@row("save", "format")
+def save_format(learner: str, folder: File) -> None:
+    """A file of CRFsuite: its magic, and the same labels where nothing but a chain of attributes is said."""
+    if learner != "crf":
+        return
+    attributes = [[[f"w={token}"] for token in sentence] for sentence in X]
+    tagger = tw.CRF(features="attributes", max_iter=10, start_end=False).fit(attributes, Y)
+    tagger.save(folder / "plain")
+    tagger.save(folder / "foreign", format="crfsuite")
+    assert (folder / "plain").read_bytes()[:4] != b"lCRF"
+    assert (folder / "foreign").read_bytes()[:4] == b"lCRF"
+    assert tw.load(folder / "foreign").predict(attributes) == tagger.predict(attributes)
+    with pytest.raises(tw.ModelFileError, match="format=.nonsense.: unknown"):
+        tagger.save(folder / "no", format="nonsense")
+    assert not (folder / "no").exists()
+
+
+@row("tag", "texts", "tokenizer", "probability")
+def tag(learner: str, _: File) -> None:
+    """Characters of the text that was given, by the tokens of the tokenizer; chances where they are asked for."""
+    tagger = short(learner, features="S1").fit(X, Y)
+    text = " ".join(X[0])
+    (one,) = tagger.tag([text])
+    assert tagger.tag(text) == one
+    assert all(text[span.start : span.end] == span.text for span in one)
+    whole = tagger.tag(
+        text, tokenizer=lambda given: [given]
+    )  # one token: at most one span, which is the text
+    assert {(span.start, span.end) for span in whole} <= {(0, len(text))}
+    cut = tagger.tag(text, tokenizer=lambda given: given.split())
+    assert [span.label for span in cut] == [span.label for span in tagger.tag(text, probability=False)]
+    assert all(span.probability is None for span in tagger.tag(text, probability=False))
+    sure = [span.probability for span in one]
+    assert all((p is not None) == (learner in ("crf", "hmm", "memm")) for p in sure)
+
+
 @row("save", "state")
 def save_state(learner: str, folder: File) -> None:
     """With its state a file goes on as if training had never stopped; without, from its weights alone."""

@@ -485,6 +485,9 @@ def test_nothing_else_opens_files_for_writing() -> None:
         "savetxt",
         "dump",
     }
+    names_alone = {
+        "compat/sklearn_crfsuite/_fileresource.py: tempfile.mkstemp"
+    }  # an empty file, which others fill
     of_files = {"os", "shutil", "tempfile", "json", "pickle", "np", "Path", "path"}
     found = []
     for module in sorted(package.rglob("*.py")):
@@ -498,5 +501,7 @@ def test_nothing_else_opens_files_for_writing() -> None:
             modes = [*node.args[1:2], *(k.value for k in node.keywords if k.arg == "mode")]
             opens = name == "open" and any(set(ast.unparse(mode)) & set("wax+") for mode in modes)
             if opens or (name in ways and of.split("(")[0] in of_files):
-                found.append(f"{module.relative_to(package)}:{node.lineno}: {ast.unparse(node.func)}")
+                called = ast.unparse(node.func)
+                if f"{module.relative_to(package)}: {called}" not in names_alone:
+                    found.append(f"{module.relative_to(package)}:{node.lineno}: {called}")
     assert not found, "\n".join(found)

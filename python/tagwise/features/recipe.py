@@ -433,7 +433,7 @@ class Recipe:
             return (Recipe, (self.kind, self.name, "", (), self.token_column, *more))
         if self.kind == "sum":
             of_sum = (None, None, None, "", (), self.parts, self.dense)
-            return (Recipe, (self.kind, self.name, "", (), self.token_column, *of_sum))
+            return (Recipe, (self.kind, self.name, "", self.columns, self.token_column, *of_sum))
         return (Recipe.from_json, (self.to_json(),))
 
 

@@ -133,9 +133,9 @@ def n_jobs(b: Bench) -> None:
         asked["search"].add(n_jobs)
         return best(*args, n_jobs=n_jobs, **keywords)
 
-    def evaluating(self: Any, objective: Any, l2: float, n_jobs: int) -> None:
+    def evaluating(self: Any, objective: Any, l2: float, n_jobs: int, *more: Any) -> None:
         asked["train"].add(n_jobs)
-        value(self, objective, l2, n_jobs)
+        value(self, objective, l2, n_jobs, *more)
 
     b.monkeypatch.setattr(Recipe, "encode", encoding)
     b.monkeypatch.setattr(paths, "best", searching)

@@ -20,6 +20,7 @@ from tagwise.errors import ModelFileError
 from tagwise.features.escape import is_plain, raw
 from tagwise.foreign import crfsuite
 from tagwise.foreign.chain import Chain, parts_of
+from tagwise.writing import atomic
 
 Table = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -244,7 +245,7 @@ class Tagger:
         """Write the model as text to a file, or to the descriptor of stdout."""
         text = dumped(self._open(RuntimeError))
         if filename is not None:
-            with open(filename, "wb") as file:
+            with atomic(filename) as file:
                 file.write(text)
             return
         sys.stdout.flush()

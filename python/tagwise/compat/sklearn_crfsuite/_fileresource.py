@@ -7,6 +7,8 @@ import os
 import tempfile
 from typing import Any
 
+from tagwise.writing import atomic
+
 DATA = "__FILE_RESOURCE_DATA__"
 
 
@@ -34,7 +36,7 @@ class FileResource:
     def name(self) -> str | None:
         """The path; a temporary file is made for bytes that have none."""
         if self._name is None and self.auto and self.data is not None:
-            with open(self._made(), "wb") as file:
+            with atomic(self._made()) as file:
                 file.write(self.data)
         return self._name
 
