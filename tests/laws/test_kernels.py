@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tagwise as tw
 from tagwise import _core
 from tagwise.errors import TrainingError
 from tagwise.scores.kernels import Block, Kernel, KernelScorer
@@ -366,6 +367,23 @@ def test_blocks_are_sparse_matrices(p: Problem) -> None:
     for a, b in seen:
         assert a.shape[0] == 1
         assert b.shape == (len(k.distinct), k.n)
+
+
+@pytest.mark.parametrize("learner", [tw.Perceptron, tw.HMSVM])
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+def test_an_attribute_that_is_named_twice_counts_twice(learner: Any, kernel: str) -> None:
+    """Lists of attributes with repetitions are the same tokens as their counts: <x, x> is a sum of squares."""
+    lists = [[["a", "a", "b"], ["c", "b"]], [["b", "c", "c"], ["a"]], [["a"], ["c", "a", "c", "c"]]]
+    counts = [[{name: float(token.count(name)) for name in token} for token in x] for x in lists]
+    y = [["X", "Y"], ["Y", "X"], ["X", "Y"]]
+    given, counted = (learner(features="attributes", kernel=kernel).fit(X, y) for X in (lists, counts))
+    for X in (lists, counts):
+        for mine, theirs in zip(given.predict_kbest(X, 4), counted.predict_kbest(X, 4)):
+            assert [path for path, _ in mine] == [path for path, _ in theirs]
+            np.testing.assert_allclose([h for _, h in mine], [h for _, h in theirs], rtol=1e-5, atol=1e-6)
+    once = learner(features="attributes", kernel=kernel).fit([[sorted(set(t)) for t in x] for x in lists], y)
+    scores = [[h for _, h in one.predict_kbest(counts, 4)[0]] for one in (counted, once)]
+    assert not np.allclose(*scores)
 
 
 def test_what_a_function_raises_comes_back() -> None:

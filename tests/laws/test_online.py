@@ -175,10 +175,13 @@ def test_parameter_mixing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [k for k in KINDS if k != "perceptron"])
-@pytest.mark.parametrize("augment", [False, True])
-def test_every_step_is_the_projection(name: str, augment: bool) -> None:
-    """From the same weights, the same step: margins make exact ties, so that whole runs cannot be compared."""
-    p = corpus(9, 3, n=25, longest=5)
+@pytest.mark.parametrize(("augment", "labels"), [(False, 3), (True, 3), (True, 11)])
+def test_every_step_is_the_projection(name: str, augment: bool, labels: int) -> None:
+    """From the same weights, the same step: margins make exact ties, so that whole runs cannot be compared.
+
+    Eleven labels are more than the lanes of a row of costs hold.
+    """
+    p = corpus(9, labels, n=25, longest=5)
     n = native(p)
     kind = KINDS[name].get("cost", "accuracy")
     if augment and kind != "accuracy":
@@ -201,7 +204,7 @@ def test_every_step_is_the_projection(name: str, augment: bool) -> None:
         x, y = p.X[i], p.y[i]
         s = model.score_sentence(w, x, p.shape)
         if augment:
-            s = s._replace(node=s.node + 1 - np.eye(3)[list(y)])
+            s = s._replace(node=s.node + 1 - np.eye(labels)[list(y)])
         ranked = chain.kbest(s, k + 1)
         if ambiguous(ranked, k):
             continue
@@ -216,7 +219,7 @@ def test_every_step_is_the_projection(name: str, augment: bool) -> None:
         if len(before["variance"]):
             np.testing.assert_allclose(online.state()["variance"], v[n.at], rtol=1e-6)
         compared += 1
-    assert compared > 40
+    assert compared > (40 if labels == 3 else 15)
     assert moved > 10
 
 

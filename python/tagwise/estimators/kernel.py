@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.dataset.layout import without_nodes
@@ -49,6 +50,18 @@ KERNEL = (
 NO_START = "this learner cannot start from given weights; leave warm_start out"
 
 
+def _squares(ptr: NDArray[Any], ids: NDArray[Any], values: NDArray[Any]) -> float:
+    """The sum of ||x||^2 over all tokens; an attribute that a token names twice is one of value two."""
+    if len(ids) == 0:
+        return 0.0
+    x = values.astype(np.float64) if len(values) else np.ones(len(ids))
+    token = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr.astype(np.int64)))
+    order = np.lexsort((ids, token))
+    token, ids, x = token[order], ids[order], x[order]
+    first = np.flatnonzero(np.r_[True, (token[1:] != token[:-1]) | (ids[1:] != ids[:-1])])
+    return float(np.sum(np.add.reduceat(x, first) ** 2))
+
+
 class Kernelised(Tagger):
     """A learner that takes a kernel; `explicit` are the values of `kernel` that mean explicit weights."""
 
@@ -63,11 +76,7 @@ class Kernelised(Tagger):
         if gamma is None:
             gamma = 1.0
             if given == "rbf" and data is not None:
-                _, ids, values = data.node()
-                squares = (
-                    float(len(ids)) if len(values) == 0 else float(np.sum(values.astype(np.float64) ** 2))
-                )
-                gamma = max(data.n_tokens, 1) / max(squares, 1e-12)
+                gamma = max(data.n_tokens, 1) / max(_squares(*data.node()), 1e-12)
         return kernel_of(given, params["degree"], params["coef"], gamma)
 
     def _task(
