@@ -55,7 +55,8 @@ def _squares(ptr: NDArray[Any], ids: NDArray[Any], values: NDArray[Any]) -> floa
     if len(ids) == 0:
         return 0.0
     x = values.astype(np.float64) if len(values) else np.ones(len(ids))
-    token = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr.astype(np.int64)))
+    ends = ptr.astype(np.int64)
+    token = np.repeat(np.arange(len(ptr) - 1), ends[1:] - ends[:-1])
     order = np.lexsort((ids, token))
     token, ids, x = token[order], ids[order], x[order]
     first = np.flatnonzero(np.r_[True, (token[1:] != token[:-1]) | (ids[1:] != ids[:-1])])
