@@ -90,6 +90,14 @@ def test_round_trips(format: str, tmp_path: Path) -> None:
     assert (tmp_path / "back").read_bytes() == given.read_bytes()
 
 
+def test_a_weight_that_signals_is_refused_without_a_warning(tmp_path: Path) -> None:
+    """The last weight of a CRF++ model is a signalling NaN: an error, and nothing else."""
+    path = tmp_path / "m"
+    path.write_bytes(crfpp_model()[:-4] + bytes.fromhex("0100a07f"))
+    with pytest.raises(ModelFileError, match="nan"):
+        tw.load(path)
+
+
 def test_a_text_model_becomes_the_binary_one() -> None:
     """And back: its weights are then those of float32."""
     text = crfpp.read_text(samples.CRFPP_TEXT)

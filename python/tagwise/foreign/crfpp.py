@@ -66,7 +66,8 @@ def read(data: bytes) -> Chain:
     if m and data[at + m - 1]:
         raise _damaged("templates that do not end in NUL")
     units = np.frombuffer(data, darts.UNIT, dsize // 8, at + m)
-    weights = np.frombuffer(data, "<f4", maxid, at + m + dsize).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a NaN that signals; what is not finite is refused further on
+        weights = np.frombuffer(data, "<f4", maxid, at + m + dsize).astype(np.float64)
     keys = darts.keys_of(units, 64 * len(data) + (1 << 20))
     about = {"format": "crfpp", "version": version, "cost": cost, "columns": columns}
     return _chain(labels, templates, keys, weights, about)
