@@ -119,6 +119,8 @@ def verdict(
             return "killed", "the core's own tests"
         whole = len(chosen) == len(tests)
         return "survived", f"{len(chosen)} tests" + ("" if whole else f" of {len(tests)}, the quickest")
+    if run.returncode == 4 and "while loading conftest" in run.stderr:
+        return "killed", "the package cannot be imported"
     if run.returncode in (4, 5):  # a wrong call, or no test: a fault of this program
         raise SystemExit(run.stdout + run.stderr)
     lines = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
