@@ -66,7 +66,7 @@ def target_of(path: Path, kind: type[TagwiseError] = FileError) -> str | None:
     """
     given = place = os.fsdecode(path)
     try:
-        for _ in range(_LINKS):
+        for _ in range(_LINKS + 1):
             folder, base = os.path.realpath(os.path.dirname(place)), os.path.basename(place)
             if _DESCRIPTORS.fullmatch(folder):
                 return None

@@ -212,6 +212,22 @@ def test_the_watch_counts_cells(capsys: pytest.CaptureFixture[str]) -> None:
     assert watch.running[1].endswith("a crf S1 seed 0: starting")
 
 
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_table_is_as_wide_as_its_place(
+    terminal: bool, wide: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a terminal by its console, else as text; where it may be wide, whole and as text on both."""
+    cli_compare = sys.modules["tagwise.cli.compare"]
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=terminal, width=40, color_system=None)
+    title = "A title that is longer than forty columns are wide"
+    cli_compare.show(Comparison(title=title), console, wide)
+    printed, echoed = text.getvalue(), capsys.readouterr().out
+    assert (printed != "", echoed != "") == ((True, False) if terminal and not wide else (False, True))
+    assert (title in printed + echoed) is wide
+
+
 # --- files by their names -----------------------------------------------------------------------------------
 
 

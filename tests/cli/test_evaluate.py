@@ -27,6 +27,7 @@ def test_three_ways_to_the_same_scores(
         result = run(*args, "--json", text=text)
         assert result.exit_code == 0, result.output
         found = json.loads(result.stdout)
+        assert result.stdout == json.dumps(found, ensure_ascii=False, indent=2) + "\n"
         assert found["f1"] == pytest.approx(expected["f1"])
         assert found["accuracy"] == pytest.approx(expected["accuracy"])
         assert found["confusion"] == expected["confusion"]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import tagwise as tw
 from tagwise import _core
 from tagwise.corpus import schemes
+from tagwise.params import lookup
 from tagwise.scores.constraints import Constraints, intersect, scheme_of
 from tagwise.scores.dictionary import Dictionary
 
@@ -52,6 +53,16 @@ def test_forbidden_and_required() -> None:
     for wrong in (3, {"banned": []}, "no-scheme", {"forbidden": [1]}):
         with pytest.raises(tw.ParameterError, match="constraints"):
             Constraints.parse(wrong)
+
+
+def test_rules_as_text() -> None:
+    """On a command line: a name, JSON, or none; what is wrong with the JSON is said."""
+    spec = lookup(tw.CRF.PARAMS, "constraints", "CRF")
+    assert spec.parse("None") is spec.parse("") is None
+    assert spec.parse("iob2") == spec.check("iob2")
+    assert spec.parse(' {"once": ["X"]}') == spec.check({"once": ["X"]})
+    with pytest.raises(tw.ParameterError, match=r"expected a name or JSON \(.*line 1 column 2"):
+        spec.parse("{once: X}")
 
 
 @pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOBES"])

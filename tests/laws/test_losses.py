@@ -86,9 +86,10 @@ def test_one_token_sentences_make_the_losses_meet() -> None:
     np.testing.assert_allclose(value["exp"][1], value["pointwise_exp"][1], atol=1e-3)
 
 
-def test_log_domain_of_the_exponential_loss() -> None:
-    """log sum_i w_i e^{l_i}, and its gradient, from weights at which e^l is out of reach."""
-    c = random_corpus(11, 9, n=20, longest=400)
+@pytest.mark.parametrize("longest", [400, 3])
+def test_log_domain_of_the_exponential_loss(longest: int) -> None:
+    """log sum_i w_i e^{l_i}, and its gradient, from weights at which e^l is out of reach, and from small ones."""
+    c = random_corpus(11, 9, n=20, longest=longest)
     rng = np.random.default_rng(0)
     weight = rng.uniform(0.5, 2, len(c.X))
     objective = _core.Objective(c.data, c.layout, loss="exp", sample_weight=weight)

@@ -392,6 +392,17 @@ def test_values_outside_their_domain_are_errors() -> None:
         online.epoch(np.array([9], dtype=np.uint32))
     with pytest.raises(ValueError, match="weights"):
         online.restore({"weights": np.zeros(3)})
+    n_weights = len(online.state()["weights"])
+    for part in ("weights", "sums", "variance"):  # weights alone will do, but all of them
+        for size in (0, n_weights - 1, n_weights + 1):
+            state = {"weights": np.zeros(n_weights), part: np.ones(size)}
+            if size or part == "weights":
+                with pytest.raises(
+                    ValueError, match=f"{part} of a state need {n_weights} finite numbers, got {size}"
+                ):
+                    online.restore(state)
+            else:
+                online.restore(state)
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,8 @@ def test_decisions_in_a_notebook_by_hand() -> None:
     assert [part.startswith(" open>") for part in shown] == [False, True, False]
     assert ["2 more" in part for part in shown] == [True, False, True]
     assert "nothing to explain" in Decisions([], [])._repr_html_()
+    many = replace(HAND, votes=[Vote(0, "node", f"f{i}", 1.0 + i, 0.0, 1.0 + i) for i in range(8)])
+    assert "3 more" in Decisions(["x", "y"], [many])._repr_html_()  # five are enough
 
 
 def test_rules_may_leave_no_other_label() -> None:

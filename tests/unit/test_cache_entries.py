@@ -132,6 +132,9 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
     assert store.put(KEY, VALUE) == store.get(KEY) == store.once(KEY, dict) == VALUE
+    monkeypatch.undo()  # there is room again; what was said stays true
+    assert store.put(OTHER, VALUE) == store.get(OTHER) == VALUE
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_an_entry_that_cannot_be_read(tmp_path: Path) -> None:

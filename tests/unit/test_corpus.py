@@ -298,6 +298,15 @@ class TestConllu:
         assert again.labels == c.labels
         assert again.documents == c.documents
 
+    def test_a_multiword_token_may_have_one_word(self) -> None:
+        """It ends where it begins, or later; not before."""
+        text = CONLLU.replace("1-2\t", "1-1\t", 1)
+        out = io.StringIO()
+        tc.write_conllu(tc.read_conllu(io.StringIO(text)), out)
+        assert out.getvalue() == text
+        with pytest.raises(CorpusError, match="id '1-0' after token 0"):
+            tc.read_conllu(io.StringIO(CONLLU.replace("1-2\t", "1-0\t", 1)))
+
     @pytest.mark.parametrize(
         ("old", "new", "line", "what"),
         [

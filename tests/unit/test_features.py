@@ -254,3 +254,11 @@ def test_only_used_columns_are_asked_for() -> None:
     assert recipe.render({"pos": ["x"]}) == [["pos[0]=x"]]
     with pytest.raises(CorpusError, match="only tokens"):
         recipe.encode([["a"]], Vocabulary())
+
+
+def test_crfpp_counts_columns() -> None:
+    """So its templates need all up to the last that they name, those between included, and none behind it."""
+    columns = ["word", "lemma", "pos", "extra"]
+    assert resolve("U00:%x[0,0]\nU01:%x[-1,2]", columns).columns == ("word", "lemma", "pos")
+    assert resolve("U00:%x[0,1]", columns).columns == ("word", "lemma")
+    assert resolve("word[0]\npos[-1]", columns).columns == ("word", "pos")

@@ -204,6 +204,29 @@ def test_streams_of_either_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     assert named.getvalue() == "ü\n"
 
 
+class Bare:
+    """A stream of bytes that can be written to and flushed, and nothing else."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def write(self, data: bytes) -> None:
+        self.data += data
+
+    def flush(self) -> None:
+        pass
+
+
+def test_a_stream_that_cannot_say_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would command a terminal stays as it is, as in a file."""
+    out, over = Bare(), io.StringIO()
+    over.buffer = out  # type: ignore[attr-defined]
+    monkeypatch.setattr(sys, "stdout", over)
+    with writer("-") as write:
+        write("\x1b[31m\tü\n")
+    assert out.data == "\x1b[31m\tü\n".encode()
+
+
 def test_links_are_followed_and_devices_written_to(tmp_path: Path) -> None:
     """The file behind a link is replaced, the link stays; a device is no file to replace."""
     target, link = tmp_path / "target", tmp_path / "link"

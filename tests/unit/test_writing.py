@@ -152,6 +152,49 @@ def test_links_lead_to_what_is_replaced(tmp_path: Path) -> None:
     assert found.value.errno == errno.ELOOP
 
 
+def test_as_many_links_are_followed_as_the_system_follows(tmp_path: Path) -> None:
+    """A chain that can be opened can be written; a longer one is refused as it is when opened."""
+    (tmp_path / "0").write_text("old")
+    for n in range(1, 60):
+        (tmp_path / str(n)).symlink_to(str(n - 1))
+
+    def opens(n: int) -> bool:
+        try:
+            return (tmp_path / str(n)).read_text() != ""
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            return False
+
+    most = max(n for n in range(60) if opens(n))
+    if most == 40:  # Linux
+        write_text(tmp_path / str(most), "new")
+        assert (tmp_path / "0").read_text() == "new"
+        with pytest.raises(FileError, match="41: cannot be written") as found:
+            write_text(tmp_path / str(most + 1), "newer")
+        assert found.value.errno == errno.ELOOP
+        assert (tmp_path / "0").read_text() == "new"
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="descriptors are counted in /proc")
+def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
+    """Neither the file's nor the folder's; nor where writing fails."""
+
+    def descriptors() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    def broken() -> None:
+        with pytest.raises(TypeError, match="int"), atomic(tmp_path / "x") as out:
+            out.write(3)  # type: ignore[arg-type]
+
+    for write in (lambda: write_text(tmp_path / "x", "text"), broken):
+        write()
+        before = descriptors()
+        for _ in range(5):
+            write()
+        assert descriptors() == before
+
+
 def test_planted_links_overwrite_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A link where the temporary file is to be: nothing is written through it, even if its name could be told."""
     precious = tmp_path / "precious"
