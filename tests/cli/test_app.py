@@ -199,6 +199,7 @@ def test_the_watch_counts_cells(capsys: pytest.CaptureFixture[str]) -> None:
     ):
         watch(event)
     console.print(watch.render())
+    assert str(watch.render().renderables[1].style) == "bold"
     lines = [line.strip() for line in text.getvalue().splitlines()]
     assert lines[0] == "Above"
     assert any(line.startswith("1/3 cells, 1 from the cache, ") for line in lines)

@@ -86,6 +86,17 @@ def test_loose_and_tight_bounds_are_the_twins(p: Problem, seed: int, eps: float)
             assert boosting.tight_bound(q, int(k), step[i])[0] == pytest.approx(want, rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.parametrize("cap", [0.05, 0.13, 0.4, 0.7, 1.3, 2.6])
+def test_no_step_is_longer_than_allowed(cap: float) -> None:
+    """Of no bound, and some are as long: those that end beyond, wherever the search for them begins."""
+    n = native(corpus(3, 4, n=30, longest=6))
+    w = np.random.default_rng(1).normal(size=len(n.layout))
+    b = booster(n, start=w, bound="tight", max_step=cap, smoothing=0.0)
+    for bound in ("loose", "tight"):
+        step, _ = b.bounds(bound)
+        assert np.abs(step).max() == pytest.approx(cap, rel=1e-12)
+
+
 @settings(max_examples=40, deadline=None)
 @given(problems(values=values), st.integers(0, 9))
 def test_loose_is_above_tight_is_above_exact(p: Problem, seed: int) -> None:

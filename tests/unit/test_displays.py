@@ -174,6 +174,7 @@ def test_plots_draw_the_figures(tagger: tw.CRF) -> None:
     found = tw.calibration([0.9, 0.8, 0.3], [True, False, False])
     tw.plot.calibration(found, ax=ax)
     assert (found.confidence, found.accuracy) in ax.of("plot")
+    assert {"marker": "o"} in [options for _, _, options in ax.calls]  # one point alone is no line
     ax = Axes()
     tw.plot.precision_recall(tagger, DATA, ax=ax)
     ((recall, precision),) = ax.of("step")
@@ -201,6 +202,8 @@ def test_shares_of_a_confusion_by_hand() -> None:
         tw.plot.confusion(report, top=top, ax=ax)
         ((ticks, names),) = ax.of("set_yticks")
         assert (list(ticks), names) == (list(range(len(labels))), labels)
+        across = next((args, options) for name, args, options in ax.calls if name == "set_xticks")
+        assert across == ((ticks, names), {"rotation": 90})  # long names have room
         ((shares,),) = ax.of("imshow")
         whole = {("C", "C"): 1.0, ("A", "A"): 5 / 6, ("A", "D"): 1 / 6, ("B", "C"): 1.0, ("D", "D"): 1.0}
         assert shares.tolist() == [[whole.get((g, p), 0.0) for p in labels] for g in labels]
