@@ -11,8 +11,8 @@ import pytest
 import tagwise as tw
 from tagwise.errors import TagwiseError, TemplateError
 from tagwise.features.patterns import Patterns
-from tagwise.features.recipe import resolve
 from tagwise.features.regex import Regex
+from tagwise.features.resolve import resolve
 
 CLASSES = {
     "a": str.isalpha,

@@ -16,7 +16,8 @@ import tagwise._core as _core
 from tagwise.compare.plan import Cell, Data
 from tagwise.corpus.sentence import Corpus
 from tagwise.estimators.task import TRANSIENT
-from tagwise.features.recipe import Recipe, recipe_for
+from tagwise.features.recipe import Recipe
+from tagwise.features.resolve import recipe_for
 from tagwise.learners.loop import logger
 from tagwise.writing import write_text
 

@@ -18,7 +18,7 @@ from tagwise._core import NO_LABEL, Dataset, Vocabulary, prune
 from tagwise.dataset.check import check_labels, check_lengths
 from tagwise.errors import CorpusError, ParameterError
 from tagwise.features.inputs import Inputs
-from tagwise.features.recipe import recipe_for
+from tagwise.features.resolve import recipe_for
 
 __all__ = [
     "NO_LABEL",

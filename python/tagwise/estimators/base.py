@@ -25,7 +25,8 @@ from tagwise.estimators.scikit import ScikitLearn
 from tagwise.estimators.task import TRANSIENT, Task, dev_scorer
 from tagwise.estimators.texts import Texts
 from tagwise.features.inputs import Inputs
-from tagwise.features.recipe import Recipe, file_columns, recipe_for
+from tagwise.features.recipe import Recipe, file_columns
+from tagwise.features.resolve import recipe_for
 from tagwise.learners.backends import current
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.loop import Callback, Iteration, Result, logger

@@ -17,7 +17,8 @@ from tagwise.errors import ParameterError
 from tagwise.estimators.base import Tagger
 from tagwise.estimators.task import COMMON, FEATURES, STOPPING, Task
 from tagwise.features.inputs import Inputs
-from tagwise.features.recipe import Recipe, recipe_for
+from tagwise.features.recipe import Recipe
+from tagwise.features.resolve import recipe_for
 from tagwise.features.sets import quoted
 from tagwise.learners import generative, gradient
 from tagwise.learners.backends import current

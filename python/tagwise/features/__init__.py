@@ -2,7 +2,8 @@
 
 from tagwise.features.inputs import Inputs, Kind, columns_of, kind_of
 from tagwise.features.marks import Gazetteer, Regex
-from tagwise.features.recipe import Function, Recipe, file_columns, recipe_for, resolve
+from tagwise.features.recipe import Function, Recipe, file_columns
+from tagwise.features.resolve import recipe_for, resolve
 from tagwise.features.sets import SETS, template_text
 from tagwise.features.sums import Features
 from tagwise.features.vectors import Vectors, vectors

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tagwise.errors import TemplateError
-from tagwise.features.recipe import Recipe, resolve
+from tagwise.features.recipe import Recipe
+from tagwise.features.resolve import resolve
 from tagwise.features.sets import is_crfpp as is_template
 
 __all__ = ["is_template", "read_template", "template"]

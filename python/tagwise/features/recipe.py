@@ -1,9 +1,9 @@
-"""Sentences -> attributes: named sets (S1, S2, S3, pos, ner, default), templates, functions, sums, given attributes.
+"""A recipe: how sentences become attributes. It encodes them, learns from training sentences, goes into the model file.
 
-`resolve` turns what a user writes into a `Recipe`; a recipe encodes sentences and goes into the model file.
-Templates (`docs/templates.md`) run natively over whole corpora; a function is called once per sentence.
+`features.resolve` makes one of what a user writes. Templates (`docs/templates.md`) run natively over whole corpora; a
+function is called once per sentence.
 
->>> recipe = resolve("word[-1..0] & word[0].suffix(2)", ["word"])
+>>> recipe = Recipe.of_template("word[-1..0] & word[0].suffix(2)", ["word"])
 >>> recipe.render(["The", "dog"])[1]
 ['word[-1]=The & word[0].suffix(2)=og', 'word[0]=dog & word[0].suffix(2)=og']
 """
@@ -14,24 +14,21 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal
 
 from tagwise._core import Dataset, Template, Vocabulary, encode_attributes, encode_tokens
 from tagwise.errors import CorpusError, ParameterError, TemplateError
 from tagwise.features.inputs import Inputs, fields_of
 from tagwise.features.marks import Mark, mark_of
-from tagwise.features.patterns import Patterns, is_wapiti
-from tagwise.features.sets import DEFAULT_COLUMN, SETS, is_crfpp, quoted, template_text
-from tagwise.features.sums import Features, spelled
+from tagwise.features.patterns import Patterns
+from tagwise.features.sets import DEFAULT_COLUMN, is_crfpp, quoted
+from tagwise.features.sums import Features
 from tagwise.features.union import united
 from tagwise.features.vectors import Dense
 from tagwise.importing import NO_FUNCTIONS, Functions, alias, path_of, present
 from tagwise.params import is_text, meant
 
 Function = Callable[[Any], Sequence[Any]]
-#: Lines that CRF++ reads too: what both programs can read is read as CRF++ does.
-_CRFPP = re.compile(r"(?:[UB](?:[^%]|%x\[[^@%\]]*\])*|#.*)?")
 #: What messages call it.
 FUNCTION = "the feature function"
 
@@ -106,7 +103,7 @@ class Recipe:
     def of_template(text: str, columns: Sequence[str], name: str = "", marks: Sequence[Mark] = ()) -> Recipe:
         """Recipe of a template over these columns, the first of which is the token itself, and over marks."""
         marks = tuple(dict.fromkeys(marks))
-        made = _distinct(columns, marks)
+        made = distinct(columns, marks)
         whole = _whole(text, marks)
         try:
             compiled = Template(whole, [*columns, *made])
@@ -122,7 +119,7 @@ class Recipe:
     def of_parts(parts: Sequence[Recipe]) -> Recipe:
         """The sum of recipes that cannot be one template."""
         columns = tuple(dict.fromkeys(column for part in parts for column in part.columns))
-        name = " + ".join(_short(part.name) for part in parts)
+        name = " + ".join(short(part.name) for part in parts)
         return Recipe("sum", name, "", columns, parts[0].token_column, parts=tuple(parts))
 
     @staticmethod
@@ -201,7 +198,7 @@ class Recipe:
 
         What it learnt before stays as it is.
 
-        >>> recipe = resolve("word[0].is_rare(2)?").learned([["a", "b", "a"]])
+        >>> recipe = Recipe.of_template("word[0].is_rare(2)?", ["word"]).learned([["a", "b", "a"]])
         >>> recipe.lists, recipe.render(["a", "c"])
         ((('a',),), [[], ['word[0].is_rare(2)?']])
         """
@@ -279,7 +276,7 @@ class Recipe:
     def render(self, sentence: Any) -> list[list[str]]:
         """Attribute texts of each token of one sentence, for people to read.
 
-        >>> resolve("S1", ["word"]).render(["a", "b"])
+        >>> Recipe.of_template("word[0]", ["word"]).render(["a", "b"])
         [['word[0]=a'], ['word[0]=b']]
         """
         if self.kind == "template":
@@ -437,100 +434,12 @@ class Recipe:
         return (Recipe.from_json, (self.to_json(),))
 
 
-def resolve(spec: Any, columns: Sequence[str] | None = (DEFAULT_COLUMN,)) -> Recipe:
-    """Recipe for a specification over these columns.
-
-    Args:
-        spec: "S1", "S2", "S3", "S3(window=2)", "pos", "ner", "default" (also None), template text (ours or
-            CRF++'s), patterns of Wapiti, the path of a file of either, a function of a sentence, a Gazetteer, a Regex,
-            a sum of these (`Features`, or a text such as "default+gazetteer:cities.txt"), "attributes", or a Recipe.
-        columns: names of the columns, the token first; None where X holds attributes already.
-    """
-    if isinstance(spec, Recipe):
-        return spec
-    if spec == "attributes" or (columns is None and spec in (None, "default")):
-        return Recipe("attributes", "attributes")
-    if columns is None:
-        raise ParameterError(
-            f"features={spec!r} needs tokens, but X holds attributes already; leave features out"
-        )
-    if spec is None:
-        spec = "default"
-    if not columns:
-        raise TemplateError("there is no column to look at; a corpus needs at least one besides its labels")
-    for name in columns:
-        if not is_text(name):
-            raise CorpusError(f"the column {name!a} has no name in Unicode text; rename it")
-    if isinstance(spec, Mark) or (isinstance(spec, str) and spelled(spec)):
-        spec = Features(spec)
-    if isinstance(spec, Features):
-        return _sum(spec, columns)
-    if isinstance(spec, (str, os.PathLike)):
-        return _from_text(spec, columns, columns)
-    if callable(spec):
-        name = getattr(spec, "__qualname__", type(spec).__name__)
-        return Recipe("function", name, token_column=columns[0], function=spec)
-    raise ParameterError(
-        f"features={spec!r} is {type(spec).__name__}; expected {', '.join(SETS)}, a template or a function"
-    )
-
-
-def _of_text(text: str, columns: Sequence[str], name: str = "") -> Recipe:
-    """Recipe of a template, ours or CRF++'s, or of Wapiti's patterns."""
-    if is_wapiti(text) and not all(_CRFPP.fullmatch(line.strip()) for line in text.splitlines()):
-        return Recipe.of_patterns("wapiti", text, columns)
-    return Recipe.of_template(text, columns, name)
-
-
-def _from_text(spec: str | os.PathLike[str], columns: Sequence[str], every: Sequence[str]) -> Recipe:
-    """Recipe of a named set over the corpus's columns, or of a template or its file over every column there is."""
-    if isinstance(spec, str):
-        if re.search(r"[\[\n]", spec) or spec.strip() in ("bias", "first", "last"):
-            return _of_text(spec, every)
-        if spec.split("(")[0].strip() in SETS or not Path(spec).is_file():
-            return Recipe.of_template(template_text(spec, columns), columns, spec.strip())
-    path = Path(spec)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TemplateError(
-            f"{path}: cannot read the template: {error}; expected a UTF-8 text file"
-        ) from error
-    try:
-        return _of_text(text, every, path.name)
-    except TemplateError as error:
-        raise TemplateError(f"{path}: {error}") from None
-
-
-def _sum(spec: Features, columns: Sequence[str]) -> Recipe:
-    """Recipe of a sum; its templates and marks become one template, so that they run natively and see each other."""
-    marks = tuple(dict.fromkeys(part for part in spec.parts if isinstance(part, Mark)))
-    every = [*columns, *_distinct(columns, marks)]
-    text, names, others = "", [], []
-    for part in spec.parts:
-        if isinstance(part, Mark):
-            names.append(part.name)
-            continue
-        if part == "attributes":
-            raise ParameterError("features='attributes' are those of X and no part of a sum; leave it out")
-        found = resolve(part, columns) if callable(part) else _from_text(part, columns, every)
-        if found.kind != "template" or is_crfpp(found.text):
-            others.append(found)
-            continue
-        text = _apart(text) + found.text
-        names.append(_short(found.name))
-    if names:
-        others.insert(0, Recipe.of_template(text, columns, " + ".join(names), marks))
-    distinct = [r for i, r in enumerate(others) if not any(map(r.does_the_same_as, others[:i]))]
-    return distinct[0] if len(distinct) == 1 else Recipe.of_parts(distinct)
-
-
-def _short(name: str) -> str:
+def short(name: str) -> str:
     """The name of a part inside that of a sum."""
     return name.strip() if "\n" not in name.strip() else "template"
 
 
-def _distinct(columns: Sequence[str], marks: Sequence[Mark]) -> list[str]:
+def distinct(columns: Sequence[str], marks: Sequence[Mark]) -> list[str]:
     """Names of the marks' columns, which are no others' names."""
     made: list[str] = []
     for mark in marks:
@@ -545,23 +454,11 @@ def _distinct(columns: Sequence[str], marks: Sequence[Mark]) -> list[str]:
 
 def _whole(text: str, marks: Sequence[Mark]) -> str:
     """A template with those of its marks."""
-    return _apart(text) + "".join(mark.template() for mark in marks) if marks else text
+    return apart(text) + "".join(mark.template() for mark in marks) if marks else text
 
 
-def _apart(text: str) -> str:
+def apart(text: str) -> str:
     """A template with others to stand behind it, which its `pad:` shall not reach."""
     if not text.strip():
         return ""
     return text.rstrip("\n") + "\n" + ("absent:\n" if re.search(r"\bpad\b[^:\n]*:", text) else "")
-
-
-def recipe_for(spec: Any, X: Any) -> Recipe:
-    """Recipe for a specification and the sentences it is for: their columns, or their attributes as they are.
-
-    >>> recipe_for("default", [[["w=The"], ["w=dog"]]]).kind
-    'attributes'
-    """
-    inputs = Inputs.of(X)
-    if isinstance(spec, (Recipe, Features)) or callable(spec):
-        return resolve(spec, inputs.columns)
-    return resolve(spec, None if inputs.kind == "attributes" else inputs.columns)

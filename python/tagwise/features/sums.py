@@ -1,6 +1,6 @@
 """Features added up: `"default" + Gazetteer("cities.txt") + Regex("year", "(19|20)[0-9]{2}") + my_function`.
 
-`Features` holds the parts until the columns are known; `recipe.resolve` makes a recipe of it. As one text:
+`Features` holds the parts until the columns are known; `resolve` makes a recipe of it. As one text:
 `default+gazetteer:cities.txt+regex:year=(19|20)[0-9]{2}`.
 
 >>> from tagwise.features.marks import Gazetteer

@@ -1,0 +1,126 @@
+"""What a user writes -> a recipe: named sets (S1, S2, S3, pos, ner, default), templates, files, functions, sums.
+
+>>> recipe = resolve("word[-1..0] & word[0].suffix(2)", ["word"])
+>>> recipe.render(["The", "dog"])[1]
+['word[-1]=The & word[0].suffix(2)=og', 'word[0]=dog & word[0].suffix(2)=og']
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tagwise.errors import CorpusError, ParameterError, TemplateError
+from tagwise.features.inputs import Inputs
+from tagwise.features.marks import Mark
+from tagwise.features.patterns import is_wapiti
+from tagwise.features.recipe import Recipe, apart, distinct, short
+from tagwise.features.sets import DEFAULT_COLUMN, SETS, is_crfpp, template_text
+from tagwise.features.sums import Features, spelled
+from tagwise.params import is_text
+
+#: Lines that CRF++ reads too: what both programs can read is read as CRF++ does.
+_CRFPP = re.compile(r"(?:[UB](?:[^%]|%x\[[^@%\]]*\])*|#.*)?")
+
+
+def resolve(spec: Any, columns: Sequence[str] | None = (DEFAULT_COLUMN,)) -> Recipe:
+    """Recipe for a specification over these columns.
+
+    Args:
+        spec: "S1", "S2", "S3", "S3(window=2)", "pos", "ner", "default" (also None), template text (ours or
+            CRF++'s), patterns of Wapiti, the path of a file of either, a function of a sentence, a Gazetteer, a Regex,
+            a sum of these (`Features`, or a text such as "default+gazetteer:cities.txt"), "attributes", or a Recipe.
+        columns: names of the columns, the token first; None where X holds attributes already.
+    """
+    if isinstance(spec, Recipe):
+        return spec
+    if spec == "attributes" or (columns is None and spec in (None, "default")):
+        return Recipe("attributes", "attributes")
+    if columns is None:
+        raise ParameterError(
+            f"features={spec!r} needs tokens, but X holds attributes already; leave features out"
+        )
+    if spec is None:
+        spec = "default"
+    if not columns:
+        raise TemplateError("there is no column to look at; a corpus needs at least one besides its labels")
+    for name in columns:
+        if not is_text(name):
+            raise CorpusError(f"the column {name!a} has no name in Unicode text; rename it")
+    if isinstance(spec, Mark) or (isinstance(spec, str) and spelled(spec)):
+        spec = Features(spec)
+    if isinstance(spec, Features):
+        return _sum(spec, columns)
+    if isinstance(spec, (str, os.PathLike)):
+        return _from_text(spec, columns, columns)
+    if callable(spec):
+        name = getattr(spec, "__qualname__", type(spec).__name__)
+        return Recipe("function", name, token_column=columns[0], function=spec)
+    raise ParameterError(
+        f"features={spec!r} is {type(spec).__name__}; expected {', '.join(SETS)}, a template or a function"
+    )
+
+
+def _of_text(text: str, columns: Sequence[str], name: str = "") -> Recipe:
+    """Recipe of a template, ours or CRF++'s, or of Wapiti's patterns."""
+    if is_wapiti(text) and not all(_CRFPP.fullmatch(line.strip()) for line in text.splitlines()):
+        return Recipe.of_patterns("wapiti", text, columns)
+    return Recipe.of_template(text, columns, name)
+
+
+def _from_text(spec: str | os.PathLike[str], columns: Sequence[str], every: Sequence[str]) -> Recipe:
+    """Recipe of a named set over the corpus's columns, or of a template or its file over every column there is."""
+    if isinstance(spec, str):
+        if re.search(r"[\[\n]", spec) or spec.strip() in ("bias", "first", "last"):
+            return _of_text(spec, every)
+        if spec.split("(")[0].strip() in SETS or not Path(spec).is_file():
+            return Recipe.of_template(template_text(spec, columns), columns, spec.strip())
+    path = Path(spec)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TemplateError(
+            f"{path}: cannot read the template: {error}; expected a UTF-8 text file"
+        ) from error
+    try:
+        return _of_text(text, every, path.name)
+    except TemplateError as error:
+        raise TemplateError(f"{path}: {error}") from None
+
+
+def _sum(spec: Features, columns: Sequence[str]) -> Recipe:
+    """Recipe of a sum; its templates and marks become one template, so that they run natively and see each other."""
+    marks = tuple(dict.fromkeys(part for part in spec.parts if isinstance(part, Mark)))
+    every = [*columns, *distinct(columns, marks)]
+    text, names, others = "", [], []
+    for part in spec.parts:
+        if isinstance(part, Mark):
+            names.append(part.name)
+            continue
+        if part == "attributes":
+            raise ParameterError("features='attributes' are those of X and no part of a sum; leave it out")
+        found = resolve(part, columns) if callable(part) else _from_text(part, columns, every)
+        if found.kind != "template" or is_crfpp(found.text):
+            others.append(found)
+            continue
+        text = apart(text) + found.text
+        names.append(short(found.name))
+    if names:
+        others.insert(0, Recipe.of_template(text, columns, " + ".join(names), marks))
+    each = [r for i, r in enumerate(others) if not any(map(r.does_the_same_as, others[:i]))]
+    return each[0] if len(each) == 1 else Recipe.of_parts(each)
+
+
+def recipe_for(spec: Any, X: Any) -> Recipe:
+    """Recipe for a specification and the sentences it is for: their columns, or their attributes as they are.
+
+    >>> recipe_for("default", [[["w=The"], ["w=dog"]]]).kind
+    'attributes'
+    """
+    inputs = Inputs.of(X)
+    if isinstance(spec, (Recipe, Features)) or callable(spec):
+        return resolve(spec, inputs.columns)
+    return resolve(spec, None if inputs.kind == "attributes" else inputs.columns)
