@@ -1,0 +1,366 @@
+"""Arguments of what a fitted tagger does: predictions against the twin, scores, explanations, files."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from pathlib import Path as File
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise.decoding.lookback import Memory
+
+from ..parameters.common import P, X, Y
+from ..parameters.online import corpus
+from ..parameters.rows import NAMES, dense, exact, names, problem, tokens
+from ..reference import chain, history, scores
+from ..reference.chain import Scores
+from ..reference.model import score_sentence
+from .rows import fitted, row, short
+
+# -- predictions, against the twin ------------------------------------------------------------------------
+
+NEW = problem(21, [3, 2, 4, 1, 3, 4])
+LABELS = NAMES[:3]
+
+
+@functools.cache
+def tagger_of(constrained: bool = False) -> tw.Tagger:
+    """A CRF of little training, whose scores the twin can compute."""
+    lawful = [(1, 2, 2, 0), (0, 1), (1, 2, 0), (0, 0, 1, 2, 2), (1,), (1, 2, 1, 2)]
+    gold = [[NAMES[y] for y in path] for path in lawful]
+    return tw.CRF(all_pairs=True, l2=0.05, max_iter=6, constraints="bio" if constrained else None).fit(
+        tokens(P), gold
+    )
+
+
+def lattices(constrained: bool = False, bio: bool | None = None, only: Any = None) -> list[Scores]:
+    """Scores of the new sentences, with rules and allowed labels as minus infinity."""
+    w, out = dense(tagger_of(constrained), P), []
+    bio = constrained if bio is None else bio
+    for i, x in enumerate(exact(NEW)):
+        s = score_sentence(w, x, NEW.shape)
+        allowed, forbidden = np.ones(s.node.shape, dtype=bool), np.zeros((3, 3), dtype=bool)
+        if bio:
+            forbidden[0, 2], allowed[0, 2] = True, False  # I-p behind O, and at the beginning
+        if only is not None:
+            for t, labels in enumerate(only[i]):
+                if labels is not None:
+                    allowed[t] &= [name in labels for name in LABELS]
+        out.append(scores(s.node, s.edge, s.start, s.end, allowed, forbidden))
+    return out
+
+
+#: Of each new sentence, what its first and last tokens may be.
+ONLY: list[list[Any]] = [
+    [["O", "B-p"]] + [None] * (len(x) - 2) + ([["I-p", "B-p"]] if len(x) > 1 else []) for x in NEW.X
+]
+
+
+@functools.cache
+def settings() -> list[tuple[dict[str, Any], bool, list[Scores]]]:
+    """Arguments of a prediction, whether the model has rules of its own, and the lattices that they mean."""
+    return [
+        ({}, False, lattices()),
+        ({"allowed": ONLY}, False, lattices(only=ONLY)),
+        ({"constraints": "bio"}, False, lattices(bio=True)),
+        ({}, True, lattices(True)),
+        ({"constraints": False}, True, lattices(True, bio=False)),
+        ({"constraints": False, "allowed": ONLY}, True, lattices(True, bio=False, only=ONLY)),
+        ({"allowed": ONLY}, True, lattices(True, only=ONLY)),
+    ]
+
+
+def named(path: Any) -> list[str]:
+    return [NAMES[y] for y in path]
+
+
+@row("predict", "X", "allowed", "constraints")
+@row("predict_kbest", "X", "k", "allowed", "constraints", "probability")
+@row("predict_marginals", "X", "allowed", "constraints")
+@row("predict_confidence", "X", "allowed", "constraints")
+def under_rules(learner: str, _: File) -> None:
+    """Best path, k best, marginals and confidence are those of the twin under the rules that were asked for."""
+    answers = []
+    for arguments, constrained, wanted in settings():
+        tagger, new = tagger_of(constrained), tokens(NEW)
+        best = tagger.predict(new, **arguments)
+        answers.append(best)
+        assert best == [named(chain.viterbi(s)) for s in wanted]
+        order = [tagger.classes_.index(name) for name in LABELS]
+        for p, s in zip(tagger.predict_marginals(new, **arguments), wanted):
+            np.testing.assert_allclose(p[:, order], chain.marginals(s)[0], atol=1e-4)
+        for k in (1, 4):
+            for ranked, sure, s in zip(
+                tagger.predict_kbest(new, k, **arguments),
+                tagger.predict_kbest(new, k, probability=True, **arguments),
+                wanted,
+            ):
+                twin = chain.kbest(s, k)
+                assert (
+                    [path for path, _ in ranked] == [path for path, _ in sure] == [named(y) for _, y in twin]
+                )
+                assert [score for _, score in ranked] == pytest.approx([h for h, _ in twin], abs=1e-4)
+                log_z = chain.log_partition(s)
+                assert [p for _, p in sure] == pytest.approx([math.exp(h - log_z) for h, _ in twin], abs=1e-4)
+        for found, s in zip(tagger.predict_confidence(new, **arguments), wanted):
+            y, p = chain.viterbi(s), chain.marginals(s)[0]
+            assert found.labels == named(y)
+            assert found.probability == pytest.approx(
+                math.exp(chain.score(s, y) - chain.log_partition(s)), abs=1e-4
+            )
+            np.testing.assert_allclose(found.tokens, p[np.arange(len(y)), list(y)], atol=1e-4)
+            safe = np.where(p > 0, p, 1.0)
+            np.testing.assert_allclose(found.entropy, -(p * np.log(safe)).sum(axis=1), atol=1e-3)
+    assert len({str(answer) for answer in answers}) >= 4  # the rules make a difference here
+    assert len(tagger_of().predict_kbest(tokens(NEW))[0]) == 5
+
+
+@row("predict", "decoder", "beam")
+def decoders(learner: str, _: File) -> None:
+    """The best path, the most probable label of each token, or the best path of a beam so wide."""
+    tagger, wanted, new = tagger_of(), lattices(), tokens(NEW)
+    found = {name: tagger.predict(new, decoder=name) for name in ("viterbi", "pointwise")}
+    assert found["viterbi"] == tagger.predict(new) == [named(chain.viterbi(s)) for s in wanted]
+    assert found["pointwise"] == [named(chain.pointwise(s)) for s in wanted]
+    assert found["pointwise"] != found["viterbi"]
+    answers = set()
+    for width in (1, 2, 3, 9):
+        beams = tagger.predict(new, decoder="beam", beam=width)
+        for guess, s in zip(beams, wanted):
+            best = history.beam(history.local_score(s), len(s.node), 3, width)[0][1]
+            assert guess == named(best)
+        answers.add(str(beams))
+    assert len(answers) > 1
+    with pytest.raises(tw.ParameterError, match="decoder"):
+        tagger.predict(new, decoder="nonsense")
+
+
+@row("predict", "min_probability")
+def min_probability(learner: str, _: File) -> None:
+    """Spans that are less probable are left out, and those alone; at 0 all stay, above 1 there is nothing."""
+    tagger, new = tagger_of(), tokens(NEW)
+    sure = tagger.predict_confidence(new)
+    known = sorted({p for one in sure for _, p in one.chunks})
+    assert len(known) > 3
+    assert tagger.predict(new, min_probability=0.0) == tagger.predict(new)
+    for least in (known[0], known[len(known) // 2], known[-1], 1.0):
+        found = tagger.predict(new, min_probability=least)
+        for labels, one in zip(found, sure):
+            wanted = [span for span, p in one.chunks if p >= least]
+            assert tw.schemes.spans(labels) == wanted
+            inside = {t for span in wanted for t in range(span.begin, span.end)}
+            assert labels == [y if t in inside else "O" for t, y in enumerate(one.labels)]
+    assert tagger.predict(new, min_probability=known[-1]) != tagger.predict(new)
+    ruled = tagger.predict(new, min_probability=0.0, constraints="bio", allowed=ONLY)
+    assert ruled == tagger.predict(new, constraints="bio", allowed=ONLY)
+    for wrong in (-0.1, 1.1, math.nan, "0.5", True):
+        with pytest.raises(tw.ParameterError, match="expected a number between 0 and 1"):
+            tagger.predict(new, min_probability=wrong)
+    with pytest.raises(tw.ParameterError, match="leave decoder, beam and memory out"):
+        tagger.predict(new, min_probability=0.5, decoder="pointwise")
+    with pytest.raises(tw.ParameterError, match="has no probabilities of spans"):
+        fitted("perceptron").predict(new, min_probability=0.5)
+    with pytest.raises(tw.ParameterError, match="the labels mark no spans"):
+        tw.CRF(features="S1", max_iter=2).fit(X, Y).predict(X, min_probability=0.5)
+
+
+@row("choose_threshold", "X", "y", "precision", "beta")
+def choose_threshold(learner: str, _: File) -> None:
+    """Of all thresholds the one with the best F-beta, or with the most recall among those of such a precision."""
+    tagger, new = tagger_of(), tokens(NEW)
+    gold = [[LABELS[y] for y in path] for path in NEW.y]
+    known = sorted({p for one in tagger.predict_confidence(new) for _, p in one.chunks})
+    reports = {p: tw.evaluate(gold, tagger.predict(new, min_probability=p)) for p in known}
+
+    def f(report: tw.Report, beta: float) -> float:
+        below = beta**2 * report.precision + report.recall
+        return (1 + beta**2) * report.precision * report.recall / below if below else 0.0
+
+    answers = set()
+    for beta in (0.05, 1.0, 9.0):
+        found = tagger.choose_threshold(new, gold, beta=beta)
+        best = max(f(report, beta) for report in reports.values())
+        assert found.f(beta) == pytest.approx(best)
+        report = reports[found.min_probability]
+        assert (found.precision, found.recall) == pytest.approx((report.precision, report.recall))
+        answers.add(found.min_probability)
+    assert tagger.choose_threshold(new, gold) == tagger.choose_threshold(new, gold, beta=1.0)
+    most = max(report.precision for report in reports.values())
+    for precision in (0.01, most):
+        found = tagger.choose_threshold(new, gold, precision=precision)
+        able = [report for report in reports.values() if report.precision >= precision]
+        assert found.recall == pytest.approx(max(report.recall for report in able))
+        assert found.precision >= precision
+        answers.add(found.min_probability)
+    assert len(answers) > 1
+    whole = tw.Corpus.from_lists([["a", "b"]], [["B-p", "O"]])
+    words = tw.CRF(features="S1", max_iter=5).fit(whole)
+    assert words.choose_threshold(whole) == words.choose_threshold([["a", "b"]], [["B-p", "O"]])
+    for odd in ({"precision": 0.0}, {"precision": 1.5}, {"beta": 0.0}, {"beta": math.inf}):
+        with pytest.raises(tw.ParameterError, match=f"{next(iter(odd))}="):
+            tagger.choose_threshold(new, gold, **odd)
+    if most < 1.0:
+        with pytest.raises(tw.ParameterError, match="no threshold has a precision of 1"):
+            tagger.choose_threshold(new, gold, precision=1.0)
+
+
+@row("predict", "memory")
+@row("predict_kbest", "memory")
+def memory(learner: str, _: File) -> None:
+    """Batches of a document that share a memory are labelled as the whole document is."""
+    train = corpus()
+    tagger = tw.Perceptron(features="S1", document=True, epochs=8, shuffle=False).fit(train)
+    together = train[:1] + train[1:]
+    whole, ranked = tagger.predict(together), tagger.predict_kbest(together, 2)
+    one, two = Memory(), Memory()
+    assert [tagger.predict(train[i : i + 1], memory=one)[0] for i in range(len(train))] == whole
+    assert [tagger.predict_kbest(train[i : i + 1], 2, memory=two)[0] for i in range(len(train))] == ranked
+    forgotten = [tagger.predict_kbest(train[i : i + 1], 2)[0] for i in range(len(train))]
+    assert forgotten != ranked
+
+
+@row("sequence_probability", "X", "y", "constraints")
+def sequence_probability(learner: str, _: File) -> None:
+    """P(y | x) over the paths that the rules leave; sets of labels sum up."""
+    for arguments, constrained, wanted in settings():
+        if "allowed" in arguments:
+            continue
+        tagger = tagger_of(constrained)
+        for path in itertools.islice(itertools.product(LABELS, repeat=4), 0, 81, 7):
+            given = [list(path[: len(x)]) for x in NEW.X]
+            found = tagger.sequence_probability(tokens(NEW), given, **arguments)
+            for p, labels, s in zip(found, given, wanted):
+                h = chain.score(s, [LABELS.index(name) for name in labels])
+                assert p == pytest.approx(math.exp(h - chain.log_partition(s)), abs=1e-4)
+        anything = [[None] * len(x) for x in NEW.X]
+        assert tagger.sequence_probability(tokens(NEW), anything, **arguments) == pytest.approx(1.0)
+
+
+@row("chunk_probability", "X", "chunks", "allowed", "constraints")
+def chunk_probability(learner: str, _: File) -> None:
+    """The probability of all paths in which exactly this chunk is there, by looking at each."""
+    asked = [[("p", 0, 1), ("p", 0, len(x))] for x in NEW.X]
+    for arguments, constrained, wanted in settings():
+        found = tagger_of(constrained).chunk_probability(tokens(NEW), asked, **arguments)
+        for ps, chunks, s in zip(found, asked, wanted):
+            log_z = chain.log_partition(s)
+            for p, chunk in zip(ps, chunks):
+                mass = sum(
+                    math.exp(chain.score(s, y) - log_z)
+                    for y in itertools.product(range(3), repeat=len(s.node))
+                    if chunk in {tuple(span) for span in tw.schemes.spans(named(y))}
+                )
+                assert p == pytest.approx(mass, abs=1e-4)
+
+
+# -- scores, explanations, files --------------------------------------------------------------------------
+
+
+@row("ranks", "X", "y", "k", "constraints")
+def ranks(learner: str, _: File) -> None:
+    """Tried against an enumeration in test_ranks; here that each is handed on."""
+    tagger = short(learner, features="S1").fit(X, Y)
+    few, many = tagger.ranks(X, Y, k=2), tagger.ranks(X, Y, 5)
+    assert (few.k, many.k, len(few.rank)) == (2, 5, len(X))
+    assert ((few.rank == many.rank) | (few.rank == -1)).all()
+
+
+@row("explain_prediction", "sentence", "token", "against")
+def explain_prediction(learner: str, _: File) -> None:
+    """What votes add up to is in test_votes; here that each is handed on."""
+    tagger = short(learner, features="S1").fit(X, Y)
+    whole = tagger.explain_prediction(X[0])
+    assert (list(whole.tokens), len(whole)) == (X[0], len(X[0]))
+    (one,) = tagger.explain_prediction(X[0], token=1)
+    assert one.to_dict() == whole[1].to_dict()
+    label = tagger.predict([X[0]])[0][1]
+    other = next(found for found in tagger.classes_ if found != label)
+    (told,) = tagger.explain_prediction(X[0], token=1, against=other)
+    assert told.other[1] == other
+
+
+@row("evaluate", "X", "y")
+@row("score", "X", "y")
+def evaluate(learner: str, _: File) -> None:
+    """The share of right labels; labels that are given go before the corpus's own."""
+    tagger = short(learner, features="S1").fit(X, Y)
+    guess = tagger.predict(X)
+    right = sum(a == b for path, other in zip(Y, guess) for a, b in zip(path, other)) / sum(map(len, Y))
+    assert tagger.score(X, Y) == tagger.evaluate(X, Y).accuracy == pytest.approx(right)
+    whole = tw.Corpus.from_lists(X, Y)
+    assert tagger.score(whole) == tagger.score(X, Y)
+    assert tagger.score(whole, guess) == tagger.evaluate(whole, guess).score == 1.0
+    with pytest.raises(tw.ParameterError, match="no labels"):
+        tagger.score(X)
+
+
+@row("explain", "top")
+def explain(learner: str, _: File) -> None:
+    """So many of the strongest features of each label, by size."""
+    tagger = tagger_of()
+    w, label = dense(tagger, P)[: 4 * 3].reshape(4, 3), LABELS
+    for top in (1, 3):
+        found = tagger.explain(top).labels
+        for y, name in enumerate(label):
+            order = sorted(range(4), key=lambda a: -abs(w[a, y]))[:top]
+            assert [text for text, _ in found[name]] == [str(a) for a in order]
+            assert [weight for _, weight in found[name]] == pytest.approx([w[a, y] for a in order])
+    assert all(len(entries) == 4 for entries in tagger.explain().labels.values())
+
+
+@row("save", "path", "prune")
+def save(learner: str, folder: File) -> None:
+    """One file that predicts the same; with prune without the features of weight zero."""
+    tagger = (
+        tw.CRF(l1=1.0, l2=0.0, max_iter=50).fit(tokens(P), names(P)) if learner == "crf" else fitted(learner)
+    )
+    tagger.save(folder / "whole.tagwise")
+    tagger.save(str(folder / "pruned.tagwise"), prune=True)
+    whole, pruned = (tw.load(folder / f"{name}.tagwise") for name in ("whole", "pruned"))
+    assert (whole.n_features_, whole.n_nonzero_) == (tagger.n_features_, tagger.n_nonzero_)
+    assert (pruned.n_features_, pruned.n_nonzero_) == (tagger.n_nonzero_, tagger.n_nonzero_)
+    if learner == "crf":
+        assert tagger.n_nonzero_ < tagger.n_features_
+    for other in (whole, pruned):
+        assert other.predict_kbest(tokens(NEW), 3) == tagger.predict_kbest(tokens(NEW), 3)
+
+
+@row("save", "format")
+def save_format(learner: str, folder: File) -> None:
+    """A file of CRFsuite: its magic, and the same labels where nothing but a chain of attributes is said."""
+    if learner != "crf":
+        return
+    attributes = [[[f"w={token}"] for token in sentence] for sentence in X]
+    tagger = tw.CRF(features="attributes", max_iter=10, start_end=False).fit(attributes, Y)
+    tagger.save(folder / "plain")
+    tagger.save(folder / "foreign", format="crfsuite")
+    assert (folder / "plain").read_bytes()[:4] != b"lCRF"
+    assert (folder / "foreign").read_bytes()[:4] == b"lCRF"
+    assert tw.load(folder / "foreign").predict(attributes) == tagger.predict(attributes)
+    with pytest.raises(tw.ModelFileError, match=r"format=.nonsense.: unknown"):
+        tagger.save(folder / "no", format="nonsense")
+    assert not (folder / "no").exists()
+
+
+@row("tag", "texts", "tokenizer", "probability")
+def tag(learner: str, _: File) -> None:
+    """Characters of the text that was given, by the tokens of the tokenizer; chances where they are asked for."""
+    tagger = short(learner, features="S1").fit(X, Y)
+    text = " ".join(X[0])
+    (one,) = tagger.tag([text])
+    assert tagger.tag(text) == one
+    assert all(text[span.start : span.end] == span.text for span in one)
+    whole = tagger.tag(
+        text, tokenizer=lambda given: [given]
+    )  # one token: at most one span, which is the text
+    assert {(span.start, span.end) for span in whole} <= {(0, len(text))}
+    cut = tagger.tag(text, tokenizer=lambda given: given.split())
+    assert [span.label for span in cut] == [span.label for span in tagger.tag(text, probability=False)]
+    assert all(span.probability is None for span in tagger.tag(text, probability=False))
+    sure = [span.probability for span in one]
+    assert all((p is not None) == (learner in ("crf", "hmm", "memm")) for p in sure)

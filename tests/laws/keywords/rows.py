@@ -1,0 +1,40 @@
+"""What a row of an argument is, and taggers of little training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path as File
+from typing import Any
+
+import tagwise as tw
+
+from ..parameters.common import SHORT, P
+from ..parameters.rows import names, tokens
+
+Check = Callable[[str, File], None]
+ROWS: dict[tuple[str, str], Check] = {}
+ONLINE = ("perceptron", "mira", "pa", "arow")
+
+
+def row(method: str, *keywords: str) -> Callable[[Check], Check]:
+    """Declare what arguments of a method do."""
+
+    def declare(check: Check) -> Check:
+        for keyword in keywords:
+            assert (method, keyword) not in ROWS
+            ROWS[method, keyword] = check
+        return check
+
+    return declare
+
+
+def short(learner: str, **params: Any) -> tw.Tagger:
+    """A tagger of little training."""
+    kind = tw.LEARNERS[learner]
+    known = {param.name for param in kind.PARAMS}
+    more = {"overlapping": True, "features": "attributes"} if learner == "hmm" else {}
+    return kind(**{name: value for name, value in {**SHORT, **more, **params}.items() if name in known})
+
+
+def fitted(learner: str, **keywords: Any) -> tw.Tagger:
+    return short(learner).fit(tokens(P), names(P), **keywords)

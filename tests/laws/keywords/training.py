@@ -1,0 +1,200 @@
+"""Arguments of what trains: fit, going on, and the state that a file keeps for it."""
+
+from __future__ import annotations
+
+from pathlib import Path as File
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+
+from ..parameters.common import P, X, Y
+from ..parameters.rows import NAMES, bits, dense, names, tokens
+from .rows import ONLINE, fitted, row, short
+
+# -- fit --------------------------------------------------------------------------------------------------
+
+
+@row("fit", "X", "y")
+def sentences_and_labels(learner: str, _: File) -> None:
+    """A corpus and lists of tokens and labels are the same; labels that are given go before the corpus's own."""
+    lists = short(learner, features="S1").fit(X, Y)
+    whole = tw.Corpus.from_lists(X, Y)
+    assert bits(short(learner, features="S1").fit(whole)) == bits(lists)
+    other = [["N"] * len(path) for path in Y]
+    assert short(learner, features="S1").fit(whole, other).classes_ == ("N",)
+    with pytest.raises(tw.ParameterError, match="no labels: pass y"):
+        short(learner, features="S1").fit(X)
+
+
+@row("fit", "dev", "dev_y")
+def development(learner: str, _: File) -> None:
+    """Each iteration is scored on dev, a corpus with labels or sentences with dev_y; without it there is no score."""
+    plain = short(learner, features="S1").fit(X, Y)
+    assert all(entry["dev_score"] is None for entry in plain.history_)
+    by_lists = short(learner, features="S1").fit(X, Y, dev=X[:2], dev_y=Y[:2])
+    found = [entry["dev_score"] for entry in by_lists.history_]
+    right = [a == b for path, guess in zip(Y[:2], by_lists.predict(X[:2])) for a, b in zip(path, guess)]
+    assert max(found) == sum(right) / len(right)
+    by_corpus = short(learner, features="S1").fit(X, Y, dev=tw.Corpus.from_lists(X[:2], Y[:2]))
+    assert [entry["dev_score"] for entry in by_corpus.history_] == found
+    wrong = [["?"] * len(path) for path in Y[:2]]
+    worst = short(learner, features="S1").fit(X, Y, dev=tw.Corpus.from_lists(X[:2], Y[:2]), dev_y=wrong)
+    assert {entry["dev_score"] for entry in worst.history_} == {0.0}
+    with pytest.raises(tw.CorpusError, match="dev: sentences and labels differ in length"):
+        short(learner, features="S1").fit(X, Y, dev=X[:2], dev_y=Y[:1])
+
+
+@row("fit", "sample_weight")
+def sample_weight(learner: str, _: File) -> None:
+    """Ones are none; halves are others; one number too few is refused."""
+    plain = fitted(learner)
+    assert bits(fitted(learner, sample_weight=[1.0] * len(P.X))) == bits(plain)
+    assert bits(fitted(learner, sample_weight=[0.5, 2.0, 1.0, 0.0, 3.0, 0.1])) != bits(plain)
+    with pytest.raises(tw.ParameterError, match="sample_weight"):
+        fitted(learner, sample_weight=[1.0])
+
+
+@row("fit", "callbacks")
+def callbacks(learner: str, _: File) -> None:
+    """Each is told of every iteration; True ends training where it is, and that model is kept."""
+    seen: list[Any] = []
+    tagger = fitted(learner, callbacks=[seen.append, lambda entry: seen.append(entry)])
+    for one, other, entry in zip(seen[::2], seen[1::2], tagger.history_, strict=True):
+        assert one == other
+        assert one.as_dict().items() <= entry.items()
+    if learner == "hmm":
+        return
+    stopped = fitted(learner, callbacks=[lambda entry: entry.iteration == 2])
+    assert stopped.stopped_ == "stopped by a callback"
+    assert [e["objective"] for e in stopped.history_] == [e["objective"] for e in tagger.history_[:2]]
+
+
+@row("fit", "warm_start")
+def warm_start(learner: str, folder: File) -> None:
+    """Training begins with the weights of a tagger, a model or a file; where it cannot, it says so."""
+    first = tw.CRF(all_pairs=True, l2=0.3, max_iter=4).fit(tokens(P), names(P))
+    first.save(folder / "first.tagwise")
+    if learner in ("hmsvm", "hmm"):
+        with pytest.raises(tw.ParameterError, match="cannot start from given weights"):
+            fitted(learner, warm_start=first)
+        return
+    sources = (first, first.model_, folder / "first.tagwise", str(folder / "first.tagwise"))
+    warm = [fitted(learner, warm_start=source) for source in sources]
+    assert len({bits(tagger) for tagger in warm}) == 1
+    assert bits(warm[0]) != bits(fitted(learner))
+    stay = {"max_iter": 0, "rounds": 0, "all_pairs": True, "n_jobs": 1}
+    if learner in ("crf", "memm", "boosting"):
+        tagger = short(learner, **stay).fit(tokens(P), names(P), warm_start=first)
+        np.testing.assert_array_equal(dense(tagger, P), dense(first, P))
+    else:
+        # a sentence that the weights get right, with room to spare, changes nothing
+        sure = tw.CRF(features="S1", l2=1e-4, all_pairs=True).fit([["a", "b"]], [["x", "y"]])
+        again = short(learner, features="S1", all_pairs=True, average=False)
+        again.fit([["a", "b"]], [["x", "y"]], warm_start=sure)
+        np.testing.assert_array_equal(again.model_.scorer.weights, sure.model_.scorer.weights)
+
+
+@row("fit", "forget")
+def forget(learner: str, folder: File) -> None:
+    """Labels and features of the sentences alone, which begin as they were; else the model's stay."""
+    if learner in ("hmsvm", "hmm"):
+        with pytest.raises(tw.ParameterError, match=r"forget=True is about the model of warm_start"):
+            fitted(learner, forget=True)
+        return
+    first = tw.CRF(all_pairs=True, l2=0.3, max_iter=4).fit([["old", "a"]], [["OLD", NAMES[0]]])
+    assert "OLD" in fitted(learner, warm_start=first).classes_
+    assert "OLD" not in fitted(learner, warm_start=first, forget=True).classes_
+    with pytest.raises(tw.ParameterError, match=r"forget=True is about the model of warm_start"):
+        fitted(learner, forget=True)
+
+
+@row("fit", "checkpoint")
+def checkpoint(learner: str, folder: File) -> None:
+    """The state after an iteration lies in the file, and training goes on from it; who keeps none says so."""
+    kept = tw.Checkpoint(folder / "run", every=1)
+    if learner in ("hmsvm", "boosting", "hmm"):
+        with pytest.raises(tw.ParameterError, match=f"{learner} keeps no checkpoints"):
+            fitted(learner, checkpoint=kept)
+        return
+    whole = fitted(learner, checkpoint=kept)
+    assert bits(whole) == bits(fitted(learner))
+    assert (folder / "run").exists()
+    seen: list[int] = []
+    again = tw.Checkpoint(folder / "run", resume=True)
+    resumed = fitted(learner, checkpoint=again, callbacks=[lambda entry: seen.append(entry.iteration)])
+    assert bits(resumed) == bits(whole)
+    assert seen == []  # all of it had been done
+    with pytest.raises(tw.ParameterError, match=r"expected a tagwise\.Checkpoint"):
+        fitted(learner, checkpoint="run")
+
+
+# -- going on ---------------------------------------------------------------------------------------------
+
+
+@row("partial_fit", "X", "y", "epochs")
+def partial_fit(learner: str, _: File) -> None:
+    """Epochs in parts are a longer fit, to the bit; a corpus brings its own labels; none is refused."""
+    kind = tw.LEARNERS[learner]
+    long = kind(features="S1", epochs=5).fit(X, Y)
+    parts = kind(features="S1")
+    for n, data in ((2, (X, Y)), (1, (tw.Corpus.from_lists(X, Y),)), (2, (X, Y))):
+        parts.partial_fit(*data, epochs=n)  # type: ignore[attr-defined]
+    assert bits(parts) == bits(long)
+    assert [e["iteration"] for e in parts.history_] == [1, 2, 3, 4, 5]
+    assert [e["objective"] for e in parts.history_] == [e["objective"] for e in long.history_]
+    assert parts.best_iteration_ == 5
+    once = kind(features="S1").partial_fit(X, Y)  # type: ignore[attr-defined]
+    assert len(once.history_) == 1
+    with pytest.raises(tw.ParameterError, match=r"^epochs=0"):
+        parts.partial_fit(X, Y, epochs=0)  # type: ignore[attr-defined]
+
+
+@row("partial_fit", "dev", "dev_y", "sample_weight", "callbacks")
+def partial_fit_as_fit(learner: str, _: File) -> None:
+    """They mean what they mean in fit, in the first call and in later ones."""
+    kind, weight = tw.LEARNERS[learner], [0.5, 2.0, 1.0, 0.25]
+    seen: list[int] = []
+    fit = kind(features="S1", epochs=2).fit(X, Y, dev=X[:2], dev_y=Y[:2], sample_weight=weight)
+    parts = kind(features="S1")
+    for _ in range(2):
+        parts.partial_fit(  # type: ignore[attr-defined]
+            X,
+            Y,
+            dev=X[:2],
+            dev_y=Y[:2],
+            sample_weight=weight,
+            callbacks=[lambda entry: seen.append(entry.iteration)],
+        )
+    assert [e["dev_score"] for e in parts.history_] == [e["dev_score"] for e in fit.history_]
+    assert seen == [1, 1]
+    last = kind(features="S1", epochs=2).fit(X, Y, sample_weight=weight)
+    plain = kind(features="S1")
+    for _ in range(2):
+        plain.partial_fit(X, Y, sample_weight=weight)  # type: ignore[attr-defined]
+    assert bits(plain) == bits(last) != bits(kind(features="S1", epochs=2).fit(X, Y))
+    stopped = kind(features="S1").partial_fit(X, Y, epochs=5, callbacks=[lambda entry: True])  # type: ignore[attr-defined]
+    assert (len(stopped.history_), stopped.stopped_) == (1, "stopped by a callback")
+    by_corpus = kind(features="S1").partial_fit(X, Y, dev=tw.Corpus.from_lists(X[:2], Y[:2]))  # type: ignore[attr-defined]
+    assert by_corpus.history_[0]["dev_score"] == fit.history_[0]["dev_score"]
+
+
+@row("save", "state")
+def save_state(learner: str, folder: File) -> None:
+    """With its state a file goes on as if training had never stopped; without, from its weights alone."""
+    if learner not in ONLINE:
+        return
+    kind = tw.LEARNERS[learner]
+    long = kind(epochs=3).fit(tokens(P), names(P))
+    first = kind(epochs=2).fit(tokens(P), names(P))
+    first.save(folder / "state.tagwise", state=True)
+    first.save(folder / "plain.tagwise")
+    gone_on, anew = (tw.load(folder / f"{name}.tagwise") for name in ("state", "plain"))
+    for tagger in (gone_on, anew):
+        tagger.partial_fit(tokens(P), names(P))  # type: ignore[attr-defined]
+    assert bits(gone_on) == bits(long)
+    assert bits(anew) != bits(long)
+    with pytest.raises(tw.ParameterError, match="prune=True or state=True"):
+        first.save(folder / "both.tagwise", prune=True, state=True)  # type: ignore[call-arg]
