@@ -91,9 +91,8 @@ def test_no_step_is_longer_than_allowed(cap: float) -> None:
     """Of no bound, and some are as long: those that end beyond, wherever the search for them begins."""
     n = native(corpus(3, 4, n=30, longest=6))
     w = np.random.default_rng(1).normal(size=len(n.layout))
-    b = booster(n, start=w, bound="tight", max_step=cap, smoothing=0.0)
-    for bound in ("loose", "tight"):
-        step, _ = b.bounds(bound)
+    for bound in ("loose", "tight", "exact"):
+        step, _ = booster(n, start=w, bound=bound, max_step=cap, smoothing=0.0).bounds(bound)
         assert np.abs(step).max() == pytest.approx(cap, rel=1e-12)
 
 
