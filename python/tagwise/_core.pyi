@@ -539,6 +539,8 @@ class Online:
     ) -> Online: ...
     def epoch(self, order: NDArray[np.uint32] | None = None) -> dict[str, Any]:
         """One pass over the training set, or over the sentences of `order`; sums over its steps."""
+    def part(self, begin: int, end: int) -> dict[str, Any]:
+        """The steps from `begin` to before `end` of the next epoch, which its last step ends; sums over them."""
     def weights(self, averaged: bool = True) -> NDArray[np.float64]:
         """The weights now, or their average over all steps: one a feature."""
     @property

@@ -65,6 +65,8 @@ def best(
         raise ParameterError("a model of local classifiers (MEMM) is searched by Viterbi; leave the beam out")
     found = plan_of(scoring, X, data, allowed, constraints)
     once = found.once
+    if scoring.voters is not None and decoder != "beam":
+        return _elected(scoring, found, data, decoder, constraints is not None, n_jobs)
     if decoder == "pointwise":
         if once is not None:
             raise ParameterError("labels that occur once need a path; use decoder='viterbi'")
@@ -89,6 +91,28 @@ def best(
         f"none of the {_core.ONCE_LISTS[-1]} best paths of a sentence keeps the labels that occur once; "
         "let fewer labels be such"
     )
+
+
+def _elected(
+    scoring: Scoring, found: Plan, data: _core.Dataset, decoder: str, anew: bool, n_jobs: int
+) -> NDArray[np.uint16]:
+    """What most voters say: of whole paths, or of each token by itself; `anew` where the call has rules of its own."""
+    voters, once = scoring.voters, found.once
+    assert voters is not None
+    scorers = voters.scorers
+    if anew:
+        scorers = voters.under(None if found.rules is None else found.rules.forbidden)
+
+    def search(scorer: _core.Scorer) -> NDArray[np.uint16]:
+        if once is not None:
+            return _core.once_kbest(scorer, data, once, allowed=found.support, n_jobs=n_jobs)[2]
+        return scorer.viterbi(data, allowed=found.support, n_jobs=n_jobs)
+
+    if decoder == "viterbi":
+        return voters.paths(scorers, search, data.offsets)
+    if once is not None:
+        raise ParameterError("labels that occur once need a path; use decoder='viterbi'")
+    return voters.tokens(scorers, search, len(scoring.labels), data.n_tokens)
 
 
 @typed

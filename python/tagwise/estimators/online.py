@@ -130,6 +130,7 @@ class OnlineTagger(Tagger):
             dev_score=task.dev_score,
             callbacks=task.callbacks,
             keeper=task.keeper,
+            ballot=task.ballot,
         )
         if isinstance(learner, _core.Online):
             self.state_ = learner.state()
@@ -174,6 +175,8 @@ class OnlineTagger(Tagger):
             raise ParameterError(
                 "partial_fit goes on with first-order taggers only; fit anew, or leave history out"
             )
+        if params.get("voters"):
+            raise ParameterError("partial_fit keeps one weight vector; fit anew, or train with voters=0")
         fitted = hasattr(self, "model_")
         inputs = Inputs.of(X)
         gold, kind = labels.texts(inputs.gold(y))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,8 +15,11 @@ from tagwise.estimators.online import EPOCHS, LOOKBACK, OnlineTagger, epochs_of
 from tagwise.estimators.task import COMMON, FEATURES, Task
 from tagwise.learners import online
 from tagwise.learners.loop import Result
+from tagwise.model.model import Model
+from tagwise.optimizers.base import Vector
 from tagwise.params import Choice, Number, Param
 from tagwise.scores.lookback import Lookback
+from tagwise.scores.voters import Ballot
 
 
 class Perceptron(Kernelised, OnlineTagger):
@@ -29,6 +33,12 @@ class Perceptron(Kernelised, OnlineTagger):
         FEATURES,
         Param(
             "mode", "online", Choice(("online", "batch")), "batch applies the updates of an epoch at its end"
+        ),
+        Param(
+            "voters",
+            0,
+            Number(0, integer=True),
+            "predict by a vote of at most so many weight vectors of training, at least one an epoch; 0 for one vector",
         ),
         *LOOKBACK,
         *KERNEL,
@@ -49,6 +59,7 @@ class Perceptron(Kernelised, OnlineTagger):
         *,
         features: Any = "default",
         mode: Literal["online", "batch"] = "online",
+        voters: int = 0,
         history: Any = None,
         pool: int = 128,
         document: bool = False,
@@ -80,6 +91,7 @@ class Perceptron(Kernelised, OnlineTagger):
             features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
                 or attributes)
             mode: batch applies the updates of an epoch at its end
+            voters: predict by a vote of at most so many weight vectors of training, at least one an epoch; 0 for one vector
             history: (m, p): cells of m labels, features on labels p back read off each cell's path; None is first order
                 ((m, p) with m = 1, 2, 3 and p >= 1 or inf, or None)
             pool: with p = inf: the distance from which on labels share one table; nearer ones have a table each
@@ -114,8 +126,35 @@ class Perceptron(Kernelised, OnlineTagger):
     def _rule(self, task: Task) -> _core.Rule:
         return _core.Rule(self.name)
 
+    def _voted(self, task: Task, kernelised: bool) -> Result:
+        """Keep weights along the way; those after the epoch whose score is best are none of the result."""
+        params = task.params
+        others = {
+            "a kernel": kernelised,
+            "history or document features": Lookback.of(params) is not None,
+            "mode='batch'": params["mode"] == "batch",
+            "shards": params["shards"] > 1,
+        }
+        for other, given in others.items():
+            if given:
+                raise ParameterError(f"voters do not go with {other}: leave one of them out")
+        if params["voters"] < params["epochs"]:
+            raise ParameterError(
+                f"voters={params['voters']}: every epoch has one or more; give at least epochs={params['epochs']}"
+            )
+        task.ballot = Ballot(len(task.data), params["epochs"], params["voters"])
+        result = super()._train(task)
+        task.ballot.keep(result.best_iteration)
+        return result
+
+    def _model(self, task: Task, w: Vector) -> Model:
+        model = super()._model(task, w)
+        return model if task.ballot is None else replace(model, arrays=task.ballot.arrays())
+
     def _train(self, task: Task) -> Result:
         kernel, params = self._kernel(task.params, task.data), task.params
+        if params["voters"]:
+            return self._voted(task, kernel is not None)
         if kernel is None:
             return super()._train(task)
         if params["mode"] == "batch" or params["shards"] > 1:

@@ -25,6 +25,7 @@ from tagwise.model.model import Model
 from tagwise.optimizers.base import Vector
 from tagwise.params import Anything, Flag, Number, Param
 from tagwise.scores.lookback import Lookback
+from tagwise.scores.voters import Ballot
 
 FEATURES = Param(
     "features",
@@ -104,6 +105,7 @@ class Task:
     dev_score: Callable[[Vector], float] | None = None
     callbacks: list[Callback] = field(default_factory=list)
     keeper: Keeper | None = None  # of checkpoints
+    ballot: Ballot | None = None  # of a voted learner: weights along the way
 
     def far_start(self, lookback: Lookback) -> Vector:
         """Weights of labels further back to begin with, as `lookback` lays them out."""

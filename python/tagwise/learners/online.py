@@ -6,13 +6,16 @@ Perceptron (Collins 2002), k-best MIRA (Crammer and Singer 2003; McDonald, Cramm
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import tagwise._core as _core
 from tagwise.errors import ParameterError
 from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.optimizers.base import State, Step, Vector
+from tagwise.scores.voters import Ballot
 
 Learner = _core.Online | _core.HistoryOnline | _core.KernelPerceptron
 
@@ -22,21 +25,35 @@ def epochs(
     averaged: bool,
     after: Callable[[], None] | None = None,
     *,
+    ballot: Ballot | None = None,
     state: Callable[[], State] | None = None,
     resumed: bool = False,
 ) -> Iterator[Step]:
     """The starting point, then one state an epoch; `after` is called before each of these.
 
     The value of a state is the number of wrong tokens met on the way, its gradient norm that of updates. The first of a
-    learner that was `resumed` is the one that it was resumed at.
+    learner that was `resumed` is the one that it was resumed at. Into a `ballot` go the weights along the way.
     """
     yield Step(online.weights(averaged and resumed), 0.0, 0.0, online.epochs if resumed else 0, state)
     while True:
-        tally = online.epoch()
+        if ballot is not None and isinstance(online, _core.Online):
+            tally = voted(online, ballot)
+        else:
+            tally = online.epoch()
         if after is not None:
             after()
         wrong, updates = float(tally["wrong_tokens"]), float(tally["updates"])
         yield Step(online.weights(averaged), wrong, updates, online.epochs, state)
+
+
+def voted(online: _core.Online, ballot: Ballot) -> dict[str, Any]:
+    """One epoch; after every so many steps the weights go into the ballot."""
+    epoch, sums = online.epochs + 1, Counter[str]()
+    for begin in range(0, ballot.sentences, ballot.stride):
+        end = min(ballot.sentences, begin + ballot.stride)
+        sums.update(online.part(begin, end))
+        ballot.cast(online.weights(False), end - begin, epoch)
+    return sums
 
 
 def train(
@@ -48,15 +65,19 @@ def train(
     dev_score: Callable[[Vector], float] | None = None,
     callbacks: Iterable[Callback] = (),
     keeper: Keeper | None = None,
+    ballot: Ballot | None = None,
 ) -> Result:
     """Run epochs; `objective` of the history is the number of wrong tokens, `gradient_norm` that of updates.
 
     Where the average and a dev score are asked for, `plain_dev_score` is that of the weights before averaging: both
-    learning curves lie in the history. States, to keep and to go on from, are those of the core.
+    learning curves lie in the history. States, to keep and to go on from, are those of the core. A `ballot` collects
+    the weights along the way.
     """
     stopping = Stopping(n_epochs, 0.0, 1, patience)
     plain: list[float] = []
     found = None if keeper is None else keeper.learner
+    if keeper is not None and ballot is not None:
+        raise ParameterError("checkpoints keep no voters: leave checkpoint out, or train with voters=0")
     if keeper is not None and not isinstance(online, _core.Online):
         raise ParameterError(
             "checkpoints of kernels and of labels further back (history, document) are not kept yet: "
@@ -75,7 +96,14 @@ def train(
             plain.append(dev_score(online.weights(False)))
 
     kept = None if keeper is None else state
-    steps = epochs(online, averaged, score_plain, state=kept, resumed=found is not None)
+    steps = epochs(
+        online,
+        averaged,
+        None if ballot is not None else score_plain,
+        ballot=ballot,
+        state=kept,
+        resumed=found is not None,
+    )
     result = run(steps, stopping, dev_score=dev_score, callbacks=callbacks, keeper=keeper)
     for entry, score in zip(result.history, plain):
         entry["plain_dev_score"] = score

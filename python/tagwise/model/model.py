@@ -34,6 +34,7 @@ from tagwise.scores.kernels import Kernel, KernelScorer
 from tagwise.scores.lookback import Lookback
 from tagwise.scores.protocols import Scorer, native
 from tagwise.scores.scoring import Scoring
+from tagwise.scores.voters import Voters
 from tagwise.writing import atomic
 
 Path = str | os.PathLike[str]
@@ -167,7 +168,8 @@ class Model:
     @cached_property
     def scoring(self) -> Scoring:
         """What decoding asks of the model."""
-        return Scoring(self.labels, self.scorer, self.lookback, self.constraints, self.dictionary)
+        voters = Voters.from_arrays(self.arrays, self.scorer, forbidden_of(self.constraints, self.labels))
+        return Scoring(self.labels, self.scorer, self.lookback, self.constraints, self.dictionary, voters)
 
     @property
     def native(self) -> _core.Scorer:
@@ -349,6 +351,7 @@ class Model:
             (self.lookback is not None, "features on labels further back (history, order)"),
             (self.constraints is not None, "constraints; train with constraints=None, or save as tagwise"),
             (self.dictionary is not None, "a tag dictionary; train without one, or save as tagwise"),
+            ("voters.counts" in self.arrays, "several weight vectors that vote; train with voters=0"),
             (self.label_type != "str", f"labels that are {self.label_type}; train on strings"),
         )
         for found, what in lacks:

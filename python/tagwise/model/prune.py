@@ -26,12 +26,16 @@ def prune(model: Model, keep: NDArray[np.bool_] | None = None) -> tuple[Model, N
     if keep is None:
         keep = weights != 0.0
         keep[model.arrays.get("boosting.feature", np.zeros(0, np.uint32))] = True  # the rounds name them
+        if model.scoring.voters is not None:
+            keep |= model.scoring.voters.weights.any(axis=0)
     new_layout, used = kept(layout, keep)
     index = np.where(keep, np.cumsum(keep) - 1, -1)
     forbidden = np.flatnonzero(np.isneginf(model.native.edge_scores)).astype(np.uint32)
     own = dict(model.arrays)
     if "boosting.feature" in own:
         own["boosting.feature"] = index[own["boosting.feature"]].astype(np.uint32)
+    if model.scoring.voters is not None:
+        own |= replace(model.scoring.voters, weights=model.scoring.voters.weights[:, keep]).arrays()
     if len(own.get(EXACT, ())) == len(keep):
         own[EXACT] = own[EXACT][keep]
     pruned = replace(

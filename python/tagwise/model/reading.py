@@ -26,6 +26,7 @@ from tagwise.scores.dictionary import Dictionary
 from tagwise.scores.kernels import Kernel, KernelScorer
 from tagwise.scores.lookback import Lookback
 from tagwise.scores.protocols import Scorer
+from tagwise.scores.voters import Voters
 
 Path = str | os.PathLike[str]
 
@@ -101,6 +102,8 @@ def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[st
         own = {name: arrays[name] for name in header.get("arrays", ())}
         if "boosting.feature" in types:
             _check_rounds(own, base.layout)
+        if "voters.counts" in types:
+            _check_voters(own, base)
         if "state" in header["meta"]:
             _check_state(file, len(base.layout))
     return {
@@ -184,6 +187,14 @@ def _check_rounds(own: Mapping[str, NDArray[Any]], layout: _core.Layout) -> None
     for name, column in own.items():
         if column.dtype == np.float64:
             check_finite(name, column)
+
+
+def _check_voters(own: Mapping[str, NDArray[Any]], base: _core.Scorer) -> None:
+    """The voters of a model: named by the header, a finite weight for each feature."""
+    voters = Voters.from_arrays(own, base, None)
+    if voters is None:
+        raise ModelFileError("voters: expected their arrays to be named by the header's")
+    check_finite("voters.weights", voters.weights.ravel())
 
 
 def _check_state(file: _core.ModelFile, n_features: int) -> None:

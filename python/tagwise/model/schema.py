@@ -195,6 +195,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "boosting.bound": "f64",
         "boosting.log_loss": "f64",
     },
+    "voters": {"voters.weights": "u32", "voters.counts": "u32"},
     "state": {"state.weights": "u32", "state.sums": "f64", "state.variance": "f64"},
 }
 TYPES = ("u8", "u16", "u32", "u64", "f32", "f64")
@@ -250,7 +251,7 @@ def check_arrays(arrays: Sequence[tuple[str, str]], header: Mapping[str, Any]) -
     for field in ("kernel", "history"):
         if field in header:
             wanted |= GROUPS[field]
-    for group in ("dictionary", "boosting"):
+    for group in ("dictionary", "boosting", "voters"):
         if any(name.startswith(f"{group}.") for name in types):
             wanted |= GROUPS[group]
     if "state" in header["meta"]:
@@ -265,7 +266,10 @@ def check_arrays(arrays: Sequence[tuple[str, str]], header: Mapping[str, Any]) -
     for name, dtype in types.items():
         if dtype not in TYPES:
             raise ModelFileError(f"array {name!a}: expected a type of {', '.join(TYPES)}, found {dtype!a}")
-    ours = {*ALWAYS, *(name for group in GROUPS if group != "boosting" for name in GROUPS[group])}
+    ours = {
+        *ALWAYS,
+        *(name for group in GROUPS if group not in ("boosting", "voters") for name in GROUPS[group]),
+    }
     for name in header.get("arrays", ()):
         if types.get(name) not in ("u32", "f64") or name in ours:
             raise ModelFileError(

@@ -1,4 +1,4 @@
-"""All that decoding asks of a model: labels, scorer, constraints, tag dictionary, labels further back."""
+"""All that decoding asks of a model: labels, scorer, constraints, tag dictionary, labels further back, voters."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tagwise.scores.constraints import Constraints, Rules
 from tagwise.scores.dictionary import Dictionary
 from tagwise.scores.lookback import Lookback
 from tagwise.scores.protocols import Scorer
+from tagwise.scores.voters import Voters
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Scoring:
     lookback: Lookback | None = None
     constraints: Constraints | None = None
     dictionary: Dictionary | None = None
+    voters: Voters | None = None
 
     @cached_property
     def rules(self) -> Rules | None:

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! One sentence at a time, label by label: with one or two labels a token that is less work than sixteen sentences side by
-//! side with all labels. The same floats are added in the same order as in `lanes`, so both give the same path.
+//! side with all labels. The same floats are added in the same order as in `lanes`, but for those of a token's only label,
+//! which all paths share and nobody need look up: both give the same path.
 
 use crate::chain::support::Support;
 use crate::machine::simd::WIDTH;

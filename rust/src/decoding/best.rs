@@ -199,10 +199,21 @@ unsafe fn narrow_path<S: Simd>(
     let (begin, last) = (data.sentences[s as usize], length.saturating_sub(1));
     let tile = &mut scratch.tile;
     let node = |t: usize, labels: &[u16], out: &mut Vec<f32>| {
+        // Every path goes through a token's only label: what it scores is the same for all of them.
+        if labels.len() == 1 {
+            return out.push(0.0);
+        }
         match job.table {
             Some(table) => {
+                if t + NEXT < length && lists.of(sets[t + NEXT]).len() > 1 {
+                    table.prefetch(&job.from, begin + t + NEXT);
+                }
                 let lanes = labels.iter().fold(0, |bits, &y| bits | 1 << (y as usize / WIDTH % 32));
-                table.score_some::<S>(data.node.csr(), begin + t, 0, lanes, tile);
+                if labels.len() == l {
+                    table.score::<S>(&job.from, begin + t, 0, tile);
+                } else {
+                    table.score_some::<S>(data.node.csr(), begin + t, 0, lanes, tile);
+                }
             }
             None => scorer.fill_lane(data, begin + t, 0, tile),
         }

@@ -58,6 +58,13 @@ impl PyOnline {
         answer(py, tally, &self.raised)
     }
 
+    /// The steps from `begin` to before `end` of the next epoch, which its last step ends; sums over them.
+    fn part<'py>(&mut self, py: Python<'py>, begin: usize, end: usize) -> PyResult<Bound<'py, PyDict>> {
+        let (inner, n_jobs) = (&mut self.inner, self.n_jobs);
+        let tally = run(py, n_jobs, || inner.part(begin, end))?;
+        answer(py, tally, &self.raised)
+    }
+
     /// The weights now, or their average over all steps: one a feature.
     #[pyo3(signature = (averaged = true))]
     fn weights<'py>(&self, py: Python<'py>, averaged: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {

@@ -52,6 +52,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         **KERNEL,
         "kernel": None,
         "mode": "online",
+        "voters": 0,
         "budget": None,
     },
     "mira": {
@@ -195,7 +196,7 @@ DOMAINS: dict[str, Domain] = {
     **{name: at_least(1) for name in COUNTS},
     **{name: at_least(1, optional=True) for name in ("n_jobs", "max_length", "dictionary", "budget")},
     "rounds": at_least(0, optional=True),
-    **{name: at_least(0) for name in ("seed", "verbose", "max_iter", "patience")},
+    **{name: at_least(0) for name in ("seed", "verbose", "max_iter", "patience", "voters")},
     **{name: number(0.0) for name in ("l1", "l2", "prior", "tol", "coef")},
     **{name: number(0.0, open_low=True) for name in ("variance", "max_step", "delta", "C", "gamma")},
     **{name: number(0.0, 1.0, open_low=True) for name in ("pi", "candidates")},

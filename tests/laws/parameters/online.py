@@ -16,7 +16,7 @@ from ..reference import chain, costs, history, mira, perceptron
 from ..reference.chain import Array, Path, Scores
 from ..reference.model import Shape, features, score_sentence
 from ..strategies import Problem
-from .rows import NAMES, Bench, bits, dense, exact, mask, problem, row
+from .rows import NAMES, Bench, bits, dense, exact, mask, problem, row, tokens
 
 ONLINE = ("perceptron", "mira", "pa", "arow")
 MARGIN = ONLINE[1:]
@@ -145,6 +145,28 @@ def mode(b: Bench) -> None:
         last, mean = perceptron.batch_perceptron(exact(P), P.y, P.shape, 3, mask(P))
         tagger = b.fit(P, mode="batch", epochs=3, average=flag)
         np.testing.assert_allclose(dense(tagger, P), mean if flag else last, rtol=1e-5, atol=1e-5)
+
+
+@row("voters", "perceptron")
+def voters(b: Bench) -> None:
+    """Most of the weight vectors of training decide: all of them, or those at even distances for the steps between."""
+    n, epochs, X = len(P.X), 3, exact(P)
+    steps = perceptron.after_each_step(X, P.y, P.shape, orders(n, epochs, 0), mask(P))
+    assert bits(b.fit(P, epochs=epochs, voters=0)) == bits(b.fit(P, epochs=epochs))
+    differ = set()
+    for given, stride in ((n * epochs, 1), (99, 1), (9, 2), (6, 3), (5, 6), (3, 6)):
+        tagger = b.fit(P, epochs=epochs, voters=given)
+        np.testing.assert_allclose(dense(tagger, P), np.mean(steps, axis=0), rtol=1e-5, atol=1e-5)
+        asked = [(e, at) for e in range(epochs) for at in range(stride, n + 1, stride)]
+        chosen = [steps[e * n + at - 1] for e, at in asked]
+        assert len(tagger.model_.arrays["voters.counts"]) <= min(given, len(chosen))
+        assert tagger.model_.arrays["voters.counts"].sum() == n * epochs
+        for decoder, place in (("viterbi", 0), ("pointwise", 1)):
+            wanted = [perceptron.voted(chosen, [stride] * len(chosen), x, P.shape)[place] for x in X]
+            found = tagger.predict(tokens(P), decoder=decoder)
+            assert found == [[NAMES[y] for y in path] for path in wanted]
+            differ.add(str(found))
+    assert len(differ) > 1
 
 
 @row("k", "mira")

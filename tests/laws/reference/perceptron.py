@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from . import enumeration
 from .chain import Array, Path, Scores, counts, scores, viterbi
 from .model import Shape, features, score_sentence
 
@@ -43,6 +44,36 @@ def update(w: Array, X: Array, y: Path, shape: Shape, mask: Array | None = None)
     guess = viterbi(score_sentence(w, X, shape))
     step = features(X, y, shape) - features(X, guess, shape)
     return step if mask is None else step * mask
+
+
+def after_each_step(
+    X: Sequence[Array],
+    y: Sequence[Path],
+    shape: Shape,
+    order: Sequence[Sequence[int]],
+    mask: Array | None = None,
+) -> list[Array]:
+    """The weights after each sentence of the perceptron, updated or not: the voters of Freund and Schapire 1999."""
+    w, out = np.zeros(shape.size), []
+    for epoch in order:
+        for i in epoch:
+            w = w + update(w, X[i], y[i], shape, mask)
+            out.append(w)
+    return out
+
+
+def voted(voters: Sequence[Array], votes: Sequence[int], X: Array, shape: Shape) -> tuple[Path, Path]:
+    """argmax_y sum_j c_j [y = argmax H(y; w_j)] over all paths, and the same for each token by itself.
+
+    Ties go to lower labels.
+    """
+    paths = [enumeration.viterbi(score_sentence(w, X, shape)) for w in voters]
+    tally = {path: sum(c for p, c in zip(paths, votes) if p == path) for path in set(paths)}
+    tokens = [
+        [sum(c for p, c in zip(paths, votes) if p[t] == label) for label in range(shape.labels)]
+        for t in range(len(X))
+    ]
+    return min(tally, key=lambda path: (-tally[path], path)), tuple(row.index(max(row)) for row in tokens)
 
 
 def batch_perceptron(

@@ -142,6 +142,22 @@ impl Online {
         Ok(tally)
     }
 
+    /// The steps `begin..end` of the next epoch, in the order that it would visit the sentences in; the epoch is over with
+    /// its last step. Parts one after the other are `epoch`, to the bit.
+    pub fn part(&mut self, begin: usize, end: usize) -> Result<Tally> {
+        let n = self.task.tokens.data.len();
+        if self.options.batch || !self.shards.is_empty() {
+            return Err(Error::Value("parts of an epoch need steps of one sentence, and one shard".into()));
+        }
+        if begin > end || end > n {
+            return Err(Error::Value(format!("steps {begin} to {end} are none of an epoch of {n} sentences")));
+        }
+        let order = self.order((0..n as u32).collect(), 0);
+        let tally = rule::learn(&self.task, &mut self.bank, &mut self.worker, &order[begin..end])?;
+        self.epochs += u64::from(end == n);
+        Ok(tally)
+    }
+
     fn order(&self, mut order: Vec<u32>, shard: u64) -> Vec<u32> {
         if self.options.shuffle {
             Generator::new(self.options.seed, self.epochs, shard).shuffle(&mut order);

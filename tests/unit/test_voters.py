@@ -1,0 +1,106 @@
+"""The voted perceptron: its voters go with the model, and what cannot vote says so."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise.errors import ModelFileError, ParameterError
+from tagwise.model.prune import prune
+
+from ..corpora import X, Y
+
+TAGGER = tw.Perceptron(features="S2", epochs=4, voters=4 * len(X)).fit(X, Y)
+#: Words that training has not seen: where voters differ.
+STRANGE = [["the", "unknown", "barks"], ["a", "a", "a", "a"], ["Dog", "zzz", "the"], []]
+DECODERS = ("viterbi", "pointwise")
+
+
+def said(tagger: Any) -> list[Any]:
+    return [tagger.predict(X + STRANGE, decoder=decoder) for decoder in DECODERS]
+
+
+def test_it_learns_and_its_mean_is_the_average() -> None:
+    assert TAGGER.predict(X) == Y
+    plain = tw.Perceptron(features="S2", epochs=4).fit(X, Y)
+    np.testing.assert_array_equal(TAGGER.model_.scorer.weights, plain.model_.scorer.weights)
+    assert TAGGER.history_ == [
+        {**entry, "seconds": mine["seconds"]} for mine, entry in zip(TAGGER.history_, plain.history_)
+    ]
+
+
+def test_files_pickles_copies_and_pruned_models_vote_alike(tmp_path: Path) -> None:
+    TAGGER.save(tmp_path / "voted.tagwise")
+    TAGGER.save(tmp_path / "pruned.tagwise", prune=True)
+    others: list[Any] = [tw.load(tmp_path / name) for name in ("voted.tagwise", "pruned.tagwise")]
+    others += [pickle.loads(pickle.dumps(TAGGER)), copy.deepcopy(TAGGER)]
+    for other in others:
+        assert said(other) == said(TAGGER)
+    assert len(others[1].model_.scorer.layout) < len(TAGGER.model_.scorer.layout)
+    alone, _ = prune(TAGGER.model_)
+    assert len(alone.arrays["voters.weights"]) == len(alone.scorer.layout) * len(
+        alone.arrays["voters.counts"]
+    )
+
+
+def test_rules_and_allowed_labels_hold_for_every_voter() -> None:
+    label = Y[0][0]
+    allowed = [[label] * len(sentence) for sentence in STRANGE]
+    for decoder in DECODERS:
+        assert TAGGER.predict(STRANGE, allowed=allowed, decoder=decoder) == allowed
+    rules = {"forbidden": [(a, b) for a in TAGGER.classes_ for b in TAGGER.classes_ if a != b]}
+    for path in TAGGER.predict(STRANGE, constraints=rules):
+        assert len(set(path)) <= 1
+
+
+def test_of_the_best_epoch_no_later_voter_is_kept() -> None:
+    dev = [["barks", "the"]]
+    tagger = tw.Perceptron(features="S2", epochs=4, voters=4 * len(X), patience=1)
+    tagger.fit(X, Y, dev=dev, dev_y=[[Y[0][0], Y[0][0]]])
+    assert tagger.model_.arrays["voters.counts"].sum() == tagger.best_iteration_ * len(X)
+    assert tagger.score(dev, [[Y[0][0], Y[0][0]]]) == tagger.history_[tagger.best_iteration_ - 1]["dev_score"]
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"kernel": "rbf"}, "kernel"),
+        ({"history": (1, 2)}, "history"),
+        ({"mode": "batch"}, "batch"),
+        ({"shards": 2}, "shards"),
+        ({"voters": 3}, "voters=3.*epochs=4"),
+    ],
+)
+def test_what_does_not_go_together(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        tw.Perceptron(**{"epochs": 4, "voters": 8, **params}).fit(X, Y)
+
+
+def test_other_ways_on_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="voters=0"):
+        copy.deepcopy(TAGGER).partial_fit(X, Y)
+    with pytest.raises(ParameterError, match="voters=0"):
+        tw.Perceptron(epochs=4, voters=8).fit(X, Y, checkpoint=tw.Checkpoint(tmp_path / "kept"))
+    with pytest.raises(ModelFileError, match="voters=0"):
+        TAGGER.save(tmp_path / "other", format="crfsuite")
+
+
+def test_a_file_with_voters_that_do_not_fit(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    model = TAGGER.model_
+    for name, change in (
+        ("voters.weights", lambda a: a[:-1]),
+        ("voters.weights", lambda a: np.full_like(a, 0x7FC00000)),
+        ("voters.counts", lambda a: a * 0),
+    ):
+        path = tmp_path / "damaged.tagwise"
+        replace(model, arrays={**model.arrays, name: change(model.arrays[name])}).save(path)
+        with pytest.raises(ModelFileError, match="voters"):
+            tw.load(path)
