@@ -7,8 +7,10 @@
 
 `docs/study/runs/PRESET.json` has what a comparison measured, `docs/study/TABLE.json` a table of the page: its head, its
 rows, the build that its figures are of, and, in `from`, where each cell comes from. A cell of `from` is text with
-references in braces, {corpus; learner; features; measure}: shares in percent with two digits, counts whole, seconds
-with one digit; `measure ±` with the deviation over seeds. A row of which a figure is missing stays as it is.
+references in braces, {corpus; learner; features; measure} or, of several sizes, {corpus; learner; features;
+sentences; measure}: shares in percent with two digits, counts whole, seconds with one digit; `measure ±` with the
+deviation over seeds. A row of which a figure is missing stays as it is. `picture`: title, names of the axes, and for
+each line its points, whose y is a number or such a reference; it is drawn into `docs/study/TABLE.svg`.
 """
 
 from __future__ import annotations
@@ -24,29 +26,36 @@ from typing import Any
 
 from tagwise.compare import PRESETS
 from tagwise.compare.cache import code_version
+from tagwise.compare.plan import load_parts
 from tagwise.compare.table import SHARES
-from tagwise.corpus.bundled import load_corpus
 from tagwise.errors import CorpusError
+from tagwise.report.figures import Palette
+from tagwise.report.svg import Chart, Line, Point
 
 ROOT = Path(__file__).parents[1]
 PAGE, FOLDER = ROOT / "docs" / "study.md", ROOT / "docs" / "study"
 BLOCK = re.compile(r"<!-- table (?P<name>[\w-]+) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
+#: The build of a table of which no run has filled a row.
+NOT_RUN = "not run yet"
 REFERENCE = re.compile(r"\{([^{}]*)\}")
 
 
-def markdown(table: Mapping[str, Any]) -> str:
-    """Head and rows as a table of the page.
+def markdown(table: Mapping[str, Any], name: str = "") -> str:
+    """Head and rows as a table of the page, and below it the picture that was drawn of it.
 
     >>> print(markdown({"head": ["k", "F1"], "rows": [["1", "88.99"]]}), end="")
     | k | F1 |
     |---|---|
     | 1 | 88.99 |
     """
+    if table.get("build") == NOT_RUN:
+        return f'Not run yet: `make study ARGS="--only {table["preset"]}"`.\n'
     lines = [table["head"], None, *table["rows"]]
-    return "".join(
+    text = "".join(
         "|" + "---|" * len(table["head"]) + "\n" if cells is None else f"| {' | '.join(cells)} |\n"
         for cells in lines
     )
+    return text + (f"\n![{table['picture']['title']}](study/{name}.svg)\n" if "picture" in table else "")
 
 
 def tables(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
@@ -61,7 +70,7 @@ def written(page: str, known: Mapping[str, Mapping[str, Any]]) -> str:
         name = match["name"]
         if name not in known:
             raise CorpusError(f"the page has a table {name!r}; there is no docs/study/{name}.json")
-        return f"<!-- table {name} -->\n{markdown(known[name])}<!-- end -->"
+        return f"<!-- table {name} -->\n{markdown(known[name], name)}<!-- end -->"
 
     return BLOCK.sub(body, page)
 
@@ -72,7 +81,7 @@ def differences(page: str, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
     out = [f"docs/study/{name}.json: no table of the page" for name in known if name not in found]
     out += [f"table {name}: no docs/study/{name}.json" for name in found if name not in known]
     for name in found.keys() & known.keys():
-        there, here = found[name].splitlines(), markdown(known[name]).splitlines()
+        there, here = found[name].splitlines(), markdown(known[name], name).splitlines()
         if there != here:
             lines = [(a, b) for a, b in zip(there, here) if a != b]
             where = (
@@ -107,11 +116,32 @@ def figure(entry: Mapping[str, Any], measure: str) -> str | None:
 
 def looked_up(reference: str, summary: Sequence[Mapping[str, Any]]) -> str | None:
     """The figure of {corpus; learner; features; measure}, or None."""
-    corpus, learner, features, measure = (part.strip() for part in reference.split(";"))
+    corpus, learner, features, *size, measure = (part.strip() for part in reference.split(";"))
     for entry in summary:
-        if (entry["corpus"], entry["learner"], entry["features"]) == (corpus, learner, features):
+        if (entry["corpus"], entry["learner"], entry["features"]) == (corpus, learner, features) and (
+            not size or str(entry["sentences"]) == size[0]
+        ):
             return figure(entry, measure)
     return None
+
+
+def picture(content: Mapping[str, Any], run: Mapping[str, Any]) -> str:
+    """The chart of a table's `picture` as SVG; points of which a figure is missing are left out."""
+    said = content["picture"]
+    chart = Chart(said["title"], said["x"], said["y"])
+    palette = Palette([{"learner": name, "features": ""} for name in said["lines"]])
+    for name, places in said["lines"].items():
+        found = [(x, looked_up(y[1:-1], run["summary"]) if isinstance(y, str) else str(y)) for x, y in places]
+        points = [(float(x), float(y.split()[0].replace(",", ""))) for x, y in found if y is not None]
+        if not points:
+            continue
+        colour = palette.colour(name)
+        chart.lines.append(Line(points, name, colour, name))
+        chart.points += [
+            Point(*point, name, colour, f"{name}: {point[1]:.2f}", label=name if point == points[-1] else "")
+            for point in points
+        ]
+    return chart.svg()
 
 
 def filled(table: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,6 +159,8 @@ def filled(table: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
         rows.append(cells)
     if not rows:
         return dict(table)
+    if len(kept) == len(rows):
+        return dict(table)
     out = {**table, "rows": rows, "build": run["build"]}
     return {**out, "older rows": kept} if kept else {k: v for k, v in out.items() if k != "older rows"}
 
@@ -138,7 +170,7 @@ def missing(name: str) -> list[str]:
     out = []
     for corpus in PRESETS[name].corpora:
         try:
-            load_corpus(corpus)
+            load_parts(corpus)
         except (CorpusError, OSError) as error:
             out.append(f"{name}: left out, corpus {corpus} is missing ({error})")
     return out
@@ -183,6 +215,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if content.get("preset") == name:
                     text = json.dumps(filled(content, found), indent=1, ensure_ascii=False)
                     (FOLDER / f"{table}.json").write_text(text + "\n", "utf-8")
+                    if "picture" in content and filled(content, found)["build"] != NOT_RUN:
+                        (FOLDER / f"{table}.svg").write_text(picture(content, found), "utf-8")
     PAGE.write_text(written(PAGE.read_text("utf-8"), tables()), "utf-8")
     return 0
 

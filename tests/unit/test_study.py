@@ -58,10 +58,13 @@ def test_references_are_of_cells_that_the_preset_trains(name: str) -> None:
     """A reference to nothing would keep its row as it is for ever."""
     preset = PRESETS[KNOWN[name]["preset"]]
     cells = {(cell.corpus, cell.learner.name, cell.features) for cell in preset.cells()}
-    for row in KNOWN[name]["from"]:
+    sizes = {str(cell.size) for cell in preset.cells()}
+    drawn = [y for line in KNOWN[name].get("picture", {"lines": {}})["lines"].values() for _, y in line]
+    for row in (*KNOWN[name]["from"], [y for y in drawn if isinstance(y, str)]):
         for text in study.REFERENCE.findall(" ".join(row)):
-            corpus, learner, features, _ = (part.strip() for part in text.split(";"))
+            corpus, learner, features, *size, _ = (part.strip() for part in text.split(";"))
             assert (corpus, learner, features) in cells, text
+            assert set(size) <= sizes, text
 
 
 #: Tables of the page with figures of papers, and how many there are.
@@ -91,6 +94,45 @@ def test_figures_of_papers_are_those_of_the_preset(name: str) -> None:
                 found += 1
         before = row
     assert found == PAPERS[name]
+
+
+def test_every_picture_is_on_the_page() -> None:
+    """What a table draws is shown, and was drawn."""
+    page = study.PAGE.read_text("utf-8")
+    pictures = {
+        name for name, table in KNOWN.items() if "picture" in table and table["build"] != study.NOT_RUN
+    }
+    for name in pictures:
+        assert f"(study/{name}.svg)" in page
+        assert (study.FOLDER / f"{name}.svg").read_text("utf-8").startswith("<svg")
+
+
+def test_a_table_of_no_run_says_so() -> None:
+    """Until a run has filled a row; then it has figures, and its picture."""
+    blank = [["crf", "", ""], ["mira", "", ""]]
+    table = {**TABLE, "rows": blank, "build": study.NOT_RUN, "picture": {"title": "t", "lines": {}}}
+    assert study.markdown(table, "one") == 'Not run yet: `make study ARGS="--only bundled"`.\n'
+    assert study.filled(table, {"summary": [], "build": "new"}) == table
+    shown = study.markdown(study.filled(table, {"summary": SUMMARY, "build": "new"}), "one")
+    assert "50.00" in shown
+    assert shown.endswith("![t](study/one.svg)\n")
+
+
+def test_sizes_are_told_apart_and_drawn() -> None:
+    """A reference with a number of sentences means that row; a picture has a line of what was measured."""
+    rows = [{**SUMMARY[0], "sentences": n, "f1": f1} for n, f1 in ((300, 0.25), (1000, 0.75))]
+    assert study.looked_up("c; crf; S1; 1000; f1", rows) == "75.00"
+    assert study.looked_up("c; crf; S1; 300; f1", rows) == "25.00"
+    assert study.looked_up("c; crf; S1; 7; f1", rows) is None
+    lines = {
+        "crf": [[n, f"{{c; crf; S1; {n}; f1}}"] for n in (7, 300, 1000)],
+        "fixed": [[300, 30.0], [1000, 40]],
+    }
+    said = {"picture": {"title": "t", "x": "x", "y": "y", "lines": lines}}
+    drawn = study.picture(said, {"summary": rows})
+    for text in ("crf: 25.00", "crf: 75.00", "fixed: 30.00", "fixed: 40.00"):
+        assert text in drawn
+    assert drawn.count("crf: ") == 2
 
 
 def test_drift_is_named() -> None:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from tagwise.compare.learners import Learner
+from tagwise.compare.plan import noisy
 from tagwise.compare.presets import BOOSTING, C_GRID, LOSSES, ONLINE_PAPER, PAPERS, Preset
 from tagwise.compare.table import Published
 
@@ -106,8 +107,46 @@ F1_COSTS = Preset(
     "part. Corpus-level F1 is linearised at a value it may reach.",
 )
 
+#: Percent of the training labels that are wrong.
+NOISE = (0, 5, 10, 20, 30)
+
+NOISES = Preset(
+    "noise",
+    "Which loss degrades how: wrong training labels x four losses, perceptron, HM-SVM, boosting x training sizes.",
+    corpora=tuple(noisy(corpus, percent) for corpus in ("ewt-pos", "wnut17-ner") for percent in NOISE),
+    learners=(*LOSSES, "perceptron", "hmsvm", "boosting"),
+    features=("S2",),
+    sizes=(300, 1000, 3000),
+    params={"max_iter": 100, "epochs": 10, "l2": 0.3},
+    note="Each training label is, by the chance that the corpus's name says, one of the others, all as probable; the "
+    "test part is as it was.",
+)
+
+KERNELS = Preset(
+    "kernels",
+    "Four losses with and without a kernel of degree 2 on 300 sentences, beside kernels of perceptron and HM-SVM.",
+    corpora=("ewt-pos", "wnut17-ner"),
+    learners=(
+        *LOSSES,
+        "perceptron",
+        Learner("perceptron poly", "perceptron", {"kernel": "poly", "degree": 2, "features": "S2"}),
+        Learner("perceptron rbf", "perceptron", {"kernel": "rbf", "features": "S2"}),
+        "hmsvm",
+        Learner("hmsvm poly", "hmsvm", {"kernel": "poly", "degree": 2, "tol": 0.03, "features": "S2"}),
+        Learner("hmsvm rbf", "hmsvm", {"kernel": "rbf", "tol": 0.03, "features": "S2"}),
+    ),
+    features=("S2", "S2pairs"),
+    sizes=(300,),
+    seeds=5,
+    params={"max_iter": 100, "epochs": 10},
+    tune={"crf": {"l2": (0.01, 0.1, 1.0)}, "hmsvm": {"C": (0.1, 1.0, 10.0)}},
+    folds=2,
+    note="A loss has its kernel written out: S2pairs has S2's attributes and every two of them together, so that two "
+    "tokens which share n have n (n + 1) / 2 in common. Perceptron and HM-SVM compute theirs: (1 + n)^2, or rbf.",
+)
+
 PRESETS: dict[str, Preset] = {
-    preset.name: preset for preset in (*PAPERS, SIZES, SPARSITY, RISKS, SEEDS, F1_COSTS)
+    preset.name: preset for preset in (*PAPERS, SIZES, SPARSITY, RISKS, SEEDS, F1_COSTS, NOISES, KERNELS)
 }
 
 __all__ = ["PRESETS"]

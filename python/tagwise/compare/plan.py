@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
 
 from tagwise.compare.learners import Learner, estimator, parse
 from tagwise.corpus.bundled import load_corpus
-from tagwise.corpus.sentence import Corpus
+from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.errors import ParameterError
 
 CorpusSpec = Union[str, "Mapping[str, Any]", "Sequence[str]", "tuple[Corpus, Corpus]"]
@@ -159,6 +160,44 @@ def tuning_parts(cell: Cell, train: Corpus, dev: Corpus | None) -> list[tuple[Co
     return [(train if cell.tune_size is None else train[: cell.tune_size], dev)]
 
 
+def noisy(name: str, percent: int) -> str:
+    """The name of a corpus with so many percent of its training labels wrong.
+
+    >>> noisy("ewt-pos", 10)
+    'ewt-pos +10% noise'
+    """
+    return f"{name} +{percent}% noise" if percent else name
+
+
+def load_parts(name: str) -> tuple[Corpus, ...]:
+    """The parts of a corpus known by name, or of a `noisy` one, of which the training part alone has wrong labels."""
+    match = re.fullmatch(r"(.+) \+(\d+)% noise", name)
+    if match is None:
+        return load_corpus(name)
+    if int(match[2]) > 100:
+        raise ParameterError(f"{name}: at most 100% of the labels can be wrong")
+    train, *others = load_corpus(match[1])
+    return (with_noise(train, int(match[2]) / 100), *others)
+
+
+def with_noise(corpus: Corpus, share: float, seed: int = 0) -> Corpus:
+    """The corpus with the label of each token, by chance `share`, replaced by one of the others, all as probable.
+
+    Wrong labels of less noise are wrong ones of more: the draws are the same.
+    """
+    labels = sorted({label for sentence in corpus for label in sentence.labels})
+    rng, out = random.Random(seed), []
+    for sentence in corpus:
+        wrong = []
+        for label in sentence.labels:
+            chance, place = rng.random(), rng.randrange(max(1, len(labels) - 1))
+            other = labels[place + (labels[place] >= label)] if len(labels) > 1 else label
+            wrong.append(other if chance < share else label)
+        fields = {**sentence.fields, str(sentence.label): wrong}
+        out.append(Sentence(fields, sentence.label, doc=sentence.doc, line=sentence.line))
+    return Corpus(out, columns=corpus.columns, label=corpus.label, source=corpus.source)
+
+
 def resolve_corpora(
     spec: Any, limits: Mapping[str, int] | None = None, held: int | None = None
 ) -> dict[str, Data]:
@@ -174,7 +213,7 @@ def resolve_corpora(
         spec = {name: name for name in spec}
     out = {}
     for name, data in spec.items():
-        parts = load_corpus(data) if isinstance(data, str) else data
+        parts = load_parts(data) if isinstance(data, str) else data
         train, test = (parts[0], parts[-1]) if held is None else (parts[0][:-held], parts[0][-held:])
         train = draw(train, (limits or {}).get(name), 0)
         out[name] = Data(train, test, parts[1] if len(parts) == 3 else None)
@@ -187,9 +226,12 @@ __all__ = [
     "Data",
     "draw",
     "held_out",
+    "load_parts",
+    "noisy",
     "pick",
     "plan",
     "resolve_corpora",
     "tuning_parts",
     "with_losses",
+    "with_noise",
 ]

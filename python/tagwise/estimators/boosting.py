@@ -41,8 +41,8 @@ class Boosting(Tagger):
     minimise  sum_i w_i (e^{l_i} - 1),  l_i = -log P(y_i | x_i)
 
     a few weights a round: those features are taken whose upper bounds on the loss after their best steps are smallest.
-    The model has only the features that were chosen; `rounds_` lists them in order. As it comes a round takes up to 256
-    features, on pieces of at most five tokens; `features_per_round=1` is the paper's algorithm.
+    The model has only the features that were chosen; `rounds_` lists them in order. As it comes a round takes up to
+    1024 features, on pieces of at most five tokens; `features_per_round=1` is the paper's algorithm.
     """
 
     name = "boosting"
@@ -74,7 +74,7 @@ class Boosting(Tagger):
         ),
         Param(
             "features_per_round",
-            256,
+            1024,
             Number(1, integer=True),
             "most features of a round",
         ),
@@ -131,7 +131,7 @@ class Boosting(Tagger):
         bound: Literal["loose", "tight", "exact"] = "tight",
         over: Literal["wrong", "all"] = "wrong",
         step: Literal["bound", "line_search"] = "bound",
-        features_per_round: int = 256,
+        features_per_round: int = 1024,
         overlap: bool = True,
         candidates: float = 1.0,
         smoothing: float | None = None,

@@ -91,7 +91,8 @@ class Perceptron(Kernelised, OnlineTagger):
             features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
                 or attributes)
             mode: batch applies the updates of an epoch at its end
-            voters: predict by a vote of at most so many weight vectors of training, at least one an epoch; 0 for one vector
+            voters: predict by a vote of at most so many weight vectors of training, at least one an epoch; 0 for one
+                vector
             history: (m, p): cells of m labels, features on labels p back read off each cell's path; None is first order
                 ((m, p) with m = 1, 2, 3 and p >= 1 or inf, or None)
             pool: with p = inf: the distance from which on labels share one table; nearer ones have a table each

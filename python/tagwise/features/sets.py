@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import combinations
 
 from tagwise.errors import TemplateError
 from tagwise.params import meant
@@ -49,6 +50,17 @@ def _s3(columns: Sequence[str], window: int = 1) -> str:
 def _s2(columns: Sequence[str], window: int = 0) -> str:
     """The word and its spelling: last 1-3 letters, class of the first, capital and dot, all caps, hyphen."""
     return _s3(columns, 0)
+
+
+def _pairs(columns: Sequence[str], window: int = 0) -> str:
+    """S2's attributes and every two of them together: of two tokens that share n, n (n + 1) / 2 are the same.
+
+    A linear model of these is one of S2 with that polynomial kernel of degree 2, written out.
+    """
+    word = f"{quoted(columns[0])}[0]"
+    of = [word, *(f"{word}.suffix({n})" for n in (1, 2, 3)), f"{word}.initial", f"{word}.is_upper?"]
+    of += [f"{word}.has_hyphen?", f"{word}.is_capitalized? & {word}.has_dot?"]
+    return "\n".join([*of, *(f"{a} & {b}" for a, b in combinations(of, 2))]) + "\n"
 
 
 def _default(columns: Sequence[str], window: int = 2) -> str:
@@ -173,6 +185,7 @@ SETS: dict[str, Callable[..., str]] = {
     "S1": _s1,
     "S2": _s2,
     "S3": _s3,
+    "S2pairs": _pairs,
     "pos": _pos,
     "ner": _ner,
     "default": _default,
@@ -180,6 +193,7 @@ SETS: dict[str, Callable[..., str]] = {
 _FIXED = {
     "S1": "looks at the current word alone; for a window use S3(window={})",
     "S2": "looks at the current word alone; for a window use S3(window={})",
+    "S2pairs": "looks at the current word alone; write its template out to add others",
     "pos": "looks at the current word alone; write its template out to add others",
     "ner": "looks at the words beside the current one; write its template out for more",
 }

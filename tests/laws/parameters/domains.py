@@ -89,7 +89,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "bound": "tight",
         "over": "wrong",
         "step": "bound",
-        "features_per_round": 256,
+        "features_per_round": 1024,
         "overlap": True,
         "candidates": 1.0,
         "smoothing": None,
