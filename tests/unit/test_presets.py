@@ -253,7 +253,7 @@ TRAINED: dict[str, tuple[set[tuple[str, str]], int, int]] = {
         1,
     ),
     "spanish-ner": ({("conll2002-es", f) for f in ("S1", "S2", "S3")}, 11, 1),
-    "pos": ({(c, f) for c in ("ewt-pos", "ptb-sample") for f in ("S1", "S2", "pos")}, 8, 1),
+    "pos": ({(c, f) for c in ("ewt-pos", "ptb-sample") for f in ("S1", "S2", "pos")}, 10, 1),
     "small-300": ({(c, f) for c in ("conll2002-es", "ptb-sample") for f in ("S1", "S3")}, 11, 6),
     "english-ner": ({("conll2003-en", "ner")}, 33, 1),
     "convergence": ({("conll2003-en", "ner"), ("ewt-pos", "pos")}, 4, 1),
@@ -264,6 +264,15 @@ TRAINED: dict[str, tuple[set[tuple[str, str]], int, int]] = {
     "risks": ({("conll2002-es", "S3")}, 8, 1),
     "history-seeds": ({("conll2003-en", "ner")}, 10, 5),
     "f1-costs": ({("conll2003-en", "ner")}, 14, 1),
+    "noise": (
+        {
+            (f"{c}{noise}", "S2")
+            for c in ("ewt-pos", "wnut17-ner")
+            for noise in ("", *(f" +{percent}% noise" for percent in (5, 10, 20, 30)))
+        },
+        *(7, 1),
+    ),
+    "kernels": ({(c, f) for c in ("ewt-pos", "wnut17-ner") for f in ("S2", "S2pairs")}, 10, 5),
 }
 
 
@@ -318,6 +327,11 @@ SETTLED: dict[str, tuple[str, ...]] = {
     "risks": ("max_iter = 200", "epochs = 20", "l2 = 0.1", "gold paths ranked in lists of 100"),
     "history-seeds": ("epochs = 20",),
     "f1-costs": ("epochs = 40",),
+    "noise": ("max_iter = 100", "epochs = 10", "l2 = 0.3"),
+    "kernels": (
+        *("max_iter = 100", "epochs = 10", f"crf: l2 from 0.01, 0.1, 1.0, {TWICE}"),
+        f"hmsvm: C from 0.1, 1.0, 10.0, {TWICE}",
+    ),
 }
 #: What a word in the name of a learner says of its parameters.
 SAID: dict[str, Callable[..., dict[str, Any]]] = {
@@ -335,6 +349,8 @@ SAID: dict[str, Callable[..., dict[str, Any]]] = {
     r"weighted cost (\S+)": lambda beta: {"cost": f"weighted_accuracy(1, {float(beta):g}, 1)"},
     r"rescaled": lambda: {"rescale": "margin"},
     r"poly": lambda: {"kernel": "poly", "degree": 2},
+    r"rbf": lambda: {"kernel": "rbf"},
+    r"tag dictionary": lambda: {"dictionary": 3},
     r"SVM_1": lambda: {"slack": "instance"},
     r"SVM_2": lambda: {"slack": "sequence"},
 }

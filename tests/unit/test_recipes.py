@@ -243,7 +243,7 @@ def test_the_pos_set_learns_rare_words() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("S4", r"no feature set 'S4'; there are S1, S2, S3, pos, ner, default, or write a template"),
+        ("S4", r"no feature set 'S4'; there are S1, S2, S3, S2pairs, pos, ner, default, or write a template"),
         ("S3(x=1)", r"no feature set 'S3\(x=1\)'"),
         ("S3(-1)", r"no feature set"),
         ("S1(2)", r"S1 looks at the current word alone; for a window use S3\(window=2\)"),
