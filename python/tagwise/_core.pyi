@@ -51,6 +51,7 @@ __all__ = [
     "Template",
     "Terms",
     "Vocabulary",
+    "WordSets",
     "__version__",
     "add_ridge",
     "add_scaled",
@@ -553,6 +554,17 @@ class Online:
         """What training can be resumed from."""
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state: one of `state`, or weights alone."""
+
+@final
+class WordSets:
+    """Words of a tag dictionary and a number for each.
+
+    words: their UTF-8, lone surrogates passed on; of: the number of each, 1 or more.
+    """
+
+    def __new__(cls, words: Sequence[bytes], of: Sequence[int]) -> WordSets: ...
+    def of(self, sentences: list[Any]) -> NDArray[np.uint32]:
+        """The numbers of all tokens of some sentences, one after the other; 0 for words that are not there."""
 
 @final
 class Margins:

@@ -189,6 +189,8 @@ def datasets(m: Made) -> Targets:
                 stream=io.BytesIO(), header="{}", vocabulary=vocab, scorer=m.scorer, extra={"x": np.ones(2)}
             ),
         ),
+        "WordSets": (lambda: c.WordSets, given(words=[b"a", b"b"], of=[1, 2])),
+        "WordSets.of": (lambda: c.WordSets([b"a"], [1]).of, given(sentences=[["a", "b"], []])),
         "Vocabulary": (lambda: c.Vocabulary, given()),
         "Vocabulary.kept": (lambda: vocab.kept, given(keep=np.ones(len(vocab), bool))),
         "Vocabulary.get": (lambda: vocab.get, given(text="a")),
@@ -347,6 +349,7 @@ def learners(m: Made) -> Targets:
                 once=m.once,
             ),
         ),
+        "Online.part": (lambda: c.Online(d, layout, c.Rule("mira", k=3)).part, given(begin=1, end=3)),
         "Online.epoch": (
             lambda: c.Online(d, layout, c.Rule("mira", k=3)).epoch,
             given(order=np.array([0, 2], u32)),

@@ -169,15 +169,15 @@ def noisy(name: str, percent: int) -> str:
     return f"{name} +{percent}% noise" if percent else name
 
 
-def load_parts(name: str) -> tuple[Corpus, ...]:
+def load_parts(name: str) -> tuple[Corpus, Corpus | None, Corpus]:
     """The parts of a corpus known by name, or of a `noisy` one, of which the training part alone has wrong labels."""
     match = re.fullmatch(r"(.+) \+(\d+)% noise", name)
     if match is None:
         return load_corpus(name)
     if int(match[2]) > 100:
         raise ParameterError(f"{name}: at most 100% of the labels can be wrong")
-    train, *others = load_corpus(match[1])
-    return (with_noise(train, int(match[2]) / 100), *others)
+    train, dev, test = load_corpus(match[1])
+    return with_noise(train, int(match[2]) / 100), dev, test
 
 
 def with_noise(corpus: Corpus, share: float, seed: int = 0) -> Corpus:

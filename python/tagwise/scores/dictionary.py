@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, pairwise, repeat
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -68,12 +69,19 @@ class Dictionary:
 
     def support(self, words: Iterable[Sequence[str]]) -> Support:
         """The sets and the set of each token."""
-        flat = map(self.of.get, chain.from_iterable(words), repeat(0))
-        return self.sets, np.fromiter(flat, dtype=np.uint32)
+        return self.sets, self._found.of(words if isinstance(words, list) else list(words))
+
+    @cached_property
+    def _found(self) -> _core.WordSets:
+        """The words as the core looks them up."""
+        return _core.WordSets([_bytes(word) for word in self.of], list(self.of.values()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Dictionary, (self.sets, self.of))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What a model file keeps."""
-        texts = [word.encode("utf-8", "surrogatepass") for word in self.of]
+        texts = [_bytes(word) for word in self.of]
         return {
             "dictionary.text": np.frombuffer(b"".join(texts), dtype=np.uint8).copy(),
             "dictionary.end": np.cumsum([len(t) for t in texts], dtype=np.int64).astype(np.uint32),
@@ -99,6 +107,11 @@ class Dictionary:
         if len(of) < len(words):
             raise ModelFileError("a word is there twice")
         return Dictionary(table, of)
+
+
+def _bytes(word: str) -> bytes:
+    """A word as files keep it: any string of Python can be one."""
+    return word.encode("utf-8", "surrogatepass")
 
 
 def with_dictionary(

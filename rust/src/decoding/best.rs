@@ -205,15 +205,8 @@ unsafe fn narrow_path<S: Simd>(
         }
         match job.table {
             Some(table) => {
-                if t + NEXT < length && lists.of(sets[t + NEXT]).len() > 1 {
-                    table.prefetch(&job.from, begin + t + NEXT);
-                }
                 let lanes = labels.iter().fold(0, |bits, &y| bits | 1 << (y as usize / WIDTH % 32));
-                if labels.len() == l {
-                    table.score::<S>(&job.from, begin + t, 0, tile);
-                } else {
-                    table.score_some::<S>(data.node.csr(), begin + t, 0, lanes, tile);
-                }
+                table.score_some::<S>(data.node.csr(), begin + t, 0, lanes, tile);
             }
             None => scorer.fill_lane(data, begin + t, 0, tile),
         }

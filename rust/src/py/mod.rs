@@ -21,6 +21,7 @@ pub mod raw;
 pub mod scorer;
 pub mod svm;
 pub mod vector;
+pub mod words;
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> PyErr {
@@ -66,5 +67,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     raw::register(m)?;
     scorer::register(m)?;
     svm::register(m)?;
+    words::register(m)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))
 }
