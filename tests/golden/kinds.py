@@ -127,7 +127,7 @@ KINDS: dict[str, Kind] = {
     "crf-attributes": Kind(tw.CRF, _crf(features="attributes"), "attributes"),
     "crf-odd": Kind(tw.CRF, _crf(), "odd"),
     "perceptron": Kind(tw.Perceptron, _online(features=EDGES, seed=3)),
-    "perceptron-voted": Kind(tw.Perceptron, _online(voters=40, constraints="bio")),
+    "perceptron-voted": Kind(tw.Perceptron, _online(voters=8, constraints="bio")),
     "perceptron-history": Kind(tw.Perceptron, _online(history=(2, 3))),
     "mira-endless": Kind(tw.MIRA, _online(history=(1, float("inf")), average=False)),
     "perceptron-document": Kind(tw.Perceptron, _online(document=True, constraints="bio"), "corpus"),
