@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,3 +28,11 @@ class Step:
     #: What to go on from, to the bit, where the one who yields was told to `keep` it; until the next step is asked for.
     state: Callable[[], State] | None = field(default=None, repr=False, compare=False)
     step: float = 0.0  # how far along its direction the last line search went, where there was one
+    dual: float | None = None  # no objective is below this, where that is known; the gradient then need not be
+
+    @property
+    def gap(self) -> float:
+        """How far the weights may be from the optimum, relatively; infinite where nothing bounds it."""
+        if self.dual is None:
+            return math.inf
+        return max(self.value - self.dual, 0.0) / max(abs(self.value), 1e-300)
