@@ -17,6 +17,15 @@ Evaluate = Callable[[Vector, Vector], float]
 State = dict[str, Any]
 
 
+def relative_gap(primal: float, dual: float) -> float:
+    """(primal - dual) / primal: how far, at most, the objective is from its minimum.
+
+    >>> relative_gap(10.0, 9.5)
+    0.05
+    """
+    return max(primal - dual, 0.0) / primal if primal > 0.0 else 0.0
+
+
 @dataclass(frozen=True)
 class Step:
     """State after an iteration of an optimiser or a learner. `w` is its own array: copy it to keep it."""
@@ -33,6 +42,4 @@ class Step:
     @property
     def gap(self) -> float:
         """How far the weights may be from the optimum, relatively; infinite where nothing bounds it."""
-        if self.dual is None:
-            return math.inf
-        return max(self.value - self.dual, 0.0) / max(abs(self.value), 1e-300)
+        return math.inf if self.dual is None else relative_gap(self.value, self.dual)

@@ -73,10 +73,9 @@ impl Moves {
         true
     }
 
-    /// max + log M of an edge: the score that the recursions really use, rounded as M is.
-    pub fn rounded(&self, from: usize, to: usize) -> f64 {
-        let m = self.rows[from * self.width + to / WIDTH].0[to % WIDTH];
-        f64::from(self.max) + f64::from(m).ln()
+    /// log M of all edges [L, padded L]: the scores, less their maximum, that the recursions really use, rounded as M is.
+    pub fn logs(&self) -> Vec<f64> {
+        self.rows[..self.labels * self.width].iter().flat_map(|row| row.0).map(|m| f64::from(m).ln()).collect()
     }
 }
 
@@ -126,6 +125,25 @@ unsafe fn products<S: Find>(rows: &[Lane], labels: usize, width: usize, from: &[
     }
 }
 
+/// x / y into `out`, 0 where y is 0.
+///
+/// # Safety
+/// The machine has the instructions of `S`; all are of one length.
+#[inline(always)]
+unsafe fn divide<S: Find>(x: &[Lane], y: &[Lane], out: &mut [Lane]) {
+    let zero = S::splat(0.0);
+    for ((x, y), out) in x.iter().zip(y).zip(out) {
+        let y = S::load(y);
+        S::store(S::select_gt(y, zero, S::div(S::load(x), y), zero), out);
+    }
+}
+
+/// sum p log x over the places where both are positive.
+fn plogp(p: &[Lane], x: &[Lane]) -> f64 {
+    let of = |(&p, &x): (&f32, &f32)| if p > 0.0 && x > 0.0 { f64::from(p) * f64::from(x).ln() } else { 0.0 };
+    p.iter().zip(x).map(|(p, x)| p.0.iter().zip(&x.0).map(of).sum::<f64>()).sum()
+}
+
 /// Scratch of one thread; grows to the longest sentence seen.
 #[derive(Default)]
 pub struct Beside {
@@ -136,6 +154,7 @@ pub struct Beside {
     beta: Vec<Lane>, // [width]
     inverse: Vec<f32>,
     pub p: Vec<Lane>,     // [T, width] marginals
+    row: Vec<Lane>,       // [width]
     pub pairs: Vec<Lane>, // [L, width] their sums over pairs of neighbours
 }
 
@@ -149,6 +168,7 @@ impl Beside {
             }
             self.inverse.resize(n, 0.0);
             self.beta.resize(width, Lane::ZERO);
+            self.row.resize(width, Lane::ZERO);
             self.pairs.resize(labels * width, Lane::ZERO);
         }
     }
@@ -237,10 +257,19 @@ impl Beside {
                 S::store(reached, &mut self.gamma[here + j]);
             }
         }
-        for from in 0..l {
+        self.add_up::<S>(moves, n);
+    }
+
+    /// Sums over pairs of neighbours, M[y', y] sum_t alpha_{t-1}(y') gamma_t(y).
+    ///
+    /// # Safety
+    /// As for `backward`.
+    #[inline(always)]
+    unsafe fn add_up<S: Find>(&mut self, moves: &Moves, n: usize) {
+        for from in 0..moves.labels {
             let mut v = 0;
-            while v < width {
-                match width - v {
+            while v < moves.width {
+                match moves.width - v {
                     1 => self.pair::<S, 1>(moves, n, from, v),
                     2 => self.pair::<S, 2>(moves, n, from, v),
                     3 => self.pair::<S, 3>(moves, n, from, v),
@@ -249,6 +278,51 @@ impl Beside {
                 v += 4;
             }
         }
+    }
+
+    /// Behind `backward`: the chain with (nearly) the marginals `mu` [T, width] that is closest to that of the scores. Its own
+    /// marginals come to `p`, its pair sums to `pairs`; answers its entropy, without - sum pairs log M, which the caller adds.
+    ///
+    /// The pairs of t - 1 and t are u(y') M[y', y] v(y), with u and v scaled in turn to have the marginals asked for
+    /// (Sinkhorn 1967; the projection of least divergence). The last to be scaled is u, to the marginals that the chain
+    /// really has at t - 1: so it is a chain, whatever the number of rounds. With c = u M v,
+    /// entropy = sum_t (- c log c + m_{t-1} log m_{t-1}) - m_0 log m_0.
+    ///
+    /// # Safety
+    /// As for `backward`; `mu` are distributions.
+    #[inline(always)]
+    pub(crate) unsafe fn couple<S: Find>(&mut self, moves: &Moves, mu: &[Lane], rounds: usize) -> f64 {
+        let (l, width) = (moves.labels, moves.width);
+        let n = mu.len() / width;
+        self.p[..width].copy_from_slice(&mu[..width]);
+        let mut entropy = -plogp(&self.p[..width], &self.p[..width]);
+        for t in 1..n {
+            let (here, before) = (t * width, (t - 1) * width);
+            let v = &mut self.gamma[here..here + width];
+            for _ in 0..rounds {
+                products::<S>(&moves.columns, l, width, v, &mut self.row);
+                divide::<S>(&self.p[before..here], &self.row, &mut self.alpha[before..here]);
+                products::<S>(&moves.rows, l, width, &self.alpha[before..here], &mut self.row);
+                divide::<S>(&mu[here..here + width], &self.row, v);
+            }
+            products::<S>(&moves.columns, l, width, v, &mut self.row);
+            divide::<S>(&self.p[before..here], &self.row, &mut self.alpha[before..here]);
+            products::<S>(&moves.rows, l, width, &self.alpha[before..here], &mut self.row);
+            let mut sum = S::splat(0.0);
+            for j in 0..width {
+                let m = S::mul(S::load(&v[j]), S::load(&self.row[j]));
+                sum = S::add(sum, m);
+                S::store(m, &mut self.p[here + j]);
+            }
+            let back = S::splat(1.0 / S::total(sum));
+            for m in &mut self.p[here..here + width] {
+                S::store(S::mul(S::load(m), back), m);
+            }
+            let (m, u) = (&self.p[before..here], &self.alpha[before..here]);
+            entropy += plogp(m, m) - plogp(m, u) - plogp(&self.p[here..here + width], v);
+        }
+        self.add_up::<S>(moves, n);
+        entropy
     }
 
     /// M[from, .] sum_t alpha_{t-1}(from) gamma_t(.), W lanes from v on.

@@ -14,7 +14,7 @@ pub struct PyDual {
     inner: Dual,
 }
 
-/// Weights, marginals, pair sums, numbers of each sentence [N, 5], epochs.
+/// Weights, marginals, pair sums, numbers of each sentence [N, 3], epochs.
 type Parts<'py> = (
     Bound<'py, PyArray1<f32>>,
     Bound<'py, PyArray1<f32>>,
@@ -41,18 +41,30 @@ impl PyDual {
         Ok(PyDual { inner: run(py, 0, || Dual::new(data, layout, l2, weights, &limits))?? })
     }
 
-    /// One epoch of visits: (tokens visited, visits that float32 could not do, sum of the gaps that the visits found).
+    /// One epoch of visits: (tokens visited, visits that float32 could not do, sum of the distances that the visits found).
     #[pyo3(signature = (seed, n_jobs = 0))]
     fn epoch(&mut self, py: Python<'_>, seed: u64, n_jobs: usize) -> PyResult<(usize, usize, f64)> {
         let inner = &mut self.inner;
         let visited = run(py, n_jobs, || inner.epoch(seed))?;
-        Ok((visited.tokens, visited.failed, visited.gap))
+        Ok((visited.tokens, visited.failed, visited.distance))
     }
 
-    /// (primal, lower bound of the dual) of the weights now; the primal is NaN where a sentence is beyond float32.
+    /// The primal of the weights now; NaN where a sentence is beyond float32.
+    #[pyo3(signature = (n_jobs = 0))]
+    fn primal(&self, py: Python<'_>, n_jobs: usize) -> PyResult<f64> {
+        run(py, n_jobs, || self.inner.primal())
+    }
+
+    /// (primal, dual) of the weights now; the primal is NaN where a sentence is beyond float32.
     #[pyo3(signature = (n_jobs = 0))]
     fn certificate(&self, py: Python<'_>, n_jobs: usize) -> PyResult<(f64, f64)> {
         run(py, n_jobs, || self.inner.certificate())
+    }
+
+    /// Epochs so far.
+    #[getter]
+    fn epochs(&self) -> u64 {
+        self.inner.epochs()
     }
 
     /// The weights now, one a feature.
@@ -63,7 +75,7 @@ impl PyDual {
     /// What training can be resumed from, to the bit.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Parts<'py>> {
         let state = guard(|| Ok(self.inner.state()))?;
-        let blocks = state.blocks.iter().flat_map(|b| [b.entropy, b.distance, b.gap, b.kappa, f64::from(b.visits)]);
+        let blocks = state.blocks.iter().flat_map(|b| [b.distance, b.kappa, f64::from(b.visits)]);
         Ok((
             PyArray1::from_vec(py, state.weights),
             PyArray1::from_vec(py, state.nodes),
@@ -82,18 +94,12 @@ impl PyDual {
         blocks: PyReadonlyArray1<'_, f64>,
         epochs: u64,
     ) -> PyResult<()> {
-        let block = |b: &[f64]| Block {
-            entropy: b[0],
-            distance: b[1],
-            gap: b[2],
-            kappa: b[3],
-            visits: b[4] as u32,
-        };
+        let block = |b: &[f64]| Block { distance: b[0], kappa: b[1], visits: b[2] as u32 };
         let state = DualState {
             weights: weights.as_array().to_vec(),
             nodes: nodes.as_array().to_vec(),
             pairs: pairs.as_array().to_vec(),
-            blocks: blocks.as_array().to_vec().chunks_exact(5).map(block).collect(),
+            blocks: blocks.as_array().to_vec().chunks_exact(3).map(block).collect(),
             epochs,
         };
         let inner = &mut self.inner;

@@ -8,12 +8,15 @@
 //! with one distribution q_i over the paths of each sentence; P(w) >= P* >= D(q) always, so that the difference bounds how
 //! far the weights are from the optimum. A visit (`visit`) moves q_i towards p_i, the distribution of the weights now, by a
 //! step that is found in closed form, and the weights with it: w = w(q) at any time, and there is no learning rate and no
-//! decay. Of q_i the expectations that features have are kept, those of nodes [T, L] and the sums over pairs of neighbours;
-//! its entropy is concave, so that (1 - g) h + g entropy(p_i) stays a lower bound h of it, which is what D is made from.
+//! decay. Of q_i the expectations that features have are kept, those of nodes [T, L] and the sums over pairs of neighbours.
+//!
+//! For a certificate D is computed at the chains that have these nodes and are closest to p_i (`certify`): a dual point as
+//! any other, and one whose entropy is known.
 //!
 //! Sentences are visited in proportion to how far q_i is from p_i (gap sampling). Le Priol, Piche and Lacoste-Julien 2018,
 //! "Adaptive stochastic dual coordinate ascent for conditional random fields".
 
+mod certify;
 mod visit;
 
 use crate::chain::beside::{Beside, Moves};
@@ -25,10 +28,8 @@ use crate::machine::budget;
 use crate::machine::dispatch::FlushToZero;
 use crate::machine::shuffle::Generator;
 use crate::machine::simd::{Lane, WIDTH};
-use crate::machine::stop;
 use crate::scores::cells::TokenCells;
 use crate::scores::check::check_weights;
-use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Most visits of a sentence in an epoch.
@@ -37,18 +38,12 @@ const MOST: f64 = 4.0;
 const SHARE: f64 = 0.6;
 /// What of the visits goes by the gaps, and by which power of them.
 const BY_GAP: (f64, f64) = (0.8, 0.7);
-/// Sentences that one task of a certificate sums.
-const PART: usize = 128;
 
 /// Where one sentence's block of the dual stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Block {
-    /// Lower bound of the entropy of q_i.
-    pub entropy: f64,
     /// Chi-square distance of q_i and p_i at the last visit.
     pub distance: f64,
-    /// Upper bound of KL(q_i, p_i) at the last visit.
-    pub gap: f64,
     /// How much farther the tokens' distances let a step go than it should: neighbours move together.
     pub kappa: f64,
     pub visits: u32,
@@ -70,8 +65,8 @@ pub struct Visited {
     pub tokens: usize,
     /// Visits that float32 could not do.
     pub failed: usize,
-    /// Sum of the sentences' gaps, each as its last visit found it.
-    pub gap: f64,
+    /// Sum of the sentences' distances, each as its last visit found it.
+    pub distance: f64,
 }
 
 pub struct Dual {
@@ -146,7 +141,7 @@ impl Dual {
             sums: vec![Lane::ZERO; tokens.cells() / WIDTH],
             nodes: vec![Lane::ZERO; tokens.data.tokens() * width],
             pairs: vec![0.0; n * edges],
-            blocks: vec![Block { entropy: 0.0, distance: 1.0, gap: f64::INFINITY, kappa: 1.0, visits: 0 }; n],
+            blocks: vec![Block { distance: f64::INFINITY, kappa: 1.0, visits: 0 }; n],
             edge_at: layout.edges.iter().map(|&e| place(e)).collect(),
             no_edge,
             no_label: Box::new(Lane(std::array::from_fn(|i| if i < last { 0.0 } else { f32::NEG_INFINITY }))),
@@ -182,7 +177,8 @@ impl Dual {
         if self.epochs == 0 {
             order.extend(0..n as u32);
         } else {
-            let power = |b: &Block| b.distance.max(0.0).powf(BY_GAP.1);
+            let known = |b: &Block| if b.distance.is_finite() { b.distance } else { 0.0 };
+            let power = |b: &Block| known(b).powf(BY_GAP.1);
             let sum: f64 = self.blocks.iter().map(power).sum();
             for (i, block) in self.blocks.iter().enumerate() {
                 let by_gap = if sum > 0.0 { BY_GAP.0 * power(block) / sum } else { 0.0 };
@@ -203,24 +199,24 @@ impl Dual {
         let order = self.order(seed);
         let mut out = visit::run(self, &order);
         self.epochs += 1;
-        out.gap = self.sample_weight.iter().zip(&self.blocks).filter(|(&s, _)| s > 0.0).map(|(s, b)| s * b.gap).sum();
+        let weighed = self.sample_weight.iter().zip(&self.blocks).filter(|(&s, _)| s > 0.0);
+        out.distance = weighed.map(|(s, b)| s * b.distance).sum();
         out
     }
 
-    /// (P(w), a lower bound of D(q)) of the weights now; P is NaN where a sentence is beyond float32.
+    /// P(w) of the weights now; NaN where a sentence is beyond float32.
+    pub fn primal(&self) -> f64 {
+        certify::primal(self)
+    }
+
+    /// (P(w), D) of the weights now; P is NaN where a sentence is beyond float32.
     pub fn certificate(&self) -> (f64, f64) {
-        let n = self.blocks.len();
-        let stop = stop::current();
-        let losses: Vec<f64> = (0..n.div_ceil(PART))
-            .into_par_iter()
-            .map(|part| {
-                let (_small_is_zero, _mine) = (FlushToZero::new(), stop.enter());
-                visit::losses(self, (part * PART) as u32..((part + 1) * PART).min(n) as u32)
-            })
-            .collect();
-        let square: f64 = self.w.iter().flat_map(|lane| lane.0).map(|x| f64::from(x) * f64::from(x)).sum();
-        let entropy: f64 = self.sample_weight.iter().zip(&self.blocks).map(|(s, b)| s * b.entropy).sum();
-        (losses.iter().sum::<f64>() + self.l2 * square, entropy - self.l2 * square)
+        certify::certificate(self)
+    }
+
+    /// Epochs so far.
+    pub fn epochs(&self) -> u64 {
+        self.epochs
     }
 
     /// The weights now, one a feature.

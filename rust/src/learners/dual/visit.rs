@@ -5,7 +5,6 @@ use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::simd::{prefetch, Lane, WIDTH};
 use crate::machine::stop;
-use std::ops::Range;
 
 /// Every so many visits of a sentence its step is tried by one more recursion.
 const TRY_EVERY: u32 = 4;
@@ -17,10 +16,6 @@ const LEAST: (f64, f64) = (0.2, 0.02);
 dispatch!(
     /// Visits in this order.
     pub(super) fn run(dual: &mut Dual, order: &[u32]) -> Visited = run_kernel
-);
-dispatch!(
-    /// Sum of the weighted losses of some sentences, NaN where float32 cannot do one.
-    pub(super) fn losses(dual: &Dual, which: Range<u32>) -> f64 = losses_kernel
 );
 
 /// # Safety
@@ -43,7 +38,7 @@ unsafe fn run_kernel<S: Find>(dual: &mut Dual, order: &[u32]) -> Visited {
 /// # Safety
 /// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn score_edges<S: Find>(dual: &Dual, scratch: &mut Scratch) -> bool {
+pub(super) unsafe fn score_edges<S: Find>(dual: &Dual, scratch: &mut Scratch) -> bool {
     let first = dual.tokens.edges[0] as usize / WIDTH;
     for ((to, w), none) in scratch.edges.iter_mut().zip(&dual.w[first..]).zip(&dual.no_edge) {
         S::store(S::add(S::load(w), S::load(none)), to);
@@ -56,7 +51,7 @@ unsafe fn score_edges<S: Find>(dual: &Dual, scratch: &mut Scratch) -> bool {
 /// # Safety
 /// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn score<S: Find>(dual: &Dual, scratch: &mut Scratch, sentence: u32, next: Option<u32>) {
+pub(super) unsafe fn score<S: Find>(dual: &Dual, scratch: &mut Scratch, sentence: u32, next: Option<u32>) {
     let (tokens, w) = (&dual.tokens, &dual.w);
     let (begin, end) = tokens.range(sentence);
     let (n, width) = (end - begin, tokens.width);
@@ -77,25 +72,22 @@ unsafe fn score<S: Find>(dual: &Dual, scratch: &mut Scratch, sentence: u32, next
     }
 }
 
-/// Inner products of node scores with p and with mu, and sum 2 d^2 / (p + mu), d = p - mu being kept.
+/// d = p - mu, and sum 2 d^2 / (p + mu).
 ///
 /// # Safety
 /// The machine has the instructions of `S`; all are [T, width].
 #[inline(always)]
-unsafe fn compare<S: Find>(node: &[Lane], p: &[Lane], mu: &[Lane], d: &mut [Lane]) -> [f64; 3] {
+unsafe fn compare<S: Find>(p: &[Lane], mu: &[Lane], d: &mut [Lane]) -> f64 {
     let zero = S::splat(0.0);
-    let mut sums = [zero; 3];
-    for (((s, p), mu), d) in node.iter().zip(p).zip(mu).zip(d) {
-        let (s, p, mu) = (S::load(s), S::load(p), S::load(mu));
+    let mut sum = zero;
+    for ((p, mu), d) in p.iter().zip(mu).zip(d) {
+        let (p, mu) = (S::load(p), S::load(mu));
         let (here, both) = (S::sub(p, mu), S::add(p, mu));
-        let finite = S::select_gt(both, zero, s, zero); // -infinity where a label is forbidden
-        sums[0] = S::fma(finite, p, sums[0]);
-        sums[1] = S::fma(finite, mu, sums[1]);
         let square = S::mul(S::add(here, here), here);
-        sums[2] = S::add(sums[2], S::select_gt(both, zero, S::div(square, both), zero));
+        sum = S::add(sum, S::select_gt(both, zero, S::div(square, both), zero));
         S::store(here, d);
     }
-    sums.map(|x| f64::from(S::total(x)))
+    f64::from(S::total(sum))
 }
 
 /// One visit; None where float32 cannot do it, and then nothing has changed.
@@ -127,31 +119,26 @@ unsafe fn step<S: Find>(dual: &mut Dual, scratch: &mut Scratch, sentence: u32, n
     let i = sentence as usize;
     let rate = dual.sample_weight[i] / (2.0 * dual.l2);
     if n == 0 {
-        dual.blocks[i].gap = 0.0;
+        dual.blocks[i].distance = 0.0;
         return Some(());
     }
     if !score_edges::<S>(dual, scratch) {
         return None;
     }
     score::<S>(dual, scratch, sentence, Some(next));
-    let log_z = scratch.beside.forward::<S>(&scratch.moves, n)?;
+    scratch.beside.forward::<S>(&scratch.moves, n)?;
     scratch.beside.backward::<S>(&scratch.moves, n);
     dual.tokens.prefetch_rare(&dual.w, next);
     dual.tokens.prefetch_sums(&dual.sums, next);
     scratch.d.resize(scratch.d.len().max(n * width), Lane::ZERO);
     let mu = &dual.nodes[begin * width..end * width];
     let d = &mut scratch.d[..n * width];
-    let [node_p, node_mu, distance] = compare::<S>(&scratch.beside.node[..n * width], &scratch.beside.p, mu, d);
+    let distance = compare::<S>(&scratch.beside.p, mu, d);
     let mu_pairs = &dual.pairs[i * edges..(i + 1) * edges];
-    let (found, scores) = (scratch.beside.pairs.as_ptr().cast::<f32>(), scratch.edges.as_ptr().cast::<f32>());
-    let (mut edge_p, mut edge_mu, mut square) = (0.0f64, 0.0f64, 0.0f64);
+    let found = scratch.beside.pairs.as_ptr().cast::<f32>();
+    let mut square = 0.0f64;
     for ((&at, &mu), d) in dual.edge_at.iter().zip(mu_pairs).zip(&mut scratch.d_pairs) {
-        let (p, a) = (*found.add(at as usize), *scores.add(at as usize));
-        *d = p - mu;
-        if p + mu > 0.0 {
-            edge_p += f64::from(a) * f64::from(p);
-            edge_mu += f64::from(a) * f64::from(mu);
-        }
+        *d = *found.add(at as usize) - mu;
         square += f64::from(*d) * f64::from(*d);
     }
     square += dual.tokens.collect::<S>(d, sentence, &mut dual.sums);
@@ -160,15 +147,13 @@ unsafe fn step<S: Find>(dual: &mut Dual, scratch: &mut Scratch, sentence: u32, n
     let tries = (block.visits.wrapping_add(sentence)) % TRY_EVERY == TRY_EVERY - 1;
     block.visits = block.visits.wrapping_add(1);
     let mut g = block.kappa * distance / (block.kappa * distance + q);
-    let entropy = (log_z - node_p - edge_p).max(0.0);
-    let gap = log_z - node_mu - edge_mu - block.entropy;
-    if !(g.is_finite() && entropy.is_finite() && gap.is_finite()) {
-        if distance == 0.0 {
-            (block.distance, block.gap) = (0.0, gap.max(0.0));
-        }
+    if !g.is_finite() {
         dual.tokens.apply::<S>(sentence, 0.0, &mut dual.sums, &mut dual.w);
-        return (distance == 0.0).then_some(());
+        let still = distance == 0.0; // and 0 / 0 is no step
+        block.distance = if still { 0.0 } else { block.distance };
+        return still.then_some(());
     }
+    block.distance = distance;
     if tries {
         g = tried::<S>(dual, scratch, sentence, g, rate, square);
         let block = &mut dual.blocks[i];
@@ -188,9 +173,6 @@ unsafe fn step<S: Find>(dual: &mut Dual, scratch: &mut Scratch, sentence: u32, n
         *edge_weights.add(at as usize) += step * d;
     }
     dual.tokens.apply::<S>(sentence, step, &mut dual.sums, &mut dual.w);
-    let block = &mut dual.blocks[i];
-    block.entropy = (1.0 - g) * block.entropy + g * entropy;
-    (block.distance, block.gap) = (distance, gap.max(0.0));
     prefetch(dual.nodes.as_ptr().wrapping_add(dual.tokens.range(next).0 * width));
     Some(())
 }
@@ -244,36 +226,4 @@ unsafe fn tried<S: Find>(dual: &mut Dual, scratch: &mut Scratch, sentence: u32, 
         true => g.min(secant.max(LEAST.0 * trial)),
         false => g,
     }
-}
-
-/// # Safety
-/// The machine has the instructions of `S`.
-#[inline(always)]
-unsafe fn losses_kernel<S: Find>(dual: &Dual, which: Range<u32>) -> f64 {
-    let mut scratch = Scratch::new(dual.tokens.labels, dual.edge_at.len());
-    let mut sum = 0.0;
-    let width = dual.tokens.width;
-    if !score_edges::<S>(dual, &mut scratch) {
-        return f64::NAN;
-    }
-    for i in which.filter(|&i| dual.sample_weight[i as usize] > 0.0) {
-        stop::look();
-        let gold = dual.tokens.gold(i);
-        if gold.is_empty() {
-            continue;
-        }
-        score::<S>(dual, &mut scratch, i, None);
-        let Some(log_z) = scratch.beside.forward::<S>(&scratch.moves, gold.len()) else {
-            return f64::NAN;
-        };
-        let mut h = 0.0;
-        for (t, &y) in gold.iter().enumerate() {
-            h += f64::from(scratch.beside.node[t * width + y as usize / WIDTH].0[y as usize % WIDTH]);
-            if t > 0 {
-                h += scratch.moves.rounded(gold[t - 1] as usize, y as usize);
-            }
-        }
-        sum += dual.sample_weight[i as usize] * (log_z - h);
-    }
-    sum
 }
