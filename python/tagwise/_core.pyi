@@ -361,7 +361,7 @@ class Dual:
         sample_weight: NDArray[np.float64] | None = None,
         limits: Limits | None = None,
     ) -> Dual: ...
-    def epoch(self, seed: int, n_jobs: int = 0) -> tuple[int, int, float]:
+    def epoch(self, seed: int = 0, n_jobs: int = 0) -> tuple[int, int, float]:
         """One epoch of visits.
 
         Tokens visited, visits that float32 could not do, sum of the distances that the visits found.

@@ -180,7 +180,7 @@ class MEMM(Tagger):
         features: Any = "default",
         l1: float = 0.0,
         l2: float = 1.0,
-        optimizer: Literal["auto", "lbfgs", "cg", "sgd", "owlqn"] = "auto",
+        optimizer: Literal["auto", "lbfgs", "cg", "sgd", "dual", "owlqn"] = "auto",
         class_weight: Any = None,
         max_iter: int = 1000,
         tol: float = 1e-05,

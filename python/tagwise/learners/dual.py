@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator
 
 import tagwise._core as _core
-from tagwise.optimizers.base import State, Step
+from tagwise.optimizers.base import State, Step, relative_gap
 
 #: Smallest relative gap that sums in float32 can show.
 FINEST = 3e-6
@@ -57,11 +57,9 @@ class Ascent:
         return primal
 
     def step(self, value: float, *, keep: bool) -> Step:
-        """Where the weights stand now."""
-        epochs = self.core.epochs
-        return Step(
-            self.core.weights(), value, math.nan, epochs + 1, self.state if keep else None, dual=self.bound
-        )
+        """Where the weights stand now; in place of the gradient's norm, which nobody computes, the relative gap."""
+        gap, state = relative_gap(value, self.bound), self.state if keep else None
+        return Step(self.core.weights(), value, gap, self.core.epochs + 1, state, dual=self.bound)
 
 
 def steps(ascent: Ascent, tol: float, *, keep: bool = False) -> Iterator[Step]:

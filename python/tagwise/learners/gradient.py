@@ -186,8 +186,12 @@ class Problem:
         """Whether stochastic epochs are possible and pay."""
         plain = self.cost is None and self.partial is None and self.order is None
         plain = plain and self.once is None and not self.data.n_edge_attributes and self.data.vectors is None
-        n = len(self.data) if self.n_sentences is None else self.n_sentences
-        return plain and n >= WORTH_WARMING
+        return plain and self.large
+
+    @property
+    def large(self) -> bool:
+        """Whether sentences are enough for what visits them one by one to pay."""
+        return (len(self.data) if self.n_sentences is None else self.n_sentences) >= WORTH_WARMING
 
 
 def train(
@@ -207,7 +211,7 @@ def train(
 ) -> Result:
     """Minimise the penalised loss from `start`.
 
-    "auto" is dual ascent where it can be, from the gold labels' dual point; L-BFGS goes on from there where that is slow
+    "auto" is dual ascent where it can be and the corpus is large enough, from the gold labels' dual point; L-BFGS goes on from there where that is slow
     or not exact enough. Else, without l1, it begins with a few stochastic epochs, where `start` is zero and the corpus is
     large enough, and goes on with L-BFGS in scaled variables. A run that `keeper` has a state of goes on behind those
     epochs.
@@ -216,6 +220,8 @@ def train(
     n, backend = len(problem.data), current()
     no_dual = "other weights to start from, or a prior" if start.any() or prior else problem.why_no_dual(l2)
     no_dual = no_dual if backend.descends else f"backend {backend.name!r}"
+    if optimizer == "auto" and not problem.large:
+        no_dual = "few sentences"  # L-BFGS is there as soon, and draws no order
     chosen = choose_optimizer(optimizer, l1, no_dual)
     found = None if keeper is None else keeper.learner
     known: State | None = None if found is None else found["optimizer"]

@@ -140,7 +140,7 @@ def run(
     interrupted, callbacks = False, list(callbacks)
     try:
         for iteration, state in enumerate(states, first):
-            if not math.isfinite(state.value) or not (state.dual is not None or math.isfinite(state.gradient_norm)):
+            if not math.isfinite(state.value) or not math.isfinite(state.gradient_norm):
                 if last is None:
                     raise TrainingError(
                         f"the objective is {state.value} at the start; scale real-valued attributes down, "

@@ -84,7 +84,13 @@ impl Moves {
 /// # Safety
 /// The machine has the instructions of `S`; `rows` is [L padded to 16, width], `from` the labels of `width` lanes, v + W <= width.
 #[inline(always)]
-unsafe fn product<S: Find, const W: usize>(rows: &[Lane], labels: usize, width: usize, from: &[Lane], v: usize) -> [S::F; W] {
+unsafe fn product<S: Find, const W: usize>(
+    rows: &[Lane],
+    labels: usize,
+    width: usize,
+    from: &[Lane],
+    v: usize,
+) -> [S::F; W] {
     debug_assert!(rows.len() == width * WIDTH * width && from.len() == width && v + W <= width);
     let mut sums = [[S::splat(0.0); W]; CHAINS];
     let (mut row, mut x) = (rows.as_ptr().add(v), from.as_ptr().cast::<f32>());

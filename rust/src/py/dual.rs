@@ -15,13 +15,8 @@ pub struct PyDual {
 }
 
 /// Weights, marginals, pair sums, numbers of each sentence [N, 3], epochs.
-type Parts<'py> = (
-    Bound<'py, PyArray1<f32>>,
-    Bound<'py, PyArray1<f32>>,
-    Bound<'py, PyArray1<f32>>,
-    Bound<'py, PyArray1<f64>>,
-    u64,
-);
+type Parts<'py> =
+    (Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f64>>, u64);
 
 #[pymethods]
 impl PyDual {
@@ -42,7 +37,7 @@ impl PyDual {
     }
 
     /// One epoch of visits: (tokens visited, visits that float32 could not do, sum of the distances that the visits found).
-    #[pyo3(signature = (seed, n_jobs = 0))]
+    #[pyo3(signature = (seed = 0, n_jobs = 0))]
     fn epoch(&mut self, py: Python<'_>, seed: u64, n_jobs: usize) -> PyResult<(usize, usize, f64)> {
         let inner = &mut self.inner;
         let visited = run(py, n_jobs, || inner.epoch(seed))?;

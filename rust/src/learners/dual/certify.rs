@@ -84,8 +84,12 @@ dispatch!(
 unsafe fn add_kernel<S: Find>(dual: &Dual, which: Range<u32>, couples: bool) -> Part {
     let (tokens, edges) = (&dual.tokens, dual.edge_at.len());
     let (l, width) = (tokens.labels, tokens.width);
-    let mut out =
-        Part { loss: 0.0, entropy: 0.0, nodes: vec![Lane::ZERO; if couples { dual.w.len() } else { 0 }], pairs: vec![0.0; edges] };
+    let mut out = Part {
+        loss: 0.0,
+        entropy: 0.0,
+        nodes: vec![Lane::ZERO; if couples { dual.w.len() } else { 0 }],
+        pairs: vec![0.0; edges],
+    };
     let mut scratch = Scratch::new(l, edges);
     if !score_edges::<S>(dual, &mut scratch) {
         out.loss = f64::NAN;

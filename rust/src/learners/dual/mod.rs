@@ -90,10 +90,10 @@ pub struct Dual {
 struct Scratch {
     beside: Beside,
     moves: Moves,
-    d: Vec<Lane>,       // [T, width] p - mu
-    moved: Vec<Lane>,   // [T, width] scores of F(d)
-    edges: Vec<Lane>,   // [L, width] edge scores
-    d_pairs: Vec<f32>,  // [edge features]
+    d: Vec<Lane>,      // [T, width] p - mu
+    moved: Vec<Lane>,  // [T, width] scores of F(d)
+    edges: Vec<Lane>,  // [L, width] edge scores
+    d_pairs: Vec<f32>, // [edge features]
 }
 
 impl Scratch {

@@ -90,7 +90,12 @@ impl TokenCells {
     /// # Safety
     /// As for `collect`; `d` is of the token whose rows these are.
     #[inline(always)]
-    unsafe fn collect_rows<S: Find, I: Copy + Into<u32>>(&self, rows: Rows<'_, I>, d: &[Lane], sums: &mut [Lane]) -> f32 {
+    unsafe fn collect_rows<S: Find, I: Copy + Into<u32>>(
+        &self,
+        rows: Rows<'_, I>,
+        d: &[Lane],
+        sums: &mut [Lane],
+    ) -> f32 {
         let mut square = S::splat(0.0);
         by_lanes!(self.width, v, N => square = self.collect_some::<S, I, N>(&rows, d, v, sums, square));
         S::total(square)
