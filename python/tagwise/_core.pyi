@@ -350,6 +350,47 @@ class Stochastic:
         """
 
 @final
+class Dual:
+    """Dual block ascent on the log loss of a training set with l2 |w|^2."""
+
+    def __new__(
+        cls,
+        dataset: Dataset,
+        layout: Layout,
+        l2: float,
+        *,
+        sample_weight: NDArray[np.float64] | None = None,
+        limits: Limits | None = None,
+    ) -> Dual: ...
+    def epoch(self, seed: int = 0, n_jobs: int = 0) -> tuple[int, int, float]:
+        """One epoch of visits.
+
+        Tokens visited, visits that float32 could not do, sum of the distances that the visits found.
+        """
+    def primal(self, n_jobs: int = 0) -> float:
+        """The primal of the weights now; NaN where a sentence is beyond float32."""
+    def certificate(self, n_jobs: int = 0) -> tuple[float, float]:
+        """(primal, dual) of the weights now; the primal is NaN where a sentence is beyond float32."""
+    @property
+    def epochs(self) -> int:
+        """Epochs so far."""
+    def weights(self) -> NDArray[np.float64]:
+        """The weights now, one a feature."""
+    def state(
+        self,
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32], NDArray[np.float64], int]:
+        """What training can be resumed from, to the bit."""
+    def restore(
+        self,
+        weights: NDArray[np.float32],
+        nodes: NDArray[np.float32],
+        pairs: NDArray[np.float32],
+        blocks: NDArray[np.float64],
+        epochs: int,
+    ) -> None:
+        """Go on from a state."""
+
+@final
 class Scorer:
     """Features and weights, ready to label sentences."""
 

@@ -47,6 +47,10 @@ def stochastic(data: _core.Dataset, layout: _core.Layout, **options: Any) -> _co
     return _core.Stochastic(data, layout, limits=_limits(options), **options)
 
 
+def dual(data: _core.Dataset, layout: _core.Layout, l2: float, **options: Any) -> _core.Dual:
+    return _core.Dual(data, layout, l2, limits=_limits(options), **options)
+
+
 def _margins(options: dict[str, Any]) -> _core.Margins:
     return _core.Margins(**_taken(options, "c", "slack", "rescale", "tolerance", "most", "shuffle", "seed"))
 

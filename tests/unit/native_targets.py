@@ -244,6 +244,24 @@ def batch(m: Made) -> Targets:
                 allowed=m.allowed,
             ),
         ),
+        "Dual": (
+            lambda: flat(told.dual),
+            given(
+                dataset=d,
+                layout=layout,
+                l2=1.0,
+                sample_weight=np.ones(3),
+                forbidden=np.zeros(0, u32),
+                allowed=m.allowed,
+            ),
+        ),
+        "Dual.epoch": (lambda: c.Dual(d, layout, 1.0).epoch, given(seed=1, n_jobs=1)),
+        "Dual.primal": (lambda: c.Dual(d, layout, 1.0).primal, given(n_jobs=1)),
+        "Dual.certificate": (lambda: c.Dual(d, layout, 1.0).certificate, given(n_jobs=1)),
+        "Dual.restore": (
+            lambda: c.Dual(d, layout, 1.0).restore,
+            given(**dict(zip(("weights", "nodes", "pairs", "blocks", "epochs"), c.Dual(d, layout, 1.0).state()))),
+        ),
         "Stochastic.set": (lambda: c.Stochastic(d, layout).set, given(w=w)),
         "Stochastic.order": (lambda: c.Stochastic(d, layout).order, given(seed=1, epoch=1)),
         "Stochastic.run": (

@@ -180,7 +180,7 @@ class MEMM(Tagger):
         features: Any = "default",
         l1: float = 0.0,
         l2: float = 1.0,
-        optimizer: Literal["auto", "lbfgs", "cg", "sgd", "owlqn"] = "auto",
+        optimizer: Literal["auto", "lbfgs", "cg", "sgd", "dual", "owlqn"] = "auto",
         class_weight: Any = None,
         max_iter: int = 1000,
         tol: float = 1e-05,
@@ -204,7 +204,8 @@ class MEMM(Tagger):
             class_weight: how much the loss of a token counts, by its label (balanced, a mapping of label -> number > 0,
                 or None)
             max_iter: most iterations
-            tol: stop when the objective improves by less, relatively, over `window` iterations
+            tol: stop when within this of the optimum, where that is certified, else when `window` iterations improve by
+                less, relatively
             window: iterations over which `tol` is measured
             patience: with a dev set: iterations without a better dev score; 0 never stops
             start_end: features for the first and the last label of a sentence

@@ -31,7 +31,7 @@ from tagwise.params import Anything, Choice, Flag, Number, Param, Text
 from tagwise.scores.lookback import Lookback
 
 LOSSES = _core.LOSSES
-OPTIMIZER_HELP = "auto: owlqn where l1 > 0, else sgd for a few epochs and then lbfgs"
+OPTIMIZER_HELP = "auto: dual for the log loss with l2 > 0, owlqn where l1 > 0, else sgd for a few epochs and then lbfgs"
 CLASS_HELP = (
     "how much labels count: a wrong one costs log of the right one's weight inside log Z (log loss, order 1)"
 )
@@ -136,7 +136,7 @@ class CRF(Tagger):
         l2: float = 1.0,
         sigma: float | None = None,
         prior: float = 0.0,
-        optimizer: Literal["auto", "lbfgs", "cg", "sgd", "owlqn"] = "auto",
+        optimizer: Literal["auto", "lbfgs", "cg", "sgd", "dual", "owlqn"] = "auto",
         cost: Any = None,
         class_weight: Any = None,
         pi: float = 1.0,
@@ -169,7 +169,8 @@ class CRF(Tagger):
             l2: strength of ||w||^2, added to the sum over sentences
             sigma: Gaussian prior's deviation: l2 = 1 / (2 sigma^2)
             prior: with warm_start: strength of ||w - w_0||^2 around that model's weights, so that it is not forgotten
-            optimizer: auto: owlqn where l1 > 0, else sgd for a few epochs and then lbfgs
+            optimizer: auto: dual for the log loss with l2 > 0, owlqn where l1 > 0, else sgd for a few epochs and then
+                lbfgs
             cost: cost of a wrong label inside log Z (softmax-margin, log loss); by right label, or one for all (number,
                 or mapping of label -> number)
             class_weight: how much labels count: a wrong one costs log of the right one's weight inside log Z (log loss,
@@ -184,7 +185,8 @@ class CRF(Tagger):
             dictionary: words seen so often in training take only labels seen with them; None for no tag dictionary
             dictionary_share: smallest share of a word's tokens that brings a label into the dictionary
             max_iter: most iterations
-            tol: stop when the objective improves by less, relatively, over `window` iterations
+            tol: stop when within this of the optimum, where that is certified, else when `window` iterations improve by
+                less, relatively
             window: iterations over which `tol` is measured
             patience: with a dev set: iterations without a better dev score; 0 never stops
             start_end: features for the first and the last label of a sentence

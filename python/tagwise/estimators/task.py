@@ -69,7 +69,7 @@ STOPPING = (
         "tol",
         1e-5,
         Number(0.0),
-        "stop when the objective improves by less, relatively, over `window` iterations",
+        "stop when within this of the optimum, where that is certified, else when `window` iterations improve by less, relatively",
     ),
     Param("window", 10, Number(1, integer=True), "iterations over which `tol` is measured"),
     Param(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.dataset.layout import blocks_of, node_attributes
 from tagwise.errors import ParameterError, TrainingError
-from tagwise.learners import stochastic
+from tagwise.learners import dual, stochastic
 from tagwise.learners.backends import Backend, current, exponential
 from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Result, Stopping, run
@@ -33,10 +33,15 @@ WARMUP, WORTH_WARMING = 6, 200
 IN_RANGE, BEYOND = 20.0, 600.0
 
 
-def choose_optimizer(name: str, l1: float) -> Optimizer:
-    """The optimiser for an objective: by name, or the usual one for "auto"; a mismatch is refused here."""
+def choose_optimizer(name: str, l1: float, no_dual: str | None = "") -> Optimizer:
+    """The optimiser for an objective: by name, or the usual one for "auto"; a mismatch is refused here.
+
+    no_dual: why dual ascent will not do; None where it will.
+    """
     if name == "auto":
-        return OPTIMIZERS["owlqn" if l1 > 0.0 else "lbfgs"]
+        return OPTIMIZERS["owlqn" if l1 > 0.0 else "lbfgs" if no_dual is not None else "dual"]
+    if name == "dual" and no_dual is not None:
+        raise ParameterError(f"optimizer='dual' cannot do {no_dual}; use lbfgs, or auto, which chooses")
     optimizer = OPTIMIZERS[name]
     if l1 > 0.0 and not optimizer.l1:
         able = ", ".join(o.name for o in OPTIMIZERS.values() if o.l1)
@@ -157,13 +162,36 @@ class Problem:
             limits=_core.Limits(self.forbidden, self.allowed, self.once),
         )
 
+    def why_no_dual(self, l2: float) -> str | None:
+        """What of the problem dual ascent cannot do; None where it can."""
+        odd = {
+            f"loss={self.loss!r}": self.loss != "log",
+            f"l2={l2:g}": not l2 > 0.0,
+            "partial labels": self.partial is not None,
+            "cost and class_weight": self.cost is not None,
+            "order > 1": self.order is not None,
+            "labels that occur once": self.once is not None,
+            "edge attributes": bool(self.data.n_edge_attributes),
+            "vectors": self.data.vectors is not None,
+        }
+        return next((what for what, there in odd.items() if there), None)
+
+    def dual(self, l2: float) -> _core.Dual:
+        """Dual ascent on the log loss."""
+        limits = _core.Limits(self.forbidden, self.allowed, None)
+        return _core.Dual(self.data, self.layout, l2, sample_weight=self.sample_weight, limits=limits)
+
     @property
     def warms_up(self) -> bool:
         """Whether stochastic epochs are possible and pay."""
         plain = self.cost is None and self.partial is None and self.order is None
         plain = plain and self.once is None and not self.data.n_edge_attributes and self.data.vectors is None
-        n = len(self.data) if self.n_sentences is None else self.n_sentences
-        return plain and n >= WORTH_WARMING
+        return plain and self.large
+
+    @property
+    def large(self) -> bool:
+        """Whether sentences are enough for what visits them one by one to pay."""
+        return (len(self.data) if self.n_sentences is None else self.n_sentences) >= WORTH_WARMING
 
 
 def train(
@@ -183,12 +211,18 @@ def train(
 ) -> Result:
     """Minimise the penalised loss from `start`.
 
-    "auto" without l1 begins with a few stochastic epochs, where `start` is zero and the corpus is large enough, and
-    goes on with L-BFGS in scaled variables. A run that `keeper` has a state of goes on behind those epochs.
+    "auto" is dual ascent where it can be and the corpus is large enough, from the gold labels' dual point; L-BFGS goes on from there where that is slow
+    or not exact enough. Else, without l1, it begins with a few stochastic epochs, where `start` is zero and the corpus is
+    large enough, and goes on with L-BFGS in scaled variables. A run that `keeper` has a state of goes on behind those
+    epochs.
     """
-    chosen = choose_optimizer(optimizer, l1)
     start = np.asarray(start, dtype=np.float64)
     n, backend = len(problem.data), current()
+    no_dual = "other weights to start from, or a prior" if start.any() or prior else problem.why_no_dual(l2)
+    no_dual = no_dual if backend.descends else f"backend {backend.name!r}"
+    if optimizer == "auto" and not problem.large:
+        no_dual = "few sentences"  # L-BFGS is there as soon, and draws no order
+    chosen = choose_optimizer(optimizer, l1, no_dual)
     found = None if keeper is None else keeper.learner
     known: State | None = None if found is None else found["optimizer"]
     options: dict[str, Any] = {"dev_score": dev_score, "callbacks": callbacks, "keeper": keeper}
@@ -201,6 +235,8 @@ def train(
         evaluate = Evaluation(problem.objective(backend), l2, n_jobs)
         descent = stochastic.Descent(problem.descent(), start, l2, n, seed, known)
         return run(_kept(stochastic.sgd(evaluate, descent, keep=keep), 0), stopping, **options)
+    if chosen.name == "dual":
+        return run(_kept(_certified(problem, backend, l2, stopping.tol, n_jobs, seed, known, keep), 0), stopping, **options)
     extra: dict[str, Any] = {"l1": l1} if chosen.l1 else {}
     warm = 0
     if optimizer == "auto" and not chosen.l1 and problem.order is None:
@@ -230,6 +266,26 @@ def train(
     result = run(_kept(states(start, keep=keep, resume=known), warm), stopping, **options)
     result.warmup = warm
     return result
+
+
+def _certified(
+    problem: Problem, backend: Backend, l2: float, tol: float, n_jobs: int, seed: int, known: State | None, keep: bool
+) -> Iterator[Step]:
+    """Steps of dual ascent, and behind them those of L-BFGS from their weights, where these have to go on."""
+    step: Step | None = None
+    if known is None or "epochs" in known:
+        ascent = dual.Ascent(problem.dual(l2), n_jobs, seed, known)
+        for step in dual.steps(ascent, tol, keep=keep):
+            yield step
+        known = None
+        del ascent  # its copy of the training set
+    start = np.zeros(len(problem.layout)) if step is None else step.w
+    evaluate = Evaluation(problem.objective(backend), l2, n_jobs)
+    scale = curvature_scale(problem.data, problem.layout)
+    rest = OPTIMIZERS["lbfgs"].run(evaluate, start, n_jobs=n_jobs, scale=scale, keep=keep, resume=known)
+    if step is not None:
+        next(rest, None)  # where the ascent ended, once more
+    yield from rest
 
 
 def _kept(states: Iterator[Step], warm: int) -> Iterator[Step]:

@@ -29,10 +29,12 @@ class Iteration:
     dev_score: float | None
     seconds: float
     evaluations: int
+    dual: float | None = None  # no objective is below this, where that is known
+    gap: float | None = None  # how far from the optimum the weights may be, relatively: (objective - dual) / objective
 
     def as_dict(self) -> dict[str, Any]:
         """The entry of `history_`."""
-        return {
+        entry = {
             "iteration": self.iteration,
             "objective": self.objective,
             "gradient_norm": self.gradient_norm,
@@ -40,6 +42,7 @@ class Iteration:
             "seconds": self.seconds,
             "evaluations": self.evaluations,
         }
+        return entry if self.dual is None else {**entry, "dual": self.dual, "gap": self.gap}
 
 
 #: Called after every iteration; True stops training and keeps the model.
@@ -48,7 +51,9 @@ Callback = Callable[[Iteration], Any]
 
 @dataclass
 class Stopping:
-    """When to stop. `tol`: relative improvement over the last `window` iterations; `patience`: dev scores."""
+    """When to stop. `patience`: dev scores; `tol`: relative gap to a bound of the optimum, where an optimiser has one,
+    else relative improvement over the last `window` iterations.
+    """
 
     max_iter: int
     tol: float
@@ -88,6 +93,7 @@ class Course:
     best_score: float = -math.inf
     best_iteration: int = 0
     seconds: float = 0.0  # until now
+    gap: float | None = None  # of the last iteration, where it has one
 
     def scored(self, entry: Iteration, w: Vector) -> None:
         """Note an iteration, and its weights where its dev score is the best so far."""
@@ -97,7 +103,10 @@ class Course:
 
     def ends(self, stopping: Stopping) -> str | None:
         """Why it is over now; None where it goes on."""
-        if converged(self.values, stopping.tol, stopping.window):
+        if self.gap is not None:
+            if self.gap <= stopping.tol:
+                return f"certified within {self.gap:.1e} of the optimum"
+        elif converged(self.values, stopping.tol, stopping.window):
             return f"improved by less than {stopping.tol:g} over {stopping.window} iterations"
         scored = bool(self.history) and self.history[-1]["dev_score"] is not None
         if scored and stopping.patience and self.iteration - self.best_iteration >= stopping.patience:
@@ -141,6 +150,7 @@ def run(
                 logger.warning(reason)
                 break
             last, course.iteration = state.w, iteration
+            course.gap = None if state.dual is None else state.gap
             stop = False
             if not (resumed and iteration == first):  # which was noted before it was written
                 course.values.append(state.value)
@@ -156,6 +166,8 @@ def run(
                     score,
                     course.seconds,
                     state.evaluations,
+                    state.dual,
+                    course.gap,
                 )
                 course.scored(entry, state.w)
                 answers = [callback(entry) for callback in callbacks]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 from tagwise.learners.loop import Callback, Result, Stopping, run
-from tagwise.optimizers.base import Step, Vector
+from tagwise.optimizers.base import Step, Vector, relative_gap
 
 #: What an epoch adds to its entry of the history.
 REPORTED = ("dual", "gap", "slack", "violated", "paths", "decoded", "truncated")
@@ -17,15 +17,6 @@ class Solver(Protocol):
 
     def epoch(self) -> dict[str, Any]: ...
     def weights(self) -> Vector: ...
-
-
-def relative_gap(primal: float, dual: float) -> float:
-    """(primal - dual) / primal: how far, at most, the objective is from its minimum.
-
-    >>> relative_gap(10.0, 9.5)
-    0.05
-    """
-    return max(primal - dual, 0.0) / primal if primal > 0.0 else 0.0
 
 
 def train(
@@ -39,24 +30,17 @@ def train(
 ) -> Result:
     """Run epochs until the relative duality gap is under `tol`."""
     reports: list[dict[str, Any]] = []
-    closed = False
 
     def states() -> Iterator[Step]:
         """A state an epoch: its value is the primal objective, its gradient norm the relative duality gap."""
-        nonlocal closed
         yield Step(solver.weights(), 0.0, 0.0, 0)
         while True:
             state = solver.epoch()
             gap = relative_gap(state["primal"], state["dual"])
             reports.append({"gap": gap, **state})
-            yield Step(solver.weights(), state["primal"], gap, len(reports))
-            if gap <= tol:
-                closed = True
-                return
+            yield Step(solver.weights(), state["primal"], gap, len(reports), dual=state["dual"])
 
-    result = run(states(), Stopping(max_epochs, 0.0, 1, patience), dev_score=dev_score, callbacks=callbacks)
+    result = run(states(), Stopping(max_epochs, tol, 1, patience), dev_score=dev_score, callbacks=callbacks)
     for entry, report in zip(result.history, reports):
         entry.update({name: report[name] for name in REPORTED})
-    if closed:
-        result.reason = f"relative duality gap under {tol:g}"
     return result

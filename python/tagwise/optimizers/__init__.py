@@ -21,19 +21,22 @@ class Optimizer:
     name: str
     run: Callable[
         ..., Iterator[Step]
-    ]  # of an objective and a start; "sgd" wants single sentences: learners.stochastic
+    ]  # of an objective and a start; "sgd" and "dual" want single sentences: learners.stochastic, learners.dual
     l1: bool  # handles c ||w||_1, whose gradient jumps
     help: str
 
 
 def _by_sentences(*_: object, **__: object) -> Iterator[Step]:
-    raise TypeError("stochastic descent needs sentences, not an objective; see tagwise.learners.stochastic")
+    raise TypeError(
+        "stochastic descent and dual ascent need sentences, not an objective; see tagwise.learners.stochastic and dual"
+    )
 
 
 OPTIMIZERS: dict[str, Optimizer] = {
     "lbfgs": Optimizer("lbfgs", lbfgs, False, "limited-memory BFGS with a strong Wolfe line search"),
     "cg": Optimizer("cg", conjugate_gradient, False, "nonlinear conjugate gradient, as in the papers"),
     "sgd": Optimizer("sgd", _by_sentences, False, "stochastic gradient descent, step size found on a sample"),
+    "dual": Optimizer("dual", _by_sentences, False, "dual block ascent with a certificate, for the log loss, l2 > 0"),
     "owlqn": Optimizer("owlqn", owlqn, True, "orthant-wise limited-memory quasi-Newton, for L1"),
 }
 

@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub mod boosting;
+pub mod dual;
 pub mod online;
 pub mod svm;
 pub mod tally;

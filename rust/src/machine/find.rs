@@ -1,4 +1,4 @@
-//! Looking into a lane: which of its numbers are equal to others, which is the largest.
+//! Looking into a lane: which of its numbers are equal to others, which is the largest, what they add up to.
 
 use crate::machine::simd::{Baseline, Simd, WIDTH};
 
@@ -19,6 +19,16 @@ pub(crate) trait Find: Simd {
     /// # Safety
     /// The machine has the instructions of `Self`.
     unsafe fn behind(a: Self::F, b: Self::F, equal: u32) -> Self::F;
+    /// The sum of a lane: the halves are added, then the halves of those, so that all machines have the same bits.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn total(a: Self::F) -> f32;
+    /// a[i] where bit i is set, 0 elsewhere.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn keep(bits: u16, a: Self::F) -> Self::F;
 }
 
 impl Find for Baseline {
@@ -36,5 +46,18 @@ impl Find for Baseline {
             true => a[i],
             false => f32::NEG_INFINITY,
         })
+    }
+    #[inline(always)]
+    unsafe fn total(mut a: Self::F) -> f32 {
+        for half in [8, 4, 2, 1] {
+            for i in 0..half {
+                a[i] += a[i + half];
+            }
+        }
+        a[0]
+    }
+    #[inline(always)]
+    unsafe fn keep(bits: u16, a: Self::F) -> Self::F {
+        std::array::from_fn(|i| if bits >> i & 1 == 1 { a[i] } else { 0.0 })
     }
 }

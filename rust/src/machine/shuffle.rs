@@ -39,6 +39,11 @@ impl Generator {
         }
     }
 
+    /// A number of [0, 1).
+    pub fn unit(&mut self) -> f64 {
+        (self.draw() >> 11) as f64 * (0.5f64).powi(53)
+    }
+
     pub fn shuffle(&mut self, order: &mut [u32]) {
         for i in (1..order.len()).rev() {
             order.swap(i, self.below(i as u64 + 1) as usize);

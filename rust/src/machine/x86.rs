@@ -199,6 +199,13 @@ unsafe fn largest8(a: __m256) -> f32 {
     _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)))
 }
 
+#[inline(always)]
+unsafe fn total8(a: __m256) -> f32 {
+    let s = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+    let s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)))
+}
+
 impl Find for Avx512 {
     #[inline(always)]
     unsafe fn equal(a: __m512, b: __m512) -> u32 {
@@ -214,6 +221,15 @@ impl Find for Avx512 {
         let less = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b);
         let same = _mm512_cmp_ps_mask::<_CMP_EQ_OQ>(a, b) & equal as u16;
         _mm512_mask_blend_ps(less | same, _mm512_set1_ps(f32::NEG_INFINITY), a)
+    }
+    #[inline(always)]
+    unsafe fn total(a: __m512) -> f32 {
+        let high = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(a)));
+        total8(_mm256_add_ps(_mm512_castps512_ps256(a), high))
+    }
+    #[inline(always)]
+    unsafe fn keep(bits: u16, a: __m512) -> __m512 {
+        _mm512_maskz_mov_ps(bits, a)
     }
 }
 
@@ -231,6 +247,21 @@ impl Find for Avx2 {
     unsafe fn behind(a: [__m256; 2], b: [__m256; 2], equal: u32) -> [__m256; 2] {
         [behind8(a[0], b[0], equal), behind8(a[1], b[1], equal >> 8)]
     }
+    #[inline(always)]
+    unsafe fn total(a: [__m256; 2]) -> f32 {
+        total8(_mm256_add_ps(a[0], a[1]))
+    }
+    #[inline(always)]
+    unsafe fn keep(bits: u16, a: [__m256; 2]) -> [__m256; 2] {
+        [keep8(bits, a[0]), keep8(bits >> 8, a[1])]
+    }
+}
+
+#[inline(always)]
+unsafe fn keep8(bits: u16, a: __m256) -> __m256 {
+    let places = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    let set = _mm256_and_si256(_mm256_set1_epi32(i32::from(bits)), places);
+    _mm256_and_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(set, places)), a)
 }
 
 #[inline(always)]

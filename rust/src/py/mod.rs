@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 
 pub mod boosting;
 pub mod common;
+pub mod dual;
 pub mod encode;
 pub mod file;
 pub mod kernel;
@@ -52,6 +53,7 @@ impl From<Error> for PyErr {
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     boosting::register(m)?;
     common::register(m)?;
+    dual::register(m)?;
     encode::register(m)?;
     objective::register(m)?;
     file::register(m)?;

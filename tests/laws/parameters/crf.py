@@ -167,7 +167,7 @@ def assert_optimizers(b: Bench, evaluate: Callable[..., float], size: int) -> No
     # with l1 "auto" is OWL-QN to the bit, and what cannot do it is refused
     both = [b.fit(P, optimizer=name, l1=0.5, max_iter=20) for name in ("auto", "owlqn")]
     assert bits(both[0]) == bits(both[1])
-    for name in ("lbfgs", "cg", "sgd"):
+    for name in ("lbfgs", "cg", "sgd", "dual"):
         with pytest.raises(tw.ParameterError, match=f"optimizer='{name}' cannot handle l1=0.5"):
             b.fit(P, optimizer=name, l1=0.5)
 
@@ -407,8 +407,16 @@ def assert_replayed(b: Bench) -> None:
     of = np.zeros(data.n_tokens, dtype=np.uint32)
     of[data.offsets[:-1].astype(int)] = 1
     rules = {"forbidden": np.array([outside * len(labels) + inside], dtype=np.uint32), "allowed": (sets, of)}
-    for name in ("log", "pointwise_log"):
-        common: dict[str, Any] = {"sample_weight": weight, **rules}
+    common: dict[str, Any] = {"sample_weight": weight, **rules}
+    params = {"l2": 3.0, "seed": 1, "max_iter": 7, "constraints": "bio", "tol": 0.0}
+    ascent = told.dual(data, layout, 3.0, **common)
+    values = []
+    for _ in range(7):
+        ascent.epoch(1)
+        values.append(ascent.primal())
+    history = b.fit(many, keywords={"sample_weight": weight}, **params).history_
+    assert [entry["objective"] for entry in history] == pytest.approx(values, rel=1e-9)
+    for name in ("pointwise_log", "pointwise_exp"):
         core = told.stochastic(data, layout, loss="log", **common)
         descent = stochastic.Descent(core, np.zeros(len(layout)), 3.0, len(data), 1)
         for _ in range(6):
@@ -416,31 +424,35 @@ def assert_replayed(b: Bench) -> None:
         evaluate = gradient.Evaluation(told.objective(data, layout, loss=name, **common), 3.0, 0)
         scale = gradient.curvature_scale(data, layout)
         steps = [s.value for s, _ in zip(lbfgs(evaluate, w, scale=scale), range(3))]
-        keywords = {"sample_weight": weight}
-        params = {"loss": name, "l2": 3.0, "seed": 1, "max_iter": 7, "constraints": "bio", "tol": 0.0}
-        history = b.fit(many, keywords=keywords, **params).history_
+        history = b.fit(many, keywords={"sample_weight": weight}, loss=name, **params).history_
         assert [entry["objective"] for entry in history[:2]] == pytest.approx(steps[1:], rel=1e-9)
 
 
 @row("seed", "crf")
 def seed(b: Bench) -> None:
-    """From 200 sentences on it orders the stochastic start, and that of sgd always; the same seed, the same bits."""
+    """From 200 sentences on it orders dual ascent and the stochastic start, and sgd always; the same seed, the same bits."""
     many = Problem(P.shape, P.X * 34, P.y * 34)
     assert len(many.X) >= gradient.WORTH_WARMING > len(P.X)
-    runs = {s: [b.fit(many, seed=s, max_iter=7) for _ in range(2)] for s in (0, 1)}
-    for again in runs.values():
-        assert bits(again[0]) == bits(again[1])
-    assert bits(runs[0][0]) != bits(runs[1][0])
-    assert bits(b.fit(many, max_iter=7)) == bits(runs[0][0])
+    for loss in ("log", "pointwise_log"):
+        runs = {s: [b.fit(many, seed=s, max_iter=7, loss=loss) for _ in range(2)] for s in (0, 1)}
+        for again in runs.values():
+            assert bits(again[0]) == bits(again[1])
+        assert bits(runs[0][0]) != bits(runs[1][0])
+        assert bits(b.fit(many, max_iter=7, loss=loss)) == bits(runs[0][0])
     slow = [b.fit(many, seed=s, max_iter=3, optimizer="sgd") for s in (0, 1)]
     assert bits(slow[0]) != bits(slow[1])
     assert_replayed(b)
     small = [b.fit(P, seed=s, max_iter=7) for s in (0, 1)]
     assert bits(small[0]) == bits(small[1])
     # the start is worth its time: further than L-BFGS from zero, as far as so many iterations go
-    first = b.fit(many, max_iter=7).history_[0]["objective"]
-    assert first < b.fit(many, max_iter=7, optimizer="lbfgs").history_[2]["objective"]
+    warm = {"loss": "pointwise_log", "max_iter": 7}
+    first = b.fit(many, **warm).history_[0]["objective"]
+    assert first < b.fit(many, **warm, optimizer="lbfgs").history_[2]["objective"]
     # with as many iterations as epochs, or a warm start, there is none
-    for params, keywords in (({"max_iter": gradient.WARMUP}, {}), ({"max_iter": 7}, {"warm_start": start()})):
+    for params, keywords in (
+        ({**warm, "max_iter": gradient.WARMUP}, {}),
+        (warm, {"warm_start": start()}),
+        ({"max_iter": 7}, {"warm_start": start()}),  # and dual ascent has no weights to start from
+    ):
         pair = [b.fit(many, seed=s, keywords=keywords, **params) for s in (0, 1)]
         assert bits(pair[0]) == bits(pair[1])

@@ -49,7 +49,13 @@ impl TokenCells {
     /// # Safety
     /// `weights` are [cells]; `which` are of tokens whose rows are in `out`.
     #[inline(always)]
-    unsafe fn add_rare(&self, weights: &[Lane], which: std::ops::Range<usize>, base: usize, out: &mut [Lane]) {
+    pub(super) unsafe fn add_rare(
+        &self,
+        weights: &[Lane],
+        which: std::ops::Range<usize>,
+        base: usize,
+        out: &mut [Lane],
+    ) {
         debug_assert!(self.rare[which.clone()].iter().all(|f| {
             (f.cell as usize) < weights.len() * WIDTH
                 && f.at as usize >= base

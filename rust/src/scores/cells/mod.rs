@@ -6,6 +6,7 @@
 
 pub mod bank;
 mod fill;
+mod spread;
 
 use crate::chain::support::{mask_rows, Support};
 use crate::dataset::layout::Layout;

@@ -1,0 +1,142 @@
+"""Dual ascent beside L-BFGS: passes over the tokens and seconds to gaps, and to certified ones, on five corpora.
+
+Passes: an evaluation of the objective is one, and so is an epoch of stochastic descent; epochs of dual ascent count the
+tokens that they visited, and a certificate as the passes that its time is worth. The optimum is the lowest objective that
+any of them reached. Preparation (`Nodes`, cells) is in the seconds, encoding is not. Curves go to benchmarks/out/*.svg.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import tagwise as tw
+from tagwise.learners import dual, gradient, stochastic
+from tagwise.optimizers import OPTIMIZERS
+
+from .figure import draw
+from .harness import OUT, Context, Result
+from .losses import Encoded
+
+GOALS = (1e-2, 1e-3, 1e-4, 1e-5)
+LAST, MOST = 1e-5, 400
+METHODS = ("lbfgs", "descent, lbfgs", "dual")
+
+
+class Point(NamedTuple):
+    """Where a method stands."""
+
+    passes: float
+    seconds: float
+    value: float
+    gap: float = math.inf  # certified
+
+
+class Tokens(NamedTuple):
+    """A corpus with tagwise's own `default` features."""
+
+    data: Any
+    layout: Any
+
+
+def cases(context: Context) -> Iterator[tuple[str, Any]]:
+    """The workloads, and two bundled corpora."""
+    for name in context.workloads:
+        yield name, Encoded(name)
+    for name in () if context.quick else ("ewt-pos", "wnut17-ner"):
+        found: list[gradient.Problem] = []
+
+        class Caught(Exception):
+            """Nothing is trained."""
+
+        def catch(problem: gradient.Problem, *_: Any, found: list[gradient.Problem] = found, **__: Any) -> None:
+            found.append(problem)
+            raise Caught
+
+        train, gradient.train = gradient.train, catch  # type: ignore[assignment]
+        try:
+            tw.CRF().fit(tw.load_corpus(name)[0])
+        except Caught:
+            pass
+        finally:
+            gradient.train = train
+        yield name, Tokens(found[0].data, found[0].layout)
+
+
+def points(method: str, case: Any, l2: float, threads: int) -> Iterator[Point]:
+    """The way of a method."""
+    begin = time.perf_counter()
+    problem = gradient.Problem(case.data, case.layout)
+    if method == "dual":
+        core = problem.dual(l2)
+        ascent, tokens, passes = dual.Ascent(core, threads, 0), case.data.n_tokens, 0.0
+        while True:
+            start = time.perf_counter()
+            seen, _, distance = core.epoch(0, threads)
+            passes += seen / tokens
+            a_pass = (time.perf_counter() - start) * tokens / seen
+            value, gap = core.primal(threads), math.inf
+            if ascent.share * distance <= dual.NEAR * LAST * value or ascent.share * distance <= dual.NEAR * 1e-4 * value:
+                start = time.perf_counter()
+                value = ascent.certify(distance)
+                passes += (time.perf_counter() - start) / a_pass
+                gap = (value - ascent.bound) / value
+            yield Point(passes, time.perf_counter() - begin, value, gap)
+    start_at, spent, extra = np.zeros(len(case.layout)), 0, {}
+    if method != "lbfgs":
+        descent = stochastic.Descent(problem.descent(), start_at, l2, len(case.data), 0)
+        for _ in range(gradient.WARMUP):
+            start_at, spent = descent.epoch(), spent + 1
+        extra["scale"] = gradient.curvature_scale(case.data, case.layout)
+    evaluate = gradient.Evaluation(problem.objective(), l2, threads)
+    for step in OPTIMIZERS["lbfgs"].run(evaluate, start_at, n_jobs=threads, **extra):
+        yield Point(spent + step.evaluations, time.perf_counter() - begin, step.value)
+
+
+def way(method: str, case: Any, l2: float, threads: int) -> list[Point]:
+    """Until it moves no more, or is certified."""
+    found: list[Point] = []
+    for point in points(method, case, l2, threads):
+        found.append(point)
+        still = len(found) > 12 and found[-12].value - point.value < LAST / 4 * point.value
+        if point.gap <= LAST or len(found) >= MOST or (method != "dual" and still):
+            break
+    return found
+
+
+def run(context: Context) -> Result:
+    """Two threads, l2 = 1 and, on chunk, 0.1."""
+    result = Result("dual", "Passes and seconds to a gap: L-BFGS, what `auto` was, dual ascent (two threads)")
+    threads = max(context.threads)
+    for name, case in cases(context):
+        for l2 in (1.0, 0.1) if name == "chunk" else (1.0,):
+            ways = {method: way(method, case, l2, threads) for method in METHODS}
+            best = min(point.value for found in ways.values() for point in found)
+            for method, found in ways.items():
+                cells = {}
+                for goal in GOALS:
+                    reached = [p for p in found if p.value / best - 1.0 <= goal]
+                    cells[f"{goal:g}"] = f"{reached[0].passes:.1f} ({reached[0].seconds:.2f} s)" if reached else "-"
+                for goal in (1e-4, 1e-5):
+                    reached = [p for p in found if p.gap <= goal]
+                    cells[f"certified {goal:g}"] = (
+                        f"{reached[0].passes:.1f} ({reached[0].seconds:.2f} s)" if reached else "-"
+                    )
+                result.add(f"{name}, l2 = {l2:g}, {method}", cells)
+                result.raw[f"{name} {l2} {method}"] = [point._asdict() for point in found]
+            for axis in ("passes", "seconds"):
+                curves = {
+                    method: [
+                        (getattr(p, axis), math.log10(max(p.value / best - 1.0, 1e-6)))
+                        for p in found
+                        if p.value / best < 2.0
+                    ]
+                    for method, found in ways.items()
+                }
+                title = f"{name}, l2 = {l2:g}: distance from the optimum"
+                draw(OUT / f"dual-{name}-{l2:g}-{axis}.svg", title, axis, "log10 (f - f*) / f*", curves)
+    return result

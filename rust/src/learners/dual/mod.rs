@@ -1,0 +1,255 @@
+//! Dual block ascent for the log loss with a quadratic penalty: a certified optimum in a dozen passes.
+//!
+//! ```text
+//! primal  P(w) = sum_i s_i (log Z_i(w) - H_i(w, y_i)) + l2 |w|^2
+//! dual    D(q) = sum_i s_i entropy(q_i) - l2 |w(q)|^2,    w(q) = 1/(2 l2) sum_i s_i (F(y_i) - E_{q_i} F)
+//! ```
+//!
+//! with one distribution q_i over the paths of each sentence; P(w) >= P* >= D(q) always, so that the difference bounds how
+//! far the weights are from the optimum. A visit (`visit`) moves q_i towards p_i, the distribution of the weights now, by a
+//! step that is found in closed form, and the weights with it: w = w(q) at any time, and there is no learning rate and no
+//! decay. Of q_i the expectations that features have are kept, those of nodes [T, L] and the sums over pairs of neighbours.
+//!
+//! For a certificate D is computed at the chains that have these nodes and are closest to p_i (`certify`): a dual point as
+//! any other, and one whose entropy is known.
+//!
+//! Sentences are visited in proportion to how far q_i is from p_i (gap sampling). Le Priol, Piche and Lacoste-Julien 2018,
+//! "Adaptive stochastic dual coordinate ascent for conditional random fields".
+
+mod certify;
+mod visit;
+
+use crate::chain::beside::{Beside, Moves};
+use crate::chain::limits::Limits;
+use crate::dataset::layout::Layout;
+use crate::dataset::Dataset;
+use crate::error::{Error, Result};
+use crate::machine::budget;
+use crate::machine::dispatch::FlushToZero;
+use crate::machine::shuffle::Generator;
+use crate::machine::simd::{Lane, WIDTH};
+use crate::scores::cells::TokenCells;
+use crate::scores::check::check_weights;
+use std::sync::Arc;
+
+/// Most visits of a sentence in an epoch.
+const MOST: f64 = 4.0;
+/// Visits of an epoch, a sentence.
+const SHARE: f64 = 0.6;
+/// What of the visits goes by the gaps, and by which power of them.
+const BY_GAP: (f64, f64) = (0.8, 0.7);
+
+/// Where one sentence's block of the dual stands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Block {
+    /// Chi-square distance of q_i and p_i at the last visit.
+    pub distance: f64,
+    /// How much farther the tokens' distances let a step go than it should: neighbours move together.
+    pub kappa: f64,
+    pub visits: u32,
+}
+
+/// What training can be resumed from, to the bit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DualState {
+    pub weights: Vec<f32>, // [cells]
+    pub nodes: Vec<f32>,   // [tokens, L padded to lanes]
+    pub pairs: Vec<f32>,   // [sentences, edge features]
+    pub blocks: Vec<Block>,
+    pub epochs: u64,
+}
+
+/// What an epoch did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Visited {
+    pub tokens: usize,
+    /// Visits that float32 could not do.
+    pub failed: usize,
+    /// Sum of the sentences' distances, each as its last visit found it.
+    pub distance: f64,
+}
+
+pub struct Dual {
+    tokens: TokenCells,
+    sample_weight: Vec<f64>,
+    l2: f64,
+    w: Vec<Lane>,        // [cells]
+    sums: Vec<Lane>,     // [cells] F(d) of the sentence at hand; 0 between visits
+    nodes: Vec<Lane>,    // [tokens, width] marginals of q
+    pairs: Vec<f32>,     // [sentences, edge features] their pair sums
+    blocks: Vec<Block>,  // [sentences]
+    edge_at: Vec<u32>,   // [edge features] place in [L, width] lanes
+    no_edge: Vec<Lane>,  // [L, width] 0, or -infinity where there is no edge or no label
+    no_label: Box<Lane>, // the same for the last lane of node scores; in a box, since Python's objects are not aligned as lanes are
+    epochs: u64,
+    scratch: Scratch,
+}
+
+/// What a visit works on.
+#[derive(Default)]
+struct Scratch {
+    beside: Beside,
+    moves: Moves,
+    d: Vec<Lane>,      // [T, width] p - mu
+    moved: Vec<Lane>,  // [T, width] scores of F(d)
+    edges: Vec<Lane>,  // [L, width] edge scores
+    d_pairs: Vec<f32>, // [edge features]
+}
+
+impl Scratch {
+    fn new(labels: usize, edges: usize) -> Scratch {
+        let width = labels.div_ceil(WIDTH);
+        Scratch {
+            moves: Moves::new(labels),
+            edges: vec![Lane::ZERO; labels * width],
+            d_pairs: vec![0.0; edges],
+            ..Scratch::default()
+        }
+    }
+}
+
+impl Dual {
+    pub fn new(data: Arc<Dataset>, layout: Arc<Layout>, l2: f64, weights: Vec<f64>, limits: &Limits) -> Result<Dual> {
+        let (n, l) = (data.len(), layout.labels);
+        if data.has_edge_attributes() || data.node.dense().is_some() || limits.once.is_some() {
+            return Err(Error::Value(
+                "dual ascent can do neither edge attributes nor vectors nor labels that occur once; take lbfgs".into(),
+            ));
+        }
+        if l2.partial_cmp(&0.0) != Some(std::cmp::Ordering::Greater) || !l2.is_finite() {
+            return Err(Error::Value(format!("dual ascent needs l2 > 0, not {l2}; take lbfgs")));
+        }
+        let sample_weight = if weights.is_empty() { vec![1.0; n] } else { weights };
+        check_weights(&sample_weight, n)?;
+        let (width, edges) = (l.div_ceil(WIDTH), layout.edges.len());
+        budget::claim(
+            &format!("the dual point of {} tokens, {l} labels and {n} sentences, {edges} label pairs", data.tokens()),
+            budget::bytes(&[data.tokens(), width * WIDTH, 4]).saturating_add(budget::bytes(&[n, edges, 4])),
+            "take optimizer='lbfgs'",
+        )?;
+        let tokens = TokenCells::new(data, &layout, &limits.forbidden, limits.support.as_ref())?;
+        let mut no_edge = vec![Lane([f32::NEG_INFINITY; WIDTH]); l * width];
+        for pair in (0..l * l).filter(|&pair| tokens.allowed[pair]) {
+            no_edge[pair / l * width + pair % l / WIDTH].0[pair % l % WIDTH] = 0.0;
+        }
+        let place = |e: u32| (e as usize / l * width * WIDTH + e as usize % l) as u32;
+        let last = l - (width - 1) * WIDTH;
+        let mut out = Dual {
+            sample_weight,
+            l2,
+            w: vec![Lane::ZERO; tokens.cells() / WIDTH],
+            sums: vec![Lane::ZERO; tokens.cells() / WIDTH],
+            nodes: vec![Lane::ZERO; tokens.data.tokens() * width],
+            pairs: vec![0.0; n * edges],
+            blocks: vec![Block { distance: f64::INFINITY, kappa: 1.0, visits: 0 }; n],
+            edge_at: layout.edges.iter().map(|&e| place(e)).collect(),
+            no_edge,
+            no_label: Box::new(Lane(std::array::from_fn(|i| if i < last { 0.0 } else { f32::NEG_INFINITY }))),
+            epochs: 0,
+            scratch: Scratch::new(l, edges),
+            tokens,
+        };
+        out.begin(&layout);
+        Ok(out)
+    }
+
+    /// The dual point of the gold labels, at which the weights are 0.
+    fn begin(&mut self, layout: &Layout) {
+        let (width, edges) = (self.tokens.width, layout.edges.len());
+        for (row, &y) in self.nodes.chunks_exact_mut(width).zip(&self.tokens.data.gold) {
+            row[y as usize / WIDTH].0[y as usize % WIDTH] = 1.0;
+        }
+        for i in 0..self.blocks.len() {
+            for y in self.tokens.gold(i as u32).windows(2) {
+                let pair = u32::from(y[0]) * layout.labels as u32 + u32::from(y[1]);
+                if let Ok(e) = layout.edges.binary_search(&pair) {
+                    self.pairs[i * edges + e] += 1.0;
+                }
+            }
+        }
+    }
+
+    /// The sentences that an epoch visits, in its order: all of them in the first, then those with large gaps more often.
+    fn order(&self, seed: u64) -> Vec<u32> {
+        let mut generator = Generator::new(seed, self.epochs, 0);
+        let n = self.blocks.len();
+        let mut order = Vec::with_capacity(n);
+        if self.epochs == 0 {
+            order.extend(0..n as u32);
+        } else {
+            let known = |b: &Block| if b.distance.is_finite() { b.distance } else { 0.0 };
+            let power = |b: &Block| known(b).powf(BY_GAP.1);
+            let sum: f64 = self.blocks.iter().map(power).sum();
+            for (i, block) in self.blocks.iter().enumerate() {
+                let by_gap = if sum > 0.0 { BY_GAP.0 * power(block) / sum } else { 0.0 };
+                let visits = (SHARE * n as f64 * (by_gap + (1.0 - BY_GAP.0) / n as f64)).min(MOST);
+                let whole = visits.floor();
+                let times = whole as usize + usize::from(generator.unit() < visits - whole);
+                order.extend(std::iter::repeat_n(i as u32, times));
+            }
+        }
+        order.retain(|&i| self.sample_weight[i as usize] > 0.0);
+        generator.shuffle(&mut order);
+        order
+    }
+
+    /// One epoch of visits.
+    pub fn epoch(&mut self, seed: u64) -> Visited {
+        let _small_is_zero = FlushToZero::new();
+        let order = self.order(seed);
+        let mut out = visit::run(self, &order);
+        self.epochs += 1;
+        let weighed = self.sample_weight.iter().zip(&self.blocks).filter(|(&s, _)| s > 0.0);
+        out.distance = weighed.map(|(s, b)| s * b.distance).sum();
+        out
+    }
+
+    /// P(w) of the weights now; NaN where a sentence is beyond float32.
+    pub fn primal(&self) -> f64 {
+        certify::primal(self)
+    }
+
+    /// (P(w), D) of the weights now; P is NaN where a sentence is beyond float32.
+    pub fn certificate(&self) -> (f64, f64) {
+        certify::certificate(self)
+    }
+
+    /// Epochs so far.
+    pub fn epochs(&self) -> u64 {
+        self.epochs
+    }
+
+    /// The weights now, one a feature.
+    pub fn weights(&self) -> Vec<f64> {
+        self.tokens.gather(|cell| f64::from(self.w[cell / WIDTH].0[cell % WIDTH]))
+    }
+
+    pub fn state(&self) -> DualState {
+        let flat = |lanes: &[Lane]| lanes.iter().flat_map(|lane| lane.0).collect();
+        DualState {
+            weights: flat(&self.w),
+            nodes: flat(&self.nodes),
+            pairs: self.pairs.clone(),
+            blocks: self.blocks.clone(),
+            epochs: self.epochs,
+        }
+    }
+
+    /// Go on from a state of a learner of the same data.
+    pub fn restore(&mut self, state: DualState) -> Result<()> {
+        let fits = state.weights.len() == self.w.len() * WIDTH
+            && state.nodes.len() == self.nodes.len() * WIDTH
+            && state.pairs.len() == self.pairs.len()
+            && state.blocks.len() == self.blocks.len();
+        if !fits {
+            return Err(Error::Value("the state is of other data; train anew".into()));
+        }
+        let fill = |lanes: &mut [Lane], from: &[f32]| {
+            lanes.iter_mut().zip(from.chunks_exact(WIDTH)).for_each(|(lane, x)| lane.0.copy_from_slice(x));
+        };
+        fill(&mut self.w, &state.weights);
+        fill(&mut self.nodes, &state.nodes);
+        (self.pairs, self.blocks, self.epochs) = (state.pairs, state.blocks, state.epochs);
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! Dual ascent as a Python object.
+
+use crate::learners::dual::{Block, Dual, DualState};
+use crate::py::common::{guard, run};
+use crate::py::encode::PyDataset;
+use crate::py::layout::PyLayout;
+use crate::py::options::{self, listed, PyLimits};
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+/// Dual block ascent on the log loss of a training set with l2 |w|^2.
+#[pyclass(name = "Dual", module = "tagwise._core")]
+pub struct PyDual {
+    inner: Dual,
+}
+
+/// Weights, marginals, pair sums, numbers of each sentence [N, 3], epochs.
+type Parts<'py> =
+    (Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f64>>, u64);
+
+#[pymethods]
+impl PyDual {
+    #[new]
+    #[pyo3(signature = (dataset, layout, l2, *, sample_weight = None, limits = None))]
+    fn new(
+        py: Python<'_>,
+        dataset: &PyDataset,
+        layout: &PyLayout,
+        l2: f64,
+        sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+        limits: Option<&PyLimits>,
+    ) -> PyResult<Self> {
+        let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
+        let limits = options::limits(py, limits, data.tokens(), layout.labels)?;
+        let weights = listed(sample_weight);
+        Ok(PyDual { inner: run(py, 0, || Dual::new(data, layout, l2, weights, &limits))?? })
+    }
+
+    /// One epoch of visits: (tokens visited, visits that float32 could not do, sum of the distances that the visits found).
+    #[pyo3(signature = (seed = 0, n_jobs = 0))]
+    fn epoch(&mut self, py: Python<'_>, seed: u64, n_jobs: usize) -> PyResult<(usize, usize, f64)> {
+        let inner = &mut self.inner;
+        let visited = run(py, n_jobs, || inner.epoch(seed))?;
+        Ok((visited.tokens, visited.failed, visited.distance))
+    }
+
+    /// The primal of the weights now; NaN where a sentence is beyond float32.
+    #[pyo3(signature = (n_jobs = 0))]
+    fn primal(&self, py: Python<'_>, n_jobs: usize) -> PyResult<f64> {
+        run(py, n_jobs, || self.inner.primal())
+    }
+
+    /// (primal, dual) of the weights now; the primal is NaN where a sentence is beyond float32.
+    #[pyo3(signature = (n_jobs = 0))]
+    fn certificate(&self, py: Python<'_>, n_jobs: usize) -> PyResult<(f64, f64)> {
+        run(py, n_jobs, || self.inner.certificate())
+    }
+
+    /// Epochs so far.
+    #[getter]
+    fn epochs(&self) -> u64 {
+        self.inner.epochs()
+    }
+
+    /// The weights now, one a feature.
+    fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        Ok(PyArray1::from_vec(py, guard(|| Ok(self.inner.weights()))?))
+    }
+
+    /// What training can be resumed from, to the bit.
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Parts<'py>> {
+        let state = guard(|| Ok(self.inner.state()))?;
+        let blocks = state.blocks.iter().flat_map(|b| [b.distance, b.kappa, f64::from(b.visits)]);
+        Ok((
+            PyArray1::from_vec(py, state.weights),
+            PyArray1::from_vec(py, state.nodes),
+            PyArray1::from_vec(py, state.pairs),
+            PyArray1::from_vec(py, blocks.collect()),
+            state.epochs,
+        ))
+    }
+
+    /// Go on from a state.
+    fn restore(
+        &mut self,
+        weights: PyReadonlyArray1<'_, f32>,
+        nodes: PyReadonlyArray1<'_, f32>,
+        pairs: PyReadonlyArray1<'_, f32>,
+        blocks: PyReadonlyArray1<'_, f64>,
+        epochs: u64,
+    ) -> PyResult<()> {
+        let block = |b: &[f64]| Block { distance: b[0], kappa: b[1], visits: b[2] as u32 };
+        let state = DualState {
+            weights: weights.as_array().to_vec(),
+            nodes: nodes.as_array().to_vec(),
+            pairs: pairs.as_array().to_vec(),
+            blocks: blocks.as_array().to_vec().chunks_exact(3).map(block).collect(),
+            epochs,
+        };
+        let inner = &mut self.inner;
+        guard(|| Ok(inner.restore(state)?))
+    }
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyDual>()
+}

@@ -1,0 +1,198 @@
+"""Dual ascent: its certificate bounds the optimum, its weights are those of its dual point, its optimum is everyone's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise import _core
+from tagwise.errors import ParameterError
+from tagwise.learners import gradient
+from tagwise.learners.loop import Result, Stopping
+
+from .corpora import Corpus, random_corpus
+from .paths import forced
+from .reference import dual as twin
+from .reference.optimum import newton, paths_of
+
+SIMD = ("", "avx2", "baseline")
+
+
+def dual(corpus: Corpus, l2: float = 0.5, **options: object) -> _core.Dual:
+    return _core.Dual(corpus.data, corpus.layout, l2, **options)
+
+
+def trained(corpus: Corpus, optimizer: str, l2: float, tol: float = 1e-5, n_jobs: int = 1, **more: object) -> Result:
+    problem = gradient.Problem(corpus.data, corpus.layout, "log", **more)
+    start = np.zeros(len(corpus.layout))
+    stopping = Stopping(500, tol, 10, 0)
+    return gradient.train(problem, start, stopping, optimizer=optimizer, l2=l2, n_jobs=n_jobs)
+
+
+def test_the_twin_closes_its_gap_at_newtons_optimum():
+    corpus = random_corpus(3, 3, n=4, longest=3)
+    places = np.array(corpus.places())
+    sentences = [paths_of(x, y, corpus.labels, places) for x, y in zip(corpus.X, corpus.gold)]
+    found = twin.ascent(sentences, np.ones(4), 0.5, 60)
+    best, _ = newton(sentences, "log", 0.5, len(corpus.layout))
+    assert all(d <= best + 1e-9 <= p + 2e-9 for p, d in found)
+    assert all(after >= before - 1e-9 for (_, before), (_, after) in zip(found, found[1:]))
+    assert found[-1] == pytest.approx((best, best), rel=1e-6)
+
+
+@pytest.mark.parametrize("way", SIMD)
+@pytest.mark.parametrize("l2", [0.1, 1.0, 10.0])
+def test_the_certificate_bounds_an_enumerated_optimum(l2, way):
+    for seed in range(4):
+        corpus = random_corpus(seed, 2 + seed % 2, n=5, longest=4, valued=seed % 2 == 1)
+        places = np.array(corpus.places())
+        sentences = [paths_of(x, y, corpus.labels, places) for x, y in zip(corpus.X, corpus.gold)]
+        best, w = newton(sentences, "log", l2, len(corpus.layout))
+        with forced(way):
+            ascent = dual(corpus, l2)
+            gaps = []
+            for _ in range(60):
+                ascent.epoch(0)
+                primal, below = ascent.certificate()
+                assert below <= best * (1 + 1e-6) and best <= primal * (1 + 1e-6)
+                assert primal == pytest.approx(ascent.primal(), rel=1e-9)
+                gaps.append((primal - below) / primal)
+        assert gaps[-1] < gaps[0] and min(gaps) < (1e-4 if l2 >= 1.0 else 1e-3)
+        if min(gaps) < 1e-5:
+            assert ascent.weights() == pytest.approx(w, abs=2e-2)
+
+
+@pytest.mark.parametrize("labels", [3, 17, 40])
+def test_weights_are_those_of_the_dual_point(labels):
+    """w = 1/(2 l2) sum_i s_i (F(y_i) - F(mu_i)), after any number of epochs."""
+    corpus = random_corpus(labels, labels, n=25, valued=True)
+    s = np.random.default_rng(0).uniform(0.0, 3.0, 25)
+    s[3] = 0.0
+    ascent = dual(corpus, 0.7, sample_weight=s)
+    for _ in range(3):
+        ascent.epoch(1)
+        _, nodes, pairs, _, _ = ascent.state()
+        nodes = nodes.reshape(corpus.data.n_tokens, -1)
+        pairs = pairs.reshape(len(corpus.gold), -1)
+        assert nodes[:, labels:].max(initial=0.0) == 0.0
+        assert nodes.sum(axis=1) == pytest.approx(np.ones(len(nodes)), abs=1e-5)
+        want, begin = np.zeros(len(corpus.layout)), 0
+        edges = corpus.layout.arrays()["edges"].astype(int)
+        for i, gold in enumerate(corpus.gold):
+            mu = np.eye(labels)[list(gold)] - nodes[begin : begin + len(gold), :labels]
+            begin += len(gold)
+            block = np.zeros((labels, labels))
+            for a, b in zip(gold, gold[1:]):
+                block[a, b] += 1.0
+            block.ravel()[edges] -= pairs[i]
+            node = corpus.X[i].T @ mu
+            flat = np.concatenate([node.ravel(), block.ravel(), mu[0], mu[-1]])
+            want += s[i] * flat[np.array(corpus.places())] / (2 * 0.7)
+        assert ascent.weights() == pytest.approx(want, abs=1e-4 * max(1.0, np.abs(want).max()))
+
+
+@pytest.mark.parametrize("l2", [0.3, 3.0])
+@pytest.mark.parametrize("labels", [2, 9, 20])
+def test_all_optimisers_end_at_one_optimum(labels, l2):
+    corpus = random_corpus(labels, labels, n=30, longest=12, valued=labels == 9)
+    weights = np.random.default_rng(1).uniform(0.0, 2.0, 30)
+    allowed = np.ones((2, labels), dtype=bool)
+    which = np.zeros(corpus.data.n_tokens, dtype=np.uint32)
+    if labels > 2:
+        allowed[1, 0] = False
+        which[np.concatenate(corpus.gold) != 0] = 1
+    more = {"sample_weight": weights, "allowed": (allowed, which)}
+    ours, other = (trained(corpus, name, l2, 1e-9, **more) for name in ("dual", "lbfgs"))
+    assert ours.objective == pytest.approx(other.objective, rel=1e-6)
+    certified = trained(corpus, "dual", l2, 1e-3, **more)
+    assert certified.objective <= other.objective * (1 + 1e-3)
+    if l2 > 1.0:
+        assert "certified" in certified.reason
+        assert certified.history[-1]["gap"] <= 1e-3
+        assert all(entry["dual"] <= other.objective for entry in certified.history)
+
+
+def test_forbidden_edges_hold_in_training():
+    corpus = random_corpus(5, 4, n=20, longest=6)
+    seen = {(a, b) for gold in corpus.gold for a, b in zip(gold, gold[1:])}
+    forbidden = np.array([a * 4 + b for a in range(4) for b in range(4) if (a, b) not in seen], dtype=np.uint32)
+    if not len(forbidden):
+        pytest.skip("all pairs occur")
+    free = trained(corpus, "dual", 1.0)
+    ruled = trained(corpus, "dual", 1.0, forbidden=forbidden)
+    assert ruled.objective < free.objective
+    assert ruled.objective == pytest.approx(trained(corpus, "lbfgs", 1.0, 1e-9, forbidden=forbidden).objective, rel=2e-5)
+
+
+def test_a_weight_of_two_is_a_sentence_given_twice():
+    X = [[f"w{(3 * i + t) % 7}" for t in range(3 + i % 3)] for i in range(12)]
+    y = [["ABC"[(len(w) + i + t) % 3] for t, w in enumerate(x)] for i, x in enumerate(X)]
+    options = {"features": "S1", "optimizer": "dual", "tol": 1e-5, "l2": 2.0}
+    weights = [2.0 if i == 4 else 0.0 if i == 7 else 1.0 for i in range(12)]
+    order = [4, *(i for i in range(12) if i != 7)]
+    ours = tw.CRF(**options).fit([X[i] for i in order], [y[i] for i in order])
+    other = tw.CRF(**options).fit(X, y, sample_weight=weights)
+    assert "certified" in ours.stopped_ and "certified" in other.stopped_
+    assert other.objective_ == pytest.approx(ours.objective_, rel=1e-5)
+    assert other.objective_ != pytest.approx(tw.CRF(**options).fit(X, y).objective_, rel=1e-3)
+
+
+def test_threads_and_repetition_change_no_bit():
+    corpus = random_corpus(8, 7, n=60)
+    found = []
+    for n_jobs in (1, 2, 4, 1):
+        ascent = dual(corpus)
+        values = []
+        for _ in range(4):
+            ascent.epoch(5, n_jobs)
+            values += [ascent.primal(n_jobs), *ascent.certificate(n_jobs)]
+        found.append((values, ascent.weights().tobytes()))
+    assert all(one == found[0] for one in found)
+    other = dual(corpus)
+    other.epoch(6)
+    other.epoch(6)
+    same = dual(corpus)
+    same.epoch(5)
+    same.epoch(5)
+    assert not np.array_equal(other.weights(), same.weights())  # the seed arrives
+
+
+def test_a_state_goes_on_to_the_bit():
+    corpus = random_corpus(9, 6, n=40)
+    whole, first = dual(corpus), dual(corpus)
+    for _ in range(5):
+        whole.epoch(3)
+    first.epoch(3)
+    first.epoch(3)
+    second = dual(corpus)
+    second.restore(*first.state())
+    for _ in range(3):
+        second.epoch(3)
+    assert second.weights().tobytes() == whole.weights().tobytes()
+    assert second.certificate() == whole.certificate()
+    with pytest.raises(ValueError, match="other data"):
+        dual(random_corpus(1, 3, n=5)).restore(*first.state())
+
+
+def test_what_it_cannot_do_is_refused():
+    X, y = [["a", "b"]], [["A", "B"]]
+    for params in ({"loss": "exp"}, {"l2": 0.0}, {"order": 2}, {"cost": 1.0}, {"partial": True}):
+        with pytest.raises(ParameterError, match="cannot do"):
+            tw.CRF(features="S1", optimizer="dual", **params).fit(X, y)
+    with pytest.raises(ParameterError, match="l1"):
+        tw.CRF(features="S1", optimizer="dual", l1=1.0).fit(X, y)
+    for l2 in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="l2 > 0"):
+            dual(random_corpus(1, 3, n=5), l2)
+
+
+def test_small_penalties_and_small_tolerances_go_over_to_lbfgs():
+    corpus = random_corpus(4, 3, n=40, longest=10)
+    slow = trained(corpus, "dual", 1e-4, 1e-6)
+    assert "certified" not in slow.reason
+    best = trained(corpus, "lbfgs", 1e-4, 1e-10)
+    assert slow.objective == pytest.approx(best.objective, rel=1e-3)
+    fine = trained(corpus, "dual", 1.0, 1e-10)
+    assert fine.objective == pytest.approx(trained(corpus, "lbfgs", 1.0, 1e-12).objective, rel=1e-7)
+    assert "gap" in fine.history[0] and "gap" not in fine.history[-1]
