@@ -142,7 +142,7 @@ def tag_columns(bench: Bench) -> None:
     misread = bodies(bench.ok("tag", model, text=turned).stdout)
     assert [r[-1] for r in misread] != [r[-1] for r in found]
     four = columns([[(w, "x", "y", "z") for w in s.tokens] for s in TEST])
-    assert invoke("tag", model, text=four).exit_code == 1
+    assert invoke("tag", model, text=four).exit_code == 2
 
 
 @row("tag", "--replace")
@@ -197,7 +197,7 @@ def tag_min_probability(bench: Bench) -> None:
     assert invoke("tag", bench.model, bench.test, "--min-probability", 2).exit_code == 2
     online = bench.saved(tw.Perceptron(features="S1", epochs=1).fit(TRAIN), "p.tagwise")
     refused = invoke("tag", online, bench.test, "--min-probability", 0.5)
-    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert (refused.exit_code, refused.stdout) == (2, "")
     assert "no probabilities of spans" in refused.stderr
 
 

@@ -112,6 +112,6 @@ def test_the_command_line_says_so(tmp_path: Path) -> None:
     tw.HMM().fit([["a", "b"]], [["X", "Y"]]).save(model)
     damaged.write_text("EU NNP B-ORG\nrejects VBZ\nGerman JJ B-MISC\ncall NN O\n\n")
     result = CliRunner().invoke(cli, ["tag", str(model), str(damaged)])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "in.txt:2: 2 columns in 'rejects VBZ' where most of the first lines have 3" in result.stderr
     assert result.stdout == ""
