@@ -102,10 +102,10 @@ class App(click.RichGroup):
 
 
 #: A command without arguments shows its help, which clicks from 8.2 on raise as an error.
-_MENU: Any = getattr(exceptions, "NoArgsIsHelpError", ())
+_MENU: tuple[type[Exception], ...] = tuple(filter(None, [getattr(exceptions, "NoArgsIsHelpError", None)]))
 
 
-def _refused(error: click.ClickException) -> Exception:
+def _refused(error: click.ClickException) -> click.ClickException | Exit:
     """The end of a command that was called wrongly: one line, with the command whose help says more."""
     if isinstance(error, _MENU):
         return error
@@ -115,7 +115,7 @@ def _refused(error: click.ClickException) -> Exception:
     return Exit(EXIT_REFUSED)
 
 
-#: What the system says where nothing is wrong with what was asked: no room, no memory, no descriptors, a disk that fails.
+#: What the system says where nothing is wrong with what was asked: no room, no memory, a disk that fails.
 _MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 
 

@@ -47,7 +47,7 @@ def _check_same(gold: Corpus, predicted: Corpus, names: tuple[str, str]) -> None
             )
 
 
-def _goal(_: click.Context, __: click.Parameter, text: str | None) -> dict[str, float] | None:
+def _goal(context: click.Context, parameter: click.Parameter, text: str | None) -> dict[str, float] | None:
     """``precision=0.7`` or ``beta=0.5`` as it is typed."""
     if text is None:
         return None
