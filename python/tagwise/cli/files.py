@@ -122,8 +122,8 @@ def check_labelled(corpus: Corpus, kind: str) -> None:
     if corpus.label is None:
         raise CorpusError(
             f"{corpus.source}: no column is the label; it was read as {kind}, with the columns "
-            f"{', '.join(corpus.columns)}. If it has columns, say so with --format conll or the ending .conll, and name "
-            "them with --columns and --label."
+            f"{', '.join(corpus.columns)}. If it has columns, say so with --format conll or the ending .conll, and "
+            "name them with --columns and --label."
         )
 
 
