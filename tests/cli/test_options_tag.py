@@ -52,6 +52,13 @@ def tag_source(bench: Bench) -> None:
     assert bench.ok("tag", bench.model, text=text).stdout == found
     assert bench.ok("tag", bench.model, "-", text=text).stdout == found
     assert bodies(bench.ok("tag", bench.model, bench.dev).stdout) == bodies(tagged(DEV, fitted()))
+    bench.patch.setattr("tagwise.cli.files.load_corpus", lambda *_: (TRAIN, DEV, TEST))
+    for name, part in (("wnut17-ner", TEST), ("wnut17-ner:dev", DEV)):
+        labels = [y for path in fitted().predict(part) for y in path]
+        assert [row[-1] for row in bodies(bench.ok("tag", bench.model, name).stdout)] == labels
+    for option in ("--raw", "--replace"):
+        refused = invoke("tag", bench.model, "wnut17-ner", option)
+        assert (refused.exit_code, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
 
 
 @row("tag", "-o", "--output")
