@@ -103,7 +103,7 @@ def test_trouble_is_one_line_and_code_2(tmp_path: Path, model: Path) -> None:
     for args, names in (
         (["train", tmp_path / "absent.txt", "-o", tmp_path / "m.tagwise"], "absent.txt"),
         (["train", ragged, "-o", tmp_path / "m.tagwise"], "ragged.txt:2"),
-        (["train", nothing, "-o", tmp_path / "m.tagwise"], "no token"),
+        (["train", nothing, "-o", tmp_path / "m.tagwise"], "empty.txt: there is no sentence"),
         (["tag", damaged], "damaged"),
         (["tag", ragged], "ragged.txt"),
         (["tag", tmp_path / "absent.tagwise"], "absent.tagwise"),
