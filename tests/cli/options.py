@@ -157,7 +157,7 @@ def function_rows(command: str, *args: str) -> None:
             assert f"{path} (missing)" in " ".join(none.stdout.split())
             assert all(f"{path} (there)" in " ".join(text.split()) for text in [*ways, again])
         else:
-            assert (none.exit_code, none.stdout) == (1, "")
+            assert (none.exit_code, none.stdout) == (2, "")
             assert none.stderr.count("\n") == 1
             assert f"'{path}' is not there" in none.stderr
             assert f"--functions {path}" in none.stderr
@@ -175,9 +175,9 @@ def cases(*commands: str) -> dict[str, Row]:
 
 
 def debug(command: str, *args: object) -> None:
-    """An error is one line and code 1; with --debug before or behind the command it is itself."""
+    """An error is one line and code 2; with --debug before or behind the command it is itself."""
     result = invoke(command, *args)
-    assert (result.exit_code, result.stdout) == (1, "")
+    assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
     for call in ((command, *args, "--debug"), ("--debug", command, *args)):

@@ -32,11 +32,12 @@ class Wrong(Exception):
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
-        (tw.CorpusError("a.txt:3: no\n  columns"), 1, "error: a.txt:3: no columns\n"),
-        (FileNotFoundError(2, "No such file", "x.txt"), 1, "error: x.txt: No such file\n"),
+        (tw.CorpusError("a.txt:3: no\n  columns"), 2, "error: a.txt:3: no columns\n"),
+        (FileNotFoundError(2, "No such file", "x.txt"), 2, "error: x.txt: No such file\n"),
         (OSError(28, "No space left"), 1, "error: No space left\n"),
-        (ValueError("not a number"), 1, "error: not a number\n"),
+        (ValueError("not a number"), 2, "error: not a number\n"),
         (MemoryError(), 1, "error: out of memory; train on fewer sentences, or raise min_count\n"),
+        (tw.errors.InternalError("a panic"), 1, "error: a panic\n"),
         (
             Wrong("oh"),
             1,

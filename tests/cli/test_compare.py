@@ -143,7 +143,7 @@ def test_a_settled_feature_set_stands_once() -> None:
 
 def test_what_a_preset_names_and_nobody_has_is_said(run: Run) -> None:
     result = run("compare", "--learner", "oracle")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "oracle" in result.stderr
     assert "perceptron" in result.stderr
 
@@ -224,7 +224,7 @@ def test_the_command_shows_what_went_well_before_what_did_not(
 ) -> None:
     args = ["compare", "--train", train_file, "--test", test_file, "--cache", tmp_path / "cache", "-f", "S1"]
     result = run(*args, "--learner", "hmm(features=S2)", "--learner", "hmm", "--jobs", 1)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "S1" in result.stdout
     assert "overlapping=True" in result.stderr
     assert run(*args, "--set", "wheels=4").exit_code == 2

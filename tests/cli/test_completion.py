@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.shell_completion import ShellComplete
+
+from tagwise.cli import cli
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 RUN = "import sys; sys.argv[0] = 'tagwise'; from tagwise.cli import main; main()"
@@ -28,6 +31,46 @@ def test_words_are_completed(words: str, wanted: set[str]) -> None:
     """By the protocol that the script of the shell speaks."""
     said = asked(_TAGWISE_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1))
     assert {line.partition(",")[2] for line in said.splitlines()} == wanted
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("train mod", ["file mod"]),
+        ("tag ", ["file "]),
+        ("tag en-p", ["plain en-pos"]),
+        (
+            "tag en-pos w",
+            [
+                "plain wnut17-ner",
+                "plain wnut17-ner:train",
+                "plain wnut17-ner:dev",
+                "plain wnut17-ner:test",
+                "plain words.txt",
+            ],
+        ),
+        ("tag en-pos words", ["file words"]),
+        ("eval en-pos wnut17-ner:d", ["plain wnut17-ner:dev"]),
+        ("train x --warm-start mod", ["file mod"]),
+        ("train x -o ewt", ["file ewt"]),
+        ("train x --learner mi", ["plain mira"]),
+        ("train x -f S", ["plain S1", "plain S2", "plain S3"]),
+        ("compare --corpus wn", ["plain wnut17-ner"]),
+        ("compare --cache ", ["dir "]),
+        ("pretrained en-u", ["plain en-upos"]),
+        ("pretrained nothing", []),
+    ],
+)
+def test_files_and_names_are_completed(
+    words: str, wanted: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files by the shell's own way, which goes into folders; names that are known; both where both begin so."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "words.txt").touch()
+    (tmp_path / "model.tagwise").touch()
+    *before, last = words.split(" ")
+    found = ShellComplete(cli, {}, "tagwise", "_TAGWISE_COMPLETE").get_completions(before, last)
+    assert [f"{item.type} {item.value}" for item in found] == wanted
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

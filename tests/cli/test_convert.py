@@ -38,6 +38,6 @@ def test_labels_that_are_no_chunks_are_refused_with_their_line(run: Run, tmp_pat
     data = tmp_path / "pos.txt"
     data.write_text("a\tO\n\nb\tNN\n")
     result = run("convert", data, "--scheme", "IOBES")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "pos.txt:3" in result.stderr
-    assert run("convert", data, "--scheme", "XYZ").exit_code == 1
+    assert run("convert", data, "--scheme", "XYZ").exit_code == 2

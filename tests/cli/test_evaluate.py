@@ -47,10 +47,10 @@ def test_other_sentences_are_refused(run: Run, test_file: Path, tmp_path: Path) 
     other.write_text("\n\n".join([lines[1], lines[0], *lines[2:]]))
     for path in (shorter, other):
         result = run("eval", test_file, path)
-        assert result.exit_code == 1
+        assert result.exit_code == 2
         assert path.name in result.stderr
 
 
 def test_one_file_needs_gold_and_predicted(run: Run, test_file: Path, model: Path) -> None:
-    assert run("eval", test_file).exit_code == 1
+    assert run("eval", test_file).exit_code == 2
     assert run("eval", model).exit_code == 2

@@ -79,7 +79,7 @@ def test_constraints_by_name_or_json(run: Run, files: tuple[Path, Path], tmp_pat
     rules = 'constraints={"once": ["PER"], "forbidden": [[null, "LOC"]]}'
     options = ("--features", "S1", "--set", rules, "--set", "max_iter=5", "-q")
     first = run("train", files[0], *options, "-o", model)
-    assert first.exit_code == 1
+    assert first.exit_code == 2
     assert "sentence" in first.stderr
     lenient = 'constraints={"once": ["PER"]}'
     template = ("--features", "word[0]\nword[-1]")

@@ -231,7 +231,7 @@ def train_checkpoint(bench: Bench) -> None:
     assert (entries, kept.exists()) == ([3, 4, 1, 2, 3, 4], False)
     crf().fit(TRAIN, checkpoint=tw.Checkpoint(kept, every=2))
     other = invoke(*call, "--resume", "--set", "l2=7")
-    assert (other.exit_code, other.stderr.count("\n")) == (1, 1)
+    assert (other.exit_code, other.stderr.count("\n")) == (2, 1)
     assert "l2 was 1.0 and is 7.0 now" in other.stderr
     assert kept.exists()
     for wrong in ("5m", "every", "every=", "every=never", "each=5m"):
@@ -314,7 +314,7 @@ def train_columns(bench: Bench) -> None:
     bench.made(bench.train, "--columns", "form label _", quick=("-q", "-f", "form[0]"))
     assert set(tw.load(bench.path("made.tagwise")).classes_) == {"N", "V", "P", "D"}
     wrong = invoke("train", bench.train, "-f", "kind[0]", "-o", bench.path("x"))
-    assert wrong.exit_code == 1
+    assert wrong.exit_code == 2
     assert "kind" in wrong.stderr
 
 
@@ -337,7 +337,7 @@ def train_label(bench: Bench) -> None:
         assert set(tw.load(bench.path("made.tagwise")).classes_) == labels
     for options in (named, ()):
         wrong = invoke("train", bench.train, *options, "--label", "colour", "-o", bench.path("x"))
-        assert (wrong.exit_code, bench.path("x").exists()) == (1, False)
+        assert (wrong.exit_code, bench.path("x").exists()) == (2, False)
         assert "colour" in wrong.stderr
     assert "--columns" in wrong.stderr
 
@@ -348,7 +348,7 @@ def train_format(bench: Bench) -> None:
     liar = bench.path("train.jsonl", bench.train.read_text())
     dev = bench.path("dev.jsonl", bench.dev.read_text())
     refused = invoke("train", liar, "-o", bench.path("x"), *QUICK)
-    assert refused.exit_code == 1
+    assert refused.exit_code == 2
     assert "JSON" in refused.stderr
     assert bench.made(liar, "--format", "conll") == bench.bytes_of(fitted())
     found = bench.made(liar, "--dev", dev, "--format", "conll")

@@ -103,7 +103,7 @@ def learner(bench: Bench) -> None:
     assert column(table, "learner") == ["hmm", "perceptron(epochs=2)", "crf(max_iter=1)"]
     assert column(table, "iterations")[1:] == [2, 1]
     wrong = invoke("compare", "--learner", "oracle")
-    assert wrong.exit_code == 1
+    assert wrong.exit_code == 2
     assert "'oracle'" in wrong.stderr
 
 
@@ -209,7 +209,7 @@ def named_columns(bench: Bench) -> None:
     (entry,) = shown(bench, "--columns", "word,label,_")["rows"]
     assert (entry["f1"], entry["accuracy"]) == (None, 1.0)  # tags, which the word tells
     base = ("--learner", "crf", "-f", "kind[0]", "--jobs", 0)
-    assert invoke("compare", "--train", bench.train, "--test", bench.test, *base).exit_code == 1
+    assert invoke("compare", "--train", bench.train, "--test", bench.test, *base).exit_code == 2
     assert len(shown(bench, "--columns", "word,kind,label", base=base)["rows"]) == 1
 
 
@@ -410,7 +410,7 @@ def memory(bench: Bench) -> None:
     """Bytes that all processes may hold together, with a unit."""
     files = ("compare", "--train", bench.train, "--test", bench.test, "--learner", "hmm", "-f", "S1")
     small = invoke(*files, "--jobs", 1, "--memory", "1M")
-    assert small.exit_code == 1
+    assert small.exit_code == 2
     assert "bound of 1 MiB" in small.stderr
     asked: list[int | None] = []
 

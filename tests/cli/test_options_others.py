@@ -109,7 +109,7 @@ def eval_label(bench: Bench) -> None:
 def eval_format(bench: Bench) -> None:
     """The format of the files, whatever their names say."""
     liar = bench.path("test.jsonl", bench.test.read_text())
-    assert invoke("eval", bench.model, liar).exit_code == 1
+    assert invoke("eval", bench.model, liar).exit_code == 2
     right = scores(bench, bench.model, bench.test)
     assert scores(bench, bench.model, liar, "--format", "conll") == right
     other = bench.path("guess.conllu", guess(bench).read_text())
@@ -131,6 +131,48 @@ def eval_confusion(bench: Bench) -> None:
     assert (
         bench.ok("eval", "-", text=gold).stdout == bench.ok("eval", "-", "--confusion", 0, text=gold).stdout
     )
+
+
+@row("eval", "--min-probability")
+def eval_min_probability(bench: Bench) -> None:
+    """Scores without the spans that are less probable; for models that have probabilities of spans alone."""
+    sure = sorted(p for one in fitted().predict_confidence(TEST) for _, p in one.chunks)
+    least = sure[len(sure) // 2]
+    found = scores(bench, bench.model, bench.test, "--min-probability", repr(least))
+    assert found == expected(TEST.labels, fitted().predict(TEST, min_probability=least))
+    assert found != scores(bench, bench.model, bench.test)
+    online = bench.saved(tw.Perceptron(features="S1", epochs=1).fit(TRAIN), "p.tagwise")
+    for call, said in (
+        ((bench.model, bench.test, "--min-probability", 2), "0.0<=x<=1.0"),
+        ((bench.model, bench.test, "--min-probability", 0.5, "--threshold", "beta=1"), "exclude each other"),
+        ((bench.test, bench.test, "--min-probability", 0.5), "give a model first"),
+        ((online, bench.test, "--min-probability", 0.5), "no probabilities of spans"),
+    ):
+        refused = invoke("eval", *call)
+        assert (refused.exit_code, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+        assert said in refused.stderr
+
+
+@row("eval", "--threshold")
+def eval_threshold(bench: Bench) -> None:
+    """The threshold of `choose_threshold`, the scores that it gives, and the option that has it in another command."""
+    for goal, options in (("precision=0.6", {"precision": 0.6}), ("beta=0.5", {"beta": 0.5}), ("beta=1", {})):
+        chosen = fitted().choose_threshold(DEV, **options)  # type: ignore[arg-type]
+        found = scores(bench, bench.model, bench.dev, "--threshold", goal)
+        assert found.pop("min_probability") == chosen.min_probability
+        assert (found["precision"], found["recall"]) == (chosen.precision, chosen.recall)
+        *_, option, value = bench.ok("eval", bench.model, bench.dev, "--threshold", goal).stdout.split()
+        assert option == "--min-probability"
+        assert found == scores(bench, bench.model, bench.dev, option, value)
+    bench.patch.setattr("tagwise.cli.files.load_corpus", lambda *_: (TRAIN, DEV, TEST))
+    assert scores(bench, bench.model, "wnut17-ner", "--threshold", "beta=1") == {
+        **found,
+        "min_probability": float(value),
+    }
+    for goal in ("precision", "precision=", "precision=2", "recall=0.5", "beta=0", "beta=nan", "0.5"):
+        refused = invoke("eval", bench.model, bench.dev, "--threshold", goal)
+        assert (refused.exit_code, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+        assert "--threshold" in refused.stderr
 
 
 @row("eval", "--json")
@@ -321,7 +363,7 @@ def convert_scheme(bench: Bench) -> None:
         found = bench.ok("convert", "-", "--scheme", scheme, text=CHUNKS).stdout
         assert [line.split("\t")[1] for line in found.splitlines() if line] == labels.split()
     wrong = invoke("convert", "-", "--scheme", "XYZ", text=CHUNKS)
-    assert (wrong.exit_code, wrong.stdout) == (1, "")
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
     assert "XYZ" in wrong.stderr
 
 
@@ -334,7 +376,7 @@ def convert_from_scheme(bench: Bench) -> None:
         assert found == "a\tB-X\nb\tI-X\nc\tB-X\n\n"
     for scheme in ("IOB1", "IOB2"):
         wrong = invoke("convert", "-", "--scheme", "IOB2", "--from-scheme", scheme, text=given)
-        assert wrong.exit_code == 1
+        assert wrong.exit_code == 2
         assert "'E-X'" in wrong.stderr
         assert scheme in wrong.stderr
     alone = invoke("convert", "-", "--from-scheme", "IOE1", text=given)

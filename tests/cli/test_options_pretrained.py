@@ -106,7 +106,7 @@ def test_a_ready_tagger_stands_where_a_model_does(bench: Bench) -> None:
     bench.path("en-tiny").write_bytes(bench.model.read_bytes())
     assert bench.ok("tag", "en-tiny", bench.test).stdout == bench.ok("tag", bench.model, bench.test).stdout
     nearly = invoke("tag", "en-tinny", bench.test)
-    assert (nearly.exit_code, nearly.stderr.count("\n")) == (1, 1)
+    assert (nearly.exit_code, nearly.stderr.count("\n")) == (2, 1)
     assert "did you mean 'en-tiny'?" in nearly.stderr
 
 

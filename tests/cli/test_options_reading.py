@@ -66,7 +66,7 @@ def errors_format(bench: Bench) -> None:
     path = bench.path("test.data")
     tw.write_jsonl(TEST, path)
     assert groups(bench, bench.model, path, "--format", "jsonl") == groups(bench, bench.model, path)
-    assert invoke("errors", bench.model, path, "--format", "conll").exit_code == 1
+    assert invoke("errors", bench.model, path, "--format", "conll").exit_code == 2
 
 
 @row("errors", "--columns")

@@ -52,6 +52,13 @@ def tag_source(bench: Bench) -> None:
     assert bench.ok("tag", bench.model, text=text).stdout == found
     assert bench.ok("tag", bench.model, "-", text=text).stdout == found
     assert bodies(bench.ok("tag", bench.model, bench.dev).stdout) == bodies(tagged(DEV, fitted()))
+    bench.patch.setattr("tagwise.cli.files.load_corpus", lambda *_: (TRAIN, DEV, TEST))
+    for name, part in (("wnut17-ner", TEST), ("wnut17-ner:dev", DEV)):
+        labels = [y for path in fitted().predict(part) for y in path]
+        assert [row[-1] for row in bodies(bench.ok("tag", bench.model, name).stdout)] == labels
+    for option in ("--raw", "--replace"):
+        refused = invoke("tag", bench.model, "wnut17-ner", option)
+        assert (refused.exit_code, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
 
 
 @row("tag", "-o", "--output")
@@ -142,7 +149,7 @@ def tag_columns(bench: Bench) -> None:
     misread = bodies(bench.ok("tag", model, text=turned).stdout)
     assert [r[-1] for r in misread] != [r[-1] for r in found]
     four = columns([[(w, "x", "y", "z") for w in s.tokens] for s in TEST])
-    assert invoke("tag", model, text=four).exit_code == 1
+    assert invoke("tag", model, text=four).exit_code == 2
 
 
 @row("tag", "--replace")
@@ -197,7 +204,7 @@ def tag_min_probability(bench: Bench) -> None:
     assert invoke("tag", bench.model, bench.test, "--min-probability", 2).exit_code == 2
     online = bench.saved(tw.Perceptron(features="S1", epochs=1).fit(TRAIN), "p.tagwise")
     refused = invoke("tag", online, bench.test, "--min-probability", 0.5)
-    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert (refused.exit_code, refused.stdout) == (2, "")
     assert "no probabilities of spans" in refused.stderr
 
 

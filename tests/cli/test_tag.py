@@ -169,7 +169,7 @@ def test_empty_input_is_empty_output(run: Run, model: Path) -> None:
 
 def test_an_error_in_the_middle_keeps_what_came_before(model: Path) -> None:
     result = shell("tag", model, text="good\n\n" * 3 + "a\tb\tc\td\n\n")
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert "<stdin>:7" in result.stderr
     assert "Traceback" not in result.stderr
 

@@ -59,7 +59,7 @@ def test_columns_and_templates_reach_the_features(run: Run, tmp_path: Path) -> N
     assert result.exit_code == 0, result.output
     tagged = run("tag", out, text="e\tN\nf\tV\n\n")
     assert [row.split("\t")[:2] for row in tagged.stdout.split("\n")[:2]] == [["e", "N"], ["f", "V"]]
-    assert run("tag", out, text="e\n").exit_code == 1
+    assert run("tag", out, text="e\n").exit_code == 2
 
 
 def test_params_lists_every_declared_parameter(run: Run) -> None:

@@ -77,6 +77,8 @@ def test_wrong_usage_is_code_2(
     monkeypatch.setenv("COLUMNS", "200")
     result = run(*args)
     assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: ")
+    assert (result.stderr.count("\n"), "; see " in result.stderr, result.stderr[-4:]) == (1, True, " -h\n")
     assert said in result.stderr
     assert "Traceback" not in result.output
     assert not list(tmp_path.iterdir())
@@ -89,7 +91,7 @@ def test_an_unknown_parameter_names_those_there_are(run: Run) -> None:
     assert "max_iter" in flat
 
 
-def test_trouble_is_one_line_and_code_1(tmp_path: Path, model: Path) -> None:
+def test_trouble_is_one_line_and_code_2(tmp_path: Path, model: Path) -> None:
     ragged = tmp_path / "ragged.txt"
     ragged.write_text("a\tX\nb\tY\tZ\n")
     damaged = tmp_path / "damaged.tagwise"
@@ -101,7 +103,7 @@ def test_trouble_is_one_line_and_code_1(tmp_path: Path, model: Path) -> None:
     for args, names in (
         (["train", tmp_path / "absent.txt", "-o", tmp_path / "m.tagwise"], "absent.txt"),
         (["train", ragged, "-o", tmp_path / "m.tagwise"], "ragged.txt:2"),
-        (["train", nothing, "-o", tmp_path / "m.tagwise"], "no token"),
+        (["train", nothing, "-o", tmp_path / "m.tagwise"], "empty.txt: there is no sentence"),
         (["tag", damaged], "damaged"),
         (["tag", ragged], "ragged.txt"),
         (["tag", tmp_path / "absent.tagwise"], "absent.tagwise"),
@@ -110,7 +112,7 @@ def test_trouble_is_one_line_and_code_1(tmp_path: Path, model: Path) -> None:
         (["convert", ragged], "ragged.txt:2"),
     ):
         result = shell(*args)
-        assert result.returncode == 1, (args, result)
+        assert result.returncode == 2, (args, result)
         assert result.stderr.startswith("error: "), result.stderr
         assert result.stderr.count("\n") == 1, result.stderr
         assert names in result.stderr

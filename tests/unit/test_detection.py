@@ -112,6 +112,15 @@ def test_the_command_line_says_so(tmp_path: Path) -> None:
     tw.HMM().fit([["a", "b"]], [["X", "Y"]]).save(model)
     damaged.write_text("EU NNP B-ORG\nrejects VBZ\nGerman JJ B-MISC\ncall NN O\n\n")
     result = CliRunner().invoke(cli, ["tag", str(model), str(damaged)])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "in.txt:2: 2 columns in 'rejects VBZ' where most of the first lines have 3" in result.stderr
     assert result.stdout == ""
+
+
+def test_a_file_whose_columns_are_named_has_columns() -> None:
+    """Two rows look like two sentences of text, but text has no columns that could be named."""
+    named = tw.corpus.formats.read(io.StringIO("a X\nb Y\n"), columns=("word", "label"))
+    assert (named.tokens, named.labels) == ([["a", "b"]], [["X", "Y"]])
+    assert tw.corpus.formats.read(io.StringIO("a X\nb Y\n")).tokens == [["a", "X"], ["b", "Y"]]
+    with pytest.raises(tw.CorpusError, match=":2"):
+        tw.corpus.formats.read(io.StringIO("a X\nb Y Z\n"), columns=("word", "label"))

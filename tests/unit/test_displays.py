@@ -75,6 +75,22 @@ def test_pieces_of_html_by_hand() -> None:
     assert re.findall(r"text-align:(\w+)", cells) == ["left", "left", "right"] * 2
 
 
+def test_displays_fit_a_narrow_page_and_turn_nothing_around() -> None:
+    """Tables scroll by themselves, words of any length break, labels have the page's colour; no mark of direction."""
+    assert table_html(("a", "b"), [(1, 2)]).startswith('<div style="overflow-x:auto"><table')
+    page = sentence_html(["x" * 500, "\u202eevil", "\u2066b"], [(0, 2, "\u202eL")])
+    assert "overflow-wrap:anywhere" in page
+    assert page.count("white-space:nowrap") == 1  # the label's
+    assert "color:hsl(" not in page.replace("background:", "")
+    assert page.count("\\u202e") == 2
+    for thing in (
+        tw.Sentence({"word": ["\u202ea"]}),
+        tw.Corpus([], source="\u202e"),
+        tw.CRF(features="\u202e"),
+    ):
+        assert "\u202e" not in thing._repr_html_()
+
+
 def test_reports_show_what_they_print(tagger: tw.CRF) -> None:
     """Types and figures."""
     report = tagger.evaluate(DATA)
@@ -180,6 +196,8 @@ def test_plots_draw_the_figures(tagger: tw.CRF) -> None:
     ((recall, precision),) = ax.of("step")
     assert len(recall) == len(precision) > 0
     assert ax.of("plot") == []
+    reach = next(options["xlim"][1] for name, _, options in ax.calls if name == "set")
+    assert max(recall) < reach <= 1.01  # the curve fills the width, however little is found
     ax, found = Axes(), tagger.choose_threshold(DATA)
     tw.plot.precision_recall(tagger, DATA, mark=found.min_probability, ax=ax)
     assert ax.of("plot") == [([found.recall], [found.precision])]
@@ -188,6 +206,7 @@ def test_plots_draw_the_figures(tagger: tw.CRF) -> None:
     tw.plot.learning_curve(table, ax=ax)
     ((sizes, scores),) = ax.of("plot")
     assert sizes.tolist() == [1, 2]
+    assert ax.of("set_xticks")[0] == ([1, 2], ["1", "2"])  # sizes as they are, not powers of ten
     assert scores.tolist() == [100 * row.score for row in table]
     with pytest.raises(tw.ParameterError, match="sizes="):
         tw.plot.learning_curve(tw.compare(["hmm"], corpus={"c": (DATA, DATA)}, features=["S1"]))

@@ -223,7 +223,7 @@ def test_what_waits_for_a_pipe_hears_ctrl_c(tmp_path: Path) -> None:
     """A model from a pipe is refused at once; a corpus from one is waited for, and Ctrl-C ends that."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    assert run("tag", pipe).exit_code == 1
+    assert run("tag", pipe).exit_code == 2
     code = (
         "import sys, signal, tagwise.cli.app; from tagwise.cli import main;"
         "signal.signal(signal.SIGINT, signal.default_int_handler); print('here', flush=True); main()"

@@ -111,6 +111,8 @@ def test_numpys_are_pythons(given: Any, wanted: list[list[Any]]) -> None:
             r"sentence 1, token 0: the label b'a' is bytes, expected a string, an integer",
         ),
         ([["a", "b"], [object, "b"]], r"sentence 1, token 0: the label <class 'object'> is type"),
+        ([[0.5, 1.5], [float("nan"), 0.5]], r"sentence 1, token 0: the label is nan"),
+        ([["a", "b"], ["a", np.float64("nan")]], r"sentence 1, token 1: the label is nan"),
         ([1, 2], r"sentence 0 \(y\[0\]\) is int, expected a list of labels"),
         ("ab", r"y is str, expected a list of lists of labels"),
         (["ab", "ab"], r"sentence 0 \(y\[0\]\) is a string, expected a list of labels"),

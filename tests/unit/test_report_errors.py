@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 import tagwise as tw
 from tagwise.report.errors import find_errors
+from tagwise.terminal import as_text
 
 CHUNKS = ("O", "O", "B-A", "I-A", "B-B", "I-B")
 
@@ -142,3 +144,12 @@ def test_nothing_wrong() -> None:
     found = find_errors(corpus([["N", "V"]]), [["N", "V"]])
     assert found.groups == []
     assert "0 wrong tokens in 0 of 1 sentences; accuracy 100.00" in str(found)
+
+
+def test_an_error_is_indented_on_every_line() -> None:
+    """Also where its context is longer than the line."""
+    found = find_errors(corpus([["O"] * 9 + ["B-A"] + ["O"] * 9]), [["O"] * 19])
+    shown = as_text(found, 24).split("\n\n")[1].splitlines()
+    assert shown[0].startswith("A missed")
+    assert len(shown) > 2
+    assert all(re.match(r"  \S", line) for line in shown[1:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tagwise.cli.app import cli
 from tagwise.cli.bench import bench
 from tagwise.cli.compare import compare
+from tagwise.cli.completion import suggest
 from tagwise.cli.convert import convert
 from tagwise.cli.errors import errors
 from tagwise.cli.evaluate import evaluate
@@ -15,6 +16,7 @@ from tagwise.cli.tag import tag
 from tagwise.cli.train import train
 
 for _command in (train, tag, evaluate, errors, explain, inspect, pretrained, compare, convert, bench):
+    suggest(_command)
     cli.add_command(_command)
 
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import rich_click as click
+from click import exceptions
 from click.exceptions import Abort, Exit
 
-from tagwise.errors import TagwiseError
+from tagwise.errors import InternalError, TagwiseError
 from tagwise.terminal import visible
 
-# 0 is success, 2 is click's own code for wrong usage.
-EXIT_ERROR = 1
+# 0 is success. 2: what was given cannot be used, whether options, files, data or models; click's own code for wrong
+# usage. 1: nothing is wrong with it, but the machine (memory, a full disk) or tagwise itself failed.
+EXIT_FAILED = 1
+EXIT_REFUSED = 2
 EXIT_INTERRUPTED = 130
 EXIT_CLOSED_PIPE = 141
 
@@ -71,8 +75,8 @@ class App(click.RichGroup):
         """Read the group's own arguments."""
         try:
             return super().make_context(*args, **settings)
-        except click.ClickException as error:
-            raise _shown(error) from None
+        except click.UsageError as error:
+            raise _refused(error) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the chosen command."""
@@ -81,7 +85,7 @@ class App(click.RichGroup):
             sys.stdout.flush()
             return result
         except click.ClickException as error:
-            raise _shown(error)  # noqa: B904
+            raise _refused(error) from None
         except (Exit, Abort):
             raise
         except BrokenPipeError:
@@ -94,13 +98,34 @@ class App(click.RichGroup):
             if ctx.find_root().meta.get(_DEBUG):
                 raise
             fail(_in_words(error))
-            ctx.exit(EXIT_ERROR)
+            ctx.exit(exit_code(error))
 
 
-def _shown(error: click.ClickException) -> click.ClickException:
-    """An error of usage that names what was typed or read, as it may be shown."""
-    vars(error)["message"] = visible(error.message, keep="\n")
-    return error
+#: A command without arguments shows its help, which clicks from 8.2 on raise as an error.
+_MENU: tuple[type[Exception], ...] = tuple(filter(None, [getattr(exceptions, "NoArgsIsHelpError", None)]))
+
+
+def _refused(error: click.ClickException) -> click.ClickException | Exit:
+    """The end of a command that was called wrongly: one line, with the command whose help says more."""
+    if isinstance(error, _MENU):
+        return error
+    message = error.format_message().rstrip(".")
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    fail(message if context is None else f"{message}; see {context.command_path} -h")
+    return Exit(EXIT_REFUSED)
+
+
+#: What the system says where nothing is wrong with what was asked: no room, no memory, a disk that fails.
+_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+
+
+def exit_code(error: Exception) -> int:
+    """Whether an error is of what was given or of who was to work on it."""
+    if isinstance(error, InternalError):
+        return EXIT_FAILED
+    if isinstance(error, OSError):
+        return EXIT_FAILED if error.errno in _MACHINE else EXIT_REFUSED
+    return EXIT_REFUSED if isinstance(error, (TagwiseError, ValueError)) else EXIT_FAILED
 
 
 def _in_words(error: Exception) -> str:
@@ -133,4 +158,15 @@ def cli() -> None:
     """
 
 
-__all__ = ["EXIT_CLOSED_PIPE", "EXIT_ERROR", "EXIT_INTERRUPTED", "App", "cli", "debug_option", "fail", "say"]
+__all__ = [
+    "EXIT_CLOSED_PIPE",
+    "EXIT_FAILED",
+    "EXIT_INTERRUPTED",
+    "EXIT_REFUSED",
+    "App",
+    "cli",
+    "debug_option",
+    "exit_code",
+    "fail",
+    "say",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,9 +34,10 @@ from tagwise.compare import (
 )
 from tagwise.compare.blocks import comparison_blocks
 from tagwise.compare.learners import Learner, estimator
-from tagwise.compare.plan import HELD_OUT, Data
+from tagwise.compare.plan import HELD_OUT, Cell, Data, check_against
 from tagwise.corpus.sentence import Corpus
 from tagwise.errors import ParameterError, TrainingError
+from tagwise.features.sums import Features, spelled
 from tagwise.params import lookup
 from tagwise.terminal import as_text, plain, table
 from tagwise.writing import write_text
@@ -101,6 +102,16 @@ def files_as_corpus(
         read_corpus(path, None, columns, None, part=part) for part, path in parts if path is not None
     )
     return {Path(train).name: data}
+
+
+def against_of(given: str | None, chosen: Preset, cells: Sequence[Cell]) -> str | None:
+    """The learner that others are tested against: the given one, which must be there, or the preset's where it is."""
+    if given is None:
+        return chosen.against if chosen.against in {cell.learner.name for cell in cells} else None
+    try:
+        return check_against(given, cells)
+    except ParameterError as error:
+        raise click.BadParameter(str(error), param_hint="--against") from error
 
 
 def show(comparison: Comparison, console: Console, wide: bool) -> None:
@@ -369,8 +380,10 @@ def compare(
       tagwise compare --corpus wnut17-ner --learner crf --learner memm --tune l2=0.01,0.1,1 --tune min_count=1,2
     """
     chosen: Preset = PRESETS[preset]
-    for path in (*outputs, *([report] if report else [])):
+    for path in outputs:
         check_writable(path)
+    if report:
+        check_writable(report, "--report")
     if preset == "losses":
         show_losses(outputs, report)
         return
@@ -383,7 +396,14 @@ def compare(
         chosen = replace(chosen, limits={}, sizes=sizes)
     chosen = replace(chosen, learners=learners or chosen.learners)
     if features:
-        chosen = replace(chosen, features=features, pairs={})
+        sums = [spelled(text, functions=True) for text in features]
+        chosen = replace(
+            chosen,
+            features=tuple(
+                text if parts is None else Features(*parts) for text, parts in zip(features, sums)
+            ),
+            pairs={},
+        )
     if seeds is not None:
         chosen = replace(chosen, seeds=seeds)
     if risks is not None:
@@ -397,9 +417,6 @@ def compare(
     for name in settings:
         if not any(learner.accepted({name: None}) for learner in wanted):
             raise click.BadParameter(f"none of these learners has a parameter {name!r}", param_hint="--set")
-    base = chosen.against if against is None else parse(against).name
-    if against is None and base not in {learner.name for learner in wanted}:
-        base = None
     data = {**resolve_corpora(chosen.corpora, chosen.limits, chosen.held), **resolve_corpora(own)}
     if grid:
         chosen = tuned(chosen, wanted, grid, data)
@@ -410,6 +427,7 @@ def compare(
             )
         chosen = replace(chosen, folds=folds)
     cells = chosen.cells(list(data), losses)
+    base = against_of(against, chosen, cells)
 
     comparison = Comparison(
         title=f"tagwise compare {', '.join(data) if names or own else preset}",

@@ -12,8 +12,13 @@ from tagwise.cli.app import debug_option
 from tagwise.cli.files import corpus_options, read_corpus
 from tagwise.cli.models import function_options, load_model, names_model
 from tagwise.corpus.sentence import Corpus
-from tagwise.errors import CorpusError
+from tagwise.decoding.thresholds import Threshold
+from tagwise.errors import CorpusError, ParameterError
+from tagwise.metrics import Report
 from tagwise.terminal import visible
+
+#: What a threshold may be chosen by, as `choose_threshold` of a tagger has it.
+GOALS = ("precision", "beta")
 
 
 def _pair(corpus: Corpus, name: str) -> tuple[list[list[str]], list[list[str]]]:
@@ -42,12 +47,60 @@ def _check_same(gold: Corpus, predicted: Corpus, names: tuple[str, str]) -> None
             )
 
 
+def _goal(context: click.Context, parameter: click.Parameter, text: str | None) -> dict[str, float] | None:
+    """``precision=0.7`` or ``beta=0.5`` as it is typed."""
+    if text is None:
+        return None
+    name, _, value = text.partition("=")
+    try:
+        if name not in GOALS:
+            raise ValueError
+        return {name: float(value)}
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r}: expected precision=P (the most recall with such a precision) or beta=B (the best F-beta; "
+            "beta=1 is F1)",
+            param_hint="--threshold",
+        ) from None
+
+
+def _scored(
+    tagger: Any, corpus: Corpus, least: float | None, goal: dict[str, float] | None
+) -> tuple[Report, Threshold | None]:
+    """Scores of a model on a corpus, without spans that are less probable than `least` or what `goal` chooses."""
+    if least is None and goal is None:
+        return tagger.evaluate(corpus), None
+    chosen = None
+    if goal is not None:
+        try:
+            chosen = tagger.choose_threshold(corpus, **goal)
+        except ParameterError as error:
+            raise click.BadParameter(str(error), param_hint="--threshold") from error
+        least = chosen.min_probability
+    return tagger.evaluate(corpus, min_probability=least), chosen
+
+
 @click.command("eval")
 @click.argument("first", metavar="GOLD|MODEL")
 @click.argument("second", metavar="[PREDICTED|TEST]", required=False)
 @corpus_options
 @click.option(
     "--confusion", type=click.IntRange(min=0), default=0, help="Show the N most frequent confusions."
+)
+@click.option(
+    "--min-probability",
+    "least",
+    type=click.FloatRange(0.0, 1.0),
+    metavar="P",
+    help="With a model, leave out spans that are less probable, as `tag` does (CRF and MEMM).",
+)
+@click.option(
+    "--threshold",
+    "goal",
+    metavar="GOAL",
+    callback=_goal,
+    help="With a model, choose --min-probability on this corpus: precision=0.7 for the most recall with such a "
+    "precision, beta=0.5 for the best F-beta (beta=1: F1).",
 )
 @click.option("--json", "as_json", is_flag=True, help="The scores as JSON.")
 @function_options
@@ -59,6 +112,8 @@ def evaluate(
     label: str | None,
     form: str | None,
     confusion: int,
+    least: float | None,
+    goal: dict[str, float] | None,
     as_json: bool,
     functions: dict[str, Any],
     trust: bool,
@@ -72,6 +127,7 @@ def evaluate(
     Examples:
       tagwise eval gold.txt predicted.txt
       tagwise eval model.tagwise test.txt
+      tagwise eval model.tagwise dev.txt --threshold precision=0.7
       tagwise tag model.tagwise test.txt | tagwise eval -
     """
     import tagwise as tw
@@ -81,22 +137,38 @@ def evaluate(
         raise click.UsageError(
             f"{first} is a model; name the corpus to score it on: tagwise eval {first} TEST"
         )
+    if least is not None and goal is not None:
+        raise click.UsageError("--min-probability and --threshold exclude each other: take one of them")
+    if (least is not None or goal is not None) and not names_model(first):
+        raise click.UsageError(
+            "--min-probability and --threshold need probabilities, which a file of labels has not: give a model first, "
+            "tagwise eval MODEL TEST"
+        )
+    chosen = None
     if second is None:
         gold, predicted = _pair(read_corpus(first, form, columns, label, part="test"), first)
         report = tw.evaluate(gold, predicted)
     elif names_model(first):
         tagger = load_model(first, functions, trust)
-        report = tagger.evaluate(read_corpus(second, form, columns, label, part="test", tagger=tagger))
+        corpus = read_corpus(
+            second, form, columns, label, part="test" if goal is None else "dev", tagger=tagger
+        )
+        report, chosen = _scored(tagger, corpus, least, goal)
     else:
         right = read_corpus(first, form, columns, label, part="test")
         guess = read_corpus(second, form, columns, label, part="test")
         _check_same(right, guess, (first, second))
         report = tw.evaluate(right.labels, guess.labels)
     if as_json:
-        click.echo(visible(json.dumps(report.to_dict(), ensure_ascii=False, indent=2), keep="\n"))
+        found = report.to_dict()
+        if chosen is not None:
+            found["min_probability"] = chosen.min_probability
+        click.echo(visible(json.dumps(found, ensure_ascii=False, indent=2), keep="\n"))
         return
     console = Console()
     console.print(report)
+    if chosen is not None:
+        click.echo(f"chosen: --min-probability {chosen.min_probability!r}")
     if confusion:
         errors = [(g, p, f"{n:,}") for g, p, n in report.errors(confusion)]
         console.print(table(("gold", "predicted", "tokens"), errors, left=2))

@@ -14,7 +14,8 @@ from tagwise.corpus.bundled import corpora, load_corpus
 from tagwise.corpus.formats import FORMATS, iter_sentences
 from tagwise.corpus.raw import Raw
 from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.errors import CorpusError
+from tagwise.errors import CorpusError, refusal
+from tagwise.params import meant
 
 PARTS = ("train", "dev", "test")
 MAGIC = b"tagwise\n"
@@ -90,7 +91,7 @@ def known_corpus(name: str, part: str, label: str | None) -> Corpus | None:
 def read_corpus(
     name: str, form: str | None, columns: str | None, label: str | None, *, part: str, tagger: Any = None
 ) -> Corpus:
-    """A whole corpus; a model lends its column names.
+    """A whole corpus, with sentences and labels; a model lends its column names.
 
     `part` is the one meant by the bare name of a known corpus.
     """
@@ -101,8 +102,29 @@ def read_corpus(
     if tagger is not None and names is None:
         names, trained = model_columns(tagger)
         label = label or trained
-    _, sentences = read_sentences(name, form, names, label or "label")
-    return Corpus(sentences, source="<stdin>" if name == "-" else name)
+    try:
+        kind, sentences = read_sentences(name, form, names, label or "label")
+        corpus = Corpus(sentences, source="<stdin>" if name == "-" else name)
+    except FileNotFoundError as error:
+        if hint := meant(name.partition(":")[0], [info.name for info in corpora()]):
+            raise refusal(CorpusError, f"{error}{hint}", name, error.errno or 2) from error
+        raise
+    check_labelled(corpus, kind)
+    return corpus
+
+
+def check_labelled(corpus: Corpus, kind: str) -> None:
+    """Refuse a corpus that nothing can be learnt from or scored on, by its name and what it was read as."""
+    if not len(corpus):
+        raise CorpusError(
+            f"{corpus.source}: there is no sentence in it. Give a file with labelled sentences."
+        )
+    if corpus.label is None:
+        raise CorpusError(
+            f"{corpus.source}: no column is the label; it was read as {kind}, with the columns "
+            f"{', '.join(corpus.columns)}. If it has columns, say so with --format conll or the ending .conll, and "
+            "name them with --columns and --label."
+        )
 
 
 def read_sentences(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -26,7 +27,10 @@ class Interrupt:
 
         def handle(_number: int, _frame: FrameType | None) -> None:
             self.asked = True
-            say("stopping after this iteration; Ctrl-C again to stop at once")
+            line = (
+                "\n" if sys.stderr.isatty() else ""
+            )  # below the line of progress, whose locks a handler must not ask for
+            say(line + "stopping after this iteration; Ctrl-C again to stop at once")
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
         before = signal.signal(signal.SIGINT, handle)

@@ -10,7 +10,7 @@ import numpy as np
 import rich_click as click
 
 from tagwise.cli.app import debug_option
-from tagwise.cli.files import model_columns, names_of, read_sentences
+from tagwise.cli.files import known_corpus, model_columns, names_of, read_sentences
 from tagwise.cli.labelling import Labelling
 from tagwise.cli.models import function_options, load_model
 from tagwise.cli.rows import IN_PLACE, Rows
@@ -256,7 +256,7 @@ def tag(
     functions: dict[str, Any],
     trust: bool,
 ) -> None:
-    """Label INPUT (stdin if not given) with MODEL.
+    """Label INPUT (a file or a known corpus; stdin if not given) with MODEL.
 
     Output is the input, line by line, with the label appended to every token. Text is one sentence a line, its tokens
     apart by spaces; with --raw it is text as people write it, and output is one JSON object a text with its spans.
@@ -278,11 +278,17 @@ def tag(
     given = names_of(columns, None)[0]
     raw = Raw() if nbest == 1 else None
     among = (lines.NAME, records.NAME) if untokenized else ()
-    kind, sentences = read_sentences(source, form_of(form, untokenized), given, None, raw, among)
+    known = known_corpus(source, "test", None)
+    if known is not None:  # no file whose lines could stay as they are
+        if untokenized:
+            raise click.UsageError(f"--raw: {source} has tokens already: leave --raw out")
+        kind, sentences, raw = "conll", iter(known), None
+    else:
+        kind, sentences = read_sentences(source, form_of(form, untokenized), given, None, raw, among)
     if untokenized:
         check_untokenized(source, form, kind)
     target = output_format or (records.NAME if kind in TEXTS else kind)
-    if TABLE[kind].unnamed and given is None and names is not None:
+    if known is None and TABLE[kind].unnamed and given is None and names is not None:
         sentences = named(sentences, names, label, source)
     rows = None
     if raw is not None and target == kind and kind in IN_PLACE:

@@ -21,42 +21,44 @@ from tagwise.errors import ParameterError
 from tagwise.features.sums import Features, spelled
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.progress import TrainingProgress
+from tagwise.params import meant
 from tagwise.writing import target_of
 
 
-def check_writable(path: str) -> None:
+def check_writable(path: str, option: str = "--output") -> None:
     """Find out before training, not after it, that a model cannot be written where it is wanted."""
     if os.path.isdir(path):
-        raise click.BadParameter(f"{path} is a folder; name a file", param_hint="--output")
+        raise click.BadParameter(f"{path} is a folder; name a file", param_hint=option)
     target = target_of(path)
     if target is None:  # a device, a pipe
         return
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
-        raise click.BadParameter(f"there is no folder {folder}", param_hint="--output")
+        raise click.BadParameter(f"there is no folder {folder}", param_hint=option)
     if not os.access(folder, os.W_OK):
-        raise click.BadParameter(f"the folder {folder} cannot be written to", param_hint="--output")
+        raise click.BadParameter(f"the folder {folder} cannot be written to", param_hint=option)
     if os.path.exists(target) and not os.access(target, os.W_OK):
-        raise click.BadParameter(f"{path} may not be written to", param_hint="--output")
+        raise click.BadParameter(f"{path} may not be written to", param_hint=option)
 
 
-def parse_settings(learner: Any, pairs: tuple[str, ...]) -> dict[str, Any]:
-    """``name=value`` texts as parameters of a learner, parsed by their declarations."""
+def parse_settings(learner: Any, pairs: tuple[str, ...], option: str = "--set") -> dict[str, Any]:
+    """``name=value`` texts as parameters of a learner, parsed by their declarations; `option` is where they stood."""
     declared = {param.name: param for param in learner.PARAMS}
     out = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
-            raise click.BadParameter(f"{pair!r}: expected name=value", param_hint="--set")
+            raise click.BadParameter(f"{pair!r}: expected name=value", param_hint=option)
         if name not in declared:
             known = ", ".join(declared)
             raise click.BadParameter(
-                f"{learner.name} has no parameter {name!r}; it has: {known}", param_hint="--set"
+                f"{learner.name} has no parameter {name!r}{meant(name, declared)}; it has: {known}",
+                param_hint=option,
             )
         try:
             out[name] = declared[name].parse(text)
         except ParameterError as error:
-            raise click.BadParameter(str(error), param_hint="--set") from error
+            raise click.BadParameter(str(error), param_hint=option) from error
     return out
 
 
@@ -65,7 +67,7 @@ def parse_path(learner: Any, text: str) -> tuple[str, list[float]]:
     name, equals, listed = text.partition("=")
     if not equals or not listed:
         raise click.BadParameter(f"{text!r}: expected name=value,value,...", param_hint="--path")
-    values = [parse_settings(learner, (f"{name}={value}",))[name] for value in listed.split(",")]
+    values = [parse_settings(learner, (f"{name}={value}",), "--path")[name] for value in listed.split(",")]
     return name, values
 
 
@@ -210,9 +212,11 @@ def train(
         ("history", history),
         ("document", "true" if document else None),
     )
-    params = parse_settings(
-        kind, (*(f"{name}={value}" for name, value in common if value is not None), *pairs)
-    )
+    params: dict[str, Any] = {}
+    for name, value in common:
+        if value is not None:
+            params |= parse_settings(kind, (f"{name}={value}",), f"--{name.replace('_', '-')}")
+    params |= parse_settings(kind, pairs)
     if features is not None:
         parts = spelled(features, functions=True)
         params["features"] = features if parts is None else Features(*parts)

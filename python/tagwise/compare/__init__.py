@@ -18,7 +18,7 @@ from tagwise.compare.beyond import PRESETS
 from tagwise.compare.cache import Cache, default_folder
 from tagwise.compare.cells import Row
 from tagwise.compare.learners import NAMES, Learner, check_learner, learner_names, make, parse
-from tagwise.compare.plan import Cell, CorpusSpec, Data, draw, plan, resolve_corpora
+from tagwise.compare.plan import Cell, CorpusSpec, Data, check_against, draw, plan, resolve_corpora
 from tagwise.compare.pool import Event
 from tagwise.compare.presets import Preset
 from tagwise.compare.run import run
@@ -34,7 +34,7 @@ def compare(
     learners: Sequence[str | Learner] = ("crf",),
     *,
     corpus: CorpusSpec = "ewt-pos",
-    features: Sequence[str] = ("S1", "S2", "S3"),
+    features: Sequence[Any] = ("S1", "S2", "S3"),
     losses: Sequence[str] = (),
     sizes: Sequence[int] | None = None,
     seeds: int = 1,
@@ -56,7 +56,7 @@ def compare(
         learners: names: those of ``tagwise.LEARNERS``, variants such as ``crf-l1``, parameters in brackets:
             ``mira(k=10)``.
         corpus: the name of a corpus or several; (train, test) or (train, dev, test); a mapping of a name to either.
-        features: feature sets or templates.
+        features: a list of feature sets, templates, functions or sums (`Features`), as estimators take them.
         losses: for every learner that has a loss: these, each as a row.
         sizes: numbers of training sentences, for learning curves; all sentences if not given.
         seeds: how often each cell is trained. Seed 0 takes the first sentences, others draw theirs.
@@ -91,7 +91,8 @@ def compare(
         risks=risks,
     )
     kept = Cache(default_folder() if cache is True else cache or None)
-    table = Comparison(title=title, caption=caption, against=None if against is None else parse(against).name)
+    base = None if against is None else check_against(against, cells)
+    table = Comparison(title=title, caption=caption, against=base)
     events = run(cells, data, cache=kept, jobs=jobs, memory=memory, n_jobs=n_jobs)
     with progress("compare", verbose) as line:
         return collect(table, events, cells, told(line, len(cells)) if line is not None else lambda _: None)
@@ -125,7 +126,7 @@ def collect(
             failed.append(f"{event.cell.describe()}: {event.text}")
         if event.kind == "done" and event.result is not None:
             cell = event.cell
-            names = {"corpus": cell.corpus, "learner": cell.learner.name, "features": cell.features}
+            names = {"corpus": cell.corpus, "learner": cell.learner.name, "features": cell.title}
             found[event.index] = (Row.of(event.result["row"], **names), event.result["detail"])
             ordered = [found[i] for i in range(len(cells)) if i in found]
             table.rows, table.details = [row for row, _ in ordered], [detail for _, detail in ordered]

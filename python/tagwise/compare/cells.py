@@ -175,7 +175,7 @@ def measure(
         corpus=cell.corpus,
         learner=cell.learner.name,
         loss=str(tagger.get_params().get("loss", "")),
-        features=cell.features,
+        features=cell.title,
         sentences=len(train),
         seed=cell.seed,
         accuracy=report.accuracy,

@@ -14,6 +14,7 @@ from tagwise.compare.learners import Learner, estimator, parse
 from tagwise.corpus.bundled import load_corpus
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.errors import ParameterError
+from tagwise.features.sums import Features, title
 
 CorpusSpec = Union[str, "Mapping[str, Any]", "Sequence[str]", "tuple[Corpus, Corpus]"]
 
@@ -36,7 +37,7 @@ class Cell:
 
     corpus: str
     learner: Learner
-    features: str
+    features: Any  # as estimators take them
     size: int | None = None
     seed: int = 0
     params: Mapping[str, Any] = field(default_factory=dict)  # for every learner that has them
@@ -54,10 +55,15 @@ class Cell:
         common = {"seed": self.seed, **self.params, **({"patience": 0} if self.track else {})}
         return {**self.learner.accepted(common), **self.learner.params, "features": self.features}
 
+    @property
+    def title(self) -> str:
+        """Its features as the table names them."""
+        return title(self.features)
+
     def describe(self) -> str:
         """The cell in one line."""
         size = "" if self.size is None else f" {self.size} sentences"
-        return f"{self.corpus} {self.learner.name} {self.features}{size} seed {self.seed}"
+        return f"{self.corpus} {self.learner.name} {self.title}{size} seed {self.seed}"
 
 
 def with_losses(learner: Learner, losses: Sequence[str]) -> list[Learner]:
@@ -75,7 +81,7 @@ def with_losses(learner: Learner, losses: Sequence[str]) -> list[Learner]:
 def plan(
     learners: Sequence[str | Learner],
     corpora: Sequence[str],
-    features: Sequence[str],
+    features: Sequence[Any],
     sizes: Sequence[int] | None = None,
     seeds: int = 1,
     *,
@@ -93,15 +99,16 @@ def plan(
     A learner whose name settles its features, as a hidden Markov model's does, stands once for each corpus and size.
     `tune` goes by the name of a learner, or by its estimator.
     """
+    check_titles(features)
     expanded = [one for spec in learners for one in with_losses(parse(spec), losses)]
     cells: dict[tuple[Any, ...], Cell] = {}
     for corpus, size, learner, feature, seed in itertools.product(
         corpora, sizes or (None,), expanded, features, range(seeds)
     ):
-        settled = str(learner.params.get("features", feature))
+        settled = learner.params.get("features", feature)
         values = (tune or {}).get(learner.name, (tune or {}).get(learner.kind, {}))
         wanted = learner.accepted(values)
-        key = (corpus, size, learner.name, settled, seed)
+        key = (corpus, size, learner.name, title(settled), seed)
         cells.setdefault(
             key,
             Cell(
@@ -120,6 +127,31 @@ def plan(
             ),
         )
     return list(cells.values())
+
+
+def check_titles(features: Sequence[Any]) -> None:
+    """Refuse one set of features in place of a list of them, and sets that the table would show as one."""
+    if isinstance(features, (str, Features)):
+        raise ParameterError(
+            f"features={title(features)!r}: expected a list of feature sets: [{title(features)!r}]"
+        )
+    known: dict[str, Any] = {}
+    for one in features:
+        if known.setdefault(title(one), one) != one:
+            raise ParameterError(
+                f"features: two of them are called {title(one)!r} in the table; name their parts differently, as in "
+                "Gazetteer(..., name='cities')"
+            )
+
+
+def check_against(against: str, cells: Sequence[Cell]) -> str:
+    """The name of the learner that others are tested against; a ParameterError where it is not compared."""
+    names = list(dict.fromkeys(cell.learner.name for cell in cells))
+    if against in names:
+        return against
+    if (found := parse(against).name) not in names:
+        raise ParameterError(f"against={against!r} is not compared; take one of: {', '.join(names)}")
+    return found
 
 
 def draw(train: Corpus, size: int | None, seed: int) -> Corpus:
@@ -224,6 +256,8 @@ __all__ = [
     "Cell",
     "CorpusSpec",
     "Data",
+    "check_against",
+    "check_titles",
     "draw",
     "held_out",
     "load_parts",

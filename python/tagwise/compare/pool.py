@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pickle
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,6 +100,23 @@ def spread(
             yield event
 
 
+class Sender(pickle.Pickler):
+    """Pickles for another process, which has what is in modules but not what the running script or notebook defines."""
+
+    def reducer_override(self, value: Any) -> Any:
+        """Refuse what the other process would look for in a script of its own."""
+        if isinstance(value, (type, types.FunctionType)) and value.__module__ == "__main__":
+            raise pickle.PicklingError(f"{value.__qualname__} is defined in the running script")
+        return NotImplemented
+
+
+def sent(task: Any) -> bytes:
+    """A task as another process reads it."""
+    out = io.BytesIO()
+    Sender(out, protocol=pickle.HIGHEST_PROTOCOL).dump(task)
+    return out.getvalue()
+
+
 class Pool:
     """Processes, as many at a time as their number and their memory allow."""
 
@@ -127,7 +146,7 @@ class Pool:
         folder = str(self.cache.folder)
         task = {"cell": cell, "data": str(path), "cache": folder, "key": key, "n_jobs": self.n_jobs}
         try:
-            text = pickle.dumps(task, protocol=pickle.HIGHEST_PROTOCOL)
+            text = sent(task)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise TrainingError(
                 f"{cell.describe()}: cannot be sent to another process ({error}); use jobs=0, or functions of a module"

@@ -25,7 +25,7 @@ class Preset:
     help: str
     corpora: tuple[str, ...] = ()
     learners: tuple[str | Learner, ...] = ()  # none: every learner there is
-    features: tuple[str, ...] = ()
+    features: tuple[Any, ...] = ()
     pairs: Mapping[str, str] = field(default_factory=dict)  # corpus -> the only features it goes with
     sizes: tuple[int, ...] = ()
     seeds: int = 1

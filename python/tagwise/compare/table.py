@@ -128,12 +128,11 @@ class Comparison(Sequence[Row]):
 
     def _repr_html_(self) -> str:
         """In a notebook: a table a corpus, every column that has something in it."""
-        from html import escape
 
-        from tagwise.corpus.markup import table_html
+        from tagwise.corpus.markup import safe, table_html
 
         head, body = self.sheet()
-        parts = [f"<h4>{escape(self.title)}</h4>"] if self.title else []
+        parts = [f"<h4>{safe(self.title)}</h4>"] if self.title else []
         for corpus in dict.fromkeys(row[0] for row in body):
             rows = [row[1:] for row in body if row[0] == corpus]
             kept = [i for i in range(len(head) - 1) if any(row[i] for row in rows)]
@@ -141,8 +140,8 @@ class Comparison(Sequence[Row]):
             table = table_html(
                 [head[i + 1] for i in kept], [[row[i] for i in kept] for row in rows], left=left
             )
-            parts.append(f"<p><b>{escape(corpus)}</b></p>{table}")
-        parts += [f"<p>{escape(text)}</p>" for text in (self.caption, self.note) if text]
+            parts.append(f"<p><b>{safe(corpus)}</b></p>{table}")
+        parts += [f"<p>{safe(text)}</p>" for text in (self.caption, self.note) if text]
         return "".join(parts)
 
     def __str__(self) -> str:

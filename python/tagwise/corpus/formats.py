@@ -116,6 +116,8 @@ def iter_sentences(
             ):
                 break
         format = format_of_text(head, among)
+        if format == "text" and columns is not None and len(columns) > 1:
+            format = DEFAULT  # text has no columns to be named
         doubt = conll.ragged(head) if format == "text" else None
         if doubt is not None:
             line, row, k = doubt

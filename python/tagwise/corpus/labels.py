@@ -82,6 +82,10 @@ def texts(y: Sequence[Sequence[Any]]) -> tuple[Sequence[Sequence[Any]], str | No
                 f"sentence {s}, token {t}: the label {label!r} is {type(label).__name__}, expected a string, an "
                 "integer, a number or a boolean"
             )
+        if name == "float" and label != label:
+            raise CorpusError(
+                f"sentence {s}, token {t}: the label is nan, as tables have it where a value is missing; fill it"
+            )
         if name not in found:
             found[name] = (s, t, label)
             if len(found) > 1:

@@ -333,9 +333,11 @@ class Corpus(Sequence[Sentence]):
 
     def _repr_html_(self) -> str:
         """In a notebook: what it is, and its first sentences."""
-        from html import escape
+        from tagwise.corpus.markup import safe
 
-        return f"<p>{escape(repr(self))}</p>" + "".join(s._repr_html_() for s in self._sentences[:5])
+        return f'<p style="overflow-wrap:anywhere">{safe(repr(self))}</p>' + "".join(
+            s._repr_html_() for s in self._sentences[:5]
+        )
 
     def __repr__(self) -> str:
         name = f"{self.source}, " if self.source else ""

@@ -100,21 +100,24 @@ class Tagger(Predicting, Texts, ScikitLearn):
 
     def _repr_html_(self) -> str:
         """In a notebook: scikit-learn's diagram where that is the display, else what it is and what training left."""
-        from html import escape
-
-        from tagwise.corpus.markup import table_html
+        from tagwise.corpus.markup import safe, table_html
 
         if diagram := super()._repr_html_():
             return diagram
+        head = f'<p style="overflow-wrap:anywhere"><code>{safe(repr(self))}</code>'
         if not hasattr(self, "model_"):
-            return f"<p><code>{escape(repr(self))}</code> (not fitted)</p>"
+            return f"{head} (not fitted)</p>"
         labels = " ".join(map(str, self.classes_[:20])) + (" ..." if len(self.classes_) > 20 else "")
         rows = [
             ("labels", f"{len(self.classes_)}: {labels}"),
             ("weights", f"{self.n_features_:,}, {self.n_nonzero_:,} of them not zero"),
         ]
-        rows += [(name, str(value)) for name, value in self.model_.meta.get("metrics", {}).items()]
-        return f"<p><code>{escape(repr(self))}</code></p>{table_html(('', 'fitted'), rows, left=2)}"
+        metrics = self.model_.meta.get("metrics", {})
+        rows += [
+            (name.replace("_", " "), f"{value:,.4f}" if isinstance(value, float) else str(value))
+            for name, value in metrics.items()
+        ]
+        return f"{head}</p>{table_html(('', 'fitted'), rows, left=2)}"
 
     # --- training ---------------------------------------------------------------------------------------
 

@@ -244,12 +244,14 @@ class Predicting:
             n_jobs=jobs or 0,
         )
 
-    def evaluate(self, X: Any, y: Sequence[Sequence[Any]] | None = None) -> Report:
-        """Scores of the predictions on a labelled corpus."""
+    def evaluate(
+        self, X: Any, y: Sequence[Sequence[Any]] | None = None, *, min_probability: float | None = None
+    ) -> Report:
+        """Scores of the predictions on a labelled corpus; `min_probability` as in `predict`."""
         X = Inputs.of(X)
         gold, _ = labels.texts(X.gold(y))  # as texts: files have no other labels
         warn_of_strangers(gold, self._fitted().labels, "these sentences")
-        return evaluate(gold, labels.texts(self.predict(X))[0])
+        return evaluate(gold, labels.texts(self.predict(X, min_probability=min_probability))[0])
 
     def score(self, X: Any, y: Sequence[Sequence[Any]] | None = None) -> float:
         """F1 of chunks where the gold labels are chunks (B-, I- ...), else the fraction of right labels."""

@@ -77,6 +77,21 @@ def _shown(part: Any) -> str:
     return repr(part) if not hasattr(part, "__qualname__") else str(part.__qualname__)
 
 
+def title(features: Any) -> str:
+    """Features in one short text, for tables: a text as it is, a sum by the names of its parts.
+
+    >>> title("S1" + Regex("year", "[0-9]{4}") + str.split), title("word[0]")
+    ('S1+regex:year+str.split', 'word[0]')
+    """
+    if isinstance(features, Features):
+        return "+".join(map(title, features.parts))
+    if isinstance(features, Mark):
+        return f"{features.kind}:{features.name}"
+    if isinstance(features, (str, os.PathLike)):
+        return os.fspath(features)
+    return str(getattr(features, "__qualname__", type(features).__qualname__))
+
+
 def spelled(text: str, functions: bool = False) -> tuple[Any, ...] | None:
     """The parts of a sum that is written as one text; None where a text is no sum.
 
@@ -114,4 +129,4 @@ def _part(piece: str, functions: bool) -> Any:
     return function_at(rest, "the feature function")
 
 
-__all__ = ["Features", "spelled"]
+__all__ = ["Features", "spelled", "title"]

@@ -32,12 +32,11 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """In a notebook: a table a label, folded in, and one of transitions."""
-        from html import escape
 
-        from tagwise.corpus.markup import table_html
+        from tagwise.corpus.markup import safe, table_html
 
         parts = [
-            f"<details><summary>{escape(str(label))}</summary>"
+            f"<details><summary>{safe(str(label))}</summary>"
             + table_html(("attribute", "weight"), [(name, f"{w:+.4f}") for name, w in found])
             + "</details>"
             for label, found in self.labels.items()

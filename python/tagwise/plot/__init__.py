@@ -57,6 +57,9 @@ def learning_curve(comparison: Comparison, *, ax: Any = None) -> Any:
         if deviation.any():
             ax.fill_between(n, score - deviation, score + deviation, color=line.get_color(), alpha=0.15)
     ax.set_xscale("log")
+    sizes = sorted({n for points in lines.values() for n, _, _ in points})
+    ax.set_xticks(sizes, [f"{n:,}" for n in sizes])
+    ax.set_xticks([], minor=True)
     ax.set(xlabel="training sentences", ylabel="F1, %" if key == "f1" else "accuracy, %")
     ax.grid(alpha=0.25)
     ax.legend(frameon=False)
@@ -118,18 +121,21 @@ def precision_recall(
     points = span_curve(found, labels)
     ax = axes(ax, 4.8, 4.2)
     ax.step([recall for _, _, recall in points], [precision for _, precision, _ in points], where="post")
+    reach = min(1.01, 1.1 * max((recall for _, _, recall in points), default=1.0) or 1.01)
     believed = [] if mark is None else [point for point in points if point[0] >= mark]
     if believed:
         _, precision, recall = believed[-1]
-        ax.plot([recall], [precision], marker="o", color="black")
+        ax.plot([recall], [precision], marker="o", color="tab:red")
+        right = recall > 0.5 * reach
         ax.annotate(
             f"p ≥ {mark:.2f}: {100 * precision:.0f} % of them right, {100 * recall:.0f} % found",
             (recall, precision),
-            xytext=(8, 8),
+            xytext=(-8, -14) if right else (8, 8),
             textcoords="offset points",
+            ha="right" if right else "left",
             fontsize=8,
         )
-    ax.set(xlabel="recall of spans", ylabel="precision of spans", xlim=(0, 1.01), ylim=(0, 1.01))
+    ax.set(xlabel="recall of spans", ylabel="precision of spans", xlim=(0, reach), ylim=(0, 1.01))
     ax.grid(alpha=0.25)
     return ax
 

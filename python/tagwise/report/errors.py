@@ -126,7 +126,8 @@ class Errors:
 
 
 def in_context(error: Error, labels: bool) -> Any:
-    """A line with the wrong tokens in brackets and what surrounds them; perhaps both labellings."""
+    """The wrong tokens in brackets and what surrounds them, perhaps both labellings; further lines are indented too."""
+    from rich.padding import Padding
     from rich.text import Text
 
     from tagwise.terminal import visible
@@ -136,13 +137,13 @@ def in_context(error: Error, labels: bool) -> Any:
     before = (["..."] if left else []) + list(tokens[left : error.begin])
     after = list(tokens[error.end : right]) + (["..."] if right < len(tokens) else [])
     place = f"{error.line}: " if error.line else f"sentence {error.sentence}: "
-    out = Text.assemble(("  " + place, "dim"), " ".join([*before, ""]))
+    out = Text.assemble((place, "dim"), " ".join([*before, ""]))
     out.append("[" + " ".join(tokens[error.begin : error.end]) + "]", "bold")
     out.append(" ".join(["", *after]))
     if labels:
         out.append(f"  gold {visible(' '.join(error.gold))}", "green")
         out.append(f"  predicted {visible(' '.join(error.predicted))}", "red")
-    return out
+    return Padding(out, (0, 0, 0, 2))
 
 
 def find_errors(corpus: Corpus, predicted: Sequence[Sequence[str]]) -> Errors:

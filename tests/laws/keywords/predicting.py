@@ -284,7 +284,7 @@ def explain_prediction(learner: str, _: File) -> None:
     assert told.other[1] == other
 
 
-@row("evaluate", "X", "y")
+@row("evaluate", "X", "y", "min_probability")
 @row("score", "X", "y")
 def evaluate(learner: str, _: File) -> None:
     """The share of right labels; labels that are given go before the corpus's own."""
@@ -297,6 +297,11 @@ def evaluate(learner: str, _: File) -> None:
     assert tagger.score(whole, guess) == tagger.evaluate(whole, guess).score == 1.0
     with pytest.raises(tw.ParameterError, match="no labels"):
         tagger.score(X)
+    spans = [["B-p" if label == Y[0][0] else "O" for label in path] for path in Y]
+    chunker = tw.CRF(features="S1", max_iter=3).fit(X, spans)
+    for least in (0.0, 0.6, 1.0):
+        kept = chunker.predict(X, min_probability=least)
+        assert chunker.evaluate(X, spans, min_probability=least) == tw.evaluate(spans, kept)
 
 
 @row("explain", "top")

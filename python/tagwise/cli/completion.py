@@ -1,0 +1,115 @@
+"""What a shell completes where a command takes a text: files, and the names of corpora, taggers, learners, features."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import rich_click as click
+from click.shell_completion import CompletionItem
+from click.types import StringParamType
+
+Known = Callable[[], Iterable[str]]
+
+
+def _corpora() -> list[str]:
+    from tagwise.cli.files import PARTS
+    from tagwise.corpus.bundled import corpora
+
+    return [name for info in corpora() for name in (info.name, *(f"{info.name}:{part}" for part in PARTS))]
+
+
+def _corpus_names() -> list[str]:
+    from tagwise.corpus.bundled import corpora
+
+    return [info.name for info in corpora()]
+
+
+def _taggers() -> list[str]:
+    from tagwise.ready.taggers import TAGGERS
+
+    return list(TAGGERS)
+
+
+def _learners() -> list[str]:
+    from tagwise.compare import learner_names
+
+    return learner_names()
+
+
+def _sets() -> list[str]:
+    from tagwise.features.sets import SETS
+
+    return list(SETS)
+
+
+def _losses() -> list[str]:
+    import tagwise._core as _core
+
+    return list(_core.LOSSES)
+
+
+def _none() -> list[str]:
+    return []
+
+
+class Suggested(StringParamType):
+    """A text that may be one of some names, or that of a file ("file"), of a folder ("dir"), or of none ("")."""
+
+    def __init__(self, known: Known, other: str = "") -> None:
+        self.known, self.other = known, other
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Names that begin so; where files do, the shell's own way with files, which goes into folders."""
+        names = [name for name in self.known() if name.startswith(incomplete)]
+        paths = (
+            sorted(glob.glob(glob.escape(incomplete) + "*")) if self.other and (names and incomplete) else []
+        )
+        if self.other and not paths and (not names or not incomplete):
+            return [CompletionItem(incomplete, type=self.other)]
+        return [CompletionItem(name) for name in [*names, *paths]]
+
+
+#: By the metavar of a parameter: what stands there.
+METAVARS: dict[str, tuple[Known, str]] = {
+    "TRAIN": (_corpora, "file"),
+    "DEV": (_corpora, "file"),
+    "[INPUT]": (_corpora, "file"),
+    "[PREDICTED|TEST]": (_corpora, "file"),
+    "FILE": (_corpora, "file"),
+    "IN": (_corpora, "file"),
+    "OUT": (_none, "file"),
+    "DIR": (_none, "dir"),
+    "MODEL": (_taggers, "file"),
+    "GOLD|MODEL": (lambda: [*_taggers(), *_corpora()], "file"),
+    "[NAME]...": (_taggers, ""),
+    "SET": (_sets, "file"),
+}
+#: By the name of a parameter, where a metavar says less.
+NAMES: dict[str, tuple[Known, str]] = {
+    "learner": (_learners, ""),
+    "learners": (_learners, ""),
+    "loss": (_losses, ""),
+    "losses": (_losses, ""),
+    "names": (_corpus_names, ""),
+    "output": (_none, "file"),
+    "outputs": (_none, "file"),
+    "report": (_none, "file"),
+    "plot": (_none, "file"),
+}
+
+
+def suggest(command: click.Command) -> None:
+    """Let the shell complete what a command takes."""
+    for parameter in command.params:
+        metavar: Any = parameter.metavar
+        found = METAVARS.get(metavar) if metavar == "[NAME]..." else None
+        found = found or NAMES.get(parameter.name or "") or METAVARS.get(metavar)
+        if found is not None and type(parameter.type) is StringParamType:
+            parameter.type = Suggested(*found)
+
+
+__all__ = ["Suggested", "suggest"]

@@ -1,0 +1,125 @@
+"""What cannot be used is refused in one line that names it, before anything is written."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import tagwise as tw
+from tagwise.compare.pool import sent
+
+from .options import TEST, TRAIN, Bench, fitted, invoke, own_features
+
+SMALL = {"a": (TRAIN, TEST)}
+QUICK = {"max_iter": 3}
+
+#: A call, and what its line says. EMPTY, BARE and GOOD are files: without a sentence, without labels, of the bench.
+CALLS = {
+    "train EMPTY -o OUT": "EMPTY: there is no sentence in it",
+    "train GOOD --dev EMPTY -o OUT": "EMPTY: there is no sentence in it",
+    "eval MODEL EMPTY": "EMPTY: there is no sentence in it",
+    "eval EMPTY EMPTY": "EMPTY: there is no sentence in it",
+    "errors MODEL EMPTY": "EMPTY: there is no sentence in it",
+    "compare --train GOOD --test EMPTY": "EMPTY: there is no sentence in it",
+    "train BARE -o OUT": "BARE: no column is the label; it was read as text, with the columns word",
+    "compare --train GOOD --test BARE": "BARE: no column is the label",
+    "train wnut17-nre -o OUT": "did you mean 'wnut17-ner'?",
+    "train GOOD -o OUT --learner perceptron --loss exp": "for --loss: perceptron has no parameter 'loss'",
+    "train GOOD -o OUT --seed -1": "for --seed: seed='-1'",
+    "train GOOD -o OUT --path l2=1,x": "for --path: l2='x'",
+    "train GOOD -o OUT --set max_itr=3": "(did you mean 'max_iter'?)",
+    "compare --train GOOD --test GOOD --report no/such.html": "for --report: there is no folder",
+    "compare --train GOOD --test GOOD --learner crf --against mira": "'mira' is not compared; take one of: crf",
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_one_line_and_nothing_is_written(bench: Bench, call: str) -> None:
+    """Exit status 2, one line on stderr, nothing on stdout, no new file."""
+    files = {
+        "EMPTY": bench.path("empty.txt", "\n\n"),
+        "BARE": bench.path("bare.txt", "a b c\nd e\n"),
+        "GOOD": bench.train,
+        "MODEL": bench.model,
+        "OUT": bench.path("out.tagwise"),
+    }
+    before = sorted(bench.folder.rglob("*"))
+    result = invoke(*(files.get(word, word) for word in call.split()))
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    said = CALLS[call]
+    for name, path in files.items():
+        said = said.replace(name, str(path))
+    assert said in result.stderr
+    assert sorted(bench.folder.rglob("*")) == before
+
+
+def test_features_of_a_comparison_may_be_sums_and_functions(bench: Bench) -> None:
+    """Each is a row under a short name, with the scores of its own training; by the command line too."""
+    total = "S1" + tw.Gazetteer(["Lund"], name="towns") + tw.Regex("small", "[a-z]+") + own_features
+    table = tw.compare(["crf"], corpus=SMALL, features=["S1", total, own_features], params=QUICK)
+    assert [row.features for row in table] == [
+        "S1",
+        "S1+gazetteer:towns+regex:small+own_features",
+        "own_features",
+    ]
+    for row, features in zip(table, ("S1", total, own_features)):
+        tagger = tw.CRF(features=features, max_iter=3).fit(TRAIN)
+        assert (row.accuracy, row.nonzero) == (tagger.evaluate(TEST).accuracy, tagger.n_nonzero_)
+    towns = bench.path("towns.txt", "Lund\n")
+    spelled = f"S1+gazetteer:{towns}+function:{own_features.__module__}:own_features"
+    call = (
+        "compare",
+        "--train",
+        bench.train,
+        "--test",
+        bench.test,
+        "--learner",
+        "crf",
+        "-f",
+        spelled,
+        "--jobs",
+        0,
+    )
+    assert "S1+gazetteer:towns+own_features" in bench.ok(*call, "--max-iter", 3, "--fresh").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"features": "S1"}, r"expected a list of feature sets: \['S1'\]"),
+        ({"features": "S1" + tw.Regex("x", "a")}, "expected a list of feature sets"),
+        (
+            {"features": [tw.Features("S1", tw.Regex("x", p)) for p in "ab"]},
+            "two of them are called 'S1.regex:x'",
+        ),
+        ({"features": ["S1"], "against": "mira"}, "'mira' is not compared; take one of: crf"),
+    ],
+)
+def test_what_a_comparison_cannot_show_is_refused(options: dict[str, object], said: str) -> None:
+    with pytest.raises(tw.ParameterError, match=said):
+        tw.compare(["crf"], corpus=SMALL, params=QUICK, **options)  # type: ignore[arg-type]
+
+
+def test_others_may_be_tested_against_one_of_several_losses() -> None:
+    table = tw.compare(
+        ["crf"], corpus=SMALL, features=["S1"], losses=["log", "exp"], params=QUICK, against="crf log"
+    )
+    assert [entry["p"] is None for entry in table.summary()] == [True, False]
+
+
+def test_functions_of_the_running_script_are_not_sent_to_other_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They would be looked for in a script that the other process does not run."""
+
+    def shape(sentence: object) -> list[list[str]]:
+        raise AssertionError
+
+    shape.__module__, shape.__qualname__ = "__main__", "shape"
+    monkeypatch.setattr(sys.modules["__main__"], "shape", shape, raising=False)
+    with pytest.raises(tw.TrainingError, match=r"shape is defined in the running script\); use jobs=0"):
+        tw.compare(["crf"], corpus=SMALL, features=[shape], params=QUICK, jobs=1)
+    assert sent({"features": own_features, "path": Path("x")})
+    assert fitted()
