@@ -6,11 +6,13 @@ use pyo3::prelude::*;
 
 pub mod boosting;
 pub mod common;
+pub mod crfsuite;
 pub mod encode;
 pub mod file;
 pub mod kernel;
 pub mod lattice;
 pub mod layout;
+pub mod lcrf;
 pub mod lookback;
 pub mod objective;
 pub mod once;
@@ -51,6 +53,7 @@ impl From<Error> for PyErr {
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     boosting::register(m)?;
     common::register(m)?;
+    crfsuite::register(m)?;
     encode::register(m)?;
     objective::register(m)?;
     file::register(m)?;
@@ -58,6 +61,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     kernel::register(m)?;
     lattice::register(m)?;
     layout::register(m)?;
+    lcrf::register(m)?;
     vector::register(m)?;
     once::register(m)?;
     online::register(m)?;
