@@ -97,7 +97,7 @@ def test_a_mutated_model_labels_or_is_refused() -> None:
     for _ in range(3000):
         data = bytearray(whole)
         at = int(
-            random.choice([random.integers(len(data)), random.integers(160), 0x8A4 + random.integers(2300)])
+            random.choice([random.integers(len(data)), random.integers(160), 0x8A4 + random.integers(2200)])
         )
         if random.random() < 0.5:
             data[at] = int(random.integers(256))

@@ -158,7 +158,7 @@ class Training:
         return self._descended(steps, first, layout)
 
     def _warn_of_search(self, search: str) -> None:
-        """The search here satisfies the strong Wolfe conditions, whatever it is told: say so where it is told otherwise."""
+        """The search here meets the strong Wolfe conditions, whatever it is told: say so where it is told otherwise."""
         known, params = Parameters("lbfgs"), self.params
         told = [name for name in ("linesearch", "max_linesearch") if params[name] != known[name]]
         told = [name for name in told if name != "linesearch" or search != known[name]]
