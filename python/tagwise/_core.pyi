@@ -26,6 +26,10 @@ __all__ = [
     "SUMS",
     "Boosting",
     "Cost",
+    "CrfsuiteInstances",
+    "CrfsuiteModel",
+    "CrfsuiteOnline",
+    "CrfsuiteSequence",
     "Dataset",
     "Epochs",
     "History",
@@ -458,6 +462,92 @@ def write_model(
 
 def name_paths(path: NDArray[np.uint16], offsets: NDArray[np.uint64], labels: list[str]) -> list[list[str]]:
     """Label ids of all tokens ([tokens]) as one list of labels a sentence; `offsets` [N + 1] are the dataset's."""
+
+@final
+class CrfsuiteSequence:
+    """Attributes of the items of one sequence, as python-crfsuite takes them, read once."""
+
+    @staticmethod
+    def read(sequence: Any) -> CrfsuiteSequence | None:
+        """The sequence, or None where the package has to read it."""
+    @staticmethod
+    def from_pairs(sequence: Sequence[Sequence[tuple[str | bytes, float]]]) -> CrfsuiteSequence:
+        """The sequence of lists of pairs (name, value)."""
+    def __len__(self) -> int: ...
+
+@final
+class CrfsuiteModel:
+    """A model file of CRFsuite that is open."""
+
+    def __new__(cls, data: bytes) -> CrfsuiteModel:
+        """The model of a file's bytes."""
+    @staticmethod
+    def open(path: str) -> CrfsuiteModel:
+        """The model of a file, read into memory of its own."""
+    def data(self) -> bytes:
+        """The bytes of the file."""
+    @property
+    def labels(self) -> list[str]:
+        """The labels, by number."""
+    def tag(self, sequence: CrfsuiteSequence) -> list[str]:
+        """The labels of a sequence."""
+    def tag_many(self, sequences: list[Any], other: Callable[[Any], Any], n_jobs: int = 0) -> list[list[str]]:
+        """The labels of sequences; `other` reads those that the package has to, as lists of pairs."""
+    def marginals(self, sequence: CrfsuiteSequence) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
+        """Node scores [T, L], log Z and marginals [T, L] of a sequence."""
+    def edge(self) -> NDArray[np.float64]:
+        """Transitions [L, L]."""
+
+@final
+class CrfsuiteInstances:
+    """What was appended to a trainer of CRFsuite."""
+
+    def __new__(cls) -> CrfsuiteInstances: ...
+    def append(self, sequence: Any, labels: Any, group: int) -> bool:
+        """Append a sequence and its labels. False, and nothing appended, where the package has to read them."""
+    def append_pairs(
+        self, sequence: Sequence[Sequence[tuple[str, float]]], labels: Sequence[str], group: int
+    ) -> None:
+        """Append a sequence of lists of pairs (name, value), and a label for each."""
+    @property
+    def labels(self) -> list[str]:
+        """The labels, by number."""
+    def texts(self) -> list[str]:
+        """The attributes, by number."""
+    def lengths(self, holdout: int, inside: bool) -> NDArray[np.int64]:
+        """Items of each sequence to train on, or of those of the holdout group."""
+    def features(
+        self, holdout: int, least: float, states: bool, transitions: bool
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        """Codes of state features and transitions, and how many with a sum below 0 were left out."""
+    def dataset(self, holdout: int, inside: bool) -> Dataset:
+        """The sequences to train on, or those of the holdout group, as the engine has them."""
+
+@final
+class CrfsuiteOnline:
+    """CRFsuite's training instance by instance."""
+
+    def __new__(
+        cls,
+        data: CrfsuiteInstances,
+        holdout: int,
+        node: NDArray[np.int64],
+        edge: NDArray[np.int64],
+        rule: str,
+        numbers: Sequence[float],
+    ) -> CrfsuiteOnline:
+        """rule: ap, pa (type, c, error_sensitive), arow (gamma, variance) or l2sgd (lambda, t0), with its numbers."""
+    def steps(self, order: NDArray[np.int64]) -> float:
+        """A step for each of these instances, in this order; the sum of their losses."""
+    def settle(self) -> float:
+        """Take the decay of the steps into the weights; the square of their norm."""
+    def weights(self) -> NDArray[np.float64]:
+        """The weights, state features first."""
+    def averaged(self) -> NDArray[np.float64]:
+        """The weights w - ws / c."""
+    @property
+    def rate(self) -> tuple[float, float]:
+        """The learning rate of the last step, and how many steps there were."""
 
 def chain_marginals(
     node: NDArray[np.float64], edge: NDArray[np.float64]

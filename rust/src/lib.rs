@@ -23,6 +23,9 @@ pub mod learners;
 // Scores to labels.
 pub mod decoding;
 
+// Model files of other programs, used as they lie.
+pub mod foreign;
+
 // The Python surface.
 #[cfg(feature = "python")]
 mod py;

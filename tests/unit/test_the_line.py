@@ -18,7 +18,7 @@ PYTHON = (
     *("compat", "compare", "ready", "report", "plot"),
     *("", "cli", "__main__"),  # "" is the package itself: the names of `tw.`
 )
-RUST = ("machine", "features", "chain", "dataset", "scores", "learners", "decoding", "py")
+RUST = ("machine", "features", "chain", "dataset", "scores", "learners", "decoding", "foreign", "py")
 #: Modules and source files that may lie outside the rooms.
 LOOSE_MODULES, LOOSE_SOURCES = 8, 2
 

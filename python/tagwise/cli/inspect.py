@@ -34,6 +34,7 @@ def _facts(tagger: Any, path: str, milliseconds: float) -> list[tuple[str, str]]
     return [
         *_ready_facts(tagger.model_.meta.get("pretrained")),
         ("file", _file(tagger, path, milliseconds)),
+        *_foreign_facts(tagger.model_.meta),
         ("learner", tagger.name),
         ("features", recipe if "\n" not in recipe else f"template of {len(recipe.splitlines())} lines"),
         ("weights", f"{tagger.n_features_:,}, {tagger.n_nonzero_:,} of them not zero"),
@@ -51,6 +52,14 @@ def _ready_facts(said: Any) -> list[tuple[str, str]]:
         ("made from", f"{said.get('corpus', '')} ({said.get('licence', '')})"),
         ("how good", in_words(said.get("test"))),
     ]
+
+
+def _foreign_facts(meta: Any) -> list[tuple[str, str]]:
+    """The program that wrote a model's file, which does not say how it was trained."""
+    from tagwise.foreign.formats import FORMATS
+
+    format = FORMATS.get(str(meta.get("foreign", {}).get("format")))
+    return [] if format is None else [("made by", f"{format.program}; its files do not keep parameters")]
 
 
 def _functions(model: Any) -> list[str]:
@@ -128,7 +137,10 @@ def inspect(
         return
     console = Console()
     console.print(pair_table(facts))
-    console.print(pair_table([(k, _short(v)) for k, v in tagger.get_params().items()], title="parameters"))
+    if not _foreign_facts(tagger.model_.meta):
+        console.print(
+            pair_table([(k, _short(v)) for k, v in tagger.get_params().items()], title="parameters")
+        )
     metrics = tagger.model_.meta.get("metrics")
     if metrics:
         console.print(pair_table([(k, _short(v)) for k, v in metrics.items()], title="training"))

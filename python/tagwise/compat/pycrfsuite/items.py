@@ -15,7 +15,6 @@ from tagwise.features.escape import is_plain, raw, told
 Item = list[tuple[str, float]]
 #: Dicts within dicts.
 DEEPEST = 64
-_PLAIN_VALUES: tuple[set[type], ...] = ({str}, set())
 
 
 def name_of(text: Any) -> str:
@@ -75,26 +74,6 @@ def flat_sequence(sequence: Any) -> list[Item]:
     return [flat(item) for item in sequence]
 
 
-def is_plain_sequence(sequence: Any) -> bool:
-    """Whether a sequence is a list of lists of str, or of dicts of str: what the engine reads as it is, all values 1.
-
-    Names with NUL, or in the engine's private characters, are left to be found by `flat`; these are rare, and looked
-    for in the vocabulary.
-    """
-    if type(sequence) is not list:
-        return False
-    for item in sequence:
-        if type(item) is dict:
-            if (
-                set(map(type, item.values())) not in _PLAIN_VALUES
-                or set(map(type, item)) not in _PLAIN_VALUES
-            ):
-                return False
-        elif type(item) is not list or set(map(type, item)) not in _PLAIN_VALUES:
-            return False
-    return True
-
-
 class ItemSequence:
     """Features of the items of one sequence, prepared once for trainers and taggers.
 
@@ -116,4 +95,4 @@ class ItemSequence:
         return f"<ItemSequence of size {len(self)}>"
 
 
-__all__ = ["Item", "ItemSequence", "flat", "flat_sequence", "is_plain_sequence", "name_of"]
+__all__ = ["Item", "ItemSequence", "flat", "flat_sequence", "name_of"]

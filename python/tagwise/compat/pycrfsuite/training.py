@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.compat.pycrfsuite import l2sgd, online
-from tagwise.compat.pycrfsuite.data import Features, Instance, Instances, dataset_of, features_of
+from tagwise.compat.pycrfsuite.data import Features, Instances
 from tagwise.compat.pycrfsuite.errors import OVERFLOW, CRFSuiteError
 from tagwise.compat.pycrfsuite.holdout import performance, tagged
 from tagwise.compat.pycrfsuite.parameters import Parameters
@@ -48,19 +48,14 @@ class Training:
 
     def __init__(self, instances: Instances, params: Parameters, holdout: int, say: Say) -> None:
         self.params, self.say, self.holdout = params, say, holdout
-        self.labels = list(instances.labels)
+        self.engine = instances.engine
+        self.labels = self.engine.labels
         self.shown = [raw(label).decode("utf-8", "replace") for label in self.labels]
-        self.vocabulary = instances.vocabulary.growing()
-        self.vocabulary.lock()
-        self.texts = np.array(self.vocabulary.texts(), dtype=object)
-        self.rows: list[Instance] = instances.chosen(holdout, False)
-        self.held = instances.chosen(holdout, True) if holdout >= 0 else []
-        self.data: _core.Dataset | None = None
-        self.held_data = dataset_of(self.vocabulary, self.held, self.texts) if holdout >= 0 else None
+        self.texts = self.engine.texts()
+        self.held_data = self.engine.dataset(holdout, True) if holdout >= 0 else None
 
     def run(self) -> Chain:
         """Features, then weights; the model."""
-        self._check_names()
         if self.holdout >= 0:
             self.say(f"Holdout group: {self.holdout + 1}\n")
             self.say("\n")
@@ -72,18 +67,12 @@ class Training:
         n = len(features.node)
         return Chain(
             tuple(self.labels),
-            self.texts.tolist(),
+            self.texts,
             Block(features.node, weights[:n]),
             Block(features.edge, weights[n:]),
             Block.none(),
             Recipe("attributes", "attributes"),
         )
-
-    def _check_names(self) -> None:
-        names = self.texts.tolist()
-        if "\0" in "".join(names):
-            name = next(name for name in names if "\0" in name)
-            raise ValueError(f"the attribute {name!r} contains NUL, at which CRFsuite would cut it")
 
     def _features(self) -> Features:
         params, say, clock = self.params, self.say, Clock()
@@ -94,9 +83,8 @@ class Training:
         say(f"feature.minfreq: {least:f}\n")
         say(f"feature.possible_states: {states}\n")
         say(f"feature.possible_transitions: {transitions}\n")
-        found = features_of(
-            self.rows, len(self.texts), len(self.labels), least, bool(states), bool(transitions)
-        )
+        node, edge, cut = self.engine.features(self.holdout, least, bool(states), bool(transitions))
+        found = Features(node, edge, len(self.texts), len(self.labels), cut if least <= 0.0 else 0)
         for mark in range(51):
             say("." if mark % 5 else str(mark // 5))
         say("\n")
@@ -122,7 +110,7 @@ class Training:
     def _held_out(self, layout: _core.Layout, weights: Vector) -> None:
         if self.held_data is None:
             return
-        if len(self.held):
+        if len(self.held_data):
             found = tagged(layout, weights, self.held_data)
         else:
             found = np.zeros(0, np.uint16)
@@ -134,6 +122,7 @@ class Training:
     def _lbfgs(self, features: Features) -> Vector:
         params, say = self.params, self.say
         search = params["linesearch"] if params["linesearch"] in LINESEARCHES else LINESEARCHES[0]
+        self._warn_of_search(search)
         say("L-BFGS optimization\n")
         for name, key in (("c1", "c1"), ("c2", "c2")):
             say(f"{name}: {params[key]:f}\n")
@@ -149,7 +138,7 @@ class Training:
             say(f"L-BFGS terminated with error code ({NO_VARIABLE})\n")
             return np.zeros(0)
         layout = features.layout()
-        data = dataset_of(self.vocabulary, self.rows, self.texts)
+        data = self.engine.dataset(self.holdout, False)
         objective = _core.Objective(data, layout, loss="log")
         c2 = float(params["c2"])
 
@@ -168,14 +157,27 @@ class Training:
             return np.array(first.w)
         return self._descended(steps, first, layout)
 
+    def _warn_of_search(self, search: str) -> None:
+        """The search here meets the strong Wolfe conditions, whatever it is told: say so where it is told otherwise."""
+        known, params = Parameters("lbfgs"), self.params
+        told = [name for name in ("linesearch", "max_linesearch") if params[name] != known[name]]
+        told = [name for name in told if name != "linesearch" or search != known[name]]
+        if told:
+            warnings.warn(
+                f"{' and '.join(told)}: one line search (strong Wolfe) serves all; the optimum is the same, the steps "
+                "towards it are not the original's",
+                RuntimeWarning,
+                stacklevel=5,
+            )
+
     def _descended(self, steps: Iterator[Step], first: Step, layout: _core.Layout) -> Vector:
         """Steps until one of liblbfgs's tests ends them."""
         params, say, clock = self.params, self.say, Clock()
         past, period, trials = [first.value], params["period"], first.evaluations
-        reason, w = "resulted in convergence", np.array(first.w)
+        reason, w = "resulted in convergence", first.w
         for k, step in enumerate(steps, 1):
-            w = np.array(step.w)
-            norm = float(np.linalg.norm(w))
+            w = step.w
+            norm = math.sqrt(_core.dot(w, w))
             say(f"***** Iteration #{k} *****\n")
             say(f"Loss: {step.value:f}\n")
             say(f"Feature norm: {norm:f}\n")
@@ -197,7 +199,7 @@ class Training:
                 reason = "terminated with the maximum number of iterations"
                 break
         say(f"L-BFGS {reason}\n")
-        return w
+        return np.array(w)
 
     # --- instance by instance -------------------------------------------------------------------------------
 
@@ -214,8 +216,8 @@ class Training:
         reason = "terminated with the maximum number of iterations"
         if params["c2"] <= 0.0:
             raise ValueError(f"c2={params['c2']}: l2sgd needs a penalty; expected more than 0")
-        loss = math.inf
-        for k, epoch in enumerate(l2sgd.epochs(self.rows, features, params, say, clock), 1):
+        loss, sequences = math.inf, l2sgd.Sequences(self.engine, self.holdout, features)
+        for k, epoch in enumerate(l2sgd.epochs(sequences, params, say, clock), 1):
             loss = epoch.loss
             if loss < best_loss:
                 best, best_loss = epoch.weights, loss
@@ -252,7 +254,7 @@ class Training:
         say("\n")
         layout, clock = features.layout() if self.labels else None, Clock()
         weights = np.zeros(len(features))
-        for k, epoch in enumerate(online.epochs(self.rows, features, params), 1):
+        for k, epoch in enumerate(online.epochs(self.engine, self.holdout, features, params), 1):
             weights = epoch.weights
             if not math.isfinite(epoch.loss):
                 raise CRFSuiteError(OVERFLOW, f"the loss is {epoch.loss} in iteration {k}; scale the values")

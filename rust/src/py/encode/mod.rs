@@ -1,6 +1,7 @@
 //! From Python sentences to a dataset: the vocabulary, the dataset, and the ways in (`attributes`, `tokens`).
 
 mod attributes;
+pub mod items;
 mod strings;
 mod tokens;
 
@@ -308,13 +309,13 @@ fn prune(
 
 /// Python's collector rests while this lives: every few hundred new lists it would look through all that are young, and
 /// often through all there are, for garbage among lists of which none is.
-struct Paused<'py> {
+pub struct Paused<'py> {
     was_on: bool,
     _gil: Python<'py>,
 }
 
 impl<'py> Paused<'py> {
-    fn new(py: Python<'py>) -> Paused<'py> {
+    pub fn new(py: Python<'py>) -> Paused<'py> {
         // SAFETY: the GIL is held, here and in `drop`.
         Paused { was_on: unsafe { pyo3::ffi::PyGC_Disable() } != 0, _gil: py }
     }

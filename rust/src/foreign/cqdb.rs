@@ -1,0 +1,236 @@
+//! CQDB, the part of a CRFsuite model that numbers strings: records, 256 hash tables, offsets by id.
+//!
+//! ```text
+//! head 24 B · 256 x (offset, slots) · records (id, length with NUL, bytes) · tables of (hash, offset) · offsets by id
+//! ```
+//! Offsets count from the first byte of the CQDB. The hash is Bob Jenkins' lookup3 (hashlittle) of the string with its NUL.
+
+use crate::error::{Error, Result};
+use crate::machine::simd::prefetch;
+
+const HEAD: usize = 24;
+const STRINGS: usize = HEAD + 2048;
+const MARK: u32 = 0x6244_5371;
+
+/// The number at a byte, which must be inside.
+#[inline(always)]
+pub fn u32_at(data: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(data[at..at + 4].try_into().unwrap_or([0; 4]))
+}
+
+/// lookup3 of a string with its NUL: blocks of 12 bytes are mixed, the last 1 to 12 of them finished.
+#[inline]
+pub fn hash(text: &[u8]) -> u32 {
+    let start = 0xdead_beef_u32.wrapping_add(text.len() as u32 + 1);
+    let (mut a, mut b, mut c) = (start, start, start);
+    macro_rules! add {
+        ($block:expr) => {
+            a = a.wrapping_add(u32_at($block, 0));
+            b = b.wrapping_add(u32_at($block, 4));
+            c = c.wrapping_add(u32_at($block, 8));
+        };
+    }
+    macro_rules! mix {
+        ($x:ident, $y:ident, $z:ident, $k:expr) => {
+            $x = $x.wrapping_sub($z) ^ $z.rotate_left($k);
+            $z = $z.wrapping_add($y);
+        };
+    }
+    macro_rules! finish {
+        ($x:ident, $y:ident, $k:expr) => {
+            $x = ($x ^ $y).wrapping_sub($y.rotate_left($k));
+        };
+    }
+    let mut blocks = text.chunks_exact(12);
+    for block in &mut blocks {
+        add!(block);
+        mix!(a, b, c, 4);
+        mix!(b, c, a, 6);
+        mix!(c, a, b, 8);
+        mix!(a, b, c, 16);
+        mix!(b, c, a, 19);
+        mix!(c, a, b, 4);
+    }
+    let (rest, mut last) = (blocks.remainder(), [0; 12]);
+    last[..rest.len()].copy_from_slice(rest);
+    add!(&last);
+    finish!(c, b, 14);
+    finish!(a, c, 11);
+    finish!(b, a, 25);
+    finish!(c, b, 16);
+    finish!(a, c, 4);
+    finish!(b, a, 14);
+    finish!(c, b, 24);
+    c
+}
+
+/// A CQDB whose head and tables were checked when it was opened; its records too, or each when it is used.
+#[derive(Debug)]
+pub struct Cqdb {
+    at: usize,                   // where it lies in the file
+    tables: Vec<(usize, usize)>, // [256] where each table lies in the file, and its slots
+    back: usize,                 // where the offsets by id lie in the file
+    count: usize,
+}
+
+impl Cqdb {
+    /// The CQDB at a byte of a file, of the numbers 0 to `count` - 1. Where it is `whole`, each is checked both ways: every
+    /// number has a string, every string is found by its hash and is the only one of its kind; else `find` looks out.
+    pub fn open(file: &[u8], at: usize, count: usize, what: &str, whole: bool) -> Result<Cqdb> {
+        let wrong =
+            |found: String| Error::ModelFile(format!("the {what}: {found}; the file is damaged, copy it again"));
+        if at + STRINGS > file.len() {
+            return Err(wrong("they lie outside the file".into()));
+        }
+        let head = |i: usize| u32_at(file, at + 4 * i);
+        let (size, mark, entries, back) = (head(1) as usize, head(3), head(4) as usize, head(5) as usize);
+        if &file[at..at + 4] != b"CQDB" || mark != MARK {
+            let found = format!("b'{}'", file[at..at + 4].escape_ascii());
+            return Err(wrong(format!("expected a CQDB of this byte order, found {found} with the mark {mark:#x}")));
+        }
+        if size < STRINGS || size > file.len() - at {
+            return Err(wrong(format!("a CQDB of {size} bytes, of which the file has {}", file.len() - at)));
+        }
+        let data = &file[at..at + size];
+        let refs = |t: usize| (u32_at(data, HEAD + 8 * t) as usize, u32_at(data, HEAD + 8 * t + 4) as usize);
+        let (mut tables, mut total) = (Vec::with_capacity(256), 0);
+        for (begin, slots) in (0..256).map(refs) {
+            total += slots;
+            if slots % 2 == 1 || total > size / 8 || (slots > 0 && begin + 8 * slots > size) {
+                return Err(wrong("a hash table of odd size, or outside the CQDB".into()));
+            }
+            tables.push(if slots == 0 { (at, 0) } else { (at + begin, slots) });
+        }
+        if entries < count || (entries > 0 && back + 4 * entries > size) {
+            return Err(wrong("a number outside those that the header counts".into()));
+        }
+        let cqdb = Cqdb { at, tables, back: at + back, count };
+        if !whole {
+            return Ok(cqdb);
+        }
+        let mut found = 0;
+        for &(begin, slots) in &cqdb.tables {
+            let taken = file[begin..].chunks_exact(8).take(slots).filter(|slot| u32_at(slot, 4) != 0).count();
+            if slots > 0 && taken >= slots {
+                return Err(wrong("a hash table without an empty slot".into()));
+            }
+            found += taken;
+        }
+        if found != count {
+            return Err(wrong(format!("expected {count}, as the header says, found {found}")));
+        }
+        match cqdb.fault(file, size) {
+            Some(fault) => Err(wrong(fault.into())),
+            None => Ok(cqdb),
+        }
+    }
+
+    /// What is wrong with the strings.
+    fn fault(&self, file: &[u8], size: usize) -> Option<&'static str> {
+        let data = &file[self.at..self.at + size];
+        for id in 0..self.count {
+            let at = u32_at(file, self.back + 4 * id) as usize;
+            if at < STRINGS || at + 9 > size {
+                return Some("a string outside the CQDB");
+            }
+            let length = u32_at(data, at + 4) as usize;
+            if length < 1 || at + 8 + length > size {
+                return Some("a string outside the CQDB");
+            }
+            if u32_at(data, at) as usize != id {
+                return Some("numbers and strings that disagree");
+            }
+            let text = &data[at + 8..at + 8 + length];
+            if text[length - 1] != 0 || text[..length - 1].contains(&0) {
+                return Some("a string that does not end where its length says");
+            }
+            let text = &text[..length - 1];
+            match self.find(file, text, hash(text)) {
+                Some(other) if other as usize == id => {}
+                Some(_) => return Some("a string with two numbers"),
+                None => return Some("a string that its hash does not lead to"),
+            }
+        }
+        None
+    }
+
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The string of an id, which must be below `len`.
+    pub fn text<'a>(&self, file: &'a [u8], id: usize) -> &'a [u8] {
+        let at = self.at + u32_at(file, self.back + 4 * id) as usize;
+        &file[at + 8..at + 7 + u32_at(file, at + 4) as usize]
+    }
+
+    /// The slot from which a string with this hash is looked for.
+    #[inline(always)]
+    fn home(&self, hash: u32) -> (usize, usize, usize) {
+        let (begin, slots) = self.tables[(hash & 255) as usize];
+        let slot = if slots == 0 { 0 } else { (hash >> 8) as usize % slots };
+        (begin, slots, slot)
+    }
+
+    /// Ask for the memory where a string with this hash is looked for.
+    #[inline(always)]
+    pub fn ask(&self, file: &[u8], hash: u32) {
+        let (begin, _, slot) = self.home(hash);
+        prefetch(file.as_ptr().wrapping_add(begin + 8 * slot));
+    }
+
+    /// Ask for the string that stands where one with this hash is looked for.
+    #[inline(always)]
+    pub fn ask_text(&self, file: &[u8], hash: u32) {
+        let (begin, slots, slot) = self.home(hash);
+        if slots > 0 {
+            prefetch(file.as_ptr().wrapping_add(self.at + u32_at(file, begin + 8 * slot + 4) as usize));
+        }
+    }
+
+    /// The id of a string, of which this is the hash. No walk is longer than its table.
+    #[inline]
+    pub fn find(&self, file: &[u8], text: &[u8], hash: u32) -> Option<u32> {
+        let (begin, slots, mut slot) = self.home(hash);
+        for _ in 0..slots {
+            let place = begin + 8 * slot;
+            let at = u32_at(file, place + 4) as usize;
+            if at == 0 {
+                return None;
+            }
+            if u32_at(file, place) == hash {
+                let record = file.get(self.at + at..self.at + at + 9 + text.len())?;
+                if record[8 + text.len()] == 0 && &record[8..8 + text.len()] == text {
+                    return Some(u32_at(record, 0));
+                }
+            }
+            slot = if slot + 1 == slots { 0 } else { slot + 1 };
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table of hashes that the original gives.
+    #[test]
+    fn the_hash_is_lookup3() {
+        let known: [(&[u8], u32); 8] = [
+            (b"", 0x8ba9_414b),
+            (b"X", 0xa5d8_29b7),
+            (b"a", 0x42b1_7671),
+            (b"b", 0xd98f_2820),
+            (b"O", 0xc877_80e6),
+            (b"B-LOC", 0x658f_10e4),
+            ("é".as_bytes(), 0x8a4c_e77c),
+            (b"word.lower=rainbow", 0xc6c2_7365),
+        ];
+        known.into_iter().for_each(|(text, expected)| assert_eq!(hash(text), expected, "{text:?}"));
+    }
+}

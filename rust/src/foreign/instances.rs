@@ -1,0 +1,190 @@
+//! Instances of CRFsuite's trainers: names numbered by first appearance, rows of numbers, and the features they give.
+
+use crate::dataset::csr::Csr;
+use crate::dataset::vocab::Vocab;
+use crate::dataset::{Dataset, NO_LABEL};
+use crate::error::{Error, Result};
+use crate::foreign::names::Names;
+use crate::machine::hash::Key;
+use std::collections::HashMap;
+
+/// What was appended to a trainer.
+#[derive(Default)]
+pub struct Instances {
+    pub vocab: Vocab,
+    pub labels: Vec<String>,
+    numbers: HashMap<String, u16>,
+    pub ptr: Vec<usize>, // [items + 1] attributes of each item
+    pub ids: Vec<u32>,
+    pub values: Vec<f64>,   // empty: all are 1
+    pub gold: Vec<u16>,     // [items]
+    pub bounds: Vec<usize>, // [N + 1] items of each sequence
+    groups: Vec<i64>,
+    keys: Vec<Key>,
+}
+
+/// Codes of features: attribute * L + label, label' * L + label; both ascending.
+pub struct Features {
+    pub node: Vec<i64>,
+    pub edge: Vec<i64>,
+    pub negative: usize, // how many were left out although their sum is below 0
+}
+
+impl Instances {
+    pub fn new() -> Instances {
+        Instances { vocab: Vocab::new(), ptr: vec![0], bounds: vec![0], ..Instances::default() }
+    }
+
+    /// The number of a label, new or not.
+    pub fn number(&mut self, label: &str) -> Result<u16> {
+        if let Some(&y) = self.numbers.get(label) {
+            return Ok(y);
+        }
+        if self.labels.len() + 1 >= NO_LABEL as usize {
+            return Err(Error::Value(format!("more than {} labels; expected fewer", NO_LABEL - 2)));
+        }
+        let y = self.labels.len() as u16;
+        self.labels.push(label.into());
+        self.numbers.insert(label.into(), y);
+        Ok(y)
+    }
+
+    /// One more sequence: names that are UTF-8, and a label for each item.
+    pub fn append(&mut self, names: &Names, labels: &[&str], group: i64) -> Result<()> {
+        if labels.is_empty() {
+            return Ok(());
+        }
+        let text = |i: usize| std::str::from_utf8(names.name(i)).unwrap_or("");
+        self.keys.clear();
+        self.keys.extend((0..names.ends.len()).map(|i| Key::of_text(text(i))));
+        self.vocab.warm(self.keys.iter().map(|key| key.key));
+        for i in 0..names.ends.len() {
+            let id = self.vocab.intern(self.keys[i], |bytes| bytes.extend_from_slice(names.name(i)))?;
+            self.ids.push(id);
+        }
+        let known = self.ids.len() - names.ends.len();
+        if !names.values.is_empty() {
+            self.values.resize(known, 1.0);
+            self.values.extend_from_slice(&names.values);
+        } else if !self.values.is_empty() {
+            self.values.resize(self.ids.len(), 1.0);
+        }
+        let before = self.ptr[self.ptr.len() - 1];
+        self.ptr.extend(names.items.iter().map(|&end| before + end));
+        for &label in labels {
+            let y = self.number(label)?;
+            self.gold.push(y);
+        }
+        self.bounds.push(self.gold.len());
+        self.groups.push(group);
+        Ok(())
+    }
+
+    /// Sequences to train on, or those of the holdout group (none where it is below 0).
+    pub fn chosen(&self, holdout: i64, inside: bool) -> Vec<usize> {
+        (0..self.groups.len()).filter(|&s| (holdout >= 0 && self.groups[s] == holdout) == inside).collect()
+    }
+
+    pub fn items(&self, s: usize) -> std::ops::Range<usize> {
+        self.bounds[s]..self.bounds[s + 1]
+    }
+
+    #[inline(always)]
+    pub fn value(&self, i: usize) -> f64 {
+        self.values.get(i).copied().unwrap_or(1.0)
+    }
+
+    /// The features of sequences whose values sum to `least` and more; states, transitions: those that do not occur too,
+    /// with a sum of 0, of attributes that do.
+    pub fn features(&self, chosen: &[usize], least: f64, states: bool, transitions: bool) -> Features {
+        let l = self.labels.len();
+        let mut begin = vec![0u64; self.vocab.len() + 1];
+        let items = || chosen.iter().flat_map(|&s| self.items(s));
+        for t in items() {
+            self.ids[self.ptr[t]..self.ptr[t + 1]].iter().for_each(|&id| begin[id as usize + 1] += 1);
+        }
+        (1..begin.len()).for_each(|a| begin[a] += begin[a - 1]);
+        let total = begin[begin.len() - 1] as usize;
+        let (mut label, mut value) = (vec![0u16; total], vec![0.0; if self.values.is_empty() { 0 } else { total }]);
+        for t in items() {
+            for i in self.ptr[t]..self.ptr[t + 1] {
+                let at = &mut begin[self.ids[i] as usize];
+                label[*at as usize] = self.gold[t];
+                if !value.is_empty() {
+                    value[*at as usize] = self.values[i];
+                }
+                *at += 1;
+            }
+        }
+        // `begin` of an attribute is now its end.
+        let (mut node, mut negative, mut from) = (Vec::new(), 0, 0);
+        let (mut sums, mut seen, mut met) = (vec![0.0; l], vec![false; l], Vec::new());
+        for (a, &to) in begin[..self.vocab.len()].iter().enumerate() {
+            let to = to as usize;
+            for i in from..to {
+                let y = label[i] as usize;
+                if !seen[y] {
+                    (seen[y], sums[y]) = (true, 0.0);
+                    met.push(y);
+                }
+                sums[y] += value.get(i).copied().unwrap_or(1.0);
+            }
+            if states && to > from {
+                met.extend((0..l).filter(|&y| !seen[y]));
+                (0..l).filter(|&y| !seen[y]).for_each(|y| sums[y] = 0.0);
+            }
+            met.sort_unstable();
+            for y in met.drain(..) {
+                seen[y] = false;
+                if least <= sums[y] {
+                    node.push((a * l + y) as i64);
+                } else if sums[y] < 0.0 {
+                    negative += 1;
+                }
+            }
+            from = to;
+        }
+        let mut pairs = vec![0.0; l * l];
+        let mut there = vec![transitions; l * l];
+        for &s in chosen {
+            for y in self.gold[self.items(s)].windows(2) {
+                let code = y[0] as usize * l + y[1] as usize;
+                pairs[code] += 1.0;
+                there[code] = true;
+            }
+        }
+        let edge = (0..l * l).filter(|&code| there[code] && least <= pairs[code]).map(|code| code as i64).collect();
+        Features { node, edge, negative }
+    }
+
+    /// Sequences as the engine has them.
+    pub fn dataset(&self, chosen: &[usize]) -> Result<Dataset> {
+        let mut rows = Csr::default();
+        let mut data = Dataset { sentences: vec![0], ..Dataset::default() };
+        for &s in chosen {
+            for t in self.items(s) {
+                let part = self.ptr[t]..self.ptr[t + 1];
+                if self.values.is_empty() {
+                    rows.push_ones(&self.ids[part]);
+                } else {
+                    for i in part {
+                        let value = self.values[i] as f32;
+                        if !value.is_finite() {
+                            let name = self.vocab.text(self.ids[i]).unwrap_or("");
+                            return Err(Error::Value(format!(
+                                "sequence {s}, attribute {name:?}: the value {:e} is beyond float32 (3.4e38); scale it",
+                                self.values[i]
+                            )));
+                        }
+                        rows.push(self.ids[i], value);
+                    }
+                }
+                rows.end_row();
+                data.gold.push(self.gold[t]);
+            }
+            data.sentences.push(rows.rows());
+        }
+        *data.node.csr_mut() = rows;
+        Ok(data)
+    }
+}

@@ -1,0 +1,342 @@
+//! lCRF, the model file of CRFsuite (FOMC, version 100), used as it lies.
+//!
+//! ```text
+//! header 48 B · FEAT · labels · attributes · padding to 4 · LFRF · AFRF
+//! ```
+//! Opening it checks the header, all parts' heads and tables, labels and transitions. Attributes and their features are many:
+//! each is checked where it is used, so that a model opens as fast as it is read; a damaged one is an error there, and
+//! nothing is read outside. (The package's own reader checks all of a file at once.)
+//!
+//! Scores are the original's, in double precision and in its order: state[t][y] += weight x value for each feature in the
+//! list of each attribute; of two transitions of one pair the last counts. Ties go to the lower label.
+
+use crate::chain::lattice::Scores;
+use crate::chain::log::Trellis;
+use crate::error::{Error, Result};
+use crate::foreign::cqdb::{hash, u32_at, Cqdb};
+use crate::foreign::names::Names;
+use crate::machine::simd::prefetch;
+use std::ops::Range;
+
+const HEAD: usize = 48;
+const RECORD: usize = 20;
+/// The most labels that the engine numbers.
+const MOST_LABELS: usize = (1 << 16) - 2;
+/// Names that are looked up at once.
+const AT_ONCE: usize = 64;
+/// An attribute that the model does not have.
+const NONE: u32 = u32::MAX;
+
+/// Bytes that somebody keeps.
+pub type Bytes = Box<dyn AsRef<[u8]> + Send + Sync>;
+
+/// A model that is open.
+pub struct Lcrf {
+    bytes: Bytes,
+    labels: Cqdb,
+    attributes: Cqdb,
+    features: usize, // where the records lie
+    count: usize,    // of them
+    lists: usize,    // where the offsets of the attributes' lists lie
+    edge: Vec<f64>,  // [L, L]
+}
+
+/// Where a path is found: scores of one sequence and what the search keeps.
+#[derive(Default)]
+pub struct Work {
+    lists: Vec<(u32, u32)>, // where the list of each attribute lies, and its number
+    pub node: Vec<f64>,     // [T, L]
+    now: Vec<f64>,
+    next: Vec<f64>,
+    from: Vec<u64>,
+    back: Vec<u16>,
+    pub path: Vec<u16>,
+}
+
+fn damaged(what: String) -> Error {
+    Error::ModelFile(what)
+}
+
+/// One of LFRF and AFRF: where the offsets of its lists lie.
+fn lists(file: &[u8], at: usize, name: &str, owners: usize) -> Result<usize> {
+    let n = u32_at(file, at + 8) as usize;
+    if &file[at..at + 4] != name.as_bytes() || n < owners || at + 12 + 4 * n > file.len() {
+        return Err(damaged(format!("{name}: lists of {owners} outside the file; it is damaged, copy it again")));
+    }
+    Ok(at + 12)
+}
+
+/// The entries of a list that begins at a byte; None where it is not inside.
+#[inline(always)]
+fn entries(file: &[u8], at: usize, most: usize) -> Option<&[u8]> {
+    let n = u32_at(file.get(at..at + 4).filter(|_| at >= HEAD)?, 0) as usize;
+    file.get(at + 4..at + 4 + 4 * n).filter(|_| n <= most)
+}
+
+/// A record: type, source, label, weight.
+#[inline(always)]
+fn record(file: &[u8], features: usize, id: usize) -> (u32, u32, u32, f64) {
+    let at = features + RECORD * id;
+    let r: &[u8; RECORD] = file[at..at + RECORD].try_into().unwrap_or(&[0; RECORD]);
+    let weight = f64::from_le_bytes([r[12], r[13], r[14], r[15], r[16], r[17], r[18], r[19]]);
+    (u32_at(r, 0), u32_at(r, 4), u32_at(r, 8), weight)
+}
+
+/// What stands in the lists of a file: features of their kind, of the list's owner, of a label that there is.
+struct Lists<'a> {
+    file: &'a [u8],
+    features: usize,
+    count: usize,
+    labels: usize,
+}
+
+impl Lists<'_> {
+    /// Label and weight of a list's entry. What is wrong with it is said by `fault`.
+    #[inline(always)]
+    fn feature(&self, entry: &[u8], kind: u32, owner: u32) -> Option<(usize, f64)> {
+        let id = u32_at(entry, 0) as usize;
+        if id >= self.count {
+            return None;
+        }
+        let (type_, source, label, weight) = record(self.file, self.features, id);
+        let good = type_ == kind && source == owner && (label as usize) < self.labels && (weight as f32).is_finite();
+        good.then_some((label as usize, weight))
+    }
+
+    /// What is wrong with a list.
+    #[cold]
+    fn fault(&self, at: usize, kind: u32, owner: u32) -> Error {
+        let (name, what) = if kind == 0 { ("AFRF", "attribute") } else { ("LFRF", "label") };
+        let Some(list) = entries(self.file, at, self.count) else {
+            return damaged(format!("{name}: a list outside the file; it is damaged, copy it again"));
+        };
+        let Some(entry) = list.chunks_exact(4).find(|entry| self.feature(entry, kind, owner).is_none()) else {
+            return Error::Internal(format!("{name}: a list without a fault was refused"));
+        };
+        let id = u32_at(entry, 0) as usize;
+        if id >= self.count {
+            return damaged(format!("{name}: feature {id} of {}; the file is damaged", self.count));
+        }
+        let (type_, source, label, weight) = record(self.file, self.features, id);
+        if type_ != kind || source != owner {
+            return damaged(format!(
+                "a list of a {what} names a feature of another; the file is damaged, copy it again"
+            ));
+        }
+        if label as usize >= self.labels {
+            return damaged(format!("a feature of label {label} of {}; the file is damaged", self.labels));
+        }
+        damaged(format!(
+            "the weight of {what} {owner} -> label {label} is {weight}; expected numbers within float32; train again, or \
+             copy the file again"
+        ))
+    }
+}
+
+impl Lcrf {
+    /// The model of a file's bytes.
+    pub fn open(bytes: Bytes) -> Result<Lcrf> {
+        let file = (*bytes).as_ref();
+        if file.len() < HEAD {
+            let n = file.len();
+            return Err(damaged(format!("{n} bytes; a CRFsuite model has {HEAD} and more: the file is cut short")));
+        }
+        let head = |i: usize| u32_at(file, 4 * i) as usize;
+        if &file[..4] != b"lCRF" || &file[8..12] != b"FOMC" || head(3) != 100 {
+            let kind = file[8..12].escape_ascii();
+            return Err(damaged(format!(
+                "a CRFsuite model of type b'{kind}', version {}; expected b'FOMC', version 100",
+                head(3)
+            )));
+        }
+        if head(1) > file.len() {
+            return Err(damaged(format!("{} bytes of {}: the file is cut short, copy it again", file.len(), head(1))));
+        }
+        let (n_labels, n_attributes) = (head(5), head(6));
+        let parts: [usize; 5] = std::array::from_fn(|i| head(7 + i));
+        if parts.iter().any(|&at| at < HEAD || at + 12 > file.len()) {
+            return Err(damaged(format!(
+                "parts at {parts:?}, outside the file of {} bytes; copy it again",
+                file.len()
+            )));
+        }
+        let [at_features, at_labels, at_attributes, at_out, at_of] = parts;
+        let count = u32_at(file, at_features + 8) as usize;
+        if &file[at_features..at_features + 4] != b"FEAT" || 12 + RECORD * count > file.len() - at_features {
+            let n = file.len();
+            return Err(damaged(format!("{count} features outside the file of {n} bytes; copy it again")));
+        }
+        if n_labels > MOST_LABELS {
+            return Err(damaged(format!("{n_labels} labels; expected at most {MOST_LABELS}")));
+        }
+        let labels = Cqdb::open(file, at_labels, n_labels, "labels", true)?;
+        let attributes = Cqdb::open(file, at_attributes, n_attributes, "attributes", false)?;
+        let of = lists(file, at_of, "AFRF", n_attributes)?;
+        let out = lists(file, at_out, "LFRF", n_labels)?;
+        let features = at_features + 12;
+        let check = Lists { file, features, count, labels: n_labels };
+        let mut edge = vec![0.0; n_labels * n_labels];
+        for from in 0..n_labels {
+            let at = u32_at(file, out + 4 * from) as usize;
+            let fault = || check.fault(at, 1, from as u32);
+            for entry in entries(file, at, count).ok_or_else(fault)?.chunks_exact(4) {
+                let (to, weight) = check.feature(entry, 1, from as u32).ok_or_else(fault)?;
+                edge[from * n_labels + to] = weight;
+            }
+        }
+        Ok(Lcrf { labels, attributes, features, count, lists: of, edge, bytes })
+    }
+
+    /// The bytes of the file.
+    pub fn file(&self) -> &[u8] {
+        (*self.bytes).as_ref()
+    }
+
+    pub fn n_labels(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// The name of a label.
+    pub fn label(&self, y: usize) -> &[u8] {
+        self.labels.text(self.file(), y)
+    }
+
+    /// Transitions [L, L].
+    pub fn edge(&self) -> &[f64] {
+        &self.edge
+    }
+
+    /// Where the lists of attributes with these names lie, and the attributes: NONE for those that there are not.
+    ///
+    /// Slots, strings, offsets, lists and features lie scattered over the file: each is asked for, for all of the names,
+    /// before any is looked at, so that the memory looks for many at a time.
+    fn look_up(&self, names: &Names, range: Range<usize>, into: &mut Vec<(u32, u32)>) -> Result<()> {
+        let (file, n) = (self.file(), range.len());
+        let ask = |at: usize| prefetch(file.as_ptr().wrapping_add(at));
+        let (mut hashes, mut ids, mut places) = ([0u32; AT_ONCE], [NONE; AT_ONCE], [0u32; AT_ONCE]);
+        for (h, i) in hashes.iter_mut().zip(range.clone()) {
+            *h = hash(names.name(i));
+            self.attributes.ask(file, *h);
+        }
+        hashes[..n].iter().for_each(|&h| self.attributes.ask_text(file, h));
+        for (k, i) in range.enumerate() {
+            ids[k] = self.attributes.find(file, names.name(i), hashes[k]).unwrap_or(NONE);
+            if (ids[k] as usize) < self.attributes.len() {
+                ask(self.lists + 4 * ids[k] as usize);
+            } else if ids[k] != NONE {
+                return Err(damaged(format!(
+                    "the attributes: number {} of {}; the file is damaged, copy it again",
+                    ids[k],
+                    self.attributes.len()
+                )));
+            }
+        }
+        for (place, &id) in places.iter_mut().zip(&ids[..n]) {
+            *place = if id == NONE { 0 } else { u32_at(file, self.lists + 4 * id as usize) };
+            ask(*place as usize);
+        }
+        for &place in &places[..n] {
+            if let Some(entry) = entries(file, place as usize, self.count).and_then(|list| list.get(..4)) {
+                let first = self.features + RECORD * u32_at(entry, 0) as usize;
+                ask(first);
+                ask(first + 64);
+            }
+        }
+        into.extend(places[..n].iter().copied().zip(ids[..n].iter().copied()));
+        Ok(())
+    }
+
+    /// Scores of the items `items` of some names: work.node [T, L].
+    pub fn score(&self, names: &Names, items: Range<usize>, work: &mut Work) -> Result<()> {
+        let (file, l) = (self.file(), self.n_labels());
+        let begin = if items.start == 0 { 0 } else { names.items[items.start - 1] };
+        let end = if items.is_empty() { begin } else { names.items[items.end - 1] };
+        work.lists.clear();
+        for from in (begin..end).step_by(AT_ONCE) {
+            self.look_up(names, from..end.min(from + AT_ONCE), &mut work.lists)?;
+        }
+        let of = Lists { file, features: self.features, count: self.count, labels: l };
+        work.node.clear();
+        work.node.resize(items.len() * l, 0.0);
+        let mut from = begin;
+        for (t, item) in items.enumerate() {
+            let row = &mut work.node[t * l..(t + 1) * l];
+            for i in from..names.items[item] {
+                let (at, id) = work.lists[i - begin];
+                if id == NONE {
+                    continue;
+                }
+                let (at, value) = (at as usize, names.value(i));
+                let fault = || of.fault(at, 0, id);
+                for entry in entries(file, at, self.count).ok_or_else(fault)?.chunks_exact(4) {
+                    let (label, weight) = of.feature(entry, 0, id).ok_or_else(fault)?;
+                    row[label] += weight * value;
+                }
+            }
+            from = names.items[item];
+        }
+        Ok(())
+    }
+
+    /// The best path of the scores in `work`.
+    pub fn best(&self, work: &mut Work) {
+        viterbi(self.n_labels(), &self.edge, work);
+    }
+
+    /// log Z and marginals [T, L] of node scores.
+    pub fn marginals(&self, node: &[f64]) -> (f64, Vec<f64>) {
+        let scores = Scores { labels: self.n_labels(), node, edge: &self.edge };
+        let mut trellis = Trellis::default();
+        trellis.forward(&scores);
+        trellis.backward(&scores);
+        (trellis.log_z, (0..node.len()).map(|at| trellis.node_marginal(at)).collect())
+    }
+}
+
+/// The best path of node scores [T, L] and transitions [L, L]; its score. Ties go to the lower label.
+///
+/// All labels of a step side by side: of two that are level, the one met first stays.
+pub fn viterbi(l: usize, edge: &[f64], work: &mut Work) -> f64 {
+    let n = work.node.len() / l.max(1);
+    work.path.clear();
+    if n == 0 {
+        return 0.0;
+    }
+    work.now.clear();
+    work.now.extend_from_slice(&work.node[..l]);
+    work.next.resize(l, 0.0);
+    work.from.resize(l, 0);
+    work.back.clear();
+    for t in 1..n {
+        let (best, from) = (&mut work.next[..l], &mut work.from[..l]);
+        best.iter_mut().zip(&edge[..l]).for_each(|(b, e)| *b = work.now[0] + e);
+        from.fill(0);
+        for k in 1..l {
+            let (score, row) = (work.now[k], &edge[k * l..(k + 1) * l]);
+            for y in 0..l {
+                let v = score + row[y];
+                let better = v > best[y];
+                best[y] = if better { v } else { best[y] };
+                from[y] = if better { k as u64 } else { from[y] };
+            }
+        }
+        best.iter_mut().zip(&work.node[t * l..(t + 1) * l]).for_each(|(b, x)| *b += x);
+        work.back.extend(from.iter().map(|&k| k as u16));
+        std::mem::swap(&mut work.now, &mut work.next);
+    }
+    let mut y = 0;
+    for k in 1..l {
+        if work.now[k] > work.now[y] {
+            y = k;
+        }
+    }
+    let score = work.now[y];
+    work.path.resize(n, 0);
+    for t in (0..n).rev() {
+        work.path[t] = y as u16;
+        if t > 0 {
+            y = work.back[(t - 1) * l + y] as usize;
+        }
+    }
+    score
+}

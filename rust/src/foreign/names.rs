@@ -1,0 +1,51 @@
+//! Attributes of sequences by their names, as they come, before anybody has numbered them.
+
+/// Names and values of the items of sequences, one after the other. All values are 1 while `values` is empty.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    pub bytes: Vec<u8>,
+    pub ends: Vec<usize>, // of each name
+    pub values: Vec<f64>,
+    pub items: Vec<usize>, // end of each item's names
+}
+
+impl Names {
+    pub fn clear(&mut self) {
+        self.cut(0, 0);
+    }
+
+    /// Forget all but the first `items` items, which have `names` names.
+    pub fn cut(&mut self, items: usize, names: usize) {
+        self.items.truncate(items);
+        self.ends.truncate(names);
+        self.values.truncate(names);
+        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
+    }
+
+    /// End the name whose bytes were appended last.
+    #[inline]
+    pub fn end(&mut self, value: f64) {
+        if value != 1.0 && self.values.is_empty() {
+            self.values = vec![1.0; self.ends.len()];
+        }
+        self.ends.push(self.bytes.len());
+        if value != 1.0 || !self.values.is_empty() {
+            self.values.push(value);
+        }
+    }
+
+    pub fn end_item(&mut self) {
+        self.items.push(self.ends.len());
+    }
+
+    #[inline(always)]
+    pub fn name(&self, i: usize) -> &[u8] {
+        let begin = if i == 0 { 0 } else { self.ends[i - 1] };
+        &self.bytes[begin..self.ends[i]]
+    }
+
+    #[inline(always)]
+    pub fn value(&self, i: usize) -> f64 {
+        self.values.get(i).copied().unwrap_or(1.0)
+    }
+}

@@ -1,0 +1,191 @@
+//! CRFsuite's trainers: their instances, the features of these, training instance by instance.
+
+use crate::error::Error;
+use crate::foreign::instances::Instances;
+use crate::foreign::names::Names;
+use crate::foreign::online::{Rule, Training};
+use crate::py::common::run;
+use crate::py::encode::{items, PyDataset};
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString, PyTuple};
+use std::sync::RwLock;
+
+/// What was appended to a trainer.
+#[pyclass(name = "CrfsuiteInstances", module = "tagwise._core", frozen)]
+pub struct PyInstances {
+    inner: RwLock<Instances>,
+}
+
+fn held() -> PyErr {
+    Error::Internal("instances of a trainer were left in the middle of a change".into()).into()
+}
+
+/// A label that the engine reads; None where the package has to.
+fn label<'a>(text: &'a Bound<'_, PyAny>) -> Option<&'a str> {
+    let text = text.cast_exact::<PyString>().ok()?.to_str().ok()?;
+    (!text.bytes().any(|b| b == 0 || b == 0xf4)).then_some(text)
+}
+
+#[pymethods]
+impl PyInstances {
+    #[new]
+    fn new() -> PyInstances {
+        PyInstances { inner: RwLock::new(Instances::new()) }
+    }
+
+    /// Append a sequence and its labels. False, and nothing appended, where the package has to read them.
+    fn append(&self, sequence: &Bound<'_, PyAny>, labels: &Bound<'_, PyAny>, group: i64) -> PyResult<bool> {
+        let given: Vec<Bound<'_, PyAny>> = if let Ok(list) = labels.cast_exact::<PyList>() {
+            list.iter().collect()
+        } else if let Ok(tuple) = labels.cast_exact::<PyTuple>() {
+            tuple.iter().collect()
+        } else {
+            return Ok(false);
+        };
+        let Some(known) = given.iter().map(label).collect::<Option<Vec<&str>>>() else { return Ok(false) };
+        let mut names = Names::default();
+        if !items::read(sequence, &mut names) || names.items.len() != known.len() {
+            return Ok(false);
+        }
+        self.inner.write().map_err(|_| held())?.append(&names, &known, group)?;
+        Ok(true)
+    }
+
+    /// Append a sequence of lists of pairs (name, value), and a label for each.
+    fn append_pairs(&self, sequence: &Bound<'_, PyList>, labels: Vec<String>, group: i64) -> PyResult<()> {
+        let mut names = Names::default();
+        items::read_pairs(sequence, &mut names)?;
+        if names.items.len() != labels.len() {
+            return Err(Error::Value(format!("{} items, {} labels", names.items.len(), labels.len())).into());
+        }
+        let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+        Ok(self.inner.write().map_err(|_| held())?.append(&names, &labels, group)?)
+    }
+
+    /// The labels, by number.
+    #[getter]
+    fn labels(&self) -> PyResult<Vec<String>> {
+        Ok(self.inner.read().map_err(|_| held())?.labels.clone())
+    }
+
+    /// The attributes, by number.
+    fn texts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let data = self.inner.read().map_err(|_| held())?;
+        PyList::new(py, (0..data.vocab.len() as u32).map(|id| data.vocab.text(id).unwrap_or("")).collect::<Vec<_>>())
+    }
+
+    /// Items of each sequence to train on, or of those of the holdout group.
+    fn lengths<'py>(&self, py: Python<'py>, holdout: i64, inside: bool) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let data = self.inner.read().map_err(|_| held())?;
+        Ok(PyArray1::from_iter(py, data.chosen(holdout, inside).into_iter().map(|s| data.items(s).len() as i64)))
+    }
+
+    /// Codes of the state features and transitions of the sequences to train on, and how many with a sum below 0 were left out.
+    #[allow(clippy::type_complexity)]
+    fn features<'py>(
+        &self,
+        py: Python<'py>,
+        holdout: i64,
+        least: f64,
+        states: bool,
+        transitions: bool,
+    ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>, usize)> {
+        let data = self.inner.read().map_err(|_| held())?;
+        let found = run(py, 1, || data.features(&data.chosen(holdout, false), least, states, transitions))?;
+        Ok((PyArray1::from_vec(py, found.node), PyArray1::from_vec(py, found.edge), found.negative))
+    }
+
+    /// The sequences to train on, or those of the holdout group, as the engine has them.
+    fn dataset(&self, py: Python<'_>, holdout: i64, inside: bool) -> PyResult<PyDataset> {
+        let data = self.inner.read().map_err(|_| held())?;
+        let found = run(py, 1, || data.dataset(&data.chosen(holdout, inside)))??;
+        Ok(PyDataset { inner: found.into() })
+    }
+}
+
+/// Training instance by instance.
+#[pyclass(name = "CrfsuiteOnline", module = "tagwise._core")]
+pub struct PyTraining {
+    data: Py<PyInstances>,
+    chosen: Vec<usize>,
+    inner: Training,
+}
+
+#[pymethods]
+impl PyTraining {
+    /// rule: ap, pa (kind, c, sensitive), arow (gamma, variance) or l2sgd (penalty, t0), with what it is told.
+    #[new]
+    #[pyo3(signature = (data, holdout, node, edge, rule, numbers))]
+    fn new(
+        py: Python<'_>,
+        data: Py<PyInstances>,
+        holdout: i64,
+        node: PyReadonlyArray1<'_, i64>,
+        edge: PyReadonlyArray1<'_, i64>,
+        rule: &str,
+        numbers: Vec<f64>,
+    ) -> PyResult<PyTraining> {
+        let (rule, variance) = match (rule, numbers.as_slice()) {
+            ("ap", []) => (Rule::Perceptron, 0.0),
+            ("pa", &[kind, c, sensitive]) => (Rule::Passive { kind: kind as i64, c, sensitive: sensitive != 0.0 }, 0.0),
+            ("arow", &[gamma, variance]) => (Rule::Arow { gamma }, variance),
+            ("l2sgd", &[penalty, t0]) => (Rule::Descent { penalty, t0 }, 0.0),
+            _ => {
+                return Err(Error::Value(format!("rule={rule:?} with {numbers:?}; expected ap, pa, arow, l2sgd")).into())
+            }
+        };
+        let (chosen, labels, attributes) = {
+            let data = data.bind(py).get().inner.read().map_err(|_| held())?;
+            (data.chosen(holdout, false), data.labels.len(), data.vocab.len())
+        };
+        let inner = Training::new(labels, attributes, node.as_slice()?, edge.as_slice()?, rule, variance)?;
+        Ok(PyTraining { data, chosen, inner })
+    }
+
+    /// A step for each of these instances, in this order; the sum of their losses.
+    fn steps(&mut self, py: Python<'_>, order: PyReadonlyArray1<'_, i64>) -> PyResult<f64> {
+        let order = order.as_slice()?;
+        if order.iter().any(|&i| i < 0 || i as usize >= self.chosen.len()) {
+            return Err(Error::Value(format!("an instance outside the {} that there are", self.chosen.len())).into());
+        }
+        let PyTraining { data, chosen, inner } = self;
+        let data = data.bind(py).get().inner.read().map_err(|_| held())?;
+        let data = &*data;
+        run(py, 1, || {
+            let mut loss = 0.0;
+            for &i in order {
+                crate::machine::stop::look();
+                loss += inner.step(data, chosen[i as usize]);
+            }
+            loss
+        })
+    }
+
+    /// Take the decay of the steps into the weights; the square of their norm.
+    fn settle(&mut self) -> f64 {
+        self.inner.settle()
+    }
+
+    /// The weights, state features first.
+    fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, &self.inner.w)
+    }
+
+    /// The weights w - ws / c.
+    fn averaged<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        let of = &self.inner;
+        PyArray1::from_iter(py, of.w.iter().zip(&of.sums).map(|(w, sum)| w - sum / of.count))
+    }
+
+    /// The learning rate of the last step, and how many steps there were.
+    #[getter]
+    fn rate(&self) -> (f64, f64) {
+        (self.inner.eta, self.inner.steps())
+    }
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyInstances>()?;
+    m.add_class::<PyTraining>()
+}

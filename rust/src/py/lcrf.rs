@@ -1,0 +1,246 @@
+//! Models of CRFsuite, and the sequences that they label.
+
+use crate::error::{Error, Result};
+use crate::foreign::lcrf::{Bytes, Lcrf, Work};
+use crate::foreign::names::Names;
+use crate::machine::threads;
+use crate::py::common::{guard, run};
+use crate::py::encode::{items, Paused};
+use memmap2::MmapMut;
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyList, PyString};
+use rayon::prelude::*;
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+
+/// Items that are labelled by one thread at a time.
+const PIECE: usize = 512;
+/// Items of one call up to which a second thread is not worth its start.
+const FEW: usize = 1024;
+/// Names that are read before the interpreter is let go for a while.
+const READ: usize = 1 << 22;
+/// Bytes of a large page.
+const LARGE: usize = 1 << 21;
+
+/// Attributes of the items of one sequence, read once.
+#[pyclass(name = "CrfsuiteSequence", module = "tagwise._core", frozen)]
+pub struct PySequence {
+    names: Names,
+}
+
+#[pymethods]
+impl PySequence {
+    /// The sequence, or None where the package has to read it.
+    #[staticmethod]
+    fn read(sequence: &Bound<'_, PyAny>) -> Option<PySequence> {
+        let mut names = Names::default();
+        items::read(sequence, &mut names).then_some(PySequence { names })
+    }
+
+    /// The sequence of lists of pairs (name, value).
+    #[staticmethod]
+    fn from_pairs(sequence: &Bound<'_, PyList>) -> PyResult<PySequence> {
+        let mut names = Names::default();
+        items::read_pairs(sequence, &mut names)?;
+        Ok(PySequence { names })
+    }
+
+    fn __len__(&self) -> usize {
+        self.names.items.len()
+    }
+}
+
+/// A model file of CRFsuite that is open.
+#[pyclass(name = "CrfsuiteModel", module = "tagwise._core", frozen)]
+pub struct PyLcrf {
+    inner: Lcrf,
+    labels: Vec<Py<PyString>>,
+}
+
+/// Bytes in large pages, where the machine has them: attributes lie scattered over a model.
+struct Memory(MmapMut, usize);
+
+impl Memory {
+    fn read(file: &mut File, size: usize) -> std::io::Result<Memory> {
+        let mut map = MmapMut::map_anon(size.next_multiple_of(LARGE))?;
+        #[cfg(target_os = "linux")]
+        let _a_hint = map.advise(memmap2::Advice::HugePage);
+        file.read_exact(&mut map[..size])?;
+        Ok(Memory(map, size))
+    }
+}
+
+impl AsRef<[u8]> for Memory {
+    fn as_ref(&self) -> &[u8] {
+        &self.0[..self.1]
+    }
+}
+
+impl PyLcrf {
+    fn of(py: Python<'_>, bytes: Bytes) -> PyResult<PyLcrf> {
+        let inner = guard(|| Ok(Lcrf::open(bytes)?))?;
+        let name = |y: usize| -> PyResult<Py<PyString>> {
+            let text = PyBytes::new(py, inner.label(y)).call_method1("decode", ("utf-8", "surrogateescape"))?;
+            Ok(text.cast_into::<PyString>()?.unbind())
+        };
+        let labels = (0..inner.n_labels()).map(name).collect::<PyResult<_>>()?;
+        Ok(PyLcrf { inner, labels })
+    }
+
+    fn named<'py>(&self, py: Python<'py>, path: &[u16]) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, path.iter().map(|&y| self.labels[y as usize].bind(py)))
+    }
+}
+
+#[pymethods]
+impl PyLcrf {
+    /// The model of a file's bytes.
+    #[new]
+    fn new(py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<PyLcrf> {
+        let bytes = Box::new(PyBackedBytes::from(data.clone()));
+        PyLcrf::of(py, bytes)
+    }
+
+    /// The model of a file, read into memory of its own.
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<PyLcrf> {
+        let bytes = py.detach(|| -> std::io::Result<Bytes> {
+            let mut file = File::open(path)?;
+            match file.metadata()?.len() as usize {
+                size if size >= LARGE => Ok(Box::new(Memory::read(&mut file, size)?)),
+                size => {
+                    let mut bytes = Vec::with_capacity(size);
+                    file.read_to_end(&mut bytes)?;
+                    Ok(Box::new(bytes))
+                }
+            }
+        })?;
+        PyLcrf::of(py, bytes)
+    }
+
+    /// The bytes of the file.
+    fn data<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.inner.file())
+    }
+
+    /// The labels, by number.
+    #[getter]
+    fn labels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.labels.iter().map(|label| label.bind(py)))
+    }
+
+    /// The labels of a sequence.
+    fn tag<'py>(&self, py: Python<'py>, sequence: &Bound<'_, PySequence>) -> PyResult<Bound<'py, PyList>> {
+        let names = &sequence.get().names;
+        if self.labels.is_empty() && !names.items.is_empty() {
+            return Err(Error::Value("The model has no labels: it was trained on nothing".into()).into());
+        }
+        let mut work = Work::default();
+        let best = || -> Result<()> {
+            self.inner.score(names, 0..names.items.len(), &mut work)?;
+            self.inner.best(&mut work);
+            Ok(())
+        };
+        match names.items.len() > FEW {
+            true => run(py, 1, best)??,
+            false => guard(|| Ok(py.detach(best)?))?,
+        }
+        self.named(py, &work.path)
+    }
+
+    /// The labels of sequences, on `n_jobs` threads (0: one a core); those that the package has to read are asked of it.
+    #[pyo3(signature = (sequences, other, n_jobs = 0))]
+    fn tag_many<'py>(
+        &self,
+        py: Python<'py>,
+        sequences: &Bound<'py, PyList>,
+        other: &Bound<'py, PyAny>,
+        n_jobs: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let out = PyList::empty(py);
+        let mut at = 0;
+        while at < sequences.len() {
+            let (mut names, mut bounds) = (Names::default(), vec![0]);
+            while at < sequences.len() && names.ends.len() < READ {
+                let sequence = sequences.get_item(at)?;
+                if !items::read(&sequence, &mut names) {
+                    items::read_pairs(other.call1((sequence,))?.cast::<PyList>()?, &mut names)?;
+                }
+                bounds.push(names.items.len());
+                at += 1;
+            }
+            if self.labels.is_empty() && !names.items.is_empty() {
+                return Err(Error::Value("The model has no labels: it was trained on nothing".into()).into());
+            }
+            let paths = self.paths(py, &names, &bounds, n_jobs)?;
+            let _no_garbage = Paused::new(py);
+            let mut path = paths.iter().flatten().copied();
+            for b in bounds.windows(2) {
+                let here: Vec<u16> = path.by_ref().take(b[1] - b[0]).collect();
+                out.append(self.named(py, &here)?)?;
+            }
+        }
+        Ok(out)
+    }
+
+    /// Node scores [T, L], log Z and marginals [T, L] of a sequence.
+    #[allow(clippy::type_complexity)]
+    fn marginals<'py>(
+        &self,
+        py: Python<'py>,
+        sequence: &Bound<'_, PySequence>,
+    ) -> PyResult<(Bound<'py, PyArray2<f64>>, f64, Bound<'py, PyArray2<f64>>)> {
+        let names = &sequence.get().names;
+        let mut work = Work::default();
+        let sums = || {
+            self.inner.score(names, 0..names.items.len(), &mut work)?;
+            Ok(self.inner.marginals(&work.node))
+        };
+        let (log_z, p) = match names.items.len() > FEW {
+            true => run(py, 1, sums)??,
+            false => guard(|| Ok(py.detach::<Result<_>, _>(sums)?))?,
+        };
+        let shape = [names.items.len(), self.inner.n_labels()];
+        Ok((PyArray1::from_vec(py, work.node).reshape(shape)?, log_z, PyArray1::from_vec(py, p).reshape(shape)?))
+    }
+
+    /// Transitions [L, L].
+    fn edge<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let l = self.inner.n_labels();
+        PyArray1::from_slice(py, self.inner.edge()).reshape([l, l])
+    }
+}
+
+impl PyLcrf {
+    /// Best paths of sequences, in pieces of whole sequences.
+    fn paths(&self, py: Python<'_>, names: &Names, bounds: &[usize], n_jobs: usize) -> PyResult<Vec<Vec<u16>>> {
+        let mut pieces = vec![0];
+        for (s, &end) in bounds.iter().enumerate() {
+            if end - bounds[pieces[pieces.len() - 1]] >= PIECE || s + 1 == bounds.len() {
+                pieces.push(s);
+            }
+        }
+        let jobs = if names.items.len() <= FEW { 1 } else { threads::threads(n_jobs) };
+        let one = |piece: &[usize]| -> Result<Vec<u16>> {
+            let (mut work, mut path) = (Work::default(), Vec::new());
+            for b in bounds[piece[0]..=piece[1]].windows(2) {
+                self.inner.score(names, b[0]..b[1], &mut work)?;
+                self.inner.best(&mut work);
+                path.extend_from_slice(&work.path);
+            }
+            Ok(path)
+        };
+        match names.items.len() <= FEW {
+            true => guard(|| Ok(py.detach(|| pieces.windows(2).map(one).collect::<Result<_>>())?)),
+            false => Ok(run(py, jobs, || pieces.par_windows(2).map(one).collect::<Result<_>>())??),
+        }
+    }
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PySequence>()?;
+    m.add_class::<PyLcrf>()
+}

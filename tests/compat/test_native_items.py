@@ -1,0 +1,124 @@
+"""What the engine reads by itself is what the package reads: of items, of instances, of model files."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise._core as _core
+from tagwise.compat.pycrfsuite import ItemSequence, Tagger, Trainer
+from tagwise.errors import ModelFileError
+from tests.foreign.test_model_files import lcrf
+
+#: Sequences of items of every kind, with a label for each item.
+SEQUENCES: list[tuple[list[Any], list[str]]] = [
+    ([["a", "b"], ["b", "b"], []], ["X", "Y", "X"]),
+    ([{"w": "cat", "n": {"x": 2, "deep": {"y": -0.5}}, "tags": ["a", "b"]}, {"up": False}], ["X", "Y"]),
+    ([{"bias": 1.0, "len": 3, "yes": True, "é": "ü"}, {"b"}, ("a", "b")], ["Y", "X", "Y"]),
+    ([{"big": 2**40, "np": np.float32(0.25)}, [b"a", "b"], {b"k": b"v"}], ["X", "X", "Y"]),
+    ([["\U0010ff80", b"\xff"], ["z" * 100]], ["Z", "X"]),
+    ([{"": 1.0, "empty": "", "none": {}}], ["X"]),
+    ([{"negative": -1.0}], ["X"]),
+    ([], []),
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*less than 0")
+@pytest.mark.parametrize("algorithm", ["lbfgs", "pa"])
+def test_instances_are_the_same_however_they_are_read(algorithm: str, tmp_path: Path) -> None:
+    """An ItemSequence is read by the package, everything else by the engine where it can: one model, byte for byte."""
+    files = []
+    for name, wrap in (("engine", lambda x: x), ("package", ItemSequence)):
+        trainer = Trainer(algorithm, {"max_iterations": 5}, verbose=False)
+        for xseq, yseq in SEQUENCES:
+            trainer.append(wrap(xseq), yseq)
+        trainer.train(str(tmp_path / name))
+        files.append((tmp_path / name).read_bytes())
+    assert files[0] == files[1]
+    tagger = Tagger()
+    tagger.open_inmemory(files[0])
+    rows = [xseq for xseq, _ in SEQUENCES]
+    paths = [tagger.tag(xseq) for xseq in rows]
+    assert paths == [tagger.tag(ItemSequence(xseq)) for xseq in rows] == tagger.tag_many(rows)
+    for xseq, path in zip(rows, paths):
+        tagger.set(xseq)
+        native = tagger.probability(path)
+        tagger.set(ItemSequence(xseq))
+        assert native == tagger.probability(path)
+
+
+def test_what_the_engine_cannot_read_changes_nothing() -> None:
+    """False, and no trace: neither of the names before the one in question nor of labels."""
+    data = _core.CrfsuiteInstances()
+    for xseq, yseq in (
+        ([["a"], ["b", 3]], ["X", "Y"]),
+        ([["a"], ["b\0"]], ["X", "Y"]),
+        ([{"a": float("nan")}], ["X"]),
+        ([["a"]], ["X", "Y"]),
+        ([["a"]], [b"X"]),
+        ((["a"] for _ in range(1)), ["X"]),
+    ):
+        assert not data.append(xseq, yseq, 0)
+    assert data.texts() == []
+    assert data.labels == []
+
+
+@pytest.mark.parametrize(
+    ("at", "number", "said"),
+    [
+        (0x1174 + 4, 9, "feature 9 of 4"),  # the list of a
+        (0x1174, 99, "a list outside"),
+        (0x116C, 0xFFFFFFF0, "a list outside"),  # its offset
+        (0x3C + 8, 7, "label 7 of 2"),  # its feature
+        (0x3C + 4, 1, "a feature of another"),
+        (0x3C + 16, 0x7FF00000, "float32"),
+        (0x8E0 + 0x818, 5, "number 5 of 2"),  # its record
+    ],
+)
+def test_a_damaged_attribute_is_an_error_where_it_is_used(at: int, number: int, said: str) -> None:
+    """Opening reads the attributes that are asked for, and no others."""
+    data = bytearray(lcrf())
+    struct.pack_into("<I", data, at, number)
+    tagger = Tagger()
+    tagger.open_inmemory(bytes(data))
+    for call in (lambda: tagger.tag([["a"]]), lambda: tagger.tag_many([[["a"]]])):
+        with pytest.raises(ModelFileError, match=said):
+            call()
+    assert tagger.tag([["b"]]) == ["Y"]
+
+
+def test_a_mutated_model_labels_or_is_refused() -> None:
+    """No crash and no other error, whatever a byte or a number of the file becomes."""
+    whole, random = lcrf(), np.random.default_rng(1)
+    for _ in range(3000):
+        data = bytearray(whole)
+        at = int(
+            random.choice([random.integers(len(data)), random.integers(160), 0x8A4 + random.integers(2200)])
+        )
+        if random.random() < 0.5:
+            data[at] = int(random.integers(256))
+        else:
+            at = min(at, len(data) - 4)
+            struct.pack_into("<I", data, at, int(random.choice([0, 1, 0x80, 0x7FFFFFFF, 0xFFFFFFFF])))
+        tagger = Tagger()
+        try:
+            tagger.open_inmemory(bytes(data[: len(data) - int(random.random() < 0.05)]))
+            assert len(tagger.tag([["a", "b", "c"], ["a"]])) == 2
+        except (ModelFileError, ValueError):
+            continue
+
+
+def test_a_line_search_that_is_asked_for_is_told() -> None:
+    """One search serves all: whoever chooses another hears of it, whoever says what is anyway does not."""
+    for params in ({"linesearch": "Backtracking"}, {"max_linesearch": 3}):
+        trainer = Trainer("lbfgs", params, verbose=False)
+        trainer.append([["a"], ["b"]], ["X", "Y"])
+        with pytest.warns(RuntimeWarning, match=next(iter(params))):
+            trainer.train("")
+    trainer = Trainer("lbfgs", {"linesearch": "MoreThuente", "max_linesearch": 20}, verbose=False)
+    trainer.append([["a"], ["b"]], ["X", "Y"])
+    trainer.train("")
