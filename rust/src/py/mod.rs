@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 
 pub mod boosting;
 pub mod common;
-pub mod dual;
 pub mod crfsuite;
+pub mod dual;
 pub mod encode;
 pub mod file;
 pub mod kernel;
