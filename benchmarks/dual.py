@@ -1,8 +1,8 @@
 """Dual ascent beside L-BFGS: passes over the tokens and seconds to gaps, and to certified ones, on five corpora.
 
 Passes: an evaluation of the objective is one, and so is an epoch of stochastic descent; epochs of dual ascent count the
-tokens that they visited, and a certificate as the passes that its time is worth. The optimum is the lowest objective that
-any of them reached. Preparation (`Nodes`, cells) is in the seconds, encoding is not. Curves go to benchmarks/out/*.svg.
+tokens that they visited, and a certificate as the passes that its time is worth. The optimum is the lowest objective
+that any of them reached. Preparation is in the seconds, encoding is not. Curves go to benchmarks/out/*.svg.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def cases(context: Context) -> Iterator[tuple[str, Any]]:
         class Caught(Exception):
             """Nothing is trained."""
 
-        def catch(problem: gradient.Problem, *_: Any, found: list[gradient.Problem] = found, **__: Any) -> None:
+        def catch(
+            problem: gradient.Problem, *_: Any, found: list[gradient.Problem] = found, **__: Any
+        ) -> None:
             found.append(problem)
             raise Caught
 
@@ -80,7 +82,10 @@ def points(method: str, case: Any, l2: float, threads: int) -> Iterator[Point]:
             passes += seen / tokens
             a_pass = (time.perf_counter() - start) * tokens / seen
             value, gap = core.primal(threads), math.inf
-            if ascent.share * distance <= dual.NEAR * LAST * value or ascent.share * distance <= dual.NEAR * 1e-4 * value:
+            if (
+                ascent.share * distance <= dual.NEAR * LAST * value
+                or ascent.share * distance <= dual.NEAR * 1e-4 * value
+            ):
                 start = time.perf_counter()
                 value = ascent.certify(distance)
                 passes += (time.perf_counter() - start) / a_pass
@@ -120,7 +125,9 @@ def run(context: Context) -> Result:
                 cells = {}
                 for goal in GOALS:
                     reached = [p for p in found if p.value / best - 1.0 <= goal]
-                    cells[f"{goal:g}"] = f"{reached[0].passes:.1f} ({reached[0].seconds:.2f} s)" if reached else "-"
+                    cells[f"{goal:g}"] = (
+                        f"{reached[0].passes:.1f} ({reached[0].seconds:.2f} s)" if reached else "-"
+                    )
                 for goal in (1e-4, 1e-5):
                     reached = [p for p in found if p.gap <= goal]
                     cells[f"certified {goal:g}"] = (

@@ -27,7 +27,10 @@ SMALL = TRAIN[:40]
 RUNS: dict[str, tuple[Callable[[], tw.Tagger], tw.Corpus]] = {
     "auto": (lambda: tw.CRF(features="S1", l2=0.1, max_iter=14, tol=0.0), TRAIN),
     "dual": (lambda: tw.CRF(features="S1", optimizer="dual", l2=3.0, tol=1e-3), SMALL),
-    "dual, then lbfgs": (lambda: tw.CRF(features="S1", optimizer="dual", l2=1e-3, max_iter=12, tol=0.0), SMALL),
+    "dual, then lbfgs": (
+        lambda: tw.CRF(features="S1", optimizer="dual", l2=1e-3, max_iter=12, tol=0.0),
+        SMALL,
+    ),
     "descent, then lbfgs": (lambda: tw.CRF(features="S1", loss="pointwise_log", max_iter=14, tol=0.0), TRAIN),
     "lbfgs": (lambda: tw.CRF(features="S1", optimizer="lbfgs", l2=0.1, max_iter=14, tol=0.0), SMALL),
     "converges": (lambda: tw.CRF(features="S1", optimizer="lbfgs", l2=3.0, tol=1e-2, window=3), SMALL),
@@ -257,7 +260,9 @@ def test_who_keeps_none_says_so(tagger: tw.Tagger, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", [name for name, optimizer in OPTIMIZERS.items() if name not in ("sgd", "dual")])
+@pytest.mark.parametrize(
+    "name", [name for name, optimizer in OPTIMIZERS.items() if name not in ("sgd", "dual")]
+)
 def test_an_optimiser_goes_on_from_its_state(name: str) -> None:
     """The state after any step, in a new optimiser: the same steps follow. Without `keep` there is none."""
     rng = np.random.default_rng(3)

@@ -1,6 +1,8 @@
-"""Dual ascent: its certificate bounds the optimum, its weights are those of its dual point, its optimum is everyone's."""
+"""Dual ascent: its certificate bounds the optimum, its weights are its dual point's, its optimum is everyone's."""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 import pytest
@@ -23,7 +25,9 @@ def dual(corpus: Corpus, l2: float = 0.5, **options: object) -> _core.Dual:
     return _core.Dual(corpus.data, corpus.layout, l2, **options)
 
 
-def trained(corpus: Corpus, optimizer: str, l2: float, tol: float = 1e-5, n_jobs: int = 1, **more: object) -> Result:
+def trained(
+    corpus: Corpus, optimizer: str, l2: float, tol: float = 1e-5, n_jobs: int = 1, **more: object
+) -> Result:
     problem = gradient.Problem(corpus.data, corpus.layout, "log", **more)
     start = np.zeros(len(corpus.layout))
     stopping = Stopping(500, tol, 10, 0)
@@ -37,7 +41,7 @@ def test_the_twin_closes_its_gap_at_newtons_optimum():
     found = twin.ascent(sentences, np.ones(4), 0.5, 60)
     best, _ = newton(sentences, "log", 0.5, len(corpus.layout))
     assert all(d <= best + 1e-9 <= p + 2e-9 for p, d in found)
-    assert all(after >= before - 1e-9 for (_, before), (_, after) in zip(found, found[1:]))
+    assert all(after >= before - 1e-9 for (_, before), (_, after) in itertools.pairwise(found))
     assert found[-1] == pytest.approx((best, best), rel=1e-6)
 
 
@@ -55,10 +59,12 @@ def test_the_certificate_bounds_an_enumerated_optimum(l2, way):
             for _ in range(60):
                 ascent.epoch(0)
                 primal, below = ascent.certificate()
-                assert below <= best * (1 + 1e-6) and best <= primal * (1 + 1e-6)
+                assert below <= best * (1 + 1e-6)
+                assert best <= primal * (1 + 1e-6)
                 assert primal == pytest.approx(ascent.primal(), rel=1e-9)
                 gaps.append((primal - below) / primal)
-        assert gaps[-1] < gaps[0] and min(gaps) < (1e-4 if l2 >= 1.0 else 1e-3)
+        assert gaps[-1] < gaps[0]
+        assert min(gaps) < (1e-4 if l2 >= 1.0 else 1e-3)
         if min(gaps) < 1e-5:
             assert ascent.weights() == pytest.approx(w, abs=2e-2)
 
@@ -83,7 +89,7 @@ def test_weights_are_those_of_the_dual_point(labels):
             mu = np.eye(labels)[list(gold)] - nodes[begin : begin + len(gold), :labels]
             begin += len(gold)
             block = np.zeros((labels, labels))
-            for a, b in zip(gold, gold[1:]):
+            for a, b in itertools.pairwise(gold):
                 block[a, b] += 1.0
             block.ravel()[edges] -= pairs[i]
             node = corpus.X[i].T @ mu
@@ -115,14 +121,18 @@ def test_all_optimisers_end_at_one_optimum(labels, l2):
 
 def test_forbidden_edges_hold_in_training():
     corpus = random_corpus(5, 4, n=20, longest=6)
-    seen = {(a, b) for gold in corpus.gold for a, b in zip(gold, gold[1:])}
-    forbidden = np.array([a * 4 + b for a in range(4) for b in range(4) if (a, b) not in seen], dtype=np.uint32)
+    seen = {(a, b) for gold in corpus.gold for a, b in itertools.pairwise(gold)}
+    forbidden = np.array(
+        [a * 4 + b for a in range(4) for b in range(4) if (a, b) not in seen], dtype=np.uint32
+    )
     if not len(forbidden):
         pytest.skip("all pairs occur")
     free = trained(corpus, "dual", 1.0)
     ruled = trained(corpus, "dual", 1.0, forbidden=forbidden)
     assert ruled.objective < free.objective
-    assert ruled.objective == pytest.approx(trained(corpus, "lbfgs", 1.0, 1e-9, forbidden=forbidden).objective, rel=2e-5)
+    assert ruled.objective == pytest.approx(
+        trained(corpus, "lbfgs", 1.0, 1e-9, forbidden=forbidden).objective, rel=2e-5
+    )
 
 
 def test_a_weight_of_two_is_a_sentence_given_twice():
@@ -133,7 +143,8 @@ def test_a_weight_of_two_is_a_sentence_given_twice():
     order = [4, *(i for i in range(12) if i != 7)]
     ours = tw.CRF(**options).fit([X[i] for i in order], [y[i] for i in order])
     other = tw.CRF(**options).fit(X, y, sample_weight=weights)
-    assert "certified" in ours.stopped_ and "certified" in other.stopped_
+    assert "certified" in ours.stopped_
+    assert "certified" in other.stopped_
     assert other.objective_ == pytest.approx(ours.objective_, rel=1e-5)
     assert other.objective_ != pytest.approx(tw.CRF(**options).fit(X, y).objective_, rel=1e-3)
 
@@ -195,4 +206,5 @@ def test_small_penalties_and_small_tolerances_go_over_to_lbfgs():
     assert slow.objective == pytest.approx(best.objective, rel=1e-3)
     fine = trained(corpus, "dual", 1.0, 1e-10)
     assert fine.objective == pytest.approx(trained(corpus, "lbfgs", 1.0, 1e-12).objective, rel=1e-7)
-    assert "gap" in fine.history[0] and "gap" not in fine.history[-1]
+    assert "gap" in fine.history[0]
+    assert "gap" not in fine.history[-1]

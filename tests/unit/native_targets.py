@@ -260,7 +260,9 @@ def batch(m: Made) -> Targets:
         "Dual.certificate": (lambda: c.Dual(d, layout, 1.0).certificate, given(n_jobs=1)),
         "Dual.restore": (
             lambda: c.Dual(d, layout, 1.0).restore,
-            given(**dict(zip(("weights", "nodes", "pairs", "blocks", "epochs"), c.Dual(d, layout, 1.0).state()))),
+            given(
+                **dict(zip(("weights", "nodes", "pairs", "blocks", "epochs"), c.Dual(d, layout, 1.0).state()))
+            ),
         ),
         "Stochastic.set": (lambda: c.Stochastic(d, layout).set, given(w=w)),
         "Stochastic.order": (lambda: c.Stochastic(d, layout).order, given(seed=1, epoch=1)),

@@ -273,7 +273,7 @@ def test_first_trials_with_l1_are_bounded() -> None:
 
 @pytest.mark.parametrize("name", sorted(OPTIMIZERS))
 def test_the_table_of_optimisers(name: str) -> None:
-    """Each under its name; L1 is for owlqn alone; stochastic descent and dual ascent are no minimisers of an objective."""
+    """Each under its name; L1 is for owlqn alone; descent and ascent by sentences minimise no objective."""
     entry = OPTIMIZERS[name]
     assert entry.name == name
     assert entry.l1 is (name == "owlqn")

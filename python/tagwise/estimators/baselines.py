@@ -204,8 +204,7 @@ class MEMM(Tagger):
             class_weight: how much the loss of a token counts, by its label (balanced, a mapping of label -> number > 0,
                 or None)
             max_iter: most iterations
-            tol: stop when within this of the optimum, where that is certified, else when `window` iterations improve by
-                less, relatively
+            tol: stop when the optimum is certified to be so near, else when `window` iterations improve by less
             window: iterations over which `tol` is measured
             patience: with a dev set: iterations without a better dev score; 0 never stops
             start_end: features for the first and the last label of a sentence

@@ -31,7 +31,9 @@ from tagwise.params import Anything, Choice, Flag, Number, Param, Text
 from tagwise.scores.lookback import Lookback
 
 LOSSES = _core.LOSSES
-OPTIMIZER_HELP = "auto: dual for the log loss with l2 > 0, owlqn where l1 > 0, else sgd for a few epochs and then lbfgs"
+OPTIMIZER_HELP = (
+    "auto: dual for the log loss with l2 > 0, owlqn where l1 > 0, else sgd for a few epochs and then lbfgs"
+)
 CLASS_HELP = (
     "how much labels count: a wrong one costs log of the right one's weight inside log Z (log loss, order 1)"
 )
@@ -185,8 +187,7 @@ class CRF(Tagger):
             dictionary: words seen so often in training take only labels seen with them; None for no tag dictionary
             dictionary_share: smallest share of a word's tokens that brings a label into the dictionary
             max_iter: most iterations
-            tol: stop when within this of the optimum, where that is certified, else when `window` iterations improve by
-                less, relatively
+            tol: stop when the optimum is certified to be so near, else when `window` iterations improve by less
             window: iterations over which `tol` is measured
             patience: with a dev set: iterations without a better dev score; 0 never stops
             start_end: features for the first and the last label of a sentence

@@ -69,7 +69,7 @@ STOPPING = (
         "tol",
         1e-5,
         Number(0.0),
-        "stop when within this of the optimum, where that is certified, else when `window` iterations improve by less, relatively",
+        "stop when the optimum is certified to be so near, else when `window` iterations improve by less",
     ),
     Param("window", 10, Number(1, integer=True), "iterations over which `tol` is measured"),
     Param(

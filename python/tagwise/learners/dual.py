@@ -2,7 +2,7 @@
 
     primal  P(w) = sum_i s_i loss_i(w) + l2 ||w||^2  >=  P*  >=  D(q) = sum_i s_i entropy(q_i) - l2 ||w(q)||^2
 
-The epochs are native (`learners/dual` of the core has the algorithm). An epoch visits about six tenths of the sentences,
+The epochs are native (`learners/dual` of the core has the algorithm). An epoch visits six tenths of the sentences,
 those farthest from their optimum more often than others. D at any dual point bounds the optimum from below, so that
 (P - D) / P bounds how far the weights are from it, whatever it is: that is what `tol` asks for.
 

@@ -211,10 +211,10 @@ def train(
 ) -> Result:
     """Minimise the penalised loss from `start`.
 
-    "auto" is dual ascent where it can be and the corpus is large enough, from the gold labels' dual point; L-BFGS goes on from there where that is slow
-    or not exact enough. Else, without l1, it begins with a few stochastic epochs, where `start` is zero and the corpus is
-    large enough, and goes on with L-BFGS in scaled variables. A run that `keeper` has a state of goes on behind those
-    epochs.
+    "auto" is dual ascent where it can be and the corpus is large enough, from the gold labels' dual point; L-BFGS goes
+    on from there where that is slow or not exact enough. Else, without l1, it begins with a few stochastic epochs,
+    where `start` is zero and the corpus is large enough, and goes on with L-BFGS in scaled variables. A run that
+    `keeper` has a state of goes on behind those epochs.
     """
     start = np.asarray(start, dtype=np.float64)
     n, backend = len(problem.data), current()
@@ -236,7 +236,11 @@ def train(
         descent = stochastic.Descent(problem.descent(), start, l2, n, seed, known)
         return run(_kept(stochastic.sgd(evaluate, descent, keep=keep), 0), stopping, **options)
     if chosen.name == "dual":
-        return run(_kept(_certified(problem, backend, l2, stopping.tol, n_jobs, seed, known, keep), 0), stopping, **options)
+        return run(
+            _kept(_certified(problem, backend, l2, stopping.tol, n_jobs, seed, known, keep), 0),
+            stopping,
+            **options,
+        )
     extra: dict[str, Any] = {"l1": l1} if chosen.l1 else {}
     warm = 0
     if optimizer == "auto" and not chosen.l1 and problem.order is None:
@@ -269,7 +273,14 @@ def train(
 
 
 def _certified(
-    problem: Problem, backend: Backend, l2: float, tol: float, n_jobs: int, seed: int, known: State | None, keep: bool
+    problem: Problem,
+    backend: Backend,
+    l2: float,
+    tol: float,
+    n_jobs: int,
+    seed: int,
+    known: State | None,
+    keep: bool,
 ) -> Iterator[Step]:
     """Steps of dual ascent, and behind them those of L-BFGS from their weights, where these have to go on."""
     step: Step | None = None

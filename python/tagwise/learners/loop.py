@@ -30,7 +30,9 @@ class Iteration:
     seconds: float
     evaluations: int
     dual: float | None = None  # no objective is below this, where that is known
-    gap: float | None = None  # how far from the optimum the weights may be, relatively: (objective - dual) / objective
+    gap: float | None = (
+        None  # how far from the optimum the weights may be, relatively: (objective - dual) / objective
+    )
 
     def as_dict(self) -> dict[str, Any]:
         """The entry of `history_`."""

@@ -36,7 +36,9 @@ OPTIMIZERS: dict[str, Optimizer] = {
     "lbfgs": Optimizer("lbfgs", lbfgs, False, "limited-memory BFGS with a strong Wolfe line search"),
     "cg": Optimizer("cg", conjugate_gradient, False, "nonlinear conjugate gradient, as in the papers"),
     "sgd": Optimizer("sgd", _by_sentences, False, "stochastic gradient descent, step size found on a sample"),
-    "dual": Optimizer("dual", _by_sentences, False, "dual block ascent with a certificate, for the log loss, l2 > 0"),
+    "dual": Optimizer(
+        "dual", _by_sentences, False, "dual block ascent with a certificate, for the log loss, l2 > 0"
+    ),
     "owlqn": Optimizer("owlqn", owlqn, True, "orthant-wise limited-memory quasi-Newton, for L1"),
 }
 

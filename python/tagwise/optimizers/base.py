@@ -37,7 +37,9 @@ class Step:
     #: What to go on from, to the bit, where the one who yields was told to `keep` it; until the next step is asked for.
     state: Callable[[], State] | None = field(default=None, repr=False, compare=False)
     step: float = 0.0  # how far along its direction the last line search went, where there was one
-    dual: float | None = None  # no objective is below this, where that is known; the gradient then need not be
+    dual: float | None = (
+        None  # no objective is below this, where that is known; the gradient then need not be
+    )
 
     @property
     def gap(self) -> float:

@@ -430,7 +430,7 @@ def assert_replayed(b: Bench) -> None:
 
 @row("seed", "crf")
 def seed(b: Bench) -> None:
-    """From 200 sentences on it orders dual ascent and the stochastic start, and sgd always; the same seed, the same bits."""
+    """It orders dual ascent and the stochastic start, from 200 sentences on, and sgd; the same seed, the same bits."""
     many = Problem(P.shape, P.X * 34, P.y * 34)
     assert len(many.X) >= gradient.WORTH_WARMING > len(P.X)
     for loss in ("log", "pointwise_log"):
