@@ -31,6 +31,7 @@ __all__ = [
     "CrfsuiteOnline",
     "CrfsuiteSequence",
     "Dataset",
+    "Dual",
     "Epochs",
     "History",
     "HistoryOnline",
