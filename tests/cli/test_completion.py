@@ -54,7 +54,7 @@ def test_words_are_completed(words: str, wanted: set[str]) -> None:
         ("train x --warm-start mod", ["file mod"]),
         ("train x -o ewt", ["file ewt"]),
         ("train x --learner mi", ["plain mira"]),
-        ("train x -f S", ["plain S1", "plain S2", "plain S3"]),
+        ("train x -f S", ["plain S1", "plain S2", "plain S3", "plain S2pairs"]),
         ("compare --corpus wn", ["plain wnut17-ner"]),
         ("compare --cache ", ["dir "]),
         ("pretrained en-u", ["plain en-upos"]),

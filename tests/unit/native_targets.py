@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tagwise import _core
+from tests.foreign.test_model_files import lcrf
 from tests.laws import told
 
 #: A model file, and where to write one.
@@ -548,6 +550,56 @@ def kernels(m: Made) -> Targets:
     }
 
 
+def crfsuite(m: Made) -> Targets:
+    """What the drop-in modules stand on: instances, steps, models and sequences of CRFsuite."""
+    c, rows, pairs = _core, [["a", "b"], ["b"]], [[("a", 1.0), ("b", 0.5)], [("b", 2.0)]]
+    data = c.CrfsuiteInstances()
+    for labels in (["X", "Y"], ["Y", "Y"]):
+        data.append(rows, labels, 0)
+    node, edge, _ = data.features(-1, 0.0, True, True)
+    model, path = lcrf(), f"{FILE}.crfsuite"
+    if FILE:
+        Path(path).write_bytes(model)
+    sequence = c.CrfsuiteSequence.from_pairs(pairs)
+
+    def steps() -> Callable[..., Any]:
+        return c.CrfsuiteOnline(data, -1, node, edge, "ap", []).steps
+
+    return {
+        "CrfsuiteSequence": (lambda: c.CrfsuiteSequence.read, given(sequence=rows)),
+        "CrfsuiteSequence.read": (lambda: c.CrfsuiteSequence.read, given(sequence=rows)),
+        "CrfsuiteSequence.from_pairs": (lambda: c.CrfsuiteSequence.from_pairs, given(sequence=pairs)),
+        "CrfsuiteModel": (lambda: c.CrfsuiteModel, given(data=model)),
+        "CrfsuiteModel.open": (lambda: c.CrfsuiteModel.open, given(path=path)),
+        "CrfsuiteModel.tag": (lambda: c.CrfsuiteModel(model).tag, given(sequence=sequence)),
+        "CrfsuiteModel.tag_many": (
+            lambda: c.CrfsuiteModel(model).tag_many,
+            given(sequences=[rows], other=lambda _: pairs, n_jobs=1),
+        ),
+        "CrfsuiteModel.marginals": (lambda: c.CrfsuiteModel(model).marginals, given(sequence=sequence)),
+        "CrfsuiteInstances": (lambda: c.CrfsuiteInstances, given()),
+        "CrfsuiteInstances.append": (
+            lambda: c.CrfsuiteInstances().append,
+            given(sequence=rows, labels=["X", "Y"], group=0),
+        ),
+        "CrfsuiteInstances.append_pairs": (
+            lambda: c.CrfsuiteInstances().append_pairs,
+            given(sequence=pairs, labels=["X", "Y"], group=0),
+        ),
+        "CrfsuiteInstances.lengths": (lambda: data.lengths, given(holdout=-1, inside=False)),
+        "CrfsuiteInstances.features": (
+            lambda: data.features,
+            given(holdout=-1, least=0.0, states=True, transitions=True),
+        ),
+        "CrfsuiteInstances.dataset": (lambda: data.dataset, given(holdout=-1, inside=False)),
+        "CrfsuiteOnline": (
+            lambda: c.CrfsuiteOnline,
+            given(data=data, holdout=-1, node=node, edge=edge, rule="arow", numbers=[1.0, 1.0]),
+        ),
+        "CrfsuiteOnline.steps": (steps, given(order=np.array([0, 1, 0], np.int64))),
+    }
+
+
 def targets(m: Made) -> Targets:
     """All of them."""
-    return datasets(m) | batch(m) | learners(m) | kernels(m) | decoders(m)
+    return datasets(m) | batch(m) | learners(m) | kernels(m) | decoders(m) | crfsuite(m)

@@ -154,7 +154,9 @@ def test_a_notebook_shows_the_diagram_where_that_is_the_display() -> None:
         assert "sk-" in tw.CRF()._repr_html_()
         assert "CRF" in pipeline.make_pipeline("passthrough", tw.CRF())._repr_html_()
     with sklearn.config_context(display="text"):
-        assert tw.CRF()._repr_html_() == "<p><code>CRF()</code> (not fitted)</p>"
+        assert (
+            tw.CRF()._repr_html_() == '<p style="overflow-wrap:anywhere"><code>CRF()</code> (not fitted)</p>'
+        )
 
 
 def test_the_error_of_an_unfitted_tagger_is_scikit_learns_too() -> None:

@@ -64,7 +64,7 @@ def test_history_reports_the_gap_and_stops_by_it() -> None:
     gaps = [entry["gap"] for entry in tagger.history_]
     assert gaps[-1] <= 1e-3 < gaps[0]
     assert all(gap > 1e-3 for gap in gaps[:-1])
-    assert "gap" in tagger.stopped_
+    assert tagger.stopped_ == f"certified within {gaps[-1]:.1e} of the optimum"
     assert tagger.objective_ == tagger.history_[-1]["objective"] >= tagger.history_[-1]["dual"]
     short = tw.HMSVM(features="S2", tol=0.0, max_epochs=2).fit(X, Y)
     assert len(short.history_) == 2

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.compat.pycrfsuite._dumpparser import ParsedDump
-from tagwise.compat.pycrfsuite.items import flat_sequence, name_of
+from tagwise.compat.pycrfsuite.bulk import WORTH, Bulk, pairs_of
+from tagwise.compat.pycrfsuite.items import name_of
 from tagwise.errors import ModelFileError
 from tagwise.features.escape import raw
 from tagwise.foreign import crfsuite
@@ -42,16 +43,16 @@ class Opened:
         """Everything that the file says, for those who look inside."""
         return crfsuite.read(self.engine.data())
 
-
-def _bytes_of(xseq: Any) -> list[list[tuple[bytes, float]]]:
-    """Names, as the file has them, and values of every item of a sequence."""
-    return [[(raw(name), value) for name, value in item] for item in flat_sequence(xseq)]
+    @cached_property
+    def bulk(self) -> Bulk:
+        """The model for many sequences at once."""
+        return Bulk(self.chain, self.labels)
 
 
 def _read(xseq: Any) -> _core.CrfsuiteSequence:
     """The attributes of a sequence; the engine's own reading first, ours where it has none."""
     found = _core.CrfsuiteSequence.read(xseq)
-    return _core.CrfsuiteSequence.from_pairs(_bytes_of(xseq)) if found is None else found
+    return _core.CrfsuiteSequence.from_pairs(pairs_of(xseq)) if found is None else found
 
 
 class Tagger:
@@ -123,7 +124,11 @@ class Tagger:
 
     def tag_many(self, sequences: Sequence[Any]) -> list[list[str]]:
         """Labels of many sequences at once, on all cores; the one set last stays. Not in the original."""
-        return self._open().engine.tag_many(list(sequences), _bytes_of)
+        model, sequences = self._open(), list(sequences)
+        lengths = (len(x) if hasattr(x, "__len__") else 0 for x in sequences)
+        if model.labels and sum(lengths) >= WORTH:
+            return model.bulk.tag(sequences, model.engine)
+        return model.engine.tag_many(sequences, pairs_of)
 
     def _scores(self) -> tuple[Table, float, Table] | None:
         """Node scores, log Z and marginals of the sequence set last; None where it is empty."""

@@ -1,0 +1,93 @@
+"""The drop-in modules against the originals, call by call: opening, tagging, predicting, training by lbfgs.
+
+Side by side in one run, conll2000 with CRFsuite's own chunking attributes; the model is one that the original trained.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pycrfsuite
+import sklearn_crfsuite
+
+from tagwise.compat import pycrfsuite as ours
+from tagwise.compat import sklearn_crfsuite as our_sklearn
+
+from .harness import Context, Ratio, Result
+from .workloads import workload
+
+OPTIONS = {"c1": 0.0, "c2": 1.0, "max_iterations": 1000, "feature.possible_transitions": False}
+
+
+def spent(work: Callable[[], Any]) -> tuple[float, Any]:
+    begin = time.perf_counter()
+    found = work()
+    return time.perf_counter() - begin, found
+
+
+def trained(module: Any, X: Any, y: Any, path: str, iterations: int) -> tuple[float, float]:
+    """Seconds from lists to the file, and the last loss that the log names."""
+    trainer = module.Trainer(algorithm="lbfgs", verbose=False)
+
+    def work() -> None:
+        for x, labels in zip(X, y):
+            trainer.append(x, labels)
+        trainer.set_params({**OPTIONS, "max_iterations": iterations})
+        trainer.train(path)
+
+    seconds, _ = spent(work)
+    return seconds, float(trainer.logparser.last_iteration["loss"])
+
+
+def run(context: Context) -> Result:
+    """Ratios of wall time; more than 1 is faster than the original."""
+    result = Result("dropin", "The drop-in modules against python-crfsuite and sklearn-crfsuite (chunk)")
+    X, y = workload("chunk")
+    test, _ = workload("chunk", "test")
+    rounds = context.rounds
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "theirs.crfsuite")
+        iterations = 20 if context.quick else 1000
+        theirs, loss = trained(pycrfsuite, X, y, path, iterations)
+        mine = [trained(ours, X, y, str(Path(folder) / "ours.crfsuite"), iterations) for _ in range(rounds)]
+        ratio = Ratio.of([theirs] * rounds, [seconds for seconds, _ in mine])
+        cells = {"ratio": str(ratio), "loss": f"{mine[0][1]:.2f} against {loss:.2f}"}
+        result.add(f"training by lbfgs, {iterations} iterations at most", cells, ">= 20x", ratio.median >= 20)
+        result.raw["training"] = {"theirs": theirs, "ours": [seconds for seconds, _ in mine]}
+
+        def opened(module: Any) -> Any:
+            tagger = module.Tagger()
+            tagger.open(path)
+            return tagger
+
+        def tagged(tagger: Any) -> list[Any]:
+            return [tagger.tag(x) for x in test]
+
+        times: dict[str, tuple[list[float], list[float]]] = {
+            name: ([], []) for name in ("open", "tag", "predict")
+        }
+        estimators = [kind(model_filename=path) for kind in (sklearn_crfsuite.CRF, our_sklearn.CRF)]
+        for turn in range(rounds + 1):
+            found: list[list[Any]] = []
+            for side, module in enumerate((pycrfsuite, ours)):
+                seconds, tagger = spent(lambda module=module: opened(module))
+                again, paths = spent(lambda tagger=tagger: tagged(tagger))
+                whole, _ = spent(lambda side=side: estimators[side].predict(test))
+                found.append(paths)
+                for name, value in (("open", seconds), ("tag", again), ("predict", whole)):
+                    if turn:
+                        times[name][side].append(value)
+            assert found[0] == found[1], "the tags differ"
+        for name, what, least in (
+            ("open", "Tagger.open", 1.0),
+            ("tag", "Tagger.tag, a sentence a call", 2.0),
+            ("predict", "CRF.predict of a list", 8.0),
+        ):
+            ratio = Ratio.of(*times[name])
+            result.add(what, {"ratio": str(ratio)}, f">= {least:g}x", ratio.median >= least)
+            result.raw[name] = {"theirs": times[name][0], "ours": times[name][1]}
+    return result

@@ -1,0 +1,67 @@
+"""Many sequences at once: the model in the engine's own layout, where scores are sums of vectors in float32.
+
+Making it reads the whole file, which pays from some thousand items on. Where two paths are close, double precision
+decides, as it does for the model as it lies.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise._core as _core
+from tagwise.compat.pycrfsuite.items import flat_sequence
+from tagwise.features.escape import is_plain, raw
+from tagwise.foreign.chain import Chain, parts_of
+
+#: Items from which on it is worth its making.
+WORTH = 5000
+#: Scores of paths that differ by less may be equal: far more than what float32 rounds.
+CLOSE = 1e-3
+
+
+class Bulk:
+    """A model with labels, ready for many sequences."""
+
+    def __init__(self, chain: Chain, labels: Sequence[str]) -> None:
+        parts = parts_of(chain)
+        self.labels = labels
+        self.scorer: _core.Scorer = parts["scorer"]
+        self.vocabulary: _core.Vocabulary = parts["vocabulary"]
+        self.escapes = not is_plain("".join(chain.texts))
+
+    def tag(self, sequences: Sequence[Any], alone: _core.CrfsuiteModel) -> list[list[str]]:
+        """Labels of all sequences; `alone` labels those whose two best paths are close."""
+        rows = [x if isinstance(x, (list, tuple)) else flat_sequence(x) for x in sequences]
+        try:
+            if self.escapes:
+                raise ValueError
+            data = _core.encode_attributes(self.vocabulary, rows, n_jobs=os.cpu_count() or 1)
+        except (ValueError, TypeError):
+            data = _core.encode_attributes(self.vocabulary, [flat_sequence(row) for row in rows])
+        counts, scores, paths = self.scorer.kbest(data, 2)
+        bounds = data.offsets.astype(np.int64)
+        length, n = np.diff(bounds), counts.astype(np.int64)
+        first = np.cumsum(n * length) - n * length
+        at: NDArray[np.int64] = np.repeat(first - bounds[:-1], length) + np.arange(int(bounds[-1]))
+        names = self.labels
+        best = [names[y] for y in paths[at].tolist()]
+        out = [best[a:b] for a, b in pairwise(bounds.tolist())]
+        rank = np.cumsum(n) - n
+        two = np.flatnonzero((n > 1) & (length > 0))
+        for s in two[scores[rank[two]] - scores[rank[two] + 1] < CLOSE].tolist():
+            found = _core.CrfsuiteSequence.read(rows[s])
+            if found is None:
+                found = _core.CrfsuiteSequence.from_pairs(pairs_of(rows[s]))
+            out[s] = alone.tag(found)
+        return out
+
+
+def pairs_of(xseq: Any) -> list[list[tuple[bytes, float]]]:
+    """Names, as the file has them, and values of every item of a sequence."""
+    return [[(raw(name), value) for name, value in item] for item in flat_sequence(xseq)]
