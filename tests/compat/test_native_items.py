@@ -12,6 +12,9 @@ import pytest
 import tagwise._core as _core
 from tagwise.compat.pycrfsuite import ItemSequence, Tagger, Trainer
 from tagwise.errors import ModelFileError
+from tagwise.features.recipe import Recipe
+from tagwise.foreign import crfsuite
+from tagwise.foreign.chain import Block, Chain
 from tests.foreign.test_model_files import lcrf
 
 #: Sequences of items of every kind, with a label for each item.
@@ -122,3 +125,20 @@ def test_a_line_search_that_is_asked_for_is_told() -> None:
     trainer = Trainer("lbfgs", {"linesearch": "MoreThuente", "max_linesearch": 20}, verbose=False)
     trainer.append([["a"], ["b"]], ["X", "Y"])
     trainer.train("")
+
+
+def test_a_table_of_all_pairs_is_asked_for_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A label is a few bytes of a file, a table of pairs has the square: what is too much is refused, not tried."""
+    monkeypatch.setenv("TAGWISE_MEMORY", "0.01")
+    data = _core.CrfsuiteInstances()
+    labels = [f"L{i}" for i in range(2000)]
+    assert data.append([["a"]] * len(labels), labels, 0)
+    with pytest.raises(MemoryError, match="2000 by 2000 label pairs"):
+        data.features(-1, 0.0, False, False)
+    none = np.zeros(0, np.int64)
+    with pytest.raises(MemoryError, match="2000 by 2000 label pairs"):
+        _core.CrfsuiteOnline(data, -1, none, none, "ap", [])
+    block = Block(none, np.zeros(0))
+    chain = Chain(tuple(labels), ["a"], block, block, Block.none(), Recipe("attributes", "attributes"))
+    with pytest.raises(MemoryError, match="2000 by 2000 label pairs"):
+        _core.CrfsuiteModel(crfsuite.write(chain))

@@ -4,6 +4,7 @@ use crate::dataset::csr::Csr;
 use crate::dataset::vocab::Vocab;
 use crate::dataset::{Dataset, NO_LABEL};
 use crate::error::{Error, Result};
+use crate::foreign::claim_pairs;
 use crate::foreign::names::Names;
 use crate::machine::hash::Key;
 use std::collections::HashMap;
@@ -96,7 +97,7 @@ impl Instances {
 
     /// The features of sequences whose values sum to `least` and more; states, transitions: those that do not occur too,
     /// with a sum of 0, of attributes that do.
-    pub fn features(&self, chosen: &[usize], least: f64, states: bool, transitions: bool) -> Features {
+    pub fn features(&self, chosen: &[usize], least: f64, states: bool, transitions: bool) -> Result<Features> {
         let l = self.labels.len();
         let mut begin = vec![0u64; self.vocab.len() + 1];
         let items = || chosen.iter().flat_map(|&s| self.items(s));
@@ -144,6 +145,7 @@ impl Instances {
             }
             from = to;
         }
+        claim_pairs(l, 9)?;
         let mut pairs = vec![0.0; l * l];
         let mut there = vec![transitions; l * l];
         for &s in chosen {
@@ -154,7 +156,7 @@ impl Instances {
             }
         }
         let edge = (0..l * l).filter(|&code| there[code] && least <= pairs[code]).map(|code| code as i64).collect();
-        Features { node, edge, negative }
+        Ok(Features { node, edge, negative })
     }
 
     /// Sequences as the engine has them.

@@ -13,6 +13,7 @@
 use crate::chain::lattice::Scores;
 use crate::chain::log::Trellis;
 use crate::error::{Error, Result};
+use crate::foreign::claim_pairs;
 use crate::foreign::cqdb::{hash, u32_at, Cqdb};
 use crate::foreign::names::Names;
 use crate::machine::simd::prefetch;
@@ -175,6 +176,7 @@ impl Lcrf {
         let out = lists(file, at_out, "LFRF", n_labels)?;
         let features = at_features + 12;
         let check = Lists { file, features, count, labels: n_labels };
+        claim_pairs(n_labels, 8)?;
         let mut edge = vec![0.0; n_labels * n_labels];
         for from in 0..n_labels {
             let at = u32_at(file, out + 4 * from) as usize;

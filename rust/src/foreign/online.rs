@@ -12,6 +12,7 @@
 use crate::chain::lattice::Scores;
 use crate::chain::log::Trellis;
 use crate::error::{Error, Result};
+use crate::foreign::claim_pairs;
 use crate::foreign::instances::Instances;
 use crate::foreign::lcrf::{viterbi, Work};
 
@@ -80,6 +81,7 @@ impl Training {
         if !up(node, attributes * labels) || !up(edge, labels * labels) || n >= NONE as usize {
             return Err(wrong());
         }
+        claim_pairs(labels, 20)?;
         let mut node_ptr = vec![0u32; attributes + 1];
         node.iter().for_each(|&code| node_ptr[code as usize / labels + 1] += 1);
         (1..node_ptr.len()).for_each(|a| node_ptr[a] += node_ptr[a - 1]);

@@ -92,7 +92,7 @@ impl PyInstances {
         transitions: bool,
     ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>, usize)> {
         let data = self.inner.read().map_err(|_| held())?;
-        let found = run(py, 1, || data.features(&data.chosen(holdout, false), least, states, transitions))?;
+        let found = run(py, 1, || data.features(&data.chosen(holdout, false), least, states, transitions))??;
         Ok((PyArray1::from_vec(py, found.node), PyArray1::from_vec(py, found.edge), found.negative))
     }
 
