@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from io import StringIO
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import tagwise as tw
 from tagwise import _core
 from tagwise.errors import ParameterError
 from tagwise.learners import gradient
-from tagwise.learners.loop import Result, Stopping
+from tagwise.learners.loop import Iteration, Result, Stopping
+from tagwise.learners.progress import TrainingProgress
 
 from .corpora import Corpus, random_corpus
 from .paths import forced
@@ -208,3 +211,22 @@ def test_small_penalties_and_small_tolerances_go_over_to_lbfgs():
     assert fine.objective == pytest.approx(trained(corpus, "lbfgs", 1.0, 1e-12).objective, rel=1e-7)
     assert "gap" in fine.history[0]
     assert "gap" not in fine.history[-1]
+
+
+def test_the_certificate_is_in_the_file_the_log_and_the_line(tmp_path, caplog):
+    train, _, _ = tw.load_corpus("wnut17-ner")
+    with caplog.at_level("INFO", logger="tagwise"):
+        tagger = tw.CRF(features="S1", l2=3.0, tol=1e-3, verbose=1).fit(train[:220])
+    last = tagger.history_[-1]
+    assert tagger.stopped_ == f"certified within {last['gap']:.1e} of the optimum"
+    assert last["gap"] == pytest.approx((last["objective"] - last["dual"]) / last["objective"])
+    assert f"gap {last['gap']:.3g}" in caplog.messages[-1]
+    tagger.save(tmp_path / "m.tagwise")
+    kept = tw.load(tmp_path / "m.tagwise").model_.meta["metrics"]
+    assert (kept["dual"], kept["gap"]) == (last["dual"], last["gap"])
+    line = TrainingProgress(Console(file=StringIO()), "x")
+    seen = []
+    line.update = lambda *told: seen.append(told)
+    line(Iteration(3, 9, 120.0, 0.02, None, 0.1, 4, 117.6, 0.02))
+    line(Iteration(4, 9, 120.0, 0.02, None, 0.1, 5))
+    assert [state for _, _, state in seen] == ["objective 120.00  gap 2e-02", "objective 120.00"]

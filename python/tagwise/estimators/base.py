@@ -277,6 +277,8 @@ class Tagger(Predicting, Texts, ScikitLearn):
             "objective": result.objective,
             "stopped": result.reason,
         }
+        last = next((entry for entry in result.history if entry["iteration"] == result.best_iteration), {})
+        metrics |= {name: last[name] for name in ("dual", "gap") if last.get(name) is not None}
         scores = [entry["dev_score"] for entry in result.history if entry["dev_score"] is not None]
         if scores:
             metrics["dev_score"] = max(scores)
@@ -341,10 +343,11 @@ def watched(train: Callable[[Task], Result], task: Task, title: str) -> Result:
 def _log(entry: Iteration) -> None:
     dev = "" if entry.dev_score is None else f", dev {entry.dev_score:.4f}"
     logger.info(
-        "iteration %d: objective %.4f, |gradient| %.3g%s, %.1f s",
+        "iteration %d: objective %.4f, %s %.3g%s, %.1f s",
         entry.iteration,
         entry.objective,
-        entry.gradient_norm,
+        "|gradient|" if entry.gap is None else "gap",
+        entry.gradient_norm if entry.gap is None else entry.gap,
         dev,
         entry.seconds,
     )

@@ -118,6 +118,8 @@ class TrainingProgress:
     def __call__(self, step: Any) -> None:
         """Show one iteration."""
         state = f"objective {step.objective:,.2f}"
+        if getattr(step, "gap", None) is not None and step.gap < 1.0:
+            state += f"  gap {step.gap:.0e}"
         if step.dev_score is not None:
             state += f"  dev {100 * step.dev_score:.2f}"
         self.update(step.iteration, step.max_iter, state)

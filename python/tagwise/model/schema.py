@@ -123,6 +123,8 @@ METRICS = Record(
         "best_iteration": _COUNT,
         "objective": Real(any_=True),
         "stopped": Text(),
+        "dual": Real(any_=True),
+        "gap": Real(any_=True),
         "dev_score": Real(any_=True),
     },
     more=Open(),
