@@ -377,6 +377,7 @@ def train_quiet(bench: Bench) -> None:
         f"{tagger.n_features_:,} features, {tagger.n_nonzero_:,} not zero; "
         f"4 iterations, objective {tagger.objective_:,.2f}; "
     )
+    assert "certified" not in first
     assert second.startswith(f"wrote {bench.path('x')} (")
 
 

@@ -11,6 +11,7 @@ from rich.console import Console
 
 import tagwise as tw
 from tagwise import _core
+from tagwise.cli.train import summary
 from tagwise.errors import ParameterError
 from tagwise.learners import gradient
 from tagwise.learners.loop import Iteration, Result, Stopping
@@ -222,6 +223,7 @@ def test_the_certificate_is_in_the_file_the_log_and_the_line(tmp_path, caplog):
     assert last["gap"] == pytest.approx((last["objective"] - last["dual"]) / last["objective"])
     assert f"gap {last['gap']:.3g}" in caplog.messages[-1]
     tagger.save(tmp_path / "m.tagwise")
+    assert f"; {tagger.stopped_}; " in summary(tagger, 1, 1, str(tmp_path / "m.tagwise"), 0.1)
     kept = tw.load(tmp_path / "m.tagwise").model_.meta["metrics"]
     assert (kept["dual"], kept["gap"]) == (last["dual"], last["gap"])
     line = TrainingProgress(Console(file=StringIO()), "x")

@@ -312,6 +312,8 @@ def summary(tagger: Any, sentences: int, tokens: int, output: str, seconds: floa
         f"{tagger.n_features_:,} features, {tagger.n_nonzero_:,} not zero",
         f"{len(tagger.history_)} iteration{'s'[: len(tagger.history_) != 1]}, objective {tagger.objective_:,.2f}",
     ]
+    if tagger.stopped_.startswith("certified"):
+        parts.append(tagger.stopped_)
     scores = [step["dev_score"] for step in tagger.history_ if step.get("dev_score") is not None]
     if scores and last:
         parts.append(f"dev {100 * max(scores):.2f}")
