@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 
+from tagwise.compat.pycrfsuite import Tagger
 from tagwise.errors import ModelFileError
 from tagwise.foreign.chain import parts_of
 from tagwise.foreign.formats import FORMATS
@@ -89,5 +90,33 @@ def read_damaged(rng: random.Random, format: str) -> str:
     return "read" if again.labels == model.labels else "written otherwise"
 
 
+def open_damaged(rng: random.Random) -> str:
+    """The same of the drop-in tagger, which uses a file of CRFsuite as it lies and checks what it meets.
+
+    What it labels, the whole reader may refuse for what the sequence did not touch; where both take it, labels agree.
+    """
+    data = WHOLE["crfsuite"]
+    data = renumbered(rng, data) if rng.random() < 0.7 else mutated(rng, data)
+    tagger, words = Tagger(), [["a"], ["b", "a", "other"], []]
+    try:
+        tagger.open_inmemory(data)
+        found = tagger.tag(words)
+        tagger.tag_many([words, [], words])
+        if found:
+            tagger.probability(found)
+            tagger.marginal(found[0], 0)
+    except (ModelFileError, ValueError):
+        return "refused"
+    try:
+        model = Model(**parts_of(FORMATS["crfsuite"].read(data)))
+    except ModelFileError:
+        return "read"
+    same = not model.labels or len(found) == len(words)
+    return "read" if same else f"{len(found)} labels of {len(words)} items"
+
+
 #: One trial with a generator, by name.
-FOREIGN = {name: lambda rng, name=name: read_damaged(rng, name) for name in FORMATS}
+FOREIGN = {
+    **{name: lambda rng, name=name: read_damaged(rng, name) for name in FORMATS},
+    "crfsuite as it lies": open_damaged,
+}
