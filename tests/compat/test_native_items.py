@@ -11,6 +11,8 @@ import pytest
 
 import tagwise._core as _core
 from tagwise.compat.pycrfsuite import ItemSequence, Tagger, Trainer
+from tagwise.compat.pycrfsuite import tagger as tagger_module
+from tagwise.compat.pycrfsuite.bulk import Bulk
 from tagwise.errors import ModelFileError
 from tagwise.features.recipe import Recipe
 from tagwise.foreign import crfsuite
@@ -142,3 +144,43 @@ def test_a_table_of_all_pairs_is_asked_for_first(monkeypatch: pytest.MonkeyPatch
     chain = Chain(tuple(labels), ["a"], block, block, Block.none(), Recipe("attributes", "attributes"))
     with pytest.raises(MemoryError, match="2000 by 2000 label pairs"):
         _core.CrfsuiteModel(crfsuite.write(chain))
+
+
+@pytest.mark.filterwarnings("ignore:.*less than 0")
+def test_many_at_once_are_labelled_as_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine's own layout, in float32, and the file as it lies: one labelling, also where two paths are level."""
+    rng = np.random.default_rng(0)
+    rows: list[Any] = [xseq for xseq, _ in SEQUENCES]
+    rows += [
+        [[f"w{rng.integers(5)}", f"v{rng.integers(3)}"] for _ in range(rng.integers(1, 9))] for _ in range(60)
+    ]
+    rows += [ItemSequence([["w1"], {"n": 0.5, "w2": 1.0}]), (["w0"], ["unknown"]), [["none"]] * 4]
+    trainer = Trainer("lbfgs", {"max_iterations": 12}, verbose=False)
+    for xseq, yseq in SEQUENCES:
+        trainer.append(xseq, yseq)
+    for xseq in rows[len(SEQUENCES) : -3]:
+        trainer.append(xseq, [["X", "Y", "Z"][rng.integers(3)] for _ in xseq])
+    trainer.train(str(tmp_path / "m"))
+    level = Chain(
+        ("X", "Y"),
+        ["w1", "odd\u2028name"],
+        Block.none(),
+        Block.none(),
+        Block.none(),
+        Recipe("attributes", "attributes"),
+    )
+    for data in ((tmp_path / "m").read_bytes(), lcrf(), crfsuite.write(level)):
+        tagger = Tagger()
+        tagger.open_inmemory(data)
+        alone = [tagger.tag(xseq) for xseq in rows]
+        made: list[Any] = []
+        monkeypatch.setattr(tagger_module, "WORTH", 10**9)
+        assert tagger.tag_many(rows) == alone
+        monkeypatch.setattr(tagger_module, "WORTH", 1)
+        monkeypatch.setattr(
+            tagger_module, "Bulk", lambda *parts, made=made: made.append(Bulk(*parts)) or made[0]
+        )
+        assert tagger.tag_many(rows) == alone
+        assert tagger.tag_many(rows) == alone
+        assert len(made) == 1  # once, and it was used
+        monkeypatch.undo()

@@ -21,7 +21,7 @@ from tagwise.foreign.chain import Chain, parts_of
 
 #: Items from which on it is worth its making.
 WORTH = 5000
-#: Scores of paths that differ by less may be equal: far more than what float32 rounds.
+#: Scores of paths that differ by less, or by a hundredth of it relatively, may be equal: far more than float32 rounds.
 CLOSE = 1e-3
 
 
@@ -37,13 +37,13 @@ class Bulk:
 
     def tag(self, sequences: Sequence[Any], alone: _core.CrfsuiteModel) -> list[list[str]]:
         """Labels of all sequences; `alone` labels those whose two best paths are close."""
-        rows = [x if isinstance(x, (list, tuple)) else flat_sequence(x) for x in sequences]
+        plain = not self.escapes and all(isinstance(x, (list, tuple)) for x in sequences)
         try:
-            if self.escapes:
+            if not plain:
                 raise ValueError
-            data = _core.encode_attributes(self.vocabulary, rows, n_jobs=os.cpu_count() or 1)
+            data = _core.encode_attributes(self.vocabulary, list(sequences), n_jobs=os.cpu_count() or 1)
         except (ValueError, TypeError):
-            data = _core.encode_attributes(self.vocabulary, [flat_sequence(row) for row in rows])
+            data = _core.encode_attributes(self.vocabulary, [flat_sequence(x) for x in sequences])
         counts, scores, paths = self.scorer.kbest(data, 2)
         bounds = data.offsets.astype(np.int64)
         length, n = np.diff(bounds), counts.astype(np.int64)
@@ -54,10 +54,12 @@ class Bulk:
         out = [best[a:b] for a, b in pairwise(bounds.tolist())]
         rank = np.cumsum(n) - n
         two = np.flatnonzero((n > 1) & (length > 0))
-        for s in two[scores[rank[two]] - scores[rank[two] + 1] < CLOSE].tolist():
-            found = _core.CrfsuiteSequence.read(rows[s])
+        best_of, next_of = scores[rank[two]], scores[rank[two] + 1]
+        # Also where they are not numbers: neither is then less than the other.
+        for s in two[~(best_of - next_of >= CLOSE * np.maximum(1.0, 0.01 * np.abs(best_of)))].tolist():
+            found = _core.CrfsuiteSequence.read(sequences[s])
             if found is None:
-                found = _core.CrfsuiteSequence.from_pairs(pairs_of(rows[s]))
+                found = _core.CrfsuiteSequence.from_pairs(pairs_of(sequences[s]))
             out[s] = alone.tag(found)
         return out
 
