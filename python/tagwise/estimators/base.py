@@ -114,7 +114,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
         ]
         metrics = self.model_.meta.get("metrics", {})
         rows += [
-            (name.replace("_", " "), f"{value:,.4f}" if isinstance(value, float) else str(value))
+            (name.replace("_", " "), f"{value:.1e}" if name == "gap" else _shown(value))
             for name, value in metrics.items()
         ]
         return f"{head}</p>{table_html(('', 'fitted'), rows, left=2)}"
@@ -338,6 +338,10 @@ def watched(train: Callable[[Task], Result], task: Task, title: str) -> Result:
         if line is not None:
             task.callbacks = [*task.callbacks, line]
         return train(task)
+
+
+def _shown(value: Any) -> str:
+    return f"{value:,.4f}" if isinstance(value, float) else str(value)
 
 
 def _log(entry: Iteration) -> None:

@@ -57,13 +57,16 @@ class Bulk:
         best_of, next_of = scores[rank[two]], scores[rank[two] + 1]
         # Also where they are not numbers: neither is then less than the other.
         for s in two[~(best_of - next_of >= CLOSE * np.maximum(1.0, 0.01 * np.abs(best_of)))].tolist():
-            found = _core.CrfsuiteSequence.read(sequences[s])
-            if found is None:
-                found = _core.CrfsuiteSequence.from_pairs(pairs_of(sequences[s]))
-            out[s] = alone.tag(found)
+            out[s] = alone.tag(sequence_of(sequences[s]))
         return out
 
 
 def pairs_of(xseq: Any) -> list[list[tuple[bytes, float]]]:
     """Names, as the file has them, and values of every item of a sequence."""
     return [[(raw(name), value) for name, value in item] for item in flat_sequence(xseq)]
+
+
+def sequence_of(xseq: Any) -> _core.CrfsuiteSequence:
+    """The attributes of a sequence; the engine's own reading first, ours where it has none."""
+    found = _core.CrfsuiteSequence.read(xseq)
+    return _core.CrfsuiteSequence.from_pairs(pairs_of(xseq)) if found is None else found

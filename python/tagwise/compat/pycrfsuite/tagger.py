@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.compat.pycrfsuite._dumpparser import ParsedDump
-from tagwise.compat.pycrfsuite.bulk import WORTH, Bulk, pairs_of
+from tagwise.compat.pycrfsuite.bulk import WORTH, Bulk, pairs_of, sequence_of
 from tagwise.compat.pycrfsuite.items import name_of
 from tagwise.errors import ModelFileError
 from tagwise.features.escape import raw
@@ -47,12 +47,6 @@ class Opened:
     def bulk(self) -> Bulk:
         """The model for many sequences at once."""
         return Bulk(self.chain, self.labels)
-
-
-def _read(xseq: Any) -> _core.CrfsuiteSequence:
-    """The attributes of a sequence; the engine's own reading first, ours where it has none."""
-    found = _core.CrfsuiteSequence.read(xseq)
-    return _core.CrfsuiteSequence.from_pairs(pairs_of(xseq)) if found is None else found
 
 
 class Tagger:
@@ -113,7 +107,7 @@ class Tagger:
     def set(self, xseq: Any) -> None:
         """Set the sequence that `tag`, `probability` and `marginal` are about."""
         self._open()
-        self._known, self._data = None, _read(xseq)
+        self._known, self._data = None, sequence_of(xseq)
 
     def tag(self, xseq: Any = None) -> list[str]:
         """The labels of a sequence, or of the one set last."""
