@@ -1,0 +1,190 @@
+"""The chain as operators of PyTorch: differentiable twice, seen by `torch.compile` and `torch.export` as one node each.
+
+`chain` sums over all paths; its derivative is `expect`, whose derivative is `bend`: log Z, its gradient, and the
+product of its second derivative with a vector. Whatever this package computes is made of these three and `best`. On
+CUDA they are kernels, elsewhere plain PyTorch.
+
+The operators are registered with PyTorch's dispatcher for what traces a program. A program that simply runs does not go
+through it: two passes of the dispatcher through Python cost ten times what the kernels take.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tagwise.torch import gpu, plain
+
+_CHAIN = "Tensor emissions, Tensor transitions, Tensor start, Tensor end, Tensor? lengths"
+_SUMS = "Tensor ahead, Tensor behind, Tensor scale"
+_ALONG = "Tensor along_emissions, Tensor along_transitions, Tensor along_start, Tensor along_end"
+_LIBRARY = torch.library.Library("tagwise", "DEF")
+_LIBRARY.define(f"chain({_CHAIN}, Tensor? tags) -> (Tensor, Tensor, Tensor)")
+_LIBRARY.define(f"expect({_CHAIN}, Tensor? tags, {_SUMS}) -> (Tensor, Tensor, Tensor, Tensor)")
+_LIBRARY.define(
+    f"bend({_CHAIN}, Tensor? tags, {_SUMS}, {_ALONG}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
+)
+_LIBRARY.define(f"best({_CHAIN}) -> (Tensor, Tensor)")
+
+
+def _room(emissions: Tensor) -> Any:
+    """Who computes for these emissions."""
+    return gpu if emissions.device.type == "cuda" and emissions.shape[2] <= gpu.MOST_LABELS else plain
+
+
+# --- what they compute --------------------------------------------------------------------------------------
+
+
+def _chain(emissions: Tensor, *more: Tensor | None) -> tuple[Tensor, ...]:
+    return tuple(_room(emissions).sums(emissions, *more))
+
+
+def _expect(emissions: Tensor, *more: Tensor | None) -> tuple[Tensor, ...]:
+    return tuple(_room(emissions).expect(emissions, *more))
+
+
+def _bend(
+    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None, *more: Any
+) -> tuple[Tensor, ...]:
+    tags, ahead, behind, scale, *along = more
+    exact = emissions.to(start.dtype)
+    if _room(emissions) is gpu:  # the plain recursions want their own logarithms
+        _, ahead, behind = plain.sums(exact, transitions, start, end, lengths, None)
+    direction = plain.Gradient(*(x.to(exact.dtype) for x in along))
+    change, slope = plain.bend(exact, transitions, start, end, lengths, tags, ahead, behind, scale, direction)
+    return change.emissions.to(emissions.dtype), *change[1:], slope
+
+
+def _best(emissions: Tensor, *more: Tensor | None) -> tuple[Tensor, ...]:
+    return tuple(_room(emissions).best(emissions, *more))
+
+
+# --- what a tracer sees -------------------------------------------------------------------------------------
+
+
+def _chain_shape(emissions: Tensor, transitions: Tensor, start: Tensor, *_: Any) -> tuple[Tensor, ...]:
+    return (
+        start.new_empty(emissions.shape[0]),
+        start.new_empty(emissions.shape),
+        start.new_empty(emissions.shape),
+    )
+
+
+def _expect_shape(
+    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, *_: Any
+) -> tuple[Tensor, ...]:
+    return tuple(torch.empty_like(x) for x in (emissions, transitions, start, end))
+
+
+def _bend_shape(
+    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, *_: Any
+) -> tuple[Tensor, ...]:
+    return *_expect_shape(emissions, transitions, start, end), start.new_empty(emissions.shape[0])
+
+
+def _best_shape(emissions: Tensor, transitions: Tensor, start: Tensor, *_: Any) -> tuple[Tensor, ...]:
+    return emissions.new_empty(emissions.shape[:2], dtype=torch.int64), start.new_empty(emissions.shape[0])
+
+
+for _name, _compute, _shape in (
+    ("chain", _chain, _chain_shape),
+    ("expect", _expect, _expect_shape),
+    ("bend", _bend, _bend_shape),
+    ("best", _best, _best_shape),
+):
+    torch.library.impl(_LIBRARY, _name, "CompositeExplicitAutograd")(_compute)
+    torch.library.register_fake(f"tagwise::{_name}", _shape, lib=_LIBRARY)
+
+
+# --- derivatives --------------------------------------------------------------------------------------------
+
+
+def _keep_chain(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.save_for_backward(*inputs, output[1], output[2])
+    ctx.mark_non_differentiable(output[1], output[2])
+
+
+def _chain_backward(ctx: Any, slope: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+    return *expect(*ctx.saved_tensors, slope), None, None
+
+
+def _keep_expect(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _expect_backward(ctx: Any, *along: Tensor) -> tuple[Tensor | None, ...]:
+    *change, slope = bend(*ctx.saved_tensors, *along)
+    return *change, None, None, None, None, slope
+
+
+torch.library.register_autograd("tagwise::chain", _chain_backward, setup_context=_keep_chain, lib=_LIBRARY)
+torch.library.register_autograd("tagwise::expect", _expect_backward, setup_context=_keep_expect, lib=_LIBRARY)
+
+
+class _Chain(torch.autograd.Function):  # type: ignore[misc]
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Any:
+        output = _chain(*inputs)
+        _keep_chain(ctx, inputs, output)
+        return output
+
+    backward = staticmethod(_chain_backward)
+
+
+class _Expect(torch.autograd.Function):  # type: ignore[misc]
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Any:
+        _keep_expect(ctx, inputs, ())
+        return _expect(*inputs)
+
+    backward = staticmethod(_expect_backward)
+
+
+# --- what is called -----------------------------------------------------------------------------------------
+
+
+def chain(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    tags: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """log Z (B,), or with tags their log-likelihood; and the recursions of both directions, for `expect`.
+
+    Emissions (B, T, L) may be strided and of half precision; the parameters are float32, or float64 as the emissions.
+    `lengths` are int32 or None where all sentences have T tokens; `tags` (B, T) int64, whatever they are beyond an end.
+    """
+    given = emissions, transitions, start, end, lengths, tags
+    call = torch.ops.tagwise.chain if torch.compiler.is_compiling() else _Chain.apply
+    return call(*given)  # type: ignore[no-any-return]
+
+
+def expect(*given: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradient of sum_b scale_b chain_b: of chain's inputs, its recursions and the scale."""
+    if torch.compiler.is_compiling():
+        return torch.ops.tagwise.expect(*given)  # type: ignore[no-any-return]
+    if torch.is_grad_enabled():
+        return _Expect.apply(*given)  # type: ignore[no-any-return]
+    return _expect(*given)
+
+
+def bend(*given: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """How `expect` changes along a direction, and the derivative of each value along it: expect's inputs, direction."""
+    if torch.compiler.is_compiling():
+        return torch.ops.tagwise.bend(*given)  # type: ignore[no-any-return]
+    return _bend(*given)
+
+
+def best(
+    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The best path (B, T), -1 beyond a sentence's end, and its score; of equals the lower label."""
+    given = emissions, transitions, start, end, lengths
+    if torch.compiler.is_compiling():
+        return torch.ops.tagwise.best(*given)  # type: ignore[no-any-return]
+    with torch.no_grad():
+        return _best(*given)

@@ -1,0 +1,256 @@
+"""Linear chains in plain PyTorch: every device, any type; what the kernels are held against on devices they serve.
+
+Scores are natural logarithms here. A sentence b of n tokens scores a path y by
+
+    start(y_0) + sum_t e_t(y_t) + sum_{t>0} W(y_{t-1}, y_t) + end(y_{n-1}).
+
+Loops run over tokens, each step over the whole batch; memory is O(B T L).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Sums(NamedTuple):
+    """A value for each sentence and the two recursions (B, T, L) that expectations are made of."""
+
+    value: Tensor
+    ahead: Tensor
+    behind: Tensor
+
+
+class Gradient(NamedTuple):
+    """By emissions, transitions, start and end."""
+
+    emissions: Tensor
+    transitions: Tensor
+    start: Tensor
+    end: Tensor
+
+
+def _lengths(emissions: Tensor, lengths: Tensor | None) -> Tensor:
+    if lengths is not None:
+        return lengths.to(torch.int64)
+    return torch.full((emissions.shape[0],), emissions.shape[1], dtype=torch.int64, device=emissions.device)
+
+
+def _at(values: Tensor, index: Tensor) -> Tensor:
+    """values[b, index[b]] of (B, T, ...)."""
+    return values[torch.arange(values.shape[0], device=values.device), index]
+
+
+def path_score(
+    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None, tags: Tensor
+) -> Tensor:
+    """The score of a path for each sentence."""
+    many = _lengths(emissions, lengths)
+    inside = torch.arange(emissions.shape[1], device=emissions.device) < many[:, None]
+    y = torch.where(inside, tags, 0)
+    zero = emissions.new_zeros(())
+    score = torch.where(inside, emissions.gather(2, y[:, :, None]).squeeze(2), zero).sum(1)
+    steps = transitions[y[:, :-1], y[:, 1:]]
+    score = score + torch.where(inside[:, 1:], steps, zero).sum(1)
+    ends = start[y[:, 0]] + end[_at(y, (many - 1).clamp(min=0))]
+    return torch.where(many > 0, score + ends, zero)
+
+
+def _lse(values: Tensor, dim: int) -> Tensor:
+    """log sum exp whose derivative is 0, not NaN, where all is -inf."""
+    top = values.detach().amax(dim, keepdim=True)
+    top = torch.where(top > -torch.inf, top, torch.zeros_like(top))
+    total = (values - top).exp().sum(dim)
+    return torch.where(total > 0, total, torch.ones_like(total)).log().where(
+        total > 0, total.new_full((), -torch.inf)
+    ) + top.squeeze(dim)
+
+
+def sums(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    tags: Tensor | None,
+) -> Sums:
+    """log Z, or the log-likelihood of the tags, and both recursions, each token's less its largest.
+
+    a_t(j) = e_t(j) + log sum_i exp(a_{t-1}(i) + W(i, j)), and the same from the other end. Beyond a sentence's end both
+    are 0.
+    """
+    batch, time, labels = emissions.shape
+    many = _lengths(emissions, lengths)
+    ahead, behind = emissions.new_zeros(batch, time, labels), emissions.new_zeros(batch, time, labels)
+    offset = emissions.new_zeros(batch)
+    state = start + emissions[:, 0] if time else emissions.new_zeros(batch, labels)
+    for t in range(time):
+        if t:
+            moved = _lse(state[:, :, None] + transitions, 1) + emissions[:, t]
+            state = torch.where((t < many)[:, None], moved, state)
+        top = state.amax(1)
+        top = torch.where(top > -torch.inf, top, torch.zeros_like(top))
+        state, offset = state - top[:, None], offset + top
+        ahead[:, t] = torch.where((t < many)[:, None], state, 0.0)
+    total = _lse(state + end, 1) + offset if labels else offset
+    value = torch.where(many > 0, total, 0.0)
+    state = end.expand(batch, labels)
+    for t in range(time - 1, -1, -1):
+        if t + 1 < time:
+            moved = _lse(transitions + (emissions[:, t + 1] + state)[:, None, :], 2)
+            moved = moved - torch.nan_to_num(moved.amax(1, keepdim=True), neginf=0.0)
+            state = torch.where((t + 1 < many)[:, None], moved, state)
+        behind[:, t] = torch.where((t < many)[:, None], state, 0.0)
+    if tags is not None:
+        value = torch.where(
+            value > -torch.inf,
+            path_score(emissions, transitions, start, end, lengths, tags) - value,
+            -torch.inf,
+        )
+    return Sums(value, ahead, behind)
+
+
+def _token(ahead: Tensor, behind: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
+    """Marginals of a token (B, L) and the log of what they were divided by."""
+    both = ahead + behind
+    top = torch.nan_to_num(both.amax(1, keepdim=True), neginf=0.0)
+    total = (both - top).exp().sum(1, keepdim=True)
+    norm = torch.where(total > 0, total, 1.0).log() + top
+    return torch.where(inside[:, None], (both - norm).exp(), 0.0), norm
+
+
+def _pair(before: Tensor, transitions: Tensor, after: Tensor, inside: Tensor) -> Tensor:
+    """Marginals of two neighbours (B, L, L), normalised."""
+    scores = before[:, :, None] + transitions + after[:, None, :]
+    top = torch.nan_to_num(scores.amax((1, 2), keepdim=True), neginf=0.0)
+    weights = (scores - top).exp()
+    total = weights.sum((1, 2), keepdim=True)
+    return torch.where(inside[:, None, None] & (total > 0), weights / total, 0.0)
+
+
+def expect(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    tags: Tensor | None,
+    ahead: Tensor,
+    behind: Tensor,
+    scale: Tensor,
+) -> Gradient:
+    """The gradient of sum_b scale_b value_b: expected counts, or gold ones less expected ones where there are tags."""
+    time = emissions.shape[1]
+    many = _lengths(emissions, lengths)
+    out = Gradient(*(torch.zeros_like(x) for x in (emissions, transitions, start, end)))
+    sign = scale if tags is None else -scale
+    for t in range(time):
+        inside = t < many
+        one, _ = _token(ahead[:, t], behind[:, t], inside)
+        got = sign[:, None] * one
+        if tags is not None:
+            gold = torch.nn.functional.one_hot(torch.where(inside, tags[:, t], 0), one.shape[1])
+            got = got + torch.where(inside, scale, 0.0)[:, None] * gold
+        out.emissions[:, t] = got
+        if t == 0:
+            out.start.add_(got.sum(0))
+        else:
+            two = _pair(ahead[:, t - 1], transitions, emissions[:, t] + behind[:, t], inside)
+            out.transitions.add_(torch.einsum("b,bij->ij", sign, two))
+            if tags is not None:
+                at = torch.where(inside, tags[:, t - 1], 0), torch.where(inside, tags[:, t], 0)
+                out.transitions.index_put_(at, torch.where(inside, scale, 0.0), accumulate=True)
+        out.end.add_(torch.where((t == many - 1)[:, None], got, 0.0).sum(0))
+    return out
+
+
+def bend(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    tags: Tensor | None,
+    ahead: Tensor,
+    behind: Tensor,
+    scale: Tensor,
+    along: Gradient,
+) -> tuple[Gradient, Tensor]:
+    """How `expect` changes along a direction v: the product of log Z's second derivative with it, and <v, gradient_b>.
+
+    The recursions' derivatives along v are means under the chain itself,
+
+        a'_t(j) = v_t(j) + sum_i p(i | j) (a'_{t-1}(i) + v(i, j)),
+
+    and p' = p (a' + b' - their mean) for tokens, likewise for pairs. a' and b' are taken less their own means at each
+    token, which changes nothing and keeps them small.
+    """
+    batch, time, labels = emissions.shape
+    many = _lengths(emissions, lengths)
+    sign = scale if tags is None else -scale
+    v_e, v_w, v_s, v_n = along
+    out = Gradient(*(torch.zeros_like(x) for x in (emissions, transitions, start, end)))
+    total = emissions.new_zeros(batch)
+    tails = emissions.new_zeros(batch, time, labels)
+    tail = v_n.expand(batch, labels)
+    for t in range(time - 1, -1, -1):
+        if t + 1 < time:
+            inside = t + 1 < many
+            after = emissions[:, t + 1] + behind[:, t + 1]
+            given = torch.softmax(transitions + after[:, None, :], 2).nan_to_num()
+            moved = (given * (v_w + (v_e[:, t + 1] + tail)[:, None, :])).sum(2)
+            one, _ = _token(ahead[:, t], behind[:, t], inside)
+            moved = moved - (one * moved).sum(1, keepdim=True)
+            tail = torch.where(inside[:, None], moved, tail)
+        tails[:, t] = tail
+    head = emissions.new_zeros(batch, labels)
+    for t in range(time):
+        inside = t < many
+        one, _ = _token(ahead[:, t], behind[:, t], inside)
+        if t == 0:
+            bent = v_s + v_e[:, 0]
+        else:
+            given = torch.softmax(ahead[:, t - 1, :, None] + transitions, 1).nan_to_num()
+            bent = v_e[:, t] + (given * (head[:, :, None] + v_w)).sum(1)
+            two = _pair(ahead[:, t - 1], transitions, emissions[:, t] + behind[:, t], inside)
+            slope = head[:, :, None] + v_w + (v_e[:, t] + tails[:, t])[:, None, :]
+            middle = (two * slope).sum((1, 2), keepdim=True)
+            out.transitions.add_(torch.einsum("b,bij->ij", sign, two * (slope - middle)))
+        slope_one = bent + tails[:, t]
+        change = sign[:, None] * one * (slope_one - (one * slope_one).sum(1, keepdim=True))
+        out.emissions[:, t] = change
+        if t == 0:
+            out.start.add_(change.sum(0))
+        out.end.add_(torch.where((t == many - 1)[:, None], change, 0.0).sum(0))
+        mean = (one * bent).sum(1)
+        total = total + torch.where(inside, mean, 0.0)
+        head = torch.where(inside[:, None], bent - mean[:, None], head)
+        total = total + torch.where(t == many - 1, (one * v_n).sum(1), 0.0)
+    if tags is not None:
+        total = path_score(v_e, v_w, v_s, v_n, lengths, tags) - total
+    return out, total
+
+
+def best(
+    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The best path of each sentence (B, T), -1 beyond its end, and its score; of equals the lower label."""
+    batch, time, labels = emissions.shape
+    many = _lengths(emissions, lengths)
+    path = torch.full((batch, time), -1, dtype=torch.int64, device=emissions.device)
+    if not time or not batch:
+        return path, emissions.new_zeros(batch)
+    here = torch.arange(labels, device=emissions.device).expand(batch, labels)
+    state, back = start + emissions[:, 0], [here]
+    for t in range(1, time):
+        top, where = (state[:, :, None] + transitions).max(1)
+        inside = (t < many)[:, None]
+        state = torch.where(inside, top + emissions[:, t], state)
+        back.append(torch.where(inside, where, here))
+    value, label = (state + end).max(1)
+    for t in range(time - 1, -1, -1):
+        path[:, t] = torch.where(t < many, label, -1)
+        label = back[t].gather(1, label[:, None]).squeeze(1)
+    return path, torch.where(many > 0, value, 0.0)
