@@ -17,9 +17,11 @@ from tagwise.errors import TagwiseError
 from tagwise.torch.plain import Gradient, Sums
 
 #: Labels that a block's registers hold; beyond it the plain path is used.
-MOST_LABELS = 128
+MOST_LABELS = 64
+#: Sentences of so many tokens are cut into pieces of PIECE that are summed side by side, where they are few.
+LONG, PIECE = 2048, 512
 _INPUTS = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.float64: 3}
-_TOKENS, _THREADS = 32, 128
+_TOKENS = 32
 
 
 @cache
@@ -118,12 +120,54 @@ def sums(
 ) -> Sums:
     """As `plain.sums`; the recursions are logarithms to the base 2, not normalised."""
     batch, time, labels = emissions.shape
-    ahead, behind = start.new_empty(batch, time, labels), start.new_empty(batch, time, labels)
+    ahead, behind = start.new_empty(batch, time, labels + 1), start.new_empty(batch, time, labels)
     value = start.new_empty(batch)
-    if batch:
-        common = _common(emissions, transitions, start, end, lengths, tags)
-        out = ahead.data_ptr(), behind.data_ptr(), value.data_ptr()
-        _launch("chain_forward", emissions, (batch, 2), _warps(labels), *common, *out)
+    if not batch:
+        return Sums(value, ahead, behind)
+    common = _common(emissions, transitions, start, end, lengths, tags)
+    out = ahead.data_ptr(), behind.data_ptr(), value.data_ptr()
+    threads = _warps(labels)
+    if time < LONG or batch > _processors(emissions.device.index or 0):
+        _launch("chain_forward", emissions, (batch, 2), threads, *common, *out, time, 1, 0, 0, 0)
+        return Sums(value, ahead, behind)
+    pieces = -(-time // PIECE)
+    matrices = start.new_empty(batch * pieces * labels * (labels + 3 * (labels + 1)))
+    scratch = matrices.data_ptr() + batch * pieces * labels * labels * matrices.element_size()
+    doubles = start.new_empty(batch * pieces * (labels + 2), dtype=torch.float64)
+    offsets = doubles.data_ptr() + 8 * batch * pieces * labels
+    parts = offsets + 8 * batch * pieces
+    entries = start.new_empty(2 * batch * pieces * labels)
+    _launch(
+        "chain_matrices",
+        emissions,
+        (batch * pieces * labels, 1),
+        threads,
+        *common,
+        PIECE,
+        pieces,
+        matrices.data_ptr(),
+        doubles.data_ptr(),
+        scratch,
+        parts,
+    )
+    _launch(
+        "chain_join",
+        emissions,
+        (batch, 2),
+        threads,
+        _pointer(lengths),
+        batch,
+        time,
+        end.data_ptr(),
+        PIECE,
+        pieces,
+        matrices.data_ptr(),
+        doubles.data_ptr(),
+        entries.data_ptr(),
+        offsets,
+    )
+    cut = PIECE, pieces, entries.data_ptr(), offsets, parts
+    _launch("chain_forward", emissions, (batch * pieces, 2), threads, *common, *out, *cut)
     return Sums(value, ahead, behind)
 
 
@@ -149,7 +193,7 @@ def expect(
     pieces = batch * -(-time // _TOKENS)
     if not pieces:
         return Gradient(*(x.zero_() for x in out))
-    blocks = min(pieces, 8 * _processors(emissions.device.index or 0))
+    blocks = min(pieces, 4 * _processors(emissions.device.index or 0))
     work = start.new_empty(blocks * labels * labels + 2 * batch * labels)
     pairs, item = work.data_ptr(), work.element_size()
     starts = pairs + blocks * labels * labels * item
@@ -159,7 +203,7 @@ def expect(
         "chain_expect",
         emissions,
         (blocks, 1),
-        _THREADS,
+        128 if (-(-labels // 4)) ** 2 <= 128 else 256,
         *common,
         ahead.data_ptr(),
         behind.data_ptr(),

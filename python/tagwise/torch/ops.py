@@ -65,10 +65,12 @@ def _best(emissions: Tensor, *more: Tensor | None) -> tuple[Tensor, ...]:
 
 
 def _chain_shape(emissions: Tensor, transitions: Tensor, start: Tensor, *_: Any) -> tuple[Tensor, ...]:
+    batch, time, labels = emissions.shape
+    wider = int(_room(emissions) is gpu)
     return (
-        start.new_empty(emissions.shape[0]),
-        start.new_empty(emissions.shape),
-        start.new_empty(emissions.shape),
+        start.new_empty(batch),
+        start.new_empty(batch, time, labels + wider),
+        start.new_empty(batch, time, labels),
     )
 
 

@@ -3,13 +3,15 @@
 //   WIDE   1: double, 0: float               INPUT  type of the emissions: 0 float, 1 half, 2 bfloat16, 3 double
 // Logarithms are to the base 2 throughout, the unit of the hardware's ex2 and lg2.
 //
-//   logs a_t(j) = e_t(j) + log sum_i exp(a_{t-1}(i) - m_t + W(i, j)),  m_t = max_i a_{t-1}(i),  a_0 = start + e_0
-//        b_{t-1}(i) = log sum_j exp(W(i, j) + e_t(j) + b_t(j) - m'_t),                          b_last = end
+//   a_t(j) = e_t(j) + log sum_i exp(a_{t-1}(i) - m_t + W(i, j)),     a_0 = start + e_0, any m_t that is near the largest
+//   b_{t-1}(i) = log sum_j exp(W(i, j) + e_t(j) + b_t(j) - m'_t),    b_last = end
 //   log Z = log sum_j exp(a_last(j) + end(j)) + sum_t m_t
 //
-// The sums are taken of exp(a - m) times a column of exp(W) that a thread keeps in registers. Where such a sum is below
-// TINY, what was lost to underflow may be all there is: that state is summed again in logarithms (`careful`), so that
-// no range of scores is refused and nothing but rounding is lost.
+// Threads are states; each keeps its column of exp(W) in registers, and the vector of exp(a - m) goes round by shared
+// memory. It is s * exp(e + c - m), s the sum just taken: no logarithm and no maximum lies between two sums. m_t is the
+// token's largest score and the last vector's largest exponent, both known a step ahead. Where a sum is below TINY, what was
+// lost to underflow may be all there is: that state is summed again in logarithms (`careful`), so that no range of
+// scores is refused and nothing but rounding is lost.
 typedef long long i64;
 #define INF __int_as_float(0x7f800000)
 #if WIDE
@@ -53,6 +55,8 @@ __device__ __forceinline__ given narrow(real x) { return (float)x; }
 #define LP ((L + 3) / 4 * 4)
 #define LANES (32 * WARPS)
 #define AHEAD 8          // tokens whose scores are loaded before they are needed
+#define ROW (L + 1)      // a row of the forward recursion: a_t and m_t
+#define TOGETHER() do { if (WARPS > 1) __syncthreads(); else __syncwarp(); } while (0)
 
 __device__ __forceinline__ real larger(real x, real y) { return x > y ? x : y; }
 
@@ -73,219 +77,498 @@ template <class T> __device__ __forceinline__ T warp_sum(T x) {
   return x;
 }
 __device__ __forceinline__ real bounded(real m) { return m > -INF ? m : (real)0; }
+// The exponent of the largest of a warp, 0 where all are 0.
+__device__ __forceinline__ real warp_exponent(real x) {
+#if WIDE
+  x = warp_max(x);
+  return x > 0 ? (real)ilogb(x) : (real)0;
+#elif __CUDA_ARCH__ >= 800
+  const int k = __reduce_max_sync(ALL, __float_as_int(x));
+  return k > 0 ? (real)((k >> 23) - 127) : (real)0;
+#else
+  x = warp_max(x);
+  return x > 0 ? (real)((__float_as_int(x) >> 23) - 127) : (real)0;
+#endif
+}
 
-// One step of either recursion for state j: log sum_i exp(x_i + W_i), x in `logs` less its warp's `tops`.
-struct Step {
-  real x[2][LP > LANES ? LP : LANES];
-  real logs[2][LANES];
+#define CHAIN const given* e, i64 eb, i64 et, i64 el, const real* W, const real* start, const real* end, \
+              const int* lengths, const i64* tags, i64 tb, i64 tt, i64 B, i64 T
+
+struct __align__(16) Quad { real v[4]; };
+struct Round {  // the vector of a step, twice, so that one barrier a step is enough; and its warps' m
+  Quad x[2][LANES > LP ? LANES / 4 : LP / 4];
   real tops[2][WARPS];
 };
 
-__device__ real careful(const real* logs, const real* tops, const real* weights, i64 stride) {
-  real m = -INF, s = 0;
-  for (int i = 0; i < L; i++) m = larger(m, logs[i] + tops[i / 32] + weights[i * stride] * LOG2E);
+// What a thread knows of its state: the column of exp(W), and x = exp(v - m), its part of the vector.
+struct Walk {
+  real column[LP], columns_top, x;
+  const real* weights;
+  i64 near_;
+  int j;
+
+  __device__ __forceinline__ void begin(const real* W, bool backward) {
+    j = threadIdx.x;
+    weights = W + j * (backward ? L : 1);
+    near_ = backward ? 1 : L;
+    columns_top = -INF;
+#pragma unroll
+    for (int i = 0; i < LP; i++) {
+      column[i] = j < L && i < L ? weights[i * near_] * LOG2E : -INF;
+      columns_top = larger(columns_top, column[i]);
+    }
+    columns_top = bounded(columns_top);
+#pragma unroll
+    for (int i = 0; i < LP; i++) column[i] = ex2(column[i] - columns_top);
+  }
+
+  // x = exp(v - m) for the logarithms v; m of this warp comes back.
+  __device__ __forceinline__ real enter(real v) {
+    const real m = bounded(warp_max(v));
+    x = j < L ? ex2(v - m) : (real)0;
+    return m;
+  }
+
+  // One step: publishes x and this warp's m, sums, gives the sum and the m that it is taken less.
+  __device__ __forceinline__ real sum(Round& round, int p, real m, real& top) {
+    ((real*)round.x[p])[j] = x;
+    if (WARPS > 1 && j % 32 == 0) round.tops[p][j / 32] = m;
+    TOGETHER();
+    if (WARPS == 1) {
+      top = m;
+      real s[4] = {0, 0, 0, 0};
+#pragma unroll
+      for (int i = 0; i < LP / 4; i++) {
+        const Quad q = round.x[p][i];
+#pragma unroll
+        for (int u = 0; u < 4; u++) s[u] += q.v[u] * column[4 * i + u];
+      }
+      return (s[0] + s[1]) + (s[2] + s[3]);
+    }
+    top = round.tops[p][0];
+#pragma unroll
+    for (int v = 1; v < WARPS; v++) top = larger(top, round.tops[p][v]);
+    real all = 0;
+#pragma unroll
+    for (int v = 0; v < WARPS; v++) {
+      real s[4] = {0, 0, 0, 0};
+#pragma unroll
+      for (int i = 0; i < 8; i++)
+        if (8 * v + i < LP / 4) {
+          const Quad q = round.x[p][8 * v + i];
+#pragma unroll
+          for (int u = 0; u < 4; u++) s[u] += q.v[u] * column[32 * v + 4 * i + u < LP ? 32 * v + 4 * i + u : 0];
+        }
+      all += ((s[0] + s[1]) + (s[2] + s[3])) * ex2(round.tops[p][v] - top);
+    }
+    return all;
+  }
+
+  // log sum_i exp(v(i) - top + W(i)) in logarithms: v is `from` and, backward, the scores of the token.
+  __device__ __noinline__ real careful(const real* from, const given* scores, i64 el, real top) const {
+    real m = -INF, s = 0;
+    for (int i = 0; i < L; i++)
+      m = larger(m, from[i] + (scores ? (real)wide(scores[i * el]) * LOG2E : (real)0) + weights[i * near_] * LOG2E);
+    if (!(m > -INF)) return -INF;
+    for (int i = 0; i < L; i++)
+      s += ex2(from[i] + (scores ? (real)wide(scores[i * el]) * LOG2E : (real)0) + weights[i * near_] * LOG2E - m);
+    return lg2(s) + m - top;
+  }
+};
+
+// log sum_j exp(v_j) over a block, for all its threads.
+__device__ real block_lse(real v, real* shared) {
+  real m = warp_max(v);
+  if (WARPS > 1) {
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = m;
+    __syncthreads();
+    for (int w = 0; w < WARPS; w++) m = larger(m, shared[w]);
+    __syncthreads();
+  }
   if (!(m > -INF)) return -INF;
-  for (int i = 0; i < L; i++) s += ex2(logs[i] + tops[i / 32] + weights[i * stride] * LOG2E - m);
+  real s = warp_sum(ex2(v - m));
+  if (WARPS > 1) {
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = s;
+    __syncthreads();
+    s = 0;
+    for (int w = 0; w < WARPS; w++) s += shared[w];
+  }
   return lg2(s) + m;
 }
 
-// Returns log sum less the largest of all, which goes to `top`.
-__device__ __forceinline__ real step(Step& at, int p, int j, real value, const real (&column)[LP], real columns_top,
-                                     const real* weights, i64 stride, real& top) {
-  const int w = j / 32;
-  const real highest = warp_max(value), mine = bounded(highest);
-  at.x[p][j] = j < L ? ex2(value - mine) : (real)0;
-  at.logs[p][j] = value - mine;
-  if (WARPS > 1 && j % 32 == 0) at.tops[p][w] = highest;
-  if (WARPS > 1) __syncthreads(); else __syncwarp();
-  real s = 0;
-  if (WARPS == 1) {
-    top = mine;
-    real s4[4] = {0, 0, 0, 0};
-#pragma unroll
-    for (int i = 0; i < LP; i++) s4[i & 3] += at.x[p][i] * column[i];
-    s = (s4[0] + s4[1]) + (s4[2] + s4[3]);
+// Tokens [first, stop) of a sentence, forward, or from stop - 1 down to first. `v`: the logarithms to begin // Tokens [first, stop) of a sentence, forward, or from stop - 1 down to first. `v`: the logarithms to begin with, which are
+// start where `fresh`, else those of the token before (also in `entry`); backward those of token stop - 1. Gives the last
+// logarithms and adds the m's to `offset`. Rows of logarithms lie `width` apart, or are the last two (RING). Forward rows
+// have m_t behind them; that of a token after `entry` is said to be infinite, since the row before it is of another
+// block, less another number.
+template <bool BACKWARD, bool RING>
+__device__ __forceinline__ real walk(Walk& at, Round& round, bool fresh, real v, const real* entry, const given* e, i64 et,
+                                     i64 el, i64 first, i64 stop, real* rows, double& offset) {
+  const int j = threadIdx.x;
+  const i64 width = BACKWARD ? L : ROW, ahead = BACKWARD ? -et : et;
+  const i64 origin = BACKWARD ? stop - 1 : first;
+  const bool own = j < L, writes = BACKWARD ? own : j <= L;
+  const given* token = e + origin * et + (own ? j : 0) * el;  // of the step at hand
+  real* row = rows + (RING ? 0 : origin * width) + j;
+  const i64 on = RING ? 0 : BACKWARD ? -width : width;
+  i64 n = stop - first, k = 0;
+  real m = 0, top = 0;
+  if (BACKWARD || fresh) {  // nothing to sum yet
+    const real scored = own ? (real)wide(*token) * LOG2E : -INF;
+    if (BACKWARD && own) row[0] = v;
+    v += scored;
+    m = at.enter(v);
+    if (!BACKWARD && own) row[0] = v;
+    if (!BACKWARD && j == 0) row[L] = 0;
+    token += ahead;
+    row += on;
+    k = 1;
   } else {
-    top = -INF;
-#pragma unroll
-    for (int v = 0; v < WARPS; v++) top = larger(top, at.tops[p][v]);
-    top = bounded(top);
-#pragma unroll
-    for (int v = 0; v < WARPS; v++) {
-      real s4[4] = {0, 0, 0, 0};
-#pragma unroll
-      for (int i = 0; i < 32; i++)
-        if (32 * v + i < LP) s4[i & 3] += at.x[p][32 * v + i] * column[32 * v + i < LP ? 32 * v + i : 0];
-      s += ((s4[0] + s4[1]) + (s4[2] + s4[3])) * ex2(at.tops[p][v] - top);
-    }
+    m = at.enter(v);
   }
-  if (j >= L) return -INF;
-  if (s >= (real)TINY) return lg2(s) + columns_top;
-  real none[1] = {0};
-  if (WARPS == 1) return careful(at.logs[p], none, weights, stride);
-  return careful(at.logs[p], at.tops[p], weights, stride) - top;
-}
-
-#define ARGUMENTS const given* e, i64 eb, i64 et, i64 el, const real* W, const real* start, const real* end, \
-                  const int* lengths, const i64* tags, i64 tb, i64 tt, i64 B, i64 T
-
-__device__ __forceinline__ real score(const given* e, i64 el, int j) { return j < L ? (real)wide(e[j * el]) * LOG2E : -INF; }
-
-// Blocks: sentences x (forward, backward).
-extern "C" __global__ void __launch_bounds__(LANES) chain_forward(ARGUMENTS, real* A, real* R, real* value) {
-  const int b = blockIdx.x, backward = blockIdx.y, j = threadIdx.x;
-  const int n = lengths ? lengths[b] : T;
-  if (n <= 0) { if (!backward && j == 0) value[b] = 0; return; }
-  __shared__ Step at;
-  __shared__ real last[WARPS + 1];
-  if (LP > LANES && j < LP - LANES) at.x[0][LANES + j] = at.x[1][LANES + j] = 0;
-  const i64 near = backward ? 1 : L, far = backward ? L : 1;  // W + j * far, entries `near` apart
-  real column[LP], columns_top = -INF;
+  given next[AHEAD];
 #pragma unroll
-  for (int i = 0; i < LP; i++) {
-    column[i] = j < L && i < L ? W[j * far + i * near] * LOG2E : -INF;
-    columns_top = larger(columns_top, column[i]);
-  }
-  columns_top = bounded(columns_top);
+  for (int u = 0; u < AHEAD; u++) next[u] = token[(k + u < n ? u : 0) * ahead];
+  const int parity = (int)(k & 1);
+  for (; k < n; k += AHEAD) {
+    real psi[AHEAD], high[AHEAD], now[AHEAD];
 #pragma unroll
-  for (int i = 0; i < LP; i++) column[i] = ex2(column[i] - columns_top);
-  const given* at_e = e + b * eb;
-  real* out = (backward ? R : A) + (i64)b * T * L + j;
-  const real first = j < L ? (backward ? end[j] : start[j]) * LOG2E : -INF;
-  real now[AHEAD], next[AHEAD], top, passed = 0;  // `passed`: the score of the token that backward comes from
-  double offset = 0;
-  // Step k is token k forward, token n-1-k backward.
+    for (int u = 0; u < AHEAD; u++) now[u] = own ? (real)wide(next[u]) * LOG2E : -INF;
+    const given* later = token + AHEAD * ahead;
 #pragma unroll
-  for (int u = 0; u < AHEAD; u++) now[u] = u < n ? score(at_e + (i64)(backward ? n - 1 - u : u) * et, el, j) : -INF;
-  real x = first;
-  for (int k0 = 0; k0 < n; k0 += AHEAD) {
+    for (int u = 0; u < AHEAD; u++) next[u] = *(k + AHEAD + u < n ? later + u * ahead : token);
 #pragma unroll
     for (int u = 0; u < AHEAD; u++) {
-      const int k = k0 + AHEAD + u;
-      next[u] = k < n ? score(at_e + (i64)(backward ? n - 1 - k : k) * et, el, j) : -INF;
+      high[u] = bounded(warp_max(now[u] + at.columns_top));
+      psi[u] = ex2(now[u] + at.columns_top - high[u]);
     }
+    real tops = 0;
 #pragma unroll
     for (int u = 0; u < AHEAD; u++) {
-      const int k = k0 + u;
-      if (k < n) {
-        if (backward) {
-          if (k) x = step(at, k & 1, j, x + passed, column, columns_top, W + j * far, near, top);
-          if (j < L) out[(i64)(n - 1 - k) * L] = x;
-          passed = now[u];
-        } else {
-          if (k) { x = step(at, k & 1, j, x, column, columns_top, W + j * far, near, top); offset += top; }
-          x += now[u];
-          if (j < L) out[(i64)k * L] = x;
+      if (k + u >= n) break;
+      real past = high[u];
+      if (u % 4 == 3) {  // the vector's size goes into m before it leaves the range
+        const real drift = warp_exponent(at.x), small = drift > 60 ? (real)60 : drift < -60 ? (real)-60 : drift;
+        psi[u] *= ex2(-small);
+        past += small;
+      }
+      const real s = at.sum(round, u & 1, m, top);
+      real grown = lg2(s) + at.columns_top;
+      at.x = s * psi[u];
+      if (__any_sync(ALL, own && !(s >= (real)TINY))) {
+        if (own && !(s >= (real)TINY)) {
+          const real* from = k + u ? (RING ? rows + ((parity + u + 1) & 1) * width : row - j - on) : entry;
+          grown = at.careful(from, BACKWARD ? token - ahead - j * el : (const given*)0, el, top);
+          at.x = ex2(grown + now[u] - past);
         }
       }
+      tops += top;
+      v = grown + now[u];
+      real* const to = RING ? rows + ((parity + u) & 1) * width + j : row;
+      if (writes) *to = BACKWARD ? grown : j < L ? v : k + u ? top : INF;
+      if (!BACKWARD && L == LANES && j == 0) to[L] = k + u ? top : INF;
+      m = past;
+      token += ahead;
+      row += on;
     }
-#pragma unroll
-    for (int u = 0; u < AHEAD; u++) now[u] = next[u];
+    offset += (double)tops;
   }
-  if (backward) return;
-  // log Z, and the score of the tags in a fixed order.
-  x = j < L ? x + end[j] * LOG2E : -INF;
+  return v;
+}
+
+// The score of the tags of tokens [first, stop), in a fixed order; for thread 0.
+__device__ double tags_score(const given* e, i64 et, i64 el, const real* W, const real* start, const real* end,
+                             const i64* y, i64 tt, i64 first, i64 stop, i64 n, double* shared) {
   double sum = 0;
-  if (tags) {
-    const i64* y = tags + b * tb;
-    for (int t = j; t < n; t += LANES)
-      sum += (double)(wide(at_e[t * et + y[t * tt] * el]) + (t ? W[y[(t - 1) * tt] * L + y[t * tt]] : start[y[0]])
-                      + (t == n - 1 ? end[y[t * tt]] : (real)0));
-    sum = warp_sum(sum);
-  }
+  for (i64 t = first + threadIdx.x; t < stop; t += LANES)
+    sum += (double)(wide(e[t * et + y[t * tt] * el]) + (t ? W[y[(t - 1) * tt] * L + y[t * tt]] : start[y[0]])
+                    + (t == n - 1 ? end[y[t * tt]] : (real)0));
+  sum = warp_sum(sum);
+  if (WARPS == 1) return sum;
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = sum;
+  __syncthreads();
+  sum = 0;
+  for (int w = 0; w < WARPS; w++) sum += shared[w];
+  return sum;
+}
+
+// Both recursions and the value. Blocks: sentences x pieces, and (forward, backward). With pieces, `entries` (2, B, pieces, L)
+// and `offsets` (B, pieces) say where each begins (`chain_join`), and `parts` has the tags' scores.
+extern "C" __global__ void __launch_bounds__(LANES) chain_forward(CHAIN, real* A, real* R, real* value, i64 piece, i64 pieces,
+                                                                   const real* entries, const double* offsets, const double* parts) {
+  const int b = blockIdx.x / pieces, p = blockIdx.x % pieces, backward = blockIdx.y, j = threadIdx.x;
+  const i64 n = lengths ? lengths[b] : T, first = p * piece, stop = first + piece < n ? first + piece : n;
+  if (n <= 0 && p == 0 && !backward && j == 0) value[b] = 0;
+  if (first >= n) return;
+  __shared__ Round round;
+  __shared__ real some[WARPS];
   __shared__ double sums[WARPS];
-  real mine = warp_max(x);
-  if (WARPS > 1) {
-    if (j % 32 == 0) { last[j / 32] = mine; sums[j / 32] = sum; }
+  if (LP > LANES && j < LP - LANES) ((real*)round.x[0])[LANES + j] = ((real*)round.x[1])[LANES + j] = 0;
+  Walk at;
+  at.begin(W, backward);
+  const bool fresh = p == 0;
+  const real* entry = entries ? entries + ((backward * B + b) * pieces + p) * L : 0;
+  real v = -INF;
+  if (j < L) v = backward ? (entry ? entry[j] : end[j] * LOG2E) : fresh ? start[j] * LOG2E : entry[j];
+  const given* scores = e + b * eb;
+  double offset = !backward && !fresh ? offsets[b * pieces + p] : 0.0;
+  if (backward) {
+    walk<true, false>(at, round, fresh, v, entry, scores, et, el, first, stop, R + b * T * L, offset);
+    return;
+  }
+  v = walk<false, false>(at, round, fresh, v, entry, scores, et, el, first, stop, A + b * T * ROW, offset);
+  if (stop < n) return;
+  const real z = block_lse(j < L ? v + end[j] * LOG2E : -INF, some);
+  double scored = 0;
+  if (tags && !parts) scored = tags_score(scores, et, el, W, start, end, tags + b * tb, tt, 0, n, n, sums);
+  if (j) return;
+  if (tags && parts) for (int q = 0; q <= p; q++) scored += parts[b * pieces + q];
+  const double logs = ((double)z + offset) * 0.6931471805599453;
+  value[b] = (real)(z > -INF ? (tags ? scored - logs : logs) : -(double)INF);
+}
+
+// The matrix of each piece of a long sentence: row r is where a path that stands at r before the piece can be after it.
+// Blocks: sentences x pieces x rows; the first piece has one row, of start. K (B, pieces, L, L), less `shift` (B, pieces, L).
+extern "C" __global__ void __launch_bounds__(LANES) chain_matrices(CHAIN, i64 piece, i64 pieces, real* K, double* shift,
+                                                                    real* scratch, double* parts) {
+  const int r = blockIdx.x % L, j = threadIdx.x;
+  const i64 which = blockIdx.x / L, b = which / pieces, p = which % pieces;
+  const i64 n = lengths ? lengths[b] : T, first = p * piece, stop = first + piece < n ? first + piece : n;
+  if (first >= n || (p == 0 && r)) return;
+  __shared__ Round round;
+  __shared__ double sums[WARPS];
+  if (LP > LANES && j < LP - LANES) ((real*)round.x[0])[LANES + j] = ((real*)round.x[1])[LANES + j] = 0;
+  Walk at;
+  at.begin(W, false);
+  real* rows = scratch + (i64)blockIdx.x * 3 * ROW;
+  const real v = j >= L ? -INF : p == 0 ? start[j] * LOG2E : j == r ? (real)0 : -INF;
+  if (j < L) rows[2 * ROW + j] = v;
+  TOGETHER();
+  double offset = 0;
+  const given* scores = e + b * eb;
+  const real out = walk<false, true>(at, round, p == 0, v, rows + 2 * ROW, scores, et, el, first, stop, rows, offset);
+  if (j < L) K[(which * L + r) * L + j] = out;
+  if (j == 0) shift[which * L + r] = offset;
+  if (tags && r == 0) {
+    const double sum = tags_score(scores, et, el, W, start, end, tags + b * tb, tt, first, stop, n, sums);
+    if (j == 0) parts[which] = sum;
+  }
+}
+
+// Where each piece begins, from the matrices. Blocks: sentences x (forward, backward).
+extern "C" __global__ void __launch_bounds__(LANES) chain_join(const int* lengths, i64 B, i64 T, const real* end, i64 piece,
+                                                                i64 pieces, const real* K, const double* shift, real* entries,
+                                                                double* offsets) {
+  const int b = blockIdx.x, backward = blockIdx.y, j = threadIdx.x;
+  const i64 n = lengths ? lengths[b] : T, many = (n + piece - 1) / piece;
+  if (many <= 0) return;
+  __shared__ real from[L];
+  __shared__ double place[L];
+  real* out = entries + (backward * B + b) * pieces * L;
+  const real* matrix = K + b * pieces * L * L;
+  const double* shifts = shift + b * pieces * L;
+  double offset = backward ? 0 : shifts[0];
+  real v = j < L ? (backward ? end[j] * LOG2E : matrix[j]) : -INF;
+  for (i64 k = 1; k <= many; k++) {
+    const i64 p = backward ? many - k : k;
+    if (p < many && j < L) out[p * L + j] = v;
+    if (!backward && p < many && j == 0) offsets[b * pieces + p] = offset;
+    if (k == many) break;
+    if (j < L) { from[j] = v; place[j] = shifts[p * L + j]; }
     __syncthreads();
-    for (int v = 0; v < WARPS; v++) mine = larger(mine, last[v]);
+    double low = place[0];
+    for (int i = 1; i < L; i++) low = place[i] > low ? place[i] : low;
+    real m = -INF, s = 0;
+    if (j < L) {
+      for (int i = 0; i < L; i++) {
+        const real x = backward ? matrix[(p * L + j) * L + i] + from[i] : matrix[(p * L + i) * L + j] + from[i] + (real)(place[i] - low);
+        m = larger(m, x);
+      }
+      if (m > -INF)
+        for (int i = 0; i < L; i++) {
+          const real x = backward ? matrix[(p * L + j) * L + i] + from[i] : matrix[(p * L + i) * L + j] + from[i] + (real)(place[i] - low);
+          s += ex2(x - m);
+        }
+      v = m > -INF ? lg2(s) + m + (backward ? (real)(place[j] - low) : (real)0) : -INF;
+    }
+    offset += low;
+    // Numbers stay near 0: the first that is not -inf goes to the offset.
     __syncthreads();
-  } else sums[0] = sum;
-  real part = warp_sum(mine > -INF ? ex2(x - mine) : (real)0);
-  if (WARPS > 1) { if (j % 32 == 0) last[j / 32] = part; __syncthreads(); } else last[0] = part;
-  if (j == 0) {
-    real total = 0;
-    double scored = 0;
-    for (int v = 0; v < WARPS; v++) { total += last[v]; scored += sums[v]; }
-    const double z = mine > -INF ? ((double)lg2(total) + (double)mine + offset) * 0.6931471805599453 : -(double)INF;
-    value[b] = (real)(tags ? (mine > -INF ? scored - z : -(double)INF) : z);
+    if (j < L) from[j] = v;
+    __syncthreads();
+    real top = from[0];
+    for (int i = 1; i < L; i++) top = larger(top, from[i]);
+    top = bounded(top);
+    v -= top;
+    offset += (double)top;
+    __syncthreads();
   }
 }
 
 // Expectations, normalised token by token: with z_t = log sum_j exp(a_t(j) + b_t(j)),
 //   p_t(j) = exp(a_t(j) + b_t(j) - z_t),   p_t(i, j) = exp(a_{t-1}(i) - m_t + W(i, j) + e_t(j) + b_t(j) - z_t).
 // With tags the gradient of score - log Z, else of log Z, times `scale` of the sentence. Blocks take pieces of TOKENS tokens,
-// `blocks` apart, and keep their sums over pairs apart: `chain_reduce` adds them in a fixed order.
+// gridDim.x apart, and keep their sums over pairs apart: `chain_reduce` adds them in a fixed order.
+// Pairs are sums of products exp(a - m) exp(e + b - z + c) in tiles of 4 x 4, times exp(W - c), c the largest of a column.
+// A token at which the second factor is beyond RANGE, or whose m is not known, is summed in logarithms.
 #define TOKENS 32
-#define THREADS 128
-#define JL ((L + 31) / 32)
-#define PAIRS ((L * L + THREADS - 1) / THREADS)
+#define SIDE (LP / 4)
+#define TILES (SIDE * SIDE)
+#define THREADS (TILES <= 128 ? 128 : 256)
+#define GROUPS (THREADS / TILES)
+#define SUB (L <= 8 ? 8 : L <= 16 ? 16 : 32)   // threads of a token
+#define JL ((L + SUB - 1) / SUB)
+#define RANGE (WIDE ? (real)900 : (real)100)
+#if L <= 64
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-chain_expect(ARGUMENTS, const real* A, const real* R, const real* scale, i64 scale_stride, given* grad, i64 gb, i64 gt,
-             i64 gl, real* pairs, real* starts, real* ends) {
-  __shared__ real before[TOKENS][L], after[TOKENS][L];
-  __shared__ int gold[TOKENS + 1];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, pieces = (T + TOKENS - 1) / TOKENS;
-  real sum[PAIRS];
+__device__ __forceinline__ real sub_max(real x) {
+  for (int d = SUB / 2; d; d >>= 1) x = larger(x, __shfl_xor_sync(ALL, x, d));
+  return x;
+}
+__device__ __forceinline__ real sub_sum(real x) {
+  for (int d = SUB / 2; d; d >>= 1) x += __shfl_xor_sync(ALL, x, d);
+  return x;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, WIDE ? 1 : 512 / THREADS)
+chain_expect(CHAIN, const real* A, const real* R, const real* scale, i64 scale_stride, given* grad, i64 gb, i64 gt, i64 gl,
+             real* pairs, real* starts, real* ends) {
+  __shared__ Quad before[TOKENS][SIDE], after[TOKENS][SIDE];
+  __shared__ real tops[LP], norms[TOKENS];
+  __shared__ int gold[TOKENS + 1], seen[L * L], rare[TOKENS];
+  const int self = threadIdx.x, lane = self % SUB, group = self / TILES, tile = self % TILES, row = tile / SIDE, col = tile % SIDE;
+  const i64 pieces = (T + TOKENS - 1) / TOKENS;
+  real sum[4][4], more[4][4];
 #pragma unroll
-  for (int k = 0; k < PAIRS; k++) sum[k] = 0;
-  for (i64 piece = blockIdx.x; piece < (i64)B * pieces; piece += gridDim.x) {
-    const int b = piece / pieces, t0 = (piece % pieces) * TOKENS, n = lengths ? lengths[b] : T;
-    const int many = T - t0 < TOKENS ? T - t0 : TOKENS;
+  for (int u = 0; u < 4; u++)
+#pragma unroll
+    for (int v = 0; v < 4; v++) sum[u][v] = more[u][v] = 0;
+  for (int k = self; k < L * L; k += THREADS) seen[k] = 0;
+  for (int k = self; k < LP; k += THREADS) {
+    real top = -INF;
+    for (int i = 0; k < L && i < L; i++) top = larger(top, W[i * L + k] * LOG2E);
+    tops[k] = bounded(top);
+  }
+  for (i64 at = blockIdx.x; at < B * pieces; at += gridDim.x) {
+    const i64 b = at / pieces, t0 = (at % pieces) * TOKENS, n = lengths ? lengths[b] : T;
+    const int many = T - t0 < TOKENS ? (int)(T - t0) : TOKENS;
     const real g = scale[b * scale_stride], w = tags ? -g : g;
-    if (tags && threadIdx.x <= many && t0 + (int)threadIdx.x - 1 < n)
-      gold[threadIdx.x] = t0 + (int)threadIdx.x > 0 ? (int)tags[b * tb + (t0 + threadIdx.x - 1) * tt] : -1;
     __syncthreads();
-    for (int k = warp; k < many; k += THREADS / 32) {
-      const int t = t0 + k;
-      const i64 row = ((i64)b * T + t) * L;
-      real both[JL], top = -INF, prior = -INF, z = 0;
+    if (tags && self <= many && t0 + self - 1 < n) gold[self] = t0 + self > 0 ? (int)tags[b * tb + (t0 + self - 1) * tt] : -1;
+    __syncthreads();
+    if (tags && self < many && t0 + self > 0 && t0 + self < n) atomicAdd(&seen[gold[self] * L + gold[self + 1]], 1);
+    for (int k = self / SUB; k < TOKENS; k += THREADS / SUB) {  // all threads, for the shuffles
+      const i64 t = t0 + k, place = b * T + t;
+      const bool inside = k < many && t < n;
+      real both[JL], top = -INF, z = 0;
 #pragma unroll
       for (int v = 0; v < JL; v++) {
-        const int j = lane + 32 * v;
-        both[v] = t < n && j < L ? A[row + j] + R[row + j] : -INF;
+        const int j = lane + SUB * v;
+        both[v] = inside && j < L ? A[place * ROW + j] + R[place * L + j] : -INF;
         top = larger(top, both[v]);
-        if (t && t < n && j < L) prior = larger(prior, A[row - L + j]);
       }
-      top = bounded(warp_max(top));
-      prior = bounded(warp_max(prior));
+      top = bounded(sub_max(top));
 #pragma unroll
       for (int v = 0; v < JL; v++) z += ex2(both[v] - top);
-      z = warp_sum(z);
-      const real zt = z > 0 ? lg2(z) + top : (real)0;
+      z = sub_sum(z);
+      const real zt = z > 0 ? lg2(z) + top : (real)0, m = inside && t ? A[place * ROW + L] : (real)0;
+      real high = -INF;
 #pragma unroll
       for (int v = 0; v < JL; v++) {
-        const int j = lane + 32 * v;
-        if (j >= L) continue;
-        const real p = w * ex2(both[v] - zt) + (tags && t < n && gold[k + 1] == j ? g : (real)0);
-        grad[b * gb + t * gt + j * gl] = narrow(p);
-        if (t == 0) starts[(i64)b * L + j] = n > 0 ? p : (real)0;
-        if (t == n - 1 || (t == 0 && n <= 0)) ends[(i64)b * L + j] = n > 0 ? p : (real)0;
-        before[k][j] = t && t < n ? A[row - L + j] - prior : -INF;
-        after[k][j] = t < n ? (real)wide(e[b * eb + t * et + j * el]) * LOG2E + R[row + j] - zt : -INF;
+        const int j = lane + SUB * v;
+        if (k < many && j < L) {
+          const real p = w * ex2(both[v] - zt) + (tags && t < n && gold[k + 1] == j ? g : (real)0);
+          grad[b * gb + t * gt + j * gl] = narrow(p);
+          if (t == 0) starts[b * L + j] = n > 0 ? p : (real)0;
+          if (t == n - 1 || (t == 0 && n <= 0)) ends[b * L + j] = n > 0 ? p : (real)0;
+        }
+        real from = -INF, to = -INF;
+        if (inside && t && j < L) {
+          from = A[(place - 1) * ROW + j] - m;
+          to = (real)wide(e[b * eb + t * et + j * el]) * LOG2E + R[place * L + j] - zt + tops[j];
+        }
+        high = larger(high, to);
+        if (j < LP) {
+          ((real*)before[k])[j] = m < INF ? w * ex2(from) : (real)0;
+          ((real*)after[k])[j] = to <= RANGE ? ex2(to) : (real)0;
+        }
       }
+      high = sub_max(high);
+      if (lane == 0) { rare[k] = inside && t && (!(m < INF) || high > RANGE); norms[k] = m < INF ? zt + m : INF; }
+      if (JL * SUB < LP && lane < LP - JL * SUB) ((real*)before[k])[JL * SUB + lane] = ((real*)after[k])[JL * SUB + lane] = 0;
     }
     __syncthreads();
+    if (group < GROUPS)
+      for (int k = group; k < TOKENS; k += GROUPS)
+        if (!rare[k]) {
+          const Quad x = before[k][row], y = after[k][col];
 #pragma unroll
-    for (int q = 0; q < PAIRS; q++) {
-      const int pair = threadIdx.x + q * THREADS, i = pair / L, j = pair % L;
-      if (pair < L * L) {
-        const real weight = W[pair] * LOG2E;
-        real model = 0, seen = 0;
-        if (weight > -INF)
-          for (int k = 0; k < many; k++) model += ex2(before[k][i] + weight + after[k][j]);
-        if (tags)
-          for (int k = t0 ? 0 : 1; k < many; k++) seen += t0 + k < n && gold[k] == i && gold[k + 1] == j ? (real)1 : (real)0;
-        sum[q] += w * model + g * seen;
+          for (int u = 0; u < 4; u++)
+#pragma unroll
+            for (int v = 0; v < 4; v++) sum[u][v] += x.v[u] * y.v[v];
+        }
+#pragma unroll 1
+    for (int k = 0; k < TOKENS; k++)
+      if (rare[k]) {  // the same for all threads
+        const i64 t = t0 + k, place = b * T + t;
+        const real* from = A + (place - 1) * ROW;
+        real norm = norms[k];
+        if (!(norm < INF)) {  // by each thread: one token in a piece of a long sentence
+          real m = -INF, s = 0;
+#pragma unroll 1
+          for (int i = 0; i < L; i++)
+#pragma unroll 1
+            for (int j = 0; j < L; j++)
+              m = larger(m, from[i] + (W[i * L + j] + (real)wide(e[b * eb + t * et + j * el])) * LOG2E + R[place * L + j]);
+          m = bounded(m);
+#pragma unroll 1
+          for (int i = 0; i < L; i++)
+#pragma unroll 1
+            for (int j = 0; j < L; j++)
+              s += ex2(from[i] + (W[i * L + j] + (real)wide(e[b * eb + t * et + j * el])) * LOG2E + R[place * L + j] - m);
+          norm = s > 0 ? lg2(s) + m : (real)0;
+        }
+        if (group == 0)
+#pragma unroll
+          for (int u = 0; u < 4; u++)
+#pragma unroll
+            for (int v = 0; v < 4; v++) {
+              const int i = 4 * row + u, j = 4 * col + v;
+              if (i < L && j < L)
+                more[u][v] += w * ex2(from[i] + (W[i * L + j] + (real)wide(e[b * eb + t * et + j * el])) * LOG2E + R[place * L + j] - norm);
+            }
       }
-    }
-    __syncthreads();
+    if (tags && group == 0)
+#pragma unroll
+      for (int u = 0; u < 4; u++)
+#pragma unroll
+        for (int v = 0; v < 4; v++) {
+          const int i = 4 * row + u, j = 4 * col + v;
+          if (i < L && j < L && seen[i * L + j]) { more[u][v] += g * (real)seen[i * L + j]; seen[i * L + j] = 0; }
+        }
   }
+  // Groups in order, then the factor of the pair.
+  __shared__ real parts[GROUPS > 1 ? GROUPS * TILES : 1];
 #pragma unroll
-  for (int q = 0; q < PAIRS; q++)
-    if (threadIdx.x + q * THREADS < L * L) pairs[(i64)blockIdx.x * L * L + threadIdx.x + q * THREADS] = sum[q];
+  for (int u = 0; u < 4; u++)
+#pragma unroll
+    for (int v = 0; v < 4; v++) {
+      real all = sum[u][v];
+      if (GROUPS > 1) {
+        __syncthreads();
+        if (group < GROUPS) parts[group * TILES + tile] = all;
+        __syncthreads();
+        all = 0;
+        for (int h = 0; h < GROUPS; h++) all += parts[h * TILES + tile];
+      }
+      const int i = 4 * row + u, j = 4 * col + v;
+      if (group == 0 && i < L && j < L)
+        pairs[((i64)blockIdx.x * L + i) * L + j] = all * ex2(W[i * L + j] * LOG2E - tops[j]) + more[u][v];
+    }
 }
+#endif
 
 // Columns of `pairs`, `starts` and `ends` added up, rows 8 apart by each warp and then the warps in order.
 extern "C" __global__ void chain_reduce(const real* pairs, i64 blocks, const real* starts, const real* ends, i64 B, real* gW,
@@ -313,7 +596,7 @@ typedef unsigned char label;
 #else
 typedef unsigned short label;
 #endif
-extern "C" __global__ void __launch_bounds__(LANES) chain_best(ARGUMENTS, label* back, i64* path, real* value) {
+extern "C" __global__ void __launch_bounds__(LANES) chain_best(CHAIN, label* back, i64* path, real* value) {
   const int b = blockIdx.x, j = threadIdx.x, n = lengths ? lengths[b] : T;
   i64* out = path + (i64)b * T;
   for (int t = (n > 0 ? n : 0) + j; t < T; t += LANES) out[t] = -1;
