@@ -12,7 +12,7 @@ import pytest
 
 from tagwise._core import dot
 from tagwise.optimizers import OPTIMIZERS, Evaluate, Step, conjugate_gradient, lbfgs, owlqn
-from tagwise.optimizers.base import Vector
+from tagwise.optimizers.base import HostVectors, Vector
 from tagwise.optimizers.lbfgs import CURVATURE, SUFFICIENT, LineSearch, _between
 from tagwise.optimizers.owlqn import LONGEST, pseudo_gradient
 from tagwise.optimizers.pairs import Pairs
@@ -178,7 +178,7 @@ def test_line_searches_satisfy_the_wolfe_conditions(curvature: float) -> None:
     direction = -slope_at
     slope = float(slope_at @ direction)
     for first in (1e-9, 1e-4, 1e-2, 1.0, 1e3):
-        search = LineSearch(objective, 2, 1, curvature)
+        search = LineSearch(objective, np.zeros(2), HostVectors(1), curvature)
         value = search.run(w, objective.value(w), direction, slope, first)
         assert value is not None
         np.testing.assert_allclose(search.w, w + search.step * direction, rtol=1e-12)

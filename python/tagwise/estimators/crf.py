@@ -23,6 +23,7 @@ from tagwise.estimators.limits import LIMITS, Limits
 from tagwise.estimators.task import COMMON, FEATURES, PI, STOPPING, Task
 from tagwise.features.inputs import Inputs
 from tagwise.learners import gradient
+from tagwise.learners.backends import BACKENDS, using
 from tagwise.learners.loop import Result
 from tagwise.model.model import Model
 from tagwise.optimizers import OPTIMIZERS
@@ -34,6 +35,7 @@ LOSSES = _core.LOSSES
 OPTIMIZER_HELP = (
     "auto: dual for the log loss with l2 > 0, owlqn where l1 > 0, else sgd for a few epochs and then lbfgs"
 )
+DEVICE_HELP = "where training and decoding are done; cuda needs a GPU and pip install 'tagwise[torch]'"
 CLASS_HELP = (
     "how much labels count: a wrong one costs log of the right one's weight inside log Z (log loss, order 1)"
 )
@@ -106,6 +108,7 @@ class CRF(Tagger):
             Choice(("auto", *OPTIMIZERS)),
             OPTIMIZER_HELP,
         ),
+        Param("device", "cpu", Choice(tuple(BACKENDS)), DEVICE_HELP),
         Param("cost", None, Anything("number, or mapping of label -> number"), COST_HELP),
         class_weight_param(CLASS_HELP),
         PI,
@@ -139,6 +142,7 @@ class CRF(Tagger):
         sigma: float | None = None,
         prior: float = 0.0,
         optimizer: Literal["auto", "lbfgs", "cg", "sgd", "dual", "owlqn"] = "auto",
+        device: Literal["cpu", "cuda"] = "cpu",
         cost: Any = None,
         class_weight: Any = None,
         pi: float = 1.0,
@@ -173,6 +177,7 @@ class CRF(Tagger):
             prior: with warm_start: strength of ||w - w_0||^2 around that model's weights, so that it is not forgotten
             optimizer: auto: dual for the log loss with l2 > 0, owlqn where l1 > 0, else sgd for a few epochs and then
                 lbfgs
+            device: where training and decoding are done; cuda needs a GPU and pip install 'tagwise[torch]'
             cost: cost of a wrong label inside log Z (softmax-margin, log loss); by right label, or one for all (number,
                 or mapping of label -> number)
             class_weight: how much labels count: a wrong one costs log of the right one's weight inside log Z (log loss,
@@ -231,9 +236,15 @@ class CRF(Tagger):
         )
 
     def _train(self, task: Task) -> Result:
+        with using(task.params["device"]):
+            return self._minimise(task)
+
+    def _minimise(self, task: Task) -> Result:
         assert isinstance(task, ChainTask)
         params, data, sample_weight = task.params, task.data, task.sample_weight
         if params["max_length"] is not None:
+            if params["device"] != "cpu":
+                raise ParameterError(f"device={params['device']!r} cannot do max_length; use device='cpu'")
             data, piece_of = data.cut(params["max_length"])
             sample_weight = None if sample_weight is None else sample_weight[piece_of]
         by_length = params["loss"] in ("exp", "pointwise_exp")
@@ -296,7 +307,8 @@ class CRF(Tagger):
     def _model(self, task: Task, w: Vector) -> Model:
         order = task.order if isinstance(task, ChainTask) else None
         if order is None:
-            return super()._model(task, w)
+            with using(task.params["device"]):
+                return super()._model(task, w)
         n = len(task.layout)
         lookback = Lookback(task.params["order"], 1, tuples=True).with_weights(order.dense(w[n:]))
         return replace(super()._model(task, w[:n]), lookback=lookback)

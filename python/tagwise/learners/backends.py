@@ -1,7 +1,7 @@
 """Engines behind the two protocols: who computes objectives, and who scores sentences.
 
 >>> sorted(BACKENDS), current().name
-(['cpu'], 'cpu')
+(['cpu', 'cuda'], 'cpu')
 
 A further one is a row of `BACKENDS`; `using` makes it the one that estimators take. What the protocols do not ask
 (beams, lookback, model files), the CPU does from the same weights.
@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.errors import ParameterError
+from tagwise.optimizers.base import HostVectors, Vectors
 from tagwise.scores.protocols import Exponential, Objective, Scorer, Vector
 
 if TYPE_CHECKING:
@@ -32,12 +33,16 @@ ScorerMaker = Callable[[_core.Layout, NDArray[np.float32], NDArray[np.uint32] | 
 
 @dataclass(frozen=True)
 class Backend:
-    """An engine: makes the objective of a problem and the scorer of weights; `descends`: has stochastic epochs."""
+    """An engine: makes the objective of a problem and the scorer of weights; `descends`: has stochastic epochs.
+
+    `vectors`: who keeps the vectors of L-BFGS, given the number of threads.
+    """
 
     name: str
     objective: Callable[[Problem], Objective]
     scorer: ScorerMaker
     descends: bool = False
+    vectors: Callable[[int], Vectors] = HostVectors
 
 
 def _objective(problem: Problem) -> Objective:
@@ -64,8 +69,28 @@ def _scorer(
     return _core.Scorer(layout, weights, forbidden, local=local)
 
 
+def _on_gpu() -> Any:
+    """The module of the GPU's engine; PyTorch is imported here and nowhere before."""
+    try:
+        from tagwise.torch import engine
+    except ModuleNotFoundError as error:
+        raise ParameterError(
+            f"device='cuda' needs the package {error.name}, which is not installed: pip install 'tagwise[torch]', "
+            "or use device='cpu'"
+        ) from error
+    return engine
+
+
 #: Every engine by its name.
-BACKENDS: dict[str, Backend] = {"cpu": Backend("cpu", _objective, _scorer, descends=True)}
+BACKENDS: dict[str, Backend] = {
+    "cpu": Backend("cpu", _objective, _scorer, descends=True),
+    "cuda": Backend(
+        "cuda",
+        lambda problem: _on_gpu().Objective(problem),
+        lambda *given: _on_gpu().Scorer(*given),
+        vectors=lambda n_jobs: _on_gpu().Vectors(),
+    ),
+}
 
 _chosen: ContextVar[str] = ContextVar("tagwise_backend", default="cpu")
 

@@ -25,6 +25,7 @@ from tagwise.learners.backends import Backend, current, exponential
 from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.optimizers import OPTIMIZERS, Optimizer, State, Step
+from tagwise.optimizers.base import HostVectors, Vectors
 from tagwise.scores.protocols import Objective, Vector
 
 #: Stochastic epochs before L-BFGS, and the number of sentences from which on they pay.
@@ -72,9 +73,11 @@ class Prior:
     center: Vector
     strength: float
 
-    def add(self, w: Vector, gradient: Vector, n_jobs: int) -> float:
+    def add(self, w: Any, gradient: Any, vectors: Vectors) -> float:
         """Its value at w; its derivative, 2 strength (w - w_0), is added to the gradient."""
-        return _core.add_ridge(w - self.center, self.strength, gradient, n_jobs)
+        off = vectors.like(w)
+        vectors.add_scaled(w, -1.0, vectors.held(self.center), off)
+        return vectors.add_ridge(off, self.strength, gradient)
 
 
 class Evaluation:
@@ -84,20 +87,28 @@ class Evaluation:
     l_i + log w_i, or the largest -log p of a token.
     """
 
-    def __init__(self, objective: Objective, l2: float, n_jobs: int, prior: Prior | None = None) -> None:
+    def __init__(
+        self,
+        objective: Objective,
+        l2: float,
+        n_jobs: int,
+        prior: Prior | None = None,
+        vectors: Vectors | None = None,
+    ) -> None:
         self.objective = objective
         self.l2 = l2
         self.prior = prior
         self.n_jobs = n_jobs
+        self.vectors = HostVectors(n_jobs) if vectors is None else vectors
         self.log_domain = False
         self.largest = math.inf
 
-    def __call__(self, w: Vector, gradient: Vector) -> float:
+    def __call__(self, w: Any, gradient: Any) -> float:
         evaluate = exponential(self.objective).log_value if self.log_domain else self.objective.value
         value, self.largest = evaluate(w, gradient, self.n_jobs)
         if self.l2:
-            value += _core.add_ridge(w, self.l2, gradient, self.n_jobs)
-        return value + self.prior.add(w, gradient, self.n_jobs) if self.prior else value
+            value += self.vectors.add_ridge(w, self.l2, gradient)
+        return value + self.prior.add(w, gradient, self.vectors) if self.prior else value
 
 
 def into_range(
@@ -258,7 +269,11 @@ def train(
             for _ in range(warm):
                 start = descent.epoch()
             del descent  # its copy of the training set
-        evaluate = Evaluation(ready.result() if ready else problem.objective(backend), l2, n_jobs, prior)
+        vectors = backend.vectors(n_jobs) if chosen.name == "lbfgs" else None
+        objective = ready.result() if ready else problem.objective(backend)
+        evaluate = Evaluation(objective, l2, n_jobs, prior, vectors)
+        if vectors is not None:
+            extra["vectors"] = vectors
 
     def states(w: Vector, **more: Any) -> Iterator[Step]:
         return chosen.run(evaluate, w, n_jobs=n_jobs, **extra, **more)

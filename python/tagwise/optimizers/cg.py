@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tagwise._core import dot
-from tagwise.optimizers.base import Evaluate, State, Step, Vector
+from tagwise.optimizers.base import Evaluate, HostVectors, State, Step, Vector
 from tagwise.optimizers.lbfgs import CURVATURE, MOST_IDLE, LineSearch
 
 #: Of the slope that a search may leave: directions are conjugate only where it is nearly all gone.
@@ -29,7 +29,7 @@ def conjugate_gradient(
     """
     w = np.array(w, dtype=np.float64)
     gradient = np.empty_like(w)
-    search = LineSearch(objective, len(w), n_jobs, curvature=EXACT)
+    search = LineSearch(objective, w, HostVectors(n_jobs), curvature=EXACT)
     if resume is None:
         value = objective(w, gradient)
         search.evaluations += 1

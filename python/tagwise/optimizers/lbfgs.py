@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise._core import add_scaled, dot
-from tagwise.optimizers.base import Evaluate, State, Step, Vector
-from tagwise.optimizers.pairs import Pairs
+from tagwise.optimizers.base import Evaluate, HostVectors, State, Step, Vector, Vectors
 
 SUFFICIENT = 1e-4  # decrease: f(a) <= f(0) + SUFFICIENT a f'(0)
 CURVATURE = 0.9  # |f'(a)| <= CURVATURE |f'(0)|; smaller where directions must be conjugate
@@ -32,16 +31,16 @@ class LineSearch:
     theirs. A search that fails is tried again with more noise before anyone gives up (`louder`).
     """
 
-    def __init__(self, objective: Evaluate, n: int, n_jobs: int, curvature: float = CURVATURE) -> None:
+    def __init__(self, objective: Evaluate, w: Any, vectors: Vectors, curvature: float = CURVATURE) -> None:
         self.objective = objective
-        self.n_jobs = n_jobs
+        self.vectors = vectors
         self.curvature = curvature
         self.noise = NOISE
         self.lowest = math.inf  # value met so far: what is put down to noise does not add up over searches
         self.idle = 0  # searches in a row whose slopes promised next to nothing
         self.step = 0.0  # of the last success
-        self.w = np.empty(n)
-        self.gradient = np.empty(n)
+        self.w = vectors.like(w)
+        self.gradient = vectors.like(w)
         self.evaluations = 0
 
     def state(self) -> State:
@@ -58,16 +57,16 @@ class LineSearch:
         self.noise *= 10.0
         return value != 0.0 and self.noise <= MOST_NOISE * (1.0 + 1e-9)
 
-    def at(self, w: Vector, direction: Vector, step: float) -> tuple[float, float]:
+    def at(self, w: Any, direction: Any, step: float) -> tuple[float, float]:
         """Value and slope at a step; not a number counts as infinitely high."""
-        add_scaled(w, step, direction, self.w, self.n_jobs)
+        self.vectors.add_scaled(w, step, direction, self.w)
         self.evaluations += 1
         value = self.objective(self.w, self.gradient)
         if not math.isfinite(value):
             return math.inf, math.inf
-        return value, dot(self.gradient, direction, self.n_jobs)
+        return value, self.vectors.dot(self.gradient, direction)
 
-    def run(self, w: Vector, value: float, direction: Vector, slope: float, first: float) -> float | None:
+    def run(self, w: Any, value: float, direction: Any, slope: float, first: float) -> float | None:
         """Value at a step that satisfies the strong Wolfe conditions, or None where there is none.
 
         Bracket, then zoom by cubic interpolation. Where rounding hides the decrease (the tail of training), a step
@@ -147,6 +146,7 @@ def lbfgs(
     scale: NDArray[np.float32] | None = None,
     keep: bool = False,
     resume: State | None = None,
+    vectors: Vectors | None = None,
 ) -> Iterator[Step]:
     """Minimise from w. Ends by itself only where no step decreases the objective: that is a minimum to rounding.
 
@@ -158,27 +158,28 @@ def lbfgs(
         scale: d, small where the curvature is large: the directions are those of the variables w / d.
         keep: let each step have its `state`.
         resume: such a state; the first step is the one that it was taken at, and `w` does not matter.
+        vectors: who keeps the vectors that the objective is called with; NumPy and the core where none is named.
     """
-    w = np.array(w, dtype=np.float64)
-    gradient = np.empty_like(w)
-    direction = np.empty_like(w)
-    search = LineSearch(objective, len(w), n_jobs)
-    pairs = Pairs(memory, n_jobs, scale, keep=keep)
+    on = HostVectors(n_jobs) if vectors is None else vectors
+    w = on.held(w)
+    gradient, direction = on.like(w), on.like(w)
+    search = LineSearch(objective, w, on)
+    pairs = on.pairs(memory, scale, keep=keep)
     if resume is None:
         value = objective(w, gradient)
         search.evaluations += 1
     else:
-        w[:], gradient[:], value = resume["w"], resume["gradient"], resume["value"]
+        w, gradient, value = on.held(resume["w"]), on.held(resume["gradient"]), resume["value"]
         search.restore(resume["search"])
         pairs.restore(resume["pairs"])
-    norm = math.sqrt(dot(gradient, gradient, n_jobs))
+    norm = math.sqrt(on.dot(gradient, gradient))
 
     def state() -> State:
-        found = {"w": w, "gradient": gradient, "value": value}
+        found = {"w": on.host(w).copy(), "gradient": on.host(gradient).copy(), "value": value}
         return {**found, "search": search.state(), "pairs": pairs.state()}
 
     kept = state if keep else None
-    yield Step(w, value, norm, search.evaluations, kept)
+    yield Step(on.host(w), value, norm, search.evaluations, kept)
     while norm > 0.0 and search.idle < MOST_IDLE:
         slope = pairs.direction(gradient, direction)
         if not slope < 0.0:
@@ -194,5 +195,5 @@ def lbfgs(
         pairs.push(w, search.w, gradient, search.gradient)
         w, search.w = search.w, w
         gradient, search.gradient = search.gradient, gradient
-        value, norm = found, math.sqrt(dot(gradient, gradient, n_jobs))
-        yield Step(w, value, norm, search.evaluations, kept, search.step)
+        value, norm = found, math.sqrt(on.dot(gradient, gradient))
+        yield Step(on.host(w), value, norm, search.evaluations, kept, search.step)

@@ -1,22 +1,20 @@
-"""Launching the kernels of `kernels/chain.cu`: compiled by NVRTC for the device, type and number of labels at hand.
+"""Chains on CUDA: the kernels of `kernels/chain.cu`, for as many labels as a block's registers hold.
 
-`cuda.core` compiles and launches; nothing is built on the user's machine beforehand. A compiled module is kept for the
-process, one for each (device, labels, types).
+Sentences are rows of a batch, emissions (B, T, L) of any strides, or lie one after the other: emissions (tokens, L) and
+`Places`, where each begins.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import resources
-from typing import Any
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from tagwise.errors import TagwiseError
+from tagwise.torch.launching import Macros, kernel, launch, processors
 from tagwise.torch.plain import Gradient, Sums
 
-#: Labels that a block's registers hold; beyond it the plain path is used.
+#: Labels that these kernels serve; beyond it the plain path is used.
 MOST_LABELS = 64
 #: Sentences of so many tokens are cut into pieces of PIECE that are summed side by side, where they are few.
 LONG, PIECE = 2048, 512
@@ -24,90 +22,58 @@ _INPUTS = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.float64:
 _TOKENS = 32
 
 
-@cache
-def _module(device: int, labels: int, given: torch.dtype) -> Any:
-    """The kernels for so many labels and emissions of this type, on this device."""
-    try:
-        from cuda.core import Device, Program, ProgramOptions
-    except ImportError as error:  # pragma: no cover
-        raise TagwiseError(
-            "chains on a GPU need the package cuda-core: pip install 'tagwise[torch]', or move the tensors to the CPU"
-        ) from error
-    held = Device(device)
-    held.set_current()
-    macros = {
-        "L": labels,
-        "WARPS": -(-labels // 32),
-        "WIDE": int(given == torch.float64),
-        "INPUT": _INPUTS[given],
-    }
-    source = resources.files(__package__).joinpath("kernels").joinpath("chain.cu").read_text("utf-8")
-    options = ProgramOptions(
-        std="c++17",
-        arch=f"sm_{held.arch}",
-        define_macro=[(name, str(value)) for name, value in macros.items()],
-    )
-    return Program(source, code_type="c++", options=options).compile("cubin")
+class Places(NamedTuple):
+    """Sentences one after the other: the first token of each (int64), and how long the longest is."""
+
+    first: Tensor
+    longest: int
 
 
-@cache
-def _kernel(device: int, labels: int, given: torch.dtype, name: str) -> Any:
-    return _module(device, labels, given).get_kernel(name)
+class _Chains:
+    """What every kernel is told of a batch."""
 
+    def __init__(
+        self,
+        emissions: Tensor,
+        transitions: Tensor,
+        start: Tensor,
+        end: Tensor,
+        lengths: Tensor | None,
+        tags: Tensor | None,
+        places: Places | None,
+    ) -> None:
+        if places is None:
+            self.batch, self.time, self.labels = emissions.shape
+            strides = emissions.stride()
+            by_tag = (0, 0) if tags is None else tags.stride()
+        else:
+            self.batch, self.time, self.labels = len(places.first), places.longest, len(start)
+            strides = (0, *emissions.stride())
+            by_tag = (0, 1)
+        self.tokens = emissions.shape[:-1]
+        self.device = emissions.device.index or 0
+        self.macros: Macros = (
+            ("L", self.labels),
+            ("WARPS", -(-self.labels // 32)),
+            ("WIDE", int(emissions.dtype == torch.float64)),
+            ("INPUT", _INPUTS[emissions.dtype]),
+        )
+        self.threads = 32 * -(-self.labels // 32)
+        self.lengths = _pointer(lengths)
+        self.arguments = (
+            *(emissions.data_ptr(), *strides),
+            *(transitions.data_ptr(), start.data_ptr(), end.data_ptr()),
+            *(self.lengths, 0 if places is None else places.first.data_ptr()),
+            *(_pointer(tags), *by_tag),
+            *(self.batch, self.time),
+        )
 
-@cache
-def _stream(handle: int) -> Any:
-    from cuda.core import Stream
-
-    return Stream.from_handle(handle)
-
-
-@cache
-def _shape(grid: tuple[int, ...], block: int) -> Any:
-    from cuda.core import LaunchConfig
-
-    return LaunchConfig(grid=grid, block=block)
-
-
-def _launch(name: str, emissions: Tensor, grid: tuple[int, ...], block: int, *arguments: int) -> None:
-    from cuda.core import launch
-
-    device = emissions.device.index or 0
-    kernel = _kernel(device, emissions.shape[2], emissions.dtype, name)
-    stream = _stream(torch.cuda.current_stream(device).cuda_stream)
-    launch(stream, _shape(grid, block), kernel, *arguments)
+    def launch(self, name: str, grid: tuple[int, ...], threads: int, *arguments: int) -> None:
+        launch(kernel("chain", self.device, self.macros, name), self.device, grid, threads, *arguments)
 
 
 def _pointer(tensor: Tensor | None) -> int:
-    return 0 if tensor is None else tensor.data_ptr()
-
-
-def _common(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor,
-    end: Tensor,
-    lengths: Tensor | None,
-    tags: Tensor | None,
-) -> tuple[int, ...]:
-    batch, time, _ = emissions.shape
-    by_tag = (0, 0) if tags is None else tags.stride()
-    return (
-        emissions.data_ptr(),
-        *emissions.stride(),
-        transitions.data_ptr(),
-        start.data_ptr(),
-        end.data_ptr(),
-        _pointer(lengths),
-        _pointer(tags),
-        *by_tag,
-        batch,
-        time,
-    )
-
-
-def _warps(labels: int) -> int:
-    return 32 * -(-labels // 32)
+    return 0 if tensor is None else int(tensor.data_ptr())
 
 
 def sums(
@@ -117,18 +83,18 @@ def sums(
     end: Tensor,
     lengths: Tensor | None,
     tags: Tensor | None,
+    places: Places | None = None,
 ) -> Sums:
-    """As `plain.sums`; the recursions are logarithms to the base 2, not normalised."""
-    batch, time, labels = emissions.shape
-    ahead, behind = start.new_empty(batch, time, labels + 1), start.new_empty(batch, time, labels)
+    """As `plain.sums`; the recursions are logarithms to the base 2, forward ones with a number behind each row."""
+    chains = _Chains(emissions, transitions, start, end, lengths, tags, places)
+    batch, time, labels = chains.batch, chains.time, chains.labels
+    ahead, behind = start.new_empty(*chains.tokens, labels + 1), start.new_empty(*chains.tokens, labels)
     value = start.new_empty(batch)
     if not batch:
         return Sums(value, ahead, behind)
-    common = _common(emissions, transitions, start, end, lengths, tags)
     out = ahead.data_ptr(), behind.data_ptr(), value.data_ptr()
-    threads = _warps(labels)
-    if time < LONG or batch > _processors(emissions.device.index or 0):
-        _launch("chain_forward", emissions, (batch, 2), threads, *common, *out, time, 1, 0, 0, 0)
+    if time < LONG or batch > processors(chains.device):
+        chains.launch("chain_forward", (batch, 2), chains.threads, *chains.arguments, *out, time, 1, 0, 0, 0)
         return Sums(value, ahead, behind)
     pieces = -(-time // PIECE)
     matrices = start.new_empty(batch * pieces * labels * (labels + 3 * (labels + 1)))
@@ -137,37 +103,16 @@ def sums(
     offsets = doubles.data_ptr() + 8 * batch * pieces * labels
     parts = offsets + 8 * batch * pieces
     entries = start.new_empty(2 * batch * pieces * labels)
-    _launch(
-        "chain_matrices",
-        emissions,
-        (batch * pieces * labels, 1),
-        threads,
-        *common,
-        PIECE,
-        pieces,
-        matrices.data_ptr(),
-        doubles.data_ptr(),
-        scratch,
-        parts,
+    found = matrices.data_ptr(), doubles.data_ptr()
+    grid = batch * pieces * labels, 1
+    chains.launch(
+        "chain_matrices", grid, chains.threads, *chains.arguments, PIECE, pieces, *found, scratch, parts
     )
-    _launch(
-        "chain_join",
-        emissions,
-        (batch, 2),
-        threads,
-        _pointer(lengths),
-        batch,
-        time,
-        end.data_ptr(),
-        PIECE,
-        pieces,
-        matrices.data_ptr(),
-        doubles.data_ptr(),
-        entries.data_ptr(),
-        offsets,
-    )
-    cut = PIECE, pieces, entries.data_ptr(), offsets, parts
-    _launch("chain_forward", emissions, (batch * pieces, 2), threads, *common, *out, *cut)
+    whole = chains.lengths, batch, time, end.data_ptr()
+    begun = entries.data_ptr(), offsets
+    chains.launch("chain_join", (batch, 2), chains.threads, *whole, PIECE, pieces, *found, *begun)
+    cut = PIECE, pieces, *begun, parts
+    chains.launch("chain_forward", (batch * pieces, 2), chains.threads, *chains.arguments, *out, *cut)
     return Sums(value, ahead, behind)
 
 
@@ -181,80 +126,60 @@ def expect(
     ahead: Tensor,
     behind: Tensor,
     scale: Tensor,
+    places: Places | None = None,
+    into: Tensor | None = None,
 ) -> Gradient:
-    """As `plain.expect`."""
-    batch, time, labels = emissions.shape
+    """As `plain.expect`; the same bits every time. `into`: where the gradient by emissions goes."""
+    chains = _Chains(emissions, transitions, start, end, lengths, tags, places)
+    batch, labels = chains.batch, chains.labels
     out = Gradient(
-        torch.empty_like(emissions),
+        torch.empty_like(emissions) if into is None else into,
         start.new_empty(labels, labels),
         start.new_empty(labels),
         start.new_empty(labels),
     )
-    pieces = batch * -(-time // _TOKENS)
+    pieces = batch * -(-chains.time // _TOKENS)
     if not pieces:
         return Gradient(*(x.zero_() for x in out))
-    blocks = min(pieces, 4 * _processors(emissions.device.index or 0))
+    blocks = min(pieces, 4 * processors(chains.device))
     work = start.new_empty(blocks * labels * labels + 2 * batch * labels)
     pairs, item = work.data_ptr(), work.element_size()
     starts = pairs + blocks * labels * labels * item
     ends = starts + batch * labels * item
-    common = _common(emissions, transitions, start, end, lengths, tags)
-    _launch(
+    by = (0, *out.emissions.stride()) if places is not None else out.emissions.stride()
+    chains.launch(
         "chain_expect",
-        emissions,
         (blocks, 1),
         128 if (-(-labels // 4)) ** 2 <= 128 else 256,
-        *common,
-        ahead.data_ptr(),
-        behind.data_ptr(),
-        scale.data_ptr(),
-        *scale.stride(),
-        out.emissions.data_ptr(),
-        *out.emissions.stride(),
-        pairs,
-        starts,
-        ends,
+        *chains.arguments,
+        *(ahead.data_ptr(), behind.data_ptr(), scale.data_ptr(), *scale.stride()),
+        *(out.emissions.data_ptr(), *by),
+        *(pairs, starts, ends),
     )
-    _launch(
+    chains.launch(
         "chain_reduce",
-        emissions,
         (-(-(labels * labels + 2 * labels) // 32), 1),
         256,
-        pairs,
-        blocks,
-        starts,
-        ends,
-        batch,
-        out.transitions.data_ptr(),
-        out.start.data_ptr(),
-        out.end.data_ptr(),
+        *(pairs, blocks, starts, ends, batch),
+        *(x.data_ptr() for x in out[1:]),
     )
     return out
 
 
-@cache
-def _processors(device: int) -> int:
-    return int(torch.cuda.get_device_properties(device).multi_processor_count)
-
-
 def best(
-    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    places: Places | None = None,
 ) -> tuple[Tensor, Tensor]:
     """As `plain.best`."""
-    batch, time, labels = emissions.shape
-    path = torch.empty(batch, time, dtype=torch.int64, device=emissions.device)
-    value = start.new_empty(batch)
-    back = path.new_empty(batch, time, labels, dtype=torch.uint8 if labels <= 256 else torch.int16)
-    if batch:
-        common = _common(emissions, transitions, start, end, lengths, None)
-        _launch(
-            "chain_best",
-            emissions,
-            (batch, 1),
-            _warps(labels),
-            *common,
-            back.data_ptr(),
-            path.data_ptr(),
-            value.data_ptr(),
-        )
+    chains = _Chains(emissions, transitions, start, end, lengths, None, places)
+    path = torch.empty(chains.tokens, dtype=torch.int64, device=emissions.device)
+    value = start.new_empty(chains.batch)
+    if chains.batch:
+        back = torch.empty(*chains.tokens, chains.labels, dtype=torch.uint8, device=emissions.device)
+        out = back.data_ptr(), path.data_ptr(), value.data_ptr()
+        chains.launch("chain_best", (chains.batch, 1), chains.threads, *chains.arguments, *out)
     return path, value

@@ -92,7 +92,10 @@ __device__ __forceinline__ real warp_exponent(real x) {
 }
 
 #define CHAIN const given* e, i64 eb, i64 et, i64 el, const real* W, const real* start, const real* end, \
-              const int* lengths, const i64* tags, i64 tb, i64 tt, i64 B, i64 T
+              const int* lengths, const i64* places, const i64* tags, i64 tb, i64 tt, i64 B, i64 T
+// Sentence b begins at token b * T of everything, or, where sentences lie one after the other, at token places[b].
+#define PLACE(b) (places ? places[b] : (i64)(b) * T)
+#define FROM(base, b, by_sentence, by_token) ((base) + (places ? places[b] * (by_token) : (i64)(b) * (by_sentence)))
 
 struct __align__(16) Quad { real v[4]; };
 struct Round {  // the vector of a step, twice, so that one barrier a step is enough; and its warps' m
@@ -312,17 +315,17 @@ extern "C" __global__ void __launch_bounds__(LANES) chain_forward(CHAIN, real* A
   const real* entry = entries ? entries + ((backward * B + b) * pieces + p) * L : 0;
   real v = -INF;
   if (j < L) v = backward ? (entry ? entry[j] : end[j] * LOG2E) : fresh ? start[j] * LOG2E : entry[j];
-  const given* scores = e + b * eb;
+  const given* scores = FROM(e, b, eb, et);
   double offset = !backward && !fresh ? offsets[b * pieces + p] : 0.0;
   if (backward) {
-    walk<true, false>(at, round, fresh, v, entry, scores, et, el, first, stop, R + b * T * L, offset);
+    walk<true, false>(at, round, fresh, v, entry, scores, et, el, first, stop, R + PLACE(b) * L, offset);
     return;
   }
-  v = walk<false, false>(at, round, fresh, v, entry, scores, et, el, first, stop, A + b * T * ROW, offset);
+  v = walk<false, false>(at, round, fresh, v, entry, scores, et, el, first, stop, A + PLACE(b) * ROW, offset);
   if (stop < n) return;
   const real z = block_lse(j < L ? v + end[j] * LOG2E : -INF, some);
   double scored = 0;
-  if (tags && !parts) scored = tags_score(scores, et, el, W, start, end, tags + b * tb, tt, 0, n, n, sums);
+  if (tags && !parts) scored = tags_score(scores, et, el, W, start, end, FROM(tags, b, tb, tt), tt, 0, n, n, sums);
   if (j) return;
   if (tags && parts) for (int q = 0; q <= p; q++) scored += parts[b * pieces + q];
   const double logs = ((double)z + offset) * 0.6931471805599453;
@@ -347,12 +350,12 @@ extern "C" __global__ void __launch_bounds__(LANES) chain_matrices(CHAIN, i64 pi
   if (j < L) rows[2 * ROW + j] = v;
   TOGETHER();
   double offset = 0;
-  const given* scores = e + b * eb;
+  const given* scores = FROM(e, b, eb, et);
   const real out = walk<false, true>(at, round, p == 0, v, rows + 2 * ROW, scores, et, el, first, stop, rows, offset);
   if (j < L) K[(which * L + r) * L + j] = out;
   if (j == 0) shift[which * L + r] = offset;
   if (tags && r == 0) {
-    const double sum = tags_score(scores, et, el, W, start, end, tags + b * tb, tt, first, stop, n, sums);
+    const double sum = tags_score(scores, et, el, W, start, end, FROM(tags, b, tb, tt), tt, first, stop, n, sums);
     if (j == 0) parts[which] = sum;
   }
 }
@@ -455,12 +458,16 @@ chain_expect(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
     const i64 b = at / pieces, t0 = (at % pieces) * TOKENS, n = lengths ? lengths[b] : T;
     const int many = T - t0 < TOKENS ? (int)(T - t0) : TOKENS;
     const real g = scale[b * scale_stride], w = tags ? -g : g;
+    const given* scores = FROM(e, b, eb, et);
+    const i64* y = FROM(tags, b, tb, tt);
+    given* const changes = FROM(grad, b, gb, gt);
+    if (places && t0 >= n) continue;  // what lies behind is another sentence's
     __syncthreads();
-    if (tags && self <= many && t0 + self - 1 < n) gold[self] = t0 + self > 0 ? (int)tags[b * tb + (t0 + self - 1) * tt] : -1;
+    if (tags && self <= many && t0 + self - 1 < n) gold[self] = t0 + self > 0 ? (int)y[(t0 + self - 1) * tt] : -1;
     __syncthreads();
     if (tags && self < many && t0 + self > 0 && t0 + self < n) atomicAdd(&seen[gold[self] * L + gold[self + 1]], 1);
     for (int k = self / SUB; k < TOKENS; k += THREADS / SUB) {  // all threads, for the shuffles
-      const i64 t = t0 + k, place = b * T + t;
+      const i64 t = t0 + k, place = PLACE(b) + t;
       const bool inside = k < many && t < n;
       real both[JL], top = -INF, z = 0;
 #pragma unroll
@@ -478,16 +485,16 @@ chain_expect(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
 #pragma unroll
       for (int v = 0; v < JL; v++) {
         const int j = lane + SUB * v;
-        if (k < many && j < L) {
+        if (k < many && j < L && (inside || !places)) {
           const real p = w * ex2(both[v] - zt) + (tags && t < n && gold[k + 1] == j ? g : (real)0);
-          grad[b * gb + t * gt + j * gl] = narrow(p);
+          changes[t * gt + j * gl] = narrow(p);
           if (t == 0) starts[b * L + j] = n > 0 ? p : (real)0;
           if (t == n - 1 || (t == 0 && n <= 0)) ends[b * L + j] = n > 0 ? p : (real)0;
         }
         real from = -INF, to = -INF;
         if (inside && t && j < L) {
           from = A[(place - 1) * ROW + j] - m;
-          to = (real)wide(e[b * eb + t * et + j * el]) * LOG2E + R[place * L + j] - zt + tops[j];
+          to = (real)wide(scores[t * et + j * el]) * LOG2E + R[place * L + j] - zt + tops[j];
         }
         high = larger(high, to);
         if (j < LP) {
@@ -512,7 +519,7 @@ chain_expect(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
 #pragma unroll 1
     for (int k = 0; k < TOKENS; k++)
       if (rare[k]) {  // the same for all threads
-        const i64 t = t0 + k, place = b * T + t;
+        const i64 t = t0 + k, place = PLACE(b) + t;
         const real* from = A + (place - 1) * ROW;
         real norm = norms[k];
         if (!(norm < INF)) {  // by each thread: one token in a piece of a long sentence
@@ -521,13 +528,13 @@ chain_expect(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
           for (int i = 0; i < L; i++)
 #pragma unroll 1
             for (int j = 0; j < L; j++)
-              m = larger(m, from[i] + (W[i * L + j] + (real)wide(e[b * eb + t * et + j * el])) * LOG2E + R[place * L + j]);
+              m = larger(m, from[i] + (W[i * L + j] + (real)wide(scores[t * et + j * el])) * LOG2E + R[place * L + j]);
           m = bounded(m);
 #pragma unroll 1
           for (int i = 0; i < L; i++)
 #pragma unroll 1
             for (int j = 0; j < L; j++)
-              s += ex2(from[i] + (W[i * L + j] + (real)wide(e[b * eb + t * et + j * el])) * LOG2E + R[place * L + j] - m);
+              s += ex2(from[i] + (W[i * L + j] + (real)wide(scores[t * et + j * el])) * LOG2E + R[place * L + j] - m);
           norm = s > 0 ? lg2(s) + m : (real)0;
         }
         if (group == 0)
@@ -537,7 +544,7 @@ chain_expect(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
             for (int v = 0; v < 4; v++) {
               const int i = 4 * row + u, j = 4 * col + v;
               if (i < L && j < L)
-                more[u][v] += w * ex2(from[i] + (W[i * L + j] + (real)wide(e[b * eb + t * et + j * el])) * LOG2E + R[place * L + j] - norm);
+                more[u][v] += w * ex2(from[i] + (W[i * L + j] + (real)wide(scores[t * et + j * el])) * LOG2E + R[place * L + j] - norm);
             }
       }
     if (tags && group == 0)
@@ -598,16 +605,16 @@ typedef unsigned short label;
 #endif
 extern "C" __global__ void __launch_bounds__(LANES) chain_best(CHAIN, label* back, i64* path, real* value) {
   const int b = blockIdx.x, j = threadIdx.x, n = lengths ? lengths[b] : T;
-  i64* out = path + (i64)b * T;
-  for (int t = (n > 0 ? n : 0) + j; t < T; t += LANES) out[t] = -1;
+  i64* out = path + PLACE(b);
+  for (int t = (n > 0 ? n : 0) + j; t < T && !places; t += LANES) out[t] = -1;
   if (n <= 0) { if (j == 0) value[b] = 0; return; }
   __shared__ real shared[2][LP > LANES ? LP : LANES];
   real column[LP];
 #pragma unroll
   for (int i = 0; i < LP; i++) column[i] = j < L && i < L ? W[j + i * L] : -INF;
   if (LP > LANES && j < LP - LANES) shared[0][LANES + j] = shared[1][LANES + j] = -INF;
-  const given* at_e = e + b * eb;
-  label* to = back + (i64)b * T * L + j;
+  const given* at_e = FROM(e, b, eb, et);
+  label* to = back + PLACE(b) * L + j;
   real now[AHEAD], next[AHEAD];
 #pragma unroll
   for (int u = 0; u < AHEAD; u++) now[u] = u < n && j < L ? (real)wide(at_e[u * et + j * el]) : -INF;
@@ -656,7 +663,7 @@ extern "C" __global__ void __launch_bounds__(LANES) chain_best(CHAIN, label* bac
   __shared__ label piece[L > 8192 ? L : 8192];
   for (int stop = n; stop > 0; stop -= PIECE) {
     const int first = stop - PIECE > 0 ? stop - PIECE : 0;
-    const label* rows = back + ((i64)b * T + first) * L;
+    const label* rows = back + (PLACE(b) + first) * L;
     for (int k = j; k < (stop - first) * L; k += LANES) piece[k] = rows[k];
     if (WARPS > 1) __syncthreads(); else __syncwarp();
     if (j == 0) {
