@@ -142,10 +142,10 @@ def expect(
     if not pieces:
         return Gradient(*(x.zero_() for x in out))
     blocks = min(pieces, 4 * processors(chains.device))
-    work = start.new_empty(blocks * labels * labels + 2 * batch * labels)
+    work = start.new_empty(blocks * labels * (labels + 2))
     pairs, item = work.data_ptr(), work.element_size()
     starts = pairs + blocks * labels * labels * item
-    ends = starts + batch * labels * item
+    ends = starts + blocks * labels * item
     by = (0, *out.emissions.stride()) if places is not None else out.emissions.stride()
     chains.launch(
         "chain_expect",
@@ -160,7 +160,7 @@ def expect(
         "chain_reduce",
         (-(-(labels * labels + 2 * labels) // 32), 1),
         256,
-        *(pairs, blocks, starts, ends, batch),
+        *(pairs, blocks, starts, ends),
         *(x.data_ptr() for x in out[1:]),
     )
     return out

@@ -176,7 +176,6 @@ class Back:
             alone = units == 1
             self.where[owners[alone]] = first + (ends_of - units)[alone]
             more = units > 1
-            begins = torch.cat([(ends_of - units)[more], ends_of[more][-1:]])
             # Units of attributes with several: a list, since those of the others lie between them.
             chosen = more[owner].nonzero().squeeze(1)
             counts = units[more]

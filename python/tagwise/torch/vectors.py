@@ -16,74 +16,88 @@ class Pairs:
     """Steps s and changes of the gradient y, and the direction -H g from their inner products alone.
 
     The two loops of L-BFGS (Nocedal 1980) are carried out on coefficients: with B = [s_1 .. s_m, y_1 .. y_m, g] the
-    direction is B c, and c needs B^T B only (Chen, Wang and Zhou 2014). In variables w / d, s is divided and y and g are
-    multiplied by d.
+    direction is B c, and c needs B^T B only (Chen, Wang and Zhou 2014). In variables w / d, s is divided and y and g
+    are multiplied by d.
     """
 
     def __init__(self, memory: int, scale: Tensor | None) -> None:
         self.memory, self.scale = memory, scale
-        self.steps: list[Tensor] = []
-        self.changes: list[Tensor] = []
-        self.products: NDArray[np.float64] = np.zeros((0, 0))
+        self.basis: Tensor | None = None  # s, then y, by place; the gradient last
+        self.places: list[int] = []  # oldest first
+        self.products: NDArray[np.float64] = np.zeros((2 * memory, 2 * memory))
 
     def __len__(self) -> int:
-        return len(self.steps)
+        return len(self.places)
 
     def clear(self) -> None:
         """Forget all pairs."""
-        self.steps, self.changes, self.products = [], [], np.zeros((0, 0))
+        self.places = []
+
+    def _room(self, like: Tensor) -> Tensor:
+        if self.basis is None:
+            self.basis = like.new_zeros(2 * self.memory + 1, len(like))
+        return self.basis
 
     def push(self, w0: Tensor, w1: Tensor, g0: Tensor, g1: Tensor) -> None:
         """Remember the step from (w0, g0) to (w1, g1), where its curvature is positive."""
-        s, y = w1 - w0, g1 - g0
+        m, basis = self.memory, self._room(w0)
+        free = [place for place in range(m) if place not in self.places]
+        place = free[0] if free else self.places.pop(0)
+        torch.sub(w1, w0, out=basis[place])
+        torch.sub(g1, g0, out=basis[m + place])
         if self.scale is not None:
-            s, y = s / self.scale, y * self.scale
-        if float(s @ y) <= 1e-12 * float(y @ y):
+            basis[place].div_(self.scale)
+            basis[m + place].mul_(self.scale)
+        new = (basis[: 2 * m] @ basis[[place, m + place]].T).cpu().numpy()
+        if not new[m + place, 0] > 1e-12 * new[m + place, 1]:
             return
-        keep = self.memory - 1
-        kept = self.steps[-keep:] if keep else []
-        self.steps, self.changes = [*kept, s], [*(self.changes[-keep:] if keep else []), y]
-        self._multiply()
-
-    def _multiply(self) -> None:
-        """The inner products of all pairs, in one product of matrices."""
-        basis = torch.stack([*self.steps, *self.changes])
-        self.products = (basis @ basis.T).cpu().numpy()
-
-    def state(self) -> list[list[NDArray[np.float64]]]:
-        """The pairs, oldest first, as [s, y]."""
-        return [[s.cpu().numpy(), y.cpu().numpy()] for s, y in zip(self.steps, self.changes)]
-
-    def restore(self, pairs: list[list[NDArray[np.float64]]]) -> None:
-        """Have these pairs and no others."""
-        on = device()
-        self.steps = [torch.from_numpy(np.array(s)).to(on) for s, _ in pairs]
-        self.changes = [torch.from_numpy(np.array(y)).to(on) for _, y in pairs]
-        self.products = np.zeros((0, 0))
-        if pairs:
-            self._multiply()
+        for column, at in ((0, place), (1, m + place)):
+            self.products[:, at] = self.products[at, :] = new[:, column]
+        self.places.append(place)
 
     def direction(self, gradient: Tensor, direction: Tensor) -> float:
         """direction = -H gradient; the directional derivative."""
-        g = gradient if self.scale is None else gradient * self.scale
-        m = len(self.steps)
-        basis = torch.stack([*self.steps, *self.changes, g])
-        by = (basis @ g).cpu().numpy()  # products with g
-        sy, yy = self.products[:m, m:], self.products[m:, m:]
-        c = np.zeros(2 * m + 1)  # coefficients of the vector at hand
-        c[2 * m] = 1.0
-        alpha = np.zeros(m)
-        for i in range(m - 1, -1, -1):  # s_i . (g - sum_j alpha_j y_j)
-            alpha[i] = (by[i] - sy[i, i + 1 :] @ alpha[i + 1 :]) / sy[i, i]
-        c[m : 2 * m] = -alpha
-        size = sy[m - 1, m - 1] / yy[m - 1, m - 1] if m else 1.0
-        c *= size
-        for i in range(m):
-            along = size * (by[m + i] - yy[i] @ alpha) + c[:i] @ sy[:i, i]
-            c[i] = alpha[i] - along / sy[i, i]
-        found = torch.from_numpy(-c).to(basis.device) @ basis
-        direction.copy_(found if self.scale is None else found * self.scale)
+        m, basis, many = self.memory, self._room(gradient), len(self.places)
+        if self.scale is None:
+            basis[2 * m].copy_(gradient)
+        else:
+            torch.mul(gradient, self.scale, out=basis[2 * m])
+        by = (basis @ basis[2 * m]).cpu().numpy()  # products with the gradient
+        at = np.array(self.places, dtype=np.int64)
+        of_s, of_y = by[at], by[m + at]
+        sy, yy = self.products[np.ix_(at, m + at)], self.products[np.ix_(m + at, m + at)]
+        alpha, coefficient = np.zeros(many), np.zeros(many)
+        for i in range(many - 1, -1, -1):  # s_i . (g - sum_j alpha_j y_j)
+            alpha[i] = (of_s[i] - sy[i, i + 1 :] @ alpha[i + 1 :]) / sy[i, i]
+        size = sy[-1, -1] / yy[-1, -1] if many else 1.0
+        for i in range(many):  # alpha_i - y_i . (the vector so far) / s_i . y_i
+            along = size * (of_y[i] - yy[i] @ alpha) + coefficient[:i] @ sy[:i, i]
+            coefficient[i] = alpha[i] - along / sy[i, i]
+        c = np.zeros(2 * m + 1)
+        c[at], c[m + at], c[2 * m] = coefficient, -size * alpha, size
+        torch.mv(basis.T, torch.from_numpy(-c).to(basis.device), out=direction)
+        if self.scale is not None:
+            direction.mul_(self.scale)
         return float(-c @ by)
+
+    def state(self) -> list[list[NDArray[np.float64]]]:
+        """The pairs, oldest first, as [s, y]."""
+        if self.basis is None:
+            return []
+        held = self.basis.cpu().numpy()
+        return [[held[place], held[self.memory + place]] for place in self.places]
+
+    def restore(self, pairs: list[list[NDArray[np.float64]]]) -> None:
+        """Have these pairs and no others."""
+        self.clear()
+        for place, (s, y) in enumerate(pairs):
+            basis = self._room(torch.zeros(len(s), dtype=torch.float64, device=device()))
+            basis[place].copy_(torch.from_numpy(s))
+            basis[self.memory + place].copy_(torch.from_numpy(y))
+            self.places.append(place)
+        if self.basis is not None:
+            rows = self.basis[: 2 * self.memory]
+            self.products = (rows @ rows.T).cpu().numpy()
 
 
 class Vectors:

@@ -441,6 +441,7 @@ chain_expect(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
   __shared__ Quad before[TOKENS][SIDE], after[TOKENS][SIDE];
   __shared__ real tops[LP], norms[TOKENS];
   __shared__ int gold[TOKENS + 1], seen[L * L], rare[TOKENS];
+  __shared__ real first[L], last[L];  // sums over first and last tokens: a piece has one of each at most
   const int self = threadIdx.x, lane = self % SUB, group = self / TILES, tile = self % TILES, row = tile / SIDE, col = tile % SIDE;
   const i64 pieces = (T + TOKENS - 1) / TOKENS;
   real sum[4][4], more[4][4];
@@ -449,14 +450,17 @@ chain_expect(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
 #pragma unroll
     for (int v = 0; v < 4; v++) sum[u][v] = more[u][v] = 0;
   for (int k = self; k < L * L; k += THREADS) seen[k] = 0;
+  for (int k = self; k < L; k += THREADS) first[k] = last[k] = 0;
   for (int k = self; k < LP; k += THREADS) {
     real top = -INF;
     for (int i = 0; k < L && i < L; i++) top = larger(top, W[i * L + k] * LOG2E);
     tops[k] = bounded(top);
   }
   for (i64 at = blockIdx.x; at < B * pieces; at += gridDim.x) {
-    const i64 b = at / pieces, t0 = (at % pieces) * TOKENS, n = lengths ? lengths[b] : T;
-    const int many = T - t0 < TOKENS ? (int)(T - t0) : TOKENS;
+    // First pieces of all sentences, then second ones: where the longest come first, blocks share the work alike.
+    const i64 b = at % B, t0 = (at / B) * TOKENS, n = lengths ? lengths[b] : T, stop = places ? n : T;
+    const int many = stop - t0 < TOKENS ? (int)(stop - t0) : TOKENS;
+    const int rounds = (many + THREADS / SUB - 1) / (THREADS / SUB) * (THREADS / SUB);  // all threads, for the shuffles
     const real g = scale[b * scale_stride], w = tags ? -g : g;
     const given* scores = FROM(e, b, eb, et);
     const i64* y = FROM(tags, b, tb, tt);
@@ -466,7 +470,8 @@ chain_expect(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
     if (tags && self <= many && t0 + self - 1 < n) gold[self] = t0 + self > 0 ? (int)y[(t0 + self - 1) * tt] : -1;
     __syncthreads();
     if (tags && self < many && t0 + self > 0 && t0 + self < n) atomicAdd(&seen[gold[self] * L + gold[self + 1]], 1);
-    for (int k = self / SUB; k < TOKENS; k += THREADS / SUB) {  // all threads, for the shuffles
+#pragma unroll 2
+    for (int k = self / SUB; k < rounds; k += THREADS / SUB) {
       const i64 t = t0 + k, place = PLACE(b) + t;
       const bool inside = k < many && t < n;
       real both[JL], top = -INF, z = 0;
@@ -485,11 +490,11 @@ chain_expect(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
 #pragma unroll
       for (int v = 0; v < JL; v++) {
         const int j = lane + SUB * v;
-        if (k < many && j < L && (inside || !places)) {
+        if (k < many && j < L) {
           const real p = w * ex2(both[v] - zt) + (tags && t < n && gold[k + 1] == j ? g : (real)0);
           changes[t * gt + j * gl] = narrow(p);
-          if (t == 0) starts[b * L + j] = n > 0 ? p : (real)0;
-          if (t == n - 1 || (t == 0 && n <= 0)) ends[b * L + j] = n > 0 ? p : (real)0;
+          if (inside && t == 0) first[j] += p;
+          if (inside && t == n - 1) last[j] += p;
         }
         real from = -INF, to = -INF;
         if (inside && t && j < L) {
@@ -508,7 +513,7 @@ chain_expect(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
     }
     __syncthreads();
     if (group < GROUPS)
-      for (int k = group; k < TOKENS; k += GROUPS)
+      for (int k = group; k < many; k += GROUPS)
         if (!rare[k]) {
           const Quad x = before[k][row], y = after[k][col];
 #pragma unroll
@@ -517,7 +522,7 @@ chain_expect(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
             for (int v = 0; v < 4; v++) sum[u][v] += x.v[u] * y.v[v];
         }
 #pragma unroll 1
-    for (int k = 0; k < TOKENS; k++)
+    for (int k = 0; k < many; k++)
       if (rare[k]) {  // the same for all threads
         const i64 t = t0 + k, place = PLACE(b) + t;
         const real* from = A + (place - 1) * ROW;
@@ -556,6 +561,11 @@ chain_expect(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
           if (i < L && j < L && seen[i * L + j]) { more[u][v] += g * (real)seen[i * L + j]; seen[i * L + j] = 0; }
         }
   }
+  __syncthreads();
+  for (int k = self; k < L; k += THREADS) {
+    starts[(i64)blockIdx.x * L + k] = first[k];
+    ends[(i64)blockIdx.x * L + k] = last[k];
+  }
   // Groups in order, then the factor of the pair.
   __shared__ real parts[GROUPS > 1 ? GROUPS * TILES : 1];
 #pragma unroll
@@ -578,16 +588,17 @@ chain_expect(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
 #endif
 
 // Columns of `pairs`, `starts` and `ends` added up, rows 8 apart by each warp and then the warps in order.
-extern "C" __global__ void chain_reduce(const real* pairs, i64 blocks, const real* starts, const real* ends, i64 B, real* gW,
+extern "C" __global__ void chain_reduce(const real* pairs, i64 blocks, const real* starts, const real* ends, real* gW,
                                         real* gstart, real* gend) {
   __shared__ real part[8][32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int column = blockIdx.x * 32 + lane, all = L * L + 2 * L;
   const int which = column < L * L ? 0 : column < L * L + L ? 1 : 2;
   const real* from = which == 0 ? pairs + column : which == 1 ? starts + column - L * L : ends + column - L * L - L;
-  const int rows = which == 0 ? blocks : B, width = which == 0 ? L * L : L;
+  const int rows = blocks, width = which == 0 ? L * L : L;
   real s = 0;
   if (column < all)
+#pragma unroll 8
     for (int r = warp; r < rows; r += 8) s += from[(i64)r * width];
   part[warp][lane] = s;
   __syncthreads();
