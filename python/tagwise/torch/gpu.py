@@ -141,7 +141,8 @@ def expect(
     pieces = batch * -(-chains.time // _TOKENS)
     if not pieces:
         return Gradient(*(x.zero_() for x in out))
-    blocks = min(pieces, 4 * processors(chains.device))
+    small = (-(-labels // 4)) ** 2 <= 128  # tiles of pairs fit into as many threads
+    blocks = min(pieces, (8 if small else 4) * processors(chains.device))
     work = start.new_empty(blocks * labels * (labels + 2))
     pairs, item = work.data_ptr(), work.element_size()
     starts = pairs + blocks * labels * labels * item
@@ -150,7 +151,7 @@ def expect(
     chains.launch(
         "chain_expect",
         (blocks, 1),
-        128 if (-(-labels // 4)) ** 2 <= 128 else 256,
+        128 if small else 256,
         *chains.arguments,
         *(ahead.data_ptr(), behind.data_ptr(), scale.data_ptr(), *scale.stride()),
         *(out.emissions.data_ptr(), *by),

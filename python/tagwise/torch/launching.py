@@ -56,9 +56,20 @@ def _shape(grid: tuple[int, ...], block: int) -> Any:
 
 def launch(what: Any, device: int, grid: tuple[int, ...], block: int, *arguments: int) -> None:
     """Launch on PyTorch's stream of the device; every argument is 64 bits wide."""
+    _launcher()(_stream(_handle(device)), _shape(grid, block), what, *arguments)
+
+
+@cache
+def _launcher() -> Any:
     from cuda.core import launch
 
-    launch(_stream(torch.cuda.current_stream(device).cuda_stream), _shape(grid, block), what, *arguments)
+    return launch
+
+
+def _handle(device: int) -> int:
+    """PyTorch's stream, by the short way where there is one."""
+    short = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    return int(short(device) if short is not None else torch.cuda.current_stream(device).cuda_stream)
 
 
 @cache

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tagwise.torch import gpu, plain
+from tagwise.torch import gpu, plain, wide
 
 _CHAIN = "Tensor emissions, Tensor transitions, Tensor start, Tensor end, Tensor? lengths"
 _SUMS = "Tensor ahead, Tensor behind, Tensor scale"
@@ -31,7 +31,9 @@ _LIBRARY.define(f"best({_CHAIN}) -> (Tensor, Tensor)")
 
 def _room(emissions: Tensor) -> Any:
     """Who computes for these emissions."""
-    return gpu if emissions.device.type == "cuda" and emissions.shape[2] <= gpu.MOST_LABELS else plain
+    if emissions.shape[2] > gpu.MOST_LABELS:
+        return wide
+    return gpu if emissions.device.type == "cuda" else plain
 
 
 # --- what they compute --------------------------------------------------------------------------------------

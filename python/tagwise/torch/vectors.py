@@ -48,7 +48,7 @@ class Pairs:
         if self.scale is not None:
             basis[place].div_(self.scale)
             basis[m + place].mul_(self.scale)
-        new = (basis[: 2 * m] @ basis[[place, m + place]].T).cpu().numpy()
+        new = _products(basis[: 2 * m], basis[place], basis[m + place])
         if not new[m + place, 0] > 1e-12 * new[m + place, 1]:
             return
         for column, at in ((0, place), (1, m + place)):
@@ -62,7 +62,7 @@ class Pairs:
             basis[2 * m].copy_(gradient)
         else:
             torch.mul(gradient, self.scale, out=basis[2 * m])
-        by = (basis @ basis[2 * m]).cpu().numpy()  # products with the gradient
+        by = _products(basis, basis[2 * m])[:, 0]
         at = np.array(self.places, dtype=np.int64)
         of_s, of_y = by[at], by[m + at]
         sy, yy = self.products[np.ix_(at, m + at)], self.products[np.ix_(m + at, m + at)]
@@ -75,7 +75,7 @@ class Pairs:
             coefficient[i] = alpha[i] - along / sy[i, i]
         c = np.zeros(2 * m + 1)
         c[at], c[m + at], c[2 * m] = coefficient, -size * alpha, size
-        torch.mv(basis.T, torch.from_numpy(-c).to(basis.device), out=direction)
+        torch.sum(basis * torch.from_numpy(-c).to(basis.device)[:, None], 0, out=direction)
         if self.scale is not None:
             direction.mul_(self.scale)
         return float(-c @ by)
@@ -98,6 +98,12 @@ class Pairs:
         if self.basis is not None:
             rows = self.basis[: 2 * self.memory]
             self.products = (rows @ rows.T).cpu().numpy()
+
+
+def _products(rows: Tensor, *vectors: Tensor) -> NDArray[np.float64]:
+    """Inner products of rows with vectors. Of few long rows, sums are faster than a product of matrices."""
+    found: NDArray[np.float64] = torch.stack([(rows * vector).sum(1) for vector in vectors], 1).cpu().numpy()
+    return found
 
 
 class Vectors:

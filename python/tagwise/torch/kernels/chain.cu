@@ -435,7 +435,7 @@ __device__ __forceinline__ real sub_sum(real x) {
   return x;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, WIDE ? 1 : 512 / THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, WIDE ? 1 : THREADS == 128 ? 8 : 2)
 chain_expect(CHAIN, const real* A, const real* R, const real* scale, i64 scale_stride, given* grad, i64 gb, i64 gt, i64 gl,
              real* pairs, real* starts, real* ends) {
   __shared__ Quad before[TOKENS][SIDE], after[TOKENS][SIDE];

@@ -1,0 +1,126 @@
+"""Chains of many labels in plain PyTorch: each step of both recursions is a product of matrices.
+
+    log sum_i exp(a(i) + W(i, j)) = m + c_j + log sum_i exp(a(i) - m) exp(W(i, j) - c_j)
+
+with m the largest of a and c_j that of a column. Where a sum is so small that underflow may have taken part of it, the
+batch is done again in logarithms (`plain`), which looks at the device once. Forward and backward go side by side.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tagwise.torch import plain
+from tagwise.torch.plain import Gradient, Sums
+
+
+def _tiny(like: Tensor) -> float:
+    return 1e-280 if like.dtype == torch.float64 else 1e-30
+
+
+def _bounded(values: Tensor) -> Tensor:
+    return torch.where(values > -torch.inf, values, 0.0)
+
+
+def sums(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    tags: Tensor | None,
+) -> Sums:
+    """As `plain.sums`."""
+    batch, time, labels = emissions.shape
+    if not batch or not time:
+        return plain.sums(emissions, transitions, start, end, lengths, tags)
+    e = emissions.to(start.dtype)
+    many = plain._lengths(e, lengths)
+    tops = torch.stack([_bounded(transitions.amax(0)), _bounded(transitions.amax(1))])[:, None]
+    factors = torch.stack([(transitions - tops[0]).exp(), (transitions - tops[1].T).exp().T])
+    ahead, behind = e.new_zeros(batch, time, labels), e.new_zeros(batch, time, labels)
+    last = (many - 1).clamp(min=0)
+    here = torch.arange(batch, device=e.device)
+    # Backward begins at each sentence's own end: step k is token k ahead and token n - 1 - k behind.
+    state = torch.stack([start + e[:, 0], end + e[here, last]])
+    behind[here, last] = end
+    offset, low = e.new_zeros(batch), e.new_full((), torch.inf)
+    zero = e.new_zeros(())
+    for k in range(time):
+        inside = (k < many)[:, None]
+        at = (last - k).clamp(min=0)
+        if k:
+            x = (state - _bounded(state.amax(2, keepdim=True))).exp()
+            total = torch.bmm(x, factors)
+            low = torch.minimum(low, torch.where(inside, total, torch.inf).amin())
+            grown = total.log() + tops + _bounded(state.amax(2, keepdim=True))
+            backward = grown[1] - _bounded(grown[1].amax(1, keepdim=True))
+            behind[here, at] = torch.where(inside, backward, behind[here, at])
+            state = torch.where(inside, grown + torch.stack([e[:, k], e[here, at]]), state)
+        top = _bounded(state.amax(2, keepdim=True))
+        state = state - top
+        offset = offset + torch.where(inside, top[0], zero).squeeze(1)
+        ahead[:, k] = torch.where(inside, state[0], zero)
+    if bool(low < _tiny(e)):
+        return plain.sums(e, transitions, start, end, lengths, tags)
+    value = torch.where(many > 0, plain._lse(state[0] + end, 1) + offset, zero)
+    if tags is not None:
+        scored = plain.path_score(e, transitions, start, end, lengths, tags)
+        value = torch.where(value > -torch.inf, scored - value, -torch.inf)
+    return Sums(value, ahead, behind)
+
+
+def expect(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    tags: Tensor | None,
+    ahead: Tensor,
+    behind: Tensor,
+    scale: Tensor,
+) -> Gradient:
+    """As `plain.expect`: pairs are one product of matrices over all tokens."""
+    batch, time, labels = emissions.shape
+    if not batch or not time:
+        return plain.expect(emissions, transitions, start, end, lengths, tags, ahead, behind, scale)
+    e = emissions.to(start.dtype)
+    many = plain._lengths(e, lengths)
+    inside = torch.arange(time, device=e.device) < many[:, None]
+    sign = (scale if tags is None else -scale)[:, None, None]
+    one = torch.where(inside[:, :, None], torch.softmax(ahead + behind, 2).nan_to_num(), 0.0)
+    by = sign * one
+    after = e[:, 1:] + behind[:, 1:]
+    after = (after - _bounded(after.amax(2, keepdim=True))).exp()
+    before = (ahead[:, :-1] - _bounded(ahead[:, :-1].amax(2, keepdim=True))).exp()
+    tops = _bounded(transitions.amax(0))
+    factors = (transitions - tops).exp()
+    after = after * (tops - tops.amax()).exp()
+    total = ((before @ factors) * after).sum(2, keepdim=True)
+    if bool((inside[:, 1:, None] & (total < _tiny(e))).any()):
+        return plain.expect(e, transitions, start, end, lengths, tags, ahead, behind, scale)
+    share = torch.where(inside[:, 1:, None], sign / total, 0.0)
+    pairs = factors * ((before * share).flatten(0, 1).T @ after.flatten(0, 1))
+    if tags is not None:
+        gold = torch.nn.functional.one_hot(torch.where(inside, tags, 0), labels).to(e.dtype)
+        gold = gold * torch.where(inside, scale[:, None], 0.0)[:, :, None]
+        by = by + gold
+        shown = torch.where(inside[:, 1:], tags[:, :-1] * labels + tags[:, 1:], 0).flatten()
+        weight = torch.where(inside[:, 1:], scale[:, None], 0.0).flatten()
+        pairs = pairs + _added(shown, weight, labels * labels).view(labels, labels)
+    last = by[torch.arange(batch, device=e.device), (many - 1).clamp(min=0)]
+    ends = torch.where(many[:, None] > 0, last, 0.0).sum(0)
+    return Gradient(by.to(emissions.dtype), pairs, by[:, 0].sum(0), ends)
+
+
+def _added(at: Tensor, weight: Tensor, size: int) -> Tensor:
+    """Weights added up by their places, in a fixed order: sorted, and as differences of one running sum."""
+    at, order = torch.sort(at, stable=True)
+    running = torch.cat([weight.new_zeros(1, dtype=torch.float64), weight[order].double().cumsum(0)])
+    edges = torch.searchsorted(at, torch.arange(size + 1, device=at.device))
+    return (running[edges[1:]] - running[edges[:-1]]).to(weight.dtype)
+
+
+best = plain.best
