@@ -36,6 +36,10 @@ class ParameterError(TagwiseError, ValueError):
     """A learner's parameter is unknown or outside its domain."""
 
 
+class TensorError(TagwiseError, ValueError):
+    """A tensor has another shape than was expected, or holds what a chain cannot have."""
+
+
 class NotFittedError(TagwiseError, AttributeError):
     """A tagger is asked to predict before it was fitted or loaded."""
 

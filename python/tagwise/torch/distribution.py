@@ -1,0 +1,188 @@
+"""The distribution over label paths that a linear chain is, as one of `torch.distributions`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution, constraints, register_kl
+
+from tagwise.errors import ParameterError, TensorError
+from tagwise.torch import chains as of
+from tagwise.torch import inputs, losses, search
+from tagwise.torch.chains import Chains
+
+
+class LinearChain(Distribution):  # type: ignore[misc]
+    """Paths y of each sentence with p(y) in proportion to exp of their score.
+
+    emissions: (B, T, L), or (T, L) for one sentence; padded, packed or nested.
+    transitions: (L, L) [before, label]; or of each token (B, T, L, L), those of the first not used; or two factors
+        (B, T, L, R) of these.
+    start, end: (L,), 0 if None.
+    lengths: (B,), all T if None. A path is -1 beyond its end.
+
+    What depends on scores alone is differentiable by them. `-inf` forbids.
+    """
+
+    arg_constraints: dict[str, Any] = {}  # noqa: RUF012
+
+    def __init__(
+        self,
+        emissions: Any,
+        transitions: Any,
+        start: Tensor | None = None,
+        end: Tensor | None = None,
+        lengths: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._one = isinstance(emissions, Tensor) and emissions.dim() == 2
+        pair = isinstance(transitions, tuple | list)
+        if self._one:
+            emissions = emissions[None]
+            lengths = None if lengths is None else torch.as_tensor(lengths).reshape(1)
+            if pair:
+                transitions = tuple(x[None] for x in transitions)
+            elif transitions.dim() == 3:
+                transitions = transitions[None]
+        labels = (emissions.data if hasattr(emissions, "data") else emissions).shape[-1]
+        batch = inputs.read(emissions, None, lengths, labels, True)
+        shared = not pair and transitions.dim() == 2
+        given = [x for x in (start, end, *(transitions if pair else (transitions,))) if x is not None]
+        kind = inputs.wide(batch.emissions, *given)
+        zero = torch.zeros(labels, dtype=kind, device=batch.emissions.device)
+        if shared and transitions.shape != (labels, labels):
+            raise TensorError(f"transitions: expected ({labels}, {labels}), got {tuple(transitions.shape)}")
+        for name, x in (("start", start), ("end", end)):
+            if x is not None and x.shape != (labels,):
+                raise TensorError(f"{name}: expected ({labels},), got {tuple(x.shape)}")
+        self.chains = Chains(
+            inputs.typed(batch.emissions, kind),
+            transitions.to(kind).contiguous() if shared else zero.new_zeros(labels, labels),
+            zero if start is None else start.to(kind).contiguous(),
+            zero if end is None else end.to(kind).contiguous(),
+            batch.lengths,
+            None if shared else inputs.edges(transitions, batch, kind, True),
+        )
+        self._batch = batch
+        shape = batch.emissions.shape
+        super().__init__(
+            torch.Size(() if self._one else shape[:1]), torch.Size(shape[1:2]), validate_args=validate_args
+        )
+
+    def __repr__(self) -> str:
+        batch, time, labels = self.chains.emissions.shape
+        return f"{type(self).__name__}(sentences={batch}, tokens={time}, labels={labels})"
+
+    @property
+    def support(self) -> Any:
+        """Integers below L, and -1 beyond an end."""
+        return constraints.independent(
+            constraints.integer_interval(-1, self.chains.emissions.shape[2] - 1), 1
+        )
+
+    def _out(self, values: Tensor, dim: int = 0) -> Tensor:
+        return values.squeeze(dim) if self._one else values
+
+    def _plainly(self) -> Any:
+        return inputs.plainly(self.chains.emissions.device)
+
+    # --- values ---------------------------------------------------------------------------------------------
+
+    @property
+    def log_partition(self) -> Tensor:
+        """log Z (B,)."""
+        with self._plainly():
+            return self._out(of.log_partition(self.chains))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """log p of paths (..., B, T) -> (..., B)."""
+        if self._one:
+            value = value.unsqueeze(-2)
+        want = self.chains.emissions.shape[:2]
+        if value.dim() < 2 or value.shape[-2:] != want:
+            raise TensorError(f"value: expected (..., {want[0]}, {want[1]}), got {tuple(value.shape)}")
+        path = value.to(torch.int64)
+        if self._validate_args and self._batch.looks:
+            labels = self.chains.emissions.shape[2]
+            wrong = of.inside(self.chains) & ((path < 0) | (path >= labels))
+            if bool(wrong.any()):
+                at = tuple(int(i) for i in wrong.nonzero()[0])
+                raise TensorError(f"value: {int(path[at])} at {at}; expected a label, 0 to {labels - 1}")
+        with self._plainly():
+            whole = of.exact(self.chains)
+            return self._out(of.score(whole, path) - of.log_partition(whole), -1)
+
+    def entropy(self) -> Tensor:
+        """-E[log p] (B,), in nats."""
+        with self._plainly():
+            return self._out(of.entropy(self.chains))
+
+    def marginals(self) -> Tensor:
+        """p_t(y) (B, T, L), 0 beyond an end."""
+        with self._plainly():
+            return self._out(of.marginals(self.chains))
+
+    def loss(self, tags: Any, name: str = "log", cost: Tensor | float | None = None) -> Tensor:
+        """A loss of `tagwise.torch.LOSSES` against tags, or a support, of each sentence (B,)."""
+        if name not in losses.LOSSES:
+            raise ParameterError(f"loss {name!r}: expected one of {', '.join(losses.LOSSES)}")
+        target = inputs.target(tags[None] if self._one else tags, self._batch, True, None)
+        with self._plainly():
+            return self._out(losses.LOSSES[name](self.chains, target, cost))
+
+    # --- paths ----------------------------------------------------------------------------------------------
+
+    def sample(self, sample_shape: Any = (), generator: torch.Generator | None = None) -> Tensor:
+        """Paths (*sample_shape, B, T) drawn by their probability."""
+        shape = torch.Size(sample_shape)
+        with self._plainly():
+            drawn = search.sample(self.chains, shape.numel(), generator)
+        return self._out(drawn.reshape(*shape, *drawn.shape[1:]), len(shape))
+
+    def argmax(self) -> Tensor:
+        """The best path (B, T)."""
+        with torch.no_grad(), self._plainly():
+            return self._out(of.best(self.chains)[0])
+
+    @property
+    def mode(self) -> Tensor:
+        """The best path (B, T)."""
+        return self.argmax()
+
+    def topk(self, k: int) -> tuple[Tensor, Tensor]:
+        """The k best paths (B, k, T) and log p of each (B, k), best first; -1 and -inf where there are no more."""
+        if k < 1:
+            raise ParameterError(f"k={k}: expected 1 or more")
+        with self._plainly():
+            paths, value = search.kbest(self.chains, k)
+            whole = of.exact(self.chains)
+            exists = value > -torch.inf
+            ranks = torch.where(exists[:, :, None], paths, 0).transpose(0, 1)
+            logs = (of.score(whole, ranks) - of.log_partition(whole)).transpose(0, 1)
+            logs = torch.where(exists, logs, -torch.inf)
+        return self._out(paths), self._out(logs)
+
+
+@register_kl(LinearChain, LinearChain)  # type: ignore[untyped-decorator]
+def _divergence(p: LinearChain, q: LinearChain) -> Tensor:
+    """E_p[s_p - s_q] - log Z_p + log Z_q; infinite where q forbids what p does not."""
+    one, other = of.exact(p.chains), of.exact(q.chains)
+    if one.emissions.shape != other.emissions.shape or not torch.equal(of.count(one), of.count(other)):
+        raise TensorError(
+            f"divergence: both need the same sentences and labels, got {p} and {q}, or other lengths of these"
+        )
+    with p._plainly():
+        apart = of.mean(one, of.finite(one)) - of.mean(one, of.finite(other))
+        apart = apart - of.log_partition(one) + of.log_partition(other)
+        parts = (other.emissions, other.transitions, other.start, other.end)
+        edges = other.edges if isinstance(other.edges, Tensor) else None
+        if any(bool((x == -torch.inf).any()) for x in (*parts, *(() if edges is None else (edges,)))):
+            emissions, transitions, start, end = ((x == -torch.inf).to(x.dtype) for x in parts)
+            more = None if edges is None else (edges == -torch.inf).to(edges.dtype)
+            never = Chains(emissions, transitions, start, end, other.lengths, more)
+            with torch.no_grad():
+                missed = of.mean(one, never)
+            apart = torch.where(missed > 0, torch.inf, apart)
+        return p._out(apart)

@@ -1,0 +1,44 @@
+"""Several CRF layers over the same sentences, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tagwise.errors import TensorError
+from tagwise.torch.layer import CRF
+
+
+class Heads(nn.Module):  # type: ignore[misc]
+    """CRF layers, one for each kind of tags that the sentences have.
+
+    layers: `CRF` layers, each with its own labels, constraints and loss; or numbers of labels, for plain ones.
+    batch_first: of layers that are made of numbers.
+
+    Emissions and tags are lists, one entry a head, or tensors whose first dimension is the heads: (H, B, T, L) and
+    (H, B, T). A mask or lengths are the same for all.
+    """
+
+    def __init__(self, layers: Iterable[CRF | int], batch_first: bool = False) -> None:
+        super().__init__()
+        made = [CRF(x, batch_first) if isinstance(x, int) else x for x in layers]
+        self.layers = nn.ModuleList(made)
+
+    def _each(self, values: Any, name: str) -> Sequence[Any]:
+        parts: Sequence[Any] = values.unbind(0) if isinstance(values, Tensor) else list(values)
+        if len(parts) != len(self.layers):
+            raise TensorError(f"{name}: expected {len(self.layers)}, one for each head, got {len(parts)}")
+        return parts
+
+    def forward(self, emissions: Any, tags: Any, mask: Tensor | None = None, **more: Any) -> Tensor:
+        """`CRF.forward` of every head: (H,), or (H, B) with reduction="none"."""
+        both = zip(self.layers, self._each(emissions, "emissions"), self._each(tags, "tags"))
+        return torch.stack([layer(scores, y, mask, **more) for layer, scores, y in both])
+
+    def decode(self, emissions: Any, mask: Tensor | None = None, **more: Any) -> list[Any]:
+        """`CRF.decode` of every head."""
+        both = zip(self.layers, self._each(emissions, "emissions"))
+        return [layer.decode(scores, mask, **more) for layer, scores in both]

@@ -1,0 +1,240 @@
+"""What a user hands over, read once: padded, packed or nested tensors; masks or lengths; tags, or what tags may be.
+
+Shapes are always checked. Values (holes in a mask, tags that there are not) are looked at where that costs no wait for
+a device: on the CPU, and on CUDA where a mask is given, whose check waits anyway. A program that is being traced or
+captured is not interrupted.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
+
+from tagwise.errors import TensorError
+from tagwise.torch import gpu
+
+#: The tag of a token that was not observed; what PyTorch's losses ignore.
+UNKNOWN = -100
+
+
+class Target(NamedTuple):
+    """What a loss compares with: tags (B, T), or a support (B, T, L) where they are known in part."""
+
+    tags: Tensor | None
+    support: Tensor | None
+
+
+class Batch(NamedTuple):
+    """Emissions (B, T, L), the number of tokens of each sentence (B,), and whether values may be looked at."""
+
+    emissions: Tensor
+    lengths: Tensor | None
+    looks: bool
+
+
+def padded(values: Any, batch_first: bool) -> tuple[Tensor, Tensor | None]:
+    """(B, T, ...) of what was given, and lengths where it knows them."""
+    if isinstance(values, PackedSequence):
+        return pad_packed_sequence(values, batch_first=True)  # type: ignore[no-any-return]
+    if not isinstance(values, Tensor):
+        raise TensorError(f"expected a tensor or a PackedSequence, got {type(values).__name__}")
+    if values.is_nested:
+        return torch.nested.to_padded_tensor(values, 0), values.offsets().diff()
+    return (values if batch_first or values.dim() < 2 else values.transpose(0, 1)), None
+
+
+def free(device: torch.device) -> bool:
+    """Whether values on this device may be looked at now."""
+    if torch.compiler.is_compiling():
+        return False
+    return device.type != "cuda" or not torch.cuda.is_current_stream_capturing()
+
+
+def _pair(shape: Any) -> str:
+    return f"({', '.join(map(str, shape))})"
+
+
+def read(emissions: Any, mask: Tensor | None, lengths: Any, labels: int, batch_first: bool) -> Batch:
+    """Emissions with their lengths, which come from one of: the packed or nested tensor itself, a mask, lengths."""
+    scores, known = padded(emissions, batch_first)
+    if scores.dim() != 3:
+        raise TensorError(
+            f"emissions: expected 3 dimensions, got {scores.dim()} of shape {_pair(scores.shape)}"
+        )
+    if scores.shape[2] != labels:
+        raise TensorError(
+            f"emissions: their last dimension is {scores.shape[2]}, but there are {labels} labels; "
+            f"make the layer with num_tags={scores.shape[2]}, or the network's last layer {labels} wide"
+        )
+    if (known is not None) + (mask is not None) + (lengths is not None) > 1:
+        raise TensorError("mask, lengths, and packed or nested emissions say the same: give one of them")
+    looks = free(scores.device) and scores.device.type != "cuda"
+    if mask is not None:
+        known, looks = _from_mask(mask, scores, batch_first)
+    elif lengths is not None:
+        known = _from_lengths(lengths, scores)
+    if known is not None:
+        known = known.to(device=scores.device, dtype=torch.int32).contiguous()
+    if not scores.shape[1]:
+        if scores.shape[0]:
+            raise TensorError(
+                f"emissions of shape {_pair(scores.shape)}: sentences of no tokens; leave them out"
+            )
+        scores = scores.new_zeros(0, 1, labels)
+    return Batch(scores, known, looks)
+
+
+def _from_mask(mask: Tensor, scores: Tensor, batch_first: bool) -> tuple[Tensor, bool]:
+    """Lengths of a mask: on from the first token to the last, off after it."""
+    given, _ = padded(mask, batch_first)
+    if given.shape != scores.shape[:2]:
+        raise TensorError(
+            f"mask: expected one entry a token, {_pair(scores.shape[:2])} sentences and tokens as the emissions, "
+            f"got {_pair(given.shape)}"
+        )
+    on, looks = given != 0, free(scores.device)
+    if looks:
+        bad = ~on[:, 0] if on.shape[1] else on.new_ones(on.shape[0])
+        holes = (on[:, 1:] & ~on[:, :-1]).any(1)
+        if bool((bad | holes).any()):
+            sentence = int((bad | holes).nonzero()[0])
+            if bool(bad[sentence]):
+                raise TensorError(
+                    f"mask: the first token of sentence {sentence} is off; sentences begin at the first token and have "
+                    "one at least: pad on the right, leave empty sentences out"
+                )
+            raise TensorError(
+                f"mask: sentence {sentence} has a hole, tokens that are off before others that are on; a chain has no "
+                "gaps: move the tokens together, or leave the tags of such tokens open (-100)"
+            )
+    return on.sum(1, dtype=torch.int32), looks
+
+
+def _from_lengths(lengths: Any, scores: Tensor) -> Tensor:
+    batch, time = scores.shape[:2]
+    many = torch.as_tensor(lengths)
+    if many.shape != (batch,):
+        raise TensorError(f"lengths: expected {batch}, one for each sentence, got shape {_pair(many.shape)}")
+    if many.dtype.is_floating_point or many.dtype == torch.bool:
+        raise TensorError(f"lengths: expected integers, got {many.dtype}")
+    if many.device.type != "cuda" and free(many.device):
+        wrong = (many < 1) | (many > time)
+        if bool(wrong.any()):
+            at = int(wrong.nonzero()[0])
+            raise TensorError(f"lengths: sentence {at} has {int(many[at])}, expected 1 to {time}")
+    return many
+
+
+# --- tags ---------------------------------------------------------------------------------------------------
+
+
+def target(tags: Any, batch: Batch, batch_first: bool, partial: bool | None) -> Target:
+    """Tags (B, T), or a support made of tags that are in part -100, or given as one (B, T, L)."""
+    given, _ = padded(tags, batch_first)
+    scores = batch.emissions
+    if given.dtype == torch.bool and given.dim() == 3:
+        return Target(None, support(given, batch, "tags"))
+    if not scores.shape[0] and not given.numel():
+        return Target(given.new_zeros(scores.shape[:2], dtype=torch.int64), None)
+    if given.shape != scores.shape[:2]:
+        raise TensorError(
+            f"tags: expected one a token, {_pair(scores.shape[:2])} sentences and tokens as the emissions, "
+            f"got {_pair(given.shape)}"
+        )
+    if given.dtype.is_floating_point or given.dtype == torch.bool:
+        raise TensorError(f"tags: expected integers, or a support of bool (B, T, L), got {given.dtype}")
+    y = given.to(torch.int64)
+    if partial is None:
+        partial = batch.looks and _open(y, batch)
+    if not partial:
+        return Target(y, None)
+    unknown = y == UNKNOWN
+    one = torch.nn.functional.one_hot(torch.where(_there(batch) & ~unknown, y, 0), scores.shape[2]).bool()
+    return Target(None, one | unknown[:, :, None])
+
+
+def _there(batch: Batch) -> Tensor:
+    time = torch.arange(batch.emissions.shape[1], device=batch.emissions.device)
+    return time[None] >= 0 if batch.lengths is None else time < batch.lengths[:, None]
+
+
+def _open(y: Tensor, batch: Batch) -> bool:
+    """Whether some tags are unknown; refuses those that there are not. What lies beyond an end is not looked at."""
+    labels = batch.emissions.shape[2]
+    inner = y if batch.lengths is None else torch.where(_there(batch), y, 0)
+    if not inner.numel():
+        return False
+    low, high = (int(x) for x in torch.aminmax(inner))
+    if low >= 0 and high < labels:
+        return False
+    wrong = ((inner < 0) & (inner != UNKNOWN)) | (inner >= labels)
+    if bool(wrong.any()):
+        sentence, token = (int(i) for i in wrong.nonzero()[0])
+        raise TensorError(
+            f"tags: {int(y[sentence, token])} at token {token} of sentence {sentence}; expected 0 to {labels - 1}, "
+            f"or {UNKNOWN} for a tag that is not known"
+        )
+    return True
+
+
+def support(allowed: Any, batch: Batch, name: str, batch_first: bool = True) -> Tensor:
+    """Labels that are allowed at each token (B, T, L), one at least."""
+    given, _ = padded(allowed, batch_first)
+    if given.shape != batch.emissions.shape or given.dtype != torch.bool:
+        raise TensorError(
+            f"{name}: a support has type bool and the emissions' shape {_pair(batch.emissions.shape)} (sentences, "
+            f"tokens, labels), got {given.dtype} of shape {_pair(given.shape)}"
+        )
+    if batch.looks:
+        none = ~given.any(2) & _there(batch)
+        if bool(none.any()):
+            sentence, token = (int(i) for i in none.nonzero()[0])
+            raise TensorError(f"{name}: no label is allowed at token {token} of sentence {sentence}")
+    return given
+
+
+def edges(given: Any, batch: Batch, kind: torch.dtype, batch_first: bool) -> Any:
+    """Edge scores of each token (B, T, L, L), or their two factors (B, T, L, R), in the type of the sums."""
+    if given is None:
+        return None
+    shape = tuple(batch.emissions.shape)
+    parts = given if isinstance(given, tuple | list) else (given,)
+    if len(parts) not in (1, 2):
+        raise TensorError(f"edges: expected a tensor, or two factors, got {len(parts)} of them")
+    read = [padded(x, batch_first)[0].to(kind) for x in parts]
+    right = all(x.dim() == 4 and tuple(x.shape[:3]) == shape for x in read)
+    right = right and (read[0].shape[3] == (shape[2] if len(read) == 1 else read[-1].shape[3]))
+    if not right:
+        raise TensorError(
+            f"edges: expected {_pair((*shape, shape[2]))} (sentences, tokens, labels before, labels), or two factors "
+            f"{_pair(shape)[:-1]}, R), got {', '.join(_pair(x.shape) for x in read)}"
+        )
+    return tuple(read) if len(read) == 2 else read[0]
+
+
+# --- types --------------------------------------------------------------------------------------------------
+
+
+def wide(emissions: Tensor, *parameters: Tensor) -> torch.dtype:
+    """The type of the sums: float64 where anything is, else float32."""
+    kinds = [x.dtype for x in (emissions, *parameters)]
+    return torch.float64 if torch.float64 in kinds else torch.float32
+
+
+def plainly(device: torch.device) -> AbstractContextManager[Any]:
+    """Autocast off: sums are not to be taken in half precision, whatever the network around them does."""
+    if torch.is_autocast_enabled(device.type):
+        return torch.autocast(device.type, enabled=False)  # type: ignore[no-any-return]
+    return nullcontext()
+
+
+def typed(emissions: Tensor, kind: torch.dtype) -> Tensor:
+    """Emissions as the operators take them: kernels read half precision, others are given the type of the sums."""
+    half = kind == torch.float32 and emissions.dtype in (torch.float16, torch.bfloat16)
+    if half and emissions.device.type == "cuda" and emissions.shape[2] <= gpu.MOST_LABELS:
+        return emissions
+    return emissions.to(kind)

@@ -1,0 +1,184 @@
+"""Losses of a batch of chains: functions of the scores and the tags, differentiable, a value for each sentence.
+
+With s the score of a path, y the gold path, p the distribution and c the cost of a path, a sum over its tokens:
+
+    log               log Z - s(y)                         sequential, log
+    exp               Z / exp(s(y)) - 1                    sequential, exp
+    pointwise_log     -sum_t log p_t(y_t)                  pointwise, log
+    pointwise_exp     sum_t 1 / p_t(y_t)                   pointwise, exp
+    hinge             max_z [s(z) + c(z)] - s(y)
+    perceptron        max_z s(z) - s(y)
+    softmax_margin    log sum_z exp(s(z) + c(z)) - s(y)
+    risk              E_p[c]
+
+Where tags are known in part, a support takes their place: s(y) becomes the log of the sum of exp over its paths (log,
+exp, softmax_margin) or their maximum (hinge, perceptron), p_t(y_t) the probability of the labels allowed at t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from tagwise.errors import ParameterError, TensorError
+from tagwise.torch import chains as of
+from tagwise.torch.chains import Chains
+from tagwise.torch.inputs import Target
+
+REDUCTIONS = ("none", "sum", "mean", "token_mean")
+
+
+def costs(chains: Chains, target: Target, cost: Tensor | float | None) -> Tensor:
+    """c_t(z) (B, T, L): of a number, for each wrong label; of a matrix [gold, label]; or as it is given; 1 for None."""
+    labels, kind = chains.emissions.shape[2], chains.start.dtype
+    given = torch.as_tensor(1.0 if cost is None else cost, dtype=kind, device=chains.emissions.device)
+    if given.shape == chains.emissions.shape:
+        return given
+    if given.shape not in ((), (labels, labels)):
+        raise TensorError(
+            f"cost: expected a number, a matrix ({labels}, {labels}) of gold and guessed labels, or one for each token "
+            f"and label {tuple(chains.emissions.shape)}, got shape {tuple(given.shape)}"
+        )
+    if target.tags is not None:
+        y = torch.where(of.inside(chains), target.tags, 0)
+        if given.dim() == 2:
+            return given[y]
+        return given * (1.0 - torch.nn.functional.one_hot(y, labels).to(kind))
+    assert target.support is not None
+    if given.dim() == 2:  # of several gold labels that may be meant, the one that costs least
+        every = torch.where(target.support[:, :, :, None], given, torch.inf).amin(2)
+        return torch.where(every < torch.inf, every, 0.0)
+    return given * (~target.support).to(kind)
+
+
+# --- sequential ---------------------------------------------------------------------------------------------
+
+
+def log_likelihood(chains: Chains, target: Target) -> Tensor:
+    """log p(y), or the log-probability of a support; -inf where no path is lawful."""
+    if target.tags is not None:
+        return of.log_likelihood(chains, target.tags)
+    assert target.support is not None
+    whole = of.log_partition(chains)
+    part = of.log_partition(of.restricted(chains, target.support))
+    return torch.where(part > -torch.inf, part - whole, part)
+
+
+def log(chains: Chains, target: Target, cost: Tensor | float | None = None) -> Tensor:
+    return -log_likelihood(chains, target)
+
+
+def exp(chains: Chains, target: Target, cost: Tensor | float | None = None) -> Tensor:
+    return torch.expm1(-log_likelihood(chains, target))
+
+
+# --- pointwise ----------------------------------------------------------------------------------------------
+
+
+def _gold_marginals(chains: Chains, target: Target) -> Tensor:
+    """p_t(y_t) (B, T), 1 beyond an end; not below the smallest normal number, where its derivative ends."""
+    p = of.marginals(chains)
+    if target.tags is not None:
+        y = torch.where(of.inside(chains), target.tags, 0)
+        gold = p.gather(2, y[:, :, None]).squeeze(2)
+    else:
+        gold = (p * target.support).sum(2)
+    return torch.where(of.inside(chains), gold.clamp_min(torch.finfo(p.dtype).tiny), 1.0)
+
+
+def pointwise_log(chains: Chains, target: Target, cost: Tensor | float | None = None) -> Tensor:
+    return -_gold_marginals(chains, target).log().sum(1)
+
+
+def pointwise_exp(chains: Chains, target: Target, cost: Tensor | float | None = None) -> Tensor:
+    return torch.where(of.inside(chains), _gold_marginals(chains, target).reciprocal(), 0.0).sum(1)
+
+
+# --- margins and costs --------------------------------------------------------------------------------------
+
+
+def _top(chains: Chains) -> Tensor:
+    """max_z s(z), differentiable where the best path is one."""
+    path, _ = of.best(Chains(*(_still(x) for x in chains)))
+    return of.score(chains, path)
+
+
+def _still(x: Tensor | tuple[Tensor, ...] | None) -> Tensor | tuple[Tensor, ...] | None:
+    if isinstance(x, tuple):
+        return tuple(y.detach() for y in x)
+    return None if x is None else x.detach()
+
+
+def _augmented(chains: Chains, cost: Tensor) -> Chains:
+    """The chains with a cost added to their scores."""
+    whole = of.exact(chains)
+    return whole._replace(emissions=whole.emissions + cost)
+
+
+def _gold_score(chains: Chains, target: Target) -> Tensor:
+    if target.tags is not None:
+        return of.score(chains, target.tags)
+    assert target.support is not None
+    return _top(of.restricted(chains, target.support))
+
+
+def hinge(chains: Chains, target: Target, cost: Tensor | float | None = None) -> Tensor:
+    return _top(_augmented(chains, costs(chains, target, cost))) - _gold_score(of.exact(chains), target)
+
+
+def perceptron(chains: Chains, target: Target, cost: Tensor | float | None = None) -> Tensor:
+    whole = of.exact(chains)
+    return _top(whole) - _gold_score(whole, target)
+
+
+def softmax_margin(chains: Chains, target: Target, cost: Tensor | float | None = None) -> Tensor:
+    total = of.log_partition(_augmented(chains, costs(chains, target, cost)))
+    if target.tags is not None:
+        return total - of.score(of.exact(chains), target.tags)
+    assert target.support is not None
+    return total - of.log_partition(of.restricted(of.exact(chains), target.support))
+
+
+def risk(chains: Chains, target: Target, cost: Tensor | float | None = None) -> Tensor:
+    return (of.marginals(chains) * costs(chains, target, cost)).sum((1, 2))
+
+
+#: Losses by name; those of the engine have the engine's names.
+LOSSES: dict[str, Callable[[Chains, Target, Tensor | float | None], Tensor]] = {
+    "log": log,
+    "exp": exp,
+    "pointwise_log": pointwise_log,
+    "pointwise_exp": pointwise_exp,
+    "hinge": hinge,
+    "perceptron": perceptron,
+    "softmax_margin": softmax_margin,
+    "risk": risk,
+}
+
+
+# --- together -----------------------------------------------------------------------------------------------
+
+
+def reduced(values: Tensor, chains: Chains, reduction: str) -> Tensor:
+    """The values of sentences (B,) as they are, added up, or a mean over sentences or tokens."""
+    if reduction == "none":
+        return values
+    if reduction == "mean":
+        return values.mean()
+    total = values.sum()
+    if reduction == "sum":
+        return total
+    batch, time, _ = chains.emissions.shape
+    return total / (batch * time if chains.lengths is None else chains.lengths.sum())
+
+
+def log_of_sum(name: str, chains: Chains, target: Target) -> Tensor:
+    """log of the sum over the batch of an exponential loss, (exp: plus 1 a sentence): finite where the loss is not."""
+    if name == "exp":
+        return torch.logsumexp(-log_likelihood(chains, target), 0)
+    if name != "pointwise_exp":
+        raise ParameterError(f"reduction log_sum is for the losses exp and pointwise_exp, not for {name}")
+    each = torch.where(of.inside(chains), -_gold_marginals(chains, target).log(), -torch.inf)
+    return torch.logsumexp(each.flatten(), 0)
