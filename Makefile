@@ -11,7 +11,7 @@ IN_VENV := env -u CONDA_PREFIX -u PYTHONPATH PIP_QUIET=1 VIRTUAL_ENV="$(abspath 
 CODE    := python tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help dev demo test test-rust test-python test-slow coverage fuzz kills memcheck mutants soak format lint bench study shows docs clean
+.PHONY: help dev demo test test-rust test-python test-slow test-torch coverage fuzz kills memcheck mutants soak format lint bench study shows docs clean
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,10 @@ test-python: $(VENV)/.dev ## the Python tests (ARGS="-k name" to choose; TAGWISE
 
 test-slow: $(VENV)/.dev ## the Python tests that are marked slow: whole sessions of a shell
 	$(PY) -m pytest -m slow $(ARGS)
+
+# torch is several GB: its environment lies outside the clone, and is made once (see tests/environments.py).
+test-torch: $(VENV)/.dev ## the tests of tagwise.torch, in an environment of their own (ARGS="-m cuda" on a machine with a GPU)
+	PYTHONPATH="$(abspath python)" $$($(PY) tests/environments.py torch) -m pytest tests/torch $(ARGS)
 
 coverage: $(VENV)/.dev ## lines and branches of the package that the Python tests reach: 95 % or more
 	rm -rf target/coverage && mkdir -p target/coverage

@@ -1,0 +1,72 @@
+"""Environments outside the clone (`tests/environments.py`): whole or not there, made once, another list another one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import environments
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Environments go to a folder of the test, and are made of a file in place of an hour's download."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setitem(environments.ENVIRONMENTS, "small", ("nothing==1",))
+    filled: list[Path] = []
+
+    def fill(folder: Path, requirements: tuple[str, ...]) -> None:
+        filled.append(folder)
+        (folder / "bin").mkdir()
+        (folder / "bin" / "python").write_text("\n".join(requirements))
+
+    monkeypatch.setattr(environments, "_fill", fill)
+    return filled
+
+
+def test_an_environment_is_made_once_and_moved_to_its_place(made: list[Path], tmp_path: Path) -> None:
+    python = environments.make("small")
+    assert python.read_text() == "nothing==1"
+    assert python.is_relative_to(tmp_path / "tagwise" / "environments")
+    assert environments.make("small") == python
+    assert len(made) == 1
+    assert not made[0].exists()
+
+
+def test_what_a_killed_maker_left_is_made_again(made: list[Path]) -> None:
+    """A folder without its stamp, and one that was being made, are removed."""
+    there = environments.place("small")
+    (there / "bin").mkdir(parents=True)
+    left = there.with_name(f"{there.name}.making-dead")
+    left.mkdir()
+    assert environments.make("small").exists()
+    assert (there / environments.STAMP).exists()
+    assert not left.exists()
+
+
+def test_a_maker_that_fails_leaves_nothing(made: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(folder: Path, requirements: tuple[str, ...]) -> None:
+        (folder / "half").touch()
+        raise subprocess.CalledProcessError(1, "pip")
+
+    monkeypatch.setattr(environments, "_fill", fail)
+    with pytest.raises(subprocess.CalledProcessError):
+        environments.make("small")
+    assert [path.suffix for path in environments.folder().iterdir()] == [".lock"]
+
+
+def test_a_key_is_a_key() -> None:
+    """The order of the list is no matter, its entries are."""
+    assert environments.key(("a==1", "b==2")) == environments.key(("b==2", "a==1"))
+    assert environments.key(("a==1",)) != environments.key(("a==2",))
+
+
+def test_the_package_does_not_import_torch() -> None:
+    """`import tagwise` and the command line work, and cost the same, whether torch is there or not."""
+    code = (
+        "import sys, tagwise, tagwise.cli; sys.exit('torch' in sys.modules or 'tagwise.torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
