@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib.util
 import re
 from pathlib import Path
 
@@ -17,9 +18,11 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
     "page", [p for p in PAGES if BLOCK.search(p.read_text("utf-8"))], ids=lambda p: p.name
 )
 def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = page.read_text("utf-8")
+    if "tagwise.torch" in text and importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed: make test-torch")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__page__"}
-    text = page.read_text("utf-8")
     for block in BLOCK.finditer(text):
         line = text.count("\n", 0, block.start(1))
         if block[1].startswith(">>>"):
