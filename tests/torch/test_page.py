@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
-from tests.e2e import test_documentation as pages  # noqa: E402
+from tests.e2e import test_documentation as pages
 
 
 def test_the_code_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
