@@ -114,5 +114,5 @@ docs: $(VENV)/.docs ## build the documentation site into site/
 
 clean: ## remove everything that was built
 	rm -rf $(VENV) target site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find python tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 	find python -name '_core*.so' -delete

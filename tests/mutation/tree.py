@@ -16,8 +16,9 @@ from .mutant import Mutant, apart
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: Not looked at: what only draws (coordinates and colours), and what a benchmark of the command prints.
-SILENT = re.compile(r"python/tagwise/(report/(svg|figures)\.py|cli/bench\.py|_core\.pyi)$")
+#: Not looked at: what only draws (coordinates and colours), what a benchmark of the command prints,
+#: and what is tested where torch is (make test-torch).
+SILENT = re.compile(r"python/tagwise/(torch/.*|report/(svg|figures)\.py|cli/bench\.py|_core\.pyi)$")
 
 #: The Python side of the switch.
 SWITCH = '''"""The switch of the mutants in this copy."""

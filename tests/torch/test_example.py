@@ -7,6 +7,7 @@ import itertools
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -62,3 +63,23 @@ def test_the_example_learns(example: Any, small: Any, tmp_path: Path, capsys: An
     example.main(["--load", str(out), "Peter flew to London", "--device", "cpu"])
     said = capsys.readouterr().out.split()
     assert [pair.partition("/")[0] for pair in said] == ["Peter", "flew", "to", "London"]
+
+
+def test_losses_are_compared(example: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line a loss with the means over seeds; a picture with a curve for each."""
+    monkeypatch.syspath_prepend(str(SOURCE.parent))
+    spec = importlib.util.spec_from_file_location("compare_losses", SOURCE.with_name("compare_losses.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    rows = [
+        {"loss": loss, "seed": seed, "dev": [0.1, top], "test": 0.25, "precision": 0.5, "recall": 0.125}
+        for loss, seed, top in (("log", 1, 0.2), ("log", 2, 0.4), ("hinge", 1, 0.05))
+    ]
+    assert module.table(rows).splitlines()[2:] == [
+        "| `log` | 30.0 | 2.0 | 25.0 | 50.0 | 12.5 |",
+        "| `hinge` | 10.0 | 1.0 | 25.0 | 50.0 | 12.5 |",
+    ]
+    drawn = ElementTree.fromstring(module.picture(rows))
+    assert len(drawn.findall("{*}polyline")) == 2

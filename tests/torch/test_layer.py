@@ -306,7 +306,14 @@ def test_whatever_lies_in_the_padding_is_not_looked_at() -> None:
     noise = torch.where(it.mask[:, :, None], it.emissions, torch.nan)
     assert torch.equal(it.layer(noise, tags, it.mask, "none"), want)
     assert it.layer.decode(noise, it.mask) == it.layer.decode(it.emissions, it.mask)
-    assert torch.isfinite(it.layer.entropy(noise, it.mask)).all()
+    want_more = it.layer.log_partition(it.emissions, it.mask, edges=torch.zeros(3, 4, 3, 3))
+    for name in tt.LOSSES:
+        layer, leaf = tt.CRF(3, True, loss=name).double(), noise.clone().requires_grad_()
+        edged = it.layer.log_partition(leaf, it.mask, edges=torch.zeros(3, 4, 3, 3))
+        close(edged, want_more.detach())
+        (layer.loss(leaf, tags, it.mask) + layer.entropy(leaf, it.mask).sum() + edged.sum()).backward()
+        assert torch.isfinite(leaf.grad).all(), name
+        assert not leaf.grad[~it.mask].any()
 
 
 def test_parameters_of_half_precision_and_integers_are_taken() -> None:
@@ -315,6 +322,19 @@ def test_parameters_of_half_precision_and_integers_are_taken() -> None:
     assert half.log_partition(it.emissions).dtype == torch.float32
     assert it.layer.log_partition(it.emissions.round().long()).dtype == torch.float32
     assert it.layer.log_partition(it.emissions.double()).dtype == torch.float64
+
+
+def test_open_tags_may_be_announced() -> None:
+    """`partial=True` says what looking would find; `partial=False` that there is nothing to find."""
+    it = case()
+    tags = it.tags.clone()
+    tags[0, 1] = -100
+    want = it.layer(it.emissions, tags, it.mask, "none")
+    assert torch.equal(it.layer(it.emissions, tags, it.mask, "none", partial=True), want)
+    whole = it.layer(it.emissions, it.tags, it.mask, "none")
+    close(it.layer(it.emissions, it.tags, it.mask, "none", partial=True), whole.detach())
+    assert torch.equal(it.layer(it.emissions, it.tags, it.mask, "none", partial=False), whole)
+    assert want[0] > whole[0]
 
 
 # --- heads --------------------------------------------------------------------------------------------------

@@ -120,6 +120,7 @@ def finite(chains: Chains) -> Chains:
 
     parts = (chains.emissions, chains.transitions, chains.start, chains.end)
     emissions, transitions, start, end = map(zeroed, parts)
+    emissions = torch.where(inside(chains)[:, :, None], emissions, 0.0)  # padding may be anything
     return Chains(emissions, transitions, start, end, chains.lengths, zeroed(chains.edges))
 
 

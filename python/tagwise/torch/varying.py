@@ -60,8 +60,14 @@ def nodes(chains: Chains) -> Tensor:
     time = torch.arange(chains.emissions.shape[1], device=chains.emissions.device)
     zero = chains.start.new_zeros(())
     first = torch.where((time == 0)[:, None], chains.start, zero)
-    last = (time == _many(chains)[:, None] - 1)[..., None]
-    return chains.emissions.to(chains.start.dtype) + first + torch.where(last, chains.end, zero)
+    many = _many(chains)[:, None]
+    last = (time == many - 1)[..., None]
+    there = (time < many)[..., None]  # padding may be anything, and 0 times it is to be 0
+    return (
+        torch.where(there, chains.emissions.to(chains.start.dtype), zero)
+        + first
+        + torch.where(last, chains.end, zero)
+    )
 
 
 def _total(node: Tensor, edge: list[Tensor], many: Tensor) -> Tensor:

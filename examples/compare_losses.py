@@ -1,0 +1,151 @@
+"""The example's network trained with each loss of `tagwise.torch`, from the same start: a table and a picture.
+
+    python examples/compare_losses.py --epochs 10 --seeds 1 2 --results losses.jsonl
+    python examples/compare_losses.py --results losses.jsonl --draw losses.svg      # what was kept, drawn
+
+Every run is a line of the results file, with the dev score of each epoch; runs that the file has are not done again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import bilstm_crf
+import torch
+from bilstm_crf import Tagger, Vocabulary, train
+from rich.console import Console
+
+import tagwise as tw
+import tagwise.torch as tt
+
+COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#e377c2", "#17becf")
+
+
+def run(loss: str, seed: int, args: argparse.Namespace) -> dict[str, Any]:
+    """One training run: its dev scores, and the test score of its best epoch."""
+    options = [
+        "--loss",
+        loss,
+        "--epochs",
+        str(args.epochs),
+        "--patience",
+        str(args.epochs),
+        "--seed",
+        str(seed),
+    ]
+    given = bilstm_crf.parsed([*options, "--batch", str(args.batch), "--output", str(args.results) + ".pt"])
+    torch.manual_seed(seed)
+    learn, dev, test = tw.load_corpus(args.corpus)
+    learn = learn[: args.sentences]
+    tagger = Tagger(Vocabulary.of(learn.tokens, learn.labels), loss).to(given.device)
+    begin = time.perf_counter()
+    epochs = list(train(tagger, learn, dev, given, Console(stderr=True)))
+    best = Tagger.load(given.output).to(given.device)
+    report = tw.evaluate(test, best.predict(test.tokens))
+    given.output.unlink()
+    return {
+        "loss": loss,
+        "seed": seed,
+        "dev": [epoch.score for epoch in epochs],
+        "test": report.score,
+        "precision": report.precision,
+        "recall": report.recall,
+        "seconds": time.perf_counter() - begin,
+    }
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """A line a loss, means over seeds, in Markdown."""
+    by: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        by[row["loss"]].append(row)
+    lines = ["| loss | best dev | its epoch | test | precision | recall |", "|---|---|---|---|---|---|"]
+    for loss in tt.LOSSES:
+        mine = by.get(loss)
+        if not mine:
+            continue
+        dev = statistics.mean(max(row["dev"]) for row in mine)
+        epoch = statistics.mean(row["dev"].index(max(row["dev"])) + 1 for row in mine)
+        rest = [statistics.mean(row[key] for row in mine) for key in ("test", "precision", "recall")]
+        figures = " | ".join(f"{100 * value:.1f}" for value in rest)
+        lines.append(f"| `{loss}` | {100 * dev:.1f} | {epoch:.1f} | {figures} |")
+    return "\n".join(lines)
+
+
+def picture(rows: Sequence[dict[str, Any]]) -> str:
+    """Dev score by epoch, a line a loss (the mean over seeds), as SVG that stands on light and dark pages."""
+    wide, high, left, bottom = 720, 360, 48, 40
+    names = [loss for loss in tt.LOSSES if any(row["loss"] == loss for row in rows)]
+    curves = {
+        loss: [statistics.mean(at) for at in zip(*(row["dev"] for row in rows if row["loss"] == loss))]
+        for loss in names
+    }
+    most, epochs = max(max(curve) for curve in curves.values()), max(map(len, curves.values()))
+    top = max(0.05, -(-most * 100 // 5) * 5 / 100)
+
+    def x(epoch: int) -> float:
+        return left + (wide - left - 150) * epoch / max(1, epochs - 1)
+
+    def y(score: float) -> float:
+        return high - bottom - (high - bottom - 16) * score / top
+
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" font-family="sans-serif" font-size="12">',
+        f'<rect width="{wide}" height="{high}" fill="#ffffff"/>',
+    ]
+    for k in range(6):
+        score = top * k / 5
+        out.append(
+            f'<line x1="{left}" x2="{wide - 150}" y1="{y(score):.1f}" y2="{y(score):.1f}" stroke="#dddddd"/>'
+        )
+        out.append(f'<text x="{left - 6}" y="{y(score) + 4:.1f}" text-anchor="end">{100 * score:.0f}</text>')
+    for epoch in range(epochs):
+        out.append(
+            f'<text x="{x(epoch):.1f}" y="{high - bottom + 18}" text-anchor="middle">{epoch + 1}</text>'
+        )
+    out.append(f'<text x="{(left + wide - 150) / 2}" y="{high - 6}" text-anchor="middle">epoch</text>')
+    order = sorted(names, key=lambda loss: -curves[loss][-1])
+    for loss in names:
+        colour = COLOURS[names.index(loss) % len(COLOURS)]
+        points = " ".join(f"{x(k):.1f},{y(score):.1f}" for k, score in enumerate(curves[loss]))
+        out.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        at = 24 + 18 * order.index(loss)
+        out.append(f'<rect x="{wide - 138}" y="{at - 9}" width="10" height="10" fill="{colour}"/>')
+        out.append(f'<text x="{wide - 122}" y="{at}">{loss}</text>')
+    return "\n".join([*out, "</svg>", ""])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--corpus", default="wnut17-ner")
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--sentences", type=int)
+    parser.add_argument("--seeds", type=int, nargs="*", default=[])
+    parser.add_argument("--losses", nargs="*", default=list(tt.LOSSES))
+    parser.add_argument("--results", type=Path, default=Path("losses.jsonl"))
+    parser.add_argument("--draw", type=Path)
+    args = parser.parse_args()
+    rows = (
+        [json.loads(line) for line in args.results.read_text().splitlines()] if args.results.exists() else []
+    )
+    for seed in args.seeds:
+        for loss in args.losses:
+            if not any((row["loss"], row["seed"]) == (loss, seed) for row in rows):
+                rows.append(run(loss, seed, args))
+                with args.results.open("a") as out:
+                    out.write(json.dumps(rows[-1]) + "\n")
+    print(table(rows))
+    if args.draw:
+        args.draw.write_text(picture(rows))
+
+
+if __name__ == "__main__":
+    main()
