@@ -25,7 +25,7 @@ def pair(labels: int, batch_first: bool) -> tuple[Any, Any]:
 
 @given(
     lengths=st.lists(st.integers(1, 9), min_size=1, max_size=5),
-    labels=st.integers(1, 7),
+    labels=st.sampled_from([1, 2, 3, 5, 9, 70]),  # beyond 64 sums are products of matrices
     seed=st.integers(0, 99),
     batch_first=st.booleans(),
     masked=st.booleans(),
