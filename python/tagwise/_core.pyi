@@ -140,6 +140,27 @@ class Vocabulary:
         """A vocabulary from its arrays: locked, or growing on where checks and counts are given."""
 
 @final
+class Chains:
+    """Node scores [B, T, L], lengths [B], edge scores [L, L], start and end scores [L] of a batch of sentences."""
+
+    def __new__(
+        cls,
+        node: NDArray[np.float32],
+        lengths: NDArray[np.int32],
+        edge: NDArray[np.float64],
+        start: NDArray[np.float64],
+        end: NDArray[np.float64],
+    ) -> Chains: ...
+    def log_z(self, n_jobs: int = 0) -> NDArray[np.float64]:
+        """log Z of every sentence: [B]."""
+    def expect(
+        self, weights: NDArray[np.float64], n_jobs: int = 0
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Weighted marginals [B * T * L] and weighted sums over pairs [L * L], first labels [L], last labels [L]."""
+    def best(self, n_jobs: int = 0) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Best paths [B * T], -1 beyond an end, and their scores [B]."""
+
+@final
 class Dataset:
     """Sentences as flat arrays of attribute ids, with gold labels where known."""
 

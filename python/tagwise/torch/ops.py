@@ -2,7 +2,7 @@
 
 `chain` sums over all paths; its derivative is `expect`, whose derivative is `bend`: log Z, its gradient, and the
 product of its second derivative with a vector. Whatever this package computes is made of these three and `best`. On
-CUDA they are kernels, elsewhere plain PyTorch.
+CUDA they are kernels, on the CPU the lanes of the core (single precision), elsewhere plain PyTorch.
 
 The operators are registered with PyTorch's dispatcher for what traces a program. A program that simply runs does not go
 through it: two passes of the dispatcher through Python cost ten times what the kernels take.
@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tagwise.torch import gpu, plain, wide
+from tagwise.torch import gpu, native, plain, wide
 
 _CHAIN = "Tensor emissions, Tensor transitions, Tensor start, Tensor end, Tensor? lengths"
 _SUMS = "Tensor ahead, Tensor behind, Tensor scale"
@@ -33,7 +33,10 @@ def _room(emissions: Tensor) -> Any:
     """Who computes for these emissions."""
     if emissions.shape[2] > gpu.MOST_LABELS:
         return wide
-    return gpu if emissions.device.type == "cuda" else plain
+    if emissions.device.type == "cuda":
+        return gpu
+    single = emissions.dtype != torch.float64
+    return native if emissions.device.type == "cpu" and single and emissions.shape[2] else plain
 
 
 # --- what they compute --------------------------------------------------------------------------------------
@@ -52,7 +55,7 @@ def _bend(
 ) -> tuple[Tensor, ...]:
     tags, ahead, behind, scale, *along = more
     exact = emissions.to(start.dtype)
-    if _room(emissions) is gpu:  # the plain recursions want their own logarithms
+    if _room(emissions) in (gpu, native):  # the plain recursions want their own logarithms
         _, ahead, behind = plain.sums(exact, transitions, start, end, lengths, None)
     direction = plain.Gradient(*(x.to(exact.dtype) for x in along))
     change, slope = plain.bend(exact, transitions, start, end, lengths, tags, ahead, behind, scale, direction)
@@ -68,12 +71,11 @@ def _best(emissions: Tensor, *more: Tensor | None) -> tuple[Tensor, ...]:
 
 def _chain_shape(emissions: Tensor, transitions: Tensor, start: Tensor, *_: Any) -> tuple[Tensor, ...]:
     batch, time, labels = emissions.shape
-    wider = int(_room(emissions) is gpu)
-    return (
-        start.new_empty(batch),
-        start.new_empty(batch, time, labels + wider),
-        start.new_empty(batch, time, labels),
-    )
+    room = _room(emissions)
+    if room is native:
+        return start.new_empty(batch), start.new_empty(0), start.new_empty(0)
+    width = labels + int(room is gpu)
+    return start.new_empty(batch), start.new_empty(batch, time, width), start.new_empty(batch, time, labels)
 
 
 def _expect_shape(

@@ -97,7 +97,7 @@ def expect(
     before = (ahead[:, :-1] - _bounded(ahead[:, :-1].amax(2, keepdim=True))).exp()
     tops = _bounded(transitions.amax(0))
     factors = (transitions - tops).exp()
-    after = after * (tops - tops.amax()).exp()
+    after = torch.where(inside[:, 1:, None], after * (tops - tops.amax()).exp(), 0.0)  # no 0 * NaN of padding
     total = ((before @ factors) * after).sum(2, keepdim=True)
     if bool((inside[:, 1:, None] & (total < _tiny(e))).any()):
         return plain.expect(e, transitions, start, end, lengths, tags, ahead, behind, scale)

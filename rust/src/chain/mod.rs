@@ -1,6 +1,7 @@
 //! One sentence as a chain of scores: log partition, marginals, best path, k best paths. Nothing here knows of features,
 //! weights or losses.
 
+pub mod batch;
 pub mod beside;
 pub mod best;
 pub mod chart;

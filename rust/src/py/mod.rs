@@ -5,6 +5,7 @@ use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 
 pub mod boosting;
+mod chains;
 pub mod common;
 pub mod crfsuite;
 pub mod dual;
@@ -54,6 +55,7 @@ impl From<Error> for PyErr {
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     boosting::register(m)?;
+    chains::register(m)?;
     common::register(m)?;
     dual::register(m)?;
     crfsuite::register(m)?;

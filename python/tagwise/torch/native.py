@@ -1,0 +1,93 @@
+"""Chains on the CPU in single precision: the lanes of the core, on PyTorch's arrays as they lie, by all its threads.
+
+Nothing is kept between `sums` and `expect`: the recursions are run again with the weights of the sentences, which costs
+less than keeping them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import tagwise._core as _core
+from tagwise.torch import plain
+from tagwise.torch.plain import Gradient, Sums
+
+
+def _chains(
+    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None
+) -> _core.Chains:
+    many = plain._lengths(emissions, lengths).to(torch.int32)
+    node = emissions.detach().to(torch.float32).contiguous()
+    double = [x.detach().double().contiguous().numpy() for x in (transitions, start, end)]
+    return _core.Chains(node.numpy(), many.numpy(), *double)
+
+
+def sums(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    tags: Tensor | None,
+) -> Sums:
+    """As `plain.sums`, without the recursions."""
+    total = torch.from_numpy(
+        _chains(emissions, transitions, start, end, lengths).log_z(torch.get_num_threads())
+    )
+    if tags is not None:
+        double = (x.double() for x in (emissions, transitions, start, end))
+        scored = plain.path_score(*double, lengths, tags)
+        total = torch.where(total > -torch.inf, scored - total, -torch.inf)
+    return Sums(total.to(start.dtype), start.new_empty(0), start.new_empty(0))
+
+
+def expect(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    tags: Tensor | None,
+    ahead: Tensor,
+    behind: Tensor,
+    scale: Tensor,
+) -> Gradient:
+    """As `plain.expect`."""
+    chains = _chains(emissions, transitions, start, end, lengths)
+    weights = np.ascontiguousarray((scale if tags is None else -scale).detach().double().numpy())
+    found = [torch.from_numpy(x) for x in chains.expect(weights, torch.get_num_threads())]
+    out = Gradient(
+        found[0].view(emissions.shape),
+        found[1].view(transitions.shape).to(start.dtype),
+        found[2].to(start.dtype),
+        found[3].to(start.dtype),
+    )
+    if tags is not None:
+        _add_gold(out, lengths, tags, scale)
+    return out._replace(emissions=out.emissions.to(emissions.dtype))
+
+
+def _add_gold(out: Gradient, lengths: Tensor | None, tags: Tensor, scale: Tensor) -> None:
+    """The counts of the tags, weighted, on top."""
+    many = plain._lengths(out.emissions, lengths)
+    inside = torch.arange(tags.shape[1]) < many[:, None]
+    y = torch.where(inside, tags, 0)
+    weight = torch.where(inside, scale[:, None], 0.0)
+    out.emissions.scatter_add_(2, y[:, :, None], weight[:, :, None].to(out.emissions.dtype))
+    labels = len(out.start)
+    pairs = (y[:, :-1] * labels + y[:, 1:]).flatten()
+    out.transitions.view(-1).index_add_(0, pairs, weight[:, 1:].flatten())
+    here = scale * (many > 0)
+    if tags.shape[1]:
+        out.start.index_add_(0, y[:, 0], here)
+        out.end.index_add_(0, y.gather(1, (many - 1).clamp(min=0)[:, None]).squeeze(1), here)
+
+
+def best(
+    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """As `plain.best`."""
+    path, value = _chains(emissions, transitions, start, end, lengths).best(torch.get_num_threads())
+    return torch.from_numpy(path).view(emissions.shape[:2]), torch.from_numpy(value).to(start.dtype)
