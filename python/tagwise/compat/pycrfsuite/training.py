@@ -282,12 +282,12 @@ class Training:
 def stored(chain: Chain, say: Say, n_attributes: int) -> bytes:
     """The bytes of the file, with the log of writing them."""
     clock = Clock()
-    node, edge = chain.node.present, chain.edge.present
-    n = len(chain.labels)
-    used = len(np.unique(node.codes // n)) if n else 0
+    node, n = chain.node.present, len(chain.labels)
+    active = len(node.codes) + np.count_nonzero(chain.edge.weights)
+    used = np.count_nonzero(np.diff(node.codes // max(n, 1), prepend=-1))
     total = len(chain.node.codes) + len(chain.edge.codes)
     say("Storing the model\n")
-    say(f"Number of active features: {len(node.codes) + len(edge.codes)} ({total})\n")
+    say(f"Number of active features: {active} ({total})\n")
     say(f"Number of active attributes: {used} ({n_attributes})\n")
     say(f"Number of active labels: {n} ({n})\n")
     data = crfsuite.write(chain)
