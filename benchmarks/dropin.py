@@ -20,7 +20,7 @@ from tagwise.compat import sklearn_crfsuite as our_sklearn
 from .harness import Context, Ratio, Result
 from .workloads import workload
 
-OPTIONS = {"c1": 0.0, "c2": 1.0, "max_iterations": 1000, "feature.possible_transitions": False}
+OPTIONS = {"c1": 0.0, "c2": 1.0, "feature.possible_transitions": False}
 
 
 def spent(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -29,14 +29,14 @@ def spent(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - begin, found
 
 
-def trained(module: Any, X: Any, y: Any, path: str, iterations: int) -> tuple[float, float]:
+def trained(module: Any, X: Any, y: Any, path: str, most: dict[str, Any]) -> tuple[float, float]:
     """Seconds from lists to the file, and the last loss that the log names."""
     trainer = module.Trainer(algorithm="lbfgs", verbose=False)
 
     def work() -> None:
         for x, labels in zip(X, y):
             trainer.append(x, labels)
-        trainer.set_params({**OPTIONS, "max_iterations": iterations})
+        trainer.set_params({**OPTIONS, **most})
         trainer.train(path)
 
     seconds, _ = spent(work)
@@ -51,12 +51,13 @@ def run(context: Context) -> Result:
     rounds = context.rounds
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "theirs.crfsuite")
-        iterations = 20 if context.quick else 1000
-        theirs, loss = trained(pycrfsuite, X, y, path, iterations)
-        mine = [trained(ours, X, y, str(Path(folder) / "ours.crfsuite"), iterations) for _ in range(rounds)]
+        most = {"max_iterations": 20} if context.quick else {}
+        theirs, loss = trained(pycrfsuite, X, y, path, most)
+        mine = [trained(ours, X, y, str(Path(folder) / "ours.crfsuite"), most) for _ in range(rounds)]
         ratio = Ratio.of([theirs] * rounds, [seconds for seconds, _ in mine])
         cells = {"ratio": str(ratio), "loss": f"{mine[0][1]:.2f} against {loss:.2f}"}
-        result.add(f"training by lbfgs, {iterations} iterations at most", cells, ">= 20x", ratio.median >= 20)
+        until = "20 iterations" if most else "until its own test ends it"
+        result.add(f"training by lbfgs, {until}", cells, ">= 20x", ratio.median >= 20)
         result.raw["training"] = {"theirs": theirs, "ours": [seconds for seconds, _ in mine]}
 
         def opened(module: Any) -> Any:

@@ -65,6 +65,7 @@ __all__ = [
     "chain_marginals",
     "chain_viterbi",
     "chunk_probabilities",
+    "crfsuite_written",
     "dot",
     "encode_attributes",
     "encode_tokens",
@@ -511,6 +512,17 @@ class CrfsuiteModel:
     @property
     def labels(self) -> list[str]:
         """The labels, by number."""
+    def whole(
+        self, told: Callable[[bytes], str]
+    ) -> tuple[
+        list[str],
+        tuple[NDArray[np.int64], NDArray[np.float64]],
+        tuple[NDArray[np.int64], NDArray[np.float64]],
+    ]:
+        """Attributes, and codes and weights of state features and transitions by their lists; all of it is checked.
+
+        `told` gives the texts of names that are no plain texts.
+        """
     def tag(self, sequence: CrfsuiteSequence) -> list[str]:
         """The labels of a sequence."""
     def tag_many(self, sequences: list[Any], other: Callable[[Any], Any], n_jobs: int = 0) -> list[list[str]]:
@@ -519,6 +531,15 @@ class CrfsuiteModel:
         """Node scores [T, L], log Z and marginals [T, L] of a sequence."""
     def edge(self) -> NDArray[np.float64]:
         """Transitions [L, L]."""
+
+def crfsuite_written(
+    labels: list[str],
+    attributes: list[str],
+    node: tuple[NDArray[np.int64], NDArray[np.float64]],
+    edge: tuple[NDArray[np.int64], NDArray[np.float64]],
+    raw: Callable[[str], bytes],
+) -> bytes:
+    """The file of a model, as CRFsuite writes it; `raw` gives the bytes of names that are no plain texts."""
 
 @final
 class CrfsuiteInstances:

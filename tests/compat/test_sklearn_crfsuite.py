@@ -45,6 +45,16 @@ def test_shapes(fitted: CRF) -> None:
         assert sum(token.values()) == pytest.approx(1.0)
 
 
+def test_predictions_look_like_the_original_s(fitted: CRF) -> None:
+    """Programs print them: arrays, and so is what is taken out of them."""
+    for rows in (X, X[:2], []):
+        found = fitted.predict(rows)
+        assert repr(found) == repr(np.array(Y[: len(rows)], dtype=object))
+        assert {type(row) for row in found} == {type(row) for row in found.view(np.ndarray)}
+    assert type(fitted.predict(X[:2])[0]) is np.ndarray
+    assert type(fitted.predict(X[:2])[:1]) is np.ndarray
+
+
 def test_folds_of_one_length_and_of_several() -> None:
     """Predictions of folds are put together, whatever their shapes."""
     same, mixed = X[:2] * 2, X[1:] * 2

@@ -16,7 +16,6 @@ from tagwise.features.escape import raw, told
 from tagwise.features.recipe import Recipe
 from tagwise.foreign import crfpp, crfsuite, darts, wapiti
 from tagwise.foreign.chain import Block, Chain
-from tagwise.foreign.cqdb import hashes
 from tagwise.model.model import Model
 
 from . import samples
@@ -64,8 +63,17 @@ SAMPLES = {
 
 
 def test_the_hash() -> None:
-    """lookup3, also of names longer than a block and of exactly one."""
-    assert hashes([name.encode() for name in HASHES]).tolist() == list(HASHES.values())
+    """lookup3, also of names longer than a block: in the table of each name stand its hash and where its record is."""
+    n = len(HASHES)
+    node = Block(np.arange(n), np.ones(n))
+    recipe = Recipe("attributes", "attributes")
+    data = crfsuite.write(Chain(("X",), list(HASHES), node, Block.none(), Block.none(), recipe))
+    begin = struct.unpack_from("<12I", data)[9]
+    for i, (name, value) in enumerate(HASHES.items()):
+        table, slots = struct.unpack_from("<II", data, begin + 24 + 8 * (value & 255))
+        found = dict(struct.iter_unpack("<II", data[begin + table : begin + table + 8 * slots]))
+        record = struct.pack("<II", i, len(name.encode()) + 1) + name.encode() + b"\0"
+        assert data[begin + found[value] :].startswith(record)
 
 
 def test_bytes_that_crfsuite_wrote() -> None:

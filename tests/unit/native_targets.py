@@ -576,6 +576,17 @@ def crfsuite(m: Made) -> Targets:
             lambda: c.CrfsuiteModel(model).tag_many,
             given(sequences=[rows], other=lambda _: pairs, n_jobs=1),
         ),
+        "CrfsuiteModel.whole": (lambda: c.CrfsuiteModel(model).whole, given(told=bytes.decode)),
+        "crfsuite_written": (
+            lambda: c.crfsuite_written,
+            given(
+                labels=["X", "Y"],
+                attributes=["a", "b"],
+                node=(node, np.ones(len(node))),
+                edge=(edge, np.ones(len(edge))),
+                raw=str.encode,
+            ),
+        ),
         "CrfsuiteModel.marginals": (lambda: c.CrfsuiteModel(model).marginals, given(sequence=sequence)),
         "CrfsuiteInstances": (lambda: c.CrfsuiteInstances, given()),
         "CrfsuiteInstances.append": (

@@ -308,3 +308,41 @@ def test_pairs_of_an_edge_attribute_exist_once(labels: int) -> None:
     ]
     assert found == expected
     assert sum(map(len, found)) < 30 * 5
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_attributes_are_numbered_as_they_come(plain: bool) -> None:
+    """On one thread and on two, many at a time and one by one: ids by first occurrence, in rows of the tokens."""
+    rng = np.random.default_rng(4)
+    X: list[list[Any]] = [
+        [
+            [f"a{rng.integers(40)}", f"é{rng.integers(4000)}"][: rng.integers(3)]
+            for _ in range(rng.integers(60))
+        ]
+        for _ in range(700)
+    ]
+    if not plain:
+        for s in (0, 1, 300, 301, 699):
+            X[s] = [{"n": 0.5, "b": False, "w": "x"}, ("t", "a1"), [("p", 2.0), "a2"]]
+    numbers: dict[str, int] = {}
+    tokens: list[list[tuple[int, float]]] = []
+    for sentence in X:
+        for token in sentence:
+            if isinstance(token, dict):
+                token = [("n", 0.5), ("w:x", 1.0)]
+            pairs = [a if isinstance(a, tuple) else (a, 1.0) for a in token]
+            tokens.append([(numbers.setdefault(name, len(numbers)), value) for name, value in pairs])
+    counts = np.bincount([id for row in tokens for id, _ in row])
+    for n_jobs in (1, 2):
+        vocabulary = Vocabulary()
+        data = encode_attributes(vocabulary, X, n_jobs=n_jobs)
+        assert vocabulary.texts() == list(numbers)
+        assert vocabulary.counts().tolist() == counts.tolist()
+        assert data.offsets.tolist() == [0, *np.cumsum([len(sentence) for sentence in X])]
+        vocabulary.lock()
+        for found in (data, encode_attributes(vocabulary, X, n_jobs=n_jobs)):
+            ptr, ids, values = found.sparse()
+            assert np.diff(ptr.astype(np.int64)).tolist() == [len(row) for row in tokens]
+            assert ids.tolist() == [id for row in tokens for id, _ in row]
+            weights = values.tolist() or [1.0] * len(ids)
+            assert weights == [value for row in tokens for _, value in row]

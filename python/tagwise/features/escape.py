@@ -11,7 +11,6 @@ U+10FF00 + byte; so does each byte of the characters U+10FF80 to U+10FFFF themse
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 _FIRST, _LAST, _PLANE = 0x10FF80, 0x10FFFF, 0x10FF00
 _PRIVATE = re.compile(f"[{chr(_FIRST)}-{chr(_LAST)}]")
@@ -47,30 +46,9 @@ def raw(text: str) -> bytes:
     return bytes(out)
 
 
-def all_told(names: Sequence[bytes]) -> list[str]:
-    """The texts that stand for names, which have no NUL: one decoding where they are UTF-8."""
-    if not names:
-        return []
-    try:
-        whole = b"\0".join(names).decode()
-    except UnicodeDecodeError:
-        return [told(name) for name in names]
-    return whole.split("\0") if is_plain(whole) else [told(name) for name in names]
-
-
-def all_raw(texts: Sequence[str]) -> list[bytes]:
-    """The names that texts stand for."""
-    whole = "\0".join(texts)
-    if texts and is_plain(whole):
-        names = whole.encode("utf-8", "surrogateescape").split(b"\0")
-        if len(names) == len(texts):
-            return names
-    return [raw(text) for text in texts]
-
-
 def is_plain(text: str) -> bool:
     """Whether a text is the name itself, as UTF-8."""
     return text.isascii() or _PRIVATE.search(text) is None
 
 
-__all__ = ["all_raw", "all_told", "is_plain", "raw", "told"]
+__all__ = ["is_plain", "raw", "told"]

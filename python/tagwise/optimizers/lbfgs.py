@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -135,6 +135,29 @@ def _between(a: float, fa: float, ga: float, b: float, fb: float, gb: float, noi
     margin = 0.1 * abs(b - a)
     inside = min(a, b) + margin <= step <= max(a, b) - margin
     return step if inside else middle
+
+
+def started(objective: Evaluate, points: Sequence[Vector]) -> State:
+    """A state at the last of these points for `lbfgs` to go on from, with the steps between them as curvature pairs.
+
+    Weights of another optimiser come without curvature: the first search from them finds the length of a step by ten
+    trials, and the next directions are blind. The gradients of its last points cost less.
+    """
+    gradients = [np.empty(len(w)) for w in points]
+    values = [objective(w, gradient) for w, gradient in zip(points, gradients)]
+    search = dict(zip(_SEARCHED, (CURVATURE, NOISE, math.inf, 0, 0.0, len(points))))
+
+    def change(arrays: Sequence[Vector], k: int) -> NDArray[np.float32]:
+        found: NDArray[np.float32] = (arrays[k] - arrays[k - 1]).astype(np.float32)
+        return found
+
+    return {
+        "w": points[-1],
+        "gradient": gradients[-1],
+        "value": values[-1],
+        "search": search,
+        "pairs": [[change(points, k), change(gradients, k)] for k in range(1, len(points))],
+    }
 
 
 def lbfgs(

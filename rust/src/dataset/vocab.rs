@@ -13,6 +13,9 @@ use crate::machine::simd::prefetch;
 /// Marks an empty slot of the table, and an attribute that a vocabulary does not know.
 pub const NONE: u32 = u32::MAX;
 
+/// Keys that are interned at once: what they need comes from the memory meanwhile, and all of it stays in the nearest cache.
+const AT_ONCE: usize = 64;
+
 /// Open addressing with linear probing over a power of two of slots; at most half of them are taken.
 #[derive(Clone, Debug, Default)]
 pub struct Vocab {
@@ -180,6 +183,32 @@ impl Vocab {
     pub fn warm(&self, keys: impl Iterator<Item = u64>) {
         let mask = self.table.len().wrapping_sub(1);
         keys.for_each(|key| prefetch(self.table.as_ptr().wrapping_add(key as usize & mask)));
+    }
+
+    /// Ask for everything that interning these keys will look at: all slots first, then what these name.
+    pub fn ready(&self, keys: &[Key]) {
+        self.warm(keys.iter().map(|key| key.key));
+        let mask = self.table.len().wrapping_sub(1);
+        for key in keys {
+            let id = self.table.get(key.key as usize & mask).copied().unwrap_or(NONE) as usize;
+            if id < self.checks.len() {
+                prefetch(self.keys.as_ptr().wrapping_add(id));
+                prefetch(self.checks.as_ptr().wrapping_add(id));
+                prefetch(self.counts.as_ptr().wrapping_add(id));
+            }
+        }
+    }
+
+    /// Appends the ids of many keys, added in their order where they are new; `text` writes that of one of them.
+    pub fn intern_many(&mut self, keys: &[Key], ids: &mut Vec<u32>, text: impl Fn(usize, &mut Vec<u8>)) -> Result<()> {
+        ids.reserve(keys.len());
+        for (part, keys) in keys.chunks(AT_ONCE).enumerate() {
+            self.ready(keys);
+            for (k, &key) in keys.iter().enumerate() {
+                ids.push(self.intern(key, |out| text(part * AT_ONCE + k, out))?);
+            }
+        }
+        Ok(())
     }
 
     /// Text of an attribute as it was first seen.

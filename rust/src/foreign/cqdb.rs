@@ -11,11 +11,18 @@ use crate::machine::simd::prefetch;
 const HEAD: usize = 24;
 const STRINGS: usize = HEAD + 2048;
 const MARK: u32 = 0x6244_5371;
+/// Bytes of a string up to which its hash is computed before the string is checked.
+const MOST_AHEAD: usize = 4096;
 
 /// The number at a byte, which must be inside.
 #[inline(always)]
 pub fn u32_at(data: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(data[at..at + 4].try_into().unwrap_or([0; 4]))
+}
+
+/// Appends numbers.
+pub fn push(out: &mut Vec<u8>, numbers: &[usize]) {
+    numbers.iter().for_each(|&x| out.extend_from_slice(&(x as u32).to_le_bytes()));
 }
 
 /// lookup3 of a string with its NUL: blocks of 12 bytes are mixed, the last 1 to 12 of them finished.
@@ -71,6 +78,7 @@ pub struct Cqdb {
     tables: Vec<(usize, usize)>, // [256] where each table lies in the file, and its slots
     back: usize,                 // where the offsets by id lie in the file
     count: usize,
+    size: usize, // in bytes
 }
 
 impl Cqdb {
@@ -104,31 +112,51 @@ impl Cqdb {
         if entries < count || (entries > 0 && back + 4 * entries > size) {
             return Err(wrong("a number outside those that the header counts".into()));
         }
-        let cqdb = Cqdb { at, tables, back: at + back, count };
-        if !whole {
-            return Ok(cqdb);
+        let cqdb = Cqdb { at, tables, back: at + back, count, size };
+        if whole {
+            cqdb.check(file, what)?;
         }
+        Ok(cqdb)
+    }
+
+    /// Checks all strings.
+    pub fn check(&self, file: &[u8], what: &str) -> Result<()> {
+        let wrong =
+            |found: String| Error::ModelFile(format!("the {what}: {found}; the file is damaged, copy it again"));
         let mut found = 0;
-        for &(begin, slots) in &cqdb.tables {
+        for &(begin, slots) in &self.tables {
             let taken = file[begin..].chunks_exact(8).take(slots).filter(|slot| u32_at(slot, 4) != 0).count();
             if slots > 0 && taken >= slots {
                 return Err(wrong("a hash table without an empty slot".into()));
             }
             found += taken;
         }
-        if found != count {
-            return Err(wrong(format!("expected {count}, as the header says, found {found}")));
+        if found != self.count {
+            return Err(wrong(format!("expected {}, as the header says, found {found}", self.count)));
         }
-        match cqdb.fault(file, size) {
+        match self.fault(file) {
             Some(fault) => Err(wrong(fault.into())),
-            None => Ok(cqdb),
+            None => Ok(()),
         }
     }
 
     /// What is wrong with the strings.
-    fn fault(&self, file: &[u8], size: usize) -> Option<&'static str> {
-        let data = &file[self.at..self.at + size];
+    ///
+    /// Their hashes are computed a stride ahead, and what these lead to is asked for: tables and strings lie scattered.
+    fn fault(&self, file: &[u8]) -> Option<&'static str> {
+        const AHEAD: usize = 64;
+        let (size, data) = (self.size, &file[self.at..self.at + self.size]);
+        let (mut total, mut hashes) = (0, [0; AHEAD]);
         for id in 0..self.count {
+            if id % AHEAD == 0 {
+                for (k, h) in hashes.iter_mut().enumerate().take(self.count - id) {
+                    let at = u32_at(file, self.back + 4 * (id + k)) as usize;
+                    let length = data.get(at..at + 8).map_or(0, |head| u32_at(head, 4) as usize);
+                    let text = data.get(at + 8..at + 8 + length.saturating_sub(1)).unwrap_or(&[]);
+                    *h = if text.len() <= MOST_AHEAD { hash(text) } else { 0 };
+                    self.ask(file, *h);
+                }
+            }
             let at = u32_at(file, self.back + 4 * id) as usize;
             if at < STRINGS || at + 9 > size {
                 return Some("a string outside the CQDB");
@@ -144,8 +172,13 @@ impl Cqdb {
             if text[length - 1] != 0 || text[..length - 1].contains(&0) {
                 return Some("a string that does not end where its length says");
             }
+            total += length;
+            if total > size {
+                return Some("strings that overlap");
+            }
             let text = &text[..length - 1];
-            match self.find(file, text, hash(text)) {
+            let known = if text.len() <= MOST_AHEAD { hashes[id % AHEAD] } else { hash(text) };
+            match self.find(file, text, known) {
                 Some(other) if other as usize == id => {}
                 Some(_) => return Some("a string with two numbers"),
                 None => return Some("a string that its hash does not lead to"),
@@ -212,6 +245,53 @@ impl Cqdb {
         }
         None
     }
+}
+
+/// Bytes of the CQDB of strings.
+pub fn size(strings: &[&[u8]]) -> usize {
+    STRINGS + strings.iter().map(|text| text.len() + 9 + 16 + 4).sum::<usize>()
+}
+
+/// Appends the CQDB of strings, which differ and have no NUL, numbered in their order.
+///
+/// A table of m strings has 2m slots; a string goes to the first empty slot from (hash >> 8) % 2m on, in the order of
+/// writing.
+pub fn write(out: &mut Vec<u8>, strings: &[&[u8]]) {
+    let m = strings.len();
+    let hashes: Vec<u32> = strings.iter().map(|text| hash(text)).collect();
+    let mut counts = [0; 256];
+    hashes.iter().for_each(|&h| counts[(h & 255) as usize] += 1);
+    let mut place = STRINGS;
+    let mut places = Vec::with_capacity(m);
+    for text in strings {
+        places.push(place);
+        place += text.len() + 9;
+    }
+    let back = place + 16 * m;
+    out.extend_from_slice(b"CQDB");
+    push(out, &[back + 4 * m, 0, MARK as usize, m, if m == 0 { 0 } else { back }]);
+    let (mut begins, mut begin) = ([0; 256], 0);
+    for (first, &count) in begins.iter_mut().zip(&counts) {
+        *first = begin;
+        push(out, &if count == 0 { [0, 0] } else { [place + 8 * begin, 2 * count] });
+        begin += 2 * count;
+    }
+    for (id, text) in strings.iter().enumerate() {
+        push(out, &[id, text.len() + 1]);
+        out.extend_from_slice(text);
+        out.push(0);
+    }
+    let mut slots = vec![(0, 0); 2 * m];
+    for (&h, &place) in hashes.iter().zip(&places) {
+        let (first, size) = (begins[(h & 255) as usize], 2 * counts[(h & 255) as usize]);
+        let mut slot = (h >> 8) as usize % size;
+        while slots[first + slot].1 != 0 {
+            slot = if slot + 1 == size { 0 } else { slot + 1 };
+        }
+        slots[first + slot] = (h as usize, place);
+    }
+    slots.iter().for_each(|&(h, place)| push(out, &[h, place]));
+    push(out, &places);
 }
 
 #[cfg(test)]

@@ -39,7 +39,15 @@ pub struct Lcrf {
     features: usize, // where the records lie
     count: usize,    // of them
     lists: usize,    // where the offsets of the attributes' lists lie
+    leaving: usize,  // where those of the labels' lists lie
     edge: Vec<f64>,  // [L, L]
+}
+
+/// All features of a model, in the order of its lists: codes source * L + label, and weights.
+#[derive(Default)]
+pub struct Listed {
+    pub codes: Vec<i64>,
+    pub weights: Vec<f64>,
 }
 
 /// Where a path is found: scores of one sequence and what the search keeps.
@@ -102,6 +110,30 @@ impl Lists<'_> {
         let (type_, source, label, weight) = record(self.file, self.features, id);
         let good = type_ == kind && source == owner && (label as usize) < self.labels && (weight as f32).is_finite();
         good.then_some((label as usize, weight))
+    }
+
+    /// The weight of a list that is no number, by the names of its feature; None where something else is wrong.
+    #[cold]
+    fn named(&self, at: usize, kind: u32, owner: usize, owners: &Cqdb, labels: &Cqdb) -> Option<Error> {
+        let list = entries(self.file, at, self.count)?;
+        let entry = list.chunks_exact(4).find(|entry| self.feature(entry, kind, owner as u32).is_none())?;
+        let id = u32_at(entry, 0) as usize;
+        let (type_, source, label, weight) = (id < self.count).then(|| record(self.file, self.features, id))?;
+        if type_ != kind || source as usize != owner || label as usize >= self.labels {
+            return None;
+        }
+        let (from, to) = (owners.text(self.file, owner), labels.text(self.file, label as usize));
+        Some(damaged(format!(
+            "the weight of '{}' -> '{}' is {weight}; expected numbers within float32; train again, or copy the file again",
+            from.escape_ascii(),
+            to.escape_ascii()
+        )))
+    }
+
+    /// What is wrong with a list whose owner, and all labels, have names that were checked.
+    #[cold]
+    fn named_fault(&self, at: usize, kind: u32, owner: usize, owners: &Cqdb, labels: &Cqdb) -> Error {
+        self.named(at, kind, owner, owners, labels).unwrap_or_else(|| self.fault(at, kind, owner as u32))
     }
 
     /// What is wrong with a list.
@@ -180,13 +212,13 @@ impl Lcrf {
         let mut edge = vec![0.0; n_labels * n_labels];
         for from in 0..n_labels {
             let at = u32_at(file, out + 4 * from) as usize;
-            let fault = || check.fault(at, 1, from as u32);
+            let fault = || check.named_fault(at, 1, from, &labels, &labels);
             for entry in entries(file, at, count).ok_or_else(fault)?.chunks_exact(4) {
                 let (to, weight) = check.feature(entry, 1, from as u32).ok_or_else(fault)?;
                 edge[from * n_labels + to] = weight;
             }
         }
-        Ok(Lcrf { labels, attributes, features, count, lists: of, edge, bytes })
+        Ok(Lcrf { labels, attributes, features, count, lists: of, leaving: out, edge, bytes })
     }
 
     /// The bytes of the file.
@@ -201,6 +233,43 @@ impl Lcrf {
     /// The name of a label.
     pub fn label(&self, y: usize) -> &[u8] {
         self.labels.text(self.file(), y)
+    }
+
+    /// Everything that the file says, checked: features of attributes, and of label pairs.
+    pub fn whole(&self) -> Result<(Listed, Listed)> {
+        self.attributes.check(self.file(), "attributes")?;
+        let node = self.listed(0, self.lists, &self.attributes)?;
+        Ok((node, self.listed(1, self.leaving, &self.labels)?))
+    }
+
+    /// The features in the lists of `owners`, whose offsets lie at `at`.
+    fn listed(&self, kind: u32, at: usize, owners: &Cqdb) -> Result<Listed> {
+        let (file, l) = (self.file(), self.n_labels());
+        let of = Lists { file, features: self.features, count: self.count, labels: l };
+        let mut out = Listed::default();
+        for owner in 0..owners.len() {
+            let place = u32_at(file, at + 4 * owner) as usize;
+            let fault = || of.named_fault(place, kind, owner, owners, &self.labels);
+            let list = entries(file, place, self.count).ok_or_else(fault)?;
+            if out.codes.len() + list.len() / 4 > self.count {
+                return Err(damaged("lists longer than there are features; the file is damaged, copy it again".into()));
+            }
+            for entry in list.chunks_exact(4) {
+                let (label, weight) = of.feature(entry, kind, owner as u32).ok_or_else(fault)?;
+                out.codes.push((owner * l + label) as i64);
+                out.weights.push(weight);
+            }
+        }
+        Ok(out)
+    }
+
+    pub fn n_attributes(&self) -> usize {
+        self.attributes.len()
+    }
+
+    /// The name of an attribute of a file that was checked as a whole.
+    pub fn attribute(&self, id: usize) -> &[u8] {
+        self.attributes.text(self.file(), id)
     }
 
     /// Transitions [L, L].

@@ -1,4 +1,5 @@
-//! Model files of CRFsuite, used as they lie: attributes are looked up and scored in the bytes of the file.
+//! CRFsuite as it is: model files used as they lie, attributes being looked up and scored in the bytes of the file; files as it
+//! writes them; its instances and trainers.
 
 use crate::error::Result;
 use crate::machine::budget;
@@ -8,6 +9,7 @@ pub mod instances;
 pub mod lcrf;
 pub mod names;
 pub mod online;
+pub mod written;
 
 /// Refuses tables of all pairs of labels that are beyond the limit: a file, or data, can name many labels in few bytes.
 fn claim_pairs(labels: usize, bytes: usize) -> Result<()> {

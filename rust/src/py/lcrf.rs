@@ -1,13 +1,14 @@
 //! Models of CRFsuite, and the sequences that they label.
 
 use crate::error::{Error, Result};
-use crate::foreign::lcrf::{Bytes, Lcrf, Work};
+use crate::foreign::lcrf::{Bytes, Lcrf, Listed, Work};
 use crate::foreign::names::Names;
+use crate::foreign::written::{written, Weighted};
 use crate::machine::threads;
 use crate::py::common::{guard, run};
 use crate::py::encode::{items, Paused};
 use memmap2::MmapMut;
-use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList, PyString};
@@ -64,13 +65,26 @@ pub struct PyLcrf {
 struct Memory(MmapMut, usize);
 
 impl Memory {
-    fn read(file: &mut File, size: usize) -> std::io::Result<Memory> {
+    fn read(file: &File, size: usize) -> std::io::Result<Memory> {
         let mut map = MmapMut::map_anon(size.next_multiple_of(LARGE))?;
         #[cfg(target_os = "linux")]
         let _a_hint = map.advise(memmap2::Advice::HugePage);
-        file.read_exact(&mut map[..size])?;
+        fill(file, &mut map[..size])?;
         Ok(Memory(map, size))
     }
+}
+
+/// Reads a file from its beginning, a large page a thread at a time: what takes time is the memory, which is new.
+#[cfg(unix)]
+fn fill(file: &File, into: &mut [u8]) -> std::io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    let read = |(k, part): (usize, &mut [u8])| file.read_exact_at(part, (k * LARGE) as u64);
+    into.par_chunks_mut(LARGE).enumerate().try_for_each(read)
+}
+
+#[cfg(not(unix))]
+fn fill(mut file: &File, into: &mut [u8]) -> std::io::Result<()> {
+    file.read_exact(into)
 }
 
 impl AsRef<[u8]> for Memory {
@@ -95,6 +109,44 @@ impl PyLcrf {
     }
 }
 
+/// Codes and weights of features.
+type Featured<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f64>>);
+
+fn featured(py: Python<'_>, of: Listed) -> Featured<'_> {
+    (PyArray1::from_vec(py, of.codes), PyArray1::from_vec(py, of.weights))
+}
+
+/// The bytes of names; `raw` has those of one that is no plain text.
+fn names_of(given: &Bound<'_, PyList>, raw: &Bound<'_, PyAny>) -> PyResult<Names> {
+    let mut out = Names::default();
+    for name in given.iter() {
+        match name.cast::<PyString>()?.to_str().map(str::as_bytes) {
+            Ok(text) if !text.contains(&0xf4) => out.bytes.extend_from_slice(text),
+            _ => out.bytes.extend_from_slice(raw.call1((name,))?.cast::<PyBytes>()?.as_bytes()),
+        }
+        out.end(1.0);
+    }
+    Ok(out)
+}
+
+/// The file of a model, as CRFsuite writes it: labels and attributes by number, codes and weights of state features and
+/// transitions, ascending. `raw` has the bytes of a name that is no plain text.
+#[pyfunction]
+fn crfsuite_written<'py>(
+    py: Python<'py>,
+    labels: &Bound<'py, PyList>,
+    attributes: &Bound<'py, PyList>,
+    node: (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, f64>),
+    edge: (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, f64>),
+    raw: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let (labels, attributes) = (names_of(labels, raw)?, names_of(attributes, raw)?);
+    let node = Weighted { codes: node.0.as_slice()?, weights: node.1.as_slice()? };
+    let edge = Weighted { codes: edge.0.as_slice()?, weights: edge.1.as_slice()? };
+    let bytes = run(py, 1, || written(&labels, &attributes, node, edge))??;
+    Ok(PyBytes::new(py, &bytes))
+}
+
 #[pymethods]
 impl PyLcrf {
     /// The model of a file's bytes.
@@ -107,17 +159,19 @@ impl PyLcrf {
     /// The model of a file, read into memory of its own.
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<PyLcrf> {
-        let bytes = py.detach(|| -> std::io::Result<Bytes> {
-            let mut file = File::open(path)?;
-            match file.metadata()?.len() as usize {
-                size if size >= LARGE => Ok(Box::new(Memory::read(&mut file, size)?)),
-                size => {
-                    let mut bytes = Vec::with_capacity(size);
-                    file.read_to_end(&mut bytes)?;
-                    Ok(Box::new(bytes))
-                }
-            }
+        let (mut file, size) = py.detach(|| -> std::io::Result<(File, usize)> {
+            let file = File::open(path)?;
+            let size = file.metadata()?.len() as usize;
+            Ok((file, size))
         })?;
+        let bytes: Bytes = match size >= LARGE {
+            true => Box::new(run(py, 0, || Memory::read(&file, size))??),
+            false => {
+                let mut bytes = Vec::with_capacity(size);
+                py.detach(|| file.read_to_end(&mut bytes))?;
+                Box::new(bytes)
+            }
+        };
         PyLcrf::of(py, bytes)
     }
 
@@ -130,6 +184,26 @@ impl PyLcrf {
     #[getter]
     fn labels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, self.labels.iter().map(|label| label.bind(py)))
+    }
+
+    /// Everything that the file says, all of it checked: attributes, and codes and weights of state features and transitions in
+    /// the order of the lists. Names that are no plain texts are given to `told`.
+    #[allow(clippy::type_complexity)]
+    fn whole<'py>(
+        &self,
+        py: Python<'py>,
+        told: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyList>, Featured<'py>, Featured<'py>)> {
+        let (node, edge) = run(py, 1, || self.inner.whole())??;
+        let _no_garbage = Paused::new(py);
+        let texts = PyList::empty(py);
+        for name in (0..self.inner.n_attributes()).map(|id| self.inner.attribute(id)) {
+            match std::str::from_utf8(name) {
+                Ok(text) if !name.contains(&0xf4) => texts.append(PyString::new(py, text))?,
+                _ => texts.append(told.call1((PyBytes::new(py, name),))?)?,
+            }
+        }
+        Ok((texts, featured(py, node), featured(py, edge)))
     }
 
     /// The labels of a sequence.
@@ -242,5 +316,6 @@ impl PyLcrf {
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PySequence>()?;
+    m.add_function(wrap_pyfunction!(crfsuite_written, m)?)?;
     m.add_class::<PyLcrf>()
 }

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.compat.pycrfsuite import l2sgd, online
+from tagwise.compat.pycrfsuite.beginning import near, runs_to_the_end
 from tagwise.compat.pycrfsuite.data import Features, Instances
 from tagwise.compat.pycrfsuite.errors import OVERFLOW, CRFSuiteError
 from tagwise.compat.pycrfsuite.holdout import performance, tagged
@@ -20,8 +21,9 @@ from tagwise.features.escape import raw
 from tagwise.features.recipe import Recipe
 from tagwise.foreign import crfsuite
 from tagwise.foreign.chain import Block, Chain
+from tagwise.learners.gradient import curvature_scale
 from tagwise.optimizers.base import Step
-from tagwise.optimizers.lbfgs import lbfgs
+from tagwise.optimizers.lbfgs import lbfgs, started
 from tagwise.optimizers.owlqn import owlqn
 
 Say = Callable[[str], None]
@@ -139,16 +141,22 @@ class Training:
             return np.zeros(0)
         layout = features.layout()
         data = self.engine.dataset(self.holdout, False)
+        c1, c2, memory = float(params["c1"]), float(params["c2"]), max(1, params["num_memories"])
+        to_the_end = self.held_data is None and runs_to_the_end(params)
+        points = near(data, layout, c2) if to_the_end else []
         objective = _core.Objective(data, layout, loss="log")
-        c2 = float(params["c2"])
 
         def evaluate(w: Vector, gradient: Vector) -> float:
             value = objective.evaluate(w, gradient)
             return value + _core.add_ridge(w, c2, gradient)
 
-        w, memory = np.zeros(len(features)), max(1, params["num_memories"])
-        c1 = float(params["c1"])
-        steps = owlqn(evaluate, w, l1=c1, memory=memory) if c1 > 0.0 else lbfgs(evaluate, w, memory=memory)
+        if c1 > 0.0:
+            steps = owlqn(evaluate, np.zeros(len(features)), l1=c1, memory=memory)
+        elif points:
+            scale, state = curvature_scale(data, layout), started(evaluate, points)
+            steps = lbfgs(evaluate, points[-1], memory=memory, scale=scale, resume=state)
+        else:
+            steps = lbfgs(evaluate, np.zeros(len(features)), memory=memory)
         first = next(steps)
         if not math.isfinite(first.value):
             raise CRFSuiteError(OVERFLOW, f"the loss is {first.value} before the first step")
@@ -274,12 +282,12 @@ class Training:
 def stored(chain: Chain, say: Say, n_attributes: int) -> bytes:
     """The bytes of the file, with the log of writing them."""
     clock = Clock()
-    node, edge = chain.node.present, chain.edge.present
-    n = len(chain.labels)
-    used = len(np.unique(node.codes // n)) if n else 0
+    node, n = chain.node.present, len(chain.labels)
+    active = len(node.codes) + np.count_nonzero(chain.edge.weights)
+    used = np.count_nonzero(np.diff(node.codes // max(n, 1), prepend=-1))
     total = len(chain.node.codes) + len(chain.edge.codes)
     say("Storing the model\n")
-    say(f"Number of active features: {len(node.codes) + len(edge.codes)} ({total})\n")
+    say(f"Number of active features: {active} ({total})\n")
     say(f"Number of active attributes: {used} ({n_attributes})\n")
     say(f"Number of active labels: {n} ({n})\n")
     data = crfsuite.write(chain)

@@ -1,7 +1,7 @@
 """What predictions come in: an array of lists, or of labels where all sequences have one length, as the original's.
 
 scikit-learn puts the predictions of folds together with numpy.concatenate, which refuses arrays of one and of two
-dimensions; ours are joined as lists then.
+dimensions; ours are joined as lists then. What is taken out of them, and what they look like, are plain arrays.
 """
 
 from __future__ import annotations
@@ -20,6 +20,13 @@ class Predictions(np.ndarray):
     def of(rows: Sequence[Sequence[Any]]) -> Predictions:
         """[N] of lists where lengths differ, [N, T] where they are one, [0] for none."""
         return np.array(rows, dtype=object).view(Predictions)
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        return found.view(np.ndarray) if isinstance(found, Predictions) else found
+
+    def __repr__(self) -> str:
+        return repr(self.view(np.ndarray))
 
     def __array_function__(
         self, func: Callable[..., Any], types: Any, args: Iterable[Any], kwargs: Any

@@ -4,12 +4,12 @@
 //! and `{"name": bool}` give the attribute "name" that value, `{"name": "text"}` gives "name:text" the value 1, and a
 //! list, set or dict as value puts "name:" before each of its attributes.
 
-use crate::dataset::vocab::Vocab;
-
 use crate::dataset::csr::Csr;
 use crate::dataset::Dataset;
+use crate::error::Result;
+use crate::foreign::names::Names;
 use crate::machine::hash::Key;
-use crate::py::encode::strings::{leading, Lookup, Objects, Strings};
+use crate::py::encode::strings::{plain, Ids};
 use crate::py::encode::tokens::{each, kind};
 use crate::py::encode::{corpus_error, utf8, PyDataset, PyVocab};
 use pyo3::prelude::*;
@@ -17,12 +17,6 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString,
 
 /// Dicts within dicts: far beyond use, well before the stack ends.
 const DEEPEST: usize = 64;
-
-/// The vocabulary, read or grown.
-enum Ids<'a> {
-    Locked(&'a Vocab),
-    Growing(&'a mut Vocab),
-}
 
 /// Where a value stands in X, for messages.
 #[derive(Clone, Copy)]
@@ -41,51 +35,51 @@ impl std::fmt::Display for ValuePlace<'_> {
 struct Encoder<'a> {
     ids: Ids<'a>,
     rows: Csr,
-    objects: Objects,
-    strings: Strings,
-    lookup: Lookup,
+    names: Names,   // attributes of the sentence at hand
     prefix: String, // names around the attribute: "outer:inner:"
+    keys: Vec<Key>,
+    hashes: Vec<u64>,
+    found: Vec<u32>,
 }
 
 impl Encoder<'_> {
-    #[inline]
-    fn push(&mut self, text: &str, value: f32) -> PyResult<()> {
-        if value == 0.0 {
-            return Ok(());
-        }
-        let id = match &mut self.ids {
-            Ids::Locked(vocab) => vocab.get(Key::lookup(text)),
-            Ids::Growing(vocab) => vocab.intern(Key::of_text(text), |b| b.extend_from_slice(text.as_bytes()))?,
-        };
-        self.rows.push(id, value);
-        Ok(())
-    }
-
-    /// A sentence of lists of strings; false, and nothing encoded, where it is anything else.
-    fn plain(&mut self, sentence: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let Ok(sentence) = sentence.cast::<PyList>() else { return Ok(false) };
-        if !self.strings.collect(sentence, &mut self.objects) {
-            return Ok(false);
-        }
-        match &mut self.ids {
-            Ids::Locked(vocab) => self.lookup.known(vocab, &mut self.strings, &mut self.rows),
-            Ids::Growing(vocab) => self.lookup.grown(vocab, &mut self.strings, &mut self.rows)?,
-        }
-        Ok(true)
-    }
-
     /// An attribute under the names around it.
-    fn push_under(&mut self, text: &str, value: f32) -> PyResult<()> {
-        if self.prefix.is_empty() {
-            return self.push(text, value);
+    #[inline]
+    fn push_under(&mut self, text: &str, value: f32) {
+        if value != 0.0 {
+            self.names.bytes.extend_from_slice(self.prefix.as_bytes());
+            self.names.bytes.extend_from_slice(text.as_bytes());
+            self.names.end(f64::from(value));
         }
-        let length = self.prefix.len();
-        self.prefix.push_str(text);
-        let whole = std::mem::take(&mut self.prefix);
-        let pushed = self.push(&whole, value);
-        self.prefix = whole;
-        self.prefix.truncate(length);
-        pushed
+    }
+
+    /// Rows of the sentence's attributes, all numbered at once: what they need lies scattered over the memory.
+    fn end_sentence(&mut self) -> Result<()> {
+        let names = &self.names;
+        // What was appended are whole texts.
+        let text = |i: usize| std::str::from_utf8(names.name(i)).unwrap_or("");
+        let all = 0..names.ends.len();
+        self.found.clear();
+        match &mut self.ids {
+            Ids::Locked(vocab) => {
+                self.hashes.clear();
+                self.hashes.extend(all.map(|i| Key::lookup(text(i))));
+                vocab.get_many(&self.hashes, &mut self.found);
+            }
+            Ids::Growing(vocab) => {
+                self.keys.clear();
+                self.keys.extend(all.map(|i| Key::of_text(text(i))));
+                vocab.intern_many(&self.keys, &mut self.found, |i, out| out.extend_from_slice(names.name(i)))?;
+            }
+        }
+        let mut from = 0;
+        for &to in &names.items {
+            (from..to).for_each(|i| self.rows.push(self.found[i], names.value(i) as f32));
+            self.rows.end_row();
+            from = to;
+        }
+        self.names.clear();
+        Ok(())
     }
 
     fn token(&mut self, token: &Bound<'_, PyAny>, place: ValuePlace<'_>) -> PyResult<()> {
@@ -112,7 +106,8 @@ impl Encoder<'_> {
     /// A string, or a pair of a string and a number.
     fn item(&mut self, item: &Bound<'_, PyAny>, place: ValuePlace<'_>) -> PyResult<()> {
         if let Ok(text) = item.cast::<PyString>() {
-            return self.push_under(utf8(text, || place.to_string())?, 1.0);
+            self.push_under(utf8(text, || place.to_string())?, 1.0);
+            return Ok(());
         }
         if let Ok(pair) = item.cast::<PyTuple>() {
             if pair.len() == 2 {
@@ -120,7 +115,8 @@ impl Encoder<'_> {
                 if let Ok(name) = name.cast::<PyString>() {
                     let name = utf8(name, || place.to_string())?;
                     let value = number(&value, name, place)?;
-                    return self.push_under(name, value);
+                    self.push_under(name, value);
+                    return Ok(());
                 }
             }
         }
@@ -150,7 +146,7 @@ impl Encoder<'_> {
                 let text = utf8(text, || format!("{place}, attribute {name:?}"))?;
                 self.prefix.push_str(name);
                 self.prefix.push(':');
-                self.push_under(text, 1.0)?;
+                self.push_under(text, 1.0);
             } else if let Ok(inner) = value.cast::<PyDict>() {
                 self.prefix.push_str(name);
                 self.prefix.push(':');
@@ -165,7 +161,7 @@ impl Encoder<'_> {
                 self.items(&value, place)?;
             } else {
                 let value = number(&value, name, place)?;
-                self.push_under(name, value)?;
+                self.push_under(name, value);
             }
             self.prefix.truncate(length);
         }
@@ -205,35 +201,43 @@ fn number(value: &Bound<'_, PyAny>, name: &str, place: ValuePlace<'_>) -> PyResu
     }
 }
 
+/// Whether a sentence may be one of lists of strings: its first attribute is a string.
+fn looks_plain(sentence: &Bound<'_, PyAny>) -> bool {
+    let token = sentence.cast_exact::<PyList>().ok().and_then(|list| list.get_item(0).ok());
+    let name = token.and_then(|token| token.cast_exact::<PyList>().ok()?.get_item(0).ok());
+    name.is_some_and(|name| name.is_exact_instance_of::<PyString>())
+}
+
 fn read(ids: Ids<'_>, name: &'static str, sentences: &Bound<'_, PyAny>, jobs: usize) -> PyResult<(Csr, Vec<usize>)> {
     let mut encoder = Encoder {
         ids,
         rows: Csr::default(),
-        objects: Objects::default(),
-        strings: Strings::default(),
-        lookup: Lookup::default(),
+        names: Names::default(),
         prefix: String::new(),
+        keys: Vec::new(),
+        hashes: Vec::new(),
+        found: Vec::new(),
     };
     let mut bounds = vec![0];
-    if let (Ids::Locked(vocab), Ok(list)) = (&encoder.ids, sentences.cast::<PyList>()) {
-        leading(vocab, list, jobs, &mut encoder.rows, &mut bounds)?;
+    let listed = sentences.cast::<PyList>().ok();
+    if let Some(list) = listed {
+        plain(&mut encoder.ids, list, jobs, &mut encoder.rows, &mut bounds)?;
     }
-    let done = bounds.len() - 1;
     let wrong = || format!("{name}: expected a list of sentences, found {}", kind(sentences));
     each(sentences, wrong, |s, sentence| {
-        if s < done {
+        if let Some(list) = listed.filter(|_| s + 1 == bounds.len() && looks_plain(sentence)) {
+            plain(&mut encoder.ids, list, 1, &mut encoder.rows, &mut bounds)?;
+        }
+        if s + 1 < bounds.len() {
             return Ok(());
         }
         let wrong = || format!("sentence {s} ({name}[{s}]): expected a list of tokens, found {}", kind(sentence));
-        if encoder.plain(sentence)? {
-            bounds.push(encoder.rows.rows());
-            return Ok(());
-        }
         each(sentence, wrong, |t, token| {
             encoder.token(token, ValuePlace { name, sentence: s, token: t })?;
-            encoder.rows.end_row();
+            encoder.names.end_item();
             Ok(())
         })?;
+        encoder.end_sentence()?;
         bounds.push(encoder.rows.rows());
         Ok(())
     })?;

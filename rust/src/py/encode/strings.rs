@@ -7,9 +7,9 @@
 //! References are the lists' own: no Python code runs between the collecting of an address and its use, and the GIL is
 //! held throughout, so nothing can change them; counting them would write to every string.
 
-use crate::dataset::vocab::Vocab;
-
 use crate::dataset::csr::Csr;
+use crate::dataset::vocab::Vocab;
+use crate::error::Result;
 use crate::machine::hash::Key;
 use crate::machine::simd::prefetch;
 use crate::machine::threads;
@@ -51,20 +51,36 @@ impl Text {
 
 /// Strings of whole sentences, in order.
 #[derive(Default)]
-pub(super) struct Strings {
+struct Strings {
     texts: Vec<Text>,
     ends: Vec<usize>, // of each token's strings
+    keys: Vec<Key>,   // of the texts, where a vocabulary grows
 }
 
 impl Strings {
     fn clear(&mut self) {
         self.texts.clear();
         self.ends.clear();
+        self.keys.clear();
     }
 
-    /// Append a sentence. False, and nothing appended, where it is anything but lists of valid strings.
-    pub(super) fn collect(&mut self, sentence: &Bound<'_, PyList>, objects: &mut Objects) -> bool {
-        objects.list(sentence) && self.read(objects, &Objects::default())
+    /// Hash the texts that are not yet.
+    fn hash(&mut self) {
+        let new = &self.texts[self.keys.len()..];
+        self.keys.extend(new.iter().map(|text| Key::of_text(text.as_str())));
+    }
+
+    /// Rows of the strings, which are hashed, by a growing vocabulary; they are cleared.
+    fn grow(&mut self, vocab: &mut Vocab, rows: &mut Csr) -> Result<()> {
+        let text = |at: usize, out: &mut Vec<u8>| out.extend_from_slice(self.texts[at].as_str().as_bytes());
+        let before = rows.ids.len();
+        vocab.intern_many(&self.keys, &mut rows.ids, text)?;
+        if !rows.values.is_empty() {
+            rows.values.resize(rows.ids.len(), 1.0);
+        }
+        rows.ptr.extend(self.ends.iter().map(|&end| before + end));
+        self.clear();
+        Ok(())
     }
 
     /// Append the strings of a listed sentence, and ask for those of the next one on the way: while the processor works
@@ -106,7 +122,7 @@ fn ask(text: *const ffi::PyObject) {
 
 /// A sentence's lists and strings, borrowed from it.
 #[derive(Default)]
-pub(super) struct Objects {
+struct Objects {
     lists: Vec<*mut ffi::PyObject>,
     strings: Vec<*mut ffi::PyObject>,
     ends: Vec<usize>,
@@ -142,15 +158,14 @@ impl Objects {
 
 /// Looks strings up, with its scratch.
 #[derive(Default)]
-pub(super) struct Lookup {
+struct Lookup {
     keys: Vec<u64>,
     ids: Vec<u32>,
-    new: Vec<Key>, // of a growing vocabulary
 }
 
 impl Lookup {
     /// Rows of the strings by a locked vocabulary; the strings are cleared.
-    pub(super) fn known(&mut self, vocab: &Vocab, strings: &mut Strings, rows: &mut Csr) {
+    fn known(&mut self, vocab: &Vocab, strings: &mut Strings, rows: &mut Csr) {
         self.keys.clear();
         self.keys.extend(strings.texts.iter().map(|text| Key::lookup(text.as_str())));
         vocab.get_many(&self.keys, &mut self.ids);
@@ -170,26 +185,6 @@ impl Lookup {
         rows.ptr.reserve(strings.ends.len());
         self.known(vocab, &mut strings, &mut rows);
         rows
-    }
-
-    /// Rows of the strings by a growing vocabulary; the strings are cleared.
-    pub(super) fn grown(&mut self, vocab: &mut Vocab, strings: &mut Strings, rows: &mut Csr) -> PyResult<()> {
-        self.new.clear();
-        self.new.extend(strings.texts.iter().map(|text| Key::of_text(text.as_str())));
-        vocab.warm(self.new.iter().map(|key| key.key));
-        let mut from = 0;
-        for &to in &strings.ends {
-            for at in from..to {
-                rows.push(
-                    vocab.intern(self.new[at], |b| b.extend_from_slice(strings.texts[at].as_str().as_bytes()))?,
-                    1.0,
-                );
-            }
-            rows.end_row();
-            from = to;
-        }
-        strings.clear();
-        Ok(())
     }
 }
 
@@ -231,11 +226,17 @@ impl<'a, 'py> ReadAhead<'a, 'py> {
     }
 }
 
-/// The leading sentences that are plain: rows, and the end of each sentence behind `bounds`.
+/// The vocabulary, read or grown.
+pub(super) enum Ids<'a> {
+    Locked(&'a Vocab),
+    Growing(&'a mut Vocab),
+}
+
+/// Sentences that are plain from where `bounds` ends to the first that is not: rows, and the end of each sentence.
 ///
 /// Signals are looked at between pieces, where no object is borrowed: a handler may change the list.
-pub(super) fn leading(
-    vocab: &Vocab,
+pub(super) fn plain(
+    ids: &mut Ids<'_>,
     sentences: &Bound<'_, PyList>,
     jobs: usize,
     rows: &mut Csr,
@@ -243,7 +244,13 @@ pub(super) fn leading(
 ) -> PyResult<()> {
     loop {
         let before = bounds.len();
-        piece(vocab, sentences, jobs, rows, bounds);
+        let mut ahead = ReadAhead::new(sentences, before - 1);
+        let several = threads::threads(jobs) >= 2 && sentences.len() - ahead.at.min(sentences.len()) >= FEW;
+        match (&mut *ids, several) {
+            (Ids::Locked(vocab), true) => look_up(vocab, &mut ahead, jobs, rows, bounds),
+            (Ids::Growing(vocab), true) => grow(vocab, &mut ahead, rows, bounds)?,
+            (ids, false) => alone(ids, &mut ahead, rows, bounds)?,
+        }
         if bounds.len() < before + PIECE {
             return Ok(());
         }
@@ -251,19 +258,50 @@ pub(super) fn leading(
     }
 }
 
-/// Up to PIECE of them.
-fn piece(vocab: &Vocab, sentences: &Bound<'_, PyList>, jobs: usize, rows: &mut Csr, bounds: &mut Vec<usize>) {
-    let mut ahead = ReadAhead::new(sentences, bounds.len() - 1);
+/// Up to PIECE sentences on this thread.
+fn alone(ids: &mut Ids<'_>, ahead: &mut ReadAhead<'_, '_>, rows: &mut Csr, bounds: &mut Vec<usize>) -> Result<()> {
+    let (mut lookup, mut strings, last) = (Lookup::default(), Strings::default(), bounds.len() + PIECE);
+    while bounds.len() < last && ahead.read(&mut strings).is_some() {
+        match ids {
+            Ids::Locked(vocab) => lookup.known(vocab, &mut strings, rows),
+            Ids::Growing(vocab) => {
+                strings.hash();
+                strings.grow(vocab, rows)?;
+            }
+        }
+        bounds.push(rows.rows());
+    }
+    Ok(())
+}
+
+/// Up to PIECE sentences for a vocabulary that grows: this thread collects and hashes, another numbers, in order.
+fn grow(vocab: &mut Vocab, ahead: &mut ReadAhead<'_, '_>, rows: &mut Csr, bounds: &mut Vec<usize>) -> Result<()> {
+    let last = bounds.len() + PIECE;
+    let (give, take) = sync_channel::<Strings>(WAIT);
+    std::thread::scope(|scope| {
+        let mut tokens = rows.rows();
+        let give = give; // closed when this thread is done, also by a panic, so that the other ends too
+        let numbering = scope.spawn(move || take.iter().try_for_each(|mut strings| strings.grow(vocab, rows)));
+        let mut strings = Strings::default();
+        while bounds.len() < last {
+            let Some(n) = ahead.read(&mut strings) else { break };
+            strings.hash();
+            tokens += n;
+            bounds.push(tokens);
+            if strings.texts.len() >= BATCH && give.send(std::mem::take(&mut strings)).is_err() {
+                break;
+            }
+        }
+        let _the_other_says_why = give.send(strings);
+        drop(give);
+        numbering.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Up to PIECE sentences by a vocabulary that is locked.
+fn look_up(vocab: &Vocab, ahead: &mut ReadAhead<'_, '_>, jobs: usize, rows: &mut Csr, bounds: &mut Vec<usize>) {
     let last = bounds.len() + PIECE;
     let mut strings = Strings::default();
-    if threads::threads(jobs) < 2 || sentences.len() < FEW {
-        let mut lookup = Lookup::default();
-        while bounds.len() < last && ahead.read(&mut strings).is_some() {
-            lookup.known(vocab, &mut strings, rows);
-            bounds.push(rows.rows());
-        }
-        return;
-    }
     let (give, take) = sync_channel::<(usize, Strings)>(WAIT);
     let take = Mutex::new(take);
     std::thread::scope(|scope| {

@@ -1,0 +1,116 @@
+//! Models of CRFsuite as it writes them, byte for byte.
+//!
+//! Features are sorted by (type, source, label); a weight of 0 is never written, an attribute without a feature neither; all
+//! labels stay. The header's number of features is left at 0, and LFRF has two empty lists more than labels.
+
+use crate::error::{Error, Result};
+use crate::foreign::cqdb::{self, push};
+use crate::foreign::names::Names;
+
+const HEAD: usize = 48;
+const RECORD: usize = 20;
+/// Lists of LFRF behind those of the labels.
+const MORE: usize = 2;
+
+/// Features of one kind: codes source * L + label, ascending, and their weights.
+#[derive(Clone, Copy)]
+pub struct Weighted<'a> {
+    pub codes: &'a [i64],
+    pub weights: &'a [f64],
+}
+
+impl Weighted<'_> {
+    /// (source, label, weight) of those whose weight is not 0.
+    fn present(&self, sources: usize, labels: usize) -> Result<Vec<(usize, usize, f64)>> {
+        let most = sources.saturating_mul(labels) as i64;
+        let inside = self.codes.iter().all(|&code| (0..most).contains(&code));
+        if self.codes.len() != self.weights.len() || !inside || self.codes.windows(2).any(|c| c[0] >= c[1]) {
+            return Err(Error::Value(format!("expected ascending codes below {most}, and a weight for each")));
+        }
+        let of = |(&code, &weight): (&i64, &f64)| (code as usize / labels, code as usize % labels, weight);
+        Ok(self.codes.iter().zip(self.weights).filter(|(_, &weight)| weight != 0.0).map(of).collect())
+    }
+}
+
+/// LFRF or AFRF behind what is written: features from `first` on, whose owners (below `n`) ascend, as lists.
+fn lists(out: &mut Vec<u8>, name: &[u8], owners: impl Iterator<Item = usize>, n: usize, more: usize, first: usize) {
+    let mut sizes = vec![0; n];
+    owners.for_each(|owner| sizes[owner] += 1);
+    let at = out.len();
+    let begin = at + 12 + 4 * (n + more);
+    let total: usize = sizes.iter().map(|size| 4 + 4 * size).sum();
+    out.extend_from_slice(name);
+    push(out, &[begin - at + total, n + more]);
+    let mut place = begin;
+    for size in &sizes {
+        push(out, &[place]);
+        place += 4 + 4 * size;
+    }
+    push(out, &vec![0; more]);
+    let mut next = first;
+    for &size in &sizes {
+        push(out, &[size]);
+        (next..next + size).for_each(|id| push(out, &[id]));
+        next += size;
+    }
+}
+
+/// Names without NUL, which ends them in the file.
+fn texts<'a>(names: &'a Names, used: &[usize], what: &str) -> Result<Vec<&'a [u8]>> {
+    let one = |&i: &usize| match names.name(i) {
+        name if name.contains(&0) => Err(Error::ModelFile(format!(
+            "crfsuite cannot express the {what} b'{}', which contains NUL",
+            name.escape_ascii()
+        ))),
+        name => Ok(name),
+    };
+    used.iter().map(one).collect()
+}
+
+/// The file of a model: names of labels and of all attributes, features of attributes and of label pairs.
+pub fn written(labels: &Names, attributes: &Names, node: Weighted<'_>, edge: Weighted<'_>) -> Result<Vec<u8>> {
+    let n = labels.ends.len();
+    let (mut node, edge) = (node.present(attributes.ends.len(), n)?, edge.present(n, n)?);
+    let mut used: Vec<usize> = Vec::new();
+    for (source, ..) in &mut node {
+        if used.last() != Some(source) {
+            used.push(*source);
+        }
+        *source = used.len() - 1;
+    }
+    let names = texts(labels, &(0..n).collect::<Vec<_>>(), "label")?;
+    let used = texts(attributes, &used, "attribute")?;
+    let count = node.len() + edge.len();
+    let at_labels = HEAD + 12 + RECORD * count;
+    let at_attributes = at_labels + cqdb::size(&names);
+    let at_out = (at_attributes + cqdb::size(&used)).next_multiple_of(4);
+    let at_of = at_out + 12 + 4 * (2 * n + MORE + edge.len());
+    let size = at_of + 12 + 4 * (2 * used.len() + node.len());
+    if size >= 1 << 32 {
+        return Err(Error::ModelFile(format!(
+            "crfsuite cannot express a model of {size} bytes; expected less than 4 GiB"
+        )));
+    }
+    let mut out = Vec::with_capacity(size);
+    out.extend_from_slice(b"lCRF");
+    push(&mut out, &[size]);
+    out.extend_from_slice(b"FOMC");
+    push(&mut out, &[100, 0, n, used.len(), HEAD, at_labels, at_attributes, at_out, at_of]);
+    out.extend_from_slice(b"FEAT");
+    push(&mut out, &[12 + RECORD * count, count]);
+    for (kind, features) in [(0, &node), (1, &edge)] {
+        for &(source, label, weight) in features {
+            push(&mut out, &[kind, source, label]);
+            out.extend_from_slice(&weight.to_le_bytes());
+        }
+    }
+    cqdb::write(&mut out, &names);
+    cqdb::write(&mut out, &used);
+    out.resize(at_out, 0);
+    lists(&mut out, b"LFRF", edge.iter().map(|f| f.0), n, MORE, node.len());
+    lists(&mut out, b"AFRF", node.iter().map(|f| f.0), used.len(), 0, 0);
+    match out.len() == size {
+        true => Ok(out),
+        false => Err(Error::Internal(format!("a CRFsuite model of {} bytes in place of {size}", out.len()))),
+    }
+}

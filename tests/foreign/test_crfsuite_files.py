@@ -1,0 +1,151 @@
+"""Files of CRFsuite as the core reads and writes them, against a reading by `struct` alone."""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise.compat.pycrfsuite import Tagger
+from tagwise.errors import ModelFileError
+from tagwise.features.escape import raw, told
+from tagwise.features.recipe import Recipe
+from tagwise.foreign import crfsuite
+from tagwise.foreign.chain import Block, Chain
+
+from .test_model_files import lcrf
+
+Feature = tuple[int, bytes, bytes, float]
+
+
+def twin(data: bytes) -> tuple[list[bytes], list[bytes], list[Feature]]:
+    """Labels, attributes and features of a file, as its format's description says."""
+
+    def numbers(at: int, n: int) -> tuple[int, ...]:
+        return struct.unpack_from(f"<{n}I", data, at)
+
+    _, _, n, n_attributes, feat, labels, attributes, out, of = numbers(12, 9)
+    assert numbers(4, 1)[0] == len(data)
+
+    def strings(at: int, n: int) -> list[bytes]:
+        size, _, _, m, back = numbers(at + 4, 5)
+        assert (m, size) == (n, back + 4 * n if n else 2072)
+        found = []
+        for i, place in enumerate(numbers(at + back, n)):
+            assert numbers(at + place, 1) == (i,)
+            length = numbers(at + place + 4, 1)[0]
+            found.append(data[at + place + 8 : at + place + 7 + length])
+        return found
+
+    names = strings(labels, n), strings(attributes, n_attributes)
+
+    def features(kind: int, at: int) -> list[Feature]:
+        found = []
+        for owner, place in enumerate(numbers(at + 12, (n_attributes, n)[kind])):
+            for id in numbers(place + 4, numbers(place, 1)[0]):
+                type_, source, label, weight = struct.unpack_from("<3Id", data, feat + 12 + 20 * id)
+                assert (type_, source) == (kind, owner)
+                found.append((kind, names[1 - kind][owner], names[0][label], weight))
+        return found
+
+    return *names, features(0, of) + features(1, out)
+
+
+def model(seed: int, attributes: int, labels: int) -> Chain:
+    """Features drawn at random, some of weight 0; names of every length, some of them no text."""
+    rng = random.Random(seed)
+    odd = [b"", b"\xff\xfe", "\U0010ff80".encode(), "日本".encode(), b"x" * 12, b"y" * 300]
+    names = odd + [f"w[{rng.randint(-2, 2)}]={i}".encode() for i in range(attributes - len(odd))]
+    rng.shuffle(names)
+
+    def block(sources: int, share: float) -> Block:
+        codes = [c for c in range(sources * labels) if rng.random() < share]
+        weights = [0.0 if rng.random() < 0.2 else rng.gauss(0.0, 2.0) for _ in codes]
+        return Block(np.array(codes, np.int64), np.array(weights))
+
+    return Chain(
+        tuple(told(name) for name in [b"\xe9", *(f"L{i}".encode() for i in range(labels - 1))]),
+        [told(name) for name in names],
+        block(attributes, 0.3),
+        block(labels, 0.6),
+        Block.none(),
+        Recipe("attributes", "attributes"),
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_written_says_what_the_model_is(seed: int) -> None:
+    """All labels, attributes that have a feature, features whose weight is not 0; the same when it is read."""
+    chain = model(seed, 40 + 200 * seed, 3 + seed)
+    data = crfsuite.write(chain)
+    labels, attributes, features = twin(data)
+    n = len(chain.labels)
+    names, owners = [raw(text) for text in chain.texts], [raw(label) for label in chain.labels]
+    node, edge = chain.node.present, chain.edge.present
+    assert labels == owners
+    assert attributes == [names[a] for a in sorted({int(c) // n for c in node.codes})]
+    wanted = [(0, names[c // n], owners[c % n], w) for c, w in zip(node.codes, node.weights)]
+    wanted += [(1, owners[c // n], owners[c % n], w) for c, w in zip(edge.codes, edge.weights)]
+    assert features == wanted
+    back = crfsuite.read(data)
+    assert [raw(label) for label in back.labels] == labels
+    assert [raw(text) for text in back.texts] == attributes
+    found = [(0, attributes[c // n], owners[c % n], w) for c, w in zip(back.node.codes, back.node.weights)]
+    found += [(1, owners[c // n], owners[c % n], w) for c, w in zip(back.edge.codes, back.edge.weights)]
+    assert found == wanted
+    assert crfsuite.write(back) == data
+
+
+def test_what_cannot_be_written() -> None:
+    """A name with NUL, which ends names in the file."""
+    one = Block(np.zeros(1, np.int64), np.ones(1))
+    recipe = Recipe("attributes", "attributes")
+    for labels, texts, what in ((("X\0",), ["a"], "label"), (("X",), ["a\0b"], "attribute")):
+        with pytest.raises(ModelFileError, match=f"the {what} b'.*00.*NUL"):
+            crfsuite.write(Chain(labels, texts, one, Block.none(), Block.none(), recipe))
+
+
+@pytest.mark.parametrize(("at", "name"), [(0x3C, "'a' -> 'X'"), (0x64, "'X' -> 'Y'")])
+@pytest.mark.parametrize("bits", [0x7FF00000, 0x7FF80000, 0x47F00000])
+def test_a_weight_that_is_no_number_is_refused_by_its_names(
+    at: int, name: str, bits: int, tmp_path: Path
+) -> None:
+    """Whoever looks at the whole file hears of it: `tw.load`, `info` and `dump` alike. Opening reads no attribute."""
+    data = bytearray(lcrf())
+    struct.pack_into("<I", data, at + 16, bits)
+    (tmp_path / "m").write_bytes(data)
+    with pytest.raises(ModelFileError, match=name):
+        tw.load(tmp_path / "m")
+    if at == 0x64:  # transitions are checked when the file is opened
+        with pytest.raises(ModelFileError, match="float32"):
+            Tagger().open_inmemory(bytes(data))
+        return
+    tagger = Tagger()
+    tagger.open_inmemory(bytes(data))
+    for call in (tagger.info, lambda: tagger.dump(tmp_path / "text")):
+        with pytest.raises(ModelFileError, match=name):
+            call()
+    assert not (tmp_path / "text").exists()
+    assert tagger.tag([["b"]]) == ["Y"]
+
+
+def test_an_open_model_is_in_memory(tmp_path: Path) -> None:
+    """A file of several large pages, each read by some thread; what becomes of it later does not matter."""
+    n = 80_000
+    texts = [f"attribute number {i}" for i in range(n)]
+    node = Block(np.arange(n, dtype=np.int64) * 2 + np.arange(n) % 2, np.ones(n))
+    recipe = Recipe("attributes", "attributes")
+    data = crfsuite.write(Chain(("even", "odd"), texts, node, Block.none(), Block.none(), recipe))
+    assert len(data) > 3 << 21
+    path = tmp_path / "m"
+    path.write_bytes(data)
+    tagger = Tagger()
+    tagger.open(str(path))
+    os.truncate(path, 0)
+    rows = [[texts[i]] for i in range(0, n, 997)]
+    assert tagger.tag(rows) == [("even", "odd")[i % 2] for i in range(0, n, 997)]
