@@ -69,6 +69,7 @@ __all__ = [
     "dot",
     "encode_attributes",
     "encode_tokens",
+    "encode_words",
     "feasible",
     "force",
     "name_paths",
@@ -241,6 +242,16 @@ def encode_tokens(
     template: Template, vocab: Vocabulary, sentences: Iterable[Sequence[Sequence[str]]], n_jobs: int = 1
 ) -> Dataset:
     """Dataset of sentences given by their columns; a locked vocabulary drops unknown attributes."""
+
+def encode_words(
+    template: Template,
+    vocab: Vocabulary,
+    sentences: Iterable[Sequence[Sequence[str]]],
+    words: WordSets,
+    column: int,
+    n_jobs: int = 1,
+) -> tuple[Dataset, NDArray[np.uint32]]:
+    """The same, and the number that `words` has for each token's text in a column."""
 
 def encode_attributes(
     vocab: Vocabulary,

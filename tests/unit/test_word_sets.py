@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pickle
 import random
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tagwise as tw
 from tagwise import _core
+from tagwise.corpus.sentence import Sentence
+from tagwise.features.inputs import Inputs
 from tagwise.scores.dictionary import Dictionary
 
 
@@ -55,3 +58,50 @@ def test_a_token_with_one_label_is_not_scored_and_the_path_is_the_best_one() -> 
         assert all(y == "X" for w, y in zip(sentence, path) if w == "a")
         scores = {tuple(labels_): score for labels_, score in ranked}
         assert scores[tuple(path)] == max(scores.values())
+
+
+COLUMNED = tw.Corpus(
+    Sentence(dict(zip(("word", "kind", "label"), map(str.split, fields))), "label")
+    for fields in (("a b é a", "p q p q", "X Y X X"), ("b c", "p p", "X Z"), ("", "", ""))
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "features", "on_the_way"),
+    [
+        (COLUMNED.tokens, "S1", True),
+        ([tuple(s) for s in COLUMNED.tokens], "word[-1..1]", True),
+        (COLUMNED, "kind[0]\nword[0]", True),
+        (COLUMNED, "kind[0]", False),  # the words are read nowhere else
+        (list(COLUMNED), "word[0]", False),
+        (COLUMNED.tokens, lambda words: [[str(word)] for word in words], False),
+    ],
+)
+def test_words_are_looked_up_while_features_are_made(
+    given: Any, features: Any, on_the_way: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Either way a token has what a dict says, and its labels are the same; the second walk is not taken in vain."""
+    tagger = tw.Perceptron(features=features, epochs=2, dictionary=1).fit(given, COLUMNED.labels)
+    model = tagger.model_
+    assert model.dictionary is not None
+    X = Inputs.of(given)
+    model.encode(X)
+    assert bool(X.noted) is on_the_way
+    wanted = [model.dictionary.of.get(word, 0) for words in COLUMNED.tokens for word in words]
+    assert set(wanted) > {0} or 0 not in wanted
+    assert X.numbers(model.dictionary.words, "a test").tolist() == wanted
+    other = _core.WordSets([b"b"], [7])
+    assert X.numbers(other, "a test").tolist() == [7 * (w == "b") for words in COLUMNED.tokens for w in words]
+    labels = tagger.predict(given)
+    if on_the_way:
+        monkeypatch.setattr(Inputs, "words", None)
+        assert tagger.predict(given) == labels
+        monkeypatch.undo()
+        monkeypatch.setattr(Inputs, "numbers", lambda self, words, what: words.of(self.words(what)))
+        assert tagger.predict(given) == labels
+
+
+def test_a_column_that_is_not_there() -> None:
+    template = _core.Template("word[0]", ["word"])
+    with pytest.raises(ValueError, match="no column 1; the template has 1"):
+        _core.encode_words(template, _core.Vocabulary(), [[["a"]]], _core.WordSets([], []), 1)

@@ -67,7 +67,7 @@ def plan_of(
     other = intersect(given, boundary_support(rules, data.offsets) if rules is not None else None)
     if scoring.dictionary is None:
         return Plan(scorer, rules, other)
-    sets, of = scoring.dictionary.support(X.words("a model with a tag dictionary"))
+    sets, of = scoring.dictionary.sets, X.numbers(scoring.dictionary.words, "a model with a tag dictionary")
     if given is not None:
         free: NDArray[np.bool_] = np.all(given[0], axis=1)
         of = np.where(free[given[1]], of, 0).astype(np.uint32)

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tagwise._core import WordSets
 from tagwise.corpus import foreign
 from tagwise.corpus.labels import lists as label_lists
 from tagwise.corpus.sentence import Corpus, Sentence
@@ -31,12 +32,13 @@ class Inputs:
     """Sentences as a user gave them, and what there is to ask of them; each question is answered once.
 
     sentences: of one kind, see `kind_of`; given: what they came in, a Corpus that knows its columns and labels perhaps;
-    vectors: of each sentence, where they have some.
+    vectors: of each sentence, where they have some; noted: numbers of words that were found on the way.
     """
 
     sentences: Sequence[Any]
     given: Any = field(default=None, repr=False, compare=False)
     vectors: Sequence[Vectors] | None = field(default=None, repr=False, compare=False)
+    noted: list[tuple[WordSets, NDArray[np.uint32]]] = field(default_factory=list, repr=False, compare=False)
 
     @staticmethod
     def of(X: Any) -> Inputs:
@@ -130,6 +132,18 @@ class Inputs:
                 )
             out.append(words)
         return out
+
+    def numbers(self, words: WordSets, what: str) -> NDArray[np.uint32]:
+        """The number of each token's word, for `what` needs it: noted while encoding, or looked up now."""
+        for known, found in self.noted:
+            if known is words:
+                return found
+        return words.of(self.words(what))
+
+    @property
+    def word_column(self) -> str | None:
+        """The column of a Corpus that `words` reads; None for anything else."""
+        return self.given.columns[0] if isinstance(self.given, Corpus) else None
 
     @cached_property
     def starts(self) -> NDArray[np.uint32]:

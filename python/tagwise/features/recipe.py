@@ -16,7 +16,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from tagwise._core import Dataset, Template, Vocabulary, encode_attributes, encode_tokens
+from tagwise._core import (
+    Dataset,
+    Template,
+    Vocabulary,
+    WordSets,
+    encode_attributes,
+    encode_tokens,
+    encode_words,
+)
 from tagwise.errors import CorpusError, ParameterError, TemplateError
 from tagwise.features.inputs import Inputs, fields_of
 from tagwise.features.marks import Mark, mark_of
@@ -229,10 +237,13 @@ class Recipe:
         self.dense.check(vectors or ())
         return self.dense.attached(data, vectors or (), vocab)
 
-    def encode(self, X: Any, vocab: Vocabulary, n_jobs: int | None = 1) -> Dataset:
+    def encode(
+        self, X: Any, vocab: Vocabulary, n_jobs: int | None = 1, words: WordSets | None = None
+    ) -> Dataset:
         """Dataset of the sentences: a growing vocabulary gets new attributes, a locked one drops them.
 
-        n_jobs: threads, None for all cores; the result does not depend on it.
+        n_jobs: threads, None for all cores; the result does not depend on it. words: what `Inputs.numbers` will be
+        asked for; where the words are read here anyway, they are looked up on the way.
         """
         inputs = Inputs.of(X)
         jobs = os.cpu_count() or 1 if n_jobs is None else max(1, n_jobs)
@@ -241,7 +252,12 @@ class Recipe:
             made = [(part.encode(inputs, each, jobs), each) for part, each in zip(self.parts, own)]
             return united(made, vocab, jobs)
         if self.kind == "template":
-            return encode_tokens(self.template, vocab, self._columns(inputs), jobs)
+            column = self._word_column(inputs)
+            if words is None or column is None:
+                return encode_tokens(self.template, vocab, self._columns(inputs), jobs)
+            data, numbers = encode_words(self.template, vocab, self._columns(inputs), words, column, jobs)
+            inputs.noted.append((words, numbers))
+            return data
         if self.kind == "function":
             return encode_attributes(vocab, self._call(inputs), n_jobs=jobs)
         if self.kind == "patterns":
@@ -297,6 +313,11 @@ class Recipe:
             return found
         token = self.columns.index(self.token_column)
         return [(*columns, *(mark.column(columns[token]) for mark in self.marks)) for columns in found]
+
+    def _word_column(self, inputs: Inputs) -> int | None:
+        """Which of the template's columns has the words of `Inputs.words`; None where it looks at others alone."""
+        name = self.token_column if inputs.kind == "tokens" else inputs.word_column
+        return self.columns.index(name) if name in self.columns else None
 
     def _given(self, inputs: Inputs) -> list[tuple[Sequence[str], ...]]:
         """The columns of every sentence that the corpus has."""

@@ -66,7 +66,9 @@ class Model:
     def encode(self, X: Any, n_jobs: int | None = None) -> _core.Dataset:
         """Sentences of any kind as the model's attributes; unknown attributes are dropped."""
         X = Inputs.of(X)
-        return self.recipe.with_vectors(self.recipe.encode(X, self.vocabulary, n_jobs), X, self.vocabulary)
+        words = None if self.dictionary is None else self.dictionary.words
+        data = self.recipe.encode(X, self.vocabulary, n_jobs, words)
+        return self.recipe.with_vectors(data, X, self.vocabulary)
 
     def predict(
         self,

@@ -69,10 +69,10 @@ class Dictionary:
 
     def support(self, words: Iterable[Sequence[str]]) -> Support:
         """The sets and the set of each token."""
-        return self.sets, self._found.of(words if isinstance(words, list) else list(words))
+        return self.sets, self.words.of(words if isinstance(words, list) else list(words))
 
     @cached_property
-    def _found(self) -> _core.WordSets:
+    def words(self) -> _core.WordSets:
         """The words as the core looks them up."""
         return _core.WordSets([_bytes(word) for word in self.of], list(self.of.values()))
 

@@ -72,7 +72,8 @@ impl PyWordSets {
         Ok(self.look(hash(unsafe { std::slice::from_raw_parts(text.cast::<u8>(), len as usize) })))
     }
 
-    fn look(&self, key: Key) -> u32 {
+    /// The number of a word by its hash.
+    pub fn look(&self, key: Key) -> u32 {
         let mask = self.table.len() - 1;
         let mut at = key.key as usize & mask;
         while self.table[at].1 != 0 && self.table[at].0 != key {

@@ -80,6 +80,12 @@ impl Steps {
         &self.rows[at..at + self.width]
     }
 
+    /// The largest magnitude of a score that does not forbid.
+    pub fn size(&self) -> f32 {
+        let size = |most: f32, &x: &f32| if x.is_finite() { most.max(x.abs()) } else { most };
+        self.rows.iter().fold(0.0, |most, lane| lane.0.iter().fold(most, size))
+    }
+
     /// Block `to` becomes a copy of block 0 of `source`.
     pub fn copy_block(&mut self, to: usize, source: &Steps) {
         let n = self.labels * self.width;

@@ -48,9 +48,7 @@ impl Reach {
             let before = self.tables[self.tables.len() - 1];
             self.tables.push((before.0 + low, before.1 + high));
         }
-        let edges = (0..l).flat_map(|from| (0..l).map(move |to| steps.get(0, from, to)));
-        let edge = edges.filter(|x| x.is_finite()).fold(0.0f32, |size, x| size.max(x.abs()));
-        self.size = self.rows.iter().fold(edge, |size, x| size.max(x.0.abs()).max(x.1.abs()));
+        self.size = self.rows.iter().fold(steps.size(), |size, x| size.max(x.0.abs()).max(x.1.abs()));
     }
 
     /// Sums over the tables of distances beyond `near`, up to `depth`.
@@ -90,23 +88,60 @@ impl Reach {
             self.added.push(added);
             let low = S::splat(added.0);
             let target = prefix % keep * k * width;
-            for (at, entries) in before[prefix * k * width..(prefix + 1) * k * width].iter().enumerate() {
-                let mut x = S::add(S::load(entries), low);
-                for floor in self.floor[target + at % width..].iter_mut().step_by(width).take(k) {
-                    let above = S::load(floor);
-                    S::store(S::max(x, above), floor);
-                    x = S::min(x, above);
+            let entries = &before[prefix * k * width..(prefix + 1) * k * width];
+            for v in 0..width {
+                for rank in 0..k {
+                    let mut x = S::add(S::load(&entries[rank * width + v]), low);
+                    // The entries of a cell are sorted: what comes after is above no floor either.
+                    if none_above::<S>(x, S::load(&self.floor[target + (k - 1) * width + v])) {
+                        break;
+                    }
+                    for floor in self.floor[target + v..].iter_mut().step_by(width).take(k) {
+                        let above = S::load(floor);
+                        S::store(S::max(x, above), floor);
+                        x = S::min(x, above);
+                    }
                 }
             }
         }
     }
 
-    /// Whether an entry of this score is in no list of the cells it reaches.
+    /// Of a lane of entries, one a label, those that can be in a list of the cells they reach: bit i for number i. `target`
+    /// is the row of cells that is reached, but for the label.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
     #[inline(always)]
-    pub fn rules_out(&self, prefix: usize, target: usize, label: usize, (k, width): (usize, usize), base: f32) -> bool {
-        let floor = self.floor[(target * k + k - 1) * width + label / WIDTH].0[label % WIDTH];
-        let most = base + self.added[prefix].1;
+    pub unsafe fn within<S: Find>(
+        &self,
+        prefix: usize,
+        target: usize,
+        v: usize,
+        (k, width): (usize, usize),
+        entries: &Lane,
+    ) -> u32 {
+        let (base, zero) = (S::load(entries), S::splat(0.0));
+        let floor = S::load(&self.floor[(target * k + k - 1) * width + v]);
+        let most = S::add(base, S::splat(self.added[prefix].1));
         let depth = self.slack / ROUNDING;
-        most < floor - self.slack * (base.abs() + floor.abs() + depth * self.size)
+        let sizes = S::add(S::add(magnitude::<S>(base), magnitude::<S>(floor)), S::splat(depth * self.size));
+        let least = S::sub(floor, S::mul(S::splat(self.slack), sizes));
+        S::equal(S::select_gt(least, most, S::splat(1.0), zero), zero)
     }
+}
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn magnitude<S: Find>(x: S::F) -> S::F {
+    S::max(x, S::sub(S::splat(0.0), x))
+}
+
+/// Whether no number of a lane is larger than that of another one.
+///
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+pub unsafe fn none_above<S: Find>(x: S::F, other: S::F) -> bool {
+    S::equal(S::select_gt(x, other, S::splat(1.0), S::splat(0.0)), S::splat(0.0)) == (1 << WIDTH) - 1
 }

@@ -8,17 +8,17 @@
 //! where every label further back is the entry's own. All labels y are one row of lanes; a row is merged into the k rows
 //! of its cell by k comparisons. With m >= p this is Viterbi, exact; with m < p each entry
 //! answers for the prefix that won, as the paper has it. Cost for a token: cells x k x (p + k) rows, less where `reach` knows
-//! beforehand that an entry is in no list.
+//! beforehand that an entry is in no list. Where there is nothing but the first order, its own chart finds the lists.
 //!
 //! Ties: the lower dropped label wins, then its better prefix; at the end the lower last label, then the one before it.
 
-use crate::chain::chart::Steps;
-
-use crate::chain::lookback::reach::Reach;
+use crate::chain::chart::{Chart, Steps};
+use crate::chain::lookback::reach::{none_above, Reach};
 use crate::chain::lookback::Lookback;
 use crate::machine::budget;
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
+use crate::machine::force::{self, Way};
 use crate::machine::simd::{Lane, WIDTH};
 use crate::machine::stop;
 
@@ -35,6 +35,18 @@ pub struct Sentence<'a> {
     pub same: &'a [u32],  // [T] tokens back to the same word, 0 for nowhere; empty without documents
 }
 
+/// A cell at t-1 and where its entries go.
+#[derive(Clone, Copy)]
+struct Reached {
+    prefix: usize,
+    below: usize, // the prefix without the label that is dropped
+    label: usize,
+    target: usize, // row of cells at t
+    depth: usize,
+    need: usize, // how many labels back features look
+    bounded: bool,
+}
+
 /// Scratch for one sentence at a time.
 pub struct Search {
     terms: Lookback,
@@ -49,6 +61,7 @@ pub struct Search {
     labels: Vec<u16>,  // of the entry at hand, backwards
     best: Vec<(f32, usize)>,
     reach: Reach,
+    chart: Chart, // of the first order
 }
 
 impl Search {
@@ -71,6 +84,7 @@ impl Search {
             labels: Vec::new(),
             best: Vec::new(),
             reach: Reach::default(),
+            chart: Chart::new(terms.labels),
         }
     }
 
@@ -117,6 +131,14 @@ impl Search {
             scores.push(0.0);
             return;
         }
+        if self.terms.far == 1 && !self.terms.tuples && x.same.is_empty() && !force::is_forced(Way::Broad) {
+            self.chart.begin(n, false);
+            self.chart.node[..n * self.width].copy_from_slice(x.node);
+            for t in 0..n {
+                self.chart.advance::<S>(x.steps, t);
+            }
+            return self.chart.best_paths::<S>(x.steps, k, scores, paths);
+        }
         let stride = self.stride();
         if self.now.len() < stride {
             self.now.resize(stride, Lane::ZERO);
@@ -154,7 +176,7 @@ impl Search {
     #[inline(always)]
     unsafe fn step<S: Find>(&mut self, x: &Sentence<'_>, t: usize) {
         let (terms, width, k) = (self.terms, self.width, self.k);
-        let (l, stride) = (terms.labels, self.stride());
+        let l = terms.labels;
         let full = t >= terms.cell;
         let keep = l.pow(terms.cell.saturating_sub(2) as u32);
         let depth = terms.depth(t);
@@ -175,57 +197,85 @@ impl Search {
             if prefix % LOOK == 0 {
                 stop::look();
             }
-            for label in 0..l {
-                let target = match (full, terms.cell) {
-                    (_, 1) => 0,
-                    (true, _) => prefix % keep * l + label,
-                    (false, _) => prefix * l + label,
+            let below = match full && terms.cell > 1 {
+                true => prefix % keep,
+                false => prefix,
+            };
+            for v in 0..width {
+                let lane = &self.before[prefix * k * width + v];
+                let mut labels = match bounded {
+                    true => self.reach.within::<S>(prefix, below, v, (k, width), lane),
+                    false => (1 << WIDTH) - 1,
                 };
-                for rank in 0..k {
-                    let entry = ((prefix * k + rank) * width + label / WIDTH) * WIDTH + label % WIDTH;
-                    let base = self.before[entry / WIDTH].0[entry % WIDTH];
-                    if base == NEVER {
+                while labels != 0 {
+                    let label = v * WIDTH + labels.trailing_zeros() as usize;
+                    labels &= labels - 1;
+                    if label >= l {
                         break;
                     }
-                    // The entries of a cell are sorted: what comes after is in no list either.
-                    if bounded && self.reach.rules_out(prefix, prefix % keep, label, (k, width), base) {
-                        break;
-                    }
-                    let edge = x.steps.row(0, label);
-                    if need > 1 || repeated || terms.tuples {
-                        self.labels[0] = label as u16;
-                        let mut at = entry;
-                        for q in 2..=need {
-                            at = self.back[(t - q + 1) * stride + at / WIDTH].0[at % WIDTH] as usize;
-                            self.labels[q - 1] = (at % (width * WIDTH)) as u16;
-                        }
-                        self.row.copy_from_slice(edge);
-                        for q in 2..=depth {
-                            let row = terms.far_row(q, self.labels[q - 1] as usize) * width;
-                            add::<S>(&mut self.row, &x.rows[row..row + width]);
-                        }
-                        if repeated {
-                            let mut u = t;
-                            while x.same[u] != 0 {
-                                u -= x.same[u] as usize;
-                                let row = terms.repeat_row(self.labels[t - u - 1] as usize) * width;
-                                add::<S>(&mut self.row, &x.rows[row..row + width]);
-                            }
-                        }
-                        if terms.tuples {
-                            // The cell itself: its digits are the labels before the token.
-                            let cell = prefix * l + label;
-                            for n in 2..=terms.cell.min(t) {
-                                let row = terms.tuple_row(n, cell % l.pow(n as u32)) * width;
-                                add::<S>(&mut self.row, &x.rows[row..row + width]);
-                            }
-                        }
-                    } else {
-                        self.row.copy_from_slice(edge);
-                    }
-                    self.merge::<S>(t * stride, target, base, entry);
+                    let target = if terms.cell == 1 { 0 } else { below * l + label };
+                    self.follow::<S>(x, t, Reached { prefix, below, label, target, depth, need, bounded });
                 }
             }
+        }
+    }
+
+    /// The entries of one cell at t-1 into the cells that they reach.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn follow<S: Find>(&mut self, x: &Sentence<'_>, t: usize, cell: Reached) {
+        let Reached { prefix, below, label, target, depth, need, bounded } = cell;
+        let (terms, width, k, stride) = (self.terms, self.width, self.k, self.stride());
+        let (l, repeated) = (terms.labels, !x.same.is_empty() && x.same[t] != 0);
+        let (v, bit) = (label / WIDTH, label % WIDTH);
+        for rank in 0..k {
+            let at = (prefix * k + rank) * width + v;
+            let (entry, base) = (at * WIDTH + bit, self.before[at].0[bit]);
+            if base == NEVER {
+                break;
+            }
+            // The entries of a cell are sorted: what comes after is in no list either.
+            if rank > 0
+                && bounded
+                && self.reach.within::<S>(prefix, below, v, (k, width), &self.before[at]) >> bit & 1 == 0
+            {
+                break;
+            }
+            let edge = x.steps.row(0, label);
+            if need > 1 || repeated || terms.tuples {
+                self.labels[0] = label as u16;
+                let mut at = entry;
+                for q in 2..=need {
+                    at = self.back[(t - q + 1) * stride + at / WIDTH].0[at % WIDTH] as usize;
+                    self.labels[q - 1] = (at % (width * WIDTH)) as u16;
+                }
+                self.row.copy_from_slice(edge);
+                for q in 2..=depth {
+                    let row = terms.far_row(q, self.labels[q - 1] as usize) * width;
+                    add::<S>(&mut self.row, &x.rows[row..row + width]);
+                }
+                if repeated {
+                    let mut u = t;
+                    while x.same[u] != 0 {
+                        u -= x.same[u] as usize;
+                        let row = terms.repeat_row(self.labels[t - u - 1] as usize) * width;
+                        add::<S>(&mut self.row, &x.rows[row..row + width]);
+                    }
+                }
+                if terms.tuples {
+                    // The cell itself: its digits are the labels before the token.
+                    let cell = prefix * l + label;
+                    for n in 2..=terms.cell.min(t) {
+                        let row = terms.tuple_row(n, cell % l.pow(n as u32)) * width;
+                        add::<S>(&mut self.row, &x.rows[row..row + width]);
+                    }
+                }
+            } else {
+                self.row.copy_from_slice(edge);
+            }
+            self.merge::<S>(t * stride, target, base, entry);
         }
     }
 
@@ -241,7 +291,11 @@ impl Search {
             let e = S::splat(entry as f32);
             // From the last to the first, each against the one above it: equals keep their order.
             let mut at = (target * k + k - 1) * width + v;
-            let (mut s, mut b) = (S::load(&self.now[at]), S::load(&self.back[back + at]));
+            let mut s = S::load(&self.now[at]);
+            if none_above::<S>(x, s) {
+                continue;
+            }
+            let mut b = S::load(&self.back[back + at]);
             for _ in 1..k {
                 let (above, from) = (S::load(&self.now[at - width]), S::load(&self.back[back + at - width]));
                 let (here, its) = (S::select_gt(x, s, x, s), S::select_gt(x, s, e, b));
@@ -342,4 +396,70 @@ unsafe fn search_kernel<S: Find>(
     paths: &mut Vec<u16>,
 ) {
     search.run::<S>(x, k, scores, paths);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A few bits of noise.
+    struct Noise(u64);
+    impl Noise {
+        fn below(&mut self, n: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % n
+        }
+    }
+
+    /// Every path with its score, best first, then by the last label, the one before it, and so on.
+    fn all(terms: &Lookback, x: &Sentence<'_>) -> Vec<(f64, Vec<u16>)> {
+        let (l, n) = (terms.labels, x.node.len() / terms.width());
+        let path = |number: usize| (0..n).map(|t| (number / l.pow(t as u32) % l) as u16).collect::<Vec<_>>();
+        let mut found: Vec<_> = (0..l.pow(n as u32)).map(path).map(|path| (score(terms, x, &path), path)).collect();
+        found.retain(|f| f.0 > f64::NEG_INFINITY);
+        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        found
+    }
+
+    /// Whole numbers add exactly and tie often; where features look no further than a cell, lists are those of all paths.
+    #[test]
+    fn lists_agree_with_enumeration() {
+        let mut noise = Noise(11);
+        for round in 0..120u64 {
+            let cell = 1 + noise.below(3) as usize;
+            let far = 1 + noise.below(cell as u64) as usize;
+            let n = 1 + noise.below(5) as usize;
+            let labels = if n < 4 { [2, 5, 17][noise.below(3) as usize] } else { 1 + noise.below(5) as usize };
+            let terms = Lookback { labels, cell, far, endless: false, document: false, tuples: round % 5 == 0 };
+            let (width, spread) = (terms.width(), [1.0, 9.0][round as usize % 2]);
+            let mut draw = |spread: f32, forbid: u64| match noise.below(10) {
+                x if x < forbid => NEVER,
+                _ => (noise.below(5) as f32 - 2.0) * spread,
+            };
+            // What lies behind the last label is the score of none.
+            let mut node = vec![Lane([1e9; WIDTH]); n * width];
+            let mut rows = vec![Lane::ZERO; terms.rows() * width];
+            let mut steps = Steps::new(labels);
+            for i in 0..n * labels {
+                node[i / labels * width + i % labels / WIDTH].0[i % labels % WIDTH] = draw(spread, round % 3);
+            }
+            for i in 0..labels * labels {
+                steps.set(0, i / labels, i % labels, draw(1.0, round / 4 % 2));
+            }
+            for i in 0..terms.len() {
+                rows[i / labels * width + i % labels / WIDTH].0[i % labels % WIDTH] = draw(1.0, 0);
+            }
+            let x = Sentence { node: &node, steps: &steps, rows: &rows, same: &[] };
+            let want = all(&terms, &x);
+            for ways in ["", "broad", "avx2", "baseline"] {
+                for k in [1, 2, 5, 40] {
+                    let (mut scores, mut paths) = (Vec::new(), Vec::new());
+                    force::with(ways, || search(&mut Search::new(terms), &x, k, &mut scores, &mut paths));
+                    let kept = &want[..k.min(want.len())];
+                    assert_eq!(paths, kept.iter().flat_map(|f| f.1.clone()).collect::<Vec<_>>(), "{round} {k} {ways}");
+                    assert_eq!(scores, kept.iter().map(|f| f.0 as f32).collect::<Vec<_>>(), "{round} {k} {ways}");
+                }
+            }
+        }
+    }
 }

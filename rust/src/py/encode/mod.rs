@@ -358,6 +358,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyTemplate>()?;
     m.add_function(wrap_pyfunction!(attributes::encode_attributes, m)?)?;
     m.add_function(wrap_pyfunction!(tokens::encode_tokens, m)?)?;
+    m.add_function(wrap_pyfunction!(tokens::encode_words, m)?)?;
     m.add_function(wrap_pyfunction!(prune, m)?)?;
     m.add_function(wrap_pyfunction!(name_paths, m)?)?;
     m.add("NO_LABEL", NO_LABEL)

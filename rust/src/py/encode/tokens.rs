@@ -7,6 +7,8 @@ use crate::features::template::Template;
 use crate::features::tokens::Tokens;
 use crate::py::common::{guard, run};
 use crate::py::encode::{corpus_error, utf8, PyDataset, PyVocab};
+use crate::py::words::PyWordSets;
+use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use std::sync::Arc;
@@ -225,18 +227,49 @@ pub(super) fn encode_tokens(
     sentences: &Bound<'_, PyAny>,
     n_jobs: usize,
 ) -> PyResult<PyDataset> {
-    let (template, spare) = (&template.get().inner, template.get().spare.clone());
+    let tokens = table(&template.get().inner, sentences)?;
+    dataset(py, template.get(), vocab, &tokens, n_jobs)
+}
+
+/// The same, and the number that `words` has for each token's text in a column: every distinct text is looked up once.
+#[pyfunction]
+#[pyo3(signature = (template, vocab, sentences, words, column, n_jobs=1))]
+pub(super) fn encode_words<'py>(
+    py: Python<'py>,
+    template: &Bound<'_, PyTemplate>,
+    vocab: &Bound<'_, PyVocab>,
+    sentences: &Bound<'_, PyAny>,
+    words: &Bound<'_, PyWordSets>,
+    column: usize,
+    n_jobs: usize,
+) -> PyResult<(PyDataset, Bound<'py, PyArray1<u32>>)> {
+    let tokens = table(&template.get().inner, sentences)?;
+    let Some(texts) = tokens.columns.get(column) else {
+        return Err(Error::Value(format!("no column {column}; the template has {}", tokens.columns.len())).into());
+    };
+    let numbers: Vec<u32> = (0..texts.texts()).map(|text| words.get().look(texts.key(text))).collect();
+    let found = PyArray1::from_iter(py, texts.cells.iter().map(|&text| numbers[text as usize]));
+    Ok((dataset(py, template.get(), vocab, &tokens, n_jobs)?, found))
+}
+
+fn dataset(
+    py: Python<'_>,
+    template: &PyTemplate,
+    vocab: &Bound<'_, PyVocab>,
+    tokens: &Tokens,
+    n_jobs: usize,
+) -> PyResult<PyDataset> {
+    let (template, spare) = (&template.inner, template.spare.clone());
     closed(template)?;
-    let tokens = table(template, sentences)?;
     let locked = vocab.try_borrow()?.inner.is_locked();
     let inner = if locked {
         let vocab = vocab.try_borrow()?;
         let vocab = &vocab.inner;
-        run(py, n_jobs, || Extractor::new(template, &tokens, n_jobs, spare).locked(vocab))?
+        run(py, n_jobs, || Extractor::new(template, tokens, n_jobs, spare).locked(vocab))?
     } else {
         let mut vocab = vocab.try_borrow_mut()?;
         let vocab = &mut vocab.inner;
-        run(py, n_jobs, || Extractor::new(template, &tokens, n_jobs, spare).grow(vocab))??
+        run(py, n_jobs, || Extractor::new(template, tokens, n_jobs, spare).grow(vocab))??
     };
     Ok(PyDataset { inner: inner.into() })
 }
