@@ -25,6 +25,7 @@ __all__ = [
     "SLACKS",
     "SUMS",
     "Boosting",
+    "Chains",
     "Cost",
     "CrfsuiteInstances",
     "CrfsuiteModel",

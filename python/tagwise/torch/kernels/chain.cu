@@ -280,13 +280,16 @@ __device__ __forceinline__ real walk(Walk& at, Round& round, bool fresh, real v,
   return v;
 }
 
-// The score of the tags of tokens [first, stop), in a fixed order; for thread 0.
+// The score of the tags of tokens [first, stop), in a fixed order; for thread 0. A tag that is no label makes it NaN, and is
+// not followed.
 __device__ double tags_score(const given* e, i64 et, i64 el, const real* W, const real* start, const real* end,
                              const i64* y, i64 tt, i64 first, i64 stop, i64 n, double* shared) {
   double sum = 0;
-  for (i64 t = first + threadIdx.x; t < stop; t += LANES)
-    sum += (double)(wide(e[t * et + y[t * tt] * el]) + (t ? W[y[(t - 1) * tt] * L + y[t * tt]] : start[y[0]])
-                    + (t == n - 1 ? end[y[t * tt]] : (real)0));
+  for (i64 t = first + threadIdx.x; t < stop; t += LANES) {
+    const i64 here = y[t * tt], was = t ? y[(t - 1) * tt] : 0;
+    if (here < 0 || here >= L || was < 0 || was >= L) { sum += (double)INF - (double)INF; continue; }
+    sum += (double)(wide(e[t * et + here * el]) + (t ? W[was * L + here] : start[here]) + (t == n - 1 ? end[here] : (real)0));
+  }
   sum = warp_sum(sum);
   if (WARPS == 1) return sum;
   __syncthreads();
@@ -469,7 +472,9 @@ chain_expect(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
     __syncthreads();
     if (tags && self <= many && t0 + self - 1 < n) gold[self] = t0 + self > 0 ? (int)y[(t0 + self - 1) * tt] : -1;
     __syncthreads();
-    if (tags && self < many && t0 + self > 0 && t0 + self < n) atomicAdd(&seen[gold[self] * L + gold[self + 1]], 1);
+    if (tags && self < many && t0 + self > 0 && t0 + self < n && gold[self] >= 0 && gold[self] < L && gold[self + 1] >= 0 &&
+        gold[self + 1] < L)
+      atomicAdd(&seen[gold[self] * L + gold[self + 1]], 1);
 #pragma unroll 2
     for (int k = self / SUB; k < rounds; k += THREADS / SUB) {
       const i64 t = t0 + k, place = PLACE(b) + t;

@@ -1,0 +1,240 @@
+"""The layer and the linear CRF beside pytorch-crf, in one run.
+
+    python -m benchmarks.torch [--device cuda|cpu] [-o FOLDER]
+
+Every figure is a median; ratios are of the same run. On a GPU `graph` replays the kernels as a CUDA graph, `eager` goes
+through autograd and the host's clock, with what `(x * 2).sum().backward()` costs there beside it. Needs torch and
+pytorch-crf; the linear CRF needs TAGWISE_DATA with conll2000.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torchcrf import CRF as Peer
+
+import tagwise as tw
+import tagwise.torch as tt
+from tagwise.torch import ops
+
+SIZES = [(64, 128, 9), (256, 128, 9), (64, 512, 23), (256, 128, 50), (1024, 64, 50)]
+OPTIMUM = 13139.36  # CRFsuite's on conll2000, l2 = 1
+
+
+def clocked(call: Callable[[], Any], rounds: int, device: str) -> float:
+    """Median milliseconds of a call, by the host's clock."""
+    found = []
+    for _ in range(rounds + 1):
+        _sync(device)
+        begun = time.perf_counter()
+        call()
+        _sync(device)
+        found.append(1e3 * (time.perf_counter() - begun))
+    return statistics.median(found[1:])
+
+
+def replayed(call: Callable[[], Any]) -> float:
+    """Median milliseconds of a CUDA graph of the call."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            call()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    found = []
+    for _ in range(100):
+        first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        first.record()
+        graph.replay()
+        last.record()
+        torch.cuda.synchronize()
+        found.append(first.elapsed_time(last))
+    return statistics.median(found)
+
+
+def _sync(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def layer(batch: int, length: int, labels: int, device: str, peer_rounds: int = 3) -> dict[str, Any]:
+    """One size: forward and backward, and decoding, ours and the peer's."""
+    torch.manual_seed(0)
+    emissions = torch.randn(batch, length, labels, device=device, requires_grad=True)
+    tags = torch.randint(labels, (batch, length), device=device)
+    ours, peer = tt.CRF(labels, batch_first=True).to(device), Peer(labels, batch_first=True).to(device)
+    peer.load_state_dict(ours.state_dict())
+
+    def step(model: Any) -> None:
+        model.zero_grad()
+        emissions.grad = None
+        model(emissions, tags).backward()
+
+    row: dict[str, Any] = {"size": f"B{batch} T{length} L{labels}", "device": device}
+    row["eager"] = clocked(lambda: step(ours), 20, device)
+    with torch.no_grad():
+        chain = ours.transitions, ours.start_transitions, ours.end_transitions, None
+        if device == "cuda" and labels <= 64:
+            from tagwise.torch import gpu
+
+            one = torch.ones(batch, device=device)
+
+            def kernels() -> None:
+                found = gpu.sums(emissions, *chain, tags)
+                gpu.expect(emissions, *chain, tags, found.ahead, found.behind, one)
+
+            row["graph"] = replayed(kernels)
+            row["decode graph"] = replayed(lambda: ops.best(emissions, *chain))
+            torch.cuda.reset_peak_memory_stats()
+            before = torch.cuda.memory_allocated()
+            kernels()
+            row["memory / emissions"] = (torch.cuda.max_memory_allocated() - before) / (4 * emissions.numel())
+        row["decode"] = clocked(lambda: ops.best(emissions, *chain), 20, device)
+        if peer_rounds:
+            row["pytorch-crf decode"] = clocked(lambda: peer.decode(emissions), 1, device)
+    if peer_rounds:
+        row["pytorch-crf"] = clocked(lambda: step(peer), peer_rounds, device)
+        row["ratio"] = row["pytorch-crf"] / row.get("graph", row["eager"])
+        row["ratio eager"] = row["pytorch-crf"] / row["eager"]
+        row["ratio decode"] = row["pytorch-crf decode"] / row.get("decode graph", row["decode"])
+    print(json.dumps({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()}), flush=True)
+    return row
+
+
+def encoder(device: str) -> dict[str, Any]:
+    """The CRF's share of a step of a BiLSTM tagger, ours and the peer's."""
+    torch.manual_seed(0)
+    batch, length, labels, hidden = 64, 128, 9, 256
+    embedded = torch.randn(batch, length, 200, device=device)
+    tags = torch.randint(labels, (batch, length), device=device)
+    lstm = torch.nn.LSTM(200, hidden, num_layers=2, batch_first=True, bidirectional=True).to(device)
+    out = torch.nn.Linear(2 * hidden, labels).to(device)
+    models = {"tagwise": tt.CRF(labels, batch_first=True), "pytorch-crf": Peer(labels, batch_first=True)}
+    parts = [*lstm.parameters(), *out.parameters()]
+
+    def step(crf: Any) -> None:
+        scores = out(lstm(embedded)[0])
+        loss = scores.sum() if crf is None else -crf(scores, tags)
+        torch.autograd.grad(loss, parts)
+
+    bare = clocked(lambda: step(None), 20, device)
+    row: dict[str, Any] = {"BiLSTM alone, ms": bare}
+    for name, crf in models.items():
+        crf.to(device)
+        whole = clocked(lambda crf=crf: step(crf), 10 if name == "tagwise" else 3, device)  # type: ignore[misc]
+        row[f"{name}, share %"] = 100 * (whole - bare) / whole
+    print(json.dumps(row), flush=True)
+    return row
+
+
+def linear() -> dict[str, Any]:
+    """conll2000 on the GPU: an evaluation, the way to CRFsuite's optimum, a whole fit."""
+    from benchmarks import workloads
+    from tagwise.learners import backends, gradient
+    from tagwise.optimizers import lbfgs
+
+    rows = workloads.sentences("chunk")
+    X = [workloads.ATTRIBUTES["chunk"](s) for s in rows]
+    y = [[r[-1] for r in s] for s in rows]
+    kept: dict[str, Any] = {}
+    train = gradient.train
+
+    def noting(problem: Any, *given: Any, **named: Any) -> Any:
+        kept["problem"] = problem
+        return train(problem, *given, **named)
+
+    gradient.train = noting  # type: ignore[assignment]
+    try:
+        fits = []
+        for _ in range(3):
+            torch.cuda.synchronize()
+            begun = time.perf_counter()
+            tagger = tw.CRF(features="attributes", start_end=False, device="cuda").fit(X, y)
+            fits.append(time.perf_counter() - begun)
+    finally:
+        gradient.train = train
+    problem = kept["problem"]
+    backend = backends.BACKENDS["cuda"]
+    objective, host = problem.objective(backend), problem.objective(backends.BACKENDS["cpu"])
+    n = len(problem.layout)
+    w = np.random.default_rng(0).normal(size=n) * 0.1
+    one, two = np.empty(n), np.empty(n)
+    value, other = objective.value(w, one)[0], host.value(w, two)[0]
+    graph = objective._graphs[False]
+    found = []
+    for _ in range(50):
+        first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        first.record()
+        graph.replay()
+        last.record()
+        torch.cuda.synchronize()
+        found.append(first.elapsed_time(last))
+    evaluate = gradient.Evaluation(objective, 1.0, 0, None, backend.vectors(0))
+    times = []
+    for _ in range(3):
+        torch.cuda.synchronize()
+        begun = time.perf_counter()
+        for step in lbfgs(evaluate, np.zeros(n), vectors=evaluate.vectors):
+            if step.value <= OPTIMUM * (1 + 1e-5):
+                break
+        times.append(time.perf_counter() - begun)
+    row = {
+        "evaluation, ms": statistics.median(found),
+        "value, relative difference from the CPU": abs(value - other) / abs(other),
+        "gradient, relative difference": float(np.linalg.norm(one - two) / np.linalg.norm(two)),
+        "to CRFsuite's optimum, s": statistics.median(times),
+        "objective there": step.value,
+        "evaluations": step.evaluations,
+        "fit from attribute lists, s (first, median)": [fits[0], statistics.median(fits)],
+        "objective of fit": tagger.history_[-1]["objective"],
+    }
+    print(json.dumps(row), flush=True)
+    return row
+
+
+def main() -> None:
+    """All of it, printed and kept."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.torch", description=(__doc__ or "").split(":")[0]
+    )
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("-o", "--out", type=Path, default=Path(__file__).parent / "results")
+    given = parser.parse_args()
+    name = (
+        torch.cuda.get_device_name()
+        if given.device == "cuda"
+        else f"{os.cpu_count()} cores, {platform.machine()}"
+    )
+    x = torch.randn(64, 128, 9, device=given.device, requires_grad=True)
+    result: dict[str, Any] = {
+        "machine": name,
+        "torch": torch.__version__,
+        "tagwise": tw.__version__,
+        "date": time.strftime("%Y-%m-%d"),
+        "(x * 2).sum().backward(), ms": clocked(lambda: (x * 2).sum().backward(), 50, given.device),
+        "layer": [layer(*size, given.device) for size in SIZES],
+    }
+    if given.device == "cuda":
+        result["layer"].append(layer(8, 100_000, 9, given.device, peer_rounds=0))
+        result["layer"].append(layer(16, 512, 1000, given.device, peer_rounds=1))
+        result["linear CRF, conll2000"] = linear()
+    result["BiLSTM-CRF"] = encoder(given.device)
+    given.out.mkdir(parents=True, exist_ok=True)
+    (given.out / f"{given.device}.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
