@@ -90,9 +90,8 @@ def marginals(chains: Chains) -> Tensor:
     if chains.edges is not None:
         return varying.marginals(chains)[0]
     whole = exact(chains)[:5]
-    _, ahead, behind = ops.chain(*whole, None)
-    ones = ahead.new_ones(ahead.shape[:1])
-    return ops.expect(*whole, None, ahead, behind, ones)[0]
+    value, ahead, behind = ops.chain(*whole, None)
+    return ops.expect(*whole, None, ahead, behind, torch.ones_like(value))[0]
 
 
 def best(chains: Chains) -> tuple[Tensor, Tensor]:
@@ -140,9 +139,9 @@ class _Mean(torch.autograd.Function):  # type: ignore[misc]
     def forward(ctx: Any, *inputs: Any) -> Any:
         chain, along = inputs[:5], inputs[5:]
         emissions, transitions, start, end, lengths = chain
-        _, ahead, behind = ops.chain(emissions, transitions, start, end, lengths, None)
+        value, ahead, behind = ops.chain(emissions, transitions, start, end, lengths, None)
         ctx.save_for_backward(*inputs, ahead, behind)
-        return ops.bend(*chain, None, ahead, behind, ahead.new_ones(ahead.shape[:1]), *along)[4]
+        return ops.bend(*chain, None, ahead, behind, torch.ones_like(value), *along)[4]
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]

@@ -116,6 +116,10 @@ def _chain_backward(ctx: Any, slope: Tensor, *_: Any) -> tuple[Tensor | None, ..
     return *expect(*ctx.saved_tensors, slope), None, None
 
 
+def _chain_traced(ctx: Any, slope: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+    return *torch.ops.tagwise.expect(*ctx.saved_tensors, slope), None, None
+
+
 def _keep_expect(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     ctx.save_for_backward(*inputs)
 
@@ -125,8 +129,14 @@ def _expect_backward(ctx: Any, *along: Tensor) -> tuple[Tensor | None, ...]:
     return *change, None, None, None, None, slope
 
 
-torch.library.register_autograd("tagwise::chain", _chain_backward, setup_context=_keep_chain, lib=_LIBRARY)
-torch.library.register_autograd("tagwise::expect", _expect_backward, setup_context=_keep_expect, lib=_LIBRARY)
+def _expect_traced(ctx: Any, *along: Tensor) -> tuple[Tensor | None, ...]:
+    *change, slope = torch.ops.tagwise.bend(*ctx.saved_tensors, *along)
+    return *change, None, None, None, None, slope
+
+
+# A tracer derives without saying that it compiles: its derivatives name the operators.
+torch.library.register_autograd("tagwise::chain", _chain_traced, setup_context=_keep_chain, lib=_LIBRARY)
+torch.library.register_autograd("tagwise::expect", _expect_traced, setup_context=_keep_expect, lib=_LIBRARY)
 
 
 class _Chain(torch.autograd.Function):  # type: ignore[misc]
