@@ -37,8 +37,8 @@ def sums(
         _chains(emissions, transitions, start, end, lengths).log_z(torch.get_num_threads())
     )
     if tags is not None:
-        double = (x.double() for x in (emissions, transitions, start, end))
-        scored = plain.path_score(*double, lengths, tags)
+        e, w, first, last = (x.double() for x in (emissions, transitions, start, end))
+        scored = plain.path_score(e, w, first, last, lengths, tags)
         total = torch.where(total > -torch.inf, scored - total, -torch.inf)
     return Sums(total.to(start.dtype), start.new_empty(0), start.new_empty(0))
 
