@@ -157,7 +157,7 @@ def test_what_an_engine_lacks_is_said() -> None:
     with backends.using("numpy"), pytest.raises(tw.ParameterError, match="numpy"):
         tw.CRF(optimizer="sgd", features="S1").fit(X, Y)
     with (
-        pytest.raises(tw.ParameterError, match="no backend 'abacus'; there are: cpu, numpy"),
+        pytest.raises(tw.ParameterError, match="no backend 'abacus'; there are: cpu, cuda, numpy"),
         backends.using("abacus"),
     ):
         pass

@@ -89,9 +89,17 @@ def documents(m: Made) -> _core.HistoryScorer:
 def decoders(m: Made) -> Targets:
     """Scores to labels."""
     d, c = m.dataset, _core
+    ends = {"start": np.zeros(3), "end": np.zeros(3)}
+    chains = given(
+        node=np.zeros((2, 4, 3), f32), lengths=np.array([4, 2], np.int32), edge=np.zeros((3, 3)), **ends
+    )
     return {
         "force": (lambda: c.force, given(ways="")),
         "taken": (lambda: c.taken, given()),
+        "Chains": (lambda: c.Chains, chains),
+        "Chains.log_z": (lambda: c.Chains(**chains).log_z, given(n_jobs=2)),
+        "Chains.expect": (lambda: c.Chains(**chains).expect, given(weights=np.ones(2), n_jobs=2)),
+        "Chains.best": (lambda: c.Chains(**chains).best, given(n_jobs=2)),
         "chain_marginals": (lambda: c.chain_marginals, given(node=np.zeros((2, 3)), edge=np.zeros((3, 3)))),
         "chain_log_partition": (
             lambda: c.chain_log_partition,
@@ -171,6 +179,17 @@ def datasets(m: Made) -> Targets:
         "encode_tokens": (
             lambda: c.encode_tokens,
             given(template=m.template, vocab=c.Vocabulary(), sentences=[[["a", "b"]]], n_jobs=2),
+        ),
+        "encode_words": (
+            lambda: c.encode_words,
+            given(
+                template=m.template,
+                vocab=c.Vocabulary(),
+                sentences=[[["a", "b"]]],
+                words=c.WordSets([b"a"], [1]),
+                column=0,
+                n_jobs=2,
+            ),
         ),
         "tokenize": (
             lambda: c.tokenize,

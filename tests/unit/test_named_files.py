@@ -17,7 +17,7 @@ EXAMPLES = {"NAME", "mycosts", "mykernels", "features"}
 
 
 def sources() -> list[Path]:
-    folders = ("python", "rust", "tests", "benchmarks")
+    folders = ("python", "rust", "tests", "benchmarks", "examples")
     return [p for folder in folders for kind in ("py", "rs") for p in (ROOT / folder).rglob(f"*.{kind}")]
 
 

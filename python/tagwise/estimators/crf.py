@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -236,7 +237,7 @@ class CRF(Tagger):
         )
 
     def _train(self, task: Task) -> Result:
-        with using(task.params["device"]):
+        with _engine(task.params["device"]):
             return self._minimise(task)
 
     def _minimise(self, task: Task) -> Result:
@@ -307,11 +308,16 @@ class CRF(Tagger):
     def _model(self, task: Task, w: Vector) -> Model:
         order = task.order if isinstance(task, ChainTask) else None
         if order is None:
-            with using(task.params["device"]):
+            with _engine(task.params["device"]):
                 return super()._model(task, w)
         n = len(task.layout)
         lookback = Lookback(task.params["order"], 1, tuples=True).with_weights(order.dense(w[n:]))
         return replace(super()._model(task, w[:n]), lookback=lookback)
+
+
+def _engine(device: str) -> AbstractContextManager[Any]:
+    """The engine of a device; that of the CPU is whichever is used around here."""
+    return nullcontext() if device == "cpu" else using(device)
 
 
 def _check_once(params: dict[str, Any]) -> None:

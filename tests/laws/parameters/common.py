@@ -125,9 +125,9 @@ def n_jobs(b: Bench) -> None:
     asked: dict[str, set[Any]] = {"encode": set(), "search": set(), "train": set()}
     encode, best, value = Recipe.encode, paths.best, gradient.Evaluation.__init__
 
-    def encoding(self: Recipe, X: Any, vocabulary: Any, n_jobs: int | None = None) -> Any:
+    def encoding(self: Recipe, X: Any, vocabulary: Any, n_jobs: int | None = None, *more: Any) -> Any:
         asked["encode"].add(n_jobs)
-        return encode(self, X, vocabulary, n_jobs)
+        return encode(self, X, vocabulary, n_jobs, *more)
 
     def searching(*args: Any, n_jobs: int = 0, **keywords: Any) -> Any:
         asked["search"].add(n_jobs)

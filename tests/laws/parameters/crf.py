@@ -13,6 +13,7 @@ import tagwise as tw
 from tagwise import _core
 from tagwise.dataset import encode
 from tagwise.learners import gradient, stochastic
+from tagwise.learners.backends import BACKENDS, Backend
 from tagwise.optimizers import OPTIMIZERS, lbfgs
 
 from .. import told
@@ -185,6 +186,28 @@ def optimizer(b: Bench) -> None:
     steps = [s.value for s, _ in zip(stochastic.sgd(evaluate, descent), range(5))]
     history = b.fit(P, optimizer="sgd", l2=0.2, tol=0.0, max_iter=4, seed=5).history_
     assert [entry["objective"] for entry in history] == pytest.approx(steps[1:], rel=1e-6)
+
+
+@row("device", "crf")
+def device(b: Bench) -> None:
+    """The engine of that name makes objective and scorer; what it cannot do names the way out."""
+    made: list[str] = []
+
+    def noted(what: str, make: Any) -> Any:
+        def note(*given: Any) -> Any:
+            made.append(what)
+            return make(*given)
+
+        return note
+
+    cpu = BACKENDS["cpu"]
+    other = Backend("cuda", noted("objective", cpu.objective), noted("scorer", cpu.scorer))
+    b.monkeypatch.setitem(BACKENDS, "cuda", other)
+    there, here = (b.fit(P, device=name, optimizer="lbfgs", max_iter=5) for name in ("cuda", "cpu"))
+    assert {"objective", "scorer"} == set(made)
+    assert bits(there) == bits(here)
+    with pytest.raises(tw.ParameterError, match="device='cuda' cannot do max_length; use device='cpu'"):
+        b.fit(P, device="cuda", max_length=2)
 
 
 @row("cost", "crf")
