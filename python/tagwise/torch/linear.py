@@ -54,7 +54,7 @@ class _Level(NamedTuple):
     """Units of one round of sums: [begins[u], begins[u + 1]) of a list of rows."""
 
     begins: Tensor
-    list: Tensor | None
+    list: Tensor
     values: Tensor | None
     source: int  # the level whose sums are summed; -1: the tokens' rows
     first: int  # row of the first sum among all levels' sums
@@ -92,12 +92,16 @@ class Rows:
         self.end.index_copy_(0, self.ends, single[blocks.end])
         return transitions.view(self.labels, self.labels), self.start, self.end
 
-    def launch(self, name: str, units: int, *arguments: int) -> None:
-        """One of the kernels of rows, a warp a unit."""
-        macros = (("L", self.labels), ("WIDTH", self.width))
-        index = self.device.index or 0
-        grid = -(-units // _WARPS), 1
-        launch(kernel("linear", index, macros, name), index, grid, 32 * _WARPS, *arguments)
+    def sums(self, begins: Tensor, members: Tensor, values: Tensor | None, rows: Tensor, out: Tensor) -> None:
+        """out[u] = the sum of rows[members], times their values, over [begins[u], begins[u + 1])."""
+        units, index = len(begins) - 1, self.device.index or 0
+        if units <= 0:
+            return
+        what = kernel("linear", index, (("WIDTH", self.width),), "linear_sums")
+        given = begins.data_ptr(), members.data_ptr(), 0 if values is None else values.data_ptr()
+        launch(
+            what, index, (-(-units // _WARPS), 1), 32 * _WARPS, *given, rows.data_ptr(), units, out.data_ptr()
+        )
 
 
 def _on(array: NDArray[Any], on: torch.device) -> Tensor:
@@ -129,13 +133,7 @@ class Sentences:
     def score(self) -> Tensor:
         """Scores [tokens, L] of the rows as they are, a view of whole lines; what is not allowed is -inf."""
         rows = self.rows
-        rows.launch(
-            "linear_scores",
-            self.tokens,
-            *(self.pointers.data_ptr(), self.ids.data_ptr()),
-            0 if self.values is None else self.values.data_ptr(),
-            *(rows.table.data_ptr(), self.tokens, self.scores.data_ptr()),
-        )
+        rows.sums(self.pointers, self.ids, self.values, rows.table, self.scores)
         scores = self.scores[:, : rows.labels]
         if self.barred is not None:
             scores.masked_fill_(self.barred, -torch.inf)
@@ -158,7 +156,7 @@ class Back:
         ids, order = torch.sort(sentences.ids, stable=True)
         values = None if sentences.values is None else sentences.values[order]
         begins = torch.searchsorted(ids, torch.arange(attributes + 1, device=on, dtype=ids.dtype))
-        rest: Tensor | None = token[order].int()
+        rest = token[order].int()
         self.levels: list[_Level] = []
         self.where = torch.zeros(attributes, dtype=torch.long, device=on)
         source, first = -1, 0
@@ -188,25 +186,13 @@ class Back:
         counts_all = torch.bincount(sentences.ids, minlength=attributes)
         self.where[counts_all == 0] = first
         self.index = self.where[rows.owner] * rows.width + rows.label
-        self.rows, self.first = rows, first
+        self.rows = rows
 
     def gradient(self, residuals: Tensor) -> Tensor:
         """Of node features, from residuals [tokens, WIDTH]."""
         for level in self.levels:
-            units = len(level.begins) - 1
-            if units <= 0:
-                continue
             source = residuals if level.source < 0 else self.sums[self.levels[level.source].first :]
-            self.rows.launch(
-                "linear_sums",
-                units,
-                level.begins.data_ptr(),
-                0 if level.list is None else level.list.data_ptr(),
-                0 if level.values is None else level.values.data_ptr(),
-                source.data_ptr(),
-                units,
-                self.sums[level.first :].data_ptr(),
-            )
+            self.rows.sums(level.begins, level.list, level.values, source, self.sums[level.first :])
         return self.sums.view(-1)[self.index]
 
 

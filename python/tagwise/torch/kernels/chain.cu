@@ -18,14 +18,12 @@ typedef long long i64;
 typedef double real;
 #define TINY 1e-280
 #define LOG2E 1.4426950408889634
-#define LN2 0.6931471805599453
 __device__ __forceinline__ real ex2(real x) { return exp2(x); }
 __device__ __forceinline__ real lg2(real x) { return log2(x); }
 #else
 typedef float real;
 #define TINY 1e-30f
 #define LOG2E 1.4426950408889634f
-#define LN2 0.6931471805599453f
 __device__ __forceinline__ real ex2(real x) { real y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 __device__ __forceinline__ real lg2(real x) { real y; asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 #endif
