@@ -9,6 +9,7 @@ pub mod force;
 pub mod hash;
 pub mod lazy;
 pub mod names;
+pub mod pages;
 pub mod shared;
 pub mod shuffle;
 pub mod simd;

@@ -4,10 +4,10 @@ use crate::error::{Error, Result};
 use crate::foreign::lcrf::{Bytes, Lcrf, Listed, Work};
 use crate::foreign::names::Names;
 use crate::foreign::written::{written, Weighted};
+use crate::machine::pages::{Pages, LARGE};
 use crate::machine::threads;
 use crate::py::common::{guard, run};
 use crate::py::encode::{items, Paused};
-use memmap2::MmapMut;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -23,8 +23,6 @@ const PIECE: usize = 512;
 const FEW: usize = 1024;
 /// Names that are read before the interpreter is let go for a while.
 const READ: usize = 1 << 22;
-/// Bytes of a large page.
-const LARGE: usize = 1 << 21;
 
 /// Attributes of the items of one sequence, read once.
 #[pyclass(name = "CrfsuiteSequence", module = "tagwise._core", frozen)]
@@ -59,38 +57,6 @@ impl PySequence {
 pub struct PyLcrf {
     inner: Lcrf,
     labels: Vec<Py<PyString>>,
-}
-
-/// Bytes in large pages, where the machine has them: attributes lie scattered over a model.
-struct Memory(MmapMut, usize);
-
-impl Memory {
-    fn read(file: &File, size: usize) -> std::io::Result<Memory> {
-        let mut map = MmapMut::map_anon(size.next_multiple_of(LARGE))?;
-        #[cfg(target_os = "linux")]
-        let _a_hint = map.advise(memmap2::Advice::HugePage);
-        fill(file, &mut map[..size])?;
-        Ok(Memory(map, size))
-    }
-}
-
-/// Reads a file from its beginning, a large page a thread at a time: what takes time is the memory, which is new.
-#[cfg(unix)]
-fn fill(file: &File, into: &mut [u8]) -> std::io::Result<()> {
-    use std::os::unix::fs::FileExt;
-    let read = |(k, part): (usize, &mut [u8])| file.read_exact_at(part, (k * LARGE) as u64);
-    into.par_chunks_mut(LARGE).enumerate().try_for_each(read)
-}
-
-#[cfg(not(unix))]
-fn fill(mut file: &File, into: &mut [u8]) -> std::io::Result<()> {
-    file.read_exact(into)
-}
-
-impl AsRef<[u8]> for Memory {
-    fn as_ref(&self) -> &[u8] {
-        &self.0[..self.1]
-    }
 }
 
 impl PyLcrf {
@@ -165,7 +131,7 @@ impl PyLcrf {
             Ok((file, size))
         })?;
         let bytes: Bytes = match size >= LARGE {
-            true => Box::new(run(py, 0, || Memory::read(&file, size))??),
+            true => Box::new(run(py, 0, || Pages::read(&file, size))??),
             false => {
                 let mut bytes = Vec::with_capacity(size);
                 py.detach(|| file.read_to_end(&mut bytes))?;

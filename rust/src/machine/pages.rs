@@ -1,0 +1,92 @@
+//! Memory in large pages for a file that is read whole: what is looked up in it lies scattered.
+
+use memmap2::MmapMut;
+use std::fs::File;
+use std::sync::Mutex;
+
+/// Bytes of a large page.
+pub const LARGE: usize = 1 << 21;
+/// The most bytes that are kept for the next file.
+const KEPT: usize = 64 << 20;
+
+/// The memory of the file that was let go last. New memory is cleared page by page before it is used, which takes longer
+/// than to read a file that the system has at hand; a program that opens one model after the other pays once.
+static SPARE: Mutex<Option<MmapMut>> = Mutex::new(None);
+
+/// The bytes of a file, read into memory of its own: they stay as they are whatever becomes of the file.
+pub struct Pages {
+    map: Option<MmapMut>, // none after the end
+    size: usize,
+}
+
+/// Memory for `size` bytes: the spare one where that is large enough and not more than twice as large.
+///
+/// Nobody waits for the lock, which a fork may have left closed.
+fn room(size: usize) -> std::io::Result<MmapMut> {
+    let fits = |map: &mut MmapMut| map.len() >= size && map.len() / 2 <= size;
+    if let Some(map) = SPARE.try_lock().ok().and_then(|mut spare| spare.take_if(fits)) {
+        return Ok(map);
+    }
+    let map = MmapMut::map_anon(size.next_multiple_of(LARGE))?;
+    #[cfg(target_os = "linux")]
+    let _a_hint = map.advise(memmap2::Advice::HugePage);
+    Ok(map)
+}
+
+impl Pages {
+    /// The first `size` bytes of a file.
+    pub fn read(file: &File, size: usize) -> std::io::Result<Pages> {
+        let mut pages = Pages { map: Some(room(size)?), size };
+        pages.map.as_mut().map_or(Ok(()), |map| fill(file, &mut map[..size]))?;
+        Ok(pages)
+    }
+}
+
+impl AsRef<[u8]> for Pages {
+    fn as_ref(&self) -> &[u8] {
+        self.map.as_ref().map_or(&[], |map| &map[..self.size])
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        if let (Some(map), Ok(mut spare)) = (self.map.take_if(|map| map.len() <= KEPT), SPARE.try_lock()) {
+            *spare = Some(map);
+        }
+    }
+}
+
+/// Reads a file from its beginning, a large page a thread at a time.
+#[cfg(unix)]
+fn fill(file: &File, into: &mut [u8]) -> std::io::Result<()> {
+    use rayon::prelude::*;
+    use std::os::unix::fs::FileExt;
+    let read = |(k, part): (usize, &mut [u8])| file.read_exact_at(part, (k * LARGE) as u64);
+    into.par_chunks_mut(LARGE).enumerate().try_for_each(read)
+}
+
+#[cfg(not(unix))]
+fn fill(mut file: &File, into: &mut [u8]) -> std::io::Result<()> {
+    std::io::Read::read_exact(&mut file, into)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    /// Memory that was another file's shows nothing of it, whichever of the two is longer.
+    #[test]
+    fn one_file_after_the_other() -> std::io::Result<()> {
+        let path = std::env::temp_dir().join(format!("tagwise-pages-{}", std::process::id()));
+        for (size, byte) in [(3 * LARGE, 1), (2 * LARGE + 5, 2), (LARGE, 3), (3 * LARGE + 1, 4)] {
+            File::create(&path)?.write_all(&vec![byte; size])?;
+            let file = File::open(&path)?;
+            let (pages, both) = (Pages::read(&file, size)?, Pages::read(&file, size)?);
+            assert_eq!(pages.as_ref().len(), size);
+            assert!(pages.as_ref().iter().chain(both.as_ref()).all(|&b| b == byte));
+            assert!(Pages::read(&file, size + 1).is_err());
+        }
+        std::fs::remove_file(&path)
+    }
+}
