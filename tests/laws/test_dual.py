@@ -14,6 +14,7 @@ from tagwise import _core
 from tagwise.cli.train import summary
 from tagwise.errors import ParameterError
 from tagwise.learners import gradient
+from tagwise.learners.dual import Ascent, Point, steps
 from tagwise.learners.loop import Iteration, Result, Stopping
 from tagwise.learners.progress import TrainingProgress
 
@@ -188,6 +189,40 @@ def test_a_state_goes_on_to_the_bit():
     assert second.certificate() == whole.certificate()
     with pytest.raises(ValueError, match="other data"):
         dual(random_corpus(1, 3, n=5)).restore(*first.state())
+
+
+def test_a_dual_point_serves_another_penalty():
+    """w(q) is 1/(2 l2) times what q says: the same q at l2' has (l2 / l2') w, and bounds the optimum there."""
+    corpus = random_corpus(11, 5, n=40)
+    problem = gradient.Problem(corpus.data, corpus.layout, "log")
+    best = trained(corpus, "lbfgs", 0.2, tol=1e-9).objective
+    first, point = Ascent(dual(corpus, 2.0), 1, 0), Point()
+    for _ in range(8):
+        first.core.epoch(0)
+    point.keep(problem.digest, 2.0, first)
+    core = dual(corpus, 0.2)
+    assert point.at("of other data", 0.2, core) is None
+    state = point.at(problem.digest, 0.2, core)
+    second = Ascent(core, 1, 0, state)
+    assert core.weights() == pytest.approx(10.0 * first.core.weights(), rel=1e-6, abs=1e-12)
+    primal, bound = core.certificate()
+    assert bound <= best * (1.0 + 1e-6) <= primal * (1.0 + 2e-6)
+    end = list(itertools.islice(steps(second, 1e-4), 60))[-1]
+    assert end.value == pytest.approx(best, rel=1e-3)
+    assert end.dual <= best * (1.0 + 1e-6)
+
+
+def test_a_path_goes_from_dual_point_to_dual_point():
+    """Every strength is certified, with the optimum that it has alone, in fewer epochs than from the gold labels."""
+    train = tw.load_corpus("wnut17-ner")[0][:220]
+    tagger = tw.CRF(features="S2", tol=1e-3)
+    found = tw.regularization_path(tagger, train, train[:10], strengths=[3.0, 1.0, 0.3])
+    alone = [tw.CRF(features="S2", tol=1e-3, l2=step.strength).fit(train) for step in found]
+    for step, cold in zip(found, alone):
+        assert "certified" in step.tagger.stopped_
+        assert step.tagger.objective_ == pytest.approx(cold.objective_, rel=1e-3)
+        assert step.tagger._point is None
+    assert sum(step.iterations for step in found.steps[1:]) < sum(len(cold.history_) for cold in alone[1:])
 
 
 def test_what_it_cannot_do_is_refused():

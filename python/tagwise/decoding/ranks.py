@@ -3,8 +3,8 @@
     rank_i  = |{y != y_i : H(x_i, y) >= H(x_i, y_i)}|        gamma_i = H(x_i, y_i) - max_{y != y_i} H(x_i, y)
 
 The rank loss and the margin of Altun and Hofmann (2003: equation 6, where ties count against the gold path; section 5);
-Altun, Johnson and Hofmann (2003, section 3.1) begin with it, F^0, for which the exponential loss stands in. The rank is 0
-where the gold path is the best one; the exponential loss bounds it, for e^{l_i} - 1 sums e^{H(y) - H(y_i)} over all
+Altun, Johnson and Hofmann (2003, section 3.1) begin with it, F^0, for which the exponential loss stands in. The rank is
+0 where the gold path is the best one; the exponential loss bounds it, for e^{l_i} - 1 sums e^{H(y) - H(y_i)} over all
 wrong y.
 """
 

@@ -29,6 +29,7 @@ from tagwise.features.recipe import Recipe, file_columns
 from tagwise.features.resolve import recipe_for
 from tagwise.learners.backends import current
 from tagwise.learners.checkpoint import Checkpoint
+from tagwise.learners.dual import Point
 from tagwise.learners.loop import Callback, Iteration, Result, logger
 from tagwise.learners.progress import progress
 from tagwise.model.model import Model, transfer
@@ -42,6 +43,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
 
     name: ClassVar[str] = ""
     starts_warm: ClassVar[bool] = True  # whether training can begin from given weights
+    _point: Point | None = None  # while a regularisation path is walked: where dual ascent begins, and ends
     resumes: ClassVar[bool] = False  # whether training can go on from a checkpoint
     PARAMS: ClassVar[tuple[Param, ...]] = ()
 

@@ -303,6 +303,7 @@ class CRF(Tagger):
             dev_score=task.dev_score,
             callbacks=task.callbacks,
             keeper=task.keeper,
+            point=self._point,
         )
 
     def _model(self, task: Task, w: Vector) -> Model:

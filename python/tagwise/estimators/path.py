@@ -19,6 +19,7 @@ from tagwise.corpus.labels import lists as label_lists
 from tagwise.errors import CorpusError, ParameterError
 from tagwise.estimators.base import Tagger
 from tagwise.features.inputs import Inputs
+from tagwise.learners.dual import Point
 from tagwise.metrics import Report
 from tagwise.model.model import Model
 from tagwise.params import lookup
@@ -122,6 +123,8 @@ def regularization_path(
 ) -> RegularizationPath:
     """Train with one strength after the other, each from the last one's weights, and score each on `dev`.
 
+    Dual ascent, where the CRF takes it, goes from the last strength's dual point.
+
     A learner that cannot start from given weights (HM-SVM, HMM) begins anew with each.
 
     Strong regularisation comes first: its optimum is near zero and found quickly, and each optimum is a good start
@@ -159,10 +162,13 @@ def regularization_path(
     last = warm_start
     # A prior is around the weights of one model, which is then where every step begins.
     anchored = parameter == "prior" or getattr(tagger, "prior", 0.0) > 0.0
+    point = Point() if parameter in ("l2", "sigma") else None
     for value in values:
         here = type(tagger)(**{**tagger.get_params(), parameter: value})
         begin = time.perf_counter()
+        here._point = point
         here.fit(X, y, warm_start=last, forget=forget and (anchored or not steps))
+        here._point = None
         seconds = time.perf_counter() - begin
         steps.append(Step(value, here, here.evaluate(dev, gold), len(here.history_), seconds))
         last = warm_start if anchored else here if tagger.starts_warm else None

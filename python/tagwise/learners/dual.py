@@ -14,6 +14,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
 
 import tagwise._core as _core
 from tagwise.optimizers.base import State, Step, relative_gap
@@ -60,6 +63,32 @@ class Ascent:
         """Where the weights stand now; in place of the gradient's norm, which nobody computes, the relative gap."""
         gap, state = relative_gap(value, self.bound), self.state if keep else None
         return Step(self.core.weights(), value, gap, self.core.epochs + 1, state, dual=self.bound)
+
+
+@dataclass
+class Point:
+    """A dual point that training with one penalty leaves to training with the next, on the same data.
+
+    w(q) = 1/(2 l2) sum_i s_i (F(y_i) - E_{q_i} F): the q of one l2 has the weights (l2 / l2') w at another. Distances
+    and lengths of steps are found anew: those of the old penalty hold the ascent back (two and three times the passes).
+    """
+
+    of: str = ""  # a digest of the data
+    l2: float = 0.0
+    state: State | None = None
+
+    def keep(self, of: str, l2: float, ascent: Ascent) -> None:
+        """Take the point where an ascent stands."""
+        self.of, self.l2, self.state = of, l2, ascent.state()
+
+    def at(self, of: str, l2: float, core: _core.Dual) -> State | None:
+        """The state to begin with at l2; None where there is no point of this data."""
+        if self.state is None or self.of != of:
+            return None
+        fresh = dict(zip(NAMES, core.state()))
+        moved = {"weights": (self.state["weights"] * (self.l2 / l2)).astype(np.float32)}
+        kept = {name: self.state[name] for name in ("nodes", "pairs")}
+        return {"bound": 0.0, "share": SHARE, "gaps": [], **fresh, **kept, **moved}
 
 
 def steps(ascent: Ascent, tol: float, *, keep: bool = False) -> Iterator[Step]:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from tagwise.dataset.layout import blocks_of, node_attributes
 from tagwise.errors import ParameterError, TrainingError
 from tagwise.learners import dual, stochastic
 from tagwise.learners.backends import Backend, current, exponential
-from tagwise.learners.checkpoint import Keeper
+from tagwise.learners.checkpoint import Keeper, digest
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.optimizers import OPTIMIZERS, Optimizer, State, Step
 from tagwise.optimizers.base import HostVectors, Vectors
@@ -192,6 +193,12 @@ class Problem:
         limits = _core.Limits(self.forbidden, self.allowed, None)
         return _core.Dual(self.data, self.layout, l2, sample_weight=self.sample_weight, limits=limits)
 
+    @cached_property
+    def digest(self) -> str:
+        """What tells the data of one problem from that of another."""
+        arrays = (self.data.offsets, self.data.gold, self.data.node(), self.layout.arrays())
+        return digest(arrays, self.sample_weight, self.forbidden, self.allowed)
+
     @property
     def warms_up(self) -> bool:
         """Whether stochastic epochs are possible and pay."""
@@ -219,17 +226,20 @@ def train(
     dev_score: Callable[[Vector], float] | None = None,
     callbacks: Iterable[Callback] = (),
     keeper: Keeper | None = None,
+    point: dual.Point | None = None,
 ) -> Result:
     """Minimise the penalised loss from `start`.
 
     "auto" is dual ascent where it can be and the corpus is large enough, from the gold labels' dual point; L-BFGS goes
     on from there where that is slow or not exact enough. Else, without l1, it begins with a few stochastic epochs,
     where `start` is zero and the corpus is large enough, and goes on with L-BFGS in scaled variables. A run that
-    `keeper` has a state of goes on behind those epochs.
+    `keeper` has a state of goes on behind those epochs. Dual ascent begins at `point`, where that is of the same data,
+    and leaves its own there if it is near enough; a smaller l2 is harder, and goes from weights where there is none.
     """
     start = np.asarray(start, dtype=np.float64)
     n, backend = len(problem.data), current()
-    no_dual = "other weights to start from, or a prior" if start.any() or prior else problem.why_no_dual(l2)
+    given = start.any() and (point is None or point.state is None or point.of != problem.digest)
+    no_dual = "other weights to start from, or a prior" if given or prior else problem.why_no_dual(l2)
     no_dual = no_dual if backend.descends else f"backend {backend.name!r}"
     if optimizer == "auto" and not problem.large:
         no_dual = "few sentences"  # L-BFGS is there as soon, and draws no order
@@ -248,7 +258,7 @@ def train(
         return run(_kept(stochastic.sgd(evaluate, descent, keep=keep), 0), stopping, **options)
     if chosen.name == "dual":
         return run(
-            _kept(_certified(problem, backend, l2, stopping.tol, n_jobs, seed, known, keep), 0),
+            _kept(_certified(problem, backend, l2, stopping.tol, n_jobs, seed, known, keep, point), 0),
             stopping,
             **options,
         )
@@ -296,15 +306,23 @@ def _certified(
     seed: int,
     known: State | None,
     keep: bool,
+    point: dual.Point | None,
 ) -> Iterator[Step]:
     """Steps of dual ascent, and behind them those of L-BFGS from their weights, where these have to go on."""
     step: Step | None = None
     if known is None or "epochs" in known:
-        ascent = dual.Ascent(problem.dual(l2), n_jobs, seed, known)
+        core, of = problem.dual(l2), "" if point is None else problem.digest
+        if point is not None and known is None:
+            known = point.at(of, l2, core)
+        ascent = dual.Ascent(core, n_jobs, seed, known)
+        if point is not None:
+            point.state = None
         for step in dual.steps(ascent, tol, keep=keep):
+            if point is not None and step.gap <= tol:
+                point.keep(of, l2, ascent)
             yield step
         known = None
-        del ascent  # its copy of the training set
+        del ascent, core  # their copy of the training set
     start = np.zeros(len(problem.layout)) if step is None else step.w
     evaluate = Evaluation(problem.objective(backend), l2, n_jobs)
     scale = curvature_scale(problem.data, problem.layout)
