@@ -2,7 +2,7 @@
 
     python -m benchmarks.study                     # every preset, then the tables
     python -m benchmarks.study --only small-300    # some of them
-    python -m benchmarks.study --tables            # no training: the page from the JSON that is there
+    python -m benchmarks.study --tables            # no training: the page from the runs that are there
     python -m benchmarks.study --check             # whether the page says what the JSON says
 
 `docs/study/runs/PRESET.json` has what a comparison measured, `docs/study/TABLE.json` a table of the page: its head, its
@@ -189,6 +189,20 @@ def run(name: str, more: Sequence[str]) -> dict[str, Any]:
     return kept
 
 
+def fill() -> None:
+    """Fill the tables with what the comparisons of `docs/study/runs` measured, and draw their pictures."""
+    for name, table in tables().items():
+        path = FOLDER / "runs" / f"{table['preset']}.json"
+        if not path.exists():
+            continue
+        found = json.loads(path.read_text("utf-8"))
+        content = filled(table, found)
+        text = json.dumps(content, indent=1, ensure_ascii=False)
+        (FOLDER / f"{name}.json").write_text(text + "\n", "utf-8")
+        if "picture" in content and content["build"] != NOT_RUN:
+            (FOLDER / f"{name}.svg").write_text(picture(content, found), "utf-8")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run, fill, write or check."""
     parser = argparse.ArgumentParser(
@@ -197,7 +211,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--only", action="append", metavar="PRESET", choices=sorted(PRESETS), help="may be repeated"
     )
-    parser.add_argument("--tables", action="store_true", help="train nothing: the page from the JSON")
+    parser.add_argument(
+        "--tables", action="store_true", help="train nothing: the page from the runs that are there"
+    )
     parser.add_argument("--check", action="store_true", help="whether page and JSON agree; writes nothing")
     given, more = parser.parse_known_args(arguments)
     if given.check:
@@ -210,13 +226,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if lacking:
                 say(lacking)
                 continue
-            found = run(name, more)
-            for table, content in tables().items():
-                if content.get("preset") == name:
-                    text = json.dumps(filled(content, found), indent=1, ensure_ascii=False)
-                    (FOLDER / f"{table}.json").write_text(text + "\n", "utf-8")
-                    if "picture" in content and filled(content, found)["build"] != NOT_RUN:
-                        (FOLDER / f"{table}.svg").write_text(picture(content, found), "utf-8")
+            run(name, more)
+    fill()
     PAGE.write_text(written(PAGE.read_text("utf-8"), tables()), "utf-8")
     return 0
 
