@@ -10,7 +10,7 @@ rows, the build that its figures are of, and, in `from`, where each cell comes f
 references in braces, {corpus; learner; features; measure} or, of several sizes, {corpus; learner; features;
 sentences; measure}: shares in percent with two digits, counts whole, seconds with one digit; `measure ±` with the
 deviation over seeds. A row of which a figure is missing stays as it is. `picture`: title, names of the axes, and for
-each line its points, whose y is a number or such a reference; it is drawn into `docs/study/TABLE.svg`.
+each line its points, whose y is a number or such a reference, and `log_x`; it is drawn into `docs/study/TABLE.svg`.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def looked_up(reference: str, summary: Sequence[Mapping[str, Any]]) -> str | Non
 def picture(content: Mapping[str, Any], run: Mapping[str, Any]) -> str:
     """The chart of a table's `picture` as SVG; points of which a figure is missing are left out."""
     said = content["picture"]
-    chart = Chart(said["title"], said["x"], said["y"])
+    chart = Chart(said["title"], said["x"], said["y"], log_x=said.get("log_x", False), height=420)
     palette = Palette([{"learner": name, "features": ""} for name in said["lines"]])
     for name, places in said["lines"].items():
         found = [(x, looked_up(y[1:-1], run["summary"]) if isinstance(y, str) else str(y)) for x, y in places]
@@ -141,7 +141,7 @@ def picture(content: Mapping[str, Any], run: Mapping[str, Any]) -> str:
             Point(*point, name, colour, f"{name}: {point[1]:.2f}", label=name if point == points[-1] else "")
             for point in points
         ]
-    return chart.svg()
+    return chart.document()
 
 
 def filled(table: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:

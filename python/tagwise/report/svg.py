@@ -99,6 +99,14 @@ def short(value: float) -> str:
     return f"{value:g}".replace("e-0", "e-")
 
 
+#: The style of a drawing that is on no page.
+ALONE = (
+    "text{font:12px sans-serif;fill:#333}text.middle{text-anchor:middle}text.end{text-anchor:end}"
+    ".grid{stroke:#e6e6e6}.axis{stroke:#777}.line{fill:none;stroke-width:2;stroke-linejoin:round}"
+    ".frontier{fill:none;stroke:#999}"
+)
+
+
 @dataclass
 class Axis:
     """One axis: its interval in the data and on the page."""
@@ -185,6 +193,12 @@ class Chart:
             )
         parts += self._marks(across, up)
         return "".join(parts) + "</svg>"
+
+    def document(self) -> str:
+        """The drawing as a file of its own, with a ground and the style that a page gives otherwise."""
+        head, _, rest = self.svg().partition(">")
+        size = f'xmlns="http://www.w3.org/2000/svg" width="{self.width}" height="{self.height}"'
+        return f'{head} {size}><style>{ALONE}</style><rect width="100%" height="100%" fill="white"/>{rest}\n'
 
     def _grid(self, across: Axis, up: Axis) -> list[str]:
         parts = []
