@@ -75,14 +75,15 @@ def log_partition(chains: Chains) -> Tensor:
     """log Z (B,)."""
     if chains.edges is not None:
         return varying.log_partition(chains)
-    return ops.chain(*chains[:5], None)[0]
+    return ops.chain(*chains[:5], None)
 
 
-def log_likelihood(chains: Chains, tags: Tensor) -> Tensor:
-    """log p(tags) (B,)."""
+def log_likelihood(chains: Chains, tags: Tensor, added: bool = False) -> Tensor:
+    """log p(tags) (B,), or the sum over the sentences."""
     if chains.edges is not None:
-        return score(chains, tags) - varying.log_partition(chains)
-    return ops.chain(*chains[:5], tags)[0]
+        value = score(chains, tags) - varying.log_partition(chains)
+        return value.sum() if added else value
+    return ops.chain(*chains[:5], tags, added)
 
 
 def marginals(chains: Chains) -> Tensor:
@@ -90,7 +91,7 @@ def marginals(chains: Chains) -> Tensor:
     if chains.edges is not None:
         return varying.marginals(chains)[0]
     whole = exact(chains)[:5]
-    value, ahead, behind = ops.chain(*whole, None)
+    value, ahead, behind = ops.recursions(*whole, None)
     return ops.expect(*whole, None, ahead, behind, torch.ones_like(value))[0]
 
 
@@ -138,8 +139,7 @@ class _Mean(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Any:
         chain, along = inputs[:5], inputs[5:]
-        emissions, transitions, start, end, lengths = chain
-        value, ahead, behind = ops.chain(emissions, transitions, start, end, lengths, None)
+        value, ahead, behind = ops.recursions(*chain, None)
         ctx.save_for_backward(*inputs, ahead, behind)
         return ops.bend(*chain, None, ahead, behind, torch.ones_like(value), *along)[4]
 

@@ -1,25 +1,27 @@
-"""Chains on CUDA: the kernels of `kernels/chain.cu`, for as many labels as a block's registers hold.
+"""Chains on CUDA: the kernels of `kernels/`, for as many labels as a block's registers hold.
 
 Sentences are rows of a batch, emissions (B, T, L) of any strides, or lie one after the other: emissions (tokens, L) and
-`Places`, where each begins.
+`Places`, where each begins. `ahead` and `behind` are logarithms to the base 2 here, forward ones with a number behind
+each row.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from tagwise.torch.launching import Macros, kernel, launch, processors
+from tagwise.torch import launching
 from tagwise.torch.plain import Gradient, Sums
 
-#: Labels that these kernels serve; beyond it the plain path is used.
+#: Labels that these kernels serve; beyond it those of `wide` are used.
 MOST_LABELS = 64
 #: Sentences of so many tokens are cut into pieces of PIECE that are summed side by side, where they are few.
 LONG, PIECE = 2048, 512
 _INPUTS = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.float64: 3}
-_TOKENS = 32
+_TOKENS, _BENT = 32, 16
 
 
 class Places(NamedTuple):
@@ -29,51 +31,65 @@ class Places(NamedTuple):
     longest: int
 
 
-class _Chains:
-    """What every kernel is told of a batch."""
+class Plan:
+    """The kernels of a number of labels and a type of emissions, on a device; each is compiled when it is first asked."""
 
-    def __init__(
-        self,
-        emissions: Tensor,
-        transitions: Tensor,
-        start: Tensor,
-        end: Tensor,
-        lengths: Tensor | None,
-        tags: Tensor | None,
-        places: Places | None,
-    ) -> None:
-        if places is None:
-            self.batch, self.time, self.labels = emissions.shape
-            strides = emissions.stride()
-            by_tag = (0, 0) if tags is None else tags.stride()
-        else:
-            self.batch, self.time, self.labels = len(places.first), places.longest, len(start)
-            strides = (0, *emissions.stride())
-            by_tag = (0, 1)
-        self.tokens = emissions.shape[:-1]
-        self.device = emissions.device.index or 0
-        self.macros: Macros = (
-            ("L", self.labels),
-            ("WARPS", -(-self.labels // 32)),
-            ("WIDE", int(emissions.dtype == torch.float64)),
-            ("INPUT", _INPUTS[emissions.dtype]),
+    def __init__(self, labels: int, kind: torch.dtype, device: int) -> None:
+        warps = -(-labels // 32)
+        self.device, self.threads = device, 32 * warps
+        self.macros: launching.Macros = (
+            ("L", labels),
+            ("WARPS", warps),
+            ("WIDE", int(kind == torch.float64)),
+            ("INPUT", _INPUTS[kind]),
         )
-        self.threads = 32 * -(-self.labels // 32)
-        self.lengths = _pointer(lengths)
-        self.arguments = (
-            *(emissions.data_ptr(), *strides),
-            *(transitions.data_ptr(), start.data_ptr(), end.data_ptr()),
-            *(self.lengths, 0 if places is None else places.first.data_ptr()),
-            *(_pointer(tags), *by_tag),
-            *(self.batch, self.time),
-        )
+        self.processors = launching.processors(device)
+        self._kernels: dict[str, launching.Kernel] = {}
 
-    def launch(self, name: str, grid: tuple[int, ...], threads: int, *arguments: int) -> None:
-        launch(kernel("chain", self.device, self.macros, name), self.device, grid, threads, *arguments)
+    def __getitem__(self, name: str) -> launching.Kernel:
+        """A kernel by its name; the best path and the second derivative are sources of their own."""
+        found = self._kernels.get(name)
+        if found is None:
+            source = "best" if name == "chain_best" else name.partition("_")[0]
+            found = self._kernels[name] = launching.kernel(source, self.device, self.macros, name)
+        return found
+
+
+@cache
+def plan(labels: int, kind: torch.dtype, device: int | None) -> Plan:
+    """The plan for these."""
+    return Plan(labels, kind, device or 0)
 
 
 def _pointer(tensor: Tensor | None) -> int:
     return 0 if tensor is None else int(tensor.data_ptr())
+
+
+def _told(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    tags: Tensor | None,
+    places: Places | None,
+) -> tuple[int, int, int, tuple[int, ...]]:
+    """Sentences, the longest, labels; and what every kernel is told of a batch."""
+    if places is None:
+        batch, time, labels = emissions.shape
+        strides = emissions.stride()
+        by_tag = (0, 0) if tags is None else tags.stride()
+        first = 0
+    else:
+        batch, time, labels = len(places.first), places.longest, len(start)
+        strides, by_tag = (0, *emissions.stride()), (0, 1)
+        first = places.first.data_ptr()
+    told = (
+        *(emissions.data_ptr(), *strides),
+        *(transitions.data_ptr(), start.data_ptr(), end.data_ptr()),
+        *(_pointer(lengths), first, _pointer(tags), *by_tag, batch, time),
+    )
+    return batch, time, labels, told
 
 
 def sums(
@@ -85,16 +101,17 @@ def sums(
     tags: Tensor | None,
     places: Places | None = None,
 ) -> Sums:
-    """As `plain.sums`; the recursions are logarithms to the base 2, forward ones with a number behind each row."""
-    chains = _Chains(emissions, transitions, start, end, lengths, tags, places)
-    batch, time, labels = chains.batch, chains.time, chains.labels
-    ahead, behind = start.new_empty(*chains.tokens, labels + 1), start.new_empty(*chains.tokens, labels)
+    """As `plain.sums`."""
+    batch, time, labels, told = _told(emissions, transitions, start, end, lengths, tags, places)
+    on = plan(labels, emissions.dtype, emissions.device.index)
+    tokens = emissions.shape[:-1]
+    ahead, behind = start.new_empty((*tokens, labels + 1)), start.new_empty((*tokens, labels))
     value = start.new_empty(batch)
     if not batch:
         return Sums(value, ahead, behind)
     out = ahead.data_ptr(), behind.data_ptr(), value.data_ptr()
-    if time < LONG or batch > processors(chains.device):
-        chains.launch("chain_forward", (batch, 2), chains.threads, *chains.arguments, *out, time, 1, 0, 0, 0)
+    if time < LONG or batch > on.processors:
+        on["chain_forward"]((batch, 2, 1), on.threads, *told, *out, time, 1, 0, 0, 0)
         return Sums(value, ahead, behind)
     pieces = -(-time // PIECE)
     matrices = start.new_empty(batch * pieces * labels * (labels + 3 * (labels + 1)))
@@ -104,16 +121,50 @@ def sums(
     parts = offsets + 8 * batch * pieces
     entries = start.new_empty(2 * batch * pieces * labels)
     found = matrices.data_ptr(), doubles.data_ptr()
-    grid = batch * pieces * labels, 1
-    chains.launch(
-        "chain_matrices", grid, chains.threads, *chains.arguments, PIECE, pieces, *found, scratch, parts
+    on["chain_matrices"](
+        (batch * pieces * labels, 1, 1), on.threads, *told, PIECE, pieces, *found, scratch, parts
     )
-    whole = chains.lengths, batch, time, end.data_ptr()
+    whole = _pointer(lengths), batch, time, end.data_ptr()
     begun = entries.data_ptr(), offsets
-    chains.launch("chain_join", (batch, 2), chains.threads, *whole, PIECE, pieces, *found, *begun)
-    cut = PIECE, pieces, *begun, parts
-    chains.launch("chain_forward", (batch * pieces, 2), chains.threads, *chains.arguments, *out, *cut)
+    on["chain_join"]((batch, 2, 1), on.threads, *whole, PIECE, pieces, *found, *begun)
+    on["chain_forward"](
+        (batch * pieces, 2, 1), on.threads, *told, *out, PIECE, pieces, *begun, parts
+    )
     return Sums(value, ahead, behind)
+
+
+def _room(
+    emissions: Tensor, start: Tensor, labels: int, places: Places | None, into: Gradient | None
+) -> tuple[Gradient, tuple[int, ...]]:
+    """Where a gradient goes, and the strides of that by emissions."""
+    out = into
+    if out is None:
+        out = Gradient(
+            torch.empty_like(emissions),
+            start.new_empty((labels, labels)),
+            start.new_empty(labels),
+            start.new_empty(labels),
+        )
+    by = out.emissions.stride()
+    return out, by if places is None else (0, *by)
+
+
+def _reduce(on: Plan, labels: int, work: tuple[int, ...], blocks: int, out: Gradient) -> None:
+    pairs, starts, ends = work
+    on["chain_reduce"](
+        (-(-(labels * labels + 2 * labels) // 32), 1, 1),
+        256,
+        *(pairs, blocks, starts, ends),
+        *(out.transitions.data_ptr(), out.start.data_ptr(), out.end.data_ptr()),
+    )
+
+
+def _parts(start: Tensor, labels: int, blocks: int) -> tuple[Tensor, tuple[int, ...]]:
+    """Room for the sums of each block over pairs, first and last tokens."""
+    work = start.new_empty(blocks * labels * (labels + 2))
+    pairs, item = work.data_ptr(), work.element_size()
+    starts = pairs + blocks * labels * labels * item
+    return work, (pairs, starts, starts + blocks * labels * item)
 
 
 def expect(
@@ -127,44 +178,77 @@ def expect(
     behind: Tensor,
     scale: Tensor,
     places: Places | None = None,
-    into: Tensor | None = None,
+    into: Gradient | None = None,
 ) -> Gradient:
-    """As `plain.expect`; the same bits every time. `into`: where the gradient by emissions goes."""
-    chains = _Chains(emissions, transitions, start, end, lengths, tags, places)
-    batch, labels = chains.batch, chains.labels
-    out = Gradient(
-        torch.empty_like(emissions) if into is None else into,
-        start.new_empty(labels, labels),
-        start.new_empty(labels),
-        start.new_empty(labels),
-    )
-    pieces = batch * -(-chains.time // _TOKENS)
+    """As `plain.expect`, where a scale of no dimension is that of all; the same bits every time. `into`: where it goes."""
+    batch, time, labels, told = _told(emissions, transitions, start, end, lengths, tags, places)
+    out, by = _room(emissions, start, labels, places, into)
+    pieces = batch * -(-time // _TOKENS)
     if not pieces:
         return Gradient(*(x.zero_() for x in out))
+    on = plan(labels, emissions.dtype, emissions.device.index)
     small = (-(-labels // 4)) ** 2 <= 128  # tiles of pairs fit into as many threads
-    blocks = min(pieces, (8 if small else 4) * processors(chains.device))
-    work = start.new_empty(blocks * labels * (labels + 2))
-    pairs, item = work.data_ptr(), work.element_size()
-    starts = pairs + blocks * labels * labels * item
-    ends = starts + blocks * labels * item
-    by = (0, *out.emissions.stride()) if places is not None else out.emissions.stride()
-    chains.launch(
-        "chain_expect",
-        (blocks, 1),
+    blocks = min(pieces, (8 if small else 4) * on.processors)
+    held, work = _parts(start, labels, blocks)
+    on["chain_expect"](
+        (blocks, 1, 1),
         128 if small else 256,
-        *chains.arguments,
-        *(ahead.data_ptr(), behind.data_ptr(), scale.data_ptr(), *scale.stride()),
-        *(out.emissions.data_ptr(), *by),
-        *(pairs, starts, ends),
+        *told,
+        *(ahead.data_ptr(), behind.data_ptr(), scale.data_ptr(), scale.stride(0) if scale.dim() else 0),
+        *(out.emissions.data_ptr(), *by, *work),
     )
-    chains.launch(
-        "chain_reduce",
-        (-(-(labels * labels + 2 * labels) // 32), 1),
-        256,
-        *(pairs, blocks, starts, ends),
-        *(x.data_ptr() for x in out[1:]),
-    )
+    _reduce(on, labels, work, blocks, out)
+    del held  # until here
     return out
+
+
+def bend(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    tags: Tensor | None,
+    ahead: Tensor,
+    behind: Tensor,
+    scale: Tensor,
+    along: Gradient,
+    places: Places | None = None,
+    into: Gradient | None = None,
+) -> tuple[Gradient, Tensor]:
+    """As `plain.bend`, for log Z: without tags."""
+    assert tags is None
+    batch, time, labels, told = _told(emissions, transitions, start, end, lengths, None, places)
+    out, by = _room(emissions, start, labels, places, into)
+    total = start.new_empty(batch)
+    pieces = batch * -(-time // _BENT)
+    if not pieces:
+        return Gradient(*(x.zero_() for x in out)), total.zero_()
+    on = plan(labels, emissions.dtype, emissions.device.index)
+    v_e, v_w, v_s, v_n = (None if x is None else x.to(start.dtype).contiguous() for x in along)
+    assert v_e is not None
+    rows = start.new_empty((3, *behind.shape))
+    means = start.new_empty(behind.shape[:-1])
+    head, norm, tail = (rows[k].data_ptr() for k in range(3))
+    known = ahead.data_ptr(), behind.data_ptr()
+    on["bend_walk"](
+        (batch, 2, 1),
+        on.threads,
+        *(*told, *known, v_e.data_ptr(), _pointer(v_w), _pointer(v_s), _pointer(v_n)),
+        *(head, means.data_ptr(), norm, tail, total.data_ptr()),
+    )
+    blocks = min(pieces, 4 * on.processors)
+    held, work = _parts(start, labels, blocks)
+    on["bend_pairs"](
+        (blocks, 1, 1),
+        256,
+        *(*told, *known, scale.data_ptr(), scale.stride(0) if scale.dim() else 0),
+        *(v_e.data_ptr(), _pointer(v_w), head, means.data_ptr(), norm, tail),
+        *(out.emissions.data_ptr(), *by, *work),
+    )
+    _reduce(on, labels, work, blocks, out)
+    del held
+    return out, total
 
 
 def best(
@@ -176,11 +260,13 @@ def best(
     places: Places | None = None,
 ) -> tuple[Tensor, Tensor]:
     """As `plain.best`."""
-    chains = _Chains(emissions, transitions, start, end, lengths, None, places)
-    path = torch.empty(chains.tokens, dtype=torch.int64, device=emissions.device)
-    value = start.new_empty(chains.batch)
-    if chains.batch:
-        back = torch.empty(*chains.tokens, chains.labels, dtype=torch.uint8, device=emissions.device)
+    batch, _, labels, told = _told(emissions, transitions, start, end, lengths, None, places)
+    tokens = emissions.shape[:-1]
+    path = torch.empty(tokens, dtype=torch.int64, device=emissions.device)
+    value = start.new_empty(batch)
+    if batch:
+        on = plan(labels, emissions.dtype, emissions.device.index)
+        back = torch.empty((*tokens, labels), dtype=torch.uint8, device=emissions.device)
         out = back.data_ptr(), path.data_ptr(), value.data_ptr()
-        chains.launch("chain_best", (chains.batch, 1), chains.threads, *chains.arguments, *out)
+        on["chain_best"]((batch, 1, 1), on.threads, *told, *out)
     return path, value

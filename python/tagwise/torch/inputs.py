@@ -72,7 +72,7 @@ def read(emissions: Any, mask: Tensor | None, lengths: Any, labels: int, batch_f
         )
     if (known is not None) + (mask is not None) + (lengths is not None) > 1:
         raise TensorError("mask, lengths, and packed or nested emissions say the same: give one of them")
-    looks = free(scores.device) and scores.device.type != "cuda"
+    looks = scores.device.type != "cuda" and free(scores.device)
     if mask is not None:
         known, looks = _from_mask(mask, scores, batch_first)
     elif lengths is not None:
@@ -147,7 +147,7 @@ def target(tags: Any, batch: Batch, batch_first: bool, partial: bool | None) -> 
         )
     if given.dtype.is_floating_point or given.dtype == torch.bool:
         raise TensorError(f"tags: expected integers, or a support of bool (B, T, L), got {given.dtype}")
-    y = given.to(torch.int64)
+    y = given if given.dtype == torch.int64 else given.to(torch.int64)
     if partial is None:
         partial = batch.looks and _open(y, batch)
     if not partial:
@@ -221,19 +221,25 @@ def edges(given: Any, batch: Batch, kind: torch.dtype, batch_first: bool) -> Any
 
 def wide(emissions: Tensor, *parameters: Tensor) -> torch.dtype:
     """The type of the sums: float64 where anything is, else float32."""
-    kinds = [x.dtype for x in (emissions, *parameters)]
-    return torch.float64 if torch.float64 in kinds else torch.float32
+    if emissions.dtype == torch.float64 or any(x.dtype == torch.float64 for x in parameters):
+        return torch.float64
+    return torch.float32
+
+
+_NOTHING = nullcontext()
 
 
 def plainly(device: torch.device) -> AbstractContextManager[Any]:
     """Autocast off: sums are not to be taken in half precision, whatever the network around them does."""
     if torch.is_autocast_enabled(device.type):
         return torch.autocast(device.type, enabled=False)  # type: ignore[no-any-return]
-    return nullcontext()
+    return _NOTHING
 
 
 def typed(emissions: Tensor, kind: torch.dtype) -> Tensor:
     """Emissions as the operators take them: kernels read half precision, others are given the type of the sums."""
+    if emissions.dtype == kind:
+        return emissions
     half = kind == torch.float32 and emissions.dtype in (torch.float16, torch.bfloat16)
     if half and emissions.device.type == "cuda" and emissions.shape[2] <= gpu.MOST_LABELS:
         return emissions

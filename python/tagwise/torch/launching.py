@@ -1,11 +1,15 @@
 """Compiling and launching the kernels of `kernels/`: by NVRTC, for the device and the numbers at hand.
 
-`cuda.core` compiles and launches; nothing is built on the user's machine beforehand. What was compiled is kept for the
-process, by source, device and macros.
+`cuda.core` compiles; nothing is built on the user's machine beforehand. What was compiled is kept for the process, by
+source, device and macros. Launches go to the driver itself, with arguments that are packed at once: what lies between a
+call in Python and a kernel is paid at every step of training.
 """
 
 from __future__ import annotations
 
+import ctypes
+import struct
+import threading
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -27,49 +31,78 @@ def _module(source: str, device: int, macros: Macros) -> Any:
         ) from error
     held = Device(device)
     held.set_current()
-    text = resources.files(__package__).joinpath("kernels").joinpath(f"{source}.cu").read_text("utf-8")
     options = ProgramOptions(
         std="c++17", arch=f"sm_{held.arch}", define_macro=[(name, str(value)) for name, value in macros]
     )
-    return Program(text, code_type="c++", options=options).compile("cubin")
+    return Program(text(source), code_type="c++", options=options).compile("cubin")
+
+
+def text(source: str) -> str:
+    """A source with what stands before it."""
+    folder = resources.files(__package__).joinpath("kernels")
+    own = folder.joinpath(f"{source}.cu").read_text("utf-8")
+    return own if source == "linear" else folder.joinpath("numbers.cuh").read_text("utf-8") + own
 
 
 @cache
-def kernel(source: str, device: int, macros: Macros, name: str) -> Any:
-    """A kernel of a source file with these macros, on this device."""
-    return _module(source, device, macros).get_kernel(name)
-
-
-@cache
-def _stream(handle: int) -> Any:
-    from cuda.core import Stream
-
-    return Stream.from_handle(handle)
-
-
-@cache
-def _shape(grid: tuple[int, ...], block: int) -> Any:
-    from cuda.core import LaunchConfig
-
-    return LaunchConfig(grid=grid, block=block)
-
-
-def launch(what: Any, device: int, grid: tuple[int, ...], block: int, *arguments: int) -> None:
-    """Launch on PyTorch's stream of the device; every argument is 64 bits wide."""
-    _launcher()(_stream(_handle(device)), _shape(grid, block), what, *arguments)
-
-
-@cache
-def _launcher() -> Any:
-    from cuda.core import launch
-
+def _driver() -> Any:
+    """cuLaunchKernel of the driver that PyTorch has loaded."""
+    launch = ctypes.CDLL("nvcuda.dll" if hasattr(ctypes, "windll") else "libcuda.so.1").cuLaunchKernel
+    number, pointer = ctypes.c_uint, ctypes.c_void_p
+    launch.argtypes = [pointer, *[number] * 7, pointer, pointer, pointer]
+    launch.restype = ctypes.c_int
     return launch
 
 
-def _handle(device: int) -> int:
+class Kernel:
+    """A compiled kernel; every argument is 64 bits wide. Called, it goes to PyTorch's stream of its device.
+
+    Arguments lie in a buffer of the calling thread; the driver has copied them when it returns.
+    """
+
+    def __init__(self, source: str, device: int, macros: Macros, name: str) -> None:
+        self._module = _module(source, device, macros)  # unloaded with the last who holds it
+        self._kernel = self._module.get_kernel(name)
+        self._handle, self._device, self._name = int(self._kernel.handle), device, name
+        self._local = threading.local()
+        self._launch = _driver()
+
+    def _buffers(self, many: int) -> Any:
+        room = (ctypes.c_int64 * many)()
+        first = ctypes.addressof(room)
+        pointers = (ctypes.c_void_p * many)(*(first + 8 * k for k in range(many)))
+        found = struct.Struct(f"{many}q").pack_into, room, ctypes.addressof(pointers), pointers
+        self._local.found = found
+        return found
+
+    def __call__(self, grid: tuple[int, int, int], block: int, *arguments: int) -> None:
+        """Launch blocks of so many threads."""
+        try:
+            pack, room, pointers, _ = self._local.found
+        except AttributeError:
+            pack, room, pointers, _ = self._buffers(len(arguments))
+        pack(room, 0, *arguments)
+        x, y, z = grid
+        failed = self._launch(
+            self._handle, x, y, z, block, 1, 1, 0, _stream(self._device), pointers, None
+        )
+        if failed:
+            raise TagwiseError(f"the kernel {self._name} was not launched: the driver says error {failed}")
+
+
+@cache
+def kernel(source: str, device: int, macros: Macros, name: str) -> Kernel:
+    """A kernel of a source file with these macros, on this device."""
+    return Kernel(source, device, macros, name)
+
+
+def _raw() -> Any:
     """PyTorch's stream, by the short way where there is one."""
     short = getattr(torch._C, "_cuda_getCurrentRawStream", None)
-    return int(short(device) if short is not None else torch.cuda.current_stream(device).cuda_stream)
+    return short or (lambda device: torch.cuda.current_stream(device).cuda_stream)
+
+
+_stream = _raw()
 
 
 @cache

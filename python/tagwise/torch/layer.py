@@ -99,6 +99,8 @@ class CRF(nn.Module):  # type: ignore[misc]
         with inputs.plainly(self.transitions.device):
             chains, target = self._against(emissions, tags, mask, lengths, edges, partial, reduction)
             if self.loss_name == "log" and reduction != "log_sum":
+                if reduction == "sum" and target.tags is not None:  # the usual case: one node of the graph
+                    return of.log_likelihood(chains, target.tags, True)
                 return losses.reduced(losses.log_likelihood(chains, target), chains, reduction)
             return -self._loss(chains, target, cost, reduction)
 
@@ -145,7 +147,9 @@ class CRF(nn.Module):  # type: ignore[misc]
         """The batch with the layer's parameters, in the type that sums are taken in."""
         given = (self.transitions, self.start_transitions, self.end_transitions)
         kind = inputs.wide(batch.emissions, *given)
-        transitions, start, end = (x.to(kind).contiguous() for x in given)
+        transitions, start, end = (
+            x if x.dtype == kind and x.is_contiguous() else x.to(kind).contiguous() for x in given
+        )
         if self._no_pairs is not None:
             transitions = transitions.masked_fill(self._no_pairs, -torch.inf)
             start = start.masked_fill(self._no_start, -torch.inf)

@@ -1,8 +1,10 @@
 """The linear CRF on a GPU: the objective of a training set, and the scorer of weights.
 
-Weights are spread over rows, one an attribute, padded to whole lines of 32 labels; scores of a token are the sum of its
+Weights are spread over rows, one an attribute, padded to whole sectors of 8 labels; scores of a token are the sum of its
 attributes' rows, and the gradient of an attribute is the sum of its tokens' rows of residuals. Both sums are taken in
 a fixed order: long lists in pieces of UNIT, whose sums are summed again. An evaluation is one CUDA graph.
+
+All of it also runs on the CPU, in plain PyTorch and slowly: so that what is not a kernel can be tried without a GPU.
 """
 
 from __future__ import annotations
@@ -17,11 +19,12 @@ from torch import Tensor
 import tagwise._core as _core
 from tagwise.dataset.layout import blocks_of, node_attributes
 from tagwise.errors import ParameterError, TrainingError
-from tagwise.torch import gpu
-from tagwise.torch.launching import kernel, launch
+from tagwise.torch import gpu, launching, ragged
+from tagwise.torch.plain import Gradient, Sums
+from tagwise.torch.ragged import Chain
 
-#: Rows of a list that one warp sums.
-UNIT = 128
+#: Rows of a list that one warp sums, and floats of a row: a sector of memory.
+UNIT, SECTOR = 128, 8
 _WARPS = 4
 Support = tuple[NDArray[np.bool_], NDArray[np.uint32]]
 
@@ -36,8 +39,6 @@ def device() -> torch.device:
 def refuse(problem: Any) -> None:
     """Say what of a problem a GPU cannot do."""
     odd = {
-        "pointwise losses": problem.loss not in ("log", "exp"),
-        "cost and class_weight": problem.cost is not None,
         "order > 1": problem.order is not None,
         "labels that occur once": problem.once is not None,
         "edge attributes": bool(problem.data.n_edge_attributes),
@@ -61,47 +62,67 @@ class _Level(NamedTuple):
 
 
 class Rows:
-    """A layout's weights as rows, and the sums of rows for the tokens of a dataset."""
+    """A layout's weights as rows, and the sums of rows for the tokens of a dataset.
+
+    One buffer holds the rows of all attributes, then transitions, start and end; `node` is where a node feature lies in
+    it, the other features lie behind.
+    """
 
     def __init__(self, layout: _core.Layout, on: torch.device) -> None:
-        blocks, arrays, self.labels = blocks_of(layout), layout.arrays(), layout.n_labels
-        self.device, self.width = on, -(-self.labels // 32) * 32
-        self.attributes, self.blocks = layout.n_attributes, blocks
-        attribute = node_attributes(layout).astype(np.int64)
-        label = arrays["node_label"].astype(np.int64)
-        self.node = _on(attribute * self.width + label, on)
-        self.edges = _on(arrays["edges"].astype(np.int64), on)
-        self.starts = _on(arrays["starts"].astype(np.int64), on)
-        self.ends = _on(arrays["ends"].astype(np.int64), on)
-        self.owner, self.label = _on(attribute, on), _on(label, on)
-        self.table = torch.zeros(self.attributes * self.width, device=on)
-        self.free = torch.zeros(self.labels, self.labels, device=on)
-        self.start, self.end = torch.zeros(self.labels, device=on), torch.zeros(self.labels, device=on)
+        arrays, self.labels = layout.arrays(), layout.n_labels
+        self.device, self.width = on, -(-self.labels // SECTOR) * SECTOR
+        self.attributes = layout.n_attributes
+        self.owner = _on(node_attributes(layout).astype(np.int64), on)
+        self.label = _on(arrays["node_label"].astype(np.int64), on)
+        codes = (arrays[name].astype(np.int64) for name in ("edges", "starts", "ends"))
+        self.edges, self.starts, self.ends = (_on(code, on) for code in codes)
+        size = self.attributes * self.width
+        self.place = torch.cat([self.owner * self.width + self.label, self.behind(size)])
+        self.held = torch.zeros(size + self.labels * (self.labels + 2), device=on)
+        self.table, (self.transitions, self.start, self.end) = self.held[:size], self.cut(self.held[size:])
+        self.forbidden: Tensor | None = None
+
+    def behind(self, size: int) -> Tensor:
+        """Where features of pairs, first and last labels lie in a buffer that has so much before them."""
+        pairs = self.labels * self.labels
+        return torch.cat([self.edges + size, self.starts + (size + pairs), self.ends + (size + pairs + self.labels)])
+
+    def cut(self, behind: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """That part of a buffer as transitions, start and end."""
+        n = self.labels
+        return behind[: n * n].view(n, n), behind[n * n : n * n + n], behind[n * n + n :]
 
     def forbid(self, pairs: NDArray[np.uint32] | None) -> None:
         """Let these pairs of labels, label' * L + label, be no steps."""
         if pairs is not None and len(pairs):
-            self.free.view(-1)[_on(pairs.astype(np.int64), self.device)] = -torch.inf
+            self.forbidden = torch.zeros(self.labels, self.labels, dtype=torch.bool, device=self.device)
+            self.forbidden.view(-1)[_on(pairs.astype(np.int64), self.device)] = True
 
-    def spread(self, w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Weights into rows; transitions, start and end."""
-        blocks, single = self.blocks, w.float()
-        self.table.index_copy_(0, self.node, single[blocks.node])
-        transitions = self.free.view(-1).index_add(0, self.edges, single[blocks.edge])
-        self.start.index_copy_(0, self.starts, single[blocks.start])
-        self.end.index_copy_(0, self.ends, single[blocks.end])
-        return transitions.view(self.labels, self.labels), self.start, self.end
+    def spread(self, w: Tensor) -> None:
+        """Weights into rows, transitions, start and end."""
+        self.held.index_copy_(0, self.place, w.float())
+        if self.forbidden is not None:
+            self.transitions.masked_fill_(self.forbidden, -torch.inf)
 
     def sums(self, begins: Tensor, members: Tensor, values: Tensor | None, rows: Tensor, out: Tensor) -> None:
         """out[u] = the sum of rows[members], times their values, over [begins[u], begins[u + 1])."""
-        units, index = len(begins) - 1, self.device.index or 0
+        units = len(begins) - 1
         if units <= 0:
             return
-        what = kernel("linear", index, (("WIDTH", self.width),), "linear_sums")
+        if self.device.type != "cuda":
+            many = (begins[1:] - begins[:-1]).long()
+            chosen = members[int(begins[0]) : int(begins[-1])].long()
+            given = rows.reshape(-1, self.width)[chosen]
+            if values is not None:
+                given = given * values[int(begins[0]) : int(begins[-1]), None]
+            found = torch.zeros(units, self.width).index_add_(
+                0, torch.repeat_interleave(torch.arange(units), many), given
+            )
+            out.reshape(-1, self.width)[:units] = found
+            return
+        what = launching.kernel("linear", self.device.index or 0, (("WIDTH", self.width),), "linear_sums")
         given = begins.data_ptr(), members.data_ptr(), 0 if values is None else values.data_ptr()
-        launch(
-            what, index, (-(-units // _WARPS), 1), 32 * _WARPS, *given, rows.data_ptr(), units, out.data_ptr()
-        )
+        what((-(-units // _WARPS), 1, 1), 32 * _WARPS, *given, rows.data_ptr(), units, out.data_ptr())
 
 
 def _on(array: NDArray[Any], on: torch.device) -> Tensor:
@@ -130,14 +151,23 @@ class Sentences:
         self.scores = torch.zeros(self.tokens, rows.width, device=on)
         self.barred = None if allowed is None else _barred(allowed, rows)
 
-    def score(self) -> Tensor:
-        """Scores [tokens, L] of the rows as they are, a view of whole lines; what is not allowed is -inf."""
+    def chain(self) -> Chain:
+        """The sentences scored by the rows as they are; what is not allowed is -inf."""
         rows = self.rows
         rows.sums(self.pointers, self.ids, self.values, rows.table, self.scores)
         scores = self.scores[:, : rows.labels]
         if self.barred is not None:
             scores.masked_fill_(self.barred, -torch.inf)
-        return scores
+        return Chain(scores, rows.transitions, rows.start, rows.end, self.lengths, self.places)
+
+    def of_tokens(self, values: Tensor) -> Tensor:
+        """A value of each token from one of each sentence, these longest first."""
+        many = self.lengths.long()
+        owner = torch.repeat_interleave(torch.arange(len(many), device=many.device), many)
+        within = torch.arange(self.tokens, device=many.device) - (many.cumsum(0) - many)[owner]
+        out = values.new_empty(self.tokens)
+        out[self.places.first[owner] + within] = values[owner]
+        return out
 
 
 def _barred(allowed: Support, rows: Rows) -> Tensor:
@@ -180,37 +210,41 @@ class Back:
             begins = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
             rest, values = chosen.int(), None
             owners, source, first = owners[more], source + 1, first + len(owner)
-        self.sums = torch.zeros(
-            first + 1, rows.width, device=on
-        )  # the last row is of attributes that are not met
         counts_all = torch.bincount(sentences.ids, minlength=attributes)
         self.where[counts_all == 0] = first
-        self.index = self.where[rows.owner] * rows.width + rows.label
+        # Sums, the last of attributes that are not met; behind them the gradients by pairs, first and last labels.
+        size = (first + 1) * rows.width
+        self.held = torch.zeros(size + rows.labels * (rows.labels + 2), device=on)
+        self.sums = self.held[:size].view(first + 1, rows.width)
+        self.residuals = torch.zeros(sentences.tokens, rows.width, device=on)
+        self.into = Gradient(self.residuals[:, : rows.labels], *rows.cut(self.held[size:]))
+        self.index = torch.cat([self.where[rows.owner] * rows.width + rows.label, rows.behind(size)])
         self.rows = rows
 
-    def gradient(self, residuals: Tensor) -> Tensor:
-        """Of node features, from residuals [tokens, WIDTH]."""
+    def gradient(self) -> Tensor:
+        """Of all features, from what lies in `into`."""
         for level in self.levels:
-            source = residuals if level.source < 0 else self.sums[self.levels[level.source].first :]
+            source = self.residuals if level.source < 0 else self.sums[self.levels[level.source].first :]
             self.rows.sums(level.begins, level.list, level.values, source, self.sums[level.first :])
-        return self.sums.view(-1)[self.index]
+        return self.held.index_select(0, self.index)
 
 
 class Objective:
     """Loss and gradient of a training set, on the device; weights and gradients are NumPy's or tensors there.
 
-    log: sum_i w_i l_i;  exp: sum_i w_i e^{l_i};  l_i = log Z - score of the gold labels, or, where labels are partly
-    known, less the log Z of the paths that agree with them.
+    log: sum_i w_i l_i;  exp: sum_i w_i (e^{l_i} - 1);  l_i = log Z - score of the gold labels, or, where labels are partly
+    known, less the log Z of the paths that agree with them. pointwise_log: -sum_i w_i sum_t log p_t, pointwise_exp:
+    sum_i w_i sum_t 1 / p_t, p_t the marginal of the gold label. A cost is added to the scores of wrong labels.
     """
 
-    def __init__(self, problem: Any) -> None:
+    def __init__(self, problem: Any, on: torch.device | None = None) -> None:
         refuse(problem)
-        on = device()
+        on = device() if on is None else on
         self.rows = Rows(problem.layout, on)
         self.rows.forbid(problem.forbidden)
         self.sentences = Sentences(problem.data, self.rows, problem.allowed)
         self.back = Back(self.sentences)
-        self.exponential = problem.loss == "exp"
+        self.loss = problem.loss
         many = len(problem.data)
         weight = np.ones(many) if problem.sample_weight is None else np.asarray(problem.sample_weight)
         self.weight = _on(weight[self.sentences.order].astype(np.float32), on)
@@ -220,58 +254,83 @@ class Objective:
         self.tags = None if self.partial is not None else _on(gold.astype(np.int64), on)
         if self.tags is not None and len(gold) and int(gold.max()) >= self.rows.labels:
             raise TrainingError("device='cuda': a token has no gold label; use device='cpu'")
+        self.margin: Tensor | None = None
+        if problem.cost is not None:
+            self.margin = _on(np.asarray(problem.cost, np.float32), on)[self.tags]
+        if self.loss.startswith("pointwise"):
+            self.token_weight = self.sentences.of_tokens(self.log_weight)
         size = len(problem.layout)
         self.w = torch.zeros(size, dtype=torch.float64, device=on)
         self.out = torch.zeros(size, dtype=torch.float64, device=on)
         self.figures = torch.zeros(2, dtype=torch.float64, device=on)
-        self.residuals = torch.zeros(self.sentences.tokens, self.rows.width, device=on)
         self._graphs: dict[bool, torch.cuda.CUDAGraph] = {}
 
     def _evaluate(self, in_logs: bool) -> None:
         """From `w` to `out` and `figures`: the loss (or, `in_logs`, its logarithm) and the largest l_i + log w_i."""
-        sentences, places = self.sentences, self.sentences.places
-        chain = self.rows.spread(self.w)
-        scores = sentences.score()
-        found = gpu.sums(scores, *chain, sentences.lengths, self.tags, places)
-        inside = None
+        self.rows.spread(self.w)
+        chain = self.sentences.chain()
+        if self.margin is not None:
+            chain.scores.add_(self.margin)
+        if self.loss.startswith("pointwise"):
+            self._pointwise(chain)
+        else:
+            self._sequential(chain, in_logs)
+
+    def _sequential(self, chain: Chain, in_logs: bool) -> None:
+        found, inside, back = ragged.sums(chain, self.tags), None, self.back
         if self.partial is None:
             losses = -found.value.double()
         else:
-            some = scores.masked_fill(self.partial, -torch.inf)
-            inside = gpu.sums(some, *chain, sentences.lengths, None, places)
+            some = chain._replace(scores=chain.scores.masked_fill(self.partial, -torch.inf))
+            inside = ragged.sums(some)
             losses = found.value.double() - inside.value.double()
         high = losses + self.log_weight
         self.figures[1] = high.max()
         if in_logs:
             self.figures[0] = torch.logsumexp(high, 0)
             slope = (high - self.figures[0]).exp().float()
-        elif self.exponential:
-            self.figures[0] = high.exp().sum()
+        elif self.loss == "exp":
+            self.figures[0] = (self.weight.double() * torch.expm1(losses)).sum()
             slope = high.exp().float()
         else:
             self.figures[0] = (self.weight.double() * losses).sum()
             slope = self.weight
-        sign = -slope if self.partial is None else slope
-        into = self.residuals[:, : self.rows.labels]
-        by = gpu.expect(
-            scores, *chain, sentences.lengths, self.tags, found.ahead, found.behind, sign, places, into
-        )
-        node = self.back.gradient(self.residuals)
-        rest = [by.transitions, by.start, by.end]
+        ragged.expect(chain, self.tags, found, -slope if self.partial is None else slope, back.into)
+        self.out.copy_(back.gradient())
         if inside is not None:
-            less = gpu.expect(
-                some, *chain, sentences.lengths, None, inside.ahead, inside.behind, -slope, places, into
-            )
-            node = node + self.back.gradient(self.residuals)
-            rest = [a + b for a, b in zip(rest, less[1:])]
-        blocks, rows = self.rows.blocks, self.rows
-        self.out[blocks.node] = node.double()
-        self.out[blocks.edge] = rest[0].view(-1)[rows.edges].double()
-        self.out[blocks.start] = rest[1][rows.starts].double()
-        self.out[blocks.end] = rest[2][rows.ends].double()
+            ragged.expect(some, None, inside, -slope, back.into)
+            self.out.add_(back.gradient())
+
+    def _pointwise(self, chain: Chain) -> None:
+        """The derivative by p_t(gold) is -omega_t / p_t, omega = w (log) or w / p (exp); taken less its largest logarithm."""
+        assert self.tags is not None
+        found: Sums = ragged.sums(chain)
+        log_p = ragged.log_chance(chain, found, self.tags)
+        high = self.token_weight - log_p if self.loss == "pointwise_exp" else self.token_weight
+        values = high.exp() if self.loss == "pointwise_exp" else -high.exp() * log_p
+        self.figures[0], self.figures[1] = values.sum(), (-log_p).max()
+        steep = high - log_p
+        most = steep.max()
+        along = torch.zeros_like(self.back.into.emissions).contiguous()
+        along.scatter_(1, self.tags[:, None], -(steep - most).exp().float()[:, None])
+        ragged.bend(chain, found, along, self.back.into)
+        torch.mul(self.back.gradient(), most.exp(), out=self.out)
 
     def _run(self, w: Any, gradient: Any, in_logs: bool) -> tuple[float, float]:
         self.w.copy_(w if isinstance(w, Tensor) else torch.from_numpy(w))
+        if self.w.device.type == "cuda":
+            self._graph(in_logs).replay()
+        else:
+            self._evaluate(in_logs)
+        if isinstance(gradient, Tensor):
+            gradient.copy_(self.out)
+        else:
+            torch.from_numpy(gradient).copy_(self.out)
+        value, largest = self.figures.tolist()
+        return value, largest
+
+    def _graph(self, in_logs: bool) -> torch.cuda.CUDAGraph:
+        """The evaluation, captured."""
         graph = self._graphs.get(in_logs)
         if graph is None:
             self._evaluate(in_logs)  # compiles
@@ -279,13 +338,7 @@ class Objective:
             with torch.cuda.graph(graph):
                 self._evaluate(in_logs)
             self._graphs[in_logs] = graph
-        graph.replay()
-        if isinstance(gradient, Tensor):
-            gradient.copy_(self.out)
-        else:
-            torch.from_numpy(gradient).copy_(self.out)
-        value, largest = self.figures.tolist()
-        return value, largest
+        return graph
 
     def value(self, w: Any, gradient: Any, n_jobs: int = 0, /) -> tuple[float, float]:
         """As the protocol says."""
@@ -305,6 +358,7 @@ class Scorer:
         weights: NDArray[np.float32],
         forbidden: NDArray[np.uint32] | None,
         local: bool,
+        on: torch.device | None = None,
     ) -> None:
         if local:
             raise ParameterError(
@@ -312,18 +366,22 @@ class Scorer:
             )
         self.layout, self.weights, self.local = layout, weights, local
         self._native = _core.Scorer(layout, weights, forbidden, local=local)
-        self._rows = Rows(layout, device())
+        self._rows = Rows(layout, device() if on is None else on)
         self._rows.forbid(forbidden)
-        self._chain = self._rows.spread(_on(np.asarray(weights), self._rows.device))
+        self._rows.spread(_on(np.asarray(weights), self._rows.device))
+
+    def _odd(self, dataset: _core.Dataset) -> bool:
+        """What the CPU is asked for."""
+        many = self.layout.n_labels > gpu.MOST_LABELS
+        return many or not dataset.n_tokens or bool(dataset.n_edge_attributes) or dataset.vectors is not None
 
     def viterbi(
         self, dataset: _core.Dataset, *, allowed: Support | None = None, n_jobs: int = 0
     ) -> NDArray[np.uint16]:
         """As the protocol says."""
-        if not dataset.n_tokens or dataset.n_edge_attributes or dataset.vectors is not None:
+        if self._odd(dataset):
             return self._native.viterbi(dataset, allowed=allowed, n_jobs=n_jobs)
-        sentences = Sentences(dataset, self._rows, allowed)
-        path, _ = gpu.best(sentences.score(), *self._chain, sentences.lengths, sentences.places)
+        path = ragged.best(Sentences(dataset, self._rows, allowed).chain())
         found: NDArray[np.uint16] = path.to(torch.int32).cpu().numpy().astype(np.uint16)
         return found
 
@@ -337,23 +395,13 @@ class Scorer:
         self, dataset: _core.Dataset, *, allowed: Support | None = None, n_jobs: int = 0
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """As the protocol says."""
-        if not dataset.n_tokens or dataset.n_edge_attributes or dataset.vectors is not None:
+        if self._odd(dataset):
             return self._native.marginals(dataset, allowed=allowed, n_jobs=n_jobs)
-        sentences = Sentences(dataset, self._rows, allowed)
-        scores = sentences.score()
-        found = gpu.sums(scores, *self._chain, sentences.lengths, None, sentences.places)
-        one = torch.ones_like(found.value)
-        into = torch.empty(dataset.n_tokens, self.layout.n_labels, device=self._rows.device)
-        gpu.expect(
-            scores,
-            *self._chain,
-            sentences.lengths,
-            None,
-            *found[1:],
-            one,
-            sentences.places,
-            into,
-        )
+        sentences, rows = Sentences(dataset, self._rows, allowed), self._rows
+        chain = sentences.chain()
+        found = ragged.sums(chain)
+        room = (chain.scores.new_empty(dataset.n_tokens, rows.labels), *map(torch.empty_like, chain[1:4]))
+        by = ragged.expect(chain, None, found, torch.ones_like(found.value), Gradient(*room))
         total = np.empty(len(dataset))
         total[sentences.order] = found.value.double().cpu().numpy()
-        return into.cpu().numpy(), total
+        return by.emissions.cpu().numpy(), total

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tagwise.errors import TensorError
 from tagwise.torch import gpu, native, plain, wide
 
 _CHAIN = "Tensor emissions, Tensor transitions, Tensor start, Tensor end, Tensor? lengths"
@@ -55,10 +56,17 @@ def _bend(
 ) -> tuple[Tensor, ...]:
     tags, ahead, behind, scale, *along = more
     exact = emissions.to(start.dtype)
-    if _room(emissions) in (gpu, native):  # the plain recursions want their own logarithms
-        _, ahead, behind = plain.sums(exact, transitions, start, end, lengths, None)
     direction = plain.Gradient(*(x.to(exact.dtype) for x in along))
-    change, slope = plain.bend(exact, transitions, start, end, lengths, tags, ahead, behind, scale, direction)
+    sign = scale if tags is None else -scale
+    room = _room(emissions)
+    if room is native:  # which keeps no recursions
+        _, ahead, behind = plain.sums(exact, transitions, start, end, lengths, None)
+    bend = gpu.bend if room is gpu else plain.bend
+    change, slope = bend(
+        exact, transitions, start, end, lengths, None, ahead, behind, sign.contiguous(), direction
+    )
+    if tags is not None:
+        slope = plain.path_score(*direction, lengths, tags) - slope
     return change.emissions.to(emissions.dtype), *change[1:], slope
 
 
@@ -110,10 +118,7 @@ for _name, _compute, _shape in (
 def _keep_chain(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     ctx.save_for_backward(*inputs, output[1], output[2])
     ctx.mark_non_differentiable(output[1], output[2])
-
-
-def _chain_backward(ctx: Any, slope: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
-    return *expect(*ctx.saved_tensors, slope), None, None
+    ctx.set_materialize_grads(False)
 
 
 def _chain_traced(ctx: Any, slope: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
@@ -124,38 +129,59 @@ def _keep_expect(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) 
     ctx.save_for_backward(*inputs)
 
 
-def _expect_backward(ctx: Any, *along: Tensor) -> tuple[Tensor | None, ...]:
-    *change, slope = bend(*ctx.saved_tensors, *along)
-    return *change, None, None, None, None, slope
-
-
 def _expect_traced(ctx: Any, *along: Tensor) -> tuple[Tensor | None, ...]:
     *change, slope = torch.ops.tagwise.bend(*ctx.saved_tensors, *along)
     return *change, None, None, None, None, slope
 
 
+def _no_more(ctx: Any, *_: Any) -> Any:
+    raise TensorError(
+        "chains can be derived twice, not three times: give transitions of each token (edges=, or (B, T, L, L) of "
+        "LinearChain), which are derived by autograd as often as you like"
+    )
+
+
 # A tracer derives without saying that it compiles: its derivatives name the operators.
 torch.library.register_autograd("tagwise::chain", _chain_traced, setup_context=_keep_chain, lib=_LIBRARY)
 torch.library.register_autograd("tagwise::expect", _expect_traced, setup_context=_keep_expect, lib=_LIBRARY)
+torch.library.register_autograd("tagwise::bend", _no_more, lib=_LIBRARY)
 
 
 class _Chain(torch.autograd.Function):  # type: ignore[misc]
-    @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> Any:
-        output = _chain(*inputs)
-        _keep_chain(ctx, inputs, output)
-        return output
+    """The values alone, or their sum: whatever else came out of it would cost a gradient."""
 
-    backward = staticmethod(_chain_backward)
+    @staticmethod
+    def forward(ctx: Any, added: bool, *inputs: Any) -> Any:
+        value, ahead, behind = _chain(*inputs)
+        ctx.save_for_backward(*inputs, ahead, behind)
+        return value.sum() if added else value
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> Any:
+        kept = ctx.saved_tensors
+        if not slope.dim() and (torch.is_grad_enabled() or _room(kept[0]) is not gpu):
+            slope = slope.expand(kept[0].shape[0])
+        return None, *expect(*kept, slope), None, None
 
 
 class _Expect(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Any:
-        _keep_expect(ctx, inputs, ())
+        ctx.save_for_backward(*inputs)
         return _expect(*inputs)
 
-    backward = staticmethod(_expect_backward)
+    @staticmethod
+    def backward(ctx: Any, *along: Tensor) -> Any:
+        *change, slope = bend(*ctx.saved_tensors, *along)
+        return *change, None, None, None, None, slope
+
+
+class _Bend(torch.autograd.Function):  # type: ignore[misc]
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Any:
+        return _bend(*inputs)
+
+    backward = staticmethod(_no_more)
 
 
 # --- what is called -----------------------------------------------------------------------------------------
@@ -168,15 +194,27 @@ def chain(
     end: Tensor,
     lengths: Tensor | None,
     tags: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """log Z (B,), or with tags their log-likelihood; and the recursions of both directions, for `expect`.
+    added: bool = False,
+) -> Tensor:
+    """log Z (B,), or with tags their log-likelihood; or the sum over the sentences.
 
     Emissions (B, T, L) may be strided and of half precision; the parameters are float32, or float64 as the emissions.
     `lengths` are int32 or None where all sentences have T tokens; `tags` (B, T) int64, whatever they are beyond an end.
     """
     given = emissions, transitions, start, end, lengths, tags
-    call = torch.ops.tagwise.chain if torch.compiler.is_compiling() else _Chain.apply
-    return call(*given)  # type: ignore[no-any-return]
+    if torch.compiler.is_compiling():
+        value = torch.ops.tagwise.chain(*given)[0]
+        return value.sum() if added else value
+    return _Chain.apply(added, *given)  # type: ignore[no-any-return]
+
+
+def recursions(*given: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """The values and the recursions of both directions, for `expect`; nothing of it is to be derived."""
+    if torch.compiler.is_compiling():
+        value, ahead, behind = torch.ops.tagwise.chain(*given)
+        return value.detach(), ahead, behind
+    with torch.no_grad():
+        return _chain(*given)  # type: ignore[return-value, arg-type]
 
 
 def expect(*given: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -185,14 +223,19 @@ def expect(*given: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         return torch.ops.tagwise.expect(*given)  # type: ignore[no-any-return]
     if torch.is_grad_enabled():
         return _Expect.apply(*given)  # type: ignore[no-any-return]
-    return _expect(*given)
+    return _expect(*given)  # type: ignore[return-value, arg-type]
 
 
 def bend(*given: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """How `expect` changes along a direction, and the derivative of each value along it: expect's inputs, direction."""
+    """How `expect` changes along a direction, and the derivative of each value along it: expect's inputs, direction.
+
+    It is not derived further: where someone tries, that is an error.
+    """
     if torch.compiler.is_compiling():
         return torch.ops.tagwise.bend(*given)  # type: ignore[no-any-return]
-    return _bend(*given)
+    if torch.is_grad_enabled():
+        return _Bend.apply(*given)  # type: ignore[no-any-return]
+    return _bend(*given)  # type: ignore[return-value, arg-type]
 
 
 def best(

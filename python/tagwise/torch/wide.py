@@ -1,9 +1,10 @@
-"""Chains of many labels in plain PyTorch: each step of both recursions is a product of matrices.
+"""Chains of many labels: each step of both recursions is a product of matrices, by kernels (`steps`) or plain PyTorch.
 
     log sum_i exp(a(i) + W(i, j)) = m + c_j + log sum_i exp(a(i) - m) exp(W(i, j) - c_j)
 
-with m the largest of a and c_j that of a column. Where a sum is so small that underflow may have taken part of it, the
-batch is done again in logarithms (`plain`), which looks at the device once. Forward and backward go side by side.
+with m the largest of a and c_j that of a column. Forward and backward go side by side. Where, in plain PyTorch, a sum is
+so small that underflow may have taken part of it, the batch is done again in logarithms (`plain`); likewise the
+expectations, on every device, which looks at the device once.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tagwise.torch import plain
+from tagwise.torch import plain, steps
 from tagwise.torch.plain import Gradient, Sums
 
 
@@ -35,6 +36,8 @@ def sums(
     batch, time, labels = emissions.shape
     if not batch or not time:
         return plain.sums(emissions, transitions, start, end, lengths, tags)
+    if steps.serves(emissions):
+        return steps.sums(emissions, transitions, start, end, lengths, tags)
     e = emissions.to(start.dtype)
     many = plain._lengths(e, lengths)
     tops = torch.stack([_bounded(transitions.amax(0)), _bounded(transitions.amax(1))])[:, None]
@@ -123,4 +126,9 @@ def _added(at: Tensor, weight: Tensor, size: int) -> Tensor:
     return (running[edges[1:]] - running[edges[:-1]]).to(weight.dtype)
 
 
-best = plain.best
+def best(
+    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """As `plain.best`."""
+    room = steps if emissions.numel() and steps.serves(emissions) else plain
+    return room.best(emissions, transitions, start, end, lengths)

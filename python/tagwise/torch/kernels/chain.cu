@@ -1,7 +1,4 @@
-// Linear chains on a GPU. One source for every type and number of labels; compiled at run time with
-//   L      number of labels                  WARPS  ceil(L / 32): threads of a recursion are 32 * WARPS
-//   WIDE   1: double, 0: float               INPUT  type of the emissions: 0 float, 1 half, 2 bfloat16, 3 double
-// Logarithms are to the base 2 throughout, the unit of the hardware's ex2 and lg2.
+// Linear chains on a GPU. One source for every type and number of labels; `numbers.cuh` stands before it.
 //
 //   a_t(j) = e_t(j) + log sum_i exp(a_{t-1}(i) - m_t + W(i, j)),     a_0 = start + e_0, any m_t that is near the largest
 //   b_{t-1}(i) = log sum_j exp(W(i, j) + e_t(j) + b_t(j) - m'_t),    b_last = end
@@ -12,90 +9,6 @@
 // token's largest score and the last vector's largest exponent, both known a step ahead. Where a sum is below TINY, what was
 // lost to underflow may be all there is: that state is summed again in logarithms (`careful`), so that no range of
 // scores is refused and nothing but rounding is lost.
-typedef long long i64;
-#define INF __int_as_float(0x7f800000)
-#if WIDE
-typedef double real;
-#define TINY 1e-280
-#define LOG2E 1.4426950408889634
-__device__ __forceinline__ real ex2(real x) { return exp2(x); }
-__device__ __forceinline__ real lg2(real x) { return log2(x); }
-#else
-typedef float real;
-#define TINY 1e-30f
-#define LOG2E 1.4426950408889634f
-__device__ __forceinline__ real ex2(real x) { real y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
-__device__ __forceinline__ real lg2(real x) { real y; asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
-#endif
-
-#if INPUT == 1
-typedef unsigned short given;
-__device__ __forceinline__ float wide(given h) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)); return f; }
-__device__ __forceinline__ given narrow(real f) { given h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"((float)f)); return h; }
-#elif INPUT == 2
-typedef unsigned short given;
-__device__ __forceinline__ float wide(given h) { return __int_as_float((int)h << 16); }
-__device__ __forceinline__ given narrow(real f) {
-  unsigned u = __float_as_uint((float)f);
-  return (u & 0x7fffffffu) > 0x7f800000u ? 0x7fff : (given)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
-}
-#elif INPUT == 3
-typedef double given;
-__device__ __forceinline__ double wide(given x) { return x; }
-__device__ __forceinline__ given narrow(real x) { return x; }
-#else
-typedef float given;
-__device__ __forceinline__ float wide(given x) { return x; }
-__device__ __forceinline__ given narrow(real x) { return (float)x; }
-#endif
-
-#define ALL 0xffffffffu
-#define LP ((L + 3) / 4 * 4)
-#define LANES (32 * WARPS)
-#define AHEAD 8          // tokens whose scores are loaded before they are needed
-#define ROW (L + 1)      // a row of the forward recursion: a_t and m_t
-#define TOGETHER() do { if (WARPS > 1) __syncthreads(); else __syncwarp(); } while (0)
-
-__device__ __forceinline__ real larger(real x, real y) { return x > y ? x : y; }
-
-// The largest of a warp. Integers have an instruction for it; floats are ordered as integers once negatives are turned.
-__device__ __forceinline__ real warp_max(real x) {
-#if !WIDE && __CUDA_ARCH__ >= 800
-  int k = __float_as_int(x);
-  k ^= (k >> 31) & 0x7fffffff;
-  k = __reduce_max_sync(ALL, k);
-  return __int_as_float(k ^ ((k >> 31) & 0x7fffffff));
-#else
-  for (int d = 16; d; d >>= 1) x = larger(x, __shfl_xor_sync(ALL, x, d));
-  return x;
-#endif
-}
-template <class T> __device__ __forceinline__ T warp_sum(T x) {
-  for (int d = 16; d; d >>= 1) x += __shfl_xor_sync(ALL, x, d);
-  return x;
-}
-__device__ __forceinline__ real bounded(real m) { return m > -INF ? m : (real)0; }
-// The exponent of the largest of a warp, 0 where all are 0.
-__device__ __forceinline__ real warp_exponent(real x) {
-#if WIDE
-  x = warp_max(x);
-  return x > 0 ? (real)ilogb(x) : (real)0;
-#elif __CUDA_ARCH__ >= 800
-  const int k = __reduce_max_sync(ALL, __float_as_int(x));
-  return k > 0 ? (real)((k >> 23) - 127) : (real)0;
-#else
-  x = warp_max(x);
-  return x > 0 ? (real)((__float_as_int(x) >> 23) - 127) : (real)0;
-#endif
-}
-
-#define CHAIN const given* e, i64 eb, i64 et, i64 el, const real* W, const real* start, const real* end, \
-              const int* lengths, const i64* places, const i64* tags, i64 tb, i64 tt, i64 B, i64 T
-// Sentence b begins at token b * T of everything, or, where sentences lie one after the other, at token places[b].
-#define PLACE(b) (places ? places[b] : (i64)(b) * T)
-#define FROM(base, b, by_sentence, by_token) ((base) + (places ? places[b] * (by_token) : (i64)(b) * (by_sentence)))
-
-struct __align__(16) Quad { real v[4]; };
 struct Round {  // the vector of a step, twice, so that one barrier a step is enough; and its warps' m
   Quad x[2][LANES > LP ? LANES / 4 : LP / 4];
   real tops[2][WARPS];
@@ -198,7 +111,7 @@ __device__ real block_lse(real v, real* shared) {
   return lg2(s) + m;
 }
 
-// Tokens [first, stop) of a sentence, forward, or from stop - 1 down to first. `v`: the logarithms to begin // Tokens [first, stop) of a sentence, forward, or from stop - 1 down to first. `v`: the logarithms to begin with, which are
+// Tokens [first, stop) of a sentence, forward, or from stop - 1 down to first. `v`: the logarithms to begin with, which are
 // start where `fresh`, else those of the token before (also in `entry`); backward those of token stop - 1. Gives the last
 // logarithms and adds the m's to `offset`. Rows of logarithms lie `width` apart, or are the last two (RING). Forward rows
 // have m_t behind them; that of a token after `entry` is said to be infinite, since the row before it is of another
@@ -609,85 +522,4 @@ extern "C" __global__ void chain_reduce(const real* pairs, i64 blocks, const rea
   s = 0;
   for (int v = 0; v < 8; v++) s += part[v][lane];
   (which == 0 ? gW + column : which == 1 ? gstart + column - L * L : gend + column - L * L - L)[0] = s;
-}
-
-// The best path. Back pointers are bytes (two where L > 256) in `back` (B, T, L); of equal scores the lowest label wins.
-#if L <= 256
-typedef unsigned char label;
-#else
-typedef unsigned short label;
-#endif
-extern "C" __global__ void __launch_bounds__(LANES) chain_best(CHAIN, label* back, i64* path, real* value) {
-  const int b = blockIdx.x, j = threadIdx.x, n = lengths ? lengths[b] : T;
-  i64* out = path + PLACE(b);
-  for (int t = (n > 0 ? n : 0) + j; t < T && !places; t += LANES) out[t] = -1;
-  if (n <= 0) { if (j == 0) value[b] = 0; return; }
-  __shared__ real shared[2][LP > LANES ? LP : LANES];
-  real column[LP];
-#pragma unroll
-  for (int i = 0; i < LP; i++) column[i] = j < L && i < L ? W[j + i * L] : -INF;
-  if (LP > LANES && j < LP - LANES) shared[0][LANES + j] = shared[1][LANES + j] = -INF;
-  const given* at_e = FROM(e, b, eb, et);
-  label* to = back + PLACE(b) * L + j;
-  real now[AHEAD], next[AHEAD];
-#pragma unroll
-  for (int u = 0; u < AHEAD; u++) now[u] = u < n && j < L ? (real)wide(at_e[u * et + j * el]) : -INF;
-  real x = j < L ? start[j] : -INF;
-  for (int k0 = 0; k0 < n; k0 += AHEAD) {
-#pragma unroll
-    for (int u = 0; u < AHEAD; u++) next[u] = k0 + AHEAD + u < n && j < L ? (real)wide(at_e[(i64)(k0 + AHEAD + u) * et + j * el]) : -INF;
-#pragma unroll
-    for (int u = 0; u < AHEAD; u++) {
-      const int t = k0 + u;
-      if (t < n) {
-        if (t) {
-          shared[t & 1][j] = x;
-          if (WARPS > 1) __syncthreads(); else __syncwarp();
-          real best[2] = {-INF, -INF};
-          int from[2] = {0, 1};
-#pragma unroll
-          for (int i = 0; i < L; i++) {
-            const real s = shared[t & 1][i] + column[i];
-            if (s > best[i & 1]) { best[i & 1] = s; from[i & 1] = i; }
-          }
-          const bool second = best[1] > best[0] || (best[1] == best[0] && from[1] < from[0] && best[1] > -INF);
-          x = second ? best[1] : best[0];
-          if (j < L) to[(i64)t * L] = (label)(second ? from[1] : from[0]);
-        }
-        x += now[u];
-      }
-    }
-#pragma unroll
-    for (int u = 0; u < AHEAD; u++) now[u] = next[u];
-  }
-  // The last label, then back through pieces that the block brings into shared memory.
-  if (WARPS > 1) __syncthreads(); else __syncwarp();
-  shared[0][j] = j < L ? x + end[j] : -INF;
-  if (WARPS > 1) __syncthreads(); else __syncwarp();
-  __shared__ int at;
-  if (j == 0) {
-    int top = 0;
-    for (int i = 1; i < L; i++) if (shared[0][i] > shared[0][top]) top = i;
-    at = top;
-    value[b] = shared[0][top];
-  }
-  __threadfence_block();
-  if (WARPS > 1) __syncthreads(); else __syncwarp();
-  const int PIECE = 8192 / L > 0 ? 8192 / L : 1;
-  __shared__ label piece[L > 8192 ? L : 8192];
-  for (int stop = n; stop > 0; stop -= PIECE) {
-    const int first = stop - PIECE > 0 ? stop - PIECE : 0;
-    const label* rows = back + (PLACE(b) + first) * L;
-    for (int k = j; k < (stop - first) * L; k += LANES) piece[k] = rows[k];
-    if (WARPS > 1) __syncthreads(); else __syncwarp();
-    if (j == 0) {
-      int y = at;
-      for (int t = stop - 1; t >= first; t--) {
-        out[t] = y;
-        if (t) y = piece[(t - first) * L + y];
-      }
-      at = y;
-    }
-    if (WARPS > 1) __syncthreads(); else __syncwarp();
-  }
 }

@@ -1,9 +1,9 @@
 // Scores of tokens from the weights of their attributes, and the way back. Compiled at run time with
-//   WIDTH  labels of a row, a multiple of 32: an attribute's row is whole lines
+//   WIDTH  labels of a row, a multiple of 8: an attribute's row is whole sectors of memory
 // What is beyond the labels there are is 0 and stays so.
 typedef long long i64;
 #define ALL 0xffffffffu
-#define PARTS (WIDTH / 32)
+#define PARTS ((WIDTH + 31) / 32)
 
 // Sums of rows: out[u] = sum_k values_k rows[list_k] over k in [begins[u], begins[u + 1]), values that are not given being 1. A warp a
 // unit, in the order of the list. Units are tokens and the list their attributes, on the way to scores; on the way back pieces of an
@@ -21,14 +21,16 @@ extern "C" __global__ void linear_sums(const int* begins, const int* list, const
     const int many = stop - k0 < 32 ? stop - k0 : 32;
     const int mine = lane < many ? list[k0 + lane] : 0;
     const float value = lane < many ? (values ? values[k0 + lane] : 1.0f) : 0.0f;
-#pragma unroll 4
+#pragma unroll 8
     for (int k = 0; k < many; k++) {
       const float* row = rows + (i64)__shfl_sync(ALL, mine, k) * WIDTH + lane;
       const float x = __shfl_sync(ALL, value, k);
 #pragma unroll
-      for (int v = 0; v < PARTS; v++) sum[v] += x * row[32 * v];
+      for (int v = 0; v < PARTS; v++)
+        if (32 * v + lane < WIDTH) sum[v] += x * row[32 * v];
     }
   }
 #pragma unroll
-  for (int v = 0; v < PARTS; v++) out[u * WIDTH + 32 * v + lane] = sum[v];
+  for (int v = 0; v < PARTS; v++)
+    if (32 * v + lane < WIDTH) out[u * WIDTH + 32 * v + lane] = sum[v];
 }

@@ -1,0 +1,89 @@
+// What every kernel of chains is made of: types, exponentials, reductions of a warp and of a block, what a batch is. It is put
+// before each source. Compiled at run time with
+//   L      number of labels                  WARPS  ceil(L / 32): threads of a recursion are 32 * WARPS
+//   WIDE   1: double, 0: float               INPUT  type of the emissions: 0 float, 1 half, 2 bfloat16, 3 double
+// Logarithms are to the base 2 throughout, the unit of the hardware's ex2 and lg2.
+typedef long long i64;
+#define INF __int_as_float(0x7f800000)
+#if WIDE
+typedef double real;
+#define TINY 1e-280
+#define LOG2E 1.4426950408889634
+__device__ __forceinline__ real ex2(real x) { return exp2(x); }
+__device__ __forceinline__ real lg2(real x) { return log2(x); }
+#else
+typedef float real;
+#define TINY 1e-30f
+#define LOG2E 1.4426950408889634f
+__device__ __forceinline__ real ex2(real x) { real y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+__device__ __forceinline__ real lg2(real x) { real y; asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+#endif
+
+#if INPUT == 1
+typedef unsigned short given;
+__device__ __forceinline__ float wide(given h) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)); return f; }
+__device__ __forceinline__ given narrow(real f) { given h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"((float)f)); return h; }
+#elif INPUT == 2
+typedef unsigned short given;
+__device__ __forceinline__ float wide(given h) { return __int_as_float((int)h << 16); }
+__device__ __forceinline__ given narrow(real f) {
+  unsigned u = __float_as_uint((float)f);
+  return (u & 0x7fffffffu) > 0x7f800000u ? 0x7fff : (given)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+}
+#elif INPUT == 3
+typedef double given;
+__device__ __forceinline__ double wide(given x) { return x; }
+__device__ __forceinline__ given narrow(real x) { return x; }
+#else
+typedef float given;
+__device__ __forceinline__ float wide(given x) { return x; }
+__device__ __forceinline__ given narrow(real x) { return (float)x; }
+#endif
+
+struct __align__(16) Quad { real v[4]; };
+
+#define ALL 0xffffffffu
+#define LP ((L + 3) / 4 * 4)
+#define LANES (32 * WARPS)
+#define AHEAD 8          // tokens whose scores are loaded before they are needed
+#define ROW (L + 1)      // a row of the forward recursion: a_t and m_t
+#define TOGETHER() do { if (WARPS > 1) __syncthreads(); else __syncwarp(); } while (0)
+
+__device__ __forceinline__ real larger(real x, real y) { return x > y ? x : y; }
+
+// The largest of a warp. Integers have an instruction for it; floats are ordered as integers once negatives are turned.
+__device__ __forceinline__ real warp_max(real x) {
+#if !WIDE && __CUDA_ARCH__ >= 800
+  int k = __float_as_int(x);
+  k ^= (k >> 31) & 0x7fffffff;
+  k = __reduce_max_sync(ALL, k);
+  return __int_as_float(k ^ ((k >> 31) & 0x7fffffff));
+#else
+  for (int d = 16; d; d >>= 1) x = larger(x, __shfl_xor_sync(ALL, x, d));
+  return x;
+#endif
+}
+template <class T> __device__ __forceinline__ T warp_sum(T x) {
+  for (int d = 16; d; d >>= 1) x += __shfl_xor_sync(ALL, x, d);
+  return x;
+}
+__device__ __forceinline__ real bounded(real m) { return m > -INF ? m : (real)0; }
+// The exponent of the largest of a warp, 0 where all are 0.
+__device__ __forceinline__ real warp_exponent(real x) {
+#if WIDE
+  x = warp_max(x);
+  return x > 0 ? (real)ilogb(x) : (real)0;
+#elif __CUDA_ARCH__ >= 800
+  const int k = __reduce_max_sync(ALL, __float_as_int(x));
+  return k > 0 ? (real)((k >> 23) - 127) : (real)0;
+#else
+  x = warp_max(x);
+  return x > 0 ? (real)((__float_as_int(x) >> 23) - 127) : (real)0;
+#endif
+}
+
+#define CHAIN const given* e, i64 eb, i64 et, i64 el, const real* W, const real* start, const real* end, \
+              const int* lengths, const i64* places, const i64* tags, i64 tb, i64 tt, i64 B, i64 T
+// Sentence b begins at token b * T of everything, or, where sentences lie one after the other, at token places[b].
+#define PLACE(b) (places ? places[b] : (i64)(b) * T)
+#define FROM(base, b, by_sentence, by_token) ((base) + (places ? places[b] * (by_token) : (i64)(b) * (by_sentence)))

@@ -1,0 +1,248 @@
+// Chains of many labels: a launch a step, forward and backward side by side. `numbers.cuh` stands before it.
+//
+//   a_t(j) = e_t(j) + c_j + log sum_i exp(a_{t-1}(i) - m_{t-1}) exp(W(i, j) - c_j),    m_t = max a_t, c_j the largest of a column
+//
+// and the same from the other end. A block takes TILE labels of GROUP sentences; its threads share the sum over i, GROUP sentences
+// at a time, and the parts are added in a fixed order. Numbers stay near 0: each step is taken less m, which `tops` keeps for log Z.
+// Where a sum is below TINY, it is taken again in logarithms by the thread that owns it.
+// Step k is token k forward, token n - 1 - k backward. Rows of both recursions are natural logarithms here.
+#define TILE 16
+#define GROUP (WIDE ? 8 : 16)
+#define QUADS (GROUP / 4)
+#define CREW 256
+#define SPLIT (CREW / TILE)      // threads that share a sum
+#define CHUNK 128                // labels whose exponentials lie in shared memory at a time
+#define TILES ((L + TILE - 1) / TILE)
+
+__device__ __forceinline__ real natural(real x) { return ex2(x * (real)LOG2E); }
+__device__ __forceinline__ real logarithm(real x) { return lg2(x) * (real)0.6931471805599453; }
+
+struct Side {  // of one direction: where the last row is, and the scores that are added to it
+  const real *row, *scores;
+  i64 el;
+  __device__ __forceinline__ real at(int i) const { return row[i] + (scores ? scores[i * el] : (real)0); }
+};
+
+// A, R (B, T, L); F (2, L, L): exp(W - c) with sums over rows, W^T for backward; crests (2, L): c; heights (2 parities, 2, B, TILES): the
+// largest of the tiles of a row; tops (B, T): m of token t - 1, forward. Blocks: tiles x groups of sentences x directions.
+extern "C" __global__ void __launch_bounds__(CREW) wide_step(const real* e, i64 eb, i64 et, i64 el, const real* W, const real* start,
+                                                              const real* end, const int* lengths, i64 B, i64 T, i64 k, const real* F,
+                                                              const real* crests, real* heights, real* A, real* R, real* tops) {
+  __shared__ Quad x[CHUNK][QUADS + 1];  // a row more, for the banks
+  __shared__ real parts[SPLIT][TILE][GROUP + 1], m[GROUP], high[TILE][GROUP + 1];
+  const int self = threadIdx.x, backward = blockIdx.z, tile = blockIdx.x, b0 = blockIdx.y * GROUP;
+  const int column = self % TILE, part = self / TILE, j = tile * TILE + column;
+  const i64 old = ((((k + 1) & 1) * 2 + backward) * B), now = (((k & 1) * 2 + backward) * B);
+  // Where sentence b is at this step; -1 where it is over.
+#define TOKEN(b) (lengths ? (k < lengths[b] ? (backward ? lengths[b] - 1 - k : k) : -1) : (backward ? T - 1 - k : k))
+  if (k) {
+    for (int g = self / 32; g < GROUP; g += CREW / 32) {
+      real top = -INF;
+      if (b0 + g < B)
+        for (int i = self % 32; i < TILES; i += 32) top = larger(top, heights[(old + b0 + g) * TILES + i]);
+      top = bounded(warp_max(top));
+      if (self % 32 == 0) {
+        m[g] = top;
+        if (!backward && tile == 0 && b0 + g < B && TOKEN(b0 + g) >= 0) tops[(b0 + g) * T + k] = top;
+      }
+    }
+    __syncthreads();
+    real sum[GROUP];
+#pragma unroll
+    for (int g = 0; g < GROUP; g++) sum[g] = 0;
+    const real* factor = F + (i64)backward * L * L + (j < L ? j : 0);
+    for (int i0 = 0; i0 < L; i0 += CHUNK) {
+      __syncthreads();
+      for (int at = self; at < CHUNK * QUADS; at += CREW) {
+        const int i = i0 + at % CHUNK;
+        Quad quad;
+#pragma unroll
+        for (int u = 0; u < 4; u++) {
+          const int g = at / CHUNK * 4 + u;
+          const i64 t = i < L && b0 + g < B ? TOKEN(b0 + g) : -1, from = backward ? t + 1 : t - 1;
+          quad.v[u] = 0;
+          if (t >= 0) {
+            const i64 place = ((b0 + g) * T + from) * L + i;
+            quad.v[u] = natural((backward ? R[place] + e[(b0 + g) * eb + from * et + i * el] : A[place]) - m[g]);
+          }
+        }
+        x[at % CHUNK][at / CHUNK] = quad;
+      }
+      __syncthreads();
+      const int stop = L - i0 < CHUNK ? L - i0 : CHUNK;
+#pragma unroll 4
+      for (int i = part; i < stop; i += SPLIT) {
+        const real f = factor[(i64)(i0 + i) * L];
+#pragma unroll
+        for (int q = 0; q < QUADS; q++) {
+          const Quad quad = x[i][q];
+#pragma unroll
+          for (int u = 0; u < 4; u++) sum[4 * q + u] += quad.v[u] * f;
+        }
+      }
+    }
+#pragma unroll
+    for (int g = 0; g < GROUP; g++) parts[part][column][g] = sum[g];
+    __syncthreads();
+  }
+  // Now a thread is a label and a sentence.
+  const int g = self / TILE, b = b0 + g;
+  real top = -INF;
+  if (g < GROUP && b < B && j < L) {
+    const i64 t = TOKEN(b);
+    if (t >= 0) {
+      const real scored = e[b * eb + t * et + j * el];
+      real grown;
+      if (!k) {
+        grown = backward ? end[j] : start[j];
+      } else {
+        real all = 0;
+#pragma unroll
+        for (int q = 0; q < SPLIT; q++) all += parts[q][column][g];
+        if (all >= (real)TINY) {
+          grown = logarithm(all) + crests[backward * L + j];
+        } else {
+          const i64 from = backward ? t + 1 : t - 1;
+          const Side side = {(backward ? R : A) + (b * T + from) * L, backward ? e + b * eb + from * et : (const real*)0, el};
+          const real* weights = W + (i64)j * (backward ? L : 1);
+          const i64 near_ = backward ? 1 : L;
+          real most = -INF, some = 0;
+          for (int i = 0; i < L; i++) most = larger(most, side.at(i) + weights[i * near_]);
+          if (most > -INF)
+            for (int i = 0; i < L; i++) some += natural(side.at(i) + weights[i * near_] - most);
+          grown = most > -INF ? logarithm(some) + most - m[g] : -INF;
+        }
+      }
+      (backward ? R : A)[(b * T + t) * L + j] = backward ? grown : grown + scored;
+      top = grown + scored;
+    }
+  }
+  if (g < GROUP) high[column][g] = top;
+  __syncthreads();
+  if (self < GROUP && b0 + self < B) {
+    real most = -INF;
+    for (int c = 0; c < TILE; c++) most = larger(most, high[c][self]);
+    heights[(now + b0 + self) * TILES + tile] = most;
+  }
+}
+
+// log Z of each sentence, a block each, from the last rows.
+extern "C" __global__ void __launch_bounds__(CREW) wide_value(const real* end, const int* lengths, i64 B, i64 T, const real* A,
+                                                               const real* tops, real* value) {
+  __shared__ real most[CREW / 32];
+  __shared__ double sums[CREW / 32], past[CREW / 32];
+  const int self = threadIdx.x;
+  const i64 b = blockIdx.x, n = lengths ? lengths[b] : T;
+  if (n <= 0) { if (self == 0) value[b] = 0; return; }
+  const real* row = A + (b * T + n - 1) * L;
+  real top = -INF;
+  for (int j = self; j < L; j += CREW) top = larger(top, row[j] + end[j]);
+  top = warp_max(top);
+  if (self % 32 == 0) most[self / 32] = top;
+  __syncthreads();
+  for (int w = 0; w < CREW / 32; w++) top = larger(top, most[w]);
+  double some = 0, before = 0;
+  if (top > -INF)
+    for (int j = self; j < L; j += CREW) some += (double)natural(row[j] + end[j] - top);
+  for (i64 t = 1 + self; t < n; t += CREW) before += (double)tops[b * T + t];
+  some = warp_sum(some);
+  before = warp_sum(before);
+  if (self % 32 == 0) { sums[self / 32] = some; past[self / 32] = before; }
+  __syncthreads();
+  if (self) return;
+  some = before = 0;
+  for (int w = 0; w < CREW / 32; w++) { some += sums[w]; before += past[w]; }
+  value[b] = (real)(top > -INF ? log(some) + (double)top + before : -(double)INF);
+}
+
+// A step of the best path: rows (2 parities, B, L) of scores, back pointers (B, T, L); of equal scores the lowest label wins.
+extern "C" __global__ void __launch_bounds__(CREW) wide_best(const real* e, i64 eb, i64 et, i64 el, const real* W, const real* start,
+                                                              const int* lengths, i64 B, i64 T, i64 k, real* rows, unsigned short* back) {
+  __shared__ Quad x[CHUNK][QUADS + 1];
+  __shared__ real parts[SPLIT][TILE][GROUP + 1];
+  __shared__ unsigned short froms[SPLIT][TILE][GROUP + 1];
+  const int self = threadIdx.x, tile = blockIdx.x, b0 = blockIdx.y * GROUP;
+  const int column = self % TILE, part = self / TILE, j = tile * TILE + column;
+  const real* old = rows + ((k + 1) & 1) * B * L;
+  real* now = rows + (k & 1) * B * L;
+  if (k) {
+    real top[GROUP];
+    int from[GROUP];
+#pragma unroll
+    for (int g = 0; g < GROUP; g++) { top[g] = -INF; from[g] = part; }
+    const real* weights = W + (j < L ? j : 0);
+    for (int i0 = 0; i0 < L; i0 += CHUNK) {
+      __syncthreads();
+      for (int at = self; at < CHUNK * QUADS; at += CREW) {
+        const int i = i0 + at % CHUNK;
+        Quad quad;
+#pragma unroll
+        for (int u = 0; u < 4; u++) {
+          const int g = at / CHUNK * 4 + u;
+          quad.v[u] = i < L && b0 + g < B ? old[(b0 + g) * L + i] : -INF;
+        }
+        x[at % CHUNK][at / CHUNK] = quad;
+      }
+      __syncthreads();
+      const int stop = L - i0 < CHUNK ? L - i0 : CHUNK;
+#pragma unroll 2
+      for (int i = part; i < stop; i += SPLIT) {
+        const real w = weights[(i64)(i0 + i) * L];
+#pragma unroll
+        for (int q = 0; q < QUADS; q++) {
+          const Quad quad = x[i][q];
+#pragma unroll
+          for (int u = 0; u < 4; u++) {
+            const real s = quad.v[u] + w;
+            if (s > top[4 * q + u]) { top[4 * q + u] = s; from[4 * q + u] = i0 + i; }
+          }
+        }
+      }
+    }
+#pragma unroll
+    for (int g = 0; g < GROUP; g++) { parts[part][column][g] = top[g]; froms[part][column][g] = (unsigned short)from[g]; }
+    __syncthreads();
+  }
+  const int g = self / TILE, b = b0 + g;
+  if (g >= GROUP || b >= B || j >= L) return;
+  const i64 n = lengths ? lengths[b] : T;
+  if (k >= n) { now[b * L + j] = k ? old[b * L + j] : (real)0; return; }
+  const real scored = e[b * eb + k * et + j * el];
+  if (!k) { now[b * L + j] = start[j] + scored; return; }
+  real top = parts[0][column][g];
+  int from = froms[0][column][g];
+#pragma unroll
+  for (int q = 1; q < SPLIT; q++) {
+    const real s = parts[q][column][g];
+    const int i = froms[q][column][g];
+    if (s > top || (s == top && i < from)) { top = s; from = i; }
+  }
+  now[b * L + j] = top + scored;
+  back[(b * T + k) * L + j] = (unsigned short)from;
+}
+
+// The path, from the last row of scores: a block a sentence.
+extern "C" __global__ void __launch_bounds__(CREW) wide_path(const real* end, const int* lengths, i64 B, i64 T, const real* last,
+                                                              const unsigned short* back, i64* path, real* value) {
+  __shared__ real most[CREW];
+  __shared__ int where[CREW];
+  const int self = threadIdx.x;
+  const i64 b = blockIdx.x, n = lengths ? lengths[b] : T;
+  for (i64 t = (n > 0 ? n : 0) + self; t < T; t += CREW) path[b * T + t] = -1;
+  if (n <= 0) { if (self == 0) value[b] = 0; return; }
+  real top = -INF;
+  int at = self < L ? self : 0;
+  for (int j = self; j < L; j += CREW)
+    if (last[b * L + j] + end[j] > top) { top = last[b * L + j] + end[j]; at = j; }
+  most[self] = top;
+  where[self] = at;
+  __syncthreads();
+  if (self) return;
+  for (int w = 1; w < CREW; w++)
+    if (most[w] > top || (most[w] == top && where[w] < at)) { top = most[w]; at = where[w]; }
+  value[b] = top;
+  for (i64 t = n - 1; t >= 0; t--) {
+    path[b * T + t] = at;
+    if (t) at = back[(b * T + t) * L + at];
+  }
+}

@@ -1,0 +1,76 @@
+"""The kernels of `tagwise/torch/kernels` run on the CPU: compiled as C++, a block's threads being fibers (`emulated.h`).
+
+What a GPU alone can say (races between warps, speed, its own exponentials) is not seen; indices, barriers, reductions and
+the arithmetic are.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tagwise.torch import gpu, launching
+
+HEADER = Path(__file__).with_suffix(".h")
+needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++ here")
+#: The instructions of a GPU that have no name in C++.
+_ASSEMBLY = (
+    (r'\{ real y; asm\("ex2.*?return y; \}', "{ return exp2f(x); }"),
+    (r'\{ real y; asm\("lg2.*?return y; \}', "{ return log2f(x); }"),
+)
+
+
+@cache
+def _folder() -> str:
+    return tempfile.mkdtemp(prefix="tagwise-kernels-")
+
+
+@cache
+def library(source: str, macros: launching.Macros) -> ctypes.CDLL:
+    """A source as a shared library."""
+    text = launching.text(source)
+    for pattern, with_ in _ASSEMBLY:
+        text = re.sub(pattern, with_, text)
+    name = hashlib.sha256(repr((source, macros)).encode()).hexdigest()[:16]
+    path = Path(_folder()) / f"{name}.so"
+    defined = [f"-D{key}={value}" for key, value in macros]
+    command = ["g++", "-x", "c++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-ffp-contract=off"]
+    subprocess.run(
+        [*command, *defined, "-include", str(HEADER), "-", "-o", str(path)],
+        input=text.encode(),
+        check=True,
+    )
+    return ctypes.CDLL(str(path))
+
+
+class Emulated:
+    """A kernel to be called as `launching.Kernel` is."""
+
+    def __init__(self, source: str, device: int, macros: launching.Macros, name: str) -> None:
+        self._held = library(source, macros)
+        self._address = ctypes.cast(getattr(self._held, name), ctypes.c_void_p)
+        self._name = name
+
+    def __call__(self, grid: tuple[int, int, int], block: int, *arguments: int) -> None:
+        given = (ctypes.c_int64 * len(arguments))(*arguments)
+        failed = self._held.emulate(self._address, *grid, block, given, len(arguments))
+        assert failed == 0, f"{self._name}: threads wait for one another"
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """`gpu`, `steps` and `linear` on tensors of the CPU."""
+    monkeypatch.setattr(launching, "kernel", cache(Emulated))
+    monkeypatch.setattr(launching, "processors", lambda device: 3)
+    gpu.plan.cache_clear()
+    yield
+    gpu.plan.cache_clear()

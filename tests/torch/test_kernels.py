@@ -1,0 +1,129 @@
+"""What the kernels compute is what plain PyTorch computes, without a GPU: see `emulated.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
+
+from tagwise.torch import gpu, plain, steps  # noqa: E402
+from tests.torch.common import close  # noqa: E402
+from tests.torch.emulated import kernels, needs_compiler  # noqa: E402, F401
+
+pytestmark = [needs_compiler, pytest.mark.usefixtures("kernels")]
+LENGTHS = (19, 1, 4)
+
+
+def drawn(labels: int, dtype: Any, lengths: tuple[int, ...] = LENGTHS, size: float = 1.0) -> tuple[Any, ...]:
+    """Emissions of a batch, parameters, lengths."""
+    draw = torch.Generator().manual_seed(labels)
+
+    def random(*shape: int) -> Any:
+        return size * torch.randn(*shape, generator=draw, dtype=torch.float64).to(dtype)
+
+    e = random(len(lengths), max(lengths), labels)
+    transitions, start, end = random(labels, labels), random(labels), random(labels)
+    return e, transitions, start, end, torch.tensor(lengths, dtype=torch.int32)
+
+
+def in_a_row(chain: tuple[Any, ...]) -> tuple[tuple[Any, ...], gpu.Places]:
+    """The same sentences one after the other, the last first."""
+    e, *more, lengths = chain
+    many = lengths.tolist()
+    order = list(range(len(many)))[::-1]
+    tokens = torch.cat([e[b, : many[b]] for b in order])
+    ends = torch.cumsum(torch.tensor([many[b] for b in order]), 0)
+    firsts = torch.empty(len(many), dtype=torch.int64)
+    firsts[order] = ends - torch.tensor([many[b] for b in order])
+    return (tokens, *more, lengths), gpu.Places(firsts, max(many))
+
+
+def ragged(values: Any, chain: tuple[Any, ...]) -> Any:
+    """Rows of a batch (B, T, ...) as `in_a_row` has them."""
+    many = chain[4].tolist()
+    return torch.cat([values[b, : many[b]] for b in range(len(many))[::-1]])
+
+
+SINGLE = pytest.param(5, torch.float32, 2e-5)
+DOUBLE = pytest.param(33, torch.float64, 1e-10)
+
+
+@pytest.mark.parametrize(("labels", "dtype", "tolerance"), [SINGLE, DOUBLE])
+def test_a_batch(labels: int, dtype: Any, tolerance: float) -> None:
+    """Sums, expectations, second derivatives and best paths, of a batch and of sentences in a row."""
+    chain = drawn(labels, dtype)
+    exact = tuple(x.double() if x.is_floating_point() else x for x in chain)
+    tags = torch.randint(labels, chain[0].shape[:2], generator=torch.Generator().manual_seed(1))
+    scale = torch.tensor([0.5, 2.0, -1.0], dtype=dtype)
+    there = torch.arange(chain[0].shape[1]) < chain[4][:, None]
+    flat, places = in_a_row(chain)
+    flat_tags = ragged(tags, chain)
+    for y, y_flat in ((tags, flat_tags), (None, None)):
+        want = plain.sums(*exact, y)
+        gradient = plain.expect(*exact, y, want.ahead, want.behind, scale.double())
+        found = gpu.sums(*chain, y)
+        close(found.value, want.value, tolerance)
+        by = gpu.expect(*chain, y, found.ahead, found.behind, scale)
+        for ours, theirs in zip(by, gradient):
+            close(ours, theirs, tolerance)
+        row = gpu.sums(*flat, y_flat, places)
+        close(row.value, want.value, tolerance)
+        by = gpu.expect(*flat, y_flat, row.ahead, row.behind, scale, places)
+        close(by.emissions, ragged(gradient.emissions, chain), tolerance)
+        close(by.transitions, gradient.transitions, tolerance)
+    draw = torch.Generator().manual_seed(2)
+    along = plain.Gradient(
+        *(torch.randn(x.shape, generator=draw, dtype=torch.float64).to(dtype) for x in chain[:4])
+    )
+    for direction in (along, plain.Gradient(along.emissions, *(torch.zeros_like(x) for x in along[1:]))):
+        less = plain.Gradient(*(x.double() for x in direction))
+        change, total = plain.bend(*exact, None, want.ahead, want.behind, scale.double(), less)
+        got, slope = gpu.bend(*chain, None, found.ahead, found.behind, scale, direction)
+        close(slope, total, tolerance)
+        for ours, theirs in zip(got, change):
+            close(ours, theirs, tolerance)
+        flat_along = direction._replace(emissions=ragged(direction.emissions, chain))
+        got, slope = gpu.bend(*flat, None, row.ahead, row.behind, scale, flat_along, places)
+        close(slope, total, tolerance)
+        close(got.emissions, ragged(change.emissions, chain), tolerance)
+        close(got.transitions, change.transitions, tolerance)
+    paths, scores = gpu.best(*chain)
+    want_paths, want_scores = plain.best(*exact)
+    assert torch.equal(torch.where(there, paths, -1), want_paths)
+    close(scores, want_scores, tolerance)
+
+
+def test_a_direction_of_emissions_alone() -> None:
+    """What is not given is nothing."""
+    chain = drawn(5, torch.float32)
+    found, scale = gpu.sums(*chain, None), torch.ones(3)
+    v = torch.randn(chain[0].shape, generator=torch.Generator().manual_seed(3))
+    zeros = (torch.zeros_like(x) for x in chain[1:4])
+    with_zeros = gpu.bend(*chain, None, *found[1:], scale, plain.Gradient(v, *zeros))
+    without = gpu.bend(*chain, None, *found[1:], scale, plain.Gradient(v, None, None, None))  # type: ignore[arg-type]
+    for ours, theirs in zip((*with_zeros[0], with_zeros[1]), (*without[0], without[1])):
+        assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("size", [1.0, 60.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_many_labels(dtype: Any, size: float) -> None:
+    """A launch a step is the loop in logarithms, in whatever range the scores are; best paths are the same bits."""
+    lengths = (7, 1, 0, 4, *(2,) * 6, 3, *(1,) * 7)  # more than a group of sentences
+    chain = drawn(133, dtype, lengths, size)
+    chain[1][5, :] = -torch.inf
+    exact = tuple(x.double() if x.is_floating_point() else x for x in chain)
+    want, found = plain.sums(*exact, None), steps.sums(*chain, None)
+    tolerance = 2e-5 if dtype == torch.float32 else 1e-10
+    close(found.value, want.value, tolerance)
+    for ours, theirs in ((found.ahead, want.ahead), (found.behind, want.behind)):
+        there = torch.arange(7) < chain[4][:, None]
+        ours = torch.log_softmax(ours.double(), 2)
+        ours, theirs = (torch.where(there[:, :, None], x, 0.0) for x in (ours, torch.log_softmax(theirs, 2)))
+        close(ours.exp(), theirs.exp(), 10 * tolerance)
+    paths, scores = steps.best(*chain)
+    want_paths, want_scores = plain.best(*chain)
+    assert torch.equal(paths, want_paths)
+    assert torch.equal(scores, want_scores)

@@ -1,0 +1,207 @@
+"""The linear CRF of the GPU's engine: the same values, gradients, optima, labels and marginals as the core's."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
+
+import tagwise as tw  # noqa: E402
+from tagwise.learners.backends import BACKENDS, Backend, using  # noqa: E402
+from tagwise.torch import engine, launching, linear, ragged  # noqa: E402
+from tests.torch.common import GPU  # noqa: E402
+from tests.torch.emulated import kernels, needs_compiler  # noqa: E402, F401
+
+WORDS = ["Rosa", "Lund", "runs", "to", "a", "Malmo", "reads", "slowly"]
+LABELS = ["O", "B-PER", "I-PER", "B-LOC", "O", "B-LOC", "O", "O"]
+
+
+def sentences(many: int, seed: int) -> tuple[list[Any], list[list[str]]]:
+    """Attributes with and without values, labels that the words do not quite tell."""
+    draw = random.Random(seed)
+    X, y = [], []
+    for _ in range(many):
+        words = [draw.randrange(len(WORDS)) for _ in range(draw.randint(1, 9))]
+        X.append(
+            [
+                {"bias": 1.0, f"w={WORDS[w]}": 1.0, "size": len(WORDS[w]) / 4, f"before={t and words[t - 1]}": 0.5}
+                for t, w in enumerate(words)
+            ]
+        )
+        y.append([LABELS[w] if draw.random() < 0.8 else draw.choice(LABELS[:4]) for w in words])
+    return X, y
+
+
+TRAIN, TEST = sentences(40, 0), sentences(15, 1)
+
+
+def partly(labels: list[list[str]]) -> list[list[Any]]:
+    """Every third label is not known, every seventh one of two."""
+    kept = [
+        [None if k % 3 == 1 else y if k % 7 else {y, "O"} for k, y in enumerate(path)] for path in labels
+    ]
+    return kept
+
+
+class Both:
+    """The engine's objective, held against the core's at each point that is asked for."""
+
+    def __init__(self, problem: Any, on: Any) -> None:
+        self.ours = linear.Objective(problem, on)
+        self.core = BACKENDS["cpu"].objective(problem)
+        self.points = 0
+
+    def _same(self, name: str, w: Any, gradient: Any) -> tuple[float, float]:
+        there = w.cpu().numpy() if isinstance(w, torch.Tensor) else w
+        other = np.empty(len(there))
+        want = getattr(self.core, name)(there, other)
+        got = getattr(self.ours, name)(w, gradient)
+        here = gradient.cpu().numpy() if isinstance(gradient, torch.Tensor) else gradient
+        assert got == pytest.approx(want, rel=2e-6, abs=2e-6)
+        np.testing.assert_allclose(here, other, rtol=1e-4, atol=2e-5 * max(1.0, np.abs(other).max()))
+        self.points += 1
+        return got
+
+    def value(self, w: Any, gradient: Any, n_jobs: int = 0, /) -> tuple[float, float]:
+        return self._same("value", w, gradient)
+
+    def log_value(self, w: Any, gradient: Any, n_jobs: int = 0, /) -> tuple[float, float]:
+        return self._same("log_value", w, gradient)
+
+
+@contextmanager
+def engine_on(device: str, patch: pytest.MonkeyPatch) -> Iterator[list[Both]]:
+    """An engine that checks itself, and what it made."""
+    made: list[Both] = []
+    on = torch.device(device)
+
+    def objective(problem: Any) -> Both:
+        made.append(Both(problem, on))
+        return made[-1]
+
+    def scorer(*given: Any) -> Any:
+        return linear.Scorer(*given, on=on)
+
+    rest = {"vectors": lambda n_jobs: engine.Vectors()} if device == "cuda" else {}
+    patch.setitem(BACKENDS, "other", Backend("other", objective, scorer, **rest))  # type: ignore[arg-type]
+    with using("other"):
+        yield made
+
+
+ON = [
+    "cpu",
+    pytest.param("emulated", marks=needs_compiler),
+    pytest.param("cuda", marks=[pytest.mark.cuda, pytest.mark.skipif(not GPU, reason="no GPU here")]),
+]
+SETTINGS: dict[str, dict[str, Any]] = {
+    "log": {},
+    "exp": {"loss": "exp", "l2": 0.3},
+    "pointwise log": {"loss": "pointwise_log", "l2": 0.3},
+    "pointwise exp": {"loss": "pointwise_exp", "l2": 0.3},
+    "owlqn": {"l1": 0.5, "l2": 0.0},
+    "constraints": {"constraints": "BIO"},
+    "cost": {"cost": 1.5, "class_weight": {"O": 1.0, "B-PER": 3.0, "I-PER": 1.0, "B-LOC": 2.0}},
+    "dictionary": {"dictionary": 1},
+}
+
+
+def lawful(labels: list[list[str]]) -> list[list[str]]:
+    """An I that follows nothing of its kind is a B."""
+    out = []
+    for path in labels:
+        path = list(path)
+        for t, y in enumerate(path):
+            if y == "I-PER" and (t == 0 or path[t - 1] not in ("B-PER", "I-PER")):
+                path[t] = "B-PER"
+        out.append(path)
+    return out
+
+
+@pytest.mark.parametrize("on", ON)
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_it_is_the_core(
+    on: str, setting: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """At every point that training meets; the labels and marginals of the weights that come out are the core's too."""
+    if on == "emulated":
+        if setting not in ("log", "pointwise exp"):
+            pytest.skip("kernels do not know what the scores are made of")
+        request.getfixturevalue("kernels")
+        monkeypatch.setattr(ragged, "_on_gpu", lambda chain: True)
+    few = 8 if on == "emulated" else 40
+    X, y = TRAIN[0][:few], lawful(TRAIN[1][:few])
+    weight = [1.0 + (k % 3) for k in range(few)]
+    options = {"features": "attributes", "max_iter": 3 if on == "emulated" else 25, **SETTINGS[setting]}
+    with engine_on("cuda" if on == "cuda" else "cpu", monkeypatch) as made:
+        tagger = tw.CRF(**options).fit(X, y, sample_weight=weight)
+        labels, marginals = tagger.predict(TEST[0]), tagger.predict_marginals(TEST[0])
+    assert made[0].points > 2
+    assert isinstance(tagger.model_.scorer, linear.Scorer)
+    core = tagger.model_.native
+    monkeypatch.setattr(tagger, "model_", _with(tagger.model_, core))
+    assert tagger.predict(TEST[0]) == labels
+    for ours, theirs in zip(marginals, tagger.predict_marginals(TEST[0])):
+        np.testing.assert_allclose(ours, theirs, atol=2e-5)
+
+
+def _with(model: Any, scorer: Any) -> Any:
+    from dataclasses import replace
+
+    return replace(model, scorer=scorer)
+
+
+@pytest.mark.parametrize("on", [ON[0], ON[2]])
+def test_partial_labels(on: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels that are known in part: the same values, the same labels."""
+    options: dict[str, Any] = {"features": "attributes", "partial": True, "l2": 0.5, "max_iter": 20}
+    with engine_on(on, monkeypatch) as made:
+        there = tw.CRF(**options, optimizer="lbfgs").fit(TRAIN[0], partly(TRAIN[1]))
+    here = tw.CRF(**options, optimizer="lbfgs").fit(TRAIN[0], partly(TRAIN[1]))
+    assert made[0].points > 2
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-5)
+    assert there.predict(TEST[0]) == here.predict(TEST[0])
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not GPU, reason="no GPU here")
+@pytest.mark.parametrize("setting", ["log", "owlqn", "exp"])
+def test_the_same_optimum(setting: str) -> None:
+    """`device="cuda"` reaches the CPU's objective to 1e-6, and its labels."""
+    options = {"features": "attributes", "tol": 1e-9, "max_iter": 2000, **SETTINGS[setting]}
+    there, here = (tw.CRF(**options, device=device).fit(*TRAIN) for device in ("cuda", "cpu"))
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-6)
+    assert there.predict(TEST[0]) == here.predict(TEST[0])
+
+
+@needs_compiler
+def test_sums_of_rows(kernels: None) -> None:  # noqa: F811
+    """The kernel adds up rows of lists, weighted or not, whatever their lengths."""
+    draw = torch.Generator().manual_seed(0)
+    begins = torch.tensor([0, 3, 3, 40, 41], dtype=torch.int32)
+    members = torch.randint(7, (41,), generator=draw, dtype=torch.int32)
+    for width in (8, 40):
+        rows = torch.randn(7, width, generator=draw)
+        for values in (None, torch.rand(41, generator=draw)):
+            out = torch.zeros(4, width)
+            what = launching.kernel("linear", 0, (("WIDTH", width),), "linear_sums")
+            given = begins.data_ptr(), members.data_ptr(), 0 if values is None else values.data_ptr()
+            what((1, 1, 1), 128, *given, rows.data_ptr(), 4, out.data_ptr())
+            each = rows[members.long()] * (1.0 if values is None else values[:, None])
+            want = torch.stack([each[a:b].sum(0) for a, b in zip(begins.tolist(), begins.tolist()[1:])])
+            torch.testing.assert_close(out, want)
+
+
+def test_what_a_gpu_cannot_do() -> None:
+    """It is said, with the way out."""
+    if GPU:
+        with pytest.raises(tw.ParameterError, match="device='cuda' cannot do order > 1; use device='cpu'"):
+            tw.CRF(features="attributes", order=2, device="cuda").fit(*TRAIN)
+        return
+    with pytest.raises(tw.ParameterError, match="PyTorch sees no GPU here; use device='cpu'"):
+        tw.CRF(features="attributes", device="cuda").fit(*TRAIN)
