@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -11,6 +12,7 @@ from rich.console import Console
 import tagwise as tw
 from tagwise.cli import cli
 from tagwise.estimators import LEARNERS
+from tagwise.learners.backends import BACKENDS, Backend
 
 from ..golden.corpus import shapes
 from .options import (
@@ -288,6 +290,37 @@ def train_n_jobs(bench: Bench) -> None:
     assert bench.made(bench.train, "--n-jobs", 3) == plain
     assert threads == [None, 3]
     assert invoke("train", bench.train, "--n-jobs", 0, "-o", bench.path("x")).exit_code == 2
+
+
+@row("train", "--device")
+def train_device(bench: Bench) -> None:
+    """The engine of that name trains and scores; one that is not there, or a learner without any, is refused at once."""
+    used: list[str] = []
+    cpu = BACKENDS["cpu"]
+
+    def made(problem: Any) -> Any:
+        used.append("objective")
+        return cpu.objective(problem)
+
+    plain = bench.made(bench.train, "--device", "cpu", "--set", "optimizer=lbfgs")
+    bench.patch.setitem(BACKENDS, "cuda", Backend("cuda", made, cpu.scorer))
+    there = bench.made(bench.train, "--device", "cuda", "--set", "optimizer=lbfgs")
+    assert used == ["objective"]
+    assert tw.load(bench.path("made.tagwise")).device == "cuda"
+    assert len(there) > 0
+    assert len(plain) > 0
+
+    def missing() -> None:
+        raise tw.ParameterError("device='cuda': PyTorch sees no GPU here; use device='cpu'")
+
+    bench.patch.setitem(BACKENDS, "cuda", Backend("cuda", made, cpu.scorer, check=missing))
+    refused = invoke("train", "no-such-file", "--device", "cuda", "-o", bench.path("x"))
+    assert refused.exit_code == 2
+    assert "PyTorch sees no GPU here; use --device cpu" in " ".join(refused.output.split())
+    refused = invoke("train", bench.train, "--learner", "mira", "--device", "cpu", "-o", bench.path("x"))
+    assert refused.exit_code == 2
+    assert "has no parameter 'device'" in refused.output
+    assert not bench.path("x").exists()
 
 
 @row("train", "--seed")

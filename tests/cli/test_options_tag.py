@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 import tagwise as tw
 from tagwise.estimators.base import Tagger
+from tagwise.learners.backends import BACKENDS, Backend
 
 from .conftest import columns
 from .options import DEV, TEST, TRAIN, Bench, cases, crf, debug_row, fitted, function_rows, invoke, row
@@ -41,6 +43,31 @@ def tag_model(bench: Bench) -> None:
     for body, path in zip(found, (bench.model, other)):
         assert [r[-1] for r in body] == [y for labels in tw.load(path).predict(TEST) for y in labels]
     assert found[0] != found[1]
+
+
+@row("tag", "--device")
+def tag_device(bench: Bench) -> None:
+    """Scores come from the engine of that name, and the labels are the same; refused where it is not there."""
+    used: list[str] = []
+    cpu = BACKENDS["cpu"]
+
+    def made(*given: Any) -> Any:
+        used.append("scorer")
+        return cpu.scorer(*given)
+
+    bench.patch.setitem(BACKENDS, "cuda", Backend("cuda", cpu.objective, made))
+    plain = bench.ok("tag", bench.model, bench.test).stdout
+    assert bench.ok("tag", bench.model, bench.test, "--device", "cpu").stdout == plain
+    assert not used
+    assert bench.ok("tag", bench.model, bench.test, "--device", "cuda").stdout == plain
+    assert used == ["scorer"]
+    other = bench.saved(tw.Perceptron(features="S1", max_iter=1).fit(TRAIN), "p.tagwise")
+    assert bench.ok("tag", other, bench.test, "--device", "cpu").exit_code == 0
+    far = bench.saved(crf(order=2, max_iter=1).fit(TRAIN), "far.tagwise")
+    for path, why in ((other, "perceptron is used on the CPU"), (far, "cannot do order > 1; use --device cpu")):
+        refused = invoke("tag", path, bench.test, "--device", "cuda")
+        assert refused.exit_code == 2
+        assert why in " ".join(refused.output.split())
 
 
 @row("tag", "source")

@@ -41,6 +41,11 @@ def sentences(many: int, seed: int) -> tuple[list[Any], list[list[str]]]:
 TRAIN, TEST = sentences(40, 0), sentences(15, 1)
 
 
+def words(X: list[Any]) -> list[list[str]]:
+    """The words of the attributes."""
+    return [[next(name[2:] for name in token if name.startswith("w=")) for token in sentence] for sentence in X]
+
+
 def partly(labels: list[list[str]]) -> list[list[Any]]:
     """Every third label is not known, every seventh one of two."""
     kept = [
@@ -107,7 +112,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "owlqn": {"l1": 0.5, "l2": 0.0},
     "constraints": {"constraints": "BIO"},
     "cost": {"cost": 1.5, "class_weight": {"O": 1.0, "B-PER": 3.0, "I-PER": 1.0, "B-LOC": 2.0}},
-    "dictionary": {"dictionary": 1},
+    "dictionary": {"features": "S1", "dictionary": 1},
 }
 
 
@@ -135,18 +140,20 @@ def test_it_is_the_core(
         request.getfixturevalue("kernels")
         monkeypatch.setattr(ragged, "_on_gpu", lambda chain: True)
     few = 8 if on == "emulated" else 40
-    X, y = TRAIN[0][:few], lawful(TRAIN[1][:few])
+    X, y, test = TRAIN[0][:few], lawful(TRAIN[1][:few]), TEST[0]
     weight = [1.0 + (k % 3) for k in range(few)]
     options = {"features": "attributes", "max_iter": 3 if on == "emulated" else 25, **SETTINGS[setting]}
+    if options["features"] != "attributes":
+        X, test = words(X), words(test)
     with engine_on("cuda" if on == "cuda" else "cpu", monkeypatch) as made:
         tagger = tw.CRF(**options).fit(X, y, sample_weight=weight)
-        labels, marginals = tagger.predict(TEST[0]), tagger.predict_marginals(TEST[0])
+        labels, marginals = tagger.predict(test), tagger.predict_marginals(test)
     assert made[0].points > 2
     assert isinstance(tagger.model_.scorer, linear.Scorer)
     core = tagger.model_.native
     monkeypatch.setattr(tagger, "model_", _with(tagger.model_, core))
-    assert tagger.predict(TEST[0]) == labels
-    for ours, theirs in zip(marginals, tagger.predict_marginals(TEST[0])):
+    assert tagger.predict(test) == labels
+    for ours, theirs in zip(marginals, tagger.predict_marginals(test)):
         np.testing.assert_allclose(ours, theirs, atol=2e-5)
 
 

@@ -15,6 +15,8 @@ from tagwise.importing import function_at
 from tagwise.params import meant
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+#: Where a CRF can compute: the engines of `learners.backends`, which a shell that completes a word need not import.
+DEVICES = ("cpu", "cuda")
 
 
 def _imported(_: click.Context, __: click.Parameter, paths: tuple[str, ...]) -> dict[str, Any]:
@@ -49,6 +51,29 @@ def function_options(command: Decorated) -> Decorated:
     ):
         command = option(command)
     return command
+
+
+def _usable(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
+    """A device that is there: refused before anything is read."""
+    from tagwise.learners.backends import BACKENDS
+
+    try:
+        if name is not None:
+            BACKENDS[name].check()
+    except ParameterError as error:
+        said = str(error).removeprefix("device='cuda': ").replace("device='cpu'", "--device cpu")
+        raise click.BadParameter(said, param_hint="--device") from error
+    return name
+
+
+def device_option(command: Decorated) -> Decorated:
+    """Let a command be told where to compute."""
+    return click.option(
+        "--device",
+        type=click.Choice(DEVICES),
+        callback=_usable,
+        help="Where a CRF computes, cpu if not given; cuda needs a GPU and pip install 'tagwise[torch]'.",
+    )(command)
 
 
 def is_ready(name: str) -> bool:
@@ -89,4 +114,4 @@ def load_model(name: str, functions: Mapping[str, Any] | None = None, trust: boo
         raise
 
 
-__all__ = ["function_options", "is_ready", "load_model", "names_model", "ready"]
+__all__ = ["DEVICES", "device_option", "function_options", "is_ready", "load_model", "names_model", "ready"]

@@ -12,7 +12,7 @@ import rich_click as click
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import known_corpus, model_columns, names_of, read_sentences
 from tagwise.cli.labelling import Labelling
-from tagwise.cli.models import function_options, load_model
+from tagwise.cli.models import device_option, function_options, load_model
 from tagwise.cli.rows import IN_PLACE, Rows
 from tagwise.cli.spans import TEXTS, texts_written
 from tagwise.cli.stream import batches
@@ -27,7 +27,7 @@ from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.streams import fail, writer
 from tagwise.corpus.text import format_text
 from tagwise.decoding.lookback import Memory
-from tagwise.errors import TagwiseError
+from tagwise.errors import ParameterError, TagwiseError
 
 
 def _fresh(name: str, fields: dict[str, list[str]]) -> str:
@@ -169,6 +169,21 @@ def check_wishes(tagger: Any, model: str, marginals: bool, nbest: int, least: fl
         raise click.UsageError("--marginals and --nbest exclude each other: take one of them")
 
 
+def move(tagger: Any, device: str) -> None:
+    """Let a tagger decode on a device."""
+    if not hasattr(tagger, "to"):
+        if device != "cpu":
+            raise click.BadParameter(
+                f"a model of {tagger.name} is used on the CPU; leave it out, or say --device cpu", param_hint="--device"
+            )
+        return
+    try:
+        tagger.to(device)
+    except ParameterError as error:
+        said = str(error).replace("device='cpu'", "--device cpu")
+        raise click.BadParameter(said, param_hint="--device") from error
+
+
 def check_replace(kind: str, names: list[str] | None, rows: Rows | None, label: str | None) -> None:
     """Refuse to replace what has no place."""
     if rows is None:
@@ -238,6 +253,7 @@ def written(
     help="Leave out spans that are less probable: their tokens are O (CRF and MEMM).",
 )
 @click.option("--n-jobs", type=click.IntRange(min=1), help="Threads; all cores if not given.")
+@device_option
 @function_options
 @debug_option
 def tag(
@@ -253,6 +269,7 @@ def tag(
     nbest: int,
     least: float | None,
     n_jobs: int | None,
+    device: str | None,
     functions: dict[str, Any],
     trust: bool,
 ) -> None:
@@ -273,6 +290,8 @@ def tag(
     tagger = load_model(model, functions, trust)
     if n_jobs is not None:
         tagger.set_params(n_jobs=n_jobs)
+    if device is not None:
+        move(tagger, device)
     check_wishes(tagger, model, marginals, nbest, least)
     names, label = model_columns(tagger)
     given = names_of(columns, None)[0]

@@ -16,7 +16,7 @@ from rich.console import Console
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
 from tagwise.cli.files import corpus_options, read_corpus
 from tagwise.cli.interrupt import Interrupt
-from tagwise.cli.models import load_model
+from tagwise.cli.models import device_option, load_model
 from tagwise.errors import ParameterError
 from tagwise.features.sums import Features, spelled
 from tagwise.learners.checkpoint import Checkpoint
@@ -147,6 +147,7 @@ def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -
     "--n-jobs", type=click.IntRange(min=1), help="Threads; all cores if not given. Results are the same."
 )
 @click.option("--seed", type=int, help="Seed of whatever is random.")
+@device_option
 @corpus_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
 @click.option(
@@ -176,6 +177,7 @@ def train(
     resume: bool,
     n_jobs: int | None,
     seed: int | None,
+    device: str | None,
     columns: str | None,
     label: str | None,
     form: str | None,
@@ -194,6 +196,7 @@ def train(
       tagwise train a.tsv --columns word,pos,label --features S3 -o a.tagwise
       tagwise train ner.txt --features default+gazetteer:cities.txt -o ner.tagwise
       tagwise train train.txt --path l2=10,1,0.1,0.01 -o model.tagwise
+      tagwise train train.txt --device cuda -o model.tagwise
       tagwise train ewt-pos --dev ewt-pos:dev -o pos.tagwise
       tagwise train ner.txt --learner mira --history m=1,p=2 --document -o ner.tagwise
     """
@@ -209,6 +212,7 @@ def train(
         ("loss", loss),
         ("n_jobs", n_jobs),
         ("seed", seed),
+        ("device", device),
         ("history", history),
         ("document", "true" if document else None),
     )

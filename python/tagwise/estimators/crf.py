@@ -27,6 +27,7 @@ from tagwise.learners import gradient
 from tagwise.learners.backends import BACKENDS, using
 from tagwise.learners.loop import Result
 from tagwise.model.model import Model
+from tagwise.model.reading import forbidden_of
 from tagwise.optimizers import OPTIMIZERS
 from tagwise.optimizers.base import Vector
 from tagwise.params import Anything, Choice, Flag, Number, Param, Text
@@ -205,6 +206,17 @@ class CRF(Tagger):
                 `tagwise`
         """
         self._take(locals())
+
+    def to(self, device: str) -> CRF:
+        """Let this fitted tagger decode on another device, "cpu" or "cuda"; itself."""
+        model, name = self.model_, Choice(tuple(BACKENDS)).check("device", device)
+        if model.lookback is not None and name != "cpu":
+            raise ParameterError(f"device={name!r} cannot do order > 1; use device='cpu'")
+        scorer = BACKENDS[name].scorer(
+            model.scorer.layout, model.scorer.weights, forbidden_of(model.constraints, model.labels), False
+        )
+        self.model_, self.device = replace(model, scorer=scorer), name
+        return self
 
     def _task(
         self, X: Inputs, gold: Sequence[Sequence[Any]], params: dict[str, Any], before: Model | None = None

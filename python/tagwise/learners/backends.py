@@ -35,7 +35,8 @@ ScorerMaker = Callable[[_core.Layout, NDArray[np.float32], NDArray[np.uint32] | 
 class Backend:
     """An engine: makes the objective of a problem and the scorer of weights; `descends`: has stochastic epochs.
 
-    `vectors`: who keeps the vectors of L-BFGS, given the number of threads.
+    `vectors`: who keeps the vectors of L-BFGS, given the number of threads. `check`: refuses where the engine cannot be
+    used on this machine.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Backend:
     scorer: ScorerMaker
     descends: bool = False
     vectors: Callable[[int], Vectors] = HostVectors
+    check: Callable[[], Any] = bool
 
 
 def _objective(problem: Problem) -> Objective:
@@ -89,6 +91,7 @@ BACKENDS: dict[str, Backend] = {
         lambda problem: _on_gpu().Objective(problem),
         lambda *given: _on_gpu().Scorer(*given),
         vectors=lambda n_jobs: _on_gpu().Vectors(),
+        check=lambda: _on_gpu().device(),
     ),
 }
 
