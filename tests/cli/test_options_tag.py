@@ -61,7 +61,7 @@ def tag_device(bench: Bench) -> None:
     assert not used
     assert bench.ok("tag", bench.model, bench.test, "--device", "cuda").stdout == plain
     assert used == ["scorer"]
-    other = bench.saved(tw.Perceptron(features="S1", max_iter=1).fit(TRAIN), "p.tagwise")
+    other = bench.saved(tw.Perceptron(features="S1", epochs=1).fit(TRAIN), "p.tagwise")
     assert bench.ok("tag", other, bench.test, "--device", "cpu").exit_code == 0
     far = bench.saved(crf(order=2, max_iter=1).fit(TRAIN), "far.tagwise")
     for path, why in ((other, "perceptron is used on the CPU"), (far, "cannot do order > 1; use --device cpu")):

@@ -44,6 +44,11 @@ static int __reduce_max_sync(unsigned, int x) {
   return x;
 }
 static bool __any_sync(unsigned, bool x) { return __reduce_max_sync(0u, x) != 0; }
+static unsigned __ballot_sync(unsigned, bool x) {
+  unsigned all = x ? 1u << (current % 32) : 0u;
+  for (int d = 16; d; d >>= 1) all |= __shfl_xor_sync(0u, all, d);
+  return all;
+}
 static int atomicAdd(int* at, int x) { const int was = *at; *at += x; return was; }
 static inline int __float_as_int(float x) { int y; std::memcpy(&y, &x, 4); return y; }
 static inline unsigned __float_as_uint(float x) { unsigned y; std::memcpy(&y, &x, 4); return y; }

@@ -14,7 +14,8 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make test-t
 
 import tagwise as tw  # noqa: E402
 from tagwise.learners.backends import BACKENDS, Backend, using  # noqa: E402
-from tagwise.torch import engine, launching, linear, ragged  # noqa: E402
+from tagwise.optimizers.base import HostVectors  # noqa: E402
+from tagwise.torch import engine, launching, linear, ragged, vectors  # noqa: E402
 from tests.torch.common import GPU  # noqa: E402
 from tests.torch.emulated import kernels, needs_compiler  # noqa: E402, F401
 
@@ -93,8 +94,8 @@ def engine_on(device: str, patch: pytest.MonkeyPatch) -> Iterator[list[Both]]:
     def scorer(*given: Any) -> Any:
         return linear.Scorer(*given, on=on)
 
-    rest = {"vectors": lambda n_jobs: engine.Vectors()} if device == "cuda" else {}
-    patch.setitem(BACKENDS, "other", Backend("other", objective, scorer, **rest))  # type: ignore[arg-type]
+    other = Backend("other", objective, scorer, vectors=lambda n_jobs: engine.Vectors(on))
+    patch.setitem(BACKENDS, "other", other)
     with using("other"):
         yield made
 
@@ -212,3 +213,33 @@ def test_what_a_gpu_cannot_do() -> None:
         return
     with pytest.raises(tw.ParameterError, match="PyTorch sees no GPU here; use device='cpu'"):
         tw.CRF(features="attributes", device="cuda").fit(*TRAIN)
+
+
+@needs_compiler
+@pytest.mark.parametrize("scaled", [False, True])
+def test_pairs(scaled: bool, kernels: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """Directions are those of the core's two loops, by kernels and without."""
+    draw = np.random.default_rng(0)
+    n, memory = 700, 3
+    d = draw.uniform(0.5, 1.0, n).astype(np.float32) if scaled else None
+    on = engine.Vectors(torch.device("cpu"))
+    theirs, ours = HostVectors(1), [on.pairs(memory, d) for _ in range(2)]
+    core = theirs.pairs(memory, d)
+    curved = draw.uniform(0.5, 2.0, n)
+    w, g = draw.normal(size=n), draw.normal(size=n)
+    for k in range(5):
+        new = w + draw.normal(size=n)
+        change = g + curved * (new - w)
+        core.push(w, new, g, change)
+        want = np.empty(n)
+        slope = core.direction(change, want)
+        for which, pairs in enumerate(ours):
+            if which:
+                monkeypatch.setattr(vectors, "_on_gpu", lambda x: True)
+            given = [on.held(x) for x in (w, new, g, change)]
+            pairs.push(*given)
+            found = on.like(given[0])
+            assert pairs.direction(given[3] if k % 2 else given[3].clone(), found) == pytest.approx(slope, rel=1e-5)
+            np.testing.assert_allclose(found.numpy(), want, rtol=1e-4, atol=1e-5)
+            monkeypatch.setattr(vectors, "_on_gpu", lambda x: x.device.type == "cuda")
+        w, g = new, change

@@ -30,7 +30,7 @@ from tagwise.model.model import Model
 from tagwise.model.reading import forbidden_of
 from tagwise.optimizers import OPTIMIZERS
 from tagwise.optimizers.base import Vector
-from tagwise.params import Anything, Choice, Flag, Number, Param, Text
+from tagwise.params import Anything, Choice, Flag, Number, Param, Text, lookup
 from tagwise.scores.lookback import Lookback
 
 LOSSES = _core.LOSSES
@@ -209,7 +209,7 @@ class CRF(Tagger):
 
     def to(self, device: str) -> CRF:
         """Let this fitted tagger decode on another device, "cpu" or "cuda"; itself."""
-        model, name = self.model_, Choice(tuple(BACKENDS)).check("device", device)
+        model, name = self.model_, lookup(self.PARAMS, "device", type(self).__name__).check(device)
         if model.lookback is not None and name != "cpu":
             raise ParameterError(f"device={name!r} cannot do order > 1; use device='cpu'")
         scorer = BACKENDS[name].scorer(

@@ -19,6 +19,9 @@ import torch
 from tagwise.errors import TagwiseError
 
 Macros = tuple[tuple[str, int], ...]
+#: What the driver says where a thread has no context, or that of another device.
+_NO_CONTEXT = 201
+_ELSEWHERE = (_NO_CONTEXT, 400)
 
 
 @cache
@@ -41,23 +44,36 @@ def text(source: str) -> str:
     """A source with what stands before it."""
     folder = resources.files(__package__).joinpath("kernels")
     own = folder.joinpath(f"{source}.cu").read_text("utf-8")
-    return own if source == "linear" else folder.joinpath("numbers.cuh").read_text("utf-8") + own
+    return own if source in ("linear", "vectors") else folder.joinpath("numbers.cuh").read_text("utf-8") + own
 
 
 @cache
 def _driver() -> Any:
-    """cuLaunchKernel of the driver that PyTorch has loaded."""
-    launch = ctypes.CDLL("nvcuda.dll" if hasattr(ctypes, "windll") else "libcuda.so.1").cuLaunchKernel
+    """The driver that PyTorch has loaded."""
+    driver = ctypes.CDLL("nvcuda.dll" if hasattr(ctypes, "windll") else "libcuda.so.1")
     number, pointer = ctypes.c_uint, ctypes.c_void_p
-    launch.argtypes = [pointer, *[number] * 7, pointer, pointer, pointer]
-    launch.restype = ctypes.c_int
-    return launch
+    driver.cuLaunchKernel.argtypes = [pointer, *[number] * 7, pointer, pointer, pointer]
+    driver.cuDevicePrimaryCtxRetain.argtypes = [pointer, ctypes.c_int]
+    driver.cuCtxPushCurrent_v2.argtypes = [pointer]
+    driver.cuCtxPopCurrent_v2.argtypes = [pointer]
+    return driver
+
+
+@cache
+def _context(device: int) -> int:
+    """The context that PyTorch works in, held for the process."""
+    held = ctypes.c_void_p()
+    failed = _driver().cuDevicePrimaryCtxRetain(ctypes.byref(held), device)
+    if failed or not held.value:
+        raise TagwiseError(f"the GPU {device} has no context: the driver says error {failed}")
+    return held.value
 
 
 class Kernel:
     """A compiled kernel; every argument is 64 bits wide. Called, it goes to PyTorch's stream of its device.
 
-    Arguments lie in a buffer of the calling thread; the driver has copied them when it returns.
+    Arguments lie in a buffer of the calling thread; the driver has copied them when it returns. A thread that has not
+    worked on the device yet, as the one that PyTorch derives in, has no context there: it is given one.
     """
 
     def __init__(self, source: str, device: int, macros: Macros, name: str) -> None:
@@ -65,7 +81,7 @@ class Kernel:
         self._kernel = self._module.get_kernel(name)
         self._handle, self._device, self._name = int(self._kernel.handle), device, name
         self._local = threading.local()
-        self._launch = _driver()
+        self._launch = _driver().cuLaunchKernel
 
     def _buffers(self, many: int) -> Any:
         room = (ctypes.c_int64 * many)()
@@ -83,11 +99,20 @@ class Kernel:
             pack, room, pointers, _ = self._buffers(len(arguments))
         pack(room, 0, *arguments)
         x, y, z = grid
-        failed = self._launch(
-            self._handle, x, y, z, block, 1, 1, 0, _stream(self._device), pointers, None
-        )
+        given = self._handle, x, y, z, block, 1, 1, 0, _stream(self._device), pointers, None
+        failed = self._launch(*given)
+        if failed in _ELSEWHERE:
+            failed = self._in_context(given, failed)
         if failed:
             raise TagwiseError(f"the kernel {self._name} was not launched: the driver says error {failed}")
+
+    def _in_context(self, given: tuple[Any, ...], why: int) -> int:
+        """Launch in the device's own context, which stays where the thread had none."""
+        driver, context = _driver(), _context(self._device)
+        failed = driver.cuCtxPushCurrent_v2(context) or self._launch(*given)
+        if why != _NO_CONTEXT:
+            driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
+        return int(failed)
 
 
 @cache

@@ -9,7 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tagwise.torch import launching
 from tagwise.torch.linear import device
+
+_CREW = 256
 
 
 class Pairs:
@@ -17,7 +20,7 @@ class Pairs:
 
     The two loops of L-BFGS (Nocedal 1980) are carried out on coefficients: with B = [s_1 .. s_m, y_1 .. y_m, g] the
     direction is B c, and c needs B^T B only (Chen, Wang and Zhou 2014). In variables w / d, s is divided and y and g
-    are multiplied by d.
+    are multiplied by d. A new pair and what is needed of it and of its gradient is one round over B, a direction another.
     """
 
     def __init__(self, memory: int, scale: Tensor | None) -> None:
@@ -25,6 +28,7 @@ class Pairs:
         self.basis: Tensor | None = None  # s, then y, by place; the gradient last
         self.places: list[int] = []  # oldest first
         self.products: NDArray[np.float64] = np.zeros((2 * memory, 2 * memory))
+        self._known: tuple[Tensor, int, NDArray[np.float64]] | None = None  # a gradient, and its products
 
     def __len__(self) -> int:
         return len(self.places)
@@ -38,31 +42,42 @@ class Pairs:
             self.basis = like.new_zeros(2 * self.memory + 1, len(like))
         return self.basis
 
+    def _entered(self, gradient: Tensor, place: int = 0, *ends: Tensor) -> NDArray[np.float64]:
+        """The gradient, and of a new pair w0, w1, g0, into the basis; products of all rows with s, y and g (2m + 1, 3)."""
+        m, basis, n = self.memory, self._room(gradient), len(gradient)
+        w0, w1, g0 = ends or (None, None, None)
+        if not _on_gpu(gradient):
+            return _entered(basis, self.scale, gradient, place, w0, w1, g0)
+        index, rows = gradient.device.index or 0, 2 * m + 1
+        blocks = min(2 * launching.processors(index), -(-n // _CREW))
+        parts, out = gradient.new_empty(blocks * rows * 3), gradient.new_empty(rows * 3)
+        given = (_pointer(x) for x in (w0, w1, g0, gradient, self.scale, basis))
+        _kernel(index, rows, "vectors_pair")((blocks, 1, 1), _CREW, *given, n, place, parts.data_ptr())
+        _kernel(index, rows, "vectors_added")(
+            (rows * 3, 1, 1), 32, parts.data_ptr(), blocks, out.data_ptr()
+        )
+        found: NDArray[np.float64] = out.cpu().numpy().reshape(rows, 3)
+        return found
+
     def push(self, w0: Tensor, w1: Tensor, g0: Tensor, g1: Tensor) -> None:
         """Remember the step from (w0, g0) to (w1, g1), where its curvature is positive."""
-        m, basis = self.memory, self._room(w0)
+        m = self.memory
         free = [place for place in range(m) if place not in self.places]
         place = free[0] if free else self.places.pop(0)
-        torch.sub(w1, w0, out=basis[place])
-        torch.sub(g1, g0, out=basis[m + place])
-        if self.scale is not None:
-            basis[place].div_(self.scale)
-            basis[m + place].mul_(self.scale)
-        new = _products(basis[: 2 * m], basis[place], basis[m + place])
+        new = self._entered(g1, place, w0, w1, g0)
+        self._known = g1, g1._version, new[:, 2]
         if not new[m + place, 0] > 1e-12 * new[m + place, 1]:
             return
         for column, at in ((0, place), (1, m + place)):
-            self.products[:, at] = self.products[at, :] = new[:, column]
+            self.products[:, at] = self.products[at, :] = new[: 2 * m, column]
         self.places.append(place)
 
     def direction(self, gradient: Tensor, direction: Tensor) -> float:
         """direction = -H gradient; the directional derivative."""
-        m, basis, many = self.memory, self._room(gradient), len(self.places)
-        if self.scale is None:
-            basis[2 * m].copy_(gradient)
-        else:
-            torch.mul(gradient, self.scale, out=basis[2 * m])
-        by = _products(basis, basis[2 * m])[:, 0]
+        m, many, known = self.memory, len(self.places), self._known
+        if known is None or known[0] is not gradient or known[1] != gradient._version:
+            known = gradient, gradient._version, self._entered(gradient)[:, 2]
+        by = known[2]
         at = np.array(self.places, dtype=np.int64)
         of_s, of_y = by[at], by[m + at]
         sy, yy = self.products[np.ix_(at, m + at)], self.products[np.ix_(m + at, m + at)]
@@ -75,10 +90,24 @@ class Pairs:
             coefficient[i] = alpha[i] - along / sy[i, i]
         c = np.zeros(2 * m + 1)
         c[at], c[m + at], c[2 * m] = coefficient, -size * alpha, size
-        torch.sum(basis * torch.from_numpy(-c).to(basis.device)[:, None], 0, out=direction)
-        if self.scale is not None:
-            direction.mul_(self.scale)
+        self._mix(-c, direction)
         return float(-c @ by)
+
+    def _mix(self, c: NDArray[np.float64], out: Tensor) -> None:
+        """out = d * sum_r c_r (row r of the basis)."""
+        basis = self._room(out)
+        weights = torch.from_numpy(c).to(basis.device)
+        if not _on_gpu(out):
+            torch.sum(basis * weights[:, None], 0, out=out)
+            if self.scale is not None:
+                out.mul_(self.scale)
+            return
+        index, n = out.device.index or 0, len(out)
+        _kernel(index, len(basis), "vectors_mixed")(
+            (min(8 * launching.processors(index), -(-n // _CREW)), 1, 1),
+            _CREW,
+            *(basis.data_ptr(), n, _pointer(self.scale), weights.data_ptr(), out.data_ptr()),
+        )
 
     def state(self) -> list[list[NDArray[np.float64]]]:
         """The pairs, oldest first, as [s, y]."""
@@ -100,17 +129,45 @@ class Pairs:
             self.products = (rows @ rows.T).cpu().numpy()
 
 
-def _products(rows: Tensor, *vectors: Tensor) -> NDArray[np.float64]:
-    """Inner products of rows with vectors. Of few long rows, sums are faster than a product of matrices."""
-    found: NDArray[np.float64] = torch.stack([(rows * vector).sum(1) for vector in vectors], 1).cpu().numpy()
+def _on_gpu(vector: Tensor) -> bool:
+    return bool(vector.device.type == "cuda")
+
+
+def _pointer(tensor: Tensor | None) -> int:
+    return 0 if tensor is None else int(tensor.data_ptr())
+
+
+def _kernel(device: int, rows: int, name: str) -> launching.Kernel:
+    return launching.kernel("vectors", device, (("ROWS", rows),), name)
+
+
+def _entered(
+    basis: Tensor,
+    scale: Tensor | None,
+    gradient: Tensor,
+    place: int,
+    w0: Tensor | None,
+    w1: Tensor | None,
+    g0: Tensor | None,
+) -> NDArray[np.float64]:
+    """As `vectors_pair` and `vectors_added`, without kernels."""
+    d = torch.ones(()) if scale is None else scale
+    m = len(basis) // 2
+    basis[2 * m] = gradient * d
+    three = basis.new_zeros(3, basis.shape[1])
+    if w0 is not None and w1 is not None and g0 is not None:
+        three[0], three[1] = (w1 - w0) / d, (gradient - g0) * d
+        basis[place], basis[m + place] = three[0], three[1]
+    three[2] = basis[2 * m]
+    found: NDArray[np.float64] = (basis @ three.T).cpu().numpy()
     return found
 
 
 class Vectors:
     """Vectors of float64 on the device: what `optimizers.base.Vectors` asks for."""
 
-    def __init__(self) -> None:
-        self.device = device()
+    def __init__(self, on: torch.device | None = None) -> None:
+        self.device = device() if on is None else on
         self._host: Tensor | None = None
 
     def held(self, w: NDArray[np.float64]) -> Tensor:
@@ -120,7 +177,7 @@ class Vectors:
     def host(self, w: Tensor) -> NDArray[np.float64]:
         """A vector as NumPy's, in a buffer that is written anew each time."""
         if self._host is None or len(self._host) != len(w):
-            self._host = torch.empty(len(w), dtype=torch.float64, pin_memory=True)
+            self._host = torch.empty(len(w), dtype=torch.float64, pin_memory=self.device.type == "cuda")
         self._host.copy_(w)
         found: NDArray[np.float64] = self._host.numpy()
         return found

@@ -341,8 +341,13 @@ extern "C" __global__ void __launch_bounds__(LANES) chain_join(const int* length
 #if L <= 64
 
 __device__ __forceinline__ real sub_max(real x) {
+  if (SUB == 32) return warp_max(x);
   for (int d = SUB / 2; d; d >>= 1) x = larger(x, __shfl_xor_sync(ALL, x, d));
   return x;
+}
+__device__ __forceinline__ bool sub_any(bool x) {
+  const unsigned all = __ballot_sync(ALL, x);
+  return SUB == 32 ? all : (all >> (threadIdx.x % 32 / SUB * SUB)) & ((1u << (SUB % 32)) - 1);
 }
 __device__ __forceinline__ real sub_sum(real x) {
   for (int d = SUB / 2; d; d >>= 1) x += __shfl_xor_sync(ALL, x, d);
@@ -354,7 +359,7 @@ chain_expect(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
              real* pairs, real* starts, real* ends) {
   __shared__ Quad before[TOKENS][SIDE], after[TOKENS][SIDE];
   __shared__ real tops[LP], norms[TOKENS];
-  __shared__ int gold[TOKENS + 1], seen[L * L], rare[TOKENS];
+  __shared__ int gold[TOKENS + 1], seen[L * L], rare[TOKENS], odd;
   __shared__ real first[L], last[L];  // sums over first and last tokens: a piece has one of each at most
   const int self = threadIdx.x, lane = self % SUB, group = self / TILES, tile = self % TILES, row = tile / SIDE, col = tile % SIDE;
   const i64 pieces = (T + TOKENS - 1) / TOKENS;
@@ -382,92 +387,98 @@ chain_expect(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
     if (places && t0 >= n) continue;  // what lies behind is another sentence's
     __syncthreads();
     if (tags && self <= many && t0 + self - 1 < n) gold[self] = t0 + self > 0 ? (int)y[(t0 + self - 1) * tt] : -1;
+    if (self == 0) odd = 0;
     __syncthreads();
     if (tags && self < many && t0 + self > 0 && t0 + self < n && gold[self] >= 0 && gold[self] < L && gold[self + 1] >= 0 &&
         gold[self + 1] < L)
       atomicAdd(&seen[gold[self] * L + gold[self + 1]], 1);
+    const real *const a0 = A + (PLACE(b) + t0) * ROW + lane, *const r0 = R + (PLACE(b) + t0) * L + lane;
+    const given* const e0 = scores + t0 * et + lane * el;
+    given* const c0 = changes + t0 * gt + lane * gl;
+    const int left = n - t0 < TOKENS ? (int)(n - t0) : TOKENS, final_ = n - 1 - t0 < TOKENS ? (int)(n - 1 - t0) : -1;
 #pragma unroll 2
     for (int k = self / SUB; k < rounds; k += THREADS / SUB) {
-      const i64 t = t0 + k, place = PLACE(b) + t;
-      const bool inside = k < many && t < n;
+      const bool inside = k < left && k < many, follows = inside && (k || t0);
       real both[JL], top = -INF, z = 0;
 #pragma unroll
       for (int v = 0; v < JL; v++) {
-        const int j = lane + SUB * v;
-        both[v] = inside && j < L ? A[place * ROW + j] + R[place * L + j] : -INF;
+        both[v] = inside && lane + SUB * v < L ? a0[k * ROW + SUB * v] + r0[k * L + SUB * v] : -INF;
         top = larger(top, both[v]);
       }
       top = bounded(sub_max(top));
 #pragma unroll
       for (int v = 0; v < JL; v++) z += ex2(both[v] - top);
       z = sub_sum(z);
-      const real zt = z > 0 ? lg2(z) + top : (real)0, m = inside && t ? A[place * ROW + L] : (real)0;
-      real high = -INF;
+      const real zt = z > 0 ? lg2(z) + top : (real)0, m = follows ? a0[k * ROW + L - lane] : (real)0;
+      real to[JL];
+      bool far = false;
+#pragma unroll
+      for (int v = 0; v < JL; v++) {
+        const int j = lane + SUB * v;
+        to[v] = -INF;
+        if (follows && j < L) to[v] = (real)wide(e0[k * et + (SUB * v) * el]) * LOG2E + r0[k * L + SUB * v] - zt + tops[j];
+        far = far || to[v] > RANGE;
+      }
+      const bool out = sub_any(far), strange = follows && (out || !(m < INF));  // all threads, whatever their token
 #pragma unroll
       for (int v = 0; v < JL; v++) {
         const int j = lane + SUB * v;
         if (k < many && j < L) {
-          const real p = w * ex2(both[v] - zt) + (tags && t < n && gold[k + 1] == j ? g : (real)0);
-          changes[t * gt + j * gl] = narrow(p);
-          if (inside && t == 0) first[j] += p;
-          if (inside && t == n - 1) last[j] += p;
+          const real p = w * ex2(both[v] - zt) + (tags && k < left && gold[k + 1] == j ? g : (real)0);
+          c0[k * gt + (SUB * v) * gl] = narrow(p);
+          if (inside && !follows) first[j] += p;
+          if (k == final_) last[j] += p;
         }
-        real from = -INF, to = -INF;
-        if (inside && t && j < L) {
-          from = A[(place - 1) * ROW + j] - m;
-          to = (real)wide(scores[t * et + j * el]) * LOG2E + R[place * L + j] - zt + tops[j];
-        }
-        high = larger(high, to);
         if (j < LP) {
-          ((real*)before[k])[j] = m < INF ? w * ex2(from) : (real)0;
-          ((real*)after[k])[j] = to <= RANGE ? ex2(to) : (real)0;
+          ((real*)before[k])[j] = follows && j < L && !strange ? w * ex2(a0[(k - 1) * ROW + SUB * v] - m) : (real)0;
+          ((real*)after[k])[j] = strange ? (real)0 : ex2(to[v]);
         }
       }
-      high = sub_max(high);
-      if (lane == 0) { rare[k] = inside && t && (!(m < INF) || high > RANGE); norms[k] = m < INF ? zt + m : INF; }
+      if (lane == 0) { rare[k] = strange; norms[k] = m < INF ? zt + m : INF; if (strange) odd = 1; }
       if (JL * SUB < LP && lane < LP - JL * SUB) ((real*)before[k])[JL * SUB + lane] = ((real*)after[k])[JL * SUB + lane] = 0;
     }
     __syncthreads();
     if (group < GROUPS)
-      for (int k = group; k < many; k += GROUPS)
-        if (!rare[k]) {
-          const Quad x = before[k][row], y = after[k][col];
+#pragma unroll 2
+      for (int k = group; k < many; k += GROUPS) {
+        const Quad x = before[k][row], y = after[k][col];
 #pragma unroll
-          for (int u = 0; u < 4; u++)
+        for (int u = 0; u < 4; u++)
 #pragma unroll
-            for (int v = 0; v < 4; v++) sum[u][v] += x.v[u] * y.v[v];
-        }
-#pragma unroll 1
-    for (int k = 0; k < many; k++)
-      if (rare[k]) {  // the same for all threads
-        const i64 t = t0 + k, place = PLACE(b) + t;
-        const real* from = A + (place - 1) * ROW;
-        real norm = norms[k];
-        if (!(norm < INF)) {  // by each thread: one token in a piece of a long sentence
-          real m = -INF, s = 0;
-#pragma unroll 1
-          for (int i = 0; i < L; i++)
-#pragma unroll 1
-            for (int j = 0; j < L; j++)
-              m = larger(m, from[i] + (W[i * L + j] + (real)wide(scores[t * et + j * el])) * LOG2E + R[place * L + j]);
-          m = bounded(m);
-#pragma unroll 1
-          for (int i = 0; i < L; i++)
-#pragma unroll 1
-            for (int j = 0; j < L; j++)
-              s += ex2(from[i] + (W[i * L + j] + (real)wide(scores[t * et + j * el])) * LOG2E + R[place * L + j] - m);
-          norm = s > 0 ? lg2(s) + m : (real)0;
-        }
-        if (group == 0)
-#pragma unroll
-          for (int u = 0; u < 4; u++)
-#pragma unroll
-            for (int v = 0; v < 4; v++) {
-              const int i = 4 * row + u, j = 4 * col + v;
-              if (i < L && j < L)
-                more[u][v] += w * ex2(from[i] + (W[i * L + j] + (real)wide(scores[t * et + j * el])) * LOG2E + R[place * L + j] - norm);
-            }
+          for (int v = 0; v < 4; v++) sum[u][v] += x.v[u] * y.v[v];
       }
+    if (odd)
+#pragma unroll 1
+      for (int k = 0; k < many; k++)
+        if (rare[k]) {  // the same for all threads
+          const i64 t = t0 + k, place = PLACE(b) + t;
+          const real* from = A + (place - 1) * ROW;
+          real norm = norms[k];
+          if (!(norm < INF)) {  // by each thread: one token in a piece of a long sentence
+            real m = -INF, s = 0;
+#pragma unroll 1
+            for (int i = 0; i < L; i++)
+#pragma unroll 1
+              for (int j = 0; j < L; j++)
+                m = larger(m, from[i] + (W[i * L + j] + (real)wide(scores[t * et + j * el])) * LOG2E + R[place * L + j]);
+            m = bounded(m);
+#pragma unroll 1
+            for (int i = 0; i < L; i++)
+#pragma unroll 1
+              for (int j = 0; j < L; j++)
+                s += ex2(from[i] + (W[i * L + j] + (real)wide(scores[t * et + j * el])) * LOG2E + R[place * L + j] - m);
+            norm = s > 0 ? lg2(s) + m : (real)0;
+          }
+          if (group == 0)
+#pragma unroll
+            for (int u = 0; u < 4; u++)
+#pragma unroll
+              for (int v = 0; v < 4; v++) {
+                const int i = 4 * row + u, j = 4 * col + v;
+                if (i < L && j < L)
+                  more[u][v] += w * ex2(from[i] + (W[i * L + j] + (real)wide(scores[t * et + j * el])) * LOG2E + R[place * L + j] - norm);
+              }
+        }
     if (tags && group == 0)
 #pragma unroll
       for (int u = 0; u < 4; u++)

@@ -11,7 +11,8 @@
 #define QUADS (GROUP / 4)
 #define CREW 256
 #define SPLIT (CREW / TILE)      // threads that share a sum
-#define CHUNK 128                // labels whose exponentials lie in shared memory at a time
+#define CHUNK (WIDE ? 128 : 256)  // labels whose exponentials lie in shared memory at a time
+#define EACH (CHUNK / SPLIT)     // of them of a thread
 #define TILES ((L + TILE - 1) / TILE)
 
 __device__ __forceinline__ real natural(real x) { return ex2(x * (real)LOG2E); }
@@ -52,7 +53,14 @@ extern "C" __global__ void __launch_bounds__(CREW) wide_step(const real* e, i64 
     for (int g = 0; g < GROUP; g++) sum[g] = 0;
     const real* factor = F + (i64)backward * L * L + (j < L ? j : 0);
     for (int i0 = 0; i0 < L; i0 += CHUNK) {
+      real f[EACH];  // on their way while the vector is made
+#pragma unroll
+      for (int u = 0; u < EACH; u++) {
+        const int i = i0 + part + u * SPLIT;
+        f[u] = i < L ? factor[(i64)i * L] : (real)0;
+      }
       __syncthreads();
+#pragma unroll
       for (int at = self; at < CHUNK * QUADS; at += CREW) {
         const int i = i0 + at % CHUNK;
         Quad quad;
@@ -60,26 +68,25 @@ extern "C" __global__ void __launch_bounds__(CREW) wide_step(const real* e, i64 
         for (int u = 0; u < 4; u++) {
           const int g = at / CHUNK * 4 + u;
           const i64 t = i < L && b0 + g < B ? TOKEN(b0 + g) : -1, from = backward ? t + 1 : t - 1;
-          quad.v[u] = 0;
+          quad.v[u] = -INF;
           if (t >= 0) {
             const i64 place = ((b0 + g) * T + from) * L + i;
-            quad.v[u] = natural((backward ? R[place] + e[(b0 + g) * eb + from * et + i * el] : A[place]) - m[g]);
+            quad.v[u] = (backward ? R[place] + e[(b0 + g) * eb + from * et + i * el] : A[place]) - m[g];
           }
         }
+#pragma unroll
+        for (int u = 0; u < 4; u++) quad.v[u] = natural(quad.v[u]);
         x[at % CHUNK][at / CHUNK] = quad;
       }
       __syncthreads();
-      const int stop = L - i0 < CHUNK ? L - i0 : CHUNK;
-#pragma unroll 4
-      for (int i = part; i < stop; i += SPLIT) {
-        const real f = factor[(i64)(i0 + i) * L];
+#pragma unroll
+      for (int u = 0; u < EACH; u++)
 #pragma unroll
         for (int q = 0; q < QUADS; q++) {
-          const Quad quad = x[i][q];
+          const Quad quad = x[part + u * SPLIT][q];
 #pragma unroll
-          for (int u = 0; u < 4; u++) sum[4 * q + u] += quad.v[u] * f;
+          for (int v = 0; v < 4; v++) sum[4 * q + v] += quad.v[v] * f[u];
         }
-      }
     }
 #pragma unroll
     for (int g = 0; g < GROUP; g++) parts[part][column][g] = sum[g];
@@ -172,7 +179,14 @@ extern "C" __global__ void __launch_bounds__(CREW) wide_best(const real* e, i64 
     for (int g = 0; g < GROUP; g++) { top[g] = -INF; from[g] = part; }
     const real* weights = W + (j < L ? j : 0);
     for (int i0 = 0; i0 < L; i0 += CHUNK) {
+      real w[EACH];
+#pragma unroll
+      for (int u = 0; u < EACH; u++) {
+        const int i = i0 + part + u * SPLIT;
+        w[u] = i < L ? weights[(i64)i * L] : -INF;
+      }
       __syncthreads();
+#pragma unroll
       for (int at = self; at < CHUNK * QUADS; at += CREW) {
         const int i = i0 + at % CHUNK;
         Quad quad;
@@ -184,20 +198,17 @@ extern "C" __global__ void __launch_bounds__(CREW) wide_best(const real* e, i64 
         x[at % CHUNK][at / CHUNK] = quad;
       }
       __syncthreads();
-      const int stop = L - i0 < CHUNK ? L - i0 : CHUNK;
-#pragma unroll 2
-      for (int i = part; i < stop; i += SPLIT) {
-        const real w = weights[(i64)(i0 + i) * L];
+#pragma unroll
+      for (int u = 0; u < EACH; u++)
 #pragma unroll
         for (int q = 0; q < QUADS; q++) {
-          const Quad quad = x[i][q];
+          const Quad quad = x[part + u * SPLIT][q];
 #pragma unroll
-          for (int u = 0; u < 4; u++) {
-            const real s = quad.v[u] + w;
-            if (s > top[4 * q + u]) { top[4 * q + u] = s; from[4 * q + u] = i0 + i; }
+          for (int v = 0; v < 4; v++) {
+            const real s = quad.v[v] + w[u];
+            if (s > top[4 * q + v]) { top[4 * q + v] = s; from[4 * q + v] = i0 + part + u * SPLIT; }
           }
         }
-      }
     }
 #pragma unroll
     for (int g = 0; g < GROUP; g++) { parts[part][column][g] = top[g]; froms[part][column][g] = (unsigned short)from[g]; }
