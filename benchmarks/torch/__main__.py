@@ -3,8 +3,9 @@
     python -m benchmarks.torch [--device cuda|cpu] [-o FOLDER]
 
 Every figure is a median; ratios are of the same run. On a GPU `graph` replays the kernels as a CUDA graph, `eager` goes
-through autograd and the host's clock, with what `(x * 2).sum().backward()` costs there beside it. Needs torch and
-pytorch-crf; the linear CRF needs TAGWISE_DATA with conll2000.
+through autograd and the host's clock, with what `(x * 2).sum().backward()` costs there beside it; `log Z` is eager too,
+with other packages beside it where they are installed (`peers`). Needs torch and pytorch-crf; the linear CRF needs
+TAGWISE_DATA with conll2000.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from torchcrf import CRF as Peer
 
 import tagwise as tw
 import tagwise.torch as tt
+from benchmarks.torch import peers
 from tagwise.torch import ops
 
 SIZES = [(64, 128, 9), (256, 128, 9), (64, 512, 23), (256, 128, 50), (1024, 64, 50)]
@@ -84,7 +86,7 @@ def layer(batch: int, length: int, labels: int, device: str, peer_rounds: int = 
         model(emissions, tags).backward()
 
     row: dict[str, Any] = {"size": f"B{batch} T{length} L{labels}", "device": device}
-    row["eager"] = clocked(lambda: step(ours), 20, device)
+    row["eager"] = clocked(lambda: step(ours), 200 if device == "cuda" and labels <= 64 else 20, device)
     with torch.no_grad():
         chain = ours.transitions, ours.start_transitions, ours.end_transitions, None
         if device == "cuda" and labels <= 64:
@@ -110,6 +112,16 @@ def layer(batch: int, length: int, labels: int, device: str, peer_rounds: int = 
         row["ratio"] = row["pytorch-crf"] / row.get("graph", row["eager"])
         row["ratio eager"] = row["pytorch-crf"] / row["eager"]
         row["ratio decode"] = row["pytorch-crf decode"] / row.get("decode graph", row["decode"])
+    if labels <= 64 and length <= 512:
+        given = (emissions, *(x.detach().clone().requires_grad_() for x in ours.parameters()))
+        given = given[0], given[3], given[1], given[2]  # parameters are start, end, transitions
+        ours_sum = peers.step(lambda *x: ops.chain(*x, None, None), given)
+        row["log Z"], want = clocked(ours_sum, 20, device), ours_sum()
+        for name, total in peers.peers().items():
+            run = peers.step(total, given)
+            found = run()  # compiles
+            assert abs(found - want) <= 1e-4 * abs(want), (name, found, want)
+            row[f"{name} log Z"] = clocked(run, 3, device)
     print(json.dumps({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()}), flush=True)
     return row
 
@@ -130,11 +142,12 @@ def encoder(device: str) -> dict[str, Any]:
         loss = scores.sum() if crf is None else -crf(scores, tags)
         torch.autograd.grad(loss, parts)
 
-    bare = clocked(lambda: step(None), 20, device)
+    bare = clocked(lambda: step(None), 50 if device == "cuda" else 20, device)
     row: dict[str, Any] = {"BiLSTM alone, ms": bare}
+    rounds = {"tagwise": 50 if device == "cuda" else 10, "pytorch-crf": 3}
     for name, crf in models.items():
         crf.to(device)
-        whole = clocked(lambda crf=crf: step(crf), 10 if name == "tagwise" else 3, device)  # type: ignore[misc]
+        whole = clocked(lambda crf=crf: step(crf), rounds[name], device)  # type: ignore[misc]
         row[f"{name}, share %"] = 100 * (whole - bare) / whole
     print(json.dumps(row), flush=True)
     return row

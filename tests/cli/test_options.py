@@ -294,7 +294,7 @@ def train_n_jobs(bench: Bench) -> None:
 
 @row("train", "--device")
 def train_device(bench: Bench) -> None:
-    """The engine of that name trains and scores; one that is not there, or a learner without any, is refused at once."""
+    """The engine of that name trains; one that is not there, or a learner without any, is refused at once."""
     used: list[str] = []
     cpu = BACKENDS["cpu"]
 

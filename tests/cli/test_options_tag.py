@@ -64,7 +64,10 @@ def tag_device(bench: Bench) -> None:
     other = bench.saved(tw.Perceptron(features="S1", epochs=1).fit(TRAIN), "p.tagwise")
     assert bench.ok("tag", other, bench.test, "--device", "cpu").exit_code == 0
     far = bench.saved(crf(order=2, max_iter=1).fit(TRAIN), "far.tagwise")
-    for path, why in ((other, "perceptron is used on the CPU"), (far, "cannot do order > 1; use --device cpu")):
+    for path, why in (
+        (other, "perceptron is used on the CPU"),
+        (far, "cannot do order > 1; use --device cpu"),
+    ):
         refused = invoke("tag", path, bench.test, "--device", "cuda")
         assert refused.exit_code == 2
         assert why in " ".join(refused.output.split())

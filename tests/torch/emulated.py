@@ -1,7 +1,7 @@
-"""The kernels of `tagwise/torch/kernels` run on the CPU: compiled as C++, a block's threads being fibers (`emulated.h`).
+"""The kernels of `tagwise/torch/kernels` run on the CPU: compiled as C++, a block's threads are fibers (`emulated.h`).
 
-What a GPU alone can say (races between warps, speed, its own exponentials) is not seen; indices, barriers, reductions and
-the arithmetic are.
+What a GPU alone can say (races between warps, speed, its own exponentials) is not seen; indices, barriers, reductions
+and the arithmetic are.
 """
 
 from __future__ import annotations

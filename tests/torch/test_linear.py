@@ -31,7 +31,12 @@ def sentences(many: int, seed: int) -> tuple[list[Any], list[list[str]]]:
         words = [draw.randrange(len(WORDS)) for _ in range(draw.randint(1, 9))]
         X.append(
             [
-                {"bias": 1.0, f"w={WORDS[w]}": 1.0, "size": len(WORDS[w]) / 4, f"before={t and words[t - 1]}": 0.5}
+                {
+                    "bias": 1.0,
+                    f"w={WORDS[w]}": 1.0,
+                    "size": len(WORDS[w]) / 4,
+                    f"before={t and words[t - 1]}": 0.5,
+                }
                 for t, w in enumerate(words)
             ]
         )
@@ -44,15 +49,14 @@ TRAIN, TEST = sentences(40, 0), sentences(15, 1)
 
 def words(X: list[Any]) -> list[list[str]]:
     """The words of the attributes."""
-    return [[next(name[2:] for name in token if name.startswith("w=")) for token in sentence] for sentence in X]
+    return [
+        [next(name[2:] for name in token if name.startswith("w=")) for token in sentence] for sentence in X
+    ]
 
 
 def partly(labels: list[list[str]]) -> list[list[Any]]:
     """Every third label is not known, every seventh one of two."""
-    kept = [
-        [None if k % 3 == 1 else y if k % 7 else {y, "O"} for k, y in enumerate(path)] for path in labels
-    ]
-    return kept
+    return [[None if k % 3 == 1 else y if k % 7 else {y, "O"} for k, y in enumerate(path)] for path in labels]
 
 
 class Both:
@@ -239,7 +243,9 @@ def test_pairs(scaled: bool, kernels: None, monkeypatch: pytest.MonkeyPatch) -> 
             given = [on.held(x) for x in (w, new, g, change)]
             pairs.push(*given)
             found = on.like(given[0])
-            assert pairs.direction(given[3] if k % 2 else given[3].clone(), found) == pytest.approx(slope, rel=1e-5)
+            assert pairs.direction(given[3] if k % 2 else given[3].clone(), found) == pytest.approx(
+                slope, rel=1e-5
+            )
             np.testing.assert_allclose(found.numpy(), want, rtol=1e-4, atol=1e-5)
             monkeypatch.setattr(vectors, "_on_gpu", lambda x: x.device.type == "cuda")
         w, g = new, change

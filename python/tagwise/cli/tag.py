@@ -174,7 +174,8 @@ def move(tagger: Any, device: str) -> None:
     if not hasattr(tagger, "to"):
         if device != "cpu":
             raise click.BadParameter(
-                f"a model of {tagger.name} is used on the CPU; leave it out, or say --device cpu", param_hint="--device"
+                f"a model of {tagger.name} is used on the CPU; leave it out, or say --device cpu",
+                param_hint="--device",
             )
         return
     try:

@@ -32,7 +32,7 @@ class Places(NamedTuple):
 
 
 class Plan:
-    """The kernels of a number of labels and a type of emissions, on a device; each is compiled when it is first asked."""
+    """The kernels of a number of labels and a type of emissions, on a device; each is compiled when first asked for."""
 
     def __init__(self, labels: int, kind: torch.dtype, device: int) -> None:
         warps = -(-labels // 32)
@@ -127,9 +127,7 @@ def sums(
     whole = _pointer(lengths), batch, time, end.data_ptr()
     begun = entries.data_ptr(), offsets
     on["chain_join"]((batch, 2, 1), on.threads, *whole, PIECE, pieces, *found, *begun)
-    on["chain_forward"](
-        (batch * pieces, 2, 1), on.threads, *told, *out, PIECE, pieces, *begun, parts
-    )
+    on["chain_forward"]((batch * pieces, 2, 1), on.threads, *told, *out, PIECE, pieces, *begun, parts)
     return Sums(value, ahead, behind)
 
 
@@ -180,7 +178,7 @@ def expect(
     places: Places | None = None,
     into: Gradient | None = None,
 ) -> Gradient:
-    """As `plain.expect`, where a scale of no dimension is that of all; the same bits every time. `into`: where it goes."""
+    """As `plain.expect`; a scale of no dimension is that of all. The same bits every time. `into`: where it goes."""
     batch, time, labels, told = _told(emissions, transitions, start, end, lengths, tags, places)
     out, by = _room(emissions, start, labels, places, into)
     pieces = batch * -(-time // _TOKENS)

@@ -1,8 +1,8 @@
 """The linear CRF on a GPU: the objective of a training set, and the scorer of weights.
 
-Weights are spread over rows, one an attribute, padded to whole sectors of 8 labels; scores of a token are the sum of its
-attributes' rows, and the gradient of an attribute is the sum of its tokens' rows of residuals. Both sums are taken in
-a fixed order: long lists in pieces of UNIT, whose sums are summed again. An evaluation is one CUDA graph.
+Weights are spread over rows, one an attribute, padded to whole sectors of 8 labels; scores of a token are the sum of
+its attributes' rows, and the gradient of an attribute is the sum of its tokens' rows of residuals. Both sums are taken
+in a fixed order: long lists in pieces of UNIT, whose sums are summed again. An evaluation is one CUDA graph.
 
 All of it also runs on the CPU, in plain PyTorch and slowly: so that what is not a kernel can be tried without a GPU.
 """
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import tagwise._core as _core
-from tagwise.dataset.layout import blocks_of, node_attributes
+from tagwise.dataset.layout import node_attributes
 from tagwise.errors import ParameterError, TrainingError
 from tagwise.torch import gpu, launching, ragged
 from tagwise.torch.plain import Gradient, Sums
@@ -85,7 +85,9 @@ class Rows:
     def behind(self, size: int) -> Tensor:
         """Where features of pairs, first and last labels lie in a buffer that has so much before them."""
         pairs = self.labels * self.labels
-        return torch.cat([self.edges + size, self.starts + (size + pairs), self.ends + (size + pairs + self.labels)])
+        return torch.cat(
+            [self.edges + size, self.starts + (size + pairs), self.ends + (size + pairs + self.labels)]
+        )
 
     def cut(self, behind: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """That part of a buffer as transitions, start and end."""
@@ -212,7 +214,7 @@ class Back:
             owners, source, first = owners[more], source + 1, first + len(owner)
         counts_all = torch.bincount(sentences.ids, minlength=attributes)
         self.where[counts_all == 0] = first
-        # Sums, the last of attributes that are not met; behind them the gradients by pairs, first and last labels.
+        # Sums, the last of attributes that are not met; behind them gradients by pairs, first and last labels.
         size = (first + 1) * rows.width
         self.held = torch.zeros(size + rows.labels * (rows.labels + 2), device=on)
         self.sums = self.held[:size].view(first + 1, rows.width)
@@ -232,7 +234,7 @@ class Back:
 class Objective:
     """Loss and gradient of a training set, on the device; weights and gradients are NumPy's or tensors there.
 
-    log: sum_i w_i l_i;  exp: sum_i w_i (e^{l_i} - 1);  l_i = log Z - score of the gold labels, or, where labels are partly
+    log: sum_i w_i l_i; exp: sum_i w_i (e^{l_i} - 1); l_i = log Z - score of the gold labels, or, where they are partly
     known, less the log Z of the paths that agree with them. pointwise_log: -sum_i w_i sum_t log p_t, pointwise_exp:
     sum_i w_i sum_t 1 / p_t, p_t the marginal of the gold label. A cost is added to the scores of wrong labels.
     """
@@ -302,7 +304,7 @@ class Objective:
             self.out.add_(back.gradient())
 
     def _pointwise(self, chain: Chain) -> None:
-        """The derivative by p_t(gold) is -omega_t / p_t, omega = w (log) or w / p (exp); taken less its largest logarithm."""
+        """The derivative by p_t(gold) is -omega_t / p_t, omega = w (log) or w / p (exp), less its largest logarithm."""
         assert self.tags is not None
         found: Sums = ragged.sums(chain)
         log_p = ragged.log_chance(chain, found, self.tags)

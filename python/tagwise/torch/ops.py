@@ -205,7 +205,7 @@ def chain(
     if torch.compiler.is_compiling():
         value = torch.ops.tagwise.chain(*given)[0]
         return value.sum() if added else value
-    return _Chain.apply(added, *given)  # type: ignore[no-any-return]
+    return _Chain.apply(added, *given)
 
 
 def recursions(*given: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -214,7 +214,7 @@ def recursions(*given: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         value, ahead, behind = torch.ops.tagwise.chain(*given)
         return value.detach(), ahead, behind
     with torch.no_grad():
-        return _chain(*given)  # type: ignore[return-value, arg-type]
+        return _chain(*given)
 
 
 def expect(*given: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -223,7 +223,7 @@ def expect(*given: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         return torch.ops.tagwise.expect(*given)  # type: ignore[no-any-return]
     if torch.is_grad_enabled():
         return _Expect.apply(*given)  # type: ignore[no-any-return]
-    return _expect(*given)  # type: ignore[return-value, arg-type]
+    return _expect(*given)
 
 
 def bend(*given: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
@@ -235,7 +235,7 @@ def bend(*given: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
         return torch.ops.tagwise.bend(*given)  # type: ignore[no-any-return]
     if torch.is_grad_enabled():
         return _Bend.apply(*given)  # type: ignore[no-any-return]
-    return _bend(*given)  # type: ignore[return-value, arg-type]
+    return _bend(*given)
 
 
 def best(

@@ -60,14 +60,14 @@ def sums(chain: Chain, tags: Tensor | None = None) -> Sums:
     """log Z of each sentence, or the log-likelihood of tags (tokens,); and the recursions."""
     if _on_gpu(chain):
         return gpu.sums(*chain[:5], tags, chain.places)
-    return plain.sums(*_batch(chain), _padded(chain, tags))  # type: ignore[arg-type, call-arg]
+    return plain.sums(*_batch(chain), _padded(chain, tags))  # type: ignore[call-arg]
 
 
 def expect(chain: Chain, tags: Tensor | None, found: Sums, scale: Tensor, into: Gradient) -> Gradient:
     """The gradient of sum_b scale_b value_b."""
     if _on_gpu(chain):
         return gpu.expect(*chain[:5], tags, *found[1:], scale, chain.places, into)
-    by = plain.expect(*_batch(chain), _padded(chain, tags), *found[1:], scale.double())  # type: ignore[arg-type, call-arg]
+    by = plain.expect(*_batch(chain), _padded(chain, tags), *found[1:], scale.double())  # type: ignore[call-arg]
     return _into(chain, by, into)
 
 
@@ -75,7 +75,7 @@ def bend(chain: Chain, found: Sums, along: Tensor, into: Gradient) -> Gradient:
     """How the gradient of sum_b log Z_b changes along a direction of the scores (tokens, L)."""
     if _on_gpu(chain):
         one = torch.ones_like(found.value)
-        way = Gradient(along, None, None, None)  # type: ignore[arg-type]
+        way = Gradient(along, None, None, None)
         return gpu.bend(*chain[:5], None, *found[1:], one, way, chain.places, into)[0]
     scores, transitions, start, end, lengths = _batch(chain)
     one, v = found.value.new_ones(len(found.value)), _padded(chain, along.double())
@@ -103,7 +103,7 @@ def best(chain: Chain) -> Tensor:
     if _on_gpu(chain):
         return gpu.best(*chain[:5], chain.places)[0]
     cells, there = _cells(chain)
-    path, _ = plain.best(*_batch(chain))  # type: ignore[arg-type]
+    path, _ = plain.best(*_batch(chain))
     out = torch.empty(len(chain.scores), dtype=torch.int64, device=chain.scores.device)
     out[cells[there]] = path[there]
     return out

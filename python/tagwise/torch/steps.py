@@ -19,7 +19,7 @@ MOST_LABELS = 65536
 
 def serves(emissions: Tensor) -> bool:
     """Whether these kernels are the ones for such emissions."""
-    return emissions.device.type == "cuda" and emissions.shape[2] <= MOST_LABELS
+    return bool(emissions.device.type == "cuda" and emissions.shape[2] <= MOST_LABELS)
 
 
 def _grid(batch: int, labels: int, kind: torch.dtype) -> tuple[int, int]:
@@ -48,8 +48,8 @@ def sums(
     tops, value = e.new_empty((batch, time)), e.new_empty(batch)
     many = 0 if lengths is None else lengths.data_ptr()
     given = e.data_ptr(), *e.stride(), transitions.data_ptr(), start.data_ptr(), end.data_ptr()
-    rest = factors.data_ptr(), crests.data_ptr(), heights.data_ptr()
-    rest = *rest, ahead.data_ptr(), behind.data_ptr(), tops.data_ptr()
+    held = factors, crests, heights, ahead, behind, tops
+    rest = tuple(x.data_ptr() for x in held)
     step = on["wide_step"]
     for k in range(time):
         step((tiles, groups, 2), _THREADS, *given, many, batch, time, k, *rest)

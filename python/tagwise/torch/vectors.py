@@ -20,7 +20,7 @@ class Pairs:
 
     The two loops of L-BFGS (Nocedal 1980) are carried out on coefficients: with B = [s_1 .. s_m, y_1 .. y_m, g] the
     direction is B c, and c needs B^T B only (Chen, Wang and Zhou 2014). In variables w / d, s is divided and y and g
-    are multiplied by d. A new pair and what is needed of it and of its gradient is one round over B, a direction another.
+    are multiplied by d. A new pair, with all that is asked of it, is one round over B, a direction another.
     """
 
     def __init__(self, memory: int, scale: Tensor | None) -> None:
@@ -43,7 +43,7 @@ class Pairs:
         return self.basis
 
     def _entered(self, gradient: Tensor, place: int = 0, *ends: Tensor) -> NDArray[np.float64]:
-        """The gradient, and of a new pair w0, w1, g0, into the basis; products of all rows with s, y and g (2m + 1, 3)."""
+        """The gradient, and a new pair of w0, w1, g0, into the basis; products of its rows with s, y, g (2m + 1, 3)."""
         m, basis, n = self.memory, self._room(gradient), len(gradient)
         w0, w1, g0 = ends or (None, None, None)
         if not _on_gpu(gradient):
@@ -53,9 +53,7 @@ class Pairs:
         parts, out = gradient.new_empty(blocks * rows * 3), gradient.new_empty(rows * 3)
         given = (_pointer(x) for x in (w0, w1, g0, gradient, self.scale, basis))
         _kernel(index, rows, "vectors_pair")((blocks, 1, 1), _CREW, *given, n, place, parts.data_ptr())
-        _kernel(index, rows, "vectors_added")(
-            (rows * 3, 1, 1), 32, parts.data_ptr(), blocks, out.data_ptr()
-        )
+        _kernel(index, rows, "vectors_added")((rows * 3, 1, 1), 32, parts.data_ptr(), blocks, out.data_ptr())
         found: NDArray[np.float64] = out.cpu().numpy().reshape(rows, 3)
         return found
 

@@ -1,9 +1,9 @@
-"""Chains of many labels: each step of both recursions is a product of matrices, by kernels (`steps`) or plain PyTorch.
+"""Chains of many labels: a step of both recursions is a product of matrices, by kernels (`steps`) or plain PyTorch.
 
     log sum_i exp(a(i) + W(i, j)) = m + c_j + log sum_i exp(a(i) - m) exp(W(i, j) - c_j)
 
-with m the largest of a and c_j that of a column. Forward and backward go side by side. Where, in plain PyTorch, a sum is
-so small that underflow may have taken part of it, the batch is done again in logarithms (`plain`); likewise the
+with m the largest of a and c_j that of a column. Forward and backward go side by side. Where, in plain PyTorch, a sum
+is so small that underflow may have taken part of it, the batch is done again in logarithms (`plain`); likewise the
 expectations, on every device, which looks at the device once.
 """
 
@@ -130,5 +130,5 @@ def best(
     emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """As `plain.best`."""
-    room = steps if emissions.numel() and steps.serves(emissions) else plain
-    return room.best(emissions, transitions, start, end, lengths)
+    find = steps.best if emissions.numel() and steps.serves(emissions) else plain.best
+    return find(emissions, transitions, start, end, lengths)
