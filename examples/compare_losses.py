@@ -24,7 +24,13 @@ from rich.console import Console
 
 import tagwise as tw
 import tagwise.torch as tt
+from tagwise.report.svg import Chart, Line, Point
 
+#: What a page would say of a chart's classes.
+STYLE = (
+    ".chart{font:12px sans-serif;background:#fff}.grid{stroke:#ddd}.axis{stroke:#888}.line{fill:none;stroke-width:1.8}"
+    ".end{text-anchor:end}.middle{text-anchor:middle}text{fill:#333}"
+)
 COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#e377c2", "#17becf")
 
 
@@ -79,47 +85,17 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def picture(rows: Sequence[dict[str, Any]]) -> str:
-    """Dev score by epoch, a line a loss (the mean over seeds), as SVG that stands on light and dark pages."""
-    wide, high, left, bottom = 720, 360, 48, 40
-    names = [loss for loss in tt.LOSSES if any(row["loss"] == loss for row in rows)]
-    curves = {
-        loss: [statistics.mean(at) for at in zip(*(row["dev"] for row in rows if row["loss"] == loss))]
-        for loss in names
-    }
-    most, epochs = max(max(curve) for curve in curves.values()), max(map(len, curves.values()))
-    top = max(0.05, -(-most * 100 // 5) * 5 / 100)
-
-    def x(epoch: int) -> float:
-        return left + (wide - left - 150) * epoch / max(1, epochs - 1)
-
-    def y(score: float) -> float:
-        return high - bottom - (high - bottom - 16) * score / top
-
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" font-family="sans-serif" font-size="12">',
-        f'<rect width="{wide}" height="{high}" fill="#ffffff"/>',
-    ]
-    for k in range(6):
-        score = top * k / 5
-        out.append(
-            f'<line x1="{left}" x2="{wide - 150}" y1="{y(score):.1f}" y2="{y(score):.1f}" stroke="#dddddd"/>'
-        )
-        out.append(f'<text x="{left - 6}" y="{y(score) + 4:.1f}" text-anchor="end">{100 * score:.0f}</text>')
-    for epoch in range(epochs):
-        out.append(
-            f'<text x="{x(epoch):.1f}" y="{high - bottom + 18}" text-anchor="middle">{epoch + 1}</text>'
-        )
-    out.append(f'<text x="{(left + wide - 150) / 2}" y="{high - 6}" text-anchor="middle">epoch</text>')
-    order = sorted(names, key=lambda loss: -curves[loss][-1])
-    for loss in names:
-        colour = COLOURS[names.index(loss) % len(COLOURS)]
-        points = " ".join(f"{x(k):.1f},{y(score):.1f}" for k, score in enumerate(curves[loss]))
-        out.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        at = 24 + 18 * order.index(loss)
-        out.append(f'<rect x="{wide - 138}" y="{at - 9}" width="10" height="10" fill="{colour}"/>')
-        out.append(f'<text x="{wide - 122}" y="{at}">{loss}</text>')
-    return "\n".join([*out, "</svg>", ""])
+def picture(rows: Sequence[dict[str, Any]], score: str = "dev score, %") -> str:
+    """Dev score by epoch, a line a loss (the mean over seeds), as SVG that stands by itself."""
+    chart = Chart("Dev score by epoch, a curve a loss", "epoch", score, width=640)
+    for loss, colour in zip(tt.LOSSES, COLOURS):
+        runs = [row["dev"] for row in rows if row["loss"] == loss]
+        if runs:
+            curve = [(k, 100 * statistics.mean(at)) for k, at in enumerate(zip(*runs), 1)]
+            chart.lines.append(Line(curve, loss, colour, loss))
+            chart.points.append(Point(*curve[-1], loss, colour, f"{loss}: {curve[-1][1]:.1f}", label=loss))
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{chart.width}" height="{chart.height}" '
+    return chart.svg().replace("<svg ", head, 1).replace(">", f"><style>{STYLE}</style>", 1) + "\n"
 
 
 def main() -> None:
@@ -144,7 +120,7 @@ def main() -> None:
                     out.write(json.dumps(rows[-1]) + "\n")
     print(table(rows))
     if args.draw:
-        args.draw.write_text(picture(rows))
+        args.draw.write_text(picture(rows), encoding="utf-8")
 
 
 if __name__ == "__main__":

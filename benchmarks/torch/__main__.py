@@ -119,9 +119,12 @@ def layer(batch: int, length: int, labels: int, device: str, peer_rounds: int = 
         row["log Z"], want = clocked(ours_sum, 20, device), ours_sum()
         for name, total in peers.peers().items():
             run = peers.step(total, given)
-            found = run()  # compiles
-            assert abs(found - want) <= 1e-4 * abs(want), (name, found, want)
-            row[f"{name} log Z"] = clocked(run, 3, device)
+            try:
+                found = run()  # compiles
+                assert abs(found - want) <= 1e-4 * abs(want), (found, want)
+                row[f"{name} log Z"] = clocked(run, 3, device)
+            except Exception as error:  # what another package cannot do is said, and ends nothing
+                row[f"{name} log Z"] = f"failed: {error}"[:200]
     print(json.dumps({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()}), flush=True)
     return row
 

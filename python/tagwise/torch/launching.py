@@ -1,15 +1,14 @@
 """Compiling and launching the kernels of `kernels/`: by NVRTC, for the device and the numbers at hand.
 
-`cuda.core` compiles; nothing is built on the user's machine beforehand. What was compiled is kept for the process, by
-source, device and macros. Launches go to the driver itself, with arguments that are packed at once: what lies between a
-call in Python and a kernel is paid at every step of training.
+`cuda.core` compiles and launches; nothing is built on the user's machine beforehand. What was compiled is kept for the
+process, by source, device and macros.
 """
 
 from __future__ import annotations
 
 import ctypes
-import struct
-import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -19,9 +18,6 @@ import torch
 from tagwise.errors import TagwiseError
 
 Macros = tuple[tuple[str, int], ...]
-#: What the driver says where a thread has no context, or that of another device.
-_NO_CONTEXT = 201
-_ELSEWHERE = (_NO_CONTEXT, 400)
 
 
 @cache
@@ -49,11 +45,13 @@ def text(source: str) -> str:
 
 @cache
 def _driver() -> Any:
-    """The driver that PyTorch has loaded."""
-    driver = ctypes.CDLL("nvcuda.dll" if hasattr(ctypes, "windll") else "libcuda.so.1")
-    number, pointer = ctypes.c_uint, ctypes.c_void_p
-    driver.cuLaunchKernel.argtypes = [pointer, *[number] * 7, pointer, pointer, pointer]
+    """The driver that PyTorch has loaded, for contexts."""
+    driver, pointer = (
+        ctypes.CDLL("nvcuda.dll" if hasattr(ctypes, "windll") else "libcuda.so.1"),
+        ctypes.c_void_p,
+    )
     driver.cuDevicePrimaryCtxRetain.argtypes = [pointer, ctypes.c_int]
+    driver.cuCtxGetCurrent.argtypes = [pointer]
     driver.cuCtxPushCurrent_v2.argtypes = [pointer]
     driver.cuCtxPopCurrent_v2.argtypes = [pointer]
     return driver
@@ -69,50 +67,60 @@ def _context(device: int) -> int:
     return held.value
 
 
+@contextmanager
+def _in_context(device: int) -> Iterator[None]:
+    """In the device's own context, which stays where the thread had none."""
+    driver, was = _driver(), ctypes.c_void_p()
+    driver.cuCtxGetCurrent(ctypes.byref(was))
+    driver.cuCtxPushCurrent_v2(_context(device))
+    try:
+        yield
+    finally:
+        if was.value:
+            driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
+
+
+@cache
+def _stream_of(handle: int) -> Any:
+    from cuda.core import Stream
+
+    return Stream.from_handle(handle)
+
+
+@cache
+def _shape(grid: tuple[int, int, int], block: int) -> Any:
+    from cuda.core import LaunchConfig
+
+    return LaunchConfig(grid=grid, block=block)
+
+
 class Kernel:
     """A compiled kernel; every argument is 64 bits wide. Called, it goes to PyTorch's stream of its device.
 
-    Arguments lie in a buffer of the calling thread; the driver has copied them when it returns. A thread that has not
-    worked on the device yet, as the one that PyTorch derives in, has no context there: it is given one.
+    A thread that has not worked on the device yet, as the one that PyTorch derives in, has no context there: the first
+    launch fails, and is done again in one.
     """
 
     def __init__(self, source: str, device: int, macros: Macros, name: str) -> None:
-        self._module = _module(source, device, macros)  # unloaded with the last who holds it
-        self._kernel = self._module.get_kernel(name)
-        self._handle, self._device, self._name = int(self._kernel.handle), device, name
-        self._local = threading.local()
-        self._launch = _driver().cuLaunchKernel
+        from cuda.core import launch
 
-    def _buffers(self, many: int) -> Any:
-        room = (ctypes.c_int64 * many)()
-        first = ctypes.addressof(room)
-        pointers = (ctypes.c_void_p * many)(*(first + 8 * k for k in range(many)))
-        found = struct.Struct(f"{many}q").pack_into, room, ctypes.addressof(pointers), pointers
-        self._local.found = found
-        return found
+        self._kernel = _module(source, device, macros).get_kernel(name)
+        self._device, self._name, self._launch = device, name, launch
 
     def __call__(self, grid: tuple[int, int, int], block: int, *arguments: int) -> None:
         """Launch blocks of so many threads."""
+        stream, shape = _stream_of(_stream(self._device)), _shape(grid, block)
         try:
-            pack, room, pointers, _ = self._local.found
-        except AttributeError:
-            pack, room, pointers, _ = self._buffers(len(arguments))
-        pack(room, 0, *arguments)
-        x, y, z = grid
-        given = self._handle, x, y, z, block, 1, 1, 0, _stream(self._device), pointers, None
-        failed = self._launch(*given)
-        if failed in _ELSEWHERE:
-            failed = self._in_context(given, failed)
-        if failed:
-            raise TagwiseError(f"the kernel {self._name} was not launched: the driver says error {failed}")
+            self._launch(stream, shape, self._kernel, *arguments)
+        except Exception:
+            with _in_context(self._device):
+                self._again(stream, shape, arguments)
 
-    def _in_context(self, given: tuple[Any, ...], why: int) -> int:
-        """Launch in the device's own context, which stays where the thread had none."""
-        driver, context = _driver(), _context(self._device)
-        failed = driver.cuCtxPushCurrent_v2(context) or self._launch(*given)
-        if why != _NO_CONTEXT:
-            driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
-        return int(failed)
+    def _again(self, stream: Any, shape: Any, arguments: tuple[int, ...]) -> None:
+        try:
+            self._launch(stream, shape, self._kernel, *arguments)
+        except Exception as error:
+            raise TagwiseError(f"the kernel {self._name} was not launched: {error}") from error
 
 
 @cache

@@ -25,7 +25,7 @@ from tagwise.torch.ragged import Chain
 
 #: Rows of a list that one warp sums, and floats of a row: a sector of memory.
 UNIT, SECTOR = 128, 8
-_WARPS = 4
+_WARPS, _THREADS = 4, 256
 Support = tuple[NDArray[np.bool_], NDArray[np.uint32]]
 
 
@@ -80,7 +80,12 @@ class Rows:
         self.place = torch.cat([self.owner * self.width + self.label, self.behind(size)])
         self.held = torch.zeros(size + self.labels * (self.labels + 2), device=on)
         self.table, (self.transitions, self.start, self.end) = self.held[:size], self.cut(self.held[size:])
+        self.short = _short(self.place, self.held)
         self.forbidden: Tensor | None = None
+
+    def kernel(self, name: str) -> launching.Kernel:
+        """A kernel of `linear.cu`."""
+        return launching.kernel("linear", self.device.index or 0, (("WIDTH", self.width),), name)
 
     def behind(self, size: int) -> Tensor:
         """Where features of pairs, first and last labels lie in a buffer that has so much before them."""
@@ -102,7 +107,11 @@ class Rows:
 
     def spread(self, w: Tensor) -> None:
         """Weights into rows, transitions, start and end."""
-        self.held.index_copy_(0, self.place, w.float())
+        if self.short is not None and w.dtype == torch.float64:
+            given = w.data_ptr(), self.short.data_ptr(), len(w), self.held.data_ptr()
+            self.kernel("linear_spread")(_blocks(len(w)), _THREADS, *given)
+        else:
+            self.held.index_copy_(0, self.place, w.float())
         if self.forbidden is not None:
             self.transitions.masked_fill_(self.forbidden, -torch.inf)
 
@@ -111,7 +120,7 @@ class Rows:
         units = len(begins) - 1
         if units <= 0:
             return
-        if self.device.type != "cuda":
+        if not _on_gpu(self.device):
             many = (begins[1:] - begins[:-1]).long()
             chosen = members[int(begins[0]) : int(begins[-1])].long()
             given = rows.reshape(-1, self.width)[chosen]
@@ -122,9 +131,23 @@ class Rows:
             )
             out.reshape(-1, self.width)[:units] = found
             return
-        what = launching.kernel("linear", self.device.index or 0, (("WIDTH", self.width),), "linear_sums")
         given = begins.data_ptr(), members.data_ptr(), 0 if values is None else values.data_ptr()
-        what((-(-units // _WARPS), 1, 1), 32 * _WARPS, *given, rows.data_ptr(), units, out.data_ptr())
+        self.kernel("linear_sums")(
+            (-(-units // _WARPS), 1, 1), 32 * _WARPS, *given, rows.data_ptr(), units, out.data_ptr()
+        )
+
+
+def _on_gpu(on: torch.device) -> bool:
+    return bool(on.type == "cuda")
+
+
+def _blocks(many: int) -> tuple[int, int, int]:
+    return -(-many // _THREADS), 1, 1
+
+
+def _short(places: Tensor, held: Tensor) -> Tensor | None:
+    """Places in a buffer as the kernels read them; None where they are not used: without a GPU, or beyond 32 bits."""
+    return places.int() if _on_gpu(held.device) and len(places) and held.numel() < 2**31 else None
 
 
 def _on(array: NDArray[Any], on: torch.device) -> Tensor:
@@ -221,14 +244,18 @@ class Back:
         self.residuals = torch.zeros(sentences.tokens, rows.width, device=on)
         self.into = Gradient(self.residuals[:, : rows.labels], *rows.cut(self.held[size:]))
         self.index = torch.cat([self.where[rows.owner] * rows.width + rows.label, rows.behind(size)])
-        self.rows = rows
+        self.short, self.rows = _short(self.index, self.held), rows
 
-    def gradient(self) -> Tensor:
+    def gradient(self, out: Tensor) -> None:
         """Of all features, from what lies in `into`."""
         for level in self.levels:
             source = self.residuals if level.source < 0 else self.sums[self.levels[level.source].first :]
             self.rows.sums(level.begins, level.list, level.values, source, self.sums[level.first :])
-        return self.held.index_select(0, self.index)
+        if self.short is None:
+            out.copy_(self.held.index_select(0, self.index))
+            return
+        given = self.held.data_ptr(), self.short.data_ptr(), len(out), out.data_ptr()
+        self.rows.kernel("linear_collect")(_blocks(len(out)), _THREADS, *given)
 
 
 class Objective:
@@ -250,7 +277,7 @@ class Objective:
         many = len(problem.data)
         weight = np.ones(many) if problem.sample_weight is None else np.asarray(problem.sample_weight)
         self.weight = _on(weight[self.sentences.order].astype(np.float32), on)
-        self.log_weight = self.weight.double().log()
+        self.log_weight, self.less = self.weight.double().log(), -self.weight
         self.partial = None if problem.partial is None else _barred(problem.partial, self.rows)
         gold = problem.data.gold
         self.tags = None if self.partial is not None else _on(gold.astype(np.int64), on)
@@ -275,6 +302,8 @@ class Objective:
             chain.scores.add_(self.margin)
         if self.loss.startswith("pointwise"):
             self._pointwise(chain)
+        elif self.loss == "log" and self.partial is None and not in_logs and _on_gpu(self.rows.device):
+            self._logarithmic(chain)
         else:
             self._sequential(chain, in_logs)
 
@@ -298,10 +327,20 @@ class Objective:
             self.figures[0] = (self.weight.double() * losses).sum()
             slope = self.weight
         ragged.expect(chain, self.tags, found, -slope if self.partial is None else slope, back.into)
-        self.out.copy_(back.gradient())
+        back.gradient(self.out)
         if inside is not None:
             ragged.expect(some, None, inside, -slope, back.into)
-            self.out.add_(back.gradient())
+            more = torch.empty_like(self.out)
+            back.gradient(more)
+            self.out.add_(more)
+
+    def _logarithmic(self, chain: Chain) -> None:
+        """The log loss of known labels: `_sequential` without a detour."""
+        found, rows = ragged.sums(chain, self.tags), self.rows
+        given = (x.data_ptr() for x in (found.value, self.weight, self.log_weight))
+        rows.kernel("linear_figures")((1, 1, 1), _THREADS, *given, len(self.weight), self.figures.data_ptr())
+        ragged.expect(chain, self.tags, found, self.less, self.back.into)
+        self.back.gradient(self.out)
 
     def _pointwise(self, chain: Chain) -> None:
         """The derivative by p_t(gold) is -omega_t / p_t, omega = w (log) or w / p (exp), less its largest logarithm."""
@@ -316,7 +355,8 @@ class Objective:
         along = torch.zeros_like(self.back.into.emissions).contiguous()
         along.scatter_(1, self.tags[:, None], -(steep - most).exp().float()[:, None])
         ragged.bend(chain, found, along, self.back.into)
-        torch.mul(self.back.gradient(), most.exp(), out=self.out)
+        self.back.gradient(self.out)
+        self.out.mul_(most.exp())
 
     def _run(self, w: Any, gradient: Any, in_logs: bool) -> tuple[float, float]:
         self.w.copy_(w if isinstance(w, Tensor) else torch.from_numpy(w))

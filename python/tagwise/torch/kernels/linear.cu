@@ -34,3 +34,37 @@ extern "C" __global__ void linear_sums(const int* begins, const int* list, const
   for (int v = 0; v < PARTS; v++)
     if (32 * v + lane < WIDTH) out[u * WIDTH + 32 * v + lane] = sum[v];
 }
+
+// Weights into their places: held[place[k]] = w[k].
+extern "C" __global__ void linear_spread(const double* w, const int* place, i64 n, float* held) {
+  const i64 k = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (k < n) held[place[k]] = (float)w[k];
+}
+
+// Gradients from theirs: out[k] = held[index[k]].
+extern "C" __global__ void linear_collect(const float* held, const int* index, i64 n, double* out) {
+  const i64 k = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (k < n) out[k] = (double)held[index[k]];
+}
+
+// From log-likelihoods -l_i of sentences: figures = sum_i w_i l_i and the largest l_i + log w_i. One block of 256 threads.
+extern "C" __global__ void linear_figures(const float* value, const float* weight, const double* log_weight, i64 n, double* figures) {
+  __shared__ double sums[256], tops[256];
+  const int self = threadIdx.x;
+  double sum = 0, top = -1.0 / 0.0;
+  for (i64 k = self; k < n; k += 256) {
+    const double l = -(double)value[k], high = l + log_weight[k];
+    sum += (double)weight[k] * l;
+    if (!(high <= top)) top = high;
+  }
+  sums[self] = sum;
+  tops[self] = top;
+  for (int half = 128; half; half /= 2) {
+    __syncthreads();
+    if (self < half) {
+      sums[self] += sums[self + half];
+      if (!(tops[self + half] <= tops[self])) tops[self] = tops[self + half];
+    }
+  }
+  if (self == 0) { figures[0] = sums[0]; figures[1] = tops[0]; }
+}

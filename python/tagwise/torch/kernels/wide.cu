@@ -31,12 +31,19 @@ extern "C" __global__ void __launch_bounds__(CREW) wide_step(const real* e, i64 
                                                               const real* crests, real* heights, real* A, real* R, real* tops) {
   __shared__ Quad x[CHUNK][QUADS + 1];  // a row more, for the banks
   __shared__ real parts[SPLIT][TILE][GROUP + 1], m[GROUP], high[TILE][GROUP + 1];
+  __shared__ Side sides[GROUP];
   const int self = threadIdx.x, backward = blockIdx.z, tile = blockIdx.x, b0 = blockIdx.y * GROUP;
   const int column = self % TILE, part = self / TILE, j = tile * TILE + column;
   const i64 old = ((((k + 1) & 1) * 2 + backward) * B), now = (((k & 1) * 2 + backward) * B);
   // Where sentence b is at this step; -1 where it is over.
 #define TOKEN(b) (lengths ? (k < lengths[b] ? (backward ? lengths[b] - 1 - k : k) : -1) : (backward ? T - 1 - k : k))
   if (k) {
+    if (self < GROUP) {
+      const i64 b = b0 + self, t = b < B ? TOKEN(b) : -1, from = backward ? t + 1 : t - 1;
+      sides[self].row = t >= 0 ? (backward ? R : A) + (b * T + from) * L : (const real*)0;
+      sides[self].scores = t >= 0 && backward ? e + b * eb + from * et : (const real*)0;
+      sides[self].el = el;
+    }
     for (int g = self / 32; g < GROUP; g += CREW / 32) {
       real top = -INF;
       if (b0 + g < B)
@@ -67,12 +74,8 @@ extern "C" __global__ void __launch_bounds__(CREW) wide_step(const real* e, i64 
 #pragma unroll
         for (int u = 0; u < 4; u++) {
           const int g = at / CHUNK * 4 + u;
-          const i64 t = i < L && b0 + g < B ? TOKEN(b0 + g) : -1, from = backward ? t + 1 : t - 1;
           quad.v[u] = -INF;
-          if (t >= 0) {
-            const i64 place = ((b0 + g) * T + from) * L + i;
-            quad.v[u] = (backward ? R[place] + e[(b0 + g) * eb + from * et + i * el] : A[place]) - m[g];
-          }
+          if (i < L && sides[g].row) quad.v[u] = sides[g].at(i) - m[g];
         }
 #pragma unroll
         for (int u = 0; u < 4; u++) quad.v[u] = natural(quad.v[u]);
@@ -109,8 +112,7 @@ extern "C" __global__ void __launch_bounds__(CREW) wide_step(const real* e, i64 
         if (all >= (real)TINY) {
           grown = logarithm(all) + crests[backward * L + j];
         } else {
-          const i64 from = backward ? t + 1 : t - 1;
-          const Side side = {(backward ? R : A) + (b * T + from) * L, backward ? e + b * eb + from * et : (const real*)0, el};
+          const Side side = sides[g];
           const real* weights = W + (i64)j * (backward ? L : 1);
           const i64 near_ = backward ? 1 : L;
           real most = -INF, some = 0;
