@@ -66,11 +66,13 @@ SINGLE = (
     "rows",
     "rare",
     "dense",
+    "sparse",
     "avx2",
     "baseline",
     "baseline,rows,dense",
     "avx2,alone,rare",
     "baseline,alone,chunks,plain,rows",
+    "baseline,alone,sparse",
 )
 #: Ways of decoding.
 DECODING = (
@@ -91,6 +93,10 @@ DECODING = (
     "log",
     "log,slow",
 )
+
+
+#: And of decoding with lists of transitions.
+LISTED = ("", "alone,table", "avx2", "baseline")
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from .paths import (
     DECODING,
     KINDS,
     LABELS,
+    LISTED,
     RAGGED,
     Terms,
     corpus,
@@ -48,8 +49,13 @@ def decode(
     few = [i for i, y in enumerate(c.gold) if len(y) <= (2 if c.labels > 20 else 4)][:6]
     lists = {i: chain.kbest(slow[i], k) if c.gold[i] else [(0.0, ())] for i in few}
     support = None if sets is None else (sets, np.arange(len(sets), dtype=np.uint32))
-    scorer = _core.Scorer(c.layout, w, edges_of(forbidden))
-    for ways in DECODING:
+    scorers = {}
+    for edges in ("whole", "sparse"):
+        with forced(edges):
+            scorers[edges] = _core.Scorer(c.layout, w, edges_of(forbidden))
+    for ways, scorer in [(ways, scorers["whole"]) for ways in DECODING] + [
+        (ways, scorers["sparse"]) for ways in LISTED
+    ]:
         with forced(ways):
             assert scorer.viterbi(c.data, allowed=support, n_jobs=1).tolist() == paths, ways
             ours, ours_z = scorer.marginals(c.data, allowed=support, n_jobs=1)

@@ -1,6 +1,8 @@
 //! Best paths of sixteen sentences side by side (Viterbi 1967).
 
 use crate::chain::lanes::{by_block, Edges, Shape, Work};
+use crate::chain::sparse;
+use crate::machine::find::Find;
 use crate::machine::force::{self, Taken, Way};
 use crate::machine::simd::{Simd, WIDTH};
 
@@ -13,12 +15,16 @@ const MANY: usize = 32;
 /// # Safety
 /// The machine has the instructions of `S`; `edges` is of the shape's labels, `work` reserved for the shape.
 #[inline(always)]
-pub unsafe fn viterbi<S: Simd>(
+pub(crate) unsafe fn viterbi<S: Find>(
     shape: &Shape,
     edges: &Edges,
     work: &mut Work,
     emit: impl FnMut(usize, usize, u16),
 ) -> [f32; WIDTH] {
+    if let Some(lists) = &edges.sparse {
+        force::count(Taken::Sparse, 1);
+        return sparse::best_paths::<S>(shape, lists, work, emit);
+    }
     let noted = match (force::is_forced(Way::Noted), force::is_forced(Way::Sought)) {
         (false, false) => shape.labels < MANY,
         (noted, _) => noted,

@@ -18,7 +18,9 @@
 //! state may be unreachable; its gamma is set to 0. A sentence whose c_t underflows all the same is flagged and left to
 //! `log`, which works in log space.
 
+use crate::chain::sparse::{Pattern, Sparse};
 use crate::machine::simd::{Lane, Simd, WIDTH};
+use std::sync::Arc;
 
 /// Widest span of finite edge scores for which the scaled recursions are safe in float32.
 pub const MAX_RANGE: f32 = 80.0;
@@ -27,10 +29,11 @@ const TINY: f32 = 1e-30;
 /// Positions after which the exponent of the product of scales is set aside: TINY^9 is still a double.
 const TAKE_EVERY: usize = 9;
 
-/// Edge scores of a first-order chain, as the recursions need them.
+/// Edge scores of a first-order chain, as the recursions need them: matrices, or lists in their place.
 #[derive(Clone, Debug)]
 pub struct Edges {
     pub labels: usize,
+    pub sparse: Option<Sparse>,
     pub score: Vec<f32>, // [L, L] A[y', y]; -infinity forbids
     pub m: Vec<f32>,     // [L, L] exp(A - max)
     /// [L, L] max + log M: the scores that the recursions really use, rounded as M is. The gold path is scored with
@@ -43,6 +46,49 @@ pub struct Edges {
 }
 
 impl Edges {
+    /// By lists: edge features of these weights, in the order of the pattern's.
+    pub fn listed(pattern: &Arc<Pattern>, weights: &[f64]) -> Edges {
+        let (sparse, max, scaled) = Sparse::new(pattern, weights, f64::from(MAX_RANGE));
+        let none = || Vec::new();
+        Edges {
+            labels: pattern.labels,
+            sparse: Some(sparse),
+            score: none(),
+            m: none(),
+            rounded: Vec::new(),
+            transposed: none(),
+            max,
+            scaled,
+        }
+    }
+
+    /// Edges that pair expectations are kept for: all, or the listed ones.
+    pub fn len(&self) -> usize {
+        self.sparse.as_ref().map_or(self.labels * self.labels, |sparse| sparse.pattern.len())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where those of an edge (label' * L + label) are kept.
+    #[inline(always)]
+    pub fn place(&self, edge: u32) -> Option<usize> {
+        match &self.sparse {
+            None => Some(edge as usize),
+            Some(sparse) => sparse.pattern.find(edge),
+        }
+    }
+
+    /// The score of an edge that the recursions really use.
+    #[inline(always)]
+    pub fn rounded_score(&self, edge: u32) -> f64 {
+        match &self.sparse {
+            None => self.rounded[edge as usize],
+            Some(sparse) => sparse.rounded(edge),
+        }
+    }
+
     pub fn new(labels: usize, score: &[f64]) -> Edges {
         let finite = || score.iter().copied().filter(|x| x.is_finite());
         let max = finite().fold(f64::NEG_INFINITY, f64::max);
@@ -57,7 +103,16 @@ impl Edges {
         }
         let rounded = m.iter().map(|&x| max + f64::from(x).ln()).collect();
         let scaled = proper && max.is_finite() && max - min <= f64::from(MAX_RANGE) && max.abs() < 1e30;
-        Edges { labels, score: score.iter().map(|&x| x as f32).collect(), m, rounded, transposed, max, scaled }
+        Edges {
+            labels,
+            sparse: None,
+            score: score.iter().map(|&x| x as f32).collect(),
+            m,
+            rounded,
+            transposed,
+            max,
+            scaled,
+        }
     }
 }
 
@@ -115,7 +170,7 @@ pub struct Work {
     pub alpha: Vec<Lane>,   // [T, L]
     pub inverse: Vec<Lane>, // [T] 1 / c_t, 0 at padding
     pub p: Vec<Lane>,       // [L padded to 16] marginals at one position
-    pub pairs: Vec<Lane>,   // [L, L] sum_t alpha_{t-1}(y') gamma_t(y), lane by lane
+    pub pairs: Vec<Lane>,   // [edges kept] sum_t alpha_{t-1}(y') gamma_t(y), lane by lane
     pub tiles: Vec<bool>,   // those of `pairs` that are asked for, all where it is empty
 }
 
@@ -132,7 +187,13 @@ impl Work {
         grow(&mut self.gamma, t * l);
         grow(&mut self.inverse, t);
         grow(&mut self.p, l.next_multiple_of(WIDTH));
-        grow(&mut self.pairs, l * l);
+    }
+
+    /// Room for the pair sums of so many edges.
+    pub fn reserve_pairs(&mut self, edges: usize) {
+        if self.pairs.len() < edges {
+            self.pairs.resize(edges, Lane::ZERO);
+        }
     }
 
     /// Whether every array has room for the shape.
@@ -203,14 +264,22 @@ pub unsafe fn forward<S: Simd>(shape: &Shape, edges: &Edges, work: &mut Work, lo
             }
             let (before, here) = work.alpha.split_at_mut(t * l);
             let from = &before[(t - 1) * l..];
-            by_block!([1 2 3 4 5 6 7 8 9 10 11 12] S::BLOCK, l, y, N => {
-                let sum = product::<S, N>(&edges.m, l, from, y);
-                for j in 0..N {
-                    let a = S::mul(sum[j], S::load(&psi[y + j]));
-                    S::store(a, &mut here[y + j]);
+            if let Some(sparse) = &edges.sparse {
+                sparse.forward::<S, false>(from, |y, sum| {
+                    let a = S::mul(sum, S::load(&psi[y]));
+                    S::store(a, &mut here[y]);
                     c = S::add(c, a);
-                }
-            });
+                });
+            } else {
+                by_block!([1 2 3 4 5 6 7 8 9 10 11 12] S::BLOCK, l, y, N => {
+                    let sum = product::<S, N>(&edges.m, l, from, y);
+                    for j in 0..N {
+                        let a = S::mul(sum[j], S::load(&psi[y + j]));
+                        S::store(a, &mut here[y + j]);
+                        c = S::add(c, a);
+                    }
+                });
+            }
         }
         // Padding has c = 0: its inverse is 0 and it takes no part in the logarithm.
         let guarded = if full { c } else { S::select_gt(mask, zero, c, one) };
@@ -290,7 +359,11 @@ pub unsafe fn backward_step<S: Simd, const OVER: bool>(
         p: &mut work.p[..l],
         gamma: &mut here[t * l..],
     };
-    if t + 1 < shape.positions() {
+    if t + 1 < shape.positions() && edges.sparse.is_some() {
+        if let Some(sparse) = &edges.sparse {
+            sparse.backward::<S, false>(&after[..l], |y, sum| step.finish::<OVER>(y, sum));
+        }
+    } else if t + 1 < shape.positions() {
         let from = &after[..l];
         by_block!([1 2 3 4 5 6 7 8 9 10 11 12] S::BLOCK, l, y, N => {
             let sum = product::<S, N>(&edges.transposed, l, from, y);
@@ -361,9 +434,19 @@ pub fn tiles<S: Simd>(labels: usize, edges: &[u32]) -> Vec<bool> {
 /// it is empty.
 ///
 /// # Safety
-/// The machine has the instructions of `S`; `left` and `right` are [T, L] and `pairs` [L, L], or longer.
+/// The machine has the instructions of `S`; `left` and `right` are [T, L] and `pairs` of all edges kept, or longer.
 #[inline(always)]
-pub unsafe fn add_pairs<S: Simd>(shape: &Shape, wanted: &[bool], left: &[Lane], right: &[Lane], pairs: &mut [Lane]) {
+pub unsafe fn add_pairs<S: Simd>(
+    shape: &Shape,
+    edges: &Edges,
+    wanted: &[bool],
+    left: &[Lane],
+    right: &[Lane],
+    pairs: &mut [Lane],
+) {
+    if let Some(sparse) = &edges.sparse {
+        return sparse.add_pairs::<S>(shape, left, right, pairs);
+    }
     const STEP: usize = 8;
     let (l, n) = (shape.labels, shape.positions());
     debug_assert!(left.len() >= n * l && right.len() >= n * l && pairs.len() >= l * l);
@@ -402,8 +485,11 @@ pub unsafe fn add_pairs<S: Simd>(shape: &Shape, wanted: &[bool], left: &[Lane], 
     }
 }
 
-/// Move the lanes of `pairs` into pair expectations [L, L] and clear them.
+/// Move the lanes of `pairs` into pair expectations of the edges kept and clear them.
 pub fn drain_pairs(edges: &Edges, pairs: &mut [Lane], expected: &mut [f64]) {
+    if let Some(sparse) = &edges.sparse {
+        return sparse.drain_pairs(pairs, expected);
+    }
     for ((lane, &m), out) in pairs.iter_mut().zip(&edges.m).zip(expected) {
         if m > 0.0 {
             *out += lane.0.iter().map(|&x| f64::from(x)).sum::<f64>() * f64::from(m);

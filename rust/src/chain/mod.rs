@@ -16,5 +16,6 @@ pub mod narrow;
 pub mod once;
 pub mod order;
 pub mod pointwise;
+pub mod sparse;
 pub mod support;
 pub mod wide;

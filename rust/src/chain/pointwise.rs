@@ -40,13 +40,19 @@ impl More {
     }
 }
 
-/// m-weighted sums of `from` over all labels: out(y) = sum_k from(k) m[k, y].
+/// M-weighted sums of `from` over all labels: out(y) = sum_k from(k) M[k, y] (`AHEAD`), or sum_k M[y, k] from(k).
 ///
 /// # Safety
-/// The machine has the instructions of `S`; `m` is [L, L], `from` and `out` [L].
+/// The machine has the instructions of `S`; `from` and `out` are [L].
 #[inline(always)]
-unsafe fn apply<S: Simd>(m: &[f32], l: usize, from: &[Lane], out: &mut [Lane]) {
-    debug_assert!(m.len() == l * l && from.len() == l && out.len() == l);
+unsafe fn apply<S: Simd, const AHEAD: bool>(edges: &Edges, from: &[Lane], out: &mut [Lane]) {
+    let l = edges.labels;
+    debug_assert!(from.len() == l && out.len() == l);
+    if let Some(sparse) = &edges.sparse {
+        let keep = |y: usize, sum: S::F| S::store(sum, &mut out[y]);
+        return if AHEAD { sparse.forward::<S, true>(from, keep) } else { sparse.backward::<S, true>(from, keep) };
+    }
+    let m = if AHEAD { &edges.m } else { &edges.transposed };
     let mut y = 0;
     while y < l {
         if y + 4 <= l {
@@ -106,7 +112,7 @@ pub unsafe fn residuals<S: Simd>(
         let (inverse, mut omega) = (S::load(&work.inverse[t]), S::load(&more.omega[t]));
         if t > 0 {
             let (before, _) = more.u.split_at(t * l);
-            apply::<S>(&edges.m, l, &before[(t - 1) * l..], &mut more.product[..l]);
+            apply::<S, true>(edges, &before[(t - 1) * l..], &mut more.product[..l]);
             omega = S::sub(omega, inner::<S>(&more.product[..l], &work.gamma[t * l..(t + 1) * l]));
         }
         for y in 0..l {
@@ -132,7 +138,7 @@ pub unsafe fn residuals<S: Simd>(
         let (inverse, mut omega) = (S::load(&work.inverse[t]), S::load(&more.omega[t]));
         if t + 1 < n {
             let (_, after) = more.v.split_at((t + 1) * l);
-            apply::<S>(&edges.transposed, l, &after[..l], &mut more.product[..l]);
+            apply::<S, false>(edges, &after[..l], &mut more.product[..l]);
             omega = S::sub(omega, inner::<S>(&more.product[..l], &work.alpha[t * l..(t + 1) * l]));
         }
         for y in 0..l {

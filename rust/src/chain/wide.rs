@@ -4,8 +4,6 @@
 //! of the range, and what underflows in alpha is smaller than the rest of its row by 200 orders of magnitude whatever
 //! follows. One exp a node score and one logarithm a token, where log space needs several of each a label.
 
-use crate::chain::lanes::Edges;
-
 /// Widest span of edge scores: e^-230 = 1e-100.
 const WIDEST: f64 = 230.0;
 /// A scale under this leaves the sentence to log space.
@@ -18,10 +16,11 @@ pub struct Factors {
 }
 
 impl Factors {
-    pub fn new(edges: &Edges, scores: &[f64]) -> Option<Factors> {
+    pub fn new(scores: &[f64]) -> Option<Factors> {
         let least = scores.iter().copied().fold(f64::INFINITY, f64::min);
-        let fits = edges.max.is_finite() && edges.max - least <= WIDEST;
-        fits.then(|| Factors { m: scores.iter().map(|a| (a - edges.max).exp()).collect(), top: edges.max })
+        let top = scores.iter().copied().filter(|x| x.is_finite()).fold(f64::NEG_INFINITY, f64::max);
+        let fits = top.is_finite() && top - least <= WIDEST;
+        fits.then(|| Factors { m: scores.iter().map(|a| (a - top).exp()).collect(), top })
     }
 }
 

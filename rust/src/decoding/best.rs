@@ -11,6 +11,7 @@ use crate::decoding::lists::no_path;
 use crate::error::Result;
 use crate::machine::budget;
 use crate::machine::dispatch::{dispatch, FlushToZero};
+use crate::machine::find::Find;
 use crate::machine::force::{self, Taken, Way};
 use crate::machine::shared::Shared;
 use crate::machine::simd::{Lane, Simd, WIDTH};
@@ -129,7 +130,7 @@ impl DecodingWork {
 /// # Safety
 /// The machine has the instructions of `S`; no other thread works on these batches.
 #[inline(always)]
-unsafe fn batches_kernel<S: Simd>(job: &BatchDecoding<'_>, batches: &[Batch]) -> Option<u32> {
+unsafe fn batches_kernel<S: Find>(job: &BatchDecoding<'_>, batches: &[Batch]) -> Option<u32> {
     let (scorer, data) = (job.scorer, job.data);
     let l = scorer.layout.labels;
     let mut scratch = DecodingWork { tile: Tile::new(l.div_ceil(WIDTH)), ..DecodingWork::default() };
@@ -148,7 +149,7 @@ unsafe fn batches_kernel<S: Simd>(job: &BatchDecoding<'_>, batches: &[Batch]) ->
         if let (Output::Paths(paths), Some(lists), Some((support, _))) = (&job.output, &job.lists, &job.support) {
             let sets = |s: u32| &support.of[data.sentences[s as usize]..data.sentences[s as usize + 1]];
             let pairs: usize = batch.sentences.iter().map(|&s| lists.pairs(sets(s), l)).sum();
-            if (NARROW * pairs < shape.positions() * l * l || narrowly) && !broadly {
+            if (NARROW * pairs < shape.positions() * (scorer.edges.len() + l) || narrowly) && !broadly {
                 for (lane, &s) in batch.sentences.iter().enumerate() {
                     narrow_path::<S>(job, lists, sets(s), paths, (s, batch.lengths[lane] as usize), &mut scratch);
                 }
@@ -223,7 +224,7 @@ unsafe fn narrow_path<S: Simd>(
         }
     };
     let emit = |t: usize, y: u16| paths.set(begin + t, y);
-    if scratch.narrow.run(lists, sets, l, &scorer.edges.score, node, emit).is_finite() {
+    if scratch.narrow.run(lists, sets, l, scorer.edge_floats(), node, emit).is_finite() {
         scratch.by_cells += 1;
     } else {
         scratch.leave(job, s);

@@ -83,7 +83,7 @@ pub fn lists(scorer: &Scorer, data: &Dataset, support: Option<&Support>, k: usiz
     let layout = &scorer.layout;
     data.check_model(layout.attributes)?;
     afford(data, layout.labels, k)?;
-    let steps = Steps::from_scores(layout.labels, &scorer.edges.score);
+    let steps = Steps::from_scores(layout.labels, scorer.edge_floats());
     let exact = data.has_edge_attributes() || scorer.local || force::is_forced(Way::Log);
     let weights = if exact { doubles(scorer) } else { Vec::new() };
     let job = ListSearch { scorer, data, support, steps, exact, weights, k };
@@ -122,7 +122,10 @@ unsafe fn run_kernel<S: Find>(job: &ListSearch<'_>, task: usize) -> Result<Lists
                 if let Some(support) = job.support {
                     support.forbid_row(begin + t, scorer.layout.labels, row);
                 }
-                chart.advance::<S>(&job.steps, t);
+                match &scorer.edges.sparse {
+                    Some(lists) => chart.advance_listed::<S>(lists, t),
+                    None => chart.advance::<S>(&job.steps, t),
+                }
             }
             chart.best_paths::<S>(&job.steps, job.k, &mut scores, &mut paths);
             finite = job.k == 0 || scores.first().is_some_and(|x| x.is_finite());

@@ -75,7 +75,7 @@ pub fn tag(job: &LookbackSearch<'_>) -> Result<Lists> {
         budget::bytes(&[one, threads]),
         "use a smaller k, beam or history, fewer threads (n_jobs), or cut long sentences",
     )?;
-    let steps = Steps::from_scores(layout.labels, &job.scorer.edges.score);
+    let steps = Steps::from_scores(layout.labels, job.scorer.edge_floats());
     let n = data.len();
     let pieces: Vec<(usize, usize)> = match job.words {
         Some(words) => words.documents.windows(2).map(|d| (d[0] as usize, d[1] as usize)).collect(),

@@ -36,7 +36,7 @@ fn graph(scorer: &Scorer, terms: &Lookback, rows: &[Lane]) -> (Graph, Vec<f64>) 
     let arcs = (0..graph.arcs()).map(|arc| {
         let (s, y) = (arc / l, arc % l);
         let tuples = (2..=graph.length(s)).map(|n| tuple(n, graph.code[s] as usize % l.pow(n as u32), y));
-        scorer.edge_scores[graph.last[s] as usize * l + y] + tuples.sum::<f64>()
+        scorer.edge_scores()[graph.last[s] as usize * l + y] + tuples.sum::<f64>()
     });
     let arcs = arcs.collect();
     (graph, arcs)

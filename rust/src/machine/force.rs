@@ -30,6 +30,10 @@ pub enum Way {
     Rare,
     /// Pair sums of all edges, asked for or not.
     Dense,
+    /// Lists of the edges that differ from the others.
+    Sparse,
+    /// No such lists, as with `Dense`.
+    Whole,
     /// Best paths: back pointers are noted.
     Noted,
     /// Best paths: the label before is searched for.
@@ -52,7 +56,7 @@ pub enum Way {
     Baseline,
 }
 
-const WAYS: [(&str, Way); 19] = [
+const WAYS: [(&str, Way); 21] = [
     ("log", Way::Log),
     ("wide", Way::Wide),
     ("slow", Way::Slow),
@@ -62,6 +66,8 @@ const WAYS: [(&str, Way); 19] = [
     ("rows", Way::Rows),
     ("rare", Way::Rare),
     ("dense", Way::Dense),
+    ("sparse", Way::Sparse),
+    ("whole", Way::Whole),
     ("noted", Way::Noted),
     ("sought", Way::Sought),
     ("narrow", Way::Narrow),
@@ -132,6 +138,8 @@ pub enum Taken {
     /// Batches of best paths by each kind of back pointer.
     Noted,
     Sought,
+    /// Batches with lists of edges.
+    Sparse,
     /// Calls with weights in a table, datasets with runs.
     Table,
     Runs,
@@ -141,9 +149,9 @@ pub enum Taken {
     Baseline,
 }
 
-pub const TAKEN: [&str; 17] = [
+pub const TAKEN: [&str; 18] = [
     "lanes", "wide", "log", "narrow", "chart", "chunks", "batches", "tiles", "rows", "rare", "noted", "sought",
-    "table", "runs", "avx512", "avx2", "baseline",
+    "sparse", "table", "runs", "avx512", "avx2", "baseline",
 ];
 static COUNTS: [AtomicU64; TAKEN.len()] = [const { AtomicU64::new(0) }; TAKEN.len()];
 

@@ -73,6 +73,11 @@ pub trait Simd: Copy {
     /// # Safety
     /// The machine has the instructions of `Self`.
     unsafe fn select_gt(a: Self::F, b: Self::F, x: Self::F, y: Self::F) -> Self::F;
+    /// Bit i is set where a[i] > b[i].
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn greater(a: Self::F, b: Self::F) -> u32;
     /// p * 2^n for integral n in [-126, 127]
     ///
     /// # Safety
@@ -164,6 +169,10 @@ impl Simd for Baseline {
         std::array::from_fn(|i| if a[i] > b[i] { x[i] } else { y[i] })
     }
     #[inline(always)]
+    unsafe fn greater(a: Self::F, b: Self::F) -> u32 {
+        (0..WIDTH).fold(0, |mask, i| mask | u32::from(a[i] > b[i]) << i)
+    }
+    #[inline(always)]
     unsafe fn scale2(p: Self::F, n: Self::F) -> Self::F {
         std::array::from_fn(|i| p[i] * f32::from_bits(((n[i] as i32 + 127) << 23) as u32))
     }
@@ -244,7 +253,9 @@ mod tests {
     }
 
     unsafe fn select_kernel<S: Simd>(a: &Lane, b: &Lane, out: &mut [Lane; 3]) {
+        let all = a.0[0] > b.0[0];
         let (a, b) = (S::load(a), S::load(b));
+        assert_eq!(S::greater(a, b), if all { 0xffff } else { 0 });
         S::store(S::select_gt(a, b, S::splat(1.0), S::splat(0.0)), &mut out[0]);
         S::store(S::max(a, b), &mut out[1]);
         S::store(S::min(a, b), &mut out[2]);

@@ -59,6 +59,10 @@ impl Simd for Avx512 {
         _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_GT_OQ>(a, b), y, x)
     }
     #[inline(always)]
+    unsafe fn greater(a: __m512, b: __m512) -> u32 {
+        u32::from(_mm512_cmp_ps_mask::<_CMP_GT_OQ>(a, b))
+    }
+    #[inline(always)]
     unsafe fn scale2(p: __m512, n: __m512) -> __m512 {
         _mm512_scalef_ps(p, n)
     }
@@ -157,6 +161,11 @@ impl Simd for Avx2 {
     unsafe fn select_gt(a: Halves, b: Halves, x: Halves, y: Halves) -> Halves {
         let half = |i: usize| _mm256_blendv_ps(y[i], x[i], _mm256_cmp_ps::<_CMP_GT_OQ>(a[i], b[i]));
         [half(0), half(1)]
+    }
+    #[inline(always)]
+    unsafe fn greater(a: Halves, b: Halves) -> u32 {
+        let half = |i: usize| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(a[i], b[i])) as u32;
+        half(0) | half(1) << 8
     }
     #[inline(always)]
     unsafe fn scale2(p: Halves, n: Halves) -> Halves {

@@ -1,6 +1,7 @@
 //! A model ready to score.
 
 use crate::chain::lanes::Edges;
+use crate::chain::sparse::Pattern;
 use crate::dataset::layout::Layout;
 use crate::dataset::{runs, Dataset};
 use crate::error::{Error, Result};
@@ -11,7 +12,7 @@ use crate::machine::lazy::Lazy;
 use crate::machine::simd::{Lane, WIDTH};
 use crate::scores::table::Table;
 use crate::scores::tile::Tile;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Tokens from which on the weights are packed first: it takes as long as some thousand tokens, and stays.
 const WORTH_A_TABLE: usize = runs::WORTH;
@@ -20,7 +21,9 @@ const WORTH_A_TABLE: usize = runs::WORTH;
 pub struct Scorer {
     pub(crate) layout: Arc<Layout>,
     pub(crate) weights: Buf<f32>, // [features]
-    pub(crate) edge_scores: Vec<f64>,
+    forbidden: Vec<u32>,
+    edge_scores: OnceLock<Vec<f64>>, // [L, L], made when somebody asks for it
+    score: OnceLock<Vec<f32>>,       // the same in single precision
     pub(crate) edges: Edges,
     pub(crate) start: Vec<f32>,
     pub(crate) end: Vec<f32>,
@@ -38,6 +41,23 @@ pub fn afford(labels: usize) -> Result<()> {
     budget::claim(&what, budget::bytes(&[labels, labels, PER_PAIR]), "use fewer labels")
 }
 
+/// Weights of the edge features.
+fn edge_weights(layout: &Layout, weights: &[f32]) -> Vec<f64> {
+    weights[layout.edge_at()..layout.start_at()].iter().map(|&x| f64::from(x)).collect()
+}
+
+/// Edge scores [L, L].
+fn all_edges(layout: &Layout, weights: &[f32], forbidden: &[u32]) -> Vec<f64> {
+    let mut scores = vec![0.0; layout.labels * layout.labels];
+    for (&e, x) in layout.edges.iter().zip(edge_weights(layout, weights)) {
+        scores[e as usize] = x;
+    }
+    for &e in forbidden {
+        scores[e as usize] = f64::NEG_INFINITY;
+    }
+    scores
+}
+
 impl Scorer {
     /// `forbidden`: edges (label' * L + label) of score -infinity.
     pub fn new(layout: Arc<Layout>, weights: Buf<f32>, forbidden: &[u32]) -> Result<Scorer> {
@@ -49,14 +69,6 @@ impl Scorer {
         if forbidden.iter().any(|&e| e as usize >= l * l) {
             return Err(Error::Value(format!("a forbidden edge is outside the {l} by {l} label pairs")));
         }
-        let tail: Vec<f64> = weights[layout.edge_at()..].iter().map(|&x| f64::from(x)).collect();
-        let mut edge_scores = vec![0.0; l * l];
-        for (&e, &x) in layout.edges.iter().zip(&tail) {
-            edge_scores[e as usize] = x;
-        }
-        for &e in forbidden {
-            edge_scores[e as usize] = f64::NEG_INFINITY;
-        }
         let boundary = |labels: &[u16], at: usize| {
             let mut scores = vec![0.0; l];
             for (&y, &x) in labels.iter().zip(&weights[at..]) {
@@ -66,8 +78,24 @@ impl Scorer {
         };
         let start = boundary(&layout.starts, layout.start_at());
         let end = boundary(&layout.ends, layout.end_at());
-        let edges = Edges::new(l, &edge_scores);
-        Ok(Scorer { layout, weights, edge_scores, edges, start, end, local: false, table: Lazy::default() })
+        let edge_scores = OnceLock::new();
+        let edges = match Pattern::new(l, &layout.edges, forbidden)? {
+            Some(pattern) => Edges::listed(&Arc::new(pattern), &edge_weights(&layout, &weights)),
+            None => Edges::new(l, edge_scores.get_or_init(|| all_edges(&layout, &weights, forbidden))),
+        };
+        let (forbidden, score) = (forbidden.to_vec(), OnceLock::new());
+        Ok(Scorer {
+            layout,
+            weights,
+            forbidden,
+            edge_scores,
+            score,
+            edges,
+            start,
+            end,
+            local: false,
+            table: Lazy::default(),
+        })
     }
 
     /// The same scores, every step normalised by itself.
@@ -88,8 +116,17 @@ impl Scorer {
         &self.weights
     }
 
+    /// Edge scores [L, L].
     pub fn edge_scores(&self) -> &[f64] {
-        &self.edge_scores
+        self.edge_scores.get_or_init(|| all_edges(&self.layout, &self.weights, &self.forbidden))
+    }
+
+    /// The same in single precision.
+    pub(crate) fn edge_floats(&self) -> &[f32] {
+        match self.edges.sparse {
+            None => &self.edges.score,
+            Some(_) => self.score.get_or_init(|| self.edge_scores().iter().map(|&x| x as f32).collect()),
+        }
     }
 
     /// The packed weights, where they pay for so many tokens.

@@ -72,7 +72,7 @@ pub struct Scored {
 impl Scored {
     pub fn fill(&mut self, scorer: &Scorer, weights: &[f64], data: &Dataset, support: Option<&Support>, s: usize) {
         let l = scorer.layout.labels;
-        score_sentence(data, &scorer.layout, weights, &scorer.edge_scores, s as u32, &mut self.node, &mut self.edge);
+        score_sentence(data, &scorer.layout, weights, scorer.edge_scores(), s as u32, &mut self.node, &mut self.edge);
         if scorer.local {
             normalize_locally(l, &mut self.node, &self.edge);
         }

@@ -13,6 +13,7 @@
 
 mod lists;
 
+use crate::chain::sparse::Sparse;
 use crate::machine::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
 use lists::ChartLists;
@@ -213,6 +214,28 @@ impl Chart {
                 _ => self.advance_some::<S, 4, 2>(steps, t, v),
             }
             v += 4;
+        }
+    }
+
+    /// The same with lists of edges, those of `steps`.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; t is one of the positions the chart was begun with.
+    #[inline(always)]
+    pub(crate) unsafe fn advance_listed<S: Find>(&mut self, lists: &Sparse, t: usize) {
+        let (width, at) = (self.width, t * self.width);
+        if t > 0 {
+            let from = &self.delta[at - width..at];
+            let best = &mut self.best[at..at + width];
+            best.copy_from_slice(&self.pad);
+            // SAFETY: lanes are rows of floats.
+            let flat = |lanes: *const Lane| std::slice::from_raw_parts(lanes.cast::<f32>(), width * WIDTH);
+            let into = std::slice::from_raw_parts_mut(best.as_mut_ptr().cast::<f32>(), width * WIDTH);
+            lists.advance(flat(from.as_ptr()), into);
+        }
+        for v in 0..width {
+            let before = if t == 0 { &self.pad[v] } else { &self.best[at + v] };
+            S::store(S::add(S::load(&self.node[at + v]), S::load(before)), &mut self.delta[at + v]);
         }
     }
 

@@ -44,7 +44,8 @@ impl Alone {
         let sentence = batch.sentences[lane];
         let (begin, end) = (data.sentences[sentence as usize], data.sentences[sentence as usize + 1]);
         let gold = &data.gold[begin..end];
-        score_sentence(data, setting.layout, setting.w, setting.edge_scores, sentence, &mut self.node, &mut self.edge);
+        let edge_scores = setting.edge_scores.scores();
+        score_sentence(data, setting.layout, setting.w, edge_scores, sentence, &mut self.node, &mut self.edge);
         if let Some(support) = setting.support {
             support.forbid(begin, l, &mut self.node);
         }
@@ -115,7 +116,7 @@ impl Alone {
         sink: &mut Sink<'_>,
     ) -> Option<(f64, f64)> {
         let l = setting.layout.labels;
-        let factors = setting.factors?;
+        let factors = setting.edge_scores.factors()?;
         let odd = setting.partial.is_some()
             || setting.once.is_some()
             || !setting.cost.is_empty()

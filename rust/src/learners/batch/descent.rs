@@ -10,13 +10,14 @@
 //! batches is the caller's, so the same order gives the same bits.
 
 use crate::chain::lanes::{self, Edges};
+use crate::chain::sparse::Pattern;
 use crate::dataset::layout::Layout;
 use crate::dataset::plan::Plan;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::batch::loss::LARGE;
 use crate::learners::batch::pass::{batch_kernel, Pass, PassWork, Sums, SMALL};
-use crate::learners::batch::terms::{check, Setting, Terms};
+use crate::learners::batch::terms::{check, EdgeScores, Setting, Terms};
 use crate::machine::dispatch::{dispatch, FlushToZero};
 use crate::machine::shared::Shared;
 use crate::machine::simd::{Lane, Simd};
@@ -51,21 +52,28 @@ pub struct Stochastic {
     row_pace: Vec<f32>, // [lanes]
     rare: Vec<f32>,
     edges: Vec<f64>, // [edges of the layout]
+    pattern: Option<Arc<Pattern>>,
+    kept: Vec<Option<usize>>, // [edges of the layout] where their sums are
     scale: f64,
     scratch: PassWork,
     sums: Sums,
 }
 
 impl Stochastic {
-    /// Edge scores [L, L] at the weights now.
-    fn edge_scores(&self, out: &mut [f64]) {
-        out.fill(0.0);
+    /// Edges at the weights now; `scores` is scratch, [L, L] or empty with lists.
+    fn edges_now(&self, scores: &mut [f64]) -> Edges {
+        if let Some(pattern) = &self.pattern {
+            let weights: Vec<f64> = self.edges.iter().map(|x| x * self.scale).collect();
+            return Edges::listed(pattern, &weights);
+        }
+        scores.fill(0.0);
         for (&e, &x) in self.layout.edges.iter().zip(&self.edges) {
-            out[e as usize] = x * self.scale;
+            scores[e as usize] = x * self.scale;
         }
         for &e in &self.terms.limits.forbidden {
-            out[e as usize] = f64::NEG_INFINITY;
+            scores[e as usize] = f64::NEG_INFINITY;
         }
+        Edges::new(self.layout.labels, scores)
     }
 
     pub fn new(data: Arc<Dataset>, layout: Arc<Layout>, mut terms: Terms) -> Result<Stochastic> {
@@ -88,6 +96,12 @@ impl Stochastic {
         if let Some(support) = &terms.limits.support {
             nodes.support = nodes.masks(&data, &plan, support);
         }
+        let pattern = Pattern::new(layout.labels, &layout.edges, &terms.limits.forbidden)?.map(Arc::new);
+        let kept: Vec<Option<usize>> = match &pattern {
+            Some(pattern) => layout.edges.iter().map(|&e| pattern.find(e)).collect(),
+            None => layout.edges.iter().map(|&e| Some(e as usize)).collect(),
+        };
+        let places = pattern.as_ref().map_or(layout.labels * layout.labels, |pattern| pattern.len());
         let row_pace = nodes.set_pace(|n| pace(f64::from(n)) as f32);
         let mut scratch = PassWork::default();
         scratch.fields.resize_with(1, Default::default);
@@ -97,7 +111,9 @@ impl Stochastic {
             rare: vec![0.0; nodes.n_copies()],
             edges: vec![0.0; layout.edges.len()],
             scale: 1.0,
-            sums: Sums::new(layout.labels, 0),
+            sums: Sums::new(places, 0),
+            pattern,
+            kept,
             scratch,
             data,
             layout,
@@ -163,25 +179,25 @@ unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l
     let l = this.layout.labels;
     let decay = 2.0 * l2 / this.data.len().max(1) as f64;
     let pace = pace(this.data.tokens() as f64);
-    let mut edge_scores = vec![0.0; l * l];
+    let mut edge_scores = vec![0.0; if this.pattern.is_some() { 0 } else { l * l }];
+    this.scratch.work.reserve_pairs(this.sums.edges.len());
     this.sums.loss = 0.0;
     let mut decayed = 0.0;
     for (i, &b) in order.iter().enumerate() {
         stop::look();
-        this.edge_scores(&mut edge_scores);
-        let edges = Edges::new(l, &edge_scores);
+        let edges = this.edges_now(&mut edge_scores);
         if !edges.scaled {
             return f64::NAN;
         }
         score::<S>(this, b as usize);
         let batch = &this.plan.batches[b as usize];
+        let unasked = EdgeScores::new(&this.layout, &[], &this.terms.limits);
         let pass = Pass {
             setting: Setting {
                 data: &this.data,
                 layout: &this.layout,
                 w: &[],
-                edge_scores: &edge_scores,
-                factors: None,
+                edge_scores: &unasked,
                 support: this.terms.limits.support.as_ref(),
                 partial: None,
                 cost: &[],
@@ -198,7 +214,7 @@ unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l
             clip: CLIP,
         };
         batch_kernel::<S>(&pass, batch, 0, &mut this.scratch, &mut this.sums);
-        lanes::drain_pairs(&edges, &mut this.scratch.work.pairs[..l * l], &mut this.sums.edges);
+        lanes::drain_pairs(&edges, &mut this.scratch.work.pairs[..this.sums.edges.len()], &mut this.sums.edges);
         for (_, lane) in this.scratch.flagged.drain(..) {
             this.sums.loss += passed_over(&this.terms, batch.sentences[lane] as usize, batch.lengths[lane]);
         }
@@ -248,8 +264,8 @@ unsafe fn move_by<S: Simd>(this: &mut Stochastic, batch: usize, step: f64, pace:
     multiply::<S>(&mut field.nodes[..batch.positions() * this.layout.labels], step as f32);
     multiply::<S>(&mut field.subtract, step as f32);
     this.nodes.spread::<S>(std::slice::from_ref(batch), fields, &mut this.rows, &mut this.rare, tile);
-    for (&e, x) in this.layout.edges.iter().zip(&mut this.edges) {
-        *x += step * pace * this.sums.edges[e as usize];
+    for (&at, x) in this.kept.iter().zip(&mut this.edges) {
+        *x += step * pace * at.map_or(0.0, |at| this.sums.edges[at]);
     }
     this.sums.edges.fill(0.0);
 }

@@ -1,14 +1,14 @@
 //! Loss and gradient of a corpus at a weight vector: a parallel sum over chunks of sentences.
 
 use crate::chain::lanes::Edges;
-use crate::chain::wide::Factors;
+use crate::chain::sparse::Pattern;
 use crate::dataset::layout::Layout;
 use crate::dataset::plan::Plan;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::batch::loss::LARGE;
-use crate::learners::batch::pass::{run_chunk, Pass, PassWork, Sums, GROUP};
-use crate::learners::batch::terms::{check, Setting, Terms};
+use crate::learners::batch::pass::{run_chunk, Pass, PassWork, Sums, FEW, GROUP};
+use crate::learners::batch::terms::{check, EdgeScores, Setting, Terms};
 use crate::machine::dispatch::FlushToZero;
 use crate::machine::force::{self, Way};
 use crate::machine::shared::Shared;
@@ -22,14 +22,15 @@ use std::sync::{Arc, Mutex};
 /// Joint rows are many: attributes seldom seen are left to the copies, so that rows stay in the second cache.
 const GRAIN: Grain = Grain { frequent: 32, fold: true, group: GROUP, vectors: true };
 
-fn grain() -> Grain {
+fn grain(labels: usize) -> Grain {
     let frequent = match (force::is_forced(Way::Rows), force::is_forced(Way::Rare)) {
         (true, _) => 0,
         (_, true) => u32::MAX,
         _ => GRAIN.frequent,
     };
     let plain = force::is_forced(Way::Plain);
-    Grain { frequent, fold: GRAIN.fold && !plain, vectors: GRAIN.vectors && !plain, ..GRAIN }
+    let group = if labels > FEW { 1 } else { GRAIN.group };
+    Grain { frequent, group, fold: GRAIN.fold && !plain, vectors: GRAIN.vectors && !plain, ..GRAIN }
 }
 
 /// A training set made ready for evaluation. Built once, evaluated at many weight vectors.
@@ -39,6 +40,7 @@ pub struct Objective {
     terms: Terms,
     plan: Plan,
     nodes: Nodes,
+    pattern: Option<Arc<Pattern>>,
     memory: Mutex<Buffers>,
 }
 
@@ -70,7 +72,8 @@ impl Objective {
         afford(l)?;
         check(&data, l, &terms)?;
         let plan = Plan::new(&data.sentences);
-        let mut nodes = Nodes::new(&data, &layout, &plan, grain())?;
+        let mut nodes = Nodes::new(&data, &layout, &plan, grain(l))?;
+        let pattern = Pattern::new(l, &layout.edges, &terms.limits.forbidden)?.map(Arc::new);
         if let Some(support) = &terms.limits.support {
             nodes.support = nodes.masks(&data, &plan, support);
         }
@@ -85,7 +88,7 @@ impl Objective {
                 nodes.costs[i / l * nodes.width + i % l / WIDTH].0[i % l % WIDTH] = c as f32;
             }
         }
-        Ok(Objective { data, layout, terms, plan, nodes, memory: Mutex::default() })
+        Ok(Objective { data, layout, terms, plan, nodes, pattern, memory: Mutex::default() })
     }
 
     pub fn layout(&self) -> &Layout {
@@ -136,19 +139,17 @@ impl Objective {
         memory.rare.resize(self.nodes.n_copies(), 0.0);
         self.nodes.fill_rows(w, &mut memory.rows);
         self.nodes.fill_rare(w, &mut memory.rare);
-        let mut edge_scores = layout.edge_scores(w);
-        for &e in &self.terms.limits.forbidden {
-            edge_scores[e as usize] = f64::NEG_INFINITY;
-        }
-        let edges = Edges::new(l, &edge_scores);
-        let factors = Factors::new(&edges, &edge_scores).filter(|_| !force::is_forced(Way::Log));
+        let edge_scores = EdgeScores::new(layout, w, &self.terms.limits);
+        let edges = match &self.pattern {
+            Some(pattern) => Edges::listed(pattern, &w[layout.edge_at()..]),
+            None => Edges::new(l, edge_scores.scores()),
+        };
         let pass = Pass {
             setting: Setting {
                 data: &self.data,
                 layout,
                 w,
                 edge_scores: &edge_scores,
-                factors: factors.as_ref(),
                 support: self.terms.limits.support.as_ref(),
                 partial: self.terms.partial.as_ref(),
                 cost: &self.terms.cost,
@@ -187,7 +188,9 @@ impl Objective {
         self.nodes.collect_rows(&mut memory.gradients, hot, &mut memory.total, &shared);
         self.nodes.collect_rare(&memory.rare_gradient, &shared);
         for (i, &e) in layout.edges.iter().enumerate() {
-            gradient[layout.edge_at() + i] = sums.iter().map(|s| s.edges[e as usize]).sum();
+            if let Some(at) = edges.place(e) {
+                gradient[layout.edge_at() + i] = sums.iter().map(|s| s.edges[at]).sum();
+            }
         }
         for i in 0..layout.pair.len() {
             gradient[layout.pair_at() + i] = sums.iter().map(|s| s.pairs[i]).sum();

@@ -18,6 +18,8 @@ use crate::scores::tile::Tile;
 const DRAIN_EVERY: usize = 8;
 /// Batches that go through the phases together.
 pub const GROUP: usize = 8;
+/// Labels up to which they do: with more, what the phases hand on would fill the memory in place of a cache.
+pub const FEW: usize = 256;
 /// A gold marginal under this is left to double precision.
 pub const SMALL: f32 = 1e-12;
 
@@ -25,7 +27,7 @@ pub const SMALL: f32 = 1e-12;
 pub struct Sums {
     pub loss: f64,
     pub largest: f64,
-    pub edges: Vec<f64>, // [L, L] expected minus observed
+    pub edges: Vec<f64>, // [edges kept] expected minus observed
     pub pairs: Vec<f64>, // [pair features]
     pub failed: Option<u32>,
 }
@@ -44,8 +46,8 @@ pub struct Pass<'a> {
 }
 
 impl Sums {
-    pub fn new(labels: usize, pairs: usize) -> Sums {
-        let (edges, pairs) = (vec![0.0; labels * labels], vec![0.0; pairs]);
+    pub fn new(edges: usize, pairs: usize) -> Sums {
+        let (edges, pairs) = (vec![0.0; edges], vec![0.0; pairs]);
         Sums { loss: 0.0, largest: f64::NEG_INFINITY, edges, pairs, failed: None }
     }
 }
@@ -64,6 +66,7 @@ pub struct PassWork {
     pub fields: Vec<Field>,           // of each batch
     pub flagged: Vec<(usize, usize)>, // batch and lane of the sentences left to `alone`
     pub hot: Vec<f64>,                // sums of the hot rows
+    whole: Vec<f64>,                  // [L, L] edges of a sentence alone, where they are listed
 }
 
 /// A batch at hand.
@@ -87,22 +90,28 @@ unsafe fn chunk_kernel<S: Simd>(
     scratch: &mut PassWork,
 ) -> Sums {
     let (s, l) = (&pass.setting, pass.setting.layout.labels);
-    let mut sums = Sums::new(l, s.layout.pair.len());
+    let kept = pass.edges.len();
+    let mut sums = Sums::new(kept, s.layout.pair.len());
     scratch.flagged.clear();
     scratch.hot.clear();
-    scratch.work.tiles = lanes::tiles::<S>(l, &s.layout.edges);
+    scratch.work.tiles.clear();
+    if pass.edges.sparse.is_none() {
+        scratch.work.tiles = lanes::tiles::<S>(l, &s.layout.edges);
+    }
+    scratch.work.reserve_pairs(kept);
     if force::is_forced(Way::Dense) {
         scratch.work.tiles.fill(true);
     }
     count::<S>(batches.len(), &scratch.work.tiles);
-    scratch.fields.resize_with(GROUP.min(batches.len()).max(scratch.fields.len()), Field::default);
+    force::count(Taken::Sparse, if pass.edges.sparse.is_some() { batches.len() } else { 0 });
+    scratch.fields.resize_with(pass.nodes.group.min(batches.len()).max(scratch.fields.len()), Field::default);
     let copies = pass.nodes.copies(c);
     let rare = pass.rare_gradient.slice(copies.start, copies.len());
     rare.fill(0.0);
     let forced = force::is_forced(Way::Log) || force::is_forced(Way::Wide);
     let scaled = pass.edges.scaled && !s.data.has_edge_attributes() && s.once.is_none() && !forced;
     let mut done = 0;
-    for group in batches.chunks(GROUP) {
+    for group in batches.chunks(pass.nodes.group) {
         stop::look();
         for (i, batch) in group.iter().enumerate() {
             if scaled {
@@ -128,13 +137,13 @@ unsafe fn chunk_kernel<S: Simd>(
         if done >= DRAIN_EVERY {
             done = 0;
             if scaled {
-                lanes::drain_pairs(pass.edges, &mut scratch.work.pairs[..l * l], &mut sums.edges);
+                lanes::drain_pairs(pass.edges, &mut scratch.work.pairs[..kept], &mut sums.edges);
             }
             pass.nodes.drain_hot(gradient, &mut scratch.hot);
         }
     }
     if scaled && done > 0 {
-        lanes::drain_pairs(pass.edges, &mut scratch.work.pairs[..l * l], &mut sums.edges);
+        lanes::drain_pairs(pass.edges, &mut scratch.work.pairs[..kept], &mut sums.edges);
     }
     sums
 }
@@ -153,7 +162,7 @@ fn count<S: Simd>(batches: usize, tiles: &[bool]) {
 
 /// The flagged sentences of a group.
 fn leave_alone(pass: &Pass<'_>, group: &[Batch], scratch: &mut PassWork, sums: &mut Sums) {
-    let PassWork { fields, alone, flagged, .. } = scratch;
+    let PassWork { fields, alone, flagged, whole, .. } = scratch;
     for (i, lane) in flagged.drain(..) {
         let batch = &group[i];
         let weight = pass.terms.weights[batch.sentences[lane] as usize];
@@ -162,8 +171,19 @@ fn leave_alone(pass: &Pass<'_>, group: &[Batch], scratch: &mut PassWork, sums: &
             fields[i].nodes[..n].iter_mut().for_each(|x| x.0[lane] = 0.0);
             continue;
         }
-        let mut sink = Sink { nodes: &mut fields[i].nodes, edges: &mut sums.edges, pairs: &mut sums.pairs };
-        match alone.run(&pass.setting, batch, lane, weight, &mut sink) {
+        if pass.edges.sparse.is_some() {
+            whole.clear();
+            whole.resize(pass.setting.layout.labels.pow(2), 0.0);
+        }
+        let edges = if pass.edges.sparse.is_some() { &mut *whole } else { &mut sums.edges };
+        let mut sink = Sink { nodes: &mut fields[i].nodes, edges, pairs: &mut sums.pairs };
+        let found = alone.run(&pass.setting, batch, lane, weight, &mut sink);
+        if let Some(sparse) = &pass.edges.sparse {
+            for (sum, edge) in sums.edges.iter_mut().zip(sparse.pattern.edges()) {
+                *sum += whole[edge];
+            }
+        }
+        match found {
             Some((value, largest)) => {
                 sums.loss += value;
                 let of_sentence = if pass.terms.loss.is_pointwise() { 0.0 } else { weight.ln() };
@@ -216,7 +236,7 @@ pub unsafe fn batch_kernel<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, sc
     for (lane, &sentence) in batch.sentences.iter().enumerate() {
         let mut gold = fields[i].gold[lane];
         for &(edge, n) in pass.nodes.gold_edges(sentence) {
-            gold += pass.edges.rounded[edge as usize] * f64::from(n);
+            gold += pass.edges.rounded_score(edge) * f64::from(n);
         }
         if log_z[lane].is_nan() || !gold.is_finite() {
             flagged.push((i, lane));
@@ -244,7 +264,9 @@ pub unsafe fn batch_kernel<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, sc
     } else {
         for (lane, &sentence) in batch.sentences.iter().enumerate() {
             for &(edge, n) in pass.nodes.gold_edges(sentence) {
-                sums.edges[edge as usize] -= f64::from(factor.0[lane]) * f64::from(n);
+                if let Some(at) = pass.edges.place(edge) {
+                    sums.edges[at] -= f64::from(factor.0[lane]) * f64::from(n);
+                }
             }
         }
         backward::<S>(pass, shape, &factor, work);
@@ -268,7 +290,7 @@ unsafe fn backward<S: Simd>(pass: &Pass<'_>, shape: &Shape, factor: &Lane, work:
     for t in (0..shape.positions()).rev() {
         lanes::backward_step::<S, true>(shape, pass.edges, work, factor, t);
     }
-    lanes::add_pairs::<S>(shape, &work.tiles, &work.alpha, &work.gamma, &mut work.pairs);
+    lanes::add_pairs::<S>(shape, pass.edges, &work.tiles, &work.alpha, &work.gamma, &mut work.pairs);
 }
 
 /// log Z - log Z under the known labels: the same pass twice, with opposite signs.
@@ -360,6 +382,6 @@ unsafe fn pointwise_batch<S: Simd>(
     }
     pointwise::residuals::<S>(shape, pass.edges, work, more, |t, lane| gold[lane][t] as usize);
     work.psi[..n].copy_from_slice(&more.p[..n]);
-    lanes::add_pairs::<S>(shape, &work.tiles, &more.u, &work.gamma, &mut work.pairs);
-    lanes::add_pairs::<S>(shape, &work.tiles, &work.alpha, &more.v, &mut work.pairs);
+    lanes::add_pairs::<S>(shape, pass.edges, &work.tiles, &more.u, &work.gamma, &mut work.pairs);
+    lanes::add_pairs::<S>(shape, pass.edges, &work.tiles, &work.alpha, &more.v, &mut work.pairs);
 }

@@ -8,7 +8,9 @@ use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::batch::loss::Loss;
+use crate::machine::force::{self, Way};
 use crate::scores::check::{allowed_edges, check_gold, check_labels, check_weights};
+use std::sync::OnceLock;
 
 /// What is minimised, beside the data.
 #[derive(Clone, Debug)]
@@ -24,13 +26,44 @@ pub struct Terms {
     pub cost: Vec<f64>,
 }
 
+/// Edge scores [L, L], made when somebody asks for them: with lists of edges only sentences that float32 cannot do.
+pub struct EdgeScores<'a> {
+    layout: &'a Layout,
+    w: &'a [f64],
+    forbidden: &'a [u32],
+    made: OnceLock<(Vec<f64>, Option<Factors>)>,
+}
+
+impl<'a> EdgeScores<'a> {
+    pub fn new(layout: &'a Layout, w: &'a [f64], limits: &'a Limits) -> EdgeScores<'a> {
+        EdgeScores { layout, w, forbidden: &limits.forbidden, made: OnceLock::new() }
+    }
+
+    fn get(&self) -> &(Vec<f64>, Option<Factors>) {
+        self.made.get_or_init(|| {
+            let mut scores = self.layout.edge_scores(self.w);
+            self.forbidden.iter().for_each(|&e| scores[e as usize] = f64::NEG_INFINITY);
+            let factors = Factors::new(&scores).filter(|_| !force::is_forced(Way::Log));
+            (scores, factors)
+        })
+    }
+
+    pub fn scores(&self) -> &[f64] {
+        &self.get().0
+    }
+
+    /// Their factors in double precision, where these are of any use.
+    pub fn factors(&self) -> Option<&Factors> {
+        self.get().1.as_ref()
+    }
+}
+
 /// What a sentence is scored with.
 pub struct Setting<'a> {
     pub data: &'a Dataset,
     pub layout: &'a Layout,
     pub w: &'a [f64],
-    pub edge_scores: &'a [f64],
-    pub factors: Option<&'a Factors>,
+    pub edge_scores: &'a EdgeScores<'a>,
     pub support: Option<&'a Support>,
     pub partial: Option<&'a Support>,
     pub cost: &'a [f64], // [L, L] or empty

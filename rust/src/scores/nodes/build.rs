@@ -13,6 +13,9 @@ use crate::scores::nodes::dense::DenseRows;
 use crate::scores::nodes::fold::Fold;
 use crate::scores::nodes::{Masks, Nodes, RareFeature, HOT, NOWHERE};
 
+/// Labels up to which frequent attributes have rows however few of their labels have features.
+const FEW: usize = 4 * WIDTH;
+
 /// How tokens become rows and rare features.
 #[derive(Clone, Copy, Debug)]
 pub struct Grain {
@@ -49,7 +52,9 @@ impl FrequentRows {
         };
         for a in 0..layout.attributes {
             let (first, labels) = layout.node(a as u32);
-            if (!labels.is_empty() && count[a] >= least) || full.contains(&a) {
+            // Of many labels a row is mostly zeros, and all rows together are more than any cache.
+            let filled = layout.labels <= FEW || labels.len() * WIDTH >= layout.labels || least == 0;
+            if (!labels.is_empty() && count[a] >= least && filled) || full.contains(&a) {
                 out.of[a] = out.push(first, labels);
             }
         }
@@ -85,7 +90,7 @@ impl Nodes {
         });
         let attributes = if dense.is_some() { data.node.sparse() } else { data.node.csr() };
         let mut frequent = FrequentRows::new(attributes, dense, layout, grain.frequent);
-        let mut out = Nodes::empty(layout.labels, &mut frequent, plan.slots);
+        let mut out = Nodes::empty(layout.labels, &mut frequent, plan.slots, grain.group);
         out.count_gold_edges(data);
         let mut row_ptr = out.read_tokens(data, attributes, layout, plan, grain, &frequent)?;
         let vectors = dense.map_or(0..0, |dense| {
@@ -112,10 +117,11 @@ impl Nodes {
     }
 
     /// No token yet; takes the features of the rows.
-    fn empty(labels: usize, frequent: &mut FrequentRows, slots: usize) -> Nodes {
+    fn empty(labels: usize, frequent: &mut FrequentRows, slots: usize, group: usize) -> Nodes {
         Nodes {
             labels,
             width: labels.div_ceil(WIDTH),
+            group,
             order: Vec::new(),
             row_ptr: Vec::new(),
             rows: Vec::new(),

@@ -46,6 +46,7 @@ struct RareFeature {
 pub struct Nodes {
     pub labels: usize,
     pub width: usize,     // lanes of the longest row: L / 16 rounded up
+    pub group: usize,     // batches that go through the phases together
     order: Vec<u32>,      // [slots] first lane among a batch's tiles of the token that comes next, batch by batch
     row_ptr: Vec<u32>,    // [slots * classes + 1] rows of each token in that order: those of one lane, then of two, ...
     rows: Vec<u32>,       // first lane of each row

@@ -1,0 +1,110 @@
+"""Many labels: an iteration, tagging and marginals against CRFsuite by the number of labels, one thread.
+
+The first sentences of ptb-sample with lexicalised tags: the most frequent pairs of a tag and a word are labels of their
+own, so many that there are as many labels as asked for; the attributes are those of the workload `pos`. Of L^2
+transitions a few per cent and less are features. An iteration of CRFsuite grows with L^2 and takes a millisecond a token with
+546 labels, so that 300 sentences must do; 5,000 labels and 1,500 sentences are for ours alone: a whole training, its time
+and its memory.
+"""
+
+from __future__ import annotations
+
+import resource
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from . import ours, peer
+from .harness import Context, Ratio, Result, alternate, in_a_row, milliseconds
+from .workloads import Attributes, pos, sentences
+
+LABELS = (48, 149, 385, 546)
+GOAL = 100.0  # at the largest number of labels
+SENTENCES = 300
+MOST, ALONE = 5000, 1500  # labels and sentences of the training
+TAGGED = 60  # sentences that CRFsuite labels in a round
+ITERATIONS = 5  # of the models that tag
+
+
+def corpus(labels: int, n: int = SENTENCES) -> tuple[list[Attributes], list[list[str]]]:
+    """(X, y) with so many labels, or as many as there are pairs of a tag and a word."""
+    rows = sentences("pos")[:n]
+    pairs = Counter((row[-1], row[0]) for s in rows for row in s)
+    ranked = sorted(pairs, key=lambda pair: (-pairs[pair], pair))
+    left = Counter(tag for tag, _ in pairs)  # words of each tag without a label of their own
+    own: set[tuple[str, str]] = set()
+    while len(own) + sum(n > 0 for n in left.values()) < labels and len(own) < len(ranked):
+        own.add(ranked[len(own)])
+        left[ranked[len(own) - 1][0]] -= 1
+    y = [[f"{r[-1]}|{r[0]}" if (r[-1], r[0]) in own else r[-1] for r in s] for s in rows]
+    return [pos(s) for s in rows], y
+
+
+def against(context: Context, result: Result, labels: int) -> None:
+    """One number of labels: an iteration beside ours, then tagging."""
+    X, y = corpus(labels)
+    found = len({label for s in y for label in s})
+    evaluate = ours.Evaluation(X, y)
+    w = 0.1 * np.random.default_rng(0).standard_normal(evaluate.size)
+    evaluate(w, 1)  # first touch of memory
+    fast: list[tuple[float, float]] = []
+
+    def turn(_: int) -> None:
+        several = in_a_row(lambda: evaluate(w, 1), 3)
+        fast.append((median(t[0] for t in several), median(t[1] for t in several)))
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        run = peer.train(X, y, path, max(context.rounds + 2, ITERATIONS), turn)
+        keep = [i for i in range(1, len(run.seconds)) if run.trials[i] == 1]
+        slow = [run.cpu[i] for i in keep]
+        quick = [fast[i][1] for i in keep]
+        ratio = Ratio.of(slow, quick)
+        edges = evaluate.edges.stop - evaluate.edges.start
+        row = f"{found} labels, {edges:,} transitions"
+        cells = {"CRFsuite": milliseconds(slow), "ours": milliseconds(quick), "ratio, CPU time": str(ratio)}
+        demand = labels == max(LABELS)
+        result.add(f"iteration, {row}", cells, f"goal {GOAL:.0f}x" if demand else "", ratio.median >= GOAL if demand else None)
+        result.raw[f"iteration, {found}"] = {"crfsuite": slow, "ours": quick, "edges": edges}
+        theirs = peer.tagger(path)
+        tagger = ours.crf(n_jobs=1, max_iter=ITERATIONS, optimizer="lbfgs").fit(X, y)
+        few = X[:TAGGED]
+        tagger.predict(X)
+        sides = {"crfsuite": lambda: [theirs.tag(s) for s in few], "ours": lambda: tagger.predict(X)}
+        times = alternate(sides, context.rounds)
+        per = [sum(map(len, x)) for x in (few, X)]
+        a = [t / per[0] * 1e3 for t in times["crfsuite"].cpu]
+        b = [t / per[1] * 1e3 for t in times["ours"].cpu]
+        ratio = Ratio.of(a, b)
+        cells = {"CRFsuite": f"{median(a) * 1e3:.1f} us", "ours": f"{median(b) * 1e3:.2f} us", "ratio, CPU time": str(ratio)}
+        result.add(f"tagging a token, {row}", cells, f"goal {GOAL:.0f}x" if demand else "", ratio.median >= GOAL if demand else None)
+        result.raw[f"tagging, {found}"] = {"crfsuite": a, "ours": b}
+
+
+def alone(context: Context, result: Result) -> None:
+    """The largest number of labels: a training as it comes, two threads."""
+    X, y = corpus(MOST, ALONE)
+    found = len({label for s in y for label in s})
+    begin = time.perf_counter()
+    tagger = ours.crf(n_jobs=max(context.threads)).fit(X, y)
+    taken = time.perf_counter() - begin
+    begin = time.perf_counter()
+    tagger.predict(X)
+    tagged = time.perf_counter() - begin
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    cells = {"ours": f"{taken:.0f} s, {len(tagger.history_)} iterations; tagging it {tagged:.1f} s; peak {peak:,.0f} MB"}
+    result.add(f"training, {found:,} labels, {max(context.threads)} threads", cells, "<= 60 s", taken <= 60)
+    result.raw["training"] = {"labels": found, "seconds": taken, "iterations": len(tagger.history_), "peak_mb": peak}
+
+
+def run(context: Context) -> Result:
+    """All numbers of labels."""
+    result = Result("labels", "Many labels: 300 sentences, one thread, but where said")
+    for labels in LABELS:
+        against(context, result, labels)
+    alone(context, result)
+    return result

@@ -1,0 +1,81 @@
+//! A step of the best paths of one sentence with lists of edges.
+
+use super::Sparse;
+
+impl Sparse {
+    /// best(y) = max_y' a(y') + A[y', y] for every label: the same floats as of whole matrices. What is before and behind the
+    /// labels of `a` and `best` is neither read nor written.
+    ///
+    /// Labels whose edge to y is not listed share one maximum, that of the first label in descending order that y does not
+    /// list; only labels that score less behind the very first one have another. Lists are looked at for those labels
+    /// alone that can change anything: a(y') plus the largest score of y' is more than the least of these maxima.
+    pub fn advance(&self, a: &[f32], best: &mut [f32]) {
+        let (p, l) = (&*self.pattern, self.pattern.labels);
+        let (a, best) = (&a[..l], &mut best[..l]);
+        let tops = self.tops(a);
+        let shared = tops[0].map_or(f32::NEG_INFINITY, |y| a[y as usize]);
+        for (b, &to) in best.iter_mut().zip(&p.to) {
+            *b = if to { shared } else { f32::NEG_INFINITY };
+        }
+        let mut least = if self.to.len() == l { shared } else { f32::NEG_INFINITY };
+        if let Some(first) = tops[0] {
+            for e in p.ahead.of(first as usize) {
+                let y = self.rows[e].label as usize;
+                if self.rows[e].value < 0.0 && p.to[y] {
+                    best[y] = self.first_not_listed(a, &tops[1..], y);
+                    least = least.min(best[y]);
+                }
+            }
+        }
+        for (from, (&x, &most)) in a.iter().zip(&self.most).enumerate() {
+            if x + most > least {
+                for e in &self.rows[p.ahead.of(from)] {
+                    let b = &mut best[e.label as usize];
+                    let value = x + e.value;
+                    *b = if value > *b { value } else { *b };
+                }
+            }
+        }
+    }
+
+    /// The labels of the three largest numbers, the largest first.
+    fn tops(&self, a: &[f32]) -> [Option<u32>; 3] {
+        let mut tops = [None; 3];
+        let mut values = [f32::NEG_INFINITY; 3];
+        for &y in &self.from {
+            let x = a[y as usize];
+            if x > values[2] {
+                let place = if x > values[0] {
+                    0
+                } else if x > values[1] {
+                    1
+                } else {
+                    2
+                };
+                values.copy_within(place..2, place + 1);
+                tops.copy_within(place..2, place + 1);
+                (values[place], tops[place]) = (x, Some(y));
+            }
+        }
+        tops
+    }
+
+    /// The largest of the labels whose edge to y is not listed, among these in descending order or, where all are, of all.
+    fn first_not_listed(&self, a: &[f32], tops: &[Option<u32>], y: usize) -> f32 {
+        for top in tops {
+            match top {
+                Some(from) if self.lists(*from, y) => {}
+                Some(from) => return a[*from as usize],
+                None => return f32::NEG_INFINITY,
+            }
+        }
+        let mut best = f32::NEG_INFINITY;
+        for &from in &self.from {
+            let x = a[from as usize];
+            if x > best && !self.lists(from, y) {
+                best = x;
+            }
+        }
+        best
+    }
+}

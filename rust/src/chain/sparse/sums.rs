@@ -1,0 +1,158 @@
+//! Sums over labels and pair expectations of listed edges.
+
+use super::{Entry, Sparse, SAFE};
+use crate::chain::lanes::Shape;
+use crate::machine::simd::{Lane, Simd};
+
+/// One way along the edges.
+struct Way<'a> {
+    list: &'a [Entry],
+    ptr: &'a [u32],
+    inside: &'a [u32],   // labels that the first term is a sum over
+    outside: &'a [bool], // labels that have it
+    risky: &'a [bool],
+    number: Option<&'a [u32]>, // of each edge of `list`, where that is not its place
+}
+
+impl Sparse {
+    /// `finish(y, sum_y' a(y') M[y', y])` for every label y. `SIGNED`: a may be negative, and nothing is seen from a sum.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `a` is [L].
+    #[inline(always)]
+    pub unsafe fn forward<S: Simd, const SIGNED: bool>(&self, a: &[Lane], finish: impl FnMut(usize, S::F)) {
+        let p = &*self.pattern;
+        let way = Way {
+            list: &self.behind,
+            ptr: &p.behind.ptr,
+            inside: &self.from,
+            outside: &p.to,
+            risky: &self.before,
+            number: Some(&p.number),
+        };
+        self.sum::<S, SIGNED>(&way, a, finish);
+    }
+
+    /// `finish(y', sum_y M[y', y] a(y))` for every label y'.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `a` is [L].
+    #[inline(always)]
+    pub unsafe fn backward<S: Simd, const SIGNED: bool>(&self, a: &[Lane], finish: impl FnMut(usize, S::F)) {
+        let p = &*self.pattern;
+        let way = Way {
+            list: &self.ahead,
+            ptr: &p.ahead.ptr,
+            inside: &self.to,
+            outside: &p.from,
+            risky: &self.after,
+            number: None,
+        };
+        self.sum::<S, SIGNED>(&way, a, finish);
+    }
+
+    /// # Safety
+    /// As for `forward`.
+    #[inline(always)]
+    unsafe fn sum<S: Simd, const SIGNED: bool>(&self, way: &Way<'_>, a: &[Lane], mut finish: impl FnMut(usize, S::F)) {
+        let l = self.pattern.labels;
+        debug_assert!(a.len() == l && way.ptr.len() == l + 1 && way.list.iter().all(|e| (e.label as usize) < l));
+        let (zero, base) = (S::splat(0.0), S::splat(self.base));
+        let first = S::mul(base, total::<S>(a, way.inside));
+        let least = S::mul(first, S::splat(1.0 / SAFE));
+        for y in 0..l {
+            let list = way.list.get_unchecked(way.ptr[y] as usize..way.ptr[y + 1] as usize);
+            let mut sums = [if way.outside[y] { first } else { zero }, zero];
+            let mut two = list.chunks_exact(2);
+            for pair in &mut two {
+                for (s, e) in sums.iter_mut().zip(pair) {
+                    *s = S::fma(S::load(a.get_unchecked(e.label as usize)), S::splat(e.value), *s);
+                }
+            }
+            for e in two.remainder() {
+                sums[0] = S::fma(S::load(a.get_unchecked(e.label as usize)), S::splat(e.value), sums[0]);
+            }
+            let mut sum = S::add(sums[0], sums[1]);
+            if way.risky[y] && (SIGNED || S::greater(least, sum) != 0) {
+                sum = self.exactly::<S>(way, a, y);
+            }
+            finish(y, sum);
+        }
+    }
+
+    /// The sum of a label without differences: the labels between the listed ones, and these.
+    ///
+    /// # Safety
+    /// As for `forward`; the label is risky, and so has the first term.
+    #[inline(always)]
+    unsafe fn exactly<S: Simd>(&self, way: &Way<'_>, a: &[Lane], y: usize) -> S::F {
+        let range = way.ptr[y] as usize..way.ptr[y + 1] as usize;
+        let (mut listed, mut others) = (S::splat(0.0), S::splat(0.0));
+        let mut inside = way.inside.iter().peekable();
+        for at in range {
+            let label = way.list[at].label;
+            while let Some(&y) = inside.next_if(|&&y| y < label) {
+                others = S::add(others, S::load(&a[y as usize]));
+            }
+            inside.next_if(|&&y| y == label);
+            let number = way.number.map_or(at, |number| number[at] as usize);
+            listed = S::fma(S::load(&a[label as usize]), S::splat(self.m[number]), listed);
+        }
+        for &y in inside {
+            others = S::add(others, S::load(&a[y as usize]));
+        }
+        S::fma(others, S::splat(self.base), listed)
+    }
+
+    /// Add sum_t left_{t-1}(y') right_t(y) to `pairs` for every listed edge, by number.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `left` and `right` are [T, L], `pairs` [edges], or longer.
+    #[inline(always)]
+    pub unsafe fn add_pairs<S: Simd>(&self, shape: &Shape, left: &[Lane], right: &[Lane], pairs: &mut [Lane]) {
+        let (l, lists) = (shape.labels, &self.pattern.ahead);
+        debug_assert!(pairs.len() >= lists.label.len());
+        for t in 1..shape.positions() {
+            let (left, right) = (&left[(t - 1) * l..t * l], &right[t * l..(t + 1) * l]);
+            for (y, a) in left.iter().enumerate() {
+                let a = S::load(a);
+                for e in lists.of(y) {
+                    let to = pairs.get_unchecked_mut(e);
+                    let b = S::load(right.get_unchecked(*lists.label.get_unchecked(e) as usize));
+                    S::store(S::fma(a, b, S::load(to)), to);
+                }
+            }
+        }
+    }
+
+    /// Move the lanes of `pairs` into pair expectations by number and clear them.
+    pub fn drain_pairs(&self, pairs: &mut [Lane], expected: &mut [f64]) {
+        for ((lane, &m), out) in pairs.iter_mut().zip(&self.m).zip(expected) {
+            *out += lane.0.iter().map(|&x| f64::from(x)).sum::<f64>() * f64::from(m);
+            *lane = Lane::ZERO;
+        }
+    }
+}
+
+/// sum over the labels `inside` of a.
+///
+/// # Safety
+/// The machine has the instructions of `S`; the labels are those of `a`.
+#[inline(always)]
+unsafe fn total<S: Simd>(a: &[Lane], inside: &[u32]) -> S::F {
+    let mut sums = [S::splat(0.0); 4];
+    if inside.len() == a.len() {
+        for four in a.chunks(4) {
+            for (s, x) in sums.iter_mut().zip(four) {
+                *s = S::add(*s, S::load(x));
+            }
+        }
+    } else {
+        for four in inside.chunks(4) {
+            for (s, &y) in sums.iter_mut().zip(four) {
+                *s = S::add(*s, S::load(&a[y as usize]));
+            }
+        }
+    }
+    S::add(S::add(sums[0], sums[1]), S::add(sums[2], sums[3]))
+}

@@ -1,0 +1,194 @@
+"""Many labels: lists of the transitions that differ are the same function as whole matrices.
+
+The lists against enumeration and the twins, with weights that take all digits from a difference, with transitions that are
+forbidden one by one, by rows and by columns, and with ties; and lists are taken where they pay.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tagwise import _core
+
+from .corpora import Corpus
+from .paths import RAGGED, Terms, corpus, edges_of, evaluate, forced, grid, limited, twin
+from .reference import chain, enumeration, listed, losses, scores
+
+LISTS = ("sparse", "sparse,avx2", "sparse,baseline")
+
+
+def chains(seed: int) -> tuple[np.ndarray, dict[tuple[int, int], float]]:
+    """Node scores [T, L] and listed transitions of any size, some of them forbidden."""
+    rng = np.random.default_rng(seed)
+    L, T = int(rng.integers(1, 5)), int(rng.integers(1, 5))
+    node = rng.integers(-2, 3, (T, L)) * rng.choice([1.0, 0.37, 5.0])
+    chosen = [(int(a), int(y)) for a in range(L) for y in range(L) if rng.random() < 0.4]
+    sizes = [0.0, 1.0, -1.0, -3.0, 4.0, *([-np.inf] if L > 2 else [])]
+    moves = {pair: float(rng.choice(sizes)) for pair in chosen}
+    for a in range(L):  # a path is left
+        moves.pop((a, a), None)
+    return node, moves
+
+
+def whole(node: np.ndarray, moves: dict[tuple[int, int], float]) -> chain.Scores:
+    """The same with a matrix."""
+    edge = np.zeros((node.shape[1],) * 2)
+    for pair, w in moves.items():
+        edge[pair] = w
+    return scores(node, edge)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_twin_is_the_enumeration(seed: int) -> None:
+    node, moves = chains(seed)
+    s = whole(node, moves)
+    log_z, p, pairs = listed.marginals(node, moves)
+    assert log_z == pytest.approx(enumeration.log_partition(s), rel=1e-12, abs=1e-12)
+    want = enumeration.expectations(s)
+    np.testing.assert_allclose(p, want.node, atol=1e-12)
+    for pair, number in pairs.items():
+        assert number == pytest.approx(want.edge[pair], abs=1e-12)
+    path = listed.viterbi(node, moves)
+    assert path == enumeration.viterbi(s)
+
+
+def scored(node: np.ndarray, edge: np.ndarray) -> tuple[Corpus, np.ndarray]:
+    """A sentence with these scores, seventeen times, one of them in a batch of its own."""
+    return grid(node, edge, [0] * len(node), 17)
+
+
+@pytest.mark.parametrize("small", [-1.0, -4.1, -4.2, -8.0, -20.0, -45.0, -79.0])
+@pytest.mark.parametrize("ways", LISTS)
+def test_differences_that_take_all_digits(small: float, ways: str) -> None:
+    """All of the sum before a token lies on one label, or on two, whose transitions are all but impossible: what is left
+    after their factors are taken off the sum of all is where the path goes, and must be right to six digits."""
+    L = 7
+    rng = np.random.default_rng(3)
+    edge = np.zeros((L, L))
+    edge[0, 1:4] = small
+    edge[1, 1:3] = small
+    edge[2, 0] = 2.0
+    node = 0.3 * rng.standard_normal((4, L))
+    node[0, 0] += 14.0
+    node[1, 1] += 30.0
+    node[2, :2] += 14.0
+    node[3, 2] += 33.0
+    c, w = scored(node, edge)
+    s = scores(node, edge)
+    with forced(ways):
+        p, log_z = _core.Scorer(c.layout, w.astype(np.float32)).marginals(c.data, n_jobs=1)
+        assert _core.taken().get("log", 0) == 0
+    log_p = chain.log_partition(s)
+    np.testing.assert_allclose(log_z, log_p, rtol=1e-6)
+    np.testing.assert_allclose(p.reshape(17, 4, L)[16], chain.marginals(s)[0], rtol=2e-5, atol=1e-7)
+    value, gradient, _ = evaluate(c, w, Terms(), ways)
+    want = twin(c, w, Terms())
+    assert value == pytest.approx(want[0], rel=1e-5)
+    np.testing.assert_allclose(gradient, want[1], rtol=1e-5, atol=17 * 2e-6)
+
+
+def spans(kinds: int, scheme: str) -> tuple[np.ndarray, int]:
+    """Forbidden transitions [L, L] of spans of so many kinds: I follows B or I of its kind (IOB2), or IOBES."""
+    parts = ["B", "I"] if scheme == "bio" else ["B", "I", "E", "S"]
+    names = ["O"] + [f"{part}-{kind}" for kind in range(kinds) for part in parts]
+    forbidden = np.zeros((len(names), len(names)), dtype=bool)
+    for i, a in enumerate(names):
+        for j, b in enumerate(names):
+            inside = b[0] in ("IE" if scheme == "bioes" else "I")
+            open_ = a[0] in "BI"
+            if inside:
+                forbidden[i, j] = not (open_ and a[2:] == b[2:])
+            else:
+                forbidden[i, j] = scheme == "bioes" and open_
+    return forbidden, len(names)
+
+
+def lawful(rng: np.random.Generator, forbidden: np.ndarray, length: int) -> list[int]:
+    """A path without a forbidden step, from O on."""
+    path = [0]
+    while len(path) < length:
+        path.append(int(rng.choice(np.flatnonzero(~forbidden[path[-1]]))))
+    return path[:length]
+
+
+@pytest.mark.parametrize("scheme", ["bio", "bioes"])
+@pytest.mark.parametrize("loss", list(losses.LOSSES))
+def test_rules_of_many_spans(scheme: str, loss: str) -> None:
+    """Most transitions to an inside label are forbidden, and of IOBES most from one: the lists are of what is allowed."""
+    forbidden, L = spans(25 if scheme == "bio" else 12, scheme)
+    rng = np.random.default_rng(1)
+    lengths = RAGGED[:20]
+    c = corpus(1, L, lengths, gold=[lawful(rng, forbidden, n) for n in lengths])
+    w = rng.standard_normal(len(c.layout))
+    terms = Terms(loss, forbidden=forbidden)
+    want = twin(c, w, terms)
+    for ways in ("", "whole", "baseline"):
+        value, gradient, done = evaluate(c, w, terms, ways)
+        assert (done.get("sparse", 0) > 0) == (ways != "whole")
+        assert value == pytest.approx(want[0], rel=1e-5)
+        np.testing.assert_allclose(gradient, want[1], atol=3e-5 * max(1.0, float(np.abs(want[1]).max())))
+    slow = [s for s, y in zip(limited(c, w, None, forbidden), c.gold) if y]
+    scorer = _core.Scorer(c.layout, w.astype(np.float32), edges_of(forbidden))
+    assert scorer.viterbi(c.data).tolist() == [y for s in slow for y in chain.viterbi(s)]
+    np.testing.assert_allclose(
+        scorer.marginals(c.data)[0], np.concatenate([chain.marginals(s)[0] for s in slow]), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("labels", [60, 130])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_lists_and_matrices_agree(labels: int, seed: int) -> None:
+    """Whole weights: ties everywhere, and the same path for each; real ones: sums to six digits. Transitions that were
+    seen weigh less than 0 half of the time, so that the best label before is often one that must not count."""
+    c = corpus(seed, labels, RAGGED * 3)
+    rng = np.random.default_rng(seed)
+    ties = rng.integers(-2, 3, len(c.layout)).astype(np.float32)
+    real = rng.standard_normal(len(c.layout)).astype(np.float32)
+    peaked = real.copy()
+    peaked[: c.layout.n_node] *= 8
+    for w in (ties, real, peaked):
+        found = {}
+        for ways in ("whole", "", "alone", "avx2", "baseline"):
+            with forced(ways):
+                scorer = _core.Scorer(c.layout, w)
+                paths, (p, z) = scorer.viterbi(c.data, n_jobs=1), scorer.marginals(c.data, n_jobs=1)
+                assert (_core.taken().get("sparse", 0) > 0) == (ways != "whole")
+            found[ways] = paths, p, z
+        for paths, p, z in found.values():
+            np.testing.assert_array_equal(paths, found["whole"][0])
+            np.testing.assert_allclose(p, found["whole"][1], atol=1e-5)
+            np.testing.assert_allclose(z, found["whole"][2], rtol=1e-6)
+
+
+def test_lists_are_taken_where_they_pay() -> None:
+    """Many labels and few transitions; not with few labels, nor with all transitions."""
+    for labels, choice, lists in ((130, {}, True), (20, {}, False), (60, {"all_pairs": True}, False)):
+        c = corpus(0, labels, RAGGED, **choice)
+        w = np.zeros(len(c.layout))
+        assert ("sparse" in evaluate(c, w, Terms(), "")[2]) is lists
+        with forced(""):
+            _core.Scorer(c.layout, w.astype(np.float32)).viterbi(c.data)
+            assert ("sparse" in _core.taken()) is lists
+
+
+@pytest.mark.parametrize("loss", ["log", "pointwise_exp"])
+def test_threads_do_not_change_a_bit(loss: str) -> None:
+    c = corpus(4, 70, RAGGED * 4)
+    w = np.random.default_rng(6).standard_normal(len(c.layout))
+    found = [evaluate(c, w, Terms(loss), "sparse,chunks", n) for n in (1, 2, 4)]
+    assert len({(value, gradient.tobytes()) for value, gradient, _ in found}) == 1
+
+
+def test_descent_with_lists() -> None:
+    """A step of sixteen sentences moves every weight as it does with matrices."""
+    c = corpus(5, 70, [5] * 16)
+    moved = {}
+    for ways in ("sparse", "whole"):
+        with forced(ways):
+            descent = _core.Stochastic(c.data, c.layout)
+            descent.set(0.1 * np.random.default_rng(0).standard_normal(len(c.layout)))
+            value = descent.run(np.zeros(1, dtype=np.uint32), 0.1, 0.5, 0.0)
+            moved[ways] = value, descent.weights()
+    assert moved["sparse"][0] == pytest.approx(moved["whole"][0], rel=1e-6)
+    np.testing.assert_allclose(moved["sparse"][1], moved["whole"][1], atol=1e-6)
