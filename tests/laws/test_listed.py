@@ -58,7 +58,7 @@ def scored(node: np.ndarray, edge: np.ndarray) -> tuple[Corpus, np.ndarray]:
     return grid(node, edge, [0] * len(node), 17)
 
 
-@pytest.mark.parametrize("small", [-1.0, -4.1, -4.2, -8.0, -20.0, -45.0, -79.0])
+@pytest.mark.parametrize("small", [-1.0, -2.7, -2.8, -8.0, -20.0, -45.0, -77.0])
 @pytest.mark.parametrize("ways", LISTS)
 def test_differences_that_take_all_digits(small: float, ways: str) -> None:
     """All of the sum before a token lies on one label, or on two, whose transitions are all but impossible: what is left
@@ -85,7 +85,7 @@ def test_differences_that_take_all_digits(small: float, ways: str) -> None:
     value, gradient, _ = evaluate(c, w, Terms(), ways)
     want = twin(c, w, Terms())
     assert value == pytest.approx(want[0], rel=1e-5)
-    np.testing.assert_allclose(gradient, want[1], rtol=1e-5, atol=17 * 2e-6)
+    np.testing.assert_allclose(gradient, want[1], rtol=1e-5, atol=17 * 3e-6)
 
 
 def spans(kinds: int, scheme: str) -> tuple[np.ndarray, int]:

@@ -18,7 +18,7 @@
 //! state may be unreachable; its gamma is set to 0. A sentence whose c_t underflows all the same is flagged and left to
 //! `log`, which works in log space.
 
-use crate::chain::sparse::{Pattern, Sparse};
+use crate::chain::sparse::{Finish, Pattern, Sparse};
 use crate::machine::simd::{Lane, Simd, WIDTH};
 use std::sync::Arc;
 
@@ -265,11 +265,9 @@ pub unsafe fn forward<S: Simd>(shape: &Shape, edges: &Edges, work: &mut Work, lo
             let (before, here) = work.alpha.split_at_mut(t * l);
             let from = &before[(t - 1) * l..];
             if let Some(sparse) = &edges.sparse {
-                sparse.forward::<S, false>(from, |y, sum| {
-                    let a = S::mul(sum, S::load(&psi[y]));
-                    S::store(a, &mut here[y]);
-                    c = S::add(c, a);
-                });
+                let mut step = ForwardStep::<S> { psi, alpha: &mut here[..l], c };
+                sparse.forward::<S, false>(from, &mut step);
+                c = step.c;
             } else {
                 by_block!([1 2 3 4 5 6 7 8 9 10 11 12] S::BLOCK, l, y, N => {
                     let sum = product::<S, N>(&edges.m, l, from, y);
@@ -361,7 +359,7 @@ pub unsafe fn backward_step<S: Simd, const OVER: bool>(
     };
     if t + 1 < shape.positions() && edges.sparse.is_some() {
         if let Some(sparse) = &edges.sparse {
-            sparse.backward::<S, false>(&after[..l], |y, sum| step.finish::<OVER>(y, sum));
+            sparse.backward::<S, false>(&after[..l], &mut Back::<S, OVER>(&mut step));
         }
     } else if t + 1 < shape.positions() {
         let from = &after[..l];
@@ -385,6 +383,22 @@ pub unsafe fn backward_step<S: Simd, const OVER: bool>(
         for x in step.p.iter_mut().chain(step.gamma.iter_mut().take(l)) {
             S::store(S::mul(S::load(x), back), x);
         }
+    }
+}
+
+/// What a forward step does with every sum.
+struct ForwardStep<'a, S: Simd> {
+    psi: &'a [Lane],       // [L]
+    alpha: &'a mut [Lane], // [L]
+    c: S::F,
+}
+
+impl<S: Simd> Finish<S> for ForwardStep<'_, S> {
+    #[inline(always)]
+    unsafe fn finish(&mut self, y: usize, sum: S::F) {
+        let a = S::mul(sum, S::load(&self.psi[y]));
+        S::store(a, &mut self.alpha[y]);
+        self.c = S::add(self.c, a);
     }
 }
 
@@ -413,6 +427,16 @@ impl<S: Simd> BackwardStep<'_, S> {
         S::store(S::mul(alpha, beta), if OVER { &mut self.psi[y] } else { &mut self.p[y] });
         let gamma = S::mul(S::mul(psi, beta), self.inverse);
         S::store(S::select_gt(alpha, zero, gamma, zero), &mut self.gamma[y]);
+    }
+}
+
+/// The same where sums come from lists.
+struct Back<'a, 'b, S: Simd, const OVER: bool>(&'a mut BackwardStep<'b, S>);
+
+impl<S: Simd, const OVER: bool> Finish<S> for Back<'_, '_, S, OVER> {
+    #[inline(always)]
+    unsafe fn finish(&mut self, y: usize, sum: S::F) {
+        self.0.finish::<OVER>(y, sum);
     }
 }
 

@@ -15,6 +15,7 @@
 //! it does not add up along a sentence.
 
 use crate::chain::lanes::{product, Edges, Shape, Work};
+use crate::chain::sparse::Finish;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 
 /// Further scratch: each [T, L].
@@ -40,6 +41,16 @@ impl More {
     }
 }
 
+/// Sums that are kept as they are.
+struct Kept<'a>(&'a mut [Lane]);
+
+impl<S: Simd> Finish<S> for Kept<'_> {
+    #[inline(always)]
+    unsafe fn finish(&mut self, y: usize, sum: S::F) {
+        S::store(sum, &mut self.0[y]);
+    }
+}
+
 /// M-weighted sums of `from` over all labels: out(y) = sum_k from(k) M[k, y] (`AHEAD`), or sum_k M[y, k] from(k).
 ///
 /// # Safety
@@ -49,8 +60,12 @@ unsafe fn apply<S: Simd, const AHEAD: bool>(edges: &Edges, from: &[Lane], out: &
     let l = edges.labels;
     debug_assert!(from.len() == l && out.len() == l);
     if let Some(sparse) = &edges.sparse {
-        let keep = |y: usize, sum: S::F| S::store(sum, &mut out[y]);
-        return if AHEAD { sparse.forward::<S, true>(from, keep) } else { sparse.backward::<S, true>(from, keep) };
+        let mut kept = Kept(out);
+        return if AHEAD {
+            sparse.forward::<S, true>(from, &mut kept)
+        } else {
+            sparse.backward::<S, true>(from, &mut kept)
+        };
     }
     let m = if AHEAD { &edges.m } else { &edges.transposed };
     let mut y = 0;

@@ -4,6 +4,7 @@ Reading order follows the library's own line:
 
 - ``model``       weights and dense features -> scores, and back (the seam)
 - ``chain``       scores -> log Z, marginals, Viterbi, k-best, conditional expectations
+- ``listed``      the same for chains most of whose transitions score 0, by lists of the others
 - ``enumeration`` the same by looking at all L**T paths: the oracle of the oracles
 - ``losses``      the four losses, softmax-margin, partial labels; penalties
 - ``optimize``    a plain minimiser for the convex cases
@@ -19,6 +20,7 @@ from . import (
     enumeration,
     generative,
     history,
+    listed,
     losses,
     mira,
     model,
@@ -37,6 +39,7 @@ __all__ = [
     "enumeration",
     "generative",
     "history",
+    "listed",
     "losses",
     "mira",
     "model",

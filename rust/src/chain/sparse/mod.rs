@@ -23,13 +23,14 @@ mod pattern;
 mod sums;
 
 pub use pattern::Pattern;
+pub use sums::Finish;
 
 pub(super) use best::best_paths;
 use pattern::Source;
 use std::sync::Arc;
 
-/// How much of a sum differences may take: two decimal digits.
-const SAFE: f32 = 64.0;
+/// How much of a sum differences may take: a decimal digit.
+const SAFE: f32 = 16.0;
 
 /// A label of a list, and what belongs to the edge.
 #[derive(Clone, Copy, Debug)]

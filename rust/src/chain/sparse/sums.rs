@@ -4,6 +4,13 @@ use super::{Entry, Sparse, SAFE};
 use crate::chain::lanes::Shape;
 use crate::machine::simd::{Lane, Simd};
 
+/// What becomes of the sum of every label. No closure: that would not be compiled for the machine's vectors.
+pub trait Finish<S: Simd> {
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    unsafe fn finish(&mut self, y: usize, sum: S::F);
+}
+
 /// One way along the edges.
 struct Way<'a> {
     list: &'a [Entry],
@@ -15,12 +22,12 @@ struct Way<'a> {
 }
 
 impl Sparse {
-    /// `finish(y, sum_y' a(y') M[y', y])` for every label y. `SIGNED`: a may be negative, and nothing is seen from a sum.
+    /// sum_y' a(y') M[y', y] of every label y, for `finish`. `SIGNED`: a may be negative, and nothing is seen from a sum.
     ///
     /// # Safety
     /// The machine has the instructions of `S`; `a` is [L].
     #[inline(always)]
-    pub unsafe fn forward<S: Simd, const SIGNED: bool>(&self, a: &[Lane], finish: impl FnMut(usize, S::F)) {
+    pub unsafe fn forward<S: Simd, const SIGNED: bool>(&self, a: &[Lane], finish: &mut impl Finish<S>) {
         let p = &*self.pattern;
         let way = Way {
             list: &self.behind,
@@ -33,12 +40,12 @@ impl Sparse {
         self.sum::<S, SIGNED>(&way, a, finish);
     }
 
-    /// `finish(y', sum_y M[y', y] a(y))` for every label y'.
+    /// sum_y M[y', y] a(y) of every label y', for `finish`.
     ///
     /// # Safety
     /// The machine has the instructions of `S`; `a` is [L].
     #[inline(always)]
-    pub unsafe fn backward<S: Simd, const SIGNED: bool>(&self, a: &[Lane], finish: impl FnMut(usize, S::F)) {
+    pub unsafe fn backward<S: Simd, const SIGNED: bool>(&self, a: &[Lane], finish: &mut impl Finish<S>) {
         let p = &*self.pattern;
         let way = Way {
             list: &self.ahead,
@@ -54,7 +61,7 @@ impl Sparse {
     /// # Safety
     /// As for `forward`.
     #[inline(always)]
-    unsafe fn sum<S: Simd, const SIGNED: bool>(&self, way: &Way<'_>, a: &[Lane], mut finish: impl FnMut(usize, S::F)) {
+    unsafe fn sum<S: Simd, const SIGNED: bool>(&self, way: &Way<'_>, a: &[Lane], finish: &mut impl Finish<S>) {
         let l = self.pattern.labels;
         debug_assert!(a.len() == l && way.ptr.len() == l + 1 && way.list.iter().all(|e| (e.label as usize) < l));
         let (zero, base) = (S::splat(0.0), S::splat(self.base));
@@ -76,7 +83,7 @@ impl Sparse {
             if way.risky[y] && (SIGNED || S::greater(least, sum) != 0) {
                 sum = self.exactly::<S>(way, a, y);
             }
-            finish(y, sum);
+            finish.finish(y, sum);
         }
     }
 
