@@ -80,7 +80,7 @@ pub(in crate::chain) unsafe fn best_paths<S: Find>(
         let tops = Tops::<S>::new(from, &sparse.from);
         for y in 0..l {
             let list = sparse.list(y);
-            let (less, more) = list.split_at_unchecked(sparse.less[y] as usize);
+            let less = list.get_unchecked(..sparse.less[y] as usize);
             let mut best = if sparse.pattern.to[y] { tops.first } else { none };
             if !less.is_empty() {
                 let (top, mut open) = tops.without(from, less);
@@ -90,7 +90,7 @@ pub(in crate::chain) unsafe fn best_paths<S: Find>(
                     best = sparse.search::<S>(from, y, best, open);
                 }
             }
-            for e in less.iter().chain(more) {
+            for e in list {
                 let x = S::add(S::load(from.get_unchecked(e.label as usize)), S::splat(e.value));
                 best = S::max(x, best);
             }

@@ -67,19 +67,21 @@ impl Sparse {
         let (zero, base) = (S::splat(0.0), S::splat(self.base));
         let first = S::mul(base, total::<S>(a, way.inside));
         let least = S::mul(first, S::splat(1.0 / SAFE));
+        let (list, labels) = (way.list.as_ptr(), a.as_ptr());
         for y in 0..l {
-            let list = way.list.get_unchecked(way.ptr[y] as usize..way.ptr[y + 1] as usize);
-            let mut sums = [if way.outside[y] { first } else { zero }, zero];
-            let mut two = list.chunks_exact(2);
-            for pair in &mut two {
-                for (s, e) in sums.iter_mut().zip(pair) {
-                    *s = S::fma(S::load(a.get_unchecked(e.label as usize)), S::splat(e.value), *s);
-                }
+            let (mut at, end) = (way.ptr[y] as usize, way.ptr[y + 1] as usize);
+            let (mut sum, mut other) = (if way.outside[y] { first } else { zero }, zero);
+            while at + 1 < end {
+                let (e, f) = (*list.add(at), *list.add(at + 1));
+                sum = S::fma(S::load(&*labels.add(e.label as usize)), S::splat(e.value), sum);
+                other = S::fma(S::load(&*labels.add(f.label as usize)), S::splat(f.value), other);
+                at += 2;
             }
-            for e in two.remainder() {
-                sums[0] = S::fma(S::load(a.get_unchecked(e.label as usize)), S::splat(e.value), sums[0]);
+            if at < end {
+                let e = *list.add(at);
+                sum = S::fma(S::load(&*labels.add(e.label as usize)), S::splat(e.value), sum);
             }
-            let mut sum = S::add(sums[0], sums[1]);
+            sum = S::add(sum, other);
             if way.risky[y] && (SIGNED || S::greater(least, sum) != 0) {
                 sum = self.exactly::<S>(way, a, y);
             }
@@ -119,14 +121,17 @@ impl Sparse {
     pub unsafe fn add_pairs<S: Simd>(&self, shape: &Shape, left: &[Lane], right: &[Lane], pairs: &mut [Lane]) {
         let (l, lists) = (shape.labels, &self.pattern.ahead);
         debug_assert!(pairs.len() >= lists.label.len());
+        let (pairs, labels) = (pairs.as_mut_ptr(), lists.label.as_ptr());
         for t in 1..shape.positions() {
-            let (left, right) = (&left[(t - 1) * l..t * l], &right[t * l..(t + 1) * l]);
+            let (left, right) = (&left[(t - 1) * l..t * l], right[t * l..(t + 1) * l].as_ptr());
+            let mut e = 0;
             for (y, a) in left.iter().enumerate() {
                 let a = S::load(a);
-                for e in lists.of(y) {
-                    let to = pairs.get_unchecked_mut(e);
-                    let b = S::load(right.get_unchecked(*lists.label.get_unchecked(e) as usize));
+                let end = lists.ptr[y + 1] as usize;
+                while e < end {
+                    let (to, b) = (&mut *pairs.add(e), S::load(&*right.add(*labels.add(e) as usize)));
                     S::store(S::fma(a, b, S::load(to)), to);
+                    e += 1;
                 }
             }
         }
@@ -148,18 +153,16 @@ impl Sparse {
 #[inline(always)]
 unsafe fn total<S: Simd>(a: &[Lane], inside: &[u32]) -> S::F {
     let mut sums = [S::splat(0.0); 4];
-    if inside.len() == a.len() {
-        for four in a.chunks(4) {
-            for (s, x) in sums.iter_mut().zip(four) {
-                *s = S::add(*s, S::load(x));
-            }
+    let (mut i, n) = (0, inside.len());
+    while i + 4 <= n {
+        for j in 0..4 {
+            sums[j] = S::add(sums[j], S::load(&a[inside[i + j] as usize]));
         }
-    } else {
-        for four in inside.chunks(4) {
-            for (s, &y) in sums.iter_mut().zip(four) {
-                *s = S::add(*s, S::load(&a[y as usize]));
-            }
-        }
+        i += 4;
+    }
+    while i < n {
+        sums[0] = S::add(sums[0], S::load(&a[inside[i] as usize]));
+        i += 1;
     }
     S::add(S::add(sums[0], sums[1]), S::add(sums[2], sums[3]))
 }
