@@ -2,9 +2,9 @@
 
 The first sentences of ptb-sample with lexicalised tags: the most frequent pairs of a tag and a word are labels of their
 own, so many that there are as many labels as asked for; the attributes are those of the workload `pos`. Of L^2
-transitions a few per cent and less are features. An iteration of CRFsuite grows with L^2 and takes a millisecond a token with
-546 labels, so that 300 sentences must do; 5,000 labels and 1,500 sentences are for ours alone: a whole training, its time
-and its memory.
+transitions a few per cent and less are features. An iteration of CRFsuite grows with L^2 and takes a millisecond a
+token with 546 labels, so that 300 sentences must do; 5,000 labels and 1,500 sentences are for ours alone: a whole
+training, its time and its memory.
 """
 
 from __future__ import annotations
@@ -68,7 +68,12 @@ def against(context: Context, result: Result, labels: int) -> None:
         row = f"{found} labels, {edges:,} transitions"
         cells = {"CRFsuite": milliseconds(slow), "ours": milliseconds(quick), "ratio, CPU time": str(ratio)}
         demand = labels == max(LABELS)
-        result.add(f"iteration, {row}", cells, f"goal {GOAL:.0f}x" if demand else "", ratio.median >= GOAL if demand else None)
+        result.add(
+            f"iteration, {row}",
+            cells,
+            f"goal {GOAL:.0f}x" if demand else "",
+            ratio.median >= GOAL if demand else None,
+        )
         result.raw[f"iteration, {found}"] = {"crfsuite": slow, "ours": quick, "edges": edges}
         theirs = peer.tagger(path)
         tagger = ours.crf(n_jobs=1, max_iter=ITERATIONS, optimizer="lbfgs").fit(X, y)
@@ -80,8 +85,17 @@ def against(context: Context, result: Result, labels: int) -> None:
         a = [t / per[0] * 1e3 for t in times["crfsuite"].cpu]
         b = [t / per[1] * 1e3 for t in times["ours"].cpu]
         ratio = Ratio.of(a, b)
-        cells = {"CRFsuite": f"{median(a) * 1e3:.1f} us", "ours": f"{median(b) * 1e3:.2f} us", "ratio, CPU time": str(ratio)}
-        result.add(f"tagging a token, {row}", cells, f"goal {GOAL:.0f}x" if demand else "", ratio.median >= GOAL if demand else None)
+        cells = {
+            "CRFsuite": f"{median(a) * 1e3:.1f} us",
+            "ours": f"{median(b) * 1e3:.2f} us",
+            "ratio, CPU time": str(ratio),
+        }
+        result.add(
+            f"tagging a token, {row}",
+            cells,
+            f"goal {GOAL:.0f}x" if demand else "",
+            ratio.median >= GOAL if demand else None,
+        )
         result.raw[f"tagging, {found}"] = {"crfsuite": a, "ours": b}
 
 
@@ -96,9 +110,16 @@ def alone(context: Context, result: Result) -> None:
     tagger.predict(X)
     tagged = time.perf_counter() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    cells = {"ours": f"{taken:.0f} s, {len(tagger.history_)} iterations; tagging it {tagged:.1f} s; peak {peak:,.0f} MB"}
+    cells = {
+        "ours": f"{taken:.0f} s, {len(tagger.history_)} iterations; tagging it {tagged:.1f} s; peak {peak:,.0f} MB"
+    }
     result.add(f"training, {found:,} labels, {max(context.threads)} threads", cells, "<= 60 s", taken <= 60)
-    result.raw["training"] = {"labels": found, "seconds": taken, "iterations": len(tagger.history_), "peak_mb": peak}
+    result.raw["training"] = {
+        "labels": found,
+        "seconds": taken,
+        "iterations": len(tagger.history_),
+        "peak_mb": peak,
+    }
 
 
 def run(context: Context) -> Result:

@@ -1,7 +1,7 @@
 """Many labels: lists of the transitions that differ are the same function as whole matrices.
 
-The lists against enumeration and the twins, with weights that take all digits from a difference, with transitions that are
-forbidden one by one, by rows and by columns, and with ties; and lists are taken where they pay.
+The lists against enumeration and the twins, with weights that take all digits from a difference, with transitions
+that are forbidden one by one, by rows and by columns, and with ties; and lists are taken where they pay.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def scored(node: np.ndarray, edge: np.ndarray) -> tuple[Corpus, np.ndarray]:
 @pytest.mark.parametrize("small", [-1.0, -2.7, -2.8, -8.0, -20.0, -45.0, -77.0])
 @pytest.mark.parametrize("ways", LISTS)
 def test_differences_that_take_all_digits(small: float, ways: str) -> None:
-    """All of the sum before a token lies on one label, or on two, whose transitions are all but impossible: what is left
-    after their factors are taken off the sum of all is where the path goes, and must be right to six digits."""
+    """All of the sum before a token lies on one label, or on two, whose transitions are all but impossible: what is
+    left after their factors are taken off the sum of all is where the path goes, and must be right to six digits."""
     L = 7
     rng = np.random.default_rng(3)
     edge = np.zeros((L, L))
@@ -115,7 +115,7 @@ def lawful(rng: np.random.Generator, forbidden: np.ndarray, length: int) -> list
 @pytest.mark.parametrize("scheme", ["bio", "bioes"])
 @pytest.mark.parametrize("loss", list(losses.LOSSES))
 def test_rules_of_many_spans(scheme: str, loss: str) -> None:
-    """Most transitions to an inside label are forbidden, and of IOBES most from one: the lists are of what is allowed."""
+    """Most transitions to an inside label are forbidden, and of IOBES most from one: what is allowed is listed."""
     forbidden, L = spans(25 if scheme == "bio" else 12, scheme)
     rng = np.random.default_rng(1)
     lengths = RAGGED[:20]

@@ -1,10 +1,11 @@
 """A chain most of whose transitions score the same: sums and maxima over lists of the others.
 
-With psi_t(y) = e^{node[t, y]}, transitions that are not listed scoring 0, and w the score of a listed one (minus infinity
-where it is forbidden),
+With psi_t(y) = e^{node[t, y]}, transitions that are not listed scoring 0, and w the score of a listed one (minus
+infinity where it is forbidden),
 
     alpha_t(y)  = psi_t(y) ( sum_a alpha_{t-1}(a)  +  sum_{(a, y) listed} alpha_{t-1}(a) (e^{w(a, y)} - 1) )
-    delta_t(y)  = node[t, y] + max( max_{(a, y) not listed} delta_{t-1}(a),  max_{(a, y) listed} delta_{t-1}(a) + w(a, y) )
+    delta_t(y)  = node[t, y] + max( max_{(a, y) not listed} delta_{t-1}(a),
+                                    max_{(a, y) listed} delta_{t-1}(a) + w(a, y) )
 
 in T (L + number of listed transitions) steps in place of T L^2.
 """
@@ -64,7 +65,11 @@ def viterbi(node: Array, listed: Listed) -> Path:
         now = np.empty(L)
         for y in range(L):
             ways = [(-(delta[a] + listed[a, y]), a) for a in before[y]]
-            ways += [(-delta[a], a) for a in [next((a for a in order if a not in before[y]), None)] if a is not None]
+            ways += [
+                (-delta[a], a)
+                for a in [next((a for a in order if a not in before[y]), None)]
+                if a is not None
+            ]
             now[y], back[t, y] = min(ways)
             now[y] = node[t, y] - now[y]
         delta = now

@@ -133,11 +133,13 @@ impl Sparse {
     #[inline]
     pub fn rounded(&self, edge: u32) -> f64 {
         let (from, to) = (edge as usize / self.pattern.labels, edge as usize % self.pattern.labels);
+        let (base, usual) = (f64::from(self.base), self.pattern.from[from] && self.pattern.to[to]);
         let factor = match self.pattern.find(edge) {
-            Some(e) => self.m[e],
-            None if self.pattern.from[from] && self.pattern.to[to] => self.base,
+            Some(e) if usual && self.m[e] * SAFE >= self.base => base + f64::from(self.ahead[e].value),
+            Some(e) => f64::from(self.m[e]),
+            None if usual => base,
             None => 0.0,
         };
-        self.max + f64::from(factor).ln()
+        self.max + factor.ln()
     }
 }
