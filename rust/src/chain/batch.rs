@@ -6,6 +6,7 @@ use crate::chain::lanes::{self, Edges, Shape, Work};
 use crate::chain::lattice::Scores;
 use crate::chain::log::{self, Trellis};
 use crate::machine::dispatch::{dispatch, FlushToZero};
+use crate::machine::find::Find;
 use crate::machine::shared::Shared;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 use crate::machine::stop;
@@ -113,7 +114,7 @@ dispatch!(fn groups(job: &Job<'_>, sentences: &[u32]) -> Expected = groups_kerne
 /// # Safety
 /// The machine has the instructions of `S`; no other thread works on these sentences.
 #[inline(always)]
-unsafe fn groups_kernel<S: Simd>(job: &Job<'_>, sentences: &[u32]) -> Expected {
+unsafe fn groups_kernel<S: Find>(job: &Job<'_>, sentences: &[u32]) -> Expected {
     let chains = job.chains;
     let l = chains.labels;
     let mut work = Work::default();
@@ -213,10 +214,11 @@ unsafe fn expect_group<S: Simd>(
             }
         }
     }
+    work.reserve_pairs(l * l);
     for v in &mut work.pairs[..l * l] {
         *v = Lane::ZERO;
     }
-    lanes::add_pairs::<S>(shape, &[], &work.alpha, &work.gamma, &mut work.pairs);
+    lanes::add_pairs::<S>(shape, &job.edges, &[], &work.alpha, &work.gamma, &mut work.pairs);
     let weight: [f64; WIDTH] =
         std::array::from_fn(
             |i| if log_z[i].is_nan() { 0.0 } else { group.get(i).map_or(0.0, |&b| weights[b as usize]) },
