@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tagwise as tw
 from tagwise import _core
+from tagwise.learners import gradient
 
 from .corpora import Corpus
 from .paths import RAGGED, Terms, corpus, edges_of, evaluate, forced, grid, limited, twin
@@ -192,3 +194,16 @@ def test_descent_with_lists() -> None:
             moved[ways] = value, descent.weights()
     assert moved["sparse"][0] == pytest.approx(moved["whole"][0], rel=1e-6)
     np.testing.assert_allclose(moved["sparse"][1], moved["whole"][1], atol=1e-6)
+
+
+def test_auto_leaves_dual_ascent_to_few_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With many labels and few transitions seen, passes over lists are what `auto` takes; who asks for dual has it."""
+    gold = [[(7 * i + t) % 200 for t in range(4)] for i in range(60)]
+    X = [[[f"w{y}"] for y in path] for path in gold]
+    Y = [[f"l{y}" for y in path] for path in gold]
+    monkeypatch.setattr(gradient, "WORTH_WARMING", 10)
+    many, few = tw.CRF(features=None, max_iter=3), tw.CRF(features=None, max_iter=3)
+    many.fit(X, Y)
+    few.fit(X, [[f"l{y % 20}" for y in path] for path in gold])
+    asked = tw.CRF(features=None, max_iter=3, optimizer="dual").fit(X, Y)
+    assert ["gap" in tagger.history_[-1] for tagger in (many, few, asked)] == [False, True, True]

@@ -31,6 +31,8 @@ from tagwise.scores.protocols import Objective, Vector
 
 #: Stochastic epochs before L-BFGS, and the number of sentences from which on they pay.
 WARMUP, WORTH_WARMING = 6, 200
+#: Labels from which on passes with lists of transitions beat dual ascent, where at most one pair in so many was seen.
+MANY_LABELS, SEEN_PAIRS = 192, 8
 #: Largest l_i at which the exponential loss takes over from its logarithm, and beyond which it cannot.
 IN_RANGE, BEYOND = 20.0, 600.0
 
@@ -207,6 +209,12 @@ class Problem:
         return plain and self.large
 
     @property
+    def many_labels(self) -> bool:
+        """Whether labels are many and few pairs of them were seen side by side."""
+        pairs = self.layout.n_labels**2
+        return pairs >= MANY_LABELS**2 and SEEN_PAIRS * self.layout.n_edge <= pairs
+
+    @property
     def large(self) -> bool:
         """Whether sentences are enough for what visits them one by one to pay."""
         return (len(self.data) if self.n_sentences is None else self.n_sentences) >= WORTH_WARMING
@@ -243,6 +251,8 @@ def train(
     no_dual = no_dual if backend.descends else f"backend {backend.name!r}"
     if optimizer == "auto" and not problem.large:
         no_dual = "few sentences"  # L-BFGS is there as soon, and draws no order
+    if optimizer == "auto" and problem.many_labels:
+        no_dual = "so many labels"  # its visits go over all pairs of labels, passes over those that were seen
     chosen = choose_optimizer(optimizer, l1, no_dual)
     found = None if keeper is None else keeper.learner
     known: State | None = None if found is None else found["optimizer"]
