@@ -30,7 +30,7 @@ fn grain(labels: usize) -> Grain {
     };
     let plain = force::is_forced(Way::Plain);
     let group = if labels > FEW { 1 } else { GRAIN.group };
-    Grain { frequent, group, fold: GRAIN.fold && !plain, vectors: GRAIN.vectors && !plain, ..GRAIN }
+    Grain { frequent, group, fold: GRAIN.fold && !plain, vectors: GRAIN.vectors && !plain }
 }
 
 /// A training set made ready for evaluation. Built once, evaluated at many weight vectors.
