@@ -2,7 +2,8 @@
 //! sixteen sentences side by side. What `lanes` flags is done again in double precision and log space.
 
 use crate::chain::best;
-use crate::chain::lanes::{self, Edges, Shape, Work};
+use crate::chain::edges::Edges;
+use crate::chain::lanes::{self, Shape, Work};
 use crate::chain::lattice::Scores;
 use crate::chain::log::{self, Trellis};
 use crate::machine::dispatch::{dispatch, FlushToZero};

@@ -3,7 +3,7 @@
 //!
 //! The equations are those of `lanes`, in float32 and scaled at every position; a row of the matrix M is `width` lanes.
 
-use crate::chain::lanes::MAX_RANGE;
+use crate::chain::edges::MAX_RANGE;
 use crate::machine::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
 

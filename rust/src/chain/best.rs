@@ -1,6 +1,7 @@
 //! Best paths of sixteen sentences side by side (Viterbi 1967).
 
-use crate::chain::lanes::{by_block, Edges, Shape, Work};
+use crate::chain::edges::Edges;
+use crate::chain::lanes::{by_block, Shape, Work};
 use crate::chain::sparse;
 use crate::machine::find::Find;
 use crate::machine::force::{self, Taken, Way};

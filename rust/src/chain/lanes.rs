@@ -18,103 +18,14 @@
 //! state may be unreachable; its gamma is set to 0. A sentence whose c_t underflows all the same is flagged and left to
 //! `log`, which works in log space.
 
-use crate::chain::sparse::{Finish, Pattern, Sparse};
+use crate::chain::edges::Edges;
+use crate::chain::sparse::Finish;
 use crate::machine::simd::{Lane, Simd, WIDTH};
-use std::sync::Arc;
 
-/// Widest span of finite edge scores for which the scaled recursions are safe in float32.
-pub const MAX_RANGE: f32 = 80.0;
 /// A scale under this flags the sentence.
 const TINY: f32 = 1e-30;
 /// Positions after which the exponent of the product of scales is set aside: TINY^9 is still a double.
 const TAKE_EVERY: usize = 9;
-
-/// Edge scores of a first-order chain, as the recursions need them: matrices, or lists in their place.
-#[derive(Clone, Debug)]
-pub struct Edges {
-    pub labels: usize,
-    pub sparse: Option<Sparse>,
-    pub score: Vec<f32>, // [L, L] A[y', y]; -infinity forbids
-    pub m: Vec<f32>,     // [L, L] exp(A - max)
-    /// [L, L] max + log M: the scores that the recursions really use, rounded as M is. The gold path is scored with
-    /// them, so that one edge's rounding error, met hundreds of thousands of times, cancels in log Z - H.
-    pub rounded: Vec<f64>,
-    pub transposed: Vec<f32>, // [L, L] M[y', y] at [y, y']
-    pub max: f64,
-    /// Whether the scaled recursions may be used at all.
-    pub scaled: bool,
-}
-
-impl Edges {
-    /// By lists: edge features of these weights, in the order of the pattern's.
-    pub fn listed(pattern: &Arc<Pattern>, weights: &[f64]) -> Edges {
-        let (sparse, max, scaled) = Sparse::new(pattern, weights, f64::from(MAX_RANGE));
-        let none = || Vec::new();
-        Edges {
-            labels: pattern.labels,
-            sparse: Some(sparse),
-            score: none(),
-            m: none(),
-            rounded: Vec::new(),
-            transposed: none(),
-            max,
-            scaled,
-        }
-    }
-
-    /// Edges that pair expectations are kept for: all, or the listed ones.
-    pub fn len(&self) -> usize {
-        self.sparse.as_ref().map_or(self.labels * self.labels, |sparse| sparse.pattern.len())
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Where those of an edge (label' * L + label) are kept.
-    #[inline(always)]
-    pub fn place(&self, edge: u32) -> Option<usize> {
-        match &self.sparse {
-            None => Some(edge as usize),
-            Some(sparse) => sparse.pattern.find(edge),
-        }
-    }
-
-    /// The score of an edge that the recursions really use.
-    #[inline(always)]
-    pub fn rounded_score(&self, edge: u32) -> f64 {
-        match &self.sparse {
-            None => self.rounded[edge as usize],
-            Some(sparse) => sparse.rounded(edge),
-        }
-    }
-
-    pub fn new(labels: usize, score: &[f64]) -> Edges {
-        let finite = || score.iter().copied().filter(|x| x.is_finite());
-        let max = finite().fold(f64::NEG_INFINITY, f64::max);
-        let min = finite().fold(f64::INFINITY, f64::min);
-        let proper = score.iter().all(|&x| x.is_finite() || x == f64::NEG_INFINITY);
-        let m: Vec<f32> = score.iter().map(|&x| (x - max).exp() as f32).collect();
-        let mut transposed = vec![0.0; labels * labels];
-        for from in 0..labels {
-            for to in 0..labels {
-                transposed[to * labels + from] = m[from * labels + to];
-            }
-        }
-        let rounded = m.iter().map(|&x| max + f64::from(x).ln()).collect();
-        let scaled = proper && max.is_finite() && max - min <= f64::from(MAX_RANGE) && max.abs() < 1e30;
-        Edges {
-            labels,
-            sparse: None,
-            score: score.iter().map(|&x| x as f32).collect(),
-            m,
-            rounded,
-            transposed,
-            max,
-            scaled,
-        }
-    }
-}
 
 /// Shape of the sixteen sentences at hand.
 #[derive(Clone, Copy, Debug)]
@@ -184,7 +95,7 @@ impl Work {
         };
         grow(&mut self.psi, t * l + WIDTH);
         grow(&mut self.alpha, t * l);
-        grow(&mut self.gamma, t * l);
+        grow(&mut self.gamma, t.max(2) * l);
         grow(&mut self.inverse, t);
         grow(&mut self.p, l.next_multiple_of(WIDTH));
     }
@@ -330,7 +241,8 @@ pub fn clear_lane(shape: &Shape, work: &mut Work, lane: usize) {
 }
 
 /// One backward step at position t: gamma_t from beta_t, leaving weighted marginals of position t in `work.p`, or, `OVER`,
-/// in place of psi_t. Call it for t = T-1 down to 0. Those in `work.p` add up to the weight: what rounding took from
+/// in place of psi_t. With lists of edges and `OVER` every other gamma takes the place of the one before. Call it for
+/// t = T-1 down to 0. Those in `work.p` add up to the weight: what rounding took from
 /// beta_t, which adds up over a long sentence, is given back at every step.
 ///
 /// # Safety
@@ -346,7 +258,17 @@ pub unsafe fn backward_step<S: Simd, const OVER: bool>(
     let l = shape.labels;
     debug_assert!(edges.labels == l && work.is_reserved(shape) && t < shape.positions());
     let ends = Lane(std::array::from_fn(|i| if shape.lengths[i] as usize == t + 1 { 1.0 } else { 0.0 }));
-    let (here, after) = work.gamma.split_at_mut((t + 1) * l);
+    let (here, after) = if OVER && edges.sparse.is_some() {
+        let (even, odd) = work.gamma[..2 * l].split_at_mut(l);
+        if t % 2 == 0 {
+            (even, odd)
+        } else {
+            (odd, even)
+        }
+    } else {
+        let (here, after) = work.gamma.split_at_mut((t + 1) * l);
+        (&mut here[t * l..], after)
+    };
     let mut step = BackwardStep::<S> {
         last: !shape.full(t + 1),
         ends: S::load(&ends),
@@ -355,13 +277,15 @@ pub unsafe fn backward_step<S: Simd, const OVER: bool>(
         alpha: &work.alpha[t * l..(t + 1) * l],
         psi: &mut work.psi[t * l..(t + 1) * l],
         p: &mut work.p[..l],
-        gamma: &mut here[t * l..],
+        gamma: here,
     };
-    if t + 1 < shape.positions() && edges.sparse.is_some() {
-        if let Some(sparse) = &edges.sparse {
-            sparse.backward::<S, false>(&after[..l], &mut Back::<S, OVER>(&mut step));
+    if t + 1 == shape.positions() {
+        for y in 0..l {
+            step.finish::<OVER>(y, S::splat(0.0));
         }
-    } else if t + 1 < shape.positions() {
+    } else if let Some(sparse) = &edges.sparse {
+        sparse.backward::<S, false>(&after[..l], &mut Back::<S, OVER>(&mut step));
+    } else {
         let from = &after[..l];
         by_block!([1 2 3 4 5 6 7 8 9 10 11 12] S::BLOCK, l, y, N => {
             let sum = product::<S, N>(&edges.transposed, l, from, y);
@@ -369,10 +293,6 @@ pub unsafe fn backward_step<S: Simd, const OVER: bool>(
                 step.finish::<OVER>(y + j, sum[j]);
             }
         });
-    } else {
-        for y in 0..l {
-            step.finish::<OVER>(y, S::splat(0.0));
-        }
     }
     if !OVER {
         let mut sum = S::splat(0.0);

@@ -5,6 +5,7 @@ pub mod batch;
 pub mod beside;
 pub mod best;
 pub mod chart;
+pub mod edges;
 pub mod entities;
 pub mod kbest;
 pub mod lanes;

@@ -14,7 +14,8 @@
 //! sentence. Both terms with M add up to 0 over the labels; what rounding adds to that is taken off at every step, so that
 //! it does not add up along a sentence.
 
-use crate::chain::lanes::{product, Edges, Shape, Work};
+use crate::chain::edges::Edges;
+use crate::chain::lanes::{product, Shape, Work};
 use crate::chain::sparse::Finish;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 

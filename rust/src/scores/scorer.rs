@@ -1,6 +1,6 @@
 //! A model ready to score.
 
-use crate::chain::lanes::Edges;
+use crate::chain::edges::Edges;
 use crate::chain::sparse::Pattern;
 use crate::dataset::layout::Layout;
 use crate::dataset::{runs, Dataset};

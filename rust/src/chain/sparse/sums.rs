@@ -119,20 +119,29 @@ impl Sparse {
     /// The machine has the instructions of `S`; `left` and `right` are [T, L], `pairs` [edges], or longer.
     #[inline(always)]
     pub unsafe fn add_pairs<S: Simd>(&self, shape: &Shape, left: &[Lane], right: &[Lane], pairs: &mut [Lane]) {
-        let (l, lists) = (shape.labels, &self.pattern.ahead);
-        debug_assert!(pairs.len() >= lists.label.len());
-        let (pairs, labels) = (pairs.as_mut_ptr(), lists.label.as_ptr());
+        let l = shape.labels;
         for t in 1..shape.positions() {
-            let (left, right) = (&left[(t - 1) * l..t * l], right[t * l..(t + 1) * l].as_ptr());
-            let mut e = 0;
-            for (y, a) in left.iter().enumerate() {
-                let a = S::load(a);
-                let end = lists.ptr[y + 1] as usize;
-                while e < end {
-                    let (to, b) = (&mut *pairs.add(e), S::load(&*right.add(*labels.add(e) as usize)));
-                    S::store(S::fma(a, b, S::load(to)), to);
-                    e += 1;
-                }
+            self.add_step::<S>(&left[(t - 1) * l..t * l], &right[t * l..(t + 1) * l], pairs);
+        }
+    }
+
+    /// Add left(y') right(y) to `pairs`: what `add_pairs` does at one position.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `left` and `right` are [L], `pairs` [edges] or longer.
+    #[inline(always)]
+    pub unsafe fn add_step<S: Simd>(&self, left: &[Lane], right: &[Lane], pairs: &mut [Lane]) {
+        let lists = &self.pattern.ahead;
+        debug_assert!(pairs.len() >= lists.label.len() && left.len() == right.len());
+        let (pairs, labels, right) = (pairs.as_mut_ptr(), lists.label.as_ptr(), right.as_ptr());
+        let mut e = 0;
+        for (y, a) in left.iter().enumerate() {
+            let a = S::load(a);
+            let end = lists.ptr[y + 1] as usize;
+            while e < end {
+                let (to, b) = (&mut *pairs.add(e), S::load(&*right.add(*labels.add(e) as usize)));
+                S::store(S::fma(a, b, S::load(to)), to);
+                e += 1;
             }
         }
     }

@@ -9,7 +9,8 @@
 //! e^l of a sentence is beyond any step size. Sentences that float32 cannot do are passed over. One thread; the order of
 //! batches is the caller's, so the same order gives the same bits.
 
-use crate::chain::lanes::{self, Edges};
+use crate::chain::edges::Edges;
+use crate::chain::lanes;
 use crate::chain::sparse::Pattern;
 use crate::dataset::layout::Layout;
 use crate::dataset::plan::Plan;

@@ -1,6 +1,6 @@
 //! Loss and gradient of a corpus at a weight vector: a parallel sum over chunks of sentences.
 
-use crate::chain::lanes::Edges;
+use crate::chain::edges::Edges;
 use crate::chain::sparse::Pattern;
 use crate::dataset::layout::Layout;
 use crate::dataset::plan::Plan;

@@ -1,6 +1,7 @@
 //! One pass over a chunk of sentences at fixed weights: scores, recursions, gradient.
 
-use crate::chain::lanes::{self, Edges, Shape, Work};
+use crate::chain::edges::Edges;
+use crate::chain::lanes::{self, Shape, Work};
 use crate::chain::pointwise::{self, More};
 use crate::dataset::plan::Batch;
 use crate::dataset::Dataset;
@@ -287,8 +288,15 @@ fn labels_of(data: &Dataset, sentence: u32) -> &[u16] {
 /// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn backward<S: Simd>(pass: &Pass<'_>, shape: &Shape, factor: &Lane, work: &mut Work) {
+    let l = shape.labels;
     for t in (0..shape.positions()).rev() {
         lanes::backward_step::<S, true>(shape, pass.edges, work, factor, t);
+        if let (Some(sparse), 1..) = (&pass.edges.sparse, t) {
+            sparse.add_step::<S>(&work.alpha[(t - 1) * l..t * l], &work.gamma[t % 2 * l..][..l], &mut work.pairs);
+        }
+    }
+    if pass.edges.sparse.is_some() {
+        return;
     }
     lanes::add_pairs::<S>(shape, pass.edges, &work.tiles, &work.alpha, &work.gamma, &mut work.pairs);
 }

@@ -1,0 +1,93 @@
+//! Edge scores of a first-order chain as the recursions of `lanes` need them.
+
+use crate::chain::sparse::{Pattern, Sparse};
+use std::sync::Arc;
+
+/// Widest span of finite edge scores for which the scaled recursions are safe in float32.
+pub const MAX_RANGE: f32 = 80.0;
+
+/// Matrices, or lists in their place.
+#[derive(Clone, Debug)]
+pub struct Edges {
+    pub labels: usize,
+    pub sparse: Option<Sparse>,
+    pub score: Vec<f32>, // [L, L] A[y', y]; -infinity forbids
+    pub m: Vec<f32>,     // [L, L] exp(A - max)
+    /// [L, L] max + log M: the scores that the recursions really use, rounded as M is. The gold path is scored with
+    /// them, so that one edge's rounding error, met hundreds of thousands of times, cancels in log Z - H.
+    pub rounded: Vec<f64>,
+    pub transposed: Vec<f32>, // [L, L] M[y', y] at [y, y']
+    pub max: f64,
+    /// Whether the scaled recursions may be used at all.
+    pub scaled: bool,
+}
+
+impl Edges {
+    /// By lists: edge features of these weights, in the order of the pattern's.
+    pub fn listed(pattern: &Arc<Pattern>, weights: &[f64]) -> Edges {
+        let (sparse, max, scaled) = Sparse::new(pattern, weights, f64::from(MAX_RANGE));
+        Edges {
+            labels: pattern.labels,
+            sparse: Some(sparse),
+            score: Vec::new(),
+            m: Vec::new(),
+            rounded: Vec::new(),
+            transposed: Vec::new(),
+            max,
+            scaled,
+        }
+    }
+
+    /// Edges that pair expectations are kept for: all, or the listed ones.
+    pub fn len(&self) -> usize {
+        self.sparse.as_ref().map_or(self.labels * self.labels, |sparse| sparse.pattern.len())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where those of an edge (label' * L + label) are kept.
+    #[inline(always)]
+    pub fn place(&self, edge: u32) -> Option<usize> {
+        match &self.sparse {
+            None => Some(edge as usize),
+            Some(sparse) => sparse.pattern.find(edge),
+        }
+    }
+
+    /// The score of an edge that the recursions really use.
+    #[inline(always)]
+    pub fn rounded_score(&self, edge: u32) -> f64 {
+        match &self.sparse {
+            None => self.rounded[edge as usize],
+            Some(sparse) => sparse.rounded(edge),
+        }
+    }
+
+    pub fn new(labels: usize, score: &[f64]) -> Edges {
+        let finite = || score.iter().copied().filter(|x| x.is_finite());
+        let max = finite().fold(f64::NEG_INFINITY, f64::max);
+        let min = finite().fold(f64::INFINITY, f64::min);
+        let proper = score.iter().all(|&x| x.is_finite() || x == f64::NEG_INFINITY);
+        let m: Vec<f32> = score.iter().map(|&x| (x - max).exp() as f32).collect();
+        let mut transposed = vec![0.0; labels * labels];
+        for from in 0..labels {
+            for to in 0..labels {
+                transposed[to * labels + from] = m[from * labels + to];
+            }
+        }
+        let rounded = m.iter().map(|&x| max + f64::from(x).ln()).collect();
+        let scaled = proper && max.is_finite() && max - min <= f64::from(MAX_RANGE) && max.abs() < 1e30;
+        Edges {
+            labels,
+            sparse: None,
+            score: score.iter().map(|&x| x as f32).collect(),
+            m,
+            rounded,
+            transposed,
+            max,
+            scaled,
+        }
+    }
+}
