@@ -16,6 +16,11 @@ use crate::scores::nodes::{Masks, Nodes, RareFeature, HOT, NOWHERE};
 /// Labels up to which frequent attributes have rows however few of their labels have features.
 const FEW: usize = 4 * WIDTH;
 
+/// Tiles of a position that are made at once, and how many at a time where it has more: those of a batch stay in a cache,
+/// and so do these parts of the rows.
+const WIDEST: usize = 16;
+const SOME: usize = 4;
+
 /// How tokens become rows and rare features.
 #[derive(Clone, Copy, Debug)]
 pub struct Grain {
@@ -118,10 +123,12 @@ impl Nodes {
 
     /// No token yet; takes the features of the rows.
     fn empty(labels: usize, frequent: &mut FrequentRows, slots: usize, group: usize) -> Nodes {
+        let width = labels.div_ceil(WIDTH);
         Nodes {
             labels,
-            width: labels.div_ceil(WIDTH),
+            width,
             group,
+            stride: if width <= WIDEST { width } else { SOME },
             order: Vec::new(),
             row_ptr: Vec::new(),
             rows: Vec::new(),
@@ -242,7 +249,7 @@ impl Nodes {
         let mut tokens = vec![0; plan.slots];
         for batch in &plan.batches {
             for slot in batch.slot..batch.slot + batch.tokens() {
-                let (t, lane) = (self.order[slot] as usize / (self.width * WIDTH), self.order[slot] as usize % WIDTH);
+                let (t, lane) = (self.order[slot] as usize / (self.stride * WIDTH), self.order[slot] as usize % WIDTH);
                 tokens[slot] = (data.sentences[batch.sentences[lane] as usize] + t) as u32;
             }
         }
@@ -267,7 +274,7 @@ impl Nodes {
             }
         };
         (self.bundles, self.row_steps) =
-            Bundles::new(plan, group, self.width, classes, lanes, entries, &self.row_values);
+            Bundles::new(plan, group, self.width, self.stride, classes, lanes, entries, &self.row_values);
     }
 
     /// Most neighbours of a sentence have one of a few pairs of labels.
@@ -332,7 +339,7 @@ impl Nodes {
                 for lane in 0..batch.active(t) {
                     let mut count = [0; 4];
                     rows[row_ptr[slot]..row_ptr[slot + 1]].iter().for_each(|&r| count[class(r)] += 1);
-                    tokens.push((count, (t * self.width * WIDTH + lane) as u32, slot));
+                    tokens.push((count, (t * self.stride * WIDTH + lane) as u32, slot));
                     slot += 1;
                 }
             }

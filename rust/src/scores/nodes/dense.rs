@@ -8,6 +8,7 @@ use crate::dataset::dense::Dense;
 use crate::dataset::plan::Batch;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 use crate::scores::nodes::Nodes;
+use std::ops::Range;
 
 /// The vectors of a training set, and where their rows lie.
 pub struct DenseRows {
@@ -17,19 +18,25 @@ pub struct DenseRows {
 }
 
 impl Nodes {
-    /// Adds the products of a batch's vectors and weights to its tiles.
+    /// Adds the products of a batch's vectors and weights to its tiles of some lanes.
     ///
     /// # Safety
     /// As for `fill`; `tiles` are those of the batch.
     #[inline(always)]
-    pub(super) unsafe fn add_vectors<S: Simd>(&self, batch: &Batch, rows: &[Lane], tiles: *mut Lane) {
+    pub(super) unsafe fn add_vectors<S: Simd>(
+        &self,
+        batch: &Batch,
+        rows: &[Lane],
+        lanes: Range<usize>,
+        tiles: *mut Lane,
+    ) {
         let Some(dense) = &self.dense else { return };
         let slots = batch.slot..batch.slot + batch.tokens();
         let (tokens, places) = (&dense.tokens[slots.clone()], &self.order[slots]);
         let rows = &rows[dense.at..dense.at + dense.dense.size * self.width];
-        for v in (0..self.width).step_by(2) {
-            let (rows, tiles) = (&rows[v..], tiles.add(v * WIDTH));
-            match v + 1 < self.width {
+        for v in lanes.clone().step_by(2) {
+            let (rows, tiles) = (&rows[v..], tiles.add((v - lanes.start) * WIDTH));
+            match v + 1 < lanes.end {
                 true => score::<S, 2>(&dense.dense, rows, self.width, tokens, places, tiles),
                 false => score::<S, 1>(&dense.dense, rows, self.width, tokens, places, tiles),
             }
@@ -39,16 +46,22 @@ impl Nodes {
     /// Adds the products of a batch's vectors and residuals to the gradient of their rows.
     ///
     /// # Safety
-    /// As for `spread`; `tiles` hold the batch's residuals.
+    /// As for `spread`; `tiles` hold the batch's residuals at these lanes.
     #[inline(always)]
-    pub(super) unsafe fn spread_vectors<S: Simd>(&self, batch: &Batch, tiles: *const Lane, gradient: &mut [Lane]) {
+    pub(super) unsafe fn spread_vectors<S: Simd>(
+        &self,
+        batch: &Batch,
+        tiles: *const Lane,
+        lanes: Range<usize>,
+        gradient: &mut [Lane],
+    ) {
         let Some(dense) = &self.dense else { return };
         let slots = batch.slot..batch.slot + batch.tokens();
         let (tokens, places) = (&dense.tokens[slots.clone()], &self.order[slots]);
         let gradient = &mut gradient[dense.at..dense.at + dense.dense.size * self.width];
-        for v in (0..self.width).step_by(2) {
-            let (rows, tiles) = (&mut gradient[v..], tiles.add(v * WIDTH));
-            match v + 1 < self.width {
+        for v in lanes.clone().step_by(2) {
+            let (rows, tiles) = (&mut gradient[v..], tiles.add((v - lanes.start) * WIDTH));
+            match v + 1 < lanes.end {
                 true => gather::<S, 2>(&dense.dense, rows, self.width, tokens, places, tiles),
                 false => gather::<S, 1>(&dense.dense, rows, self.width, tokens, places, tiles),
             }

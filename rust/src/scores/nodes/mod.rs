@@ -16,6 +16,7 @@ mod bundle;
 mod dense;
 mod field;
 pub mod fold;
+mod spread;
 
 pub use build::Grain;
 pub use field::Field;
@@ -47,6 +48,7 @@ pub struct Nodes {
     pub labels: usize,
     pub width: usize,     // lanes of the longest row: L / 16 rounded up
     pub group: usize,     // batches that go through the phases together
+    stride: usize,        // tiles of a position that are made at a time
     order: Vec<u32>,      // [slots] first lane among a batch's tiles of the token that comes next, batch by batch
     row_ptr: Vec<u32>,    // [slots * classes + 1] rows of each token in that order: those of one lane, then of two, ...
     rows: Vec<u32>,       // first lane of each row
@@ -220,18 +222,22 @@ impl Nodes {
         debug_assert!(slots.end <= self.order.len() && slots.end <= self.gold.len());
         debug_assert!(rows.len() >= self.n_lanes() && rare.len() >= self.n_copies());
         debug_assert!(psi.len() >= batch.positions() * self.labels);
-        let tiles = tile.reserve(batch.positions() * self.width);
-        for (slot, &place) in slots.clone().zip(self.order.get_unchecked(slots.clone())) {
-            self.sum_rows::<S>(slot, rows, tiles.add(place as usize));
-        }
-        self.add_vectors::<S>(batch, rows, tiles);
-        if !masks.of.is_empty() || !self.costs.is_empty() {
-            self.add_terms::<S>(batch, masks, tiles);
-        }
-        for t in 0..batch.positions() {
-            for v in 0..self.width {
-                let out: &mut [Lane; WIDTH] = &mut *psi[t * self.labels + v * WIDTH..][..WIDTH].as_mut_ptr().cast();
-                S::transpose(&tile.0[t * self.width + v], out);
+        let tiles = tile.reserve(batch.positions() * self.stride);
+        // The last tile of a position reaches into the next one, whose first labels come later.
+        for first in (0..self.width).step_by(self.stride).rev() {
+            let lanes = first..self.width.min(first + self.stride);
+            for (slot, &place) in slots.clone().zip(self.order.get_unchecked(slots.clone())) {
+                self.sum_rows::<S>(slot, rows, lanes.clone(), tiles.add(place as usize));
+            }
+            self.add_vectors::<S>(batch, rows, lanes.clone(), tiles);
+            if !masks.of.is_empty() || !self.costs.is_empty() {
+                self.add_terms::<S>(batch, masks, lanes.clone(), tiles);
+            }
+            for t in 0..batch.positions() {
+                for v in lanes.clone() {
+                    let out: &mut [Lane; WIDTH] = &mut *psi[t * self.labels + v * WIDTH..][..WIDTH].as_mut_ptr().cast();
+                    S::transpose(&tile.0[t * self.stride + v - first], out);
+                }
             }
         }
         let scores = psi.as_mut_ptr().cast::<f32>();
@@ -260,58 +266,75 @@ impl Nodes {
         self.rare[range].iter().all(|f| (f.copy as usize) < copies && (f.place as usize) < lanes * WIDTH)
     }
 
-    /// Masks and costs of a batch's tokens onto its tiles.
+    /// Masks and costs of a batch's tokens onto its tiles of some lanes.
     ///
     /// # Safety
     /// As for `fill`; `tiles` are those of the batch.
     #[inline(always)]
-    unsafe fn add_terms<S: Simd>(&self, batch: &Batch, masks: &Masks, tiles: *mut Lane) {
+    unsafe fn add_terms<S: Simd>(&self, batch: &Batch, masks: &Masks, lanes: Range<usize>, tiles: *mut Lane) {
         let mut slot = batch.slot;
         for t in 0..batch.positions() {
             for lane in 0..batch.active(t) {
-                let place = tiles.add(t * self.width * WIDTH + lane);
+                let place = tiles.add(t * self.stride * WIDTH + lane);
                 if let Some(&set) = masks.of.get(slot) {
-                    self.add_row::<S>(&masks.rows, set as usize, place);
+                    self.add_row::<S>(&masks.rows, set as usize, lanes.clone(), place);
                 }
                 if !self.costs.is_empty() && self.gold[slot] != NOWHERE {
                     let y = self.gold[slot] as usize / WIDTH - t * self.labels;
-                    self.add_row::<S>(&self.costs, y, place);
+                    self.add_row::<S>(&self.costs, y, lanes.clone(), place);
                 }
                 slot += 1;
             }
         }
     }
 
-    /// Add row `row` of `rows` ([.., width]) to the token at `place`.
+    /// Add these lanes of row `row` of `rows` ([.., width]) to the token at `place`.
     ///
     /// # Safety
-    /// The machine has the instructions of `S`; `place` and the `width` - 1 tiles behind it are inside the tiles.
+    /// The machine has the instructions of `S`; `place` and the tiles behind it, one a lane, are inside the tiles.
     #[inline(always)]
-    unsafe fn add_row<S: Simd>(&self, rows: &[Lane], row: usize, place: *mut Lane) {
-        for v in 0..self.width {
-            let (x, to) = (S::load(&rows[row * self.width + v]), &mut *place.add(v * WIDTH));
-            S::store(S::add(S::load(to), x), to);
+    unsafe fn add_row<S: Simd>(&self, rows: &[Lane], row: usize, lanes: Range<usize>, place: *mut Lane) {
+        for (i, x) in rows[row * self.width..][lanes].iter().enumerate() {
+            let to = &mut *place.add(i * WIDTH);
+            S::store(S::add(S::load(to), S::load(x)), to);
         }
     }
 
-    /// Sum of a token's rows to its place.
+    /// Sum of these lanes of a token's rows to its place.
     ///
     /// # Safety
     /// As for `add_row`; the slot is one of the plan's.
     #[inline(always)]
-    unsafe fn sum_rows<S: Simd>(&self, slot: usize, rows: &[Lane], place: *mut Lane) {
+    unsafe fn sum_rows<S: Simd>(&self, slot: usize, rows: &[Lane], lanes: Range<usize>, place: *mut Lane) {
         match self.width {
             1 => self.sum_classes::<S, 1>(slot, rows, place),
             2 => self.sum_classes::<S, 2>(slot, rows, place),
             3 => self.sum_classes::<S, 3>(slot, rows, place),
             4 => self.sum_classes::<S, 4>(slot, rows, place),
-            width => {
-                for v in 0..width {
-                    let mut sum = [S::splat(0.0)];
-                    self.add_class::<S, 1, 1>(self.row_ptr[slot]..self.row_ptr[slot + 1], &rows[v..], &mut sum);
-                    S::store(sum[0], &mut *place.add(v * WIDTH));
+            _ => {
+                for v in lanes.clone().step_by(4) {
+                    let (rows, place) = (&rows[v..], place.add((v - lanes.start) * WIDTH));
+                    match lanes.end - v {
+                        1 => self.sum_some::<S, 1>(slot, rows, place),
+                        2 => self.sum_some::<S, 2>(slot, rows, place),
+                        3 => self.sum_some::<S, 3>(slot, rows, place),
+                        _ => self.sum_some::<S, 4>(slot, rows, place),
+                    }
                 }
             }
+        }
+    }
+
+    /// The first N lanes of rows that are all of full length.
+    ///
+    /// # Safety
+    /// As for `sum_rows`.
+    #[inline(always)]
+    unsafe fn sum_some<S: Simd, const N: usize>(&self, slot: usize, rows: &[Lane], place: *mut Lane) {
+        let mut sum = [S::splat(0.0); N];
+        self.add_class::<S, N, N>(self.row_ptr[slot]..self.row_ptr[slot + 1], rows, &mut sum);
+        for (v, s) in sum.into_iter().enumerate() {
+            S::store(s, &mut *place.add(v * WIDTH));
         }
     }
 
@@ -360,140 +383,6 @@ impl Nodes {
                 }
                 sum[j] = S::add(sum[j], x);
             }
-        }
-    }
-
-    /// The transpose of `fill` for a group of batches: residuals before the gold labels are subtracted ([T, L], and
-    /// slack for a whole tile) minus what is to be subtracted at the gold labels, into the gradient rows and `rare`, the
-    /// chunk's copies.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`; the group is one of those that the nodes were made for, `fields` are those of its batches, `gradient`
-    /// is [lanes], `rare` the copies of its chunk.
-    #[inline(always)]
-    pub unsafe fn spread<S: Simd>(
-        &self,
-        group: &[Batch],
-        fields: &mut [Field],
-        gradient: &mut [Lane],
-        rare: &mut [f32],
-        tile: &mut Tile,
-    ) {
-        let positions: usize = group.iter().map(|batch| batch.positions()).sum();
-        debug_assert!(fields.len() >= group.len() && gradient.len() >= self.n_lanes());
-        tile.reserve(positions * self.width);
-        let mut base = 0;
-        for (batch, field) in group.iter().zip(fields) {
-            self.spread_rare::<S>(batch, &mut field.nodes, &field.subtract, rare, &mut tile.0[base..]);
-            self.spread_vectors::<S>(batch, tile.0[base..].as_ptr().cast(), gradient);
-            base += batch.positions() * self.width;
-        }
-        self.bundles.add::<S>(&group[0], tile.0.as_ptr().cast(), &self.row_steps, gradient);
-    }
-
-    /// Residuals of a batch to its rare features, and to its tiles. `subtract`: one for all positions, or one each.
-    ///
-    /// # Safety
-    /// As for `spread`; `tile` has room for the batch.
-    #[inline(always)]
-    unsafe fn spread_rare<S: Simd>(
-        &self,
-        batch: &Batch,
-        residual: &mut [Lane],
-        subtract: &[Lane],
-        rare: &mut [f32],
-        tile: &mut [[Lane; WIDTH]],
-    ) {
-        let range = self.rare_ptr[batch.index]..self.rare_ptr[batch.index + 1];
-        debug_assert!(self.are_inside(range.clone(), rare.len(), residual.len()));
-        debug_assert!(batch.slot + batch.tokens() <= self.gold.len());
-        let values = residual.as_mut_ptr().cast::<f32>();
-        let mut slot = batch.slot;
-        for t in 0..batch.positions() {
-            let active = batch.active(t);
-            let less = &subtract[t % subtract.len()].0;
-            for &place in self.gold.get_unchecked(slot..slot + active) {
-                if place != NOWHERE {
-                    *values.add(place as usize) -= less[place as usize % WIDTH];
-                }
-            }
-            slot += active;
-        }
-        if self.rare_values.is_empty() {
-            for f in self.rare.get_unchecked(range) {
-                *rare.get_unchecked_mut(f.copy as usize) += *values.add(f.place as usize);
-            }
-        } else {
-            for (f, value) in self.rare[range.clone()].iter().zip(&self.rare_values[range]) {
-                *rare.get_unchecked_mut(f.copy as usize) += *values.add(f.place as usize) * value;
-            }
-        }
-        for t in 0..batch.positions() {
-            for v in 0..self.width {
-                let from: &[Lane; WIDTH] = &*residual[t * self.labels + v * WIDTH..][..WIDTH].as_ptr().cast();
-                S::transpose(from, &mut tile[t * self.width + v]);
-            }
-        }
-    }
-
-    /// Gradient of the rows' features: the chunks are summed in order into `total` ([lanes, 16]) and cleared, what rows
-    /// carried goes back to its own row, and the features that exist are read off.
-    pub fn collect_rows<'a>(
-        &self,
-        chunks: &mut [Vec<Lane>],
-        hot: impl Iterator<Item = &'a [f64]>,
-        total: &mut Vec<f64>,
-        gradient: &Shared<'_, f64>,
-    ) {
-        total.resize(self.n_lanes() * WIDTH, 0.0);
-        let chunks: Vec<Shared<'_, Lane>> = chunks.iter_mut().map(|chunk| Shared::new(&mut chunk[..])).collect();
-        total.par_chunks_mut(WIDTH).enumerate().with_min_len(512).for_each(|(at, part)| {
-            let mut sum = [0.0f64; WIDTH];
-            for chunk in &chunks {
-                // SAFETY: a lane is read by one thread.
-                let lane = unsafe { &mut chunk.slice(at, 1)[0] };
-                for (s, &x) in sum.iter_mut().zip(&lane.0) {
-                    *s += f64::from(x);
-                }
-                *lane = Lane::ZERO;
-            }
-            part.copy_from_slice(&sum);
-        });
-        for sums in hot {
-            for (&at, sum) in self.hot.iter().zip(sums.chunks_exact(WIDTH)) {
-                for (t, s) in total[at as usize * WIDTH..].iter_mut().zip(sum) {
-                    *t += s;
-                }
-            }
-        }
-        let shared = Shared::new(&mut total[..]);
-        self.fold.scatter(|row, carriers| {
-            let to = self.lanes(row);
-            // SAFETY: as in `fill_rows`.
-            let sum = unsafe { shared.slice(to.start * WIDTH, to.len() * WIDTH) };
-            for &a in carriers {
-                // SAFETY: as above.
-                let add = unsafe { shared.slice(self.lanes(a as usize).start * WIDTH, sum.len()) };
-                sum.iter_mut().zip(add).for_each(|(x, y)| *x += *y);
-            }
-        });
-        (0..self.n_rows()).into_par_iter().with_min_len(256).for_each(|r| {
-            let row = &total[self.lanes(r).start * WIDTH..];
-            for &(feature, label) in &self.row_index[self.row_features[r] as usize..self.row_features[r + 1] as usize] {
-                // SAFETY: every feature belongs to one row or one run of cells.
-                unsafe { gradient.set(feature as usize, row[label as usize]) };
-            }
-        });
-    }
-
-    /// Gradient of the rare features: their copies, chunk after chunk. `gradient` is zero at them.
-    pub fn collect_rare(&self, rare: &[f32], gradient: &Shared<'_, f64>) {
-        for chunk in self.copy_ptr.windows(2) {
-            let (copies, rare) = (&self.copies[chunk[0]..chunk[1]], &rare[chunk[0]..chunk[1]]);
-            copies.par_iter().with_min_len(8192).zip(rare).for_each(|(&feature, &x)| {
-                // SAFETY: a feature has one copy in a chunk.
-                unsafe { gradient.add(feature as usize, f64::from(x)) };
-            });
         }
     }
 }
