@@ -47,6 +47,7 @@ class Evaluation:
         labels = collect_labels(y)  # as the estimators number them
         data = encoded.with_gold(encode_labels(y, labels))
         layout = _core.Layout.build(data, len(vocabulary), len(labels), start_end=False)
+        self.data, self.layout = data, layout
         self.objective = _core.Objective(data, layout)
         self.size = len(layout)
         self.edges = slice(layout.n_node, layout.n_node + layout.n_edge)  # transitions in the vector
@@ -56,6 +57,20 @@ class Evaluation:
         """Loss at ``w``; the gradient goes to ``self.gradient``."""
         value: float = self.objective.evaluate(w, self.gradient, n_jobs)
         return value
+
+    def decoding(self, w: NDArray[np.float64], *, whole: bool = False) -> dict[str, Callable[[], object]]:
+        """Best paths, marginals and lists of paths of the training set at ``w``, one thread; with matrices of all pairs
+        of labels however few are features."""
+        before = _core.force("whole" if whole else "")
+        try:
+            scorer = _core.Scorer(self.layout, w.astype(np.float32))
+        finally:
+            _core.force(before)
+        return {
+            "best": lambda: scorer.viterbi(self.data, n_jobs=1),
+            "marginals": lambda: scorer.marginals(self.data, n_jobs=1),
+            "5 best": lambda: scorer.kbest(self.data, 5, n_jobs=1),
+        }
 
 
 def online(X: list[Attributes], y: list[list[str]], kind: str, **numbers: Any) -> _core.Online:
