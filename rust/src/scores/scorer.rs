@@ -1,7 +1,7 @@
 //! A model ready to score.
 
 use crate::chain::edges::Edges;
-use crate::chain::sparse::Pattern;
+use crate::chain::sparse::{Pattern, Purpose};
 use crate::dataset::layout::Layout;
 use crate::dataset::{runs, Dataset};
 use crate::error::{Error, Result};
@@ -79,7 +79,7 @@ impl Scorer {
         let start = boundary(&layout.starts, layout.start_at());
         let end = boundary(&layout.ends, layout.end_at());
         let edge_scores = OnceLock::new();
-        let edges = match Pattern::new(l, &layout.edges, forbidden)? {
+        let edges = match Pattern::new(l, &layout.edges, forbidden, Purpose::Decoding)? {
             Some(pattern) => Edges::listed(&Arc::new(pattern), &edge_weights(&layout, &weights)),
             None => Edges::new(l, edge_scores.get_or_init(|| all_edges(&layout, &weights, forbidden))),
         };

@@ -22,7 +22,7 @@ mod one;
 mod pattern;
 mod sums;
 
-pub use pattern::Pattern;
+pub use pattern::{Pattern, Purpose};
 pub use sums::Finish;
 
 pub(super) use best::best_paths;

@@ -5,8 +5,24 @@ use crate::machine::force::{self, Way};
 
 /// Fewer labels than this are multiplied as whole matrices.
 const LABELS: usize = 48;
-/// An edge of a list takes as long as so many of a matrix.
-const PER_EDGE: usize = 4;
+/// What edges are listed for. Lists of at most one pair of labels in so many take less time than matrices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Sums and pair expectations.
+    Training,
+    /// Best paths, whose maxima take more steps a listed edge, and marginals.
+    Decoding,
+}
+
+impl Purpose {
+    fn share(self, labels: usize) -> usize {
+        match self {
+            Purpose::Training if labels < 2 * LABELS => 3,
+            Purpose::Training => 2,
+            Purpose::Decoding => 5,
+        }
+    }
+}
 
 /// What an edge of the lists scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +67,7 @@ pub struct Pattern {
 impl Pattern {
     /// None where whole matrices are faster. `edges` are those of features (label' * L + label), `forbidden` others or the
     /// same.
-    pub fn new(labels: usize, edges: &[u32], forbidden: &[u32]) -> Result<Option<Pattern>> {
+    pub fn new(labels: usize, edges: &[u32], forbidden: &[u32], purpose: Purpose) -> Result<Option<Pattern>> {
         let pairs = labels * labels;
         if edges.iter().chain(forbidden).any(|&e| e as usize >= pairs) {
             return Err(Error::Value(format!("an edge is outside the {labels} by {labels} label pairs")));
@@ -60,7 +76,7 @@ impl Pattern {
         if force::is_forced(Way::Whole) || force::is_forced(Way::Dense) || (labels < LABELS && !asked) {
             return Ok(None);
         }
-        let most = if asked { pairs } else { pairs / PER_EDGE };
+        let most = if asked { pairs } else { pairs / purpose.share(labels) };
         Ok(Pattern::within(labels, edges, forbidden, most))
     }
 

@@ -1,7 +1,7 @@
 //! Loss and gradient of a corpus at a weight vector: a parallel sum over chunks of sentences.
 
 use crate::chain::edges::Edges;
-use crate::chain::sparse::Pattern;
+use crate::chain::sparse::{Pattern, Purpose};
 use crate::dataset::layout::Layout;
 use crate::dataset::plan::Plan;
 use crate::dataset::Dataset;
@@ -73,7 +73,7 @@ impl Objective {
         check(&data, l, &terms)?;
         let plan = Plan::new(&data.sentences);
         let mut nodes = Nodes::new(&data, &layout, &plan, grain(l))?;
-        let pattern = Pattern::new(l, &layout.edges, &terms.limits.forbidden)?.map(Arc::new);
+        let pattern = Pattern::new(l, &layout.edges, &terms.limits.forbidden, Purpose::Training)?.map(Arc::new);
         if let Some(support) = &terms.limits.support {
             nodes.support = nodes.masks(&data, &plan, support);
         }
