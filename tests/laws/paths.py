@@ -96,7 +96,7 @@ DECODING = (
 
 
 #: And of decoding with lists of transitions.
-LISTED = ("", "alone,table", "avx2", "baseline")
+LISTED = ("", "sparse", "sparse,alone,table", "sparse,avx2", "sparse,baseline")
 
 
 @contextmanager

@@ -21,6 +21,8 @@ use rayon::prelude::*;
 
 /// Sentences that one task takes at a time.
 const TASK: usize = 64;
+/// Labels from which on lists of edges are faster for a sentence by itself.
+const MANY: usize = 192;
 
 /// Lists of paths, sentence after sentence.
 #[derive(Debug, Default, PartialEq)]
@@ -105,6 +107,7 @@ dispatch!(fn run(job: &ListSearch<'_>, task: usize) -> Result<Lists> = run_kerne
 unsafe fn run_kernel<S: Find>(job: &ListSearch<'_>, task: usize) -> Result<Lists> {
     let (scorer, data) = (job.scorer, job.data);
     let mut chart = Chart::new(scorer.layout.labels);
+    let lists_pay = scorer.layout.labels >= MANY || force::is_forced(Way::Sparse);
     let (mut scores, mut paths) = (Vec::new(), Vec::new());
     let mut out = Lists::default();
     for s in task * TASK..((task + 1) * TASK).min(data.len()) {
@@ -123,8 +126,8 @@ unsafe fn run_kernel<S: Find>(job: &ListSearch<'_>, task: usize) -> Result<Lists
                     support.forbid_row(begin + t, scorer.layout.labels, row);
                 }
                 match &scorer.edges.sparse {
-                    Some(lists) => chart.advance_listed::<S>(lists, t),
-                    None => chart.advance::<S>(&job.steps, t),
+                    Some(lists) if lists_pay => chart.advance_listed::<S>(lists, t),
+                    _ => chart.advance::<S>(&job.steps, t),
                 }
             }
             chart.best_paths::<S>(&job.steps, job.k, &mut scores, &mut paths);

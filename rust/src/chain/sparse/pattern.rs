@@ -17,9 +17,8 @@ pub enum Purpose {
 impl Purpose {
     fn share(self, labels: usize) -> usize {
         match self {
-            Purpose::Training if labels < 2 * LABELS => 3,
-            Purpose::Training => 2,
-            Purpose::Decoding => 5,
+            Purpose::Training if labels >= 2 * LABELS => 2,
+            Purpose::Training | Purpose::Decoding => 5,
         }
     }
 }
