@@ -150,3 +150,14 @@ def test_what_cannot_be_is_refused() -> None:
         of(it).log_prob(torch.full((3, 4), 7))
     with pytest.raises(ParameterError, match="k=0"):
         of(it).topk(0)
+
+
+def test_a_third_derivative_is_refused() -> None:
+    """Not wrong, and not silently nothing."""
+    it = case((3, 2), 3)
+    e = it.emissions.requires_grad_()
+    value = it.layer.log_partition(e, lengths=it.lengths).sum()
+    (first,) = torch.autograd.grad(value, e, create_graph=True)
+    (second,) = torch.autograd.grad(first.square().sum(), e, create_graph=True)
+    with pytest.raises(TensorError, match="derived twice, not three times"):
+        torch.autograd.grad(second.sum(), e)
