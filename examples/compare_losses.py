@@ -26,11 +26,6 @@ import tagwise as tw
 import tagwise.torch as tt
 from tagwise.report.svg import Chart, Line, Point
 
-#: What a page would say of a chart's classes.
-STYLE = (
-    ".chart{font:12px sans-serif;background:#fff}.grid{stroke:#ddd}.axis{stroke:#888}.line{fill:none;stroke-width:1.8}"
-    ".end{text-anchor:end}.middle{text-anchor:middle}text{fill:#333}"
-)
 COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#e377c2", "#17becf")
 
 
@@ -72,14 +67,16 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     by: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         by[row["loss"]].append(row)
-    lines = ["| loss | best dev | its epoch | test | precision | recall |", "|---|---|---|---|---|---|"]
+    spans = any(row["precision"] or row["recall"] for row in rows)  # labels of tokens have neither
+    more = ("test", "precision", "recall") if spans else ("test",)
+    lines = [f"| loss | best dev | its epoch | {' | '.join(more)} |", "|---" * (3 + len(more)) + "|"]
     for loss in tt.LOSSES:
         mine = by.get(loss)
         if not mine:
             continue
         dev = statistics.mean(max(row["dev"]) for row in mine)
         epoch = statistics.mean(row["dev"].index(max(row["dev"])) + 1 for row in mine)
-        rest = [statistics.mean(row[key] for row in mine) for key in ("test", "precision", "recall")]
+        rest = [statistics.mean(row[key] for row in mine) for key in more]
         figures = " | ".join(f"{100 * value:.1f}" for value in rest)
         lines.append(f"| `{loss}` | {100 * dev:.1f} | {epoch:.1f} | {figures} |")
     return "\n".join(lines)
@@ -94,8 +91,7 @@ def picture(rows: Sequence[dict[str, Any]], score: str = "dev score, %") -> str:
             curve = [(k, 100 * statistics.mean(at)) for k, at in enumerate(zip(*runs), 1)]
             chart.lines.append(Line(curve, loss, colour, loss))
             chart.points.append(Point(*curve[-1], loss, colour, f"{loss}: {curve[-1][1]:.1f}", label=loss))
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{chart.width}" height="{chart.height}" '
-    return chart.svg().replace("<svg ", head, 1).replace(">", f"><style>{STYLE}</style>", 1) + "\n"
+    return chart.document()
 
 
 def main() -> None:
