@@ -13,7 +13,7 @@ from .keywords import ONLINE, ROWS
 
 #: Methods whose rows look at one tagger alone: the statement is about predictions, not about learners.
 ONCE = ("predict", "predict_kbest", "predict_marginals", "predict_confidence", "sequence_probability")
-ONCE += ("chunk_probability", "explain", "choose_threshold")
+ONCE += ("chunk_probability", "explain", "choose_threshold", "to")
 CASES = sorted(
     {
         (method, check.__name__, learner): check

@@ -13,6 +13,7 @@ import pytest
 
 import tagwise as tw
 from tagwise.decoding.lookback import Memory
+from tagwise.learners.backends import BACKENDS, Backend
 
 from ..parameters.common import P, X, Y
 from ..parameters.online import corpus
@@ -167,6 +168,32 @@ def min_probability(learner: str, _: File) -> None:
         fitted("perceptron").predict(new, min_probability=0.5)
     with pytest.raises(tw.ParameterError, match="the labels mark no spans"):
         tw.CRF(features="S1", max_iter=2).fit(X, Y).predict(X, min_probability=0.5)
+
+
+@row("to", "device")
+def device_of_a_tagger(learner: str, file: File) -> None:
+    """The engine of that name scores from now on, by the same weights and rules; one that there is not is refused."""
+    path = file / "m.tagwise"
+    tagger_of(True).save(path)
+    tagger, made, cpu = tw.load(path), list[Any](), BACKENDS["cpu"]
+    want = tagger.predict(tokens(NEW))
+
+    def scorer(*given: Any) -> Any:
+        made.append(cpu.scorer(*given))
+        return made[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(BACKENDS, "cuda", Backend("cuda", cpu.objective, scorer))
+        assert tagger.to("cuda") is tagger
+    assert tagger.model_.scorer is made[0]
+    assert tagger.device == "cuda"
+    assert tagger.predict(tokens(NEW)) == want
+    assert tagger.to("cpu").predict(tokens(NEW)) == want
+    assert tagger.model_.scorer is not made[0]
+    with pytest.raises(tw.ParameterError, match="device='abacus'"):
+        tagger.to("abacus")
+    with pytest.raises(tw.ParameterError, match="cannot do order > 1; use device='cpu'"):
+        tw.CRF(features="S1", order=2, max_iter=1).fit(X, Y).to("cuda")
 
 
 @row("choose_threshold", "X", "y", "precision", "beta")
