@@ -260,10 +260,9 @@ pub unsafe fn backward_step<S: Simd, const OVER: bool>(
     let ends = Lane(std::array::from_fn(|i| if shape.lengths[i] as usize == t + 1 { 1.0 } else { 0.0 }));
     let (here, after) = if OVER && edges.sparse.is_some() {
         let (even, odd) = work.gamma[..2 * l].split_at_mut(l);
-        if t % 2 == 0 {
-            (even, odd)
-        } else {
-            (odd, even)
+        match t % 2 {
+            0 => (even, odd),
+            _ => (odd, even),
         }
     } else {
         let (here, after) = work.gamma.split_at_mut((t + 1) * l);

@@ -97,7 +97,8 @@ impl Stochastic {
         if let Some(support) = &terms.limits.support {
             nodes.support = nodes.masks(&data, &plan, support);
         }
-        let pattern = Pattern::new(layout.labels, &layout.edges, &terms.limits.forbidden, Purpose::Training)?.map(Arc::new);
+        let pattern =
+            Pattern::new(layout.labels, &layout.edges, &terms.limits.forbidden, Purpose::Training)?.map(Arc::new);
         let kept: Vec<Option<usize>> = match &pattern {
             Some(pattern) => layout.edges.iter().map(|&e| pattern.find(e)).collect(),
             None => layout.edges.iter().map(|&e| Some(e as usize)).collect(),

@@ -36,7 +36,8 @@ impl Nodes {
                 }
                 for t in 0..batch.positions() {
                     for v in lanes.clone() {
-                        let from: &[Lane; WIDTH] = &*field.nodes[t * self.labels + v * WIDTH..][..WIDTH].as_ptr().cast();
+                        let from: &[Lane; WIDTH] =
+                            &*field.nodes[t * self.labels + v * WIDTH..][..WIDTH].as_ptr().cast();
                         S::transpose(from, &mut tile.0[base + t * self.stride + v - first]);
                     }
                 }
@@ -52,13 +53,7 @@ impl Nodes {
     /// # Safety
     /// As for `spread`.
     #[inline(always)]
-    unsafe fn spread_rare<S: Simd>(
-        &self,
-        batch: &Batch,
-        residual: &mut [Lane],
-        subtract: &[Lane],
-        rare: &mut [f32],
-    ) {
+    unsafe fn spread_rare<S: Simd>(&self, batch: &Batch, residual: &mut [Lane], subtract: &[Lane], rare: &mut [f32]) {
         let range = self.rare_ptr[batch.index]..self.rare_ptr[batch.index + 1];
         debug_assert!(self.are_inside(range.clone(), rare.len(), residual.len()));
         debug_assert!(batch.slot + batch.tokens() <= self.gold.len());
