@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "BOOSTED",
     "BOUNDS",
     "COSTS",
     "EXPONENTIAL_LOSSES",
@@ -97,6 +98,7 @@ COSTS: tuple[tuple[str, tuple[float, ...]], ...]
 KERNELS: tuple[tuple[str, tuple[str, ...]], ...]
 FORMS: tuple[str, ...]
 SLACKS: tuple[str, ...]
+BOOSTED: tuple[str, ...]
 BOUNDS: tuple[str, ...]
 SUMS: tuple[str, ...]
 # No group of labels that occur once, and the lists of paths that are searched where the search cannot see to them.
@@ -1077,6 +1079,7 @@ class Rounds:
 class Boosting:
     """A boosting run and its training set.
 
+    loss: what is boosted, one of BOOSTED.
     over: whether the loss sums over the wrong label sequences or over all.
     """
 
@@ -1086,6 +1089,7 @@ class Boosting:
         layout: Layout,
         rounds: Rounds | None = None,
         *,
+        loss: str = "exp",
         over: str = "wrong",
         sample_weight: NDArray[np.float64] | None = None,
         start: NDArray[np.float64] | None = None,
@@ -1106,7 +1110,7 @@ class Boosting:
     def selection(self) -> tuple[int, int]:
         """How many gains were computed and how many estimates were made so far, to choose features."""
     def losses(self) -> NDArray[np.float64]:
-        """-log P(gold) of every sentence, [N]."""
+        """Logarithm of every sentence's loss over all label sequences, [N]: -log P(gold), or of sum_t 1 / p_t(gold)."""
     def slopes(self) -> NDArray[np.float64]:
         """Derivative of the logarithm of the loss in every weight, [features]: the kept sums over N."""
     def recompute(self) -> None:

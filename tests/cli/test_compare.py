@@ -134,6 +134,12 @@ def test_losses_are_an_axis_of_learners_that_have_one() -> None:
     cells = plan(["crf", "perceptron", "crf-exp"], ["c"], ["S1"], losses=["log", "exp"])
     assert [c.learner.name for c in cells] == ["crf log", "crf exp", "perceptron", "crf-exp"]
     assert [c.settings().get("loss") for c in cells] == ["log", "exp", None, "exp"]
+    some = plan(["crf", "boosting"], ["c"], ["S1"], losses=["log", "pointwise_exp"])
+    assert [c.settings()["loss"] for c in some] == ["log", "pointwise_exp", "pointwise_exp"]
+    (alone,) = plan(["boosting"], ["c"], ["S1"], losses=["log"])
+    assert alone.learner.name == "boosting"
+    with pytest.raises(ParameterError, match="loss='logg'"):
+        plan(["crf", "boosting"], ["c"], ["S1"], losses=["logg"])
 
 
 def test_a_settled_feature_set_stands_once() -> None:

@@ -465,6 +465,7 @@ def learners(m: Made) -> Targets:
                 overlap=True,
                 seed=1,
                 n_jobs=1,
+                loss="pointwise_exp",
                 over="all",
                 sample_weight=np.ones(3),
                 start=w,

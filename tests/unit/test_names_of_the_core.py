@@ -25,11 +25,11 @@ def objective(loss: str) -> object:
     return _core.Objective(data, _core.Layout.build(data, len(vocabulary), 2), loss=loss)
 
 
-def boosting(over: str) -> object:
+def boosting(**told: str) -> object:
     """A booster of one sentence."""
     vocabulary = _core.Vocabulary()
     data = _core.encode_attributes(vocabulary, [[["a"], ["b"]]]).with_gold(np.array([0, 1], dtype=np.uint16))
-    return _core.Boosting(data, _core.Layout.build(data, len(vocabulary), 2), over=over)
+    return _core.Boosting(data, _core.Layout.build(data, len(vocabulary), 2), **told)
 
 
 def first(pairs: tuple[tuple[str, Any], ...]) -> tuple[str, ...]:
@@ -45,7 +45,8 @@ ENUMERATIONS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
     "form": (_core.FORMS, lambda form: _core.Kernel("poly", form=form)),
     "slack": (_core.SLACKS, lambda slack: _core.Margins(slack=slack)),
     "bound": (_core.BOUNDS, _core.Rounds),
-    "sum over label sequences": (_core.SUMS, boosting),
+    "boosted loss": (_core.BOOSTED, lambda name: boosting(loss=name)),
+    "sum over label sequences": (_core.SUMS, lambda name: boosting(over=name)),
 }
 
 
@@ -99,6 +100,8 @@ def test_estimators_offer_what_the_core_takes() -> None:
     assert choices["hmsvm", "slack"] == _core.SLACKS
     assert choices["boosting", "bound"] == _core.BOUNDS
     assert choices["boosting", "over"] == _core.SUMS
+    assert choices["boosting", "loss"] == _core.BOOSTED
+    assert set(_core.BOOSTED) < set(_core.LOSSES)
     assert choices["hmsvm", "form"] == choices["perceptron", "form"] == _core.FORMS
     assert set(_core.RULES) <= set(LEARNERS)
 

@@ -273,6 +273,7 @@ TRAINED: dict[str, tuple[set[tuple[str, str]], int, int]] = {
         *(7, 1),
     ),
     "kernels": ({(c, f) for c in ("ewt-pos", "wnut17-ner") for f in ("S2", "S2pairs")}, 10, 5),
+    "boosting-losses": ({(c, "S2") for c in ("ewt-pos", "wnut17-ner")}, 5, 1),
 }
 
 
@@ -332,6 +333,7 @@ SETTLED: dict[str, tuple[str, ...]] = {
         *("max_iter = 100", "epochs = 10", f"crf: l2 from 0.01, 0.1, 1.0, {TWICE}"),
         f"hmsvm: C from 0.1, 1.0, 10.0, {TWICE}",
     ),
+    "boosting-losses": ("max_iter = 100", "l2 = 0.3"),
 }
 #: What a word in the name of a learner says of its parameters.
 SAID: dict[str, Callable[..., dict[str, Any]]] = {
@@ -351,6 +353,9 @@ SAID: dict[str, Callable[..., dict[str, Any]]] = {
     r"poly": lambda: {"kernel": "poly", "degree": 2},
     r"rbf": lambda: {"kernel": "rbf"},
     r"tag dictionary": lambda: {"dictionary": 3},
+    r"boosting exp": lambda: {"loss": "exp"},
+    r"boosting pointwise-exp": lambda: {"loss": "pointwise_exp"},
+    r", whole": lambda: {"max_length": None},
     r"SVM_1": lambda: {"slack": "instance"},
     r"SVM_2": lambda: {"slack": "sequence"},
 }

@@ -145,8 +145,27 @@ KERNELS = Preset(
     "tokens which share n have n (n + 1) / 2 in common. Perceptron and HM-SVM compute theirs: (1 + n)^2, or rbf.",
 )
 
+BOOSTED = Preset(
+    "boosting-losses",
+    "Boosting of the sequential and of the pointwise exponential loss, beside the CRF with the same losses.",
+    corpora=("ewt-pos", "wnut17-ner"),
+    learners=(
+        "crf-exp",
+        "crf-pointwise-exp",
+        Learner("boosting exp", "boosting", {"loss": "exp"}),
+        Learner("boosting pointwise-exp", "boosting", {"loss": "pointwise_exp"}),
+        Learner("boosting pointwise-exp, whole", "boosting", {"loss": "pointwise_exp", "max_length": None}),
+    ),
+    features=("S2",),
+    sizes=(300, 1000),
+    params={"max_iter": 100, "l2": 0.3},
+    against="boosting exp",
+    note="Boosting as it comes: rounds of up to 1,024 features on pieces of at most five tokens; `whole` on whole "
+    "sentences, which the pointwise loss does not let outweigh the others.",
+)
+
 PRESETS: dict[str, Preset] = {
-    preset.name: preset for preset in (*PAPERS, SIZES, SPARSITY, RISKS, SEEDS, F1_COSTS, NOISES, KERNELS)
+    preset.name: preset for preset in (*PAPERS, SIZES, SPARSITY, RISKS, SEEDS, F1_COSTS, NOISES, KERNELS, BOOSTED)
 }
 
 __all__ = ["PRESETS"]

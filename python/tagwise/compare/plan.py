@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
 
+import tagwise._core as _core
 from tagwise.compare.learners import Learner, estimator, parse
 from tagwise.corpus.bundled import load_corpus
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.errors import ParameterError
 from tagwise.features.sums import Features, title
+from tagwise.params import Choice
 
 CorpusSpec = Union[str, "Mapping[str, Any]", "Sequence[str]", "tuple[Corpus, Corpus]"]
 
@@ -67,15 +69,19 @@ class Cell:
 
 
 def with_losses(learner: Learner, losses: Sequence[str]) -> list[Learner]:
-    """The learner with each of the losses, where it has a loss and its name settles none."""
+    """The learner with each of the losses that it has, where it has a loss and its name settles none."""
     declared = {param.name: param for param in estimator(learner.kind).PARAMS}
     if not losses or "loss" not in declared or "loss" in learner.params:
         return [learner]
+    domain = declared["loss"].domain
+    own = domain.names if isinstance(domain, Choice) else ()
     out = []
     for loss in losses:
+        if loss not in own and loss in _core.LOSSES:
+            continue  # of another learner
         declared["loss"].check(loss)
         out.append(Learner(f"{learner.name} {loss}", learner.kind, {**learner.params, "loss": loss}))
-    return out
+    return out or [learner]
 
 
 def plan(

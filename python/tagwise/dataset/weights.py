@@ -3,7 +3,7 @@
     w_i = c pi^{T_i},   c such that sum_i s_i w_i = sum_i s_i   (s_i: the sample weights)
 
 With `labels` also divided by L^T - 1, the number of wrong label sequences: D_0 of Altun and Hofmann (2003), Algorithm
-2, in which every sentence begins with its w_i whatever its length.
+2, in which every sentence begins with its w_i whatever its length; of a `pointwise` loss by T (L - 1), its wrong labels.
 
 The mean weight is 1: a penalty is as strong beside the data as without `pi`, and the minimiser is that of pi^T with the
 penalty times the same c. For lack of a penalty c changes nothing. Computed from logarithms, for pi^T itself leaves the
@@ -36,6 +36,7 @@ def length_weights(
     exponential: bool,
     penalised: bool = True,
     labels: int | None = None,
+    pointwise: bool = False,
 ) -> NDArray[np.float64] | None:
     """Sample weights times c pi^T, [N]; None where all are 1.
 
@@ -53,7 +54,8 @@ def length_weights(
     logs = lengths * math.log(pi)
     if labels is not None and labels > 1:
         spread = np.maximum(lengths, 1) * math.log(labels)
-        logs = logs - (spread + np.log(-np.expm1(-spread)))
+        wrong = np.log(np.maximum(lengths, 1)) if pointwise else spread + np.log(-np.expm1(-spread))
+        logs = logs - wrong
     with np.errstate(under="ignore", over="ignore"):
         top, low = float(logs[counts].max()), float(logs[counts].min())
         if not penalised and math.log(LEAST) > low - top > 2.0 * math.log(LEAST):

@@ -38,7 +38,8 @@ class Round(NamedTuple):
 class Boosting(Tagger):
     """AdaBoost.MR for label sequences (Altun, Hofmann and Johnson 2002).
 
-    minimise  sum_i w_i (e^{l_i} - 1),  l_i = -log P(y_i | x_i)
+    minimise  sum_i w_i (e^{l_i} - 1),  l_i = -log P(y_i | x_i)      (loss="exp")
+              sum_i w_i sum_t (1 / p_t(gold) - 1)                    (loss="pointwise_exp")
 
     a few weights a round: those features are taken whose upper bounds on the loss after their best steps are smallest.
     The model has only the features that were chosen; `rounds_` lists them in order. As it comes a round takes up to
@@ -53,6 +54,12 @@ class Boosting(Tagger):
             None,
             Number(0, integer=True, optional=True),
             "most rounds; None for 50 of several features, 2000 of one",
+        ),
+        Param(
+            "loss",
+            "exp",
+            Choice(_core.BOOSTED),
+            "what is minimised: the exponential loss of label sequences, or of single labels (pointwise)",
         ),
         Param(
             "bound",
@@ -102,7 +109,7 @@ class Boosting(Tagger):
             "balance",
             False,
             Flag(),
-            "divide the weight of a sentence by its number of wrong paths: at the start all count alike",
+            "divide the weight of a sentence by its number of wrong paths, or labels: at the start all count alike",
         ),
         Param(
             "max_length",
@@ -128,6 +135,7 @@ class Boosting(Tagger):
         *,
         features: Any = "default",
         rounds: int | None = None,
+        loss: Literal["exp", "pointwise_exp"] = "exp",
         bound: Literal["loose", "tight", "exact"] = "tight",
         over: Literal["wrong", "all"] = "wrong",
         step: Literal["bound", "line_search"] = "bound",
@@ -154,6 +162,7 @@ class Boosting(Tagger):
             features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
                 or attributes)
             rounds: most rounds; None for 50 of several features, 2000 of one
+            loss: what is minimised: the exponential loss of label sequences, or of single labels (pointwise)
             bound: how features are judged: one range for all sentences, one for each, or the loss itself (tiny corpora)
             over: label sequences that the loss sums over: the wrong ones as in the paper, or the gold one too
             step: step of the chosen feature: the bound's, or a line search on the loss
@@ -163,7 +172,7 @@ class Boosting(Tagger):
             smoothing: added to both sides of a step's ratio, in units of the loss; None for 1 / sentences
             max_step: largest step
             pi: weight c pi^T of a sentence of T tokens; the mean weight is 1
-            balance: divide the weight of a sentence by its number of wrong paths: at the start all count alike
+            balance: divide the weight of a sentence by its number of wrong paths, or labels: at the start all count alike
             max_length: cut longer sentences into pieces for training; None for whole sentences
             every: rounds between two callbacks and dev scores
             patience: with a dev set: dev scores without a better one; 0 never stops
@@ -197,6 +206,12 @@ class Boosting(Tagger):
             raise ParameterError(
                 "features: boosting does not take edge attributes; leave them out, or use another learner"
             )
+        pointwise = params["loss"] == "pointwise_exp"
+        if pointwise and params["bound"] == "exact":
+            raise ParameterError(
+                'bound: loss="pointwise_exp" has no exact bound; use bound="tight" with step="line_search", or '
+                'loss="exp"'
+            )
         if params["max_length"] is not None:
             data, piece_of = data.cut(params["max_length"])
             sample_weight = None if sample_weight is None else sample_weight[piece_of]
@@ -207,6 +222,7 @@ class Boosting(Tagger):
             exponential=True,
             penalised=False,
             labels=len(task.labels) if params["balance"] else None,
+            pointwise=pointwise,
         )
         smoothing = params["smoothing"]
         chosen = _core.Rounds(
@@ -223,6 +239,7 @@ class Boosting(Tagger):
             data,
             task.layout,
             chosen,
+            loss=params["loss"],
             over=params["over"],
             sample_weight=sample_weight,
             start=task.start,

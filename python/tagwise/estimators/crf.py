@@ -260,7 +260,7 @@ class CRF(Tagger):
                 raise ParameterError(f"device={params['device']!r} cannot do max_length; use device='cpu'")
             data, piece_of = data.cut(params["max_length"])
             sample_weight = None if sample_weight is None else sample_weight[piece_of]
-        by_length = params["loss"] in ("exp", "pointwise_exp")
+        by_length = params["loss"] in _core.BOOSTED
         sample_weight = length_weights(data, params["pi"], sample_weight, exponential=by_length)
         limits = task.limits or Limits()
         start = task.start

@@ -2,7 +2,7 @@
 
     minimise  N = sum_i w_i (e^{l_i} - 1),  l_i = -log P(y_i | x_i),  one weight a round
 
-Altun, Hofmann and Johnson (2002): AdaBoost.MR for label sequences.
+Altun, Hofmann and Johnson (2002): AdaBoost.MR for label sequences. Or N = sum_i w_i sum_t (1 / p_t(gold) - 1).
 """
 
 from __future__ import annotations

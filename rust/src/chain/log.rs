@@ -174,12 +174,17 @@ impl Trellis {
 
     /// p_t(y', y) for t >= 1.
     pub fn pair_marginal(&self, scores: &Scores<'_>, t: usize, from: usize, to: usize) -> f64 {
+        self.log_pair_marginal(scores, t, from, to).exp()
+    }
+
+    /// log p_t(y', y) for t >= 1.
+    pub fn log_pair_marginal(&self, scores: &Scores<'_>, t: usize, from: usize, to: usize) -> f64 {
         let (l, edge) = (scores.labels, scores.edge(t));
         let at = t * l + to;
         let top = if self.edge == edge { self.top } else { largest(edge.iter().copied()) };
         let (step, node) = (edge[from * l + to] - top, scores.node[at] - self.lift[t]);
         let (most, log_sum) = self.norm[t];
-        (self.alpha[(t - 1) * l + from] + step + node + self.beta[at] - self.crest[t] - most - log_sum).exp()
+        self.alpha[(t - 1) * l + from] + step + node + self.beta[at] - self.crest[t] - most - log_sum
     }
 
     /// out += factor p_t, all pairs [L, L] of the step into t >= 1.

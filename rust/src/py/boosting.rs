@@ -1,6 +1,7 @@
 //! Boosting as a Python object: many rounds a call.
 
 use crate::learners::boosting::bound::{self, StepLimits};
+use crate::learners::boosting::loss::{Boosted, Target};
 use crate::learners::boosting::select::Draw;
 use crate::learners::boosting::{Boosting, BoostingOptions, RoundOptions};
 use crate::py::common::{add_names, attempt, run};
@@ -53,13 +54,14 @@ pub struct PyBoosting {
 impl PyBoosting {
     #[new]
     #[pyo3(signature = (
-        dataset, layout, rounds = None, *, over = "wrong", sample_weight = None, start = None, n_jobs = 0,
+        dataset, layout, rounds = None, *, loss = "exp", over = "wrong", sample_weight = None, start = None, n_jobs = 0,
     ))]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
         layout: &PyLayout,
         rounds: Option<&PyRounds>,
+        loss: &str,
         over: &str,
         sample_weight: Option<PyReadonlyArray1<'_, f64>>,
         start: Option<PyReadonlyArray1<'_, f64>>,
@@ -71,7 +73,8 @@ impl PyBoosting {
             None => PyRounds::new(bound::Bound::Loose.name(), false, 0.0, 10.0, 1.0, 1, false, 0)?.inner,
         };
         let (sample_weight, start) = (listed(sample_weight), listed(start));
-        let options = BoostingOptions { rounds, over: bound::Over::named(over)?, sample_weight, start };
+        let target = Target { loss: Boosted::named(loss)?, over: bound::Over::named(over)? };
+        let options = BoostingOptions { rounds, target, sample_weight, start };
         let inner = run(py, n_jobs, || Boosting::new(data, layout, options))??;
         Ok(PyBoosting { inner, n_jobs })
     }
@@ -121,7 +124,7 @@ impl PyBoosting {
         self.inner.selection()
     }
 
-    /// -log P(gold) of every sentence, [N].
+    /// Logarithm of every sentence's loss over all label sequences, [N]: -log P(gold), or of sum_t 1 / p_t(gold).
     fn losses<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         PyArray1::from_slice(py, &self.inner.state.l)
     }
@@ -153,6 +156,7 @@ type Dict<'py> = Bound<'py, PyDict>;
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     add_names(m, "BOUNDS", bound::Bound::names())?;
     add_names(m, "SUMS", bound::Over::names())?;
+    add_names(m, "BOOSTED", Boosted::names())?;
     m.add_class::<PyRounds>()?;
     m.add_class::<PyBoosting>()
 }

@@ -10,7 +10,7 @@ import pytest
 
 from ..reference import boosting
 from ..reference.chain import Array
-from ..reference.losses import exp_loss, minus_log_p
+from ..reference.losses import exp_loss, minus_log_p, pointwise_exp_loss
 from ..reference.model import pull_back, score_sentence
 from ..strategies import Problem
 from .crf import cut
@@ -37,36 +37,49 @@ def boosted(b: Bench, p: Problem = P, *, keywords: Any = None, **params: Any) ->
     return b.fit(p, keywords=keywords, **{"rounds": 8, "every": 1, "smoothing": 0.0, **paper, **params})
 
 
-def log_loss(w: Array, p: Problem, weight: Array, ends: Any = None, over: str = "wrong") -> float:
-    """log sum_i w_i (e^{l_i} - 1), or of e^{l_i}; `ends` tells which sentences have a true begin and a true end."""
+def log_loss(
+    w: Array, p: Problem, weight: Array, ends: Any = None, over: str = "wrong", loss: str = "exp"
+) -> float:
+    """log sum_i w_i (e^{l_i} - 1), or of e^{l_i}; `ends` tells which sentences have a true begin and a true end.
+
+    Of the pointwise loss: log sum_i w_i sum_t (1 / p_t - 1), or of 1 / p_t.
+    """
     total = 0.0
     for i, (x, y) in enumerate(zip(exact(p), p.y)):
         s = score_sentence(w, x, p.shape)
         if ends is not None:
             s = s._replace(start=s.start * ends[i][0], end=s.end * ends[i][1])
+        if loss == "pointwise_exp":
+            total += pointwise_exp_loss(s, y, weight[i])[0] - (over == "wrong") * weight[i] * len(y)
+            continue
         total += weight[i] * float((np.expm1 if over == "wrong" else np.exp)(minus_log_p(s, y)))
     return float(np.log(total))
 
 
-def assert_losses(tagger: Any, p: Problem, weight: Array, ends: Any = None, over: str = "wrong") -> None:
+def assert_losses(
+    tagger: Any, p: Problem, weight: Array, ends: Any = None, over: str = "wrong", loss: str = "exp"
+) -> None:
     """After every round the loss reported is that of the steps so far."""
     w = np.zeros(p.shape.size)
     for r in tagger.rounds_:
         w[index(r, p)] += r.step
-        assert r.log_loss == pytest.approx(log_loss(w, p, weight, ends, over), abs=1e-6)
+        assert r.log_loss == pytest.approx(log_loss(w, p, weight, ends, over, loss), abs=1e-6)
     assert len(tagger.rounds_) > 3
 
 
 @functools.cache
-def twin(n: int, bound: str, eps: float, cap: float, whole: bool = False) -> list[tuple[int, float, float]]:
+def twin(
+    n: int, bound: str, eps: float, cap: float, whole: bool = False, pointwise: bool = False
+) -> list[tuple[int, float, float]]:
     """(feature, step, bound) of so many rounds."""
-    return boosting.boost(exact(P), P.y, P.shape, n, bound, mask=mask(P), eps=eps, cap=cap, whole=whole)[1]
+    told = {"mask": mask(P), "eps": eps, "cap": cap, "whole": whole, "pointwise": pointwise}
+    return boosting.boost(exact(P), P.y, P.shape, n, bound, **told)[1]
 
 
 def assert_twin(b: Bench, bound: str, eps: float, cap: float, **params: Any) -> None:
     """Feature by feature the rounds of the twin."""
     n = 6 if bound == "loose" else 2  # the twin takes its time over the tight one
-    wanted = twin(n, bound, eps, cap, params.get("over") == "all")
+    wanted = twin(n, bound, eps, cap, params.get("over") == "all", params.get("loss") == "pointwise_exp")
     found = boosted(b, rounds=n, bound=bound, max_step=cap, smoothing=eps, **params).rounds_
     assert [index(r, P) for r in found] == [feature for feature, _, _ in wanted]
     assert [r.step for r in found] == pytest.approx([step for _, step, _ in wanted], rel=1e-4)
@@ -117,6 +130,27 @@ def over(b: Bench) -> None:
     }
     assert losses["wrong"] == pytest.approx(losses["all"], rel=1e-6)
     assert losses["all"] > len(plain.y) + 0.1
+
+
+@row("loss", "boosting")
+def loss(b: Bench) -> None:
+    """Rounds of the pointwise loss are those of its twin; on sentences of one token the losses are one."""
+    name = "pointwise_exp"
+    for given in ("wrong", "all"):
+        assert_twin(b, "loose", 0.0, 3.0, over=given, loss=name)
+        assert_twin(b, "tight", 0.0, 3.0, over=given, loss=name)
+        weighted = boosted(b, over=given, loss=name, keywords={"sample_weight": WEIGHT})
+        assert_losses(weighted, P, WEIGHT, over=given, loss=name)
+    pieces, of, ends = cut(P, 2)
+    searched = boosted(b, loss=name, max_length=2, step="line_search", keywords={"sample_weight": WEIGHT})
+    assert_losses(searched, pieces, WEIGHT[of], ends, loss=name)
+    assert bits(searched) != bits(boosted(b, max_length=2, step="line_search"))
+    alone, of, ends = cut(P, 1)
+    for given in ("exp", name):
+        assert_losses(boosted(b, max_length=1, loss=given), alone, np.ones(len(of)), ends)
+    length = np.array([len(y) for y in P.y], dtype=float)
+    balanced = boosted(b, loss=name, balance=True)  # T (L - 1) of its labels are wrong
+    assert_losses(balanced, P, len(length) / (1 / length).sum() / length, loss=name)
 
 
 def weights(tagger: Any, p: Problem) -> Array:

@@ -87,6 +87,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "boosting": {
         **COMMON,
         "rounds": None,
+        "loss": "exp",
         "bound": "tight",
         "over": "wrong",
         "step": "bound",
@@ -249,6 +250,7 @@ OWN: dict[tuple[str, str], Domain] = {
     ("hmsvm", "gamma"): number(0.0, open_low=True, optional=True),
     ("hmm", "smoothing"): choice("witten_bell", "additive"),
     ("hmm", "unknown"): choice("one", "shape", "suffix"),
+    ("boosting", "loss"): choice("exp", "pointwise_exp"),
 }
 
 

@@ -6,6 +6,10 @@ Adding `step` to weight k multiplies N by
 which convexity bounds through the range and the mean of u_ik.
 
 ``whole``: all y in place of the wrong ones, N = sum_i w_i e^{l_i}; the gold sequence has u = 0 and a share that stays.
+
+``pointwise``: N = sum_i w_i sum_t (1 / p_t(c_t) - 1), F4 less its least value. With Q_t = P given y_t = c_t,
+    1 / p_t after a step = E_P[e^{step S}] / (p_t E_Qt[e^{step S}]) <= E_P[e^{step (S - E_Qt[S])}] / p_t  (Jensen),
+so that the same bounds hold with u = S - E_Qt[S], of which no more is known than |u| <= max S - min S.
 """
 
 from __future__ import annotations
@@ -15,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .chain import Array, Path, edges, expectations, score
-from .losses import minus_log_p
+from .chain import Array, Path, Scores, edges, expectations, score
+from .losses import minus_log_p, pointwise_exp_loss
 from .model import Shape, features, pull_back, score_sentence, split
 
 
@@ -49,10 +53,18 @@ def ranges(X: Array, y: Path, shape: Shape) -> tuple[Array, Array]:
 
 
 def quantities(
-    w: Array, X: Sequence[Array], y: Sequence[Path], shape: Shape, weight: Array, whole: bool = False
+    w: Array,
+    X: Sequence[Array],
+    y: Sequence[Path],
+    shape: Shape,
+    weight: Array,
+    whole: bool = False,
+    pointwise: bool = False,
 ) -> Round:
-    """m_ik = w_i e^{l_i} (E[S_k] - S_k(y_i)) / N: no division by 1 - P."""
+    """m_ik = w_i e^{l_i} (E[S_k] - S_k(y_i)) / N: no division by 1 - P. Of the pointwise loss its derivative over N."""
     chains = [score_sentence(w, x, shape) for x in X]
+    if pointwise:
+        return _pointwise(chains, X, y, shape, weight, whole)
     e = weight * np.exp([minus_log_p(s, g) for s, g in zip(chains, y)])
     D = e if whole else e - weight
     N = float(D.sum())
@@ -60,6 +72,17 @@ def quantities(
     m = [a * (E - features(x, g, shape)) / N for a, E, x, g in zip(e, expected, X, y)]
     low, high = zip(*(ranges(x, g, shape) for x, g in zip(X, y)))
     return Round(N, D / N, np.array(m), np.array(low), np.array(high))
+
+
+def _pointwise(
+    chains: Sequence[Scores], X: Sequence[Array], y: Sequence[Path], shape: Shape, weight: Array, whole: bool
+) -> Round:
+    found = [pointwise_exp_loss(s, g, float(a)) for s, g, a in zip(chains, y, weight)]
+    D = np.array([value - (0.0 if whole else a * len(g)) for (value, _), g, a in zip(found, y, weight)])
+    N = float(D.sum())
+    m = np.array([pull_back(gradient, x, shape) / N for (_, gradient), x in zip(found, X)])
+    wide = np.array([high - low for low, high in (ranges(x, g, shape) for x, g in zip(X, y))])
+    return Round(N, D / N, m, -wide, wide)
 
 
 def loose(q: Round, k: int, eps: float = 0.0, cap: float = np.inf) -> tuple[float, float]:
@@ -147,13 +170,14 @@ def boost(
     eps: float = 0.0,
     cap: float = 10.0,
     whole: bool = False,
+    pointwise: bool = False,
 ) -> tuple[Array, list[tuple[int, float, float]]]:
     """Each round takes the feature with the smallest bound. Returns weights and (feature, step, bound)s."""
     w, chosen = np.zeros(shape.size), []
     weight = np.ones(len(X)) if weight is None else weight
     candidates = range(shape.size) if mask is None else np.flatnonzero(mask).tolist()
     for _ in range(rounds):
-        q = quantities(w, X, y, shape, weight, whole)
+        q = quantities(w, X, y, shape, weight, whole, pointwise)
         found = {k: loose(q, k, eps, cap) if bound == "loose" else tight(q, k, cap) for k in candidates}
         k = min(found, key=lambda j: (found[j][1], j))
         w[k] += found[k][0]

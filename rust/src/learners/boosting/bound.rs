@@ -48,6 +48,11 @@ impl Range {
     pub fn whole(self) -> Range {
         Range { a: 0.0, b: self.a + self.b }
     }
+
+    /// As far on either side as it is wide: the range of what differs from a mean that is not known.
+    pub fn either(self) -> Range {
+        Range { a: self.a + self.b, b: self.a + self.b }
+    }
 }
 
 /// Smoothing and cap of a step.

@@ -1,7 +1,8 @@
 //! Cells: the sentences of a feature that share a range of u_ik. Most labels of a sentence are not the gold ones, and for all
 //! of them an attribute has the same range: their cells lie side by side as a row, one row for every total that the attribute
 //! has in a sentence, and a sentence is added to them as a vector. The gold labels of an attribute's places have cells of
-//! their own. So it is with edges: a row for every length of sentences, and cells of their own for those of the gold path.
+//! their own. So it is with edges: a row for every length of sentences, and cells of their own for those of the gold path. Of the
+//! pointwise loss the gold labels have the range of all others, and no cells of their own.
 
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
@@ -9,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::learners::boosting::bound::Range;
 use crate::learners::boosting::chain::BLOCK;
 use crate::learners::boosting::index::{chain_range, kind, Index};
+use crate::learners::boosting::loss::{Boosted, Target};
 use std::collections::HashMap;
 
 /// Features in a block: the unit of "changed since it was last looked at".
@@ -43,11 +45,12 @@ pub struct RangeCells {
     /// First of the cells of starts and ends, two a feature: the label is not the gold one, it is.
     pub ends_at: usize,
     tight: bool,
+    target: Target,
 }
 
 impl RangeCells {
     /// One cell a feature, in their order: the union of its ranges over all sentences.
-    pub fn loose(data: &Dataset, layout: &Layout, index: &Index) -> RangeCells {
+    pub fn loose(data: &Dataset, layout: &Layout, index: &Index, target: Target) -> RangeCells {
         let mut range = vec![Range { a: 0.0, b: 0.0 }; layout.len()];
         let widen = |to: &mut Range, with: Range| *to = Range { a: to.a.max(with.a), b: to.b.max(with.b) };
         let mut sums = Ranges::new(layout.labels);
@@ -55,14 +58,14 @@ impl RangeCells {
             let (first, labels) = layout.node(a);
             sums.collect(index, &data.gold, e);
             for (j, &y) in labels.iter().enumerate() {
-                widen(&mut range[first + j], sums.of(y as usize));
+                widen(&mut range[first + j], target.range(sums.of(y as usize)));
             }
             sums.clear(index, &data.gold, e);
         }
         for k in layout.n_node()..layout.len() {
             let kind = kind(layout, k);
             for s in 0..data.len() {
-                widen(&mut range[k], chain_range(data, kind, s));
+                widen(&mut range[k], target.range(chain_range(data, kind, s)));
             }
         }
         let one = |k| FeatureCells { at: 0, stride: 0, rows: 0, own_at: k, own: 1 };
@@ -77,11 +80,12 @@ impl RangeCells {
             edge_ptr: Vec::new(),
             ends_at: 0,
             tight: false,
+            target,
         }
     }
 
     /// One cell for every range that a feature has in some sentence.
-    pub fn tight(data: &Dataset, layout: &Layout, index: &Index) -> Result<RangeCells> {
+    pub fn tight(data: &Dataset, layout: &Layout, index: &Index, target: Target) -> Result<RangeCells> {
         let padded = layout.labels.next_multiple_of(BLOCK);
         let mut out = RangeCells {
             place: Vec::with_capacity(layout.len()),
@@ -94,6 +98,7 @@ impl RangeCells {
             edge_ptr: vec![0],
             ends_at: 0,
             tight: true,
+            target,
         };
         let mut sums = Ranges::new(layout.labels);
         let mut rows = DistinctRanges::default();
@@ -114,7 +119,7 @@ impl RangeCells {
             for &e in index.postings(a) {
                 let places = index.occurrence_ptr[e as usize]..index.occurrence_ptr[e as usize + 1];
                 sums.collect(index, &data.gold, e as usize);
-                let row = rows.place(Range { a: 0.0 - sums.negative, b: sums.positive });
+                let row = rows.place(target.range(Range { a: 0.0 - sums.negative, b: sums.positive }));
                 out.row[e as usize] = row;
                 count.resize(rows.ranges.len(), 0);
                 own_count.resize(rows.ranges.len() * labels.len(), 0);
@@ -122,7 +127,7 @@ impl RangeCells {
                 let mut at = places.start;
                 for &t in &index.token[places.clone()] {
                     let y = data.gold[t as usize] as usize;
-                    if column[y] != NONE && sums.first(y) {
+                    if !out.is_even() && column[y] != NONE && sums.first(y) {
                         let own = found[column[y] as usize].place(sums.of(y));
                         own_count[row as usize * labels.len() + column[y] as usize] += 1;
                         out.gold[at] = (y as u32, own);
@@ -192,7 +197,8 @@ impl RangeCells {
             if row == known {
                 all.push(0);
                 gold_of.resize(all.len() * n, 0);
-                self.range.extend((0..n).map(|i| chain_range(data, kind(layout, layout.edge_at() + i), s).whole()));
+                let whole = |i: usize| chain_range(data, kind(layout, layout.edge_at() + i), s).whole();
+                self.range.extend((0..n).map(|i| self.target.range(whole(i))));
             }
             all[row] += 1;
             self.edge_row.push(if gold.len() < 2 { NONE } else { (base + row * n) as u32 });
@@ -200,7 +206,8 @@ impl RangeCells {
             seen.extend(gold.windows(2).map(|y| u32::from(y[0]) * l as u32 + u32::from(y[1])));
             seen.sort_unstable();
             seen.dedup();
-            for i in seen.iter().filter_map(|edge| layout.edges.binary_search(edge).ok()) {
+            let own = if self.is_even() { &[] } else { &seen[..] };
+            for i in own.iter().filter_map(|edge| layout.edges.binary_search(edge).ok()) {
                 let range = chain_range(data, kind(layout, layout.edge_at() + i), s);
                 self.edge_gold.push((i as u32, found[i].place(range)));
                 gold_of[row * n + i] += 1;
@@ -236,7 +243,8 @@ impl RangeCells {
             for right in labels.iter().map(|&y| gold[y as usize]) {
                 let own_at = self.range.len() as u32;
                 let used = |n: usize| f64::from(u8::from(n > 0)); // a range that no sentence has is none
-                self.range.extend([Range { a: 0.0, b: used(all - right) }, Range { a: used(right), b: 0.0 }]);
+                let ranges = [Range { a: 0.0, b: used(all - right) }, Range { a: used(right), b: 0.0 }];
+                self.range.extend(ranges.map(|range| self.target.range(range)));
                 self.place.push(FeatureCells { at: 0, stride: 0, rows: 0, own_at, own: 2 });
             }
         }
@@ -252,6 +260,12 @@ impl RangeCells {
 
     pub fn is_tight(&self) -> bool {
         self.tight
+    }
+
+    /// Whether gold labels have the ranges of all others.
+    #[inline(always)]
+    pub fn is_even(&self) -> bool {
+        self.target.loss == Boosted::Pointwise
     }
 }
 

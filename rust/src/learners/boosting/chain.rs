@@ -1,9 +1,9 @@
 //! Forward-backward of one sentence in double precision: scaled probabilities as in `chain::lanes`, rows of labels padded
 //! to `BLOCK`, products and sums in a fixed order so that every machine gets the same bits.
 
-use crate::chain::log::Trellis;
-
 use crate::chain::lattice::Scores;
+use crate::chain::log::Trellis;
+use crate::learners::boosting::pointwise::PointWork;
 use crate::machine::dispatch::dispatch;
 use crate::machine::force::{self, Taken, Way};
 use crate::machine::simd::Simd;
@@ -53,19 +53,20 @@ impl EdgeFactors {
 /// Scratch of one thread.
 #[derive(Default)]
 pub struct ChainWork {
-    alpha: Vec<f64>,   // [T, P]
-    inverse: Vec<f64>, // [T] 1 / c_t
-    beta: Vec<f64>,    // [P]
-    gamma: Vec<f64>,   // [P]
-    step: Vec<f64>,    // [P] M[g, y] gamma_t(y)
-    node: Vec<f64>,    // [T, L] for log space
-    trellis: Trellis,
+    pub(super) alpha: Vec<f64>,   // [T, P]
+    pub(super) inverse: Vec<f64>, // [T] 1 / c_t
+    pub(super) beta: Vec<f64>,    // [P]
+    gamma: Vec<f64>,              // [P]
+    step: Vec<f64>,               // [P] M[g, y] gamma_t(y)
+    pub(super) node: Vec<f64>,    // [T, L] for log space
+    pub(super) trellis: Trellis,
+    pub(super) points: PointWork,
 }
 
 /// sum_k from(k) m[k, ..]. Each label's sum runs over k in order, whatever the others do: several blocks go side by side, so
 /// that additions need not wait for one another.
 #[inline(always)]
-fn product(m: &[f64], p: usize, from: &[f64], out: &mut [f64]) {
+pub(super) fn product(m: &[f64], p: usize, from: &[f64], out: &mut [f64]) {
     let mut y = 0;
     while y + 8 * BLOCK <= p {
         columns::<{ 8 * BLOCK }>(m, p, from, &mut out[y..], y);
@@ -207,6 +208,38 @@ pub fn loss(
     marginals(node, psi, gold, edges, work, p, &mut [])
 }
 
+/// The forward pass: shares alpha of `n` tokens and their scales; false where one underflowed.
+#[inline(always)]
+pub(super) fn alphas(psi: &[f64], edges: &EdgeFactors, work: &mut ChainWork, n: usize) -> bool {
+    let (l, width) = (edges.labels, edges.padded);
+    work.alpha.resize(work.alpha.len().max(n * width), 0.0);
+    work.inverse.resize(work.inverse.len().max(n), 0.0);
+    work.beta.resize(width, 0.0);
+    for t in 0..n {
+        let (before, here) = work.alpha.split_at_mut(t * width);
+        let here = &mut here[..width];
+        let psi = &psi[t * width..(t + 1) * width];
+        if t == 0 {
+            here.copy_from_slice(psi);
+        } else {
+            product(&edges.m, width, &before[(t - 1) * width..(t - 1) * width + l], here);
+            for (a, x) in here.iter_mut().zip(psi) {
+                *a *= x;
+            }
+        }
+        let c = sum(here);
+        if !(c >= TINY && c.is_finite()) {
+            return false;
+        }
+        let inverse = 1.0 / c;
+        work.inverse[t] = inverse;
+        for a in here.iter_mut() {
+            *a *= inverse;
+        }
+    }
+    true
+}
+
 /// `S` only says which instructions the compiler may use.
 ///
 /// # Safety
@@ -222,33 +255,11 @@ unsafe fn kernel<S: Simd>(
 ) -> f64 {
     let (l, width) = (edges.labels, edges.padded);
     let n = psi.len() / width;
-    work.alpha.resize(work.alpha.len().max(n * width), 0.0);
-    work.inverse.resize(work.inverse.len().max(n), 0.0);
-    work.beta.resize(width, 0.0);
+    if !alphas(psi, edges, work, n) {
+        return f64::NAN;
+    }
     work.gamma.resize(width, 0.0);
     work.step.resize(width, 0.0);
-    for t in 0..n {
-        let (before, here) = work.alpha.split_at_mut(t * width);
-        let here = &mut here[..width];
-        let psi = &psi[t * width..(t + 1) * width];
-        if t == 0 {
-            here.copy_from_slice(psi);
-        } else {
-            product(&edges.m, width, &before[(t - 1) * width..(t - 1) * width + l], here);
-            for (a, x) in here.iter_mut().zip(psi) {
-                *a *= x;
-            }
-        }
-        let c = sum(here);
-        if !(c >= TINY && c.is_finite()) {
-            return f64::NAN;
-        }
-        let inverse = 1.0 / c;
-        work.inverse[t] = inverse;
-        for a in here.iter_mut() {
-            *a *= inverse;
-        }
-    }
     pairs.fill(0.0);
     work.beta.fill(0.0);
     work.beta[..l].fill(1.0);

@@ -3,7 +3,7 @@
 
 use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
 use crate::learners::boosting::index::{self, Kind};
-use crate::learners::boosting::pass::masses;
+use crate::learners::boosting::loss::Sentence;
 use crate::learners::boosting::state::State;
 use crate::machine::stop;
 use rayon::prelude::*;
@@ -101,12 +101,9 @@ impl State {
             }
         }
         let gold = &self.data.gold[begin..end];
-        x.p.resize(x.p.len().max(x.psi.len()), 0.0);
-        let l = match coarse {
-            true => chain::loss(&x.node, &x.psi, gold, edges, &mut x.work, &mut x.p),
-            false => chain::marginals(&x.node, &x.psi, gold, edges, &mut x.work, &mut x.p, &mut []),
-        };
-        masses(self.weight[s], l, self.shift, self.over).1
+        let (weight, shift) = (self.weight[s], self.shift);
+        let sentence = Sentence { node: &x.node, psi: &x.psi, gold, edges, weight, shift };
+        self.target.part(&sentence, coarse, &mut x.work, &mut x.p)
     }
 
     /// Go so far along a direction; `refresh` must follow.

@@ -4,7 +4,8 @@
 //! minimise  N = sum_i w_i (e^{l_i} - 1),  l_i = -log P(y_i | x_i),  one weight a round
 //! ```
 //!
-//! or, over all label sequences, sum_i w_i e^{l_i}: the minimiser is the same, the bounds and so the path to it are not.
+//! or, over all label sequences, sum_i w_i e^{l_i}: the minimiser is the same, the bounds and so the path to it are not; or the
+//! pointwise loss in place of the sequential one (`loss`).
 //!
 //! A round takes the feature whose bound on N after the best step is smallest. What all bounds need is kept by `state` and
 //! moved by differences; `select` finds the feature; `bound` has the formulas; `search` refines a step; `exact` is Z itself.
@@ -15,7 +16,9 @@ pub mod chain;
 pub mod exact;
 pub mod index;
 pub mod line;
+pub mod loss;
 pub mod pass;
+pub mod pointwise;
 pub mod search;
 pub mod select;
 pub mod state;
@@ -24,7 +27,8 @@ use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::machine::stop;
-use bound::{Bound, Gain, Over, StepLimits};
+use bound::{Bound, Gain, StepLimits};
+use loss::{Boosted, Target};
 use select::{Chosen, Draw, Selector};
 use state::State;
 use std::sync::Arc;
@@ -53,7 +57,7 @@ pub struct RoundOptions {
 /// What is boosted, and from where.
 pub struct BoostingOptions {
     pub rounds: RoundOptions,
-    pub over: Over,
+    pub target: Target,
     pub sample_weight: Vec<f64>, // [N], or empty for all 1
     /// Weights to begin with: [features], or empty for 0.
     pub start: Vec<f64>,
@@ -99,6 +103,7 @@ impl Boosting {
         if !(draw.fraction > 0.0 && draw.fraction <= 1.0) || features_per_round == 0 {
             return Err(Error::Value("candidates is a fraction in (0, 1], and features_per_round at least 1".into()));
         }
+        refuse_exact(bound, options.target)?;
         let mut weight = std::mem::take(&mut options.sample_weight);
         if weight.is_empty() {
             weight = vec![1.0; data.len()];
@@ -108,7 +113,7 @@ impl Boosting {
             start = vec![0.0; layout.len()];
         }
         let tight = bound != Bound::Loose;
-        let state = State::new(data, layout, weight, tight, options.over, start)?;
+        let state = State::new(data, layout, weight, tight, options.target, start)?;
         let selector = Selector::new(&state, bound, limits, draw);
         Ok(Boosting {
             state,
@@ -221,6 +226,7 @@ impl Boosting {
     /// N(w + s_k) over k, so that a scale of 1/q gains at least the mean of the gains. 1/sqrt(q) is tried, and then the lowest
     /// point of the parabola through the logarithms there and at 0 and the slope at 0, once more where that is far away; the best one is halved
     /// until it gains as much, which 1/q always does. What came before does not count: a round is a function of the weights.
+    /// Steps of the pointwise loss, whose ranges are wide, are too short rather than too long: scales above 1 may follow.
     fn damp(&mut self, taken: &mut [RoundStep]) -> Result<()> {
         let state = &mut self.state;
         let least = 1.0 / taken.len() as f64;
@@ -230,13 +236,18 @@ impl Boosting {
         let direction = state.direction(taken.iter().map(|s| (s.feature as usize, s.step)));
         let (n, sentences) = (state.n, &self.sentences);
         let loss = |scale: f64| state.loss_along(sentences, &direction, scale);
+        let longest = taken.iter().map(|s| s.step.abs()).fold(0.0, f64::max);
+        let most = match state.target.loss {
+            Boosted::Sequence => 1.0,
+            Boosted::Pointwise => (self.options.rounds.limits.cap / longest).max(1.0),
+        };
         let mut scale = least.sqrt();
         let mut found = loss(scale);
         for _ in 0..TRIED {
             let log = ((n - known + found) / n).ln();
             let bend = (log - slope * scale) / (scale * scale);
-            let lowest = if bend > 0.0 { -0.5 * slope / bend } else { 1.0 };
-            let other = lowest.clamp(scale / FURTHER, FURTHER * scale).clamp(least, 1.0);
+            let lowest = if bend > 0.0 { -0.5 * slope / bend } else { most };
+            let other = lowest.clamp(scale / FURTHER, FURTHER * scale).clamp(least, most);
             if (other / scale - 1.0).abs() <= NEAR {
                 break;
             }
@@ -271,10 +282,21 @@ impl Boosting {
         if bound == Bound::Tight && self.options.rounds.bound == Bound::Loose {
             return Err(Error::Value("the tight bound needs a booster with bound=\"tight\" or \"exact\"".into()));
         }
+        refuse_exact(bound, self.options.target)?;
         let of = |k| {
             let found = Selector::evaluate(&self.state, bound, self.options.rounds.limits, k);
             (found.step, 1.0 - found.gain / self.state.n)
         };
         Ok((0..self.state.layout.len()).map(of).collect())
     }
+}
+
+/// Z of the pointwise loss is no sum of exponentials of the step, and not convex in it.
+fn refuse_exact(bound: Bound, target: Target) -> Result<()> {
+    if bound == Bound::Exact && target.loss == Boosted::Pointwise {
+        return Err(Error::Value(
+            "the pointwise loss has no exact bound; use bound=\"tight\", and a line search for the step".into(),
+        ));
+    }
+    Ok(())
 }

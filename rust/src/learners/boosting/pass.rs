@@ -2,10 +2,10 @@
 
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
-use crate::learners::boosting::bound::Over;
 use crate::learners::boosting::cells::{RangeCells, FEATURES, NONE};
-use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors, BLOCK};
+use crate::learners::boosting::chain::{ChainWork, EdgeFactors, BLOCK};
 use crate::learners::boosting::index::Index;
+use crate::learners::boosting::loss::{Lost, Sentence, Target};
 use crate::machine::dispatch::dispatch;
 use crate::machine::shared::Shared;
 use crate::machine::simd::Simd;
@@ -21,14 +21,14 @@ pub struct Revision<'a> {
     pub psi: &'a [f64],
     pub weight: &'a [f64],
     pub shift: f64,
-    pub over: Over,
+    pub target: Target,
     pub at: &'a [usize],
     pub residual: Shared<'a, f64>,
     pub pairs: Shared<'a, f64>,
     pub new_nodes: Shared<'a, f64>,
     pub new_pairs: Shared<'a, f64>,
     pub new_edges: Shared<'a, f64>,
-    pub fresh: Shared<'a, [f64; 3]>,
+    pub fresh: Shared<'a, Lost>,
 }
 
 impl Revision<'_> {
@@ -41,22 +41,14 @@ impl Revision<'_> {
         let p = self.new_nodes.slice(self.at[i] * width, rows.len());
         let pairs = self.new_pairs.slice(i * l * width, l * width);
         let (node, psi) = (&self.node[rows.clone()], &self.psi[rows.clone()]);
-        let minus_log_p = chain::marginals(node, psi, gold, self.edges, work, p, pairs);
-        let (e, d) = masses(self.weight[s], minus_log_p, self.shift, self.over);
-        self.fresh.set(i, [minus_log_p, e, d]);
-        let old = self.residual.slice(rows.start, rows.len());
-        for ((p, old), &y) in p.chunks_exact_mut(width).zip(old.chunks_exact_mut(width)).zip(gold) {
-            // p - 1 of the gold label as minus the others: exact where the sentence is all but learnt.
-            p[y as usize] = 0.0;
-            p[y as usize] = -chain::sum(p);
-            for (p, old) in p.iter_mut().zip(old) {
-                let new = e * *p;
-                *p = new - *old;
-                *old = new;
-            }
-        }
-        for y in gold.windows(2) {
-            pairs[y[0] as usize * width + y[1] as usize] -= 1.0;
+        let sentence = Sentence { node, psi, gold, edges: self.edges, weight: self.weight[s], shift: self.shift };
+        let lost = self.target.residuals(&sentence, work, p, pairs);
+        let e = lost.e;
+        self.fresh.set(i, lost);
+        for (p, old) in p.iter_mut().zip(self.residual.slice(rows.start, rows.len())) {
+            let new = e * *p;
+            *p = new - *old;
+            *old = new;
         }
         let n_edges = self.layout.edges.len();
         let (old, new) = (self.pairs.slice(s * n_edges, n_edges), self.new_edges.slice(i * n_edges, n_edges));
@@ -156,7 +148,9 @@ unsafe fn add_kernel<S: Simd>(
     rows.sum.resize(width, 0.0);
     rows.masses.resize(width, 0.0);
     if tight {
-        rows.set_wrong(nodes, &sums.data.gold[base..base + nodes.len() / width], width, d);
+        // Where gold labels have no cells of their own, they are as the others.
+        let gold = &sums.data.gold[base..base + nodes.len() / width];
+        rows.set_wrong(nodes, if sums.cells.is_even() { &[] } else { gold }, width, d);
     }
     for entry in index.entry_ptr[s]..index.entry_ptr[s + 1] {
         let attribute = index.attribute[entry] as usize;
@@ -288,18 +282,4 @@ fn plain(to: &mut [f64], by: &[f64]) {
     for (to, by) in to.iter_mut().zip(by) {
         *to += by;
     }
-}
-
-/// w e^{l - shift}, and the sentence's part of N: the same, or w (e^l - 1) e^-shift where the gold sequence is left out.
-pub fn masses(weight: f64, l: f64, shift: f64, over: Over) -> (f64, f64) {
-    if weight == 0.0 {
-        return (0.0, 0.0); // also where e^l is beyond range
-    }
-    let e = weight * (l - shift).exp();
-    let part = match over {
-        Over::All => e,
-        Over::Wrong if l < 30.0 => weight * (-shift).exp() * l.exp_m1(),
-        Over::Wrong => e - weight * (-shift).exp(),
-    };
-    (e, part)
 }

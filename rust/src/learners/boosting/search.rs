@@ -4,7 +4,7 @@
 use crate::learners::boosting::bound::StepLimits;
 use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
 use crate::learners::boosting::index::{self, Kind};
-use crate::learners::boosting::pass;
+use crate::learners::boosting::loss::{Boosted, Sentence};
 use crate::learners::boosting::state::State;
 use crate::machine::stop;
 use rayon::prelude::*;
@@ -92,23 +92,21 @@ impl Line<'_> {
             Kind::Start { label } => shift(0, label, step, x),
             Kind::End { label } => shift(end - begin - 1, label, step, x),
         }
-        let minus_log_p = chain::marginals(&x.node, &x.psi, gold, edges, &mut x.work, &mut x.p, &mut x.pairs);
-        let (e, d) = pass::masses(state.weight[s], minus_log_p, state.shift, state.over);
-        let hit = |t: usize, label: usize| x.p[t * width + label] - f64::from(u8::from(gold[t] as usize == label));
+        let (weight, shift) = (state.weight[s], state.shift);
+        let sentence = Sentence { node: &x.node, psi: &x.psi, gold, edges, weight, shift };
+        let lost = state.target.residuals(&sentence, &mut x.work, &mut x.p, &mut x.pairs);
+        let hit = |t: usize, label: usize| x.p[t * width + label];
         let slope = match self.kind {
             Kind::Node { label, .. } => places
                 .iter()
                 .enumerate()
                 .map(|(i, &t)| values.get(i).map_or(1.0, |&v| f64::from(v)) * hit(t as usize - begin, label))
                 .sum(),
-            Kind::Edge { from, to } => {
-                let seen = gold.windows(2).filter(|y| y[0] as usize == from && y[1] as usize == to).count();
-                x.pairs[from * width + to] - seen as f64
-            }
+            Kind::Edge { from, to } => x.pairs[from * width + to],
             Kind::Start { label } => hit(0, label),
             Kind::End { label } => hit(end - begin - 1, label),
         };
-        (d, e * slope)
+        (lost.d, lost.e * slope)
     }
 }
 
@@ -121,7 +119,8 @@ pub fn search(state: &State, k: usize, guess: f64, limits: StepLimits, sentences
     if guess == 0.0 || at_zero == 0.0 {
         return guess;
     }
-    if let (Kind::Node { attribute, .. }, true) = (line.kind, state.cells.is_tight()) {
+    let sequential = state.target.loss == Boosted::Sequence;
+    if let (Kind::Node { attribute, .. }, true) = (line.kind, state.cells.is_tight() && sequential) {
         let entries = state.index.postings(attribute);
         let once = |&e: &u32| state.index.occurrence_ptr[e as usize + 1] - state.index.occurrence_ptr[e as usize] == 1;
         if entries.iter().all(once) {

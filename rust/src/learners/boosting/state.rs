@@ -4,10 +4,11 @@
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::learners::boosting::bound::{Moments, Over, Range};
+use crate::learners::boosting::bound::{Moments, Range};
 use crate::learners::boosting::cells::{RangeCells, FEATURES};
 use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
 use crate::learners::boosting::index::{self, Index, Kind};
+use crate::learners::boosting::loss::{Lost, Target};
 use crate::learners::boosting::pass::{self, BoostingSums, Moved, Revision, RowScratch};
 use crate::machine::shared::Shared;
 use crate::scores::check::{check_labels, check_weights};
@@ -31,7 +32,7 @@ pub struct State {
     pub layout: Arc<Layout>,
     pub index: Index,
     pub cells: RangeCells,
-    pub over: Over,
+    pub target: Target,
     pub weight: Vec<f64>, // [N] w_i
     pub w: Vec<f64>,      // [K]
     pub edges: EdgeFactors,
@@ -39,9 +40,9 @@ pub struct State {
     pub node: Vec<f64>,     // [tokens, P] node scores, start and end included
     pub psi: Vec<f64>,      // [tokens, P] exp(score - top)
     pub tops: Vec<f64>,     // [tokens]
-    pub residual: Vec<f64>, // [tokens, P] e_i (p_t(y) - [y = gold])
+    pub residual: Vec<f64>, // [tokens, P] of the loss by node scores: e_i (p_t(y) - [y = gold])
     pub pairs: Vec<f64>,    // [N, edge features] e_i (E[S] - S(gold))
-    pub l: Vec<f64>,        // [N] -log P(gold)
+    pub l: Vec<f64>,        // [N] logarithms of losses: -log P(gold)
     pub e: Vec<f64>,        // [N] w_i e^{l_i - shift}
     pub d: Vec<f64>,        // [N] w_i (e^{l_i} - 1) e^-shift; e itself over all sequences
     pub shift: f64,
@@ -58,11 +59,11 @@ pub struct State {
 /// What a batch of sentences hands from the recursions to the sums.
 #[derive(Default)]
 struct Arena {
-    at: Vec<usize>,       // first row of each sentence
-    nodes: Vec<f64>,      // [rows, P] marginals, then differences of residuals
-    pairs: Vec<f64>,      // [batch, L, P]
-    edges: Vec<f64>,      // [batch, edge features] differences
-    fresh: Vec<[f64; 3]>, // l, e and d
+    at: Vec<usize>,  // first row of each sentence
+    nodes: Vec<f64>, // [rows, P] marginals, then differences of residuals
+    pairs: Vec<f64>, // [batch, L, P]
+    edges: Vec<f64>, // [batch, edge features] differences
+    fresh: Vec<Lost>,
 }
 
 impl State {
@@ -71,14 +72,16 @@ impl State {
         layout: Arc<Layout>,
         weight: Vec<f64>,
         tight: bool,
-        over: Over,
+        target: Target,
         w: Vec<f64>,
     ) -> Result<State> {
         afford(layout.labels)?;
         check(&data, &layout, &weight, &w)?;
         let index = Index::new(&data, layout.attributes)?;
-        let cells =
-            if tight { RangeCells::tight(&data, &layout, &index)? } else { RangeCells::loose(&data, &layout, &index) };
+        let cells = match tight {
+            true => RangeCells::tight(&data, &layout, &index, target)?,
+            false => RangeCells::loose(&data, &layout, &index, target),
+        };
         let edges = EdgeFactors::new(layout.labels, layout.edge_scores(&w));
         let place = |&e: &u32| (e as usize / layout.labels * edges.padded + e as usize % layout.labels) as u32;
         let edge_at = layout.edges.iter().map(place).collect();
@@ -106,7 +109,7 @@ impl State {
             layout,
             index,
             cells,
-            over,
+            target,
             weight,
             w,
             edges,
@@ -126,10 +129,9 @@ impl State {
 
     /// The part of N that wrong sequences have.
     pub fn wrong(&self) -> f64 {
-        match self.over {
-            Over::Wrong => self.n,
-            Over::All => self.n - self.weight.iter().sum::<f64>() * (-self.shift).exp(),
-        }
+        let tokens = self.data.sentences.windows(2).map(|s| s[1] - s[0]);
+        let rest: f64 = self.weight.iter().zip(tokens).map(|(w, tokens)| w * self.target.rest(tokens)).sum();
+        self.n - rest * (-self.shift).exp()
     }
 
     /// log N: the logarithm of the exponential loss.
@@ -332,7 +334,7 @@ impl State {
         arena.nodes.resize(arena.nodes.len().max(rows * width), 0.0);
         arena.pairs.resize(arena.pairs.len().max(batch.len() * l * width), 0.0);
         arena.edges.resize(arena.edges.len().max(batch.len() * n_edges), 0.0);
-        arena.fresh.resize(arena.fresh.len().max(batch.len()), [0.0; 3]);
+        arena.fresh.resize(arena.fresh.len().max(batch.len()), Lost { l: 0.0, e: 0.0, d: 0.0 });
         rows
     }
 
@@ -348,7 +350,7 @@ impl State {
             psi: &self.psi,
             weight: &self.weight,
             shift: self.shift,
-            over: self.over,
+            target: self.target,
             at: &arena.at,
             residual: Shared::new(&mut self.residual),
             pairs: Shared::new(&mut self.pairs),
@@ -392,7 +394,7 @@ impl State {
                 let nodes = &arena.nodes[arena.at[i] * width..(arena.at[i] + length) * width];
                 let pairs = &arena.edges[i * n_edges..(i + 1) * n_edges];
                 // Parts share no feature.
-                pass::add(&sums, &Moved { s, nodes, pairs, d: arena.fresh[i][2] - d[s] }, part, parts, rows);
+                pass::add(&sums, &Moved { s, nodes, pairs, d: arena.fresh[i].d - d[s] }, part, parts, rows);
             }
         };
         if many {
@@ -405,7 +407,7 @@ impl State {
 
     /// The loss of the batch's sentence i, which is s, in place of the old one.
     fn take(&mut self, i: usize, s: u32) -> Result<()> {
-        let [l, e, d] = self.arena.fresh[i];
+        let Lost { l, e, d } = self.arena.fresh[i];
         if !l.is_finite() || !e.is_finite() {
             return Err(Error::Training(format!(
                 "sentence {s}: its loss is not finite; scale real-valued attributes down, lower max_step, \
