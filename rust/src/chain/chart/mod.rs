@@ -81,6 +81,13 @@ impl Steps {
         &self.rows[at..at + self.width]
     }
 
+    /// Scores from all labels to one, -infinity behind the last.
+    #[inline(always)]
+    pub fn column(&self, block: usize, to: usize) -> &[Lane] {
+        let at = (block * self.labels + to) * self.width;
+        &self.columns[at..at + self.width]
+    }
+
     /// The largest magnitude of a score that does not forbid.
     pub fn size(&self) -> f32 {
         let size = |most: f32, &x: &f32| if x.is_finite() { most.max(x.abs()) } else { most };

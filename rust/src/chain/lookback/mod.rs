@@ -12,6 +12,7 @@
 //! ```
 //! u runs over the earlier tokens of the document: in the sentence from the path at hand, before it from what was decoded.
 
+mod ahead;
 pub mod beam;
 mod reach;
 pub mod search;

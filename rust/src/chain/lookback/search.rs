@@ -8,11 +8,13 @@
 //! where every label further back is the entry's own. All labels y are one row of lanes; a row is merged into the k rows
 //! of its cell by k comparisons. With m >= p this is Viterbi, exact; with m < p each entry
 //! answers for the prefix that won, as the paper has it. Cost for a token: cells x k x (p + k) rows, less where `reach` knows
-//! beforehand that an entry is in no list. Where there is nothing but the first order, its own chart finds the lists.
+//! beforehand that an entry is in no list. Where there is nothing but the first order, its own chart finds the lists; with m = p = 2
+//! `ahead` does, where few entries can be on the best paths.
 //!
 //! Ties: the lower dropped label wins, then its better prefix; at the end the lower last label, then the one before it.
 
 use crate::chain::chart::{Chart, Steps};
+use crate::chain::lookback::ahead::Ahead;
 use crate::chain::lookback::reach::{none_above, Reach};
 use crate::chain::lookback::Lookback;
 use crate::machine::budget;
@@ -61,6 +63,7 @@ pub struct Search {
     labels: Vec<u16>,  // of the entry at hand, backwards
     best: Vec<(f32, usize)>,
     reach: Reach,
+    few: Ahead,
     chart: Chart, // of the first order
 }
 
@@ -84,6 +87,7 @@ impl Search {
             labels: Vec::new(),
             best: Vec::new(),
             reach: Reach::default(),
+            few: Ahead::default(),
             chart: Chart::new(terms.labels),
         }
     }
@@ -138,6 +142,13 @@ impl Search {
                 self.chart.advance::<S>(x.steps, t);
             }
             return self.chart.best_paths::<S>(x.steps, k, scores, paths);
+        }
+        if Ahead::serves(&self.terms)
+            && x.same.is_empty()
+            && !force::is_forced(Way::Broad)
+            && self.few.run::<S>(&self.terms, x, k, scores, paths)
+        {
+            return;
         }
         let stride = self.stride();
         if self.now.len() < stride {
