@@ -78,13 +78,21 @@ impl Scorer {
         let lists = support.as_ref().filter(|_| paths).map(|(s, _)| Allowed::new(s, self.layout.labels));
         let table = self.table(data.tokens());
         force::count(Taken::Table, usize::from(table.is_some()));
-        let runs = data.node.runs().and_then(|runs| Some((runs, table?.sums(runs)?)));
+        let plan = Plan::new(&data.sentences);
+        // Sums of runs serve sentences side by side: where most go by themselves they are not worth making.
+        let alone = match (&support, &lists) {
+            (Some((support, _)), Some(lists)) => {
+                plan.batches.iter().filter(|batch| few_pairs(self, data, support, lists, batch)).count()
+            }
+            _ => 0,
+        };
+        let runs = if 2 * alone > plan.batches.len() { None } else { data.node.runs() };
+        let runs = runs.and_then(|runs| Some((runs, table?.sums(runs)?)));
         let from = match &runs {
             Some((runs, sums)) => Attributes { single: &runs.rest, runs: Some((&runs.of, sums)) },
             None => Attributes { single: data.node.csr(), runs: None },
         };
         let job = BatchDecoding { scorer: self, table, from, data, support, lists, output };
-        let plan = Plan::new(&data.sentences);
         let (tasks, stop) = (plan.batches.par_chunks(TASK), stop::current());
         let failed: Option<u32> = tasks
             .filter_map(|batches| {
@@ -103,6 +111,17 @@ impl Scorer {
 const PER_CELL: usize = 3 * size_of::<Lane>();
 /// How many tokens ahead weights are asked for.
 const NEXT: usize = 2;
+
+/// Whether the sentences of a batch, each by itself, have so few pairs of allowed labels that this is less work than all
+/// pairs side by side.
+fn few_pairs(scorer: &Scorer, data: &Dataset, support: &Support, lists: &Allowed, batch: &Batch) -> bool {
+    let labels = scorer.layout.labels;
+    let sets = |s: u32| &support.of[data.sentences[s as usize]..data.sentences[s as usize + 1]];
+    let pairs: usize = batch.sentences.iter().map(|&s| lists.pairs(sets(s), labels)).sum();
+    let positions = Shape { labels, lengths: batch.lengths }.positions();
+    let fewer = NARROW * pairs < positions * (scorer.edges.len() + labels);
+    (fewer || force::is_forced(Way::Narrow)) && !force::is_forced(Way::Broad)
+}
 
 dispatch!(fn run_batches(job: &BatchDecoding<'_>, batches: &[Batch]) -> Option<u32> = batches_kernel);
 
@@ -134,8 +153,7 @@ unsafe fn batches_kernel<S: Find>(job: &BatchDecoding<'_>, batches: &[Batch]) ->
     let (scorer, data) = (job.scorer, job.data);
     let l = scorer.layout.labels;
     let mut scratch = DecodingWork { tile: Tile::new(l.div_ceil(WIDTH)), ..DecodingWork::default() };
-    let (log, narrowly, broadly) =
-        (force::is_forced(Way::Log), force::is_forced(Way::Narrow), force::is_forced(Way::Broad));
+    let log = force::is_forced(Way::Log);
     for batch in batches {
         stop::look();
         let shape = Shape { labels: l, lengths: batch.lengths };
@@ -148,8 +166,7 @@ unsafe fn batches_kernel<S: Find>(job: &BatchDecoding<'_>, batches: &[Batch]) ->
         }
         if let (Output::Paths(paths), Some(lists), Some((support, _))) = (&job.output, &job.lists, &job.support) {
             let sets = |s: u32| &support.of[data.sentences[s as usize]..data.sentences[s as usize + 1]];
-            let pairs: usize = batch.sentences.iter().map(|&s| lists.pairs(sets(s), l)).sum();
-            if (NARROW * pairs < shape.positions() * (scorer.edges.len() + l) || narrowly) && !broadly {
+            if few_pairs(scorer, data, support, lists, batch) {
                 for (lane, &s) in batch.sentences.iter().enumerate() {
                     narrow_path::<S>(job, lists, sets(s), paths, (s, batch.lengths[lane] as usize), &mut scratch);
                 }
@@ -243,7 +260,13 @@ unsafe fn score_position<S: Simd>(job: &BatchDecoding<'_>, batch: &Batch, t: usi
     let DecodingWork { work, tile, .. } = scratch;
     for lane in 0..active {
         let token = begin(lane) + t;
+        // Every path goes through a token's only label: what it scores is the same for all of them.
+        let only = match (&job.lists, &job.support) {
+            (Some(lists), Some((support, _))) => lists.of(support.of[token]).len() == 1,
+            _ => false,
+        };
         match job.table {
+            _ if only => (0..width).for_each(|v| tile.0[v][lane] = Lane::ZERO),
             Some(table) => {
                 if lane + NEXT < active {
                     table.prefetch(&job.from, begin(lane + NEXT) + t);
