@@ -157,7 +157,7 @@ BOOSTED = Preset(
         Learner("boosting pointwise-exp, whole", "boosting", {"loss": "pointwise_exp", "max_length": None}),
     ),
     features=("S2",),
-    sizes=(300, 1000),
+    sizes=(100, 300),
     params={"max_iter": 100, "l2": 0.3},
     against="boosting exp",
     note="Boosting as it comes: rounds of up to 1,024 features on pieces of at most five tokens; `whole` on whole "
