@@ -95,7 +95,7 @@ def loose(q: Round, k: int, eps: float = 0.0, cap: float = np.inf) -> tuple[floa
     low, high = float(q.low[:, k].min()), float(q.high[:, k].max())
     if high - low <= 0:
         return 0.0, 1.0
-    r = (high - q.m[:, k].sum()) / (high - low)
+    r = float(np.clip((high - q.m[:, k].sum()) / (high - low), 0.0, 1.0))  # rounding may leave the range
     with np.errstate(divide="ignore"):
         step = float(np.log(-r * low + eps) - np.log((1 - r) * high + eps)) / (high - low)
     step = float(np.clip(step, -cap, cap))
