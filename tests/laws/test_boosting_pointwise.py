@@ -1,4 +1,4 @@
-"""Boosting of the pointwise exponential loss: against sums over all paths, its twin, differences; its bounds are bounds."""
+"""Boosting of the pointwise exponential loss: against all paths, its twin and differences; its bounds are bounds."""
 
 from __future__ import annotations
 

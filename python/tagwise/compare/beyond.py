@@ -165,7 +165,8 @@ BOOSTED = Preset(
 )
 
 PRESETS: dict[str, Preset] = {
-    preset.name: preset for preset in (*PAPERS, SIZES, SPARSITY, RISKS, SEEDS, F1_COSTS, NOISES, KERNELS, BOOSTED)
+    preset.name: preset
+    for preset in (*PAPERS, SIZES, SPARSITY, RISKS, SEEDS, F1_COSTS, NOISES, KERNELS, BOOSTED)
 }
 
 __all__ = ["PRESETS"]

@@ -3,7 +3,7 @@
     w_i = c pi^{T_i},   c such that sum_i s_i w_i = sum_i s_i   (s_i: the sample weights)
 
 With `labels` also divided by L^T - 1, the number of wrong label sequences: D_0 of Altun and Hofmann (2003), Algorithm
-2, in which every sentence begins with its w_i whatever its length; of a `pointwise` loss by T (L - 1), its wrong labels.
+2, in which every sentence begins with its w_i whatever its length; for a `pointwise` loss by T (L - 1), wrong labels.
 
 The mean weight is 1: a penalty is as strong beside the data as without `pi`, and the minimiser is that of pi^T with the
 penalty times the same c. For lack of a penalty c changes nothing. Computed from logarithms, for pi^T itself leaves the

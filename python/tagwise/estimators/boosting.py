@@ -109,7 +109,7 @@ class Boosting(Tagger):
             "balance",
             False,
             Flag(),
-            "divide the weight of a sentence by its number of wrong paths, or labels: at the start all count alike",
+            "divide the weight of a sentence by its number of wrong paths (or labels): all begin alike",
         ),
         Param(
             "max_length",
@@ -172,7 +172,7 @@ class Boosting(Tagger):
             smoothing: added to both sides of a step's ratio, in units of the loss; None for 1 / sentences
             max_step: largest step
             pi: weight c pi^T of a sentence of T tokens; the mean weight is 1
-            balance: divide the weight of a sentence by its number of wrong paths, or labels: at the start all count alike
+            balance: divide the weight of a sentence by its number of wrong paths (or labels): all begin alike
             max_length: cut longer sentences into pieces for training; None for whole sentences
             every: rounds between two callbacks and dev scores
             patience: with a dev set: dev scores without a better one; 0 never stops
