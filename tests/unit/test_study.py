@@ -12,6 +12,7 @@ import pytest
 from benchmarks import study
 
 from tagwise.compare import PRESETS
+from tagwise.report.svg import Chart
 
 KNOWN = study.tables()
 SUMMARY = [
@@ -124,6 +125,11 @@ def test_every_picture_is_a_file_of_its_own(path: Path) -> None:
     """A browser shows an SVG file where its root says that it is one; a fragment of a page it shows as text."""
     root = ElementTree.fromstring(path.read_text("utf-8"))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_a_picture_of_no_points_is_a_file_too() -> None:
+    """A run may lack every figure of a picture."""
+    assert ElementTree.fromstring(Chart("nothing", "x", "y").document()).tag.endswith("}svg")
 
 
 def test_a_table_of_no_run_says_so() -> None:

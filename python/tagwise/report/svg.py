@@ -196,7 +196,7 @@ class Chart:
 
     def document(self) -> str:
         """The drawing as a file of its own, with a ground and the style that a page gives otherwise."""
-        head, _, rest = self.svg().partition(">")
+        head, _, rest = (self.svg() or "<svg></svg>").partition(">")
         size = f'xmlns="http://www.w3.org/2000/svg" width="{self.width}" height="{self.height}"'
         return f'{head} {size}><style>{ALONE}</style><rect width="100%" height="100%" fill="white"/>{rest}\n'
 
