@@ -7,66 +7,72 @@
 3
 """
 
+import importlib
+import importlib.util
 import os
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-import tagwise.plot as plot
 from tagwise._core import __version__
-from tagwise.compare import compare
-from tagwise.compare.table import PAGES, Comparison
-from tagwise.corpus import schemes
-from tagwise.corpus.bundled import corpora, load_corpus
-from tagwise.corpus.conll import iter_conll, read_conll, write_conll
-from tagwise.corpus.conllu import iter_conllu, read_conllu, write_conllu
-from tagwise.corpus.foreign import to_series
-from tagwise.corpus.formats import read, write
-from tagwise.corpus.jsonl import iter_jsonl, read_jsonl, write_jsonl
-from tagwise.corpus.lines import iter_raw, read_raw, write_raw
-from tagwise.corpus.records import iter_spans, read_spans, write_spans
-from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.corpus.spans import (
-    Alignment,
-    Misaligned,
-    TextSpan,
-    labels_to_spans,
-    span_corpus,
-    spans_to_labels,
-)
-from tagwise.corpus.text import iter_text, read_text, write_text
-from tagwise.corpus.tokenizer import Tokenized, Tokenizer
-from tagwise.errors import (
-    CorpusError,
-    FileError,
-    MissingFunctionError,
-    ModelFileError,
-    NotFittedError,
-    ParameterError,
-    TagwiseError,
-    TemplateError,
-    TrainingError,
-)
-from tagwise.estimators import (
-    AROW,
-    CRF,
-    HMM,
-    HMSVM,
-    LEARNERS,
-    MEMM,
-    MIRA,
-    Boosting,
-    PassiveAggressive,
-    Perceptron,
-    Tagger,
-    load,
-)
-from tagwise.estimators.documents import spacy_component
-from tagwise.estimators.path import RegularizationPath, regularization_path
-from tagwise.features import Features, Gazetteer, Regex
-from tagwise.features.vectors import Vectors, vectors
-from tagwise.learners.checkpoint import Checkpoint
-from tagwise.metrics import Calibration, Report, calibration, evaluate
-from tagwise.model.model import Model
-from tagwise.ready.taggers import TaggerInfo, pretrained, taggers
-from tagwise.scores import lattice, losses
+
+if TYPE_CHECKING:
+    import tagwise.plot as plot
+    from tagwise.compare import compare
+    from tagwise.corpus import schemes
+    from tagwise.corpus.bundled import corpora, load_corpus
+    from tagwise.corpus.conll import iter_conll, read_conll, write_conll
+    from tagwise.corpus.conllu import iter_conllu, read_conllu, write_conllu
+    from tagwise.corpus.foreign import to_series
+    from tagwise.corpus.formats import read, write
+    from tagwise.corpus.jsonl import iter_jsonl, read_jsonl, write_jsonl
+    from tagwise.corpus.lines import iter_raw, read_raw, write_raw
+    from tagwise.corpus.records import iter_spans, read_spans, write_spans
+    from tagwise.corpus.sentence import Corpus, Sentence
+    from tagwise.corpus.spans import (
+        Alignment,
+        Misaligned,
+        TextSpan,
+        labels_to_spans,
+        span_corpus,
+        spans_to_labels,
+    )
+    from tagwise.corpus.text import iter_text, read_text, write_text
+    from tagwise.corpus.tokenizer import Tokenized, Tokenizer
+    from tagwise.errors import (
+        CorpusError,
+        FileError,
+        MissingFunctionError,
+        ModelFileError,
+        NotFittedError,
+        ParameterError,
+        TagwiseError,
+        TemplateError,
+        TrainingError,
+    )
+    from tagwise.estimators import (
+        AROW,
+        CRF,
+        HMM,
+        HMSVM,
+        LEARNERS,
+        MEMM,
+        MIRA,
+        Boosting,
+        PassiveAggressive,
+        Perceptron,
+        Tagger,
+        load,
+    )
+    from tagwise.estimators.documents import spacy_component
+    from tagwise.estimators.path import RegularizationPath, regularization_path
+    from tagwise.features import Features, Gazetteer, Regex
+    from tagwise.features.vectors import Vectors, vectors
+    from tagwise.learners.checkpoint import Checkpoint
+    from tagwise.metrics import Calibration, Report, calibration, evaluate
+    from tagwise.model.model import Model
+    from tagwise.ready.taggers import TaggerInfo, pretrained, taggers
+    from tagwise.scores import lattice, losses
 
 __all__ = [
     "AROW",
@@ -148,15 +154,65 @@ __all__ = [
     "write_text",
 ]
 
+#: Where each of these names is, as the imports for type checkers say it above: a module is imported once one of them is
+#: asked for, so that `import tagwise` costs next to nothing.
+_HOMES = {
+    "tagwise.compare": "compare",
+    "tagwise.corpus": "schemes",
+    "tagwise.corpus.bundled": "corpora load_corpus",
+    "tagwise.corpus.conll": "iter_conll read_conll write_conll",
+    "tagwise.corpus.conllu": "iter_conllu read_conllu write_conllu",
+    "tagwise.corpus.foreign": "to_series",
+    "tagwise.corpus.formats": "read write",
+    "tagwise.corpus.jsonl": "iter_jsonl read_jsonl write_jsonl",
+    "tagwise.corpus.lines": "iter_raw read_raw write_raw",
+    "tagwise.corpus.records": "iter_spans read_spans write_spans",
+    "tagwise.corpus.sentence": "Corpus Sentence",
+    "tagwise.corpus.spans": "Alignment Misaligned TextSpan labels_to_spans span_corpus spans_to_labels",
+    "tagwise.corpus.text": "iter_text read_text write_text",
+    "tagwise.corpus.tokenizer": "Tokenized Tokenizer",
+    "tagwise.errors": "CorpusError FileError MissingFunctionError ModelFileError NotFittedError ParameterError "
+    "TagwiseError TemplateError TrainingError",
+    "tagwise.estimators": "AROW CRF HMM HMSVM LEARNERS MEMM MIRA Boosting PassiveAggressive Perceptron Tagger load",
+    "tagwise.estimators.documents": "spacy_component",
+    "tagwise.estimators.path": "RegularizationPath regularization_path",
+    "tagwise.features": "Features Gazetteer Regex",
+    "tagwise.features.vectors": "Vectors vectors",
+    "tagwise.learners.checkpoint": "Checkpoint",
+    "tagwise.metrics": "Calibration Report calibration evaluate",
+    "tagwise.model.model": "Model",
+    "tagwise.ready.taggers": "TaggerInfo pretrained taggers",
+    "tagwise.scores": "lattice losses",
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
-def _page(comparison: Comparison, path: str | os.PathLike[str]) -> None:
-    """The page of a comparison, whose drawing is imported once one is asked for."""
-    from tagwise.report import write as write_page
 
-    write_page(comparison, path)
+def __getattr__(name: str) -> Any:
+    """A public name, or a room that nobody has imported yet."""
+    if name in _HOME:
+        home = importlib.import_module(_HOME[name])
+        value = globals()[name] = getattr(home, name, None) or importlib.import_module(
+            f"{_HOME[name]}.{name}"
+        )
+        return value
+    if not name.startswith("_") and importlib.util.find_spec(f"tagwise.{name}"):
+        return importlib.import_module(f"tagwise.{name}")
+    raise AttributeError(f"module 'tagwise' has no attribute {name!r}")
 
 
-PAGES["html"] = _page
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """`tw.compare` is the function, also after the room of that name has been imported, which would take its place."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name == "compare" and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 if os.environ.get("TAGWISE_CRFSUITE", "0") not in ("", "0"):
     from tagwise.compat.installing import install

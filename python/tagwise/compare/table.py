@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import io
 import json
 import os
@@ -299,11 +300,12 @@ class Comparison(Sequence[Row]):
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write one HTML page that needs nothing else: tables, curves, confusions, features, errors."""
-        PAGES["html"](self, path)
+        module, _, name = PAGES["html"].partition(":")
+        getattr(importlib.import_module(module), name)(self, path)
 
 
-#: Writers of a comparison as a page. They stand behind the table on the line: the package hands them over.
-PAGES: dict[str, Callable[[Comparison, str | os.PathLike[str]], None]] = {}
+#: Writers of a comparison as a page, by import path: they stand behind the table on the line.
+PAGES = {"html": "tagwise.report:write"}
 
 
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")

@@ -1,0 +1,72 @@
+"""`import tagwise` imports nothing heavy: each public name is found once it is asked for."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import tagwise as tw
+
+SOURCE = ast.parse(Path(tw.__file__).read_text("utf-8"))
+
+
+def declared() -> dict[str, str]:
+    """Name to module, as the imports for type checkers say it."""
+    (block,) = (
+        node for node in SOURCE.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+    )
+    out = {}
+    for node in block.body:
+        if isinstance(node, ast.ImportFrom):
+            out |= {alias.name: str(node.module) for alias in node.names}
+        elif isinstance(node, ast.Import):
+            out |= {alias.asname or alias.name: alias.name for alias in node.names}
+    return out
+
+
+def test_each_name_is_what_type_checkers_see() -> None:
+    """Those of `__all__`, no more and no less, each from its module."""
+    names = declared()
+    assert {*names, "__version__"} == set(tw.__all__)
+    assert set(tw.__all__) <= set(dir(tw))
+    for name, module in names.items():
+        home = importlib.import_module(module)
+        expected = home if module.endswith(f".{name}") and module == "tagwise.plot" else getattr(home, name)
+        assert getattr(tw, name) is expected, name
+
+
+def test_a_fresh_process() -> None:
+    """Nothing is imported that is not asked for; a name stays what it is whatever is imported later."""
+    code = """
+import sys
+import tagwise as tw
+assert not {"numpy", "rich", "tagwise.estimators", "tagwise.compare"} & set(sys.modules), sorted(sys.modules)
+import tagwise.compare
+import tagwise.compare.table
+assert tw.compare.__name__ == "compare" and callable(tw.compare)
+assert tw.schemes.__name__ == "tagwise.corpus.schemes" and tw.plot.__name__ == "tagwise.plot"
+assert tw.corpus.conll.read_conll is tw.read_conll
+for name in ("nowhere", "_nowhere", "__wrapped__"):
+    try:
+        getattr(tw, name)
+    except AttributeError as error:
+        assert name in str(error)
+    else:
+        raise SystemExit(name)
+from tagwise import *
+assert CRF is tw.CRF
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_function_can_be_replaced(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    """Only the room of the same name is kept from taking its place."""
+    monkeypatch.setattr(tw, "compare", len)
+    assert tw.compare is len
+    monkeypatch.undo()
+    assert callable(tw.compare)
+    assert not isinstance(tw.compare, ModuleType)
