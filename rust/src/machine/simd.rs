@@ -22,6 +22,17 @@ pub fn prefetch<T>(at: *const T) {
     let _ = at;
 }
 
+/// Ask for all cache lines of a slice.
+#[inline(always)]
+pub fn ask<T>(slice: &[T]) {
+    let range = slice.as_ptr_range();
+    let mut at = range.start.cast::<u8>();
+    while at < range.end.cast() {
+        prefetch(at);
+        at = at.wrapping_add(64);
+    }
+}
+
 impl Lane {
     pub const ZERO: Lane = Lane([0.0; WIDTH]);
 }
@@ -83,6 +94,11 @@ pub trait Simd: Copy {
     /// # Safety
     /// The machine has the instructions of `Self`.
     unsafe fn scale2(p: Self::F, n: Self::F) -> Self::F;
+    /// (m, e) with x = m 2^e and m in [1, 2), for normal x > 0
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    unsafe fn split2(x: Self::F) -> (Self::F, Self::F);
     /// Transpose a 16 x 16 tile: `rows[i].0[j]` goes to `out[j].0[i]`.
     ///
     /// # Safety
@@ -106,6 +122,28 @@ pub trait Simd: Copy {
         }
         let p = Self::add(Self::fma(Self::mul(r, r), p, r), Self::splat(1.0));
         Self::select_gt(x, Self::splat(-87.0), Self::scale2(p, n), Self::splat(0.0))
+    }
+
+    /// log x for normal x > 0: Cephes' range reduction and degree-8 polynomial, 2 ulp.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`.
+    #[inline(always)]
+    unsafe fn ln(x: Self::F) -> Self::F {
+        let ((m, e), root) = (Self::split2(x), Self::splat(std::f32::consts::SQRT_2));
+        let r = Self::select_gt(m, root, Self::mul(m, Self::splat(0.5)), m);
+        let e = Self::select_gt(m, root, Self::add(e, Self::splat(1.0)), e);
+        let r = Self::sub(r, Self::splat(1.0));
+        let mut p = Self::splat(7.037_683_6e-2);
+        for c in [-1.151_461e-1, 1.167_699_9e-1, -1.242_014_1e-1, 1.424_932_3e-1, -1.666_805_8e-1, 2.000_071_5e-1] {
+            p = Self::fma(p, r, Self::splat(c));
+        }
+        p = Self::fma(p, r, Self::splat(-2.499_999_4e-1));
+        p = Self::fma(p, r, Self::splat(3.333_333e-1));
+        let z = Self::mul(r, r);
+        let y = Self::fma(e, Self::splat(-2.121_944_4e-4), Self::mul(Self::mul(r, z), p));
+        let y = Self::fma(z, Self::splat(-0.5), y);
+        Self::fma(e, Self::splat(0.693_359_4), Self::add(r, y))
     }
 }
 
@@ -177,6 +215,11 @@ impl Simd for Baseline {
         std::array::from_fn(|i| p[i] * f32::from_bits(((n[i] as i32 + 127) << 23) as u32))
     }
     #[inline(always)]
+    unsafe fn split2(x: Self::F) -> (Self::F, Self::F) {
+        let bits = x.map(f32::to_bits);
+        (bits.map(|b| f32::from_bits(b & 0x7f_ffff | 0x3f80_0000)), bits.map(|b| (b >> 23) as f32 - 127.0))
+    }
+    #[inline(always)]
     unsafe fn transpose(rows: &[Lane; WIDTH], out: &mut [Lane; WIDTH]) {
         for (j, o) in out.iter_mut().enumerate() {
             for (i, row) in rows.iter().enumerate() {
@@ -204,6 +247,28 @@ mod tests {
     unsafe fn exp_kernel<S: Simd>(x: &Lane, out: &mut Lane) {
         S::store(S::exp_neg(S::load(x)), out);
     }
+    unsafe fn ln_kernel<S: Simd>(x: &Lane, out: &mut Lane) {
+        S::store(S::ln(S::load(x)), out);
+    }
+    dispatch!(fn ln(x: &Lane, out: &mut Lane) = ln_kernel);
+
+    #[test]
+    fn ln_is_exact_to_a_few_ulp() {
+        on_each(|| {
+            let mut out = Lane::ZERO;
+            for step in 0..2000 {
+                let x = Lane(std::array::from_fn(|i| ((step - 1000) as f32 * 0.085 + i as f32 * 0.0053).exp()));
+                ln(&x, &mut out);
+                for (x, found) in x.0.into_iter().zip(out.0).filter(|(x, _)| x.is_normal()) {
+                    let want = f64::from(x).ln();
+                    assert!((f64::from(found) - want).abs() < 3e-7 * want.abs().max(0.3), "{x} {found} {want}");
+                }
+            }
+            ln(&Lane([1.0; WIDTH]), &mut out);
+            assert_eq!(out.0, [0.0; WIDTH]);
+        });
+    }
+
     unsafe fn transpose_kernel<S: Simd>(x: &[Lane; WIDTH], out: &mut [Lane; WIDTH]) {
         S::transpose(x, out);
     }

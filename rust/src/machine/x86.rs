@@ -67,6 +67,10 @@ impl Simd for Avx512 {
         _mm512_scalef_ps(p, n)
     }
     #[inline(always)]
+    unsafe fn split2(x: __m512) -> (__m512, __m512) {
+        (_mm512_getmant_ps::<_MM_MANT_NORM_1_2, _MM_MANT_SIGN_SRC>(x), _mm512_getexp_ps(x))
+    }
+    #[inline(always)]
     unsafe fn transpose(rows: &[Lane; WIDTH], out: &mut [Lane; WIDTH]) {
         // Butterfly: 4-byte, then 8-byte unpacks, then 128-bit shuffles at two distances.
         let r: [__m512; 16] = std::array::from_fn(|i| Self::load(&rows[i]));
@@ -174,6 +178,18 @@ impl Simd for Avx2 {
             _mm256_mul_ps(p[i], _mm256_castsi256_ps(_mm256_slli_epi32::<23>(e)))
         };
         [half(0), half(1)]
+    }
+    #[inline(always)]
+    unsafe fn split2(x: Halves) -> (Halves, Halves) {
+        let (low, one) = (_mm256_set1_epi32(0x7f_ffff), _mm256_set1_epi32(0x3f80_0000));
+        let (mut mantissa, mut exponent) = (x, x);
+        for i in 0..2 {
+            let bits = _mm256_castps_si256(x[i]);
+            mantissa[i] = _mm256_castsi256_ps(_mm256_or_si256(_mm256_and_si256(bits, low), one));
+            let e = _mm256_sub_epi32(_mm256_srli_epi32::<23>(bits), _mm256_set1_epi32(127));
+            exponent[i] = _mm256_cvtepi32_ps(e);
+        }
+        (mantissa, exponent)
     }
     #[inline(always)]
     unsafe fn transpose(rows: &[Lane; WIDTH], out: &mut [Lane; WIDTH]) {

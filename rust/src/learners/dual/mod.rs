@@ -28,9 +28,11 @@ use crate::machine::budget;
 use crate::machine::dispatch::FlushToZero;
 use crate::machine::shuffle::Generator;
 use crate::machine::simd::{Lane, WIDTH};
+use crate::scores::cells::spread::Spread;
 use crate::scores::cells::TokenCells;
 use crate::scores::check::check_weights;
 use std::sync::Arc;
+use visit::Way;
 
 /// Most visits of a sentence in an epoch.
 const MOST: f64 = 4.0;
@@ -69,20 +71,26 @@ pub struct Visited {
     pub distance: f64,
 }
 
-pub struct Dual {
+/// What all visits read.
+struct Ground {
     tokens: TokenCells,
+    spread: Spread,
     sample_weight: Vec<f64>,
     l2: f64,
-    w: Vec<Lane>,        // [cells]
-    sums: Vec<Lane>,     // [cells] F(d) of the sentence at hand; 0 between visits
-    nodes: Vec<Lane>,    // [tokens, width] marginals of q
-    pairs: Vec<f32>,     // [sentences, edge features] their pair sums
-    blocks: Vec<Block>,  // [sentences]
     edge_at: Vec<u32>,   // [edge features] place in [L, width] lanes
     no_edge: Vec<Lane>,  // [L, width] 0, or -infinity where there is no edge or no label
     no_label: Box<Lane>, // the same for the last lane of node scores; in a box, since Python's objects are not aligned as lanes are
+}
+
+pub struct Dual {
+    ground: Ground,
+    w: Vec<Lane>,       // [cells]
+    nodes: Vec<Lane>,   // [tokens, width] marginals of q
+    pairs: Vec<f32>,    // [sentences, edge features] their pair sums
+    blocks: Vec<Block>, // [sentences]
     epochs: u64,
     scratch: Scratch,
+    way: Way,
 }
 
 /// What a visit works on.
@@ -90,21 +98,14 @@ pub struct Dual {
 struct Scratch {
     beside: Beside,
     moves: Moves,
-    d: Vec<Lane>,      // [T, width] p - mu
-    moved: Vec<Lane>,  // [T, width] scores of F(d)
-    edges: Vec<Lane>,  // [L, width] edge scores
-    d_pairs: Vec<f32>, // [edge features]
+    moved: Vec<Lane>, // [T, width] scores of F(d)
+    edges: Vec<Lane>, // [L, width] edge scores
 }
 
 impl Scratch {
-    fn new(labels: usize, edges: usize) -> Scratch {
+    fn new(labels: usize) -> Scratch {
         let width = labels.div_ceil(WIDTH);
-        Scratch {
-            moves: Moves::new(labels),
-            edges: vec![Lane::ZERO; labels * width],
-            d_pairs: vec![0.0; edges],
-            ..Scratch::default()
-        }
+        Scratch { moves: Moves::new(labels), edges: vec![Lane::ZERO; labels * width], ..Scratch::default() }
     }
 }
 
@@ -135,19 +136,22 @@ impl Dual {
         let place = |e: u32| (e as usize / l * width * WIDTH + e as usize % l) as u32;
         let last = l - (width - 1) * WIDTH;
         let mut out = Dual {
-            sample_weight,
-            l2,
             w: vec![Lane::ZERO; tokens.cells() / WIDTH],
-            sums: vec![Lane::ZERO; tokens.cells() / WIDTH],
             nodes: vec![Lane::ZERO; tokens.data.tokens() * width],
             pairs: vec![0.0; n * edges],
             blocks: vec![Block { distance: f64::INFINITY, kappa: 1.0, visits: 0 }; n],
-            edge_at: layout.edges.iter().map(|&e| place(e)).collect(),
-            no_edge,
-            no_label: Box::new(Lane(std::array::from_fn(|i| if i < last { 0.0 } else { f32::NEG_INFINITY }))),
             epochs: 0,
-            scratch: Scratch::new(l, edges),
-            tokens,
+            scratch: Scratch::new(l),
+            way: Way::default(),
+            ground: Ground {
+                spread: Spread::new(&tokens),
+                tokens,
+                sample_weight,
+                l2,
+                edge_at: layout.edges.iter().map(|&e| place(e)).collect(),
+                no_edge,
+                no_label: Box::new(Lane(std::array::from_fn(|i| if i < last { 0.0 } else { f32::NEG_INFINITY }))),
+            },
         };
         out.begin(&layout);
         Ok(out)
@@ -155,12 +159,12 @@ impl Dual {
 
     /// The dual point of the gold labels, at which the weights are 0.
     fn begin(&mut self, layout: &Layout) {
-        let (width, edges) = (self.tokens.width, layout.edges.len());
-        for (row, &y) in self.nodes.chunks_exact_mut(width).zip(&self.tokens.data.gold) {
+        let (tokens, edges) = (&self.ground.tokens, layout.edges.len());
+        for (row, &y) in self.nodes.chunks_exact_mut(tokens.width).zip(&tokens.data.gold) {
             row[y as usize / WIDTH].0[y as usize % WIDTH] = 1.0;
         }
         for i in 0..self.blocks.len() {
-            for y in self.tokens.gold(i as u32).windows(2) {
+            for y in tokens.gold(i as u32).windows(2) {
                 let pair = u32::from(y[0]) * layout.labels as u32 + u32::from(y[1]);
                 if let Ok(e) = layout.edges.binary_search(&pair) {
                     self.pairs[i * edges + e] += 1.0;
@@ -188,7 +192,7 @@ impl Dual {
                 order.extend(std::iter::repeat_n(i as u32, times));
             }
         }
-        order.retain(|&i| self.sample_weight[i as usize] > 0.0);
+        order.retain(|&i| self.ground.sample_weight[i as usize] > 0.0);
         generator.shuffle(&mut order);
         order
     }
@@ -199,7 +203,7 @@ impl Dual {
         let order = self.order(seed);
         let mut out = visit::run(self, &order);
         self.epochs += 1;
-        let weighed = self.sample_weight.iter().zip(&self.blocks).filter(|(&s, _)| s > 0.0);
+        let weighed = self.ground.sample_weight.iter().zip(&self.blocks).filter(|(&s, _)| s > 0.0);
         out.distance = weighed.map(|(s, b)| s * b.distance).sum();
         out
     }
@@ -221,7 +225,7 @@ impl Dual {
 
     /// The weights now, one a feature.
     pub fn weights(&self) -> Vec<f64> {
-        self.tokens.gather(|cell| f64::from(self.w[cell / WIDTH].0[cell % WIDTH]))
+        self.ground.tokens.gather(|cell| f64::from(self.w[cell / WIDTH].0[cell % WIDTH]))
     }
 
     pub fn state(&self) -> DualState {

@@ -1,10 +1,12 @@
 //! One visit of a sentence: towards its distribution under the weights now, by a step in closed form.
 
-use super::{Dual, Scratch, Visited};
+use super::{Block, Dual, Ground, Scratch, Visited};
+use crate::chain::beside;
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
-use crate::machine::simd::{prefetch, Lane, WIDTH};
+use crate::machine::simd::{ask, Lane, WIDTH};
 use crate::machine::stop;
+use crate::scores::cells::spread;
 
 /// Every so many visits of a sentence its step is tried by one more recursion.
 const TRY_EVERY: u32 = 4;
@@ -22,44 +24,62 @@ dispatch!(
 /// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn run_kernel<S: Find>(dual: &mut Dual, order: &[u32]) -> Visited {
+    let Dual { ground, w, nodes, pairs, blocks, scratch, way, .. } = dual;
+    let (width, edges) = (ground.tokens.width, ground.edge_at.len());
     let mut out = Visited::default();
     for (k, &i) in order.iter().enumerate() {
         stop::look();
         let next = order.get(k + 1).copied().unwrap_or(i);
-        out.failed += usize::from(visit::<S>(dual, i, next).is_none());
-        let (begin, end) = dual.tokens.range(i);
+        let (begin, end) = ground.tokens.range(next);
+        ask(&nodes[begin * width..end * width]);
+        ask(&pairs[next as usize * edges..(next as usize + 1) * edges]);
+        let (begin, end) = ground.tokens.range(i);
+        let own = Own {
+            mu: &mut nodes[begin * width..end * width],
+            pairs: &mut pairs[i as usize * edges..(i as usize + 1) * edges],
+            block: &mut blocks[i as usize],
+        };
+        out.failed += usize::from(visit::<S>(ground, own, w, scratch, way, i, next).is_none());
         out.tokens += end - begin;
     }
     out
 }
 
-/// Factors of the edge scores now; false where these are beyond float32.
-///
-/// # Safety
-/// The machine has the instructions of `S`.
-#[inline(always)]
-pub(super) unsafe fn score_edges<S: Find>(dual: &Dual, scratch: &mut Scratch) -> bool {
-    let first = dual.tokens.edges[0] as usize / WIDTH;
-    for ((to, w), none) in scratch.edges.iter_mut().zip(&dual.w[first..]).zip(&dual.no_edge) {
-        S::store(S::add(S::load(w), S::load(none)), to);
-    }
-    scratch.moves.set::<S>(&scratch.edges)
+/// One sentence's part of the dual point.
+struct Own<'a> {
+    mu: &'a mut [Lane],   // [T, width]
+    pairs: &'a mut [f32], // [edge features]
+    block: &'a mut Block,
 }
 
-/// Node scores of a sentence, `next` being the one after it.
-///
+/// Factors of the edge scores now; false where these are beyond float32.
+pub(super) fn score_edges(ground: &Ground, w: &[Lane], scratch: &mut Scratch) -> bool {
+    let first = ground.tokens.edges[0] as usize / WIDTH;
+    for ((to, w), none) in scratch.edges.iter_mut().zip(&w[first..]).zip(&ground.no_edge) {
+        for ((to, w), none) in to.0.iter_mut().zip(&w.0).zip(&none.0) {
+            *to = w + none;
+        }
+    }
+    beside::set(&mut scratch.moves, &scratch.edges)
+}
+
+dispatch!(
+    /// Node scores of a sentence, `next` being the one after it.
+    pub(super) fn score(ground: &Ground, w: &[Lane], scratch: &mut Scratch, sentence: u32, next: Option<u32>) = score_kernel
+);
+
 /// # Safety
 /// The machine has the instructions of `S`.
 #[inline(always)]
-pub(super) unsafe fn score<S: Find>(dual: &Dual, scratch: &mut Scratch, sentence: u32, next: Option<u32>) {
-    let (tokens, w) = (&dual.tokens, &dual.w);
+unsafe fn score_kernel<S: Find>(ground: &Ground, w: &[Lane], scratch: &mut Scratch, sentence: u32, next: Option<u32>) {
+    let tokens = &ground.tokens;
     let (begin, end) = tokens.range(sentence);
     let (n, width) = (end - begin, tokens.width);
     scratch.beside.reserve(n, tokens.labels);
     let node = &mut scratch.beside.node[..n * width];
     tokens.begin_fill(w, sentence, node);
     let mut walk = next.map(|next| tokens.walk(next));
-    let none = S::load(&dual.no_label);
+    let none = S::load(&ground.no_label);
     for (t, row) in node.chunks_exact_mut(width).enumerate() {
         tokens.add_rows::<S>(w, begin + t, row);
         S::store(S::add(S::load(&row[width - 1]), none), &mut row[width - 1]);
@@ -103,122 +123,139 @@ unsafe fn compare<S: Find>(p: &[Lane], mu: &[Lane], d: &mut [Lane]) -> f64 {
 /// # Safety
 /// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn visit<S: Find>(dual: &mut Dual, sentence: u32, next: u32) -> Option<()> {
-    let mut scratch = std::mem::take(&mut dual.scratch);
-    let done = step::<S>(dual, &mut scratch, sentence, next);
-    dual.scratch = scratch;
-    done
-}
-
-/// # Safety
-/// The machine has the instructions of `S`.
-#[inline(always)]
-unsafe fn step<S: Find>(dual: &mut Dual, scratch: &mut Scratch, sentence: u32, next: u32) -> Option<()> {
-    let (begin, end) = dual.tokens.range(sentence);
-    let (n, width, edges) = (end - begin, dual.tokens.width, dual.edge_at.len());
-    let i = sentence as usize;
-    let rate = dual.sample_weight[i] / (2.0 * dual.l2);
+unsafe fn visit<S: Find>(
+    ground: &Ground,
+    own: Own<'_>,
+    w: &mut [Lane],
+    scratch: &mut Scratch,
+    way: &mut Way,
+    sentence: u32,
+    next: u32,
+) -> Option<()> {
+    let tokens = &ground.tokens;
+    let n = own.mu.len() / tokens.width;
+    let rate = ground.sample_weight[sentence as usize] / (2.0 * ground.l2);
     if n == 0 {
-        dual.blocks[i].distance = 0.0;
+        own.block.distance = 0.0;
         return Some(());
     }
-    if !score_edges::<S>(dual, scratch) {
+    if !score_edges(ground, w, scratch) {
         return None;
     }
-    score::<S>(dual, scratch, sentence, Some(next));
-    scratch.beside.forward::<S>(&scratch.moves, n)?;
-    scratch.beside.backward::<S>(&scratch.moves, n);
-    dual.tokens.prefetch_rare(&dual.w, next);
-    dual.tokens.prefetch_sums(&dual.sums, next);
-    scratch.d.resize(scratch.d.len().max(n * width), Lane::ZERO);
-    let mu = &dual.nodes[begin * width..end * width];
-    let d = &mut scratch.d[..n * width];
-    let distance = compare::<S>(&scratch.beside.p, mu, d);
-    let mu_pairs = &dual.pairs[i * edges..(i + 1) * edges];
+    ground.spread.prefetch_lists(next);
+    score(ground, w, scratch, sentence, Some(next));
+    beside::marginals(&mut scratch.beside, &scratch.moves, n)?;
+    ground.spread.prefetch_cells(tokens, w, next);
+    way.d.resize(own.mu.len(), Lane::ZERO);
+    let distance = compare::<S>(&scratch.beside.p, own.mu, &mut way.d);
     let found = scratch.beside.pairs.as_ptr().cast::<f32>();
-    let mut square = 0.0f64;
-    for ((&at, &mu), d) in dual.edge_at.iter().zip(mu_pairs).zip(&mut scratch.d_pairs) {
+    way.pairs.resize(own.pairs.len(), 0.0);
+    for ((&at, &mu), d) in ground.edge_at.iter().zip(&*own.pairs).zip(&mut way.pairs) {
         *d = *found.add(at as usize) - mu;
-        square += f64::from(*d) * f64::from(*d);
     }
-    square += dual.tokens.collect::<S>(d, sentence, &mut dual.sums);
+    let square = of_pairs(&way.pairs, &way.pairs) + spread::square(&ground.spread, tokens, sentence, &way.d);
     let q = rate * square;
-    let block = &mut dual.blocks[i];
+    let block = own.block;
     let tries = (block.visits.wrapping_add(sentence)) % TRY_EVERY == TRY_EVERY - 1;
     block.visits = block.visits.wrapping_add(1);
     let mut g = block.kappa * distance / (block.kappa * distance + q);
     if !g.is_finite() {
-        dual.tokens.apply::<S>(sentence, 0.0, &mut dual.sums, &mut dual.w);
         let still = distance == 0.0; // and 0 / 0 is no step
         block.distance = if still { 0.0 } else { block.distance };
         return still.then_some(());
     }
     block.distance = distance;
     if tries {
-        g = tried::<S>(dual, scratch, sentence, g, rate, square);
-        let block = &mut dual.blocks[i];
+        (way.rate, way.square) = (rate, square);
+        g = tried::<S>(ground, (own.mu, own.pairs), way, scratch, sentence, g);
         let share = (g * q / ((1.0 - g) * distance)).clamp(LEAST.1, 1.0);
         if share.is_finite() {
             block.kappa = (block.kappa * share).sqrt();
         }
     }
     let (by, g32) = (S::splat(g as f32), g as f32);
-    for (mu, d) in dual.nodes[begin * width..end * width].iter_mut().zip(&scratch.d) {
+    for (mu, d) in own.mu.iter_mut().zip(&way.d) {
         S::store(S::fma(by, S::load(d), S::load(mu)), mu);
     }
     let step = -(rate * g) as f32;
-    let edge_weights = dual.w.as_mut_ptr().cast::<f32>().add(dual.tokens.edges[0] as usize);
-    for ((mu, &d), &at) in dual.pairs[i * edges..(i + 1) * edges].iter_mut().zip(&scratch.d_pairs).zip(&dual.edge_at) {
+    let edge_weights = w.as_mut_ptr().cast::<f32>().add(tokens.edges[0] as usize);
+    for ((mu, &d), &at) in own.pairs.iter_mut().zip(&way.pairs).zip(&ground.edge_at) {
         *mu += g32 * d;
         *edge_weights.add(at as usize) += step * d;
     }
-    dual.tokens.apply::<S>(sentence, step, &mut dual.sums, &mut dual.w);
-    prefetch(dual.nodes.as_ptr().wrapping_add(dual.tokens.range(next).0 * width));
+    spread::apply(&ground.spread, tokens, sentence, &way.d, step, w);
     Some(())
+}
+
+/// sum x y, in sums that do not wait for each other.
+fn of_pairs(x: &[f32], y: &[f32]) -> f64 {
+    let mut sums = [0.0f64; 8];
+    let (xs, ys) = (x.chunks_exact(8), y.chunks_exact(8));
+    let rest = xs.remainder().iter().zip(ys.remainder()).map(|(&x, &y)| f64::from(x) * f64::from(y)).sum::<f64>();
+    for (x, y) in xs.zip(ys) {
+        for (i, sum) in sums.iter_mut().enumerate() {
+            *sum += f64::from(x[i]) * f64::from(y[i]);
+        }
+    }
+    sums.iter().sum::<f64>() + rest
+}
+
+/// The way that a step goes.
+#[derive(Default)]
+pub(super) struct Way {
+    d: Vec<Lane>,    // [T, width] p - mu
+    pairs: Vec<f32>, // [edge features] the same of the pair sums
+    rate: f64,
+    square: f64, // |F(d)|^2
 }
 
 /// A step that is shortened where the sentence, after it, would stand beyond p: a secant of <F(d), F(p' - mu - g d)>,
 /// where p' is its distribution at the weights behind the step. Never lengthened: that diverges.
 ///
 /// # Safety
-/// The machine has the instructions of `S`; `sums` hold F(d).
+/// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn tried<S: Find>(dual: &mut Dual, scratch: &mut Scratch, sentence: u32, g: f64, rate: f64, square: f64) -> f64 {
-    let (begin, end) = dual.tokens.range(sentence);
-    let (n, width, edges) = (end - begin, dual.tokens.width, dual.edge_at.len());
-    let i = sentence as usize;
-    scratch.moved.resize(scratch.moved.len().max(n * width), Lane::ZERO);
-    let moved = &mut scratch.moved[..n * width];
-    dual.tokens.score_plain::<S>(&dual.sums, sentence, moved);
+unsafe fn tried<S: Find>(
+    ground: &Ground,
+    (mu, pairs): (&[Lane], &[f32]),
+    way: &Way,
+    scratch: &mut Scratch,
+    sentence: u32,
+    g: f64,
+) -> f64 {
+    let Way { d, pairs: d_pairs, rate, square } = way;
+    let (rate, square) = (*rate, *square);
+    scratch.moved.resize(scratch.moved.len().max(d.len()), Lane::ZERO);
+    let moved = &mut scratch.moved[..d.len()];
+    spread::scores(&ground.spread, &ground.tokens, sentence, d, moved);
     let mut most = S::splat(0.0);
     for x in moved.iter() {
         let x = S::load(x);
         most = S::max(most, S::max(x, S::sub(S::splat(0.0), x)));
     }
-    let most = scratch.d_pairs.iter().fold(S::largest(most), |m, d| m.max(d.abs()));
+    let most = d_pairs.iter().fold(S::largest(most), |m, d| m.max(d.abs()));
     let trial = g * f64::from(FAR / (FAR.max((g * rate) as f32 * most)));
     let by = S::splat(-(trial * rate) as f32);
     for (s, x) in scratch.beside.node.iter_mut().zip(moved.iter()) {
         S::store(S::fma(by, S::load(x), S::load(s)), s);
     }
     let scores = scratch.edges.as_mut_ptr().cast::<f32>();
-    for (&at, &d) in dual.edge_at.iter().zip(&scratch.d_pairs) {
+    for (&at, &d) in ground.edge_at.iter().zip(d_pairs) {
         *scores.add(at as usize) -= (trial * rate) as f32 * d;
     }
-    let done = scratch.moves.set::<S>(&scratch.edges);
-    if !done || scratch.beside.forward::<S>(&scratch.moves, n).is_none() {
+    let (n, done) = (d.len() / ground.tokens.width, beside::set(&mut scratch.moves, &scratch.edges));
+    if !done || beside::marginals(&mut scratch.beside, &scratch.moves, n).is_none() {
         return g.min(LEAST.0 * trial);
     }
-    scratch.beside.backward::<S>(&scratch.moves, n);
-    let (mu, step) = (&dual.nodes[begin * width..end * width], S::splat(trial as f32));
+    let step = S::splat(trial as f32);
     let mut sum = S::splat(0.0);
-    for (((x, p), mu), d) in moved.iter().zip(&scratch.beside.p).zip(mu).zip(&scratch.d) {
+    for (((x, p), mu), d) in moved.iter().zip(&scratch.beside.p).zip(mu).zip(d) {
         let rest = S::sub(S::sub(S::load(p), S::load(mu)), S::mul(step, S::load(d)));
         sum = S::fma(S::load(x), rest, sum);
     }
     let mut left = f64::from(S::total(sum));
     let found = scratch.beside.pairs.as_ptr().cast::<f32>();
-    for ((&at, &mu), &d) in dual.edge_at.iter().zip(&dual.pairs[i * edges..(i + 1) * edges]).zip(&scratch.d_pairs) {
+    for ((&at, &mu), &d) in ground.edge_at.iter().zip(pairs).zip(d_pairs) {
         left += f64::from(d) * (f64::from(*found.add(at as usize)) - f64::from(mu) - trial * f64::from(d));
     }
     let secant = trial * square / (square - left);

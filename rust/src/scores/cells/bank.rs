@@ -80,8 +80,8 @@ impl Bank {
         }
         *w = new;
         if cell >= tokens.edges[0] && cell < tokens.edges[1] {
-            let (row, to) = ((at - tokens.edges[0] as usize) / WIDTH / tokens.width, at % (tokens.width * WIDTH));
-            let to = to - tokens.edges[0] as usize % (tokens.width * WIDTH);
+            let (place, size) = (at - tokens.edges[0] as usize, tokens.width * WIDTH);
+            let (row, to) = (place / size, place % size);
             if tokens.allowed[row * tokens.labels + to] {
                 self.steps.set(0, row, to, new);
             }

@@ -1,7 +1,8 @@
 //! Node scores of a sentence from the weights: single cells first, then the rows of each token.
 
 use crate::machine::simd::{Lane, Simd, WIDTH};
-use crate::scores::cells::{RowNumbers, TokenCells, GROUP};
+use crate::scores::cells::{At, RowNumbers, TokenCells, GROUP};
+use std::ops::Range;
 
 impl TokenCells {
     /// Node scores of position t of the sentence that begins at a token, into a row of the chart.
@@ -49,13 +50,7 @@ impl TokenCells {
     /// # Safety
     /// `weights` are [cells]; `which` are of tokens whose rows are in `out`.
     #[inline(always)]
-    pub(super) unsafe fn add_rare(
-        &self,
-        weights: &[Lane],
-        which: std::ops::Range<usize>,
-        base: usize,
-        out: &mut [Lane],
-    ) {
+    pub(super) unsafe fn add_rare(&self, weights: &[Lane], which: Range<usize>, base: usize, out: &mut [Lane]) {
         debug_assert!(self.rare[which.clone()].iter().all(|f| {
             (f.cell as usize) < weights.len() * WIDTH
                 && f.at as usize >= base
@@ -82,24 +77,27 @@ impl TokenCells {
     pub(crate) unsafe fn add_rows<S: Simd>(&self, weights: &[Lane], token: usize, out: &mut [Lane]) {
         debug_assert!(token + 1 < self.at.len() && out.len() >= self.width);
         let (here, next) = (self.at.get_unchecked(token), self.at.get_unchecked(token + 1));
-        let which = here.row..next.row;
-        let values = if self.row_values.is_empty() { &[][..] } else { &self.row_values[which.clone()] };
         match &self.rows {
-            RowNumbers::Short(rows) => self.add_all::<S, u16>(weights, rows.get_unchecked(which), values, out),
-            RowNumbers::Long(rows) => self.add_all::<S, u32>(weights, rows.get_unchecked(which), values, out),
+            RowNumbers::Short(rows) => self.add_all::<S, u16>(weights, rows, (here, next), out),
+            RowNumbers::Long(rows) => self.add_all::<S, u32>(weights, rows, (here, next), out),
         }
     }
 
     /// # Safety
-    /// As for `fill`; `ids` are numbers of rows.
+    /// As for `fill`; `rows` are those of all tokens.
     #[inline(always)]
     unsafe fn add_all<S: Simd, I: Copy + Into<u32>>(
         &self,
         weights: &[Lane],
-        ids: &[I],
-        values: &[f32],
+        rows: &[I],
+        (here, next): (&At, &At),
         out: &mut [Lane],
     ) {
+        let values = |which: Range<usize>| if self.row_values.is_empty() { &[][..] } else { &self.row_values[which] };
+        let narrow = here.row..here.wide;
+        self.add_some::<S, I, 1, 4>(weights, rows.get_unchecked(narrow.clone()), values(narrow), 0, out);
+        let which = here.wide..next.row;
+        let (ids, values) = (rows.get_unchecked(which.clone()), values(which));
         let mut v = 0;
         while v < self.width {
             match self.width - v {
@@ -126,12 +124,10 @@ impl TokenCells {
         out: &mut [Lane],
     ) {
         debug_assert!(v + N <= self.width && out.len() >= v + N);
-        debug_assert!(ids.iter().all(|&id| (id.into() as usize + 1) * self.width <= weights.len()));
+        debug_assert!(ids.iter().all(|&id| id.into() as usize + v + N <= weights.len()));
         let mut sums = [[S::splat(0.0); N]; U];
-        // All lanes at once is the common case, and then the width is a constant.
-        let width = if v == 0 && N < 4 { N } else { self.width };
         let weights = weights.as_ptr().add(v);
-        let row = |id: I| weights.add(id.into() as usize * width);
+        let row = |id: I| weights.add(id.into() as usize);
         if values.is_empty() {
             for group in ids.chunks_exact(GROUP) {
                 for (i, &id) in group.iter().enumerate() {
@@ -151,7 +147,10 @@ impl TokenCells {
             }
         }
         for j in 0..N {
-            let sum = sums[1..].iter().fold(sums[0][j], |sum, more| S::add(sum, more[j]));
+            let mut sum = sums[0][j];
+            for more in &sums[1..] {
+                sum = S::add(sum, more[j]);
+            }
             let place = out.get_unchecked_mut(v + j);
             S::store(S::add(S::load(place), sum), place);
         }

@@ -1,9 +1,164 @@
 //! The other way: what the labels of a sentence's tokens are to add, collected on their features, and applied to weights.
+//!
+//! A sentence's tokens are listed behind each of its rows, and behind each of its single cells: F(d) of a feature is then a
+//! sum in registers over a few places of d, which are near, and weights are met once a sentence.
 
+use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
-use crate::machine::simd::{prefetch, Lane};
-use crate::scores::cells::{RowNumbers, TokenCells};
-use std::ops::Range;
+use crate::machine::simd::{ask, prefetch, Lane, WIDTH};
+use crate::scores::cells::lists::{build, Begin, Lists, Number, RowLists, Run};
+use crate::scores::cells::TokenCells;
+use std::marker::PhantomData;
+
+/// The features of each sentence and where they occur. Never changes.
+pub(crate) struct Spread {
+    begins: Vec<Begin>, // [sentences + 1]
+    rows: RowLists,     // numbers are first lanes, places are tokens of the sentence
+    cells: Lists<u32>,  // places are those of `RareCell`
+}
+
+/// What is done with the sums of a row. No closure, since its instructions must be those of its caller.
+trait See<S: Find, I, const N: usize> {
+    /// # Safety
+    /// The machine has the instructions of `S`; the row exists, the places are tokens of the sentence.
+    unsafe fn see(&mut self, row: usize, sum: [S::F; N], places: &[I], values: &[f32]);
+}
+
+/// `keep` of the lanes of a row, from lane v on.
+///
+/// # Safety
+/// The machine has the instructions of `S`; the lanes exist.
+#[inline(always)]
+unsafe fn real<S: Find, const N: usize>(exists: *const u16, at: usize, mut x: [S::F; N]) -> [S::F; N] {
+    for (j, x) in x.iter_mut().enumerate() {
+        *x = S::keep(*exists.add(at + j), *x);
+    }
+    x
+}
+
+/// The square of the sums.
+struct Square<F> {
+    exists: *const u16, // from lane v on, as below
+    sums: [F; 4],
+}
+
+impl<S: Find, I, const N: usize> See<S, I, N> for (Square<S::F>, PhantomData<S>) {
+    #[inline(always)]
+    unsafe fn see(&mut self, row: usize, sum: [S::F; N], _: &[I], _: &[f32]) {
+        for (x, sum) in real::<S, N>(self.0.exists, row, sum).into_iter().zip(&mut self.0.sums) {
+            *sum = S::fma(x, x, *sum);
+        }
+    }
+}
+
+/// Cells += step times the sums.
+struct Apply<F> {
+    exists: *const u16,
+    step: F,
+    to: *mut Lane,
+}
+
+impl<S: Find, I, const N: usize> See<S, I, N> for (Apply<S::F>, PhantomData<S>) {
+    #[inline(always)]
+    unsafe fn see(&mut self, row: usize, sum: [S::F; N], _: &[I], _: &[f32]) {
+        for (j, x) in real::<S, N>(self.0.exists, row, sum).into_iter().enumerate() {
+            let w = &mut *self.0.to.add(row + j);
+            S::store(S::fma(self.0.step, x, S::load(w)), w);
+        }
+    }
+}
+
+/// Scores += the sums, at each of their places.
+struct Scores {
+    exists: *const u16,
+    width: usize,
+    to: *mut Lane,
+}
+
+impl<S: Find, I: Number, const N: usize> See<S, I, N> for (Scores, PhantomData<S>) {
+    #[inline(always)]
+    unsafe fn see(&mut self, row: usize, sum: [S::F; N], places: &[I], values: &[f32]) {
+        let sum = real::<S, N>(self.0.exists, row, sum);
+        for (i, &t) in places.iter().enumerate() {
+            let t: u32 = t.into();
+            for (j, &x) in sum.iter().enumerate() {
+                let to = &mut *self.0.to.add(t as usize * self.0.width + j);
+                let x = if values.is_empty() { x } else { S::mul(x, S::splat(values[i])) };
+                S::store(S::add(S::load(to), x), to);
+            }
+        }
+    }
+}
+
+/// Sums of d over the places of each row of a sentence: N lanes of wide rows, the one of narrow ones where `narrow`.
+///
+/// # Safety
+/// The machine has the instructions of `S`; the lists are a sentence's, whose rows of `width` lanes `d` has.
+#[inline(always)]
+unsafe fn each_row<S: Find, I: Number, const N: usize>(
+    lists: (&[Run], &[I], &[f32]),
+    d: *const Lane,
+    width: usize,
+    narrow: bool,
+    seer: &mut (impl See<S, I, 1> + See<S, I, N>),
+) {
+    let (runs, mut entries, mut values) = lists;
+    for run in runs {
+        let (size, mut x) = (1 + run.places as usize, &[][..]);
+        let (here, rest) = entries.split_at_unchecked(size * run.many as usize);
+        entries = rest;
+        if !values.is_empty() {
+            (x, values) = values.split_at_unchecked(here.len());
+        }
+        if run.wide {
+            each_of_run::<S, I, N>((here, x), size, d, width, seer);
+        } else if narrow {
+            each_of_run::<S, I, 1>((here, x), size, d, width, seer);
+        }
+    }
+}
+
+/// # Safety
+/// As for `each_row`; `lists` are a run of rows with `size` - 1 places.
+#[inline(always)]
+unsafe fn each_of_run<S: Find, I: Number, const N: usize>(
+    (lists, values): (&[I], &[f32]),
+    size: usize,
+    d: *const Lane,
+    width: usize,
+    seer: &mut impl See<S, I, N>,
+) {
+    let at = |t: I| d.add(t.into() as usize * width);
+    if !values.is_empty() {
+        for (list, x) in lists.chunks_exact(size).zip(values.chunks_exact(size)) {
+            let mut sum = [S::splat(0.0); N];
+            for (&t, &x) in list[1..].iter().zip(&x[1..]) {
+                for (j, s) in sum.iter_mut().enumerate() {
+                    *s = S::fma(S::splat(x), S::load(&*at(t).add(j)), *s);
+                }
+            }
+            seer.see(list[0].into() as usize, sum, &list[1..], &x[1..]);
+        }
+    } else if size == 2 {
+        for list in lists.chunks_exact(2) {
+            let mut sum = [S::splat(0.0); N];
+            for (j, s) in sum.iter_mut().enumerate() {
+                *s = S::load(&*at(list[1]).add(j));
+            }
+            seer.see(list[0].into() as usize, sum, &list[1..], &[]);
+        }
+    } else {
+        for list in lists.chunks_exact(size) {
+            let mut sum = [S::splat(0.0); N];
+            for &t in &list[1..] {
+                for (j, s) in sum.iter_mut().enumerate() {
+                    *s = S::add(*s, S::load(&*at(t).add(j)));
+                }
+            }
+            seer.see(list[0].into() as usize, sum, &list[1..], &[]);
+        }
+    }
+}
 
 /// `by_lanes!(width, v, N => body)` runs `body` for blocks of N lanes from v on, N a constant of at most four.
 macro_rules! by_lanes {
@@ -33,160 +188,217 @@ macro_rules! by_lanes {
     }};
 }
 
-/// The rows of a token: their numbers and their values, which are all 1 where there are none.
-struct Rows<'a, I> {
-    ids: &'a [I],
-    values: &'a [f32],
-}
-
-impl TokenCells {
-    /// Node scores of a sentence under `weights`, without its masks: 0 is what they begin with.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`; `weights` are [cells], `out` the rows of the sentence.
-    #[inline(always)]
-    pub(crate) unsafe fn score_plain<S: Find>(&self, weights: &[Lane], sentence: u32, out: &mut [Lane]) {
-        let (begin, end) = self.range(sentence);
-        out.fill(Lane::ZERO);
-        let (first, last) = (self.spans[sentence as usize], self.spans[sentence as usize + 1]);
-        self.add_rare(weights, first.rare..last.rare, 0, out);
-        for (token, row) in (begin..end).zip(out.chunks_exact_mut(self.width)) {
-            self.add_rows::<S>(weights, token, row);
-        }
-    }
-
-    /// Collect F(d) = sum_t d_t(y) F_t(y) of a sentence in the cells of `sums`, and answer by how much that adds to their
-    /// square: adding a to x adds a (2 x + a). Where they were 0 it is |F(d)|^2.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`; `sums` are [cells], `d` the rows of the sentence.
-    #[inline(always)]
-    pub(crate) unsafe fn collect<S: Find>(&self, d: &[Lane], sentence: u32, sums: &mut [Lane]) -> f64 {
-        let (begin, end) = self.range(sentence);
-        debug_assert!(d.len() >= (end - begin) * self.width && sums.len() * 16 == self.cells);
-        let mut total = 0.0;
-        for (token, d) in (begin..end).zip(d.chunks_exact(self.width)) {
-            let which = self.at[token].row..self.at[token + 1].row;
-            let values = if self.row_values.is_empty() { &[][..] } else { &self.row_values[which.clone()] };
-            let square = match &self.rows {
-                RowNumbers::Short(ids) => self.collect_rows::<S, u16>(Rows { ids: &ids[which], values }, d, sums),
-                RowNumbers::Long(ids) => self.collect_rows::<S, u32>(Rows { ids: &ids[which], values }, d, sums),
-            };
-            total += f64::from(square);
-        }
-        let (first, last) = (self.spans[sentence as usize], self.spans[sentence as usize + 1]);
-        let (cells, from) = (sums.as_mut_ptr().cast::<f32>(), d.as_ptr().cast::<f32>());
-        let mut square = 0.0f32;
-        for at in first.rare..last.rare {
-            let f = self.rare.get_unchecked(at);
-            let value = if self.rare_values.is_empty() { 1.0 } else { self.rare_values[at] };
-            let (a, x) = (*from.add(f.at as usize) * value, cells.add(f.cell as usize));
-            square += a * (2.0 * *x + a);
-            *x += a;
-        }
-        total + f64::from(square)
-    }
-
-    /// # Safety
-    /// As for `collect`; `d` is of the token whose rows these are.
-    #[inline(always)]
-    unsafe fn collect_rows<S: Find, I: Copy + Into<u32>>(
-        &self,
-        rows: Rows<'_, I>,
-        d: &[Lane],
-        sums: &mut [Lane],
-    ) -> f32 {
-        let mut square = S::splat(0.0);
-        by_lanes!(self.width, v, N => square = self.collect_some::<S, I, N>(&rows, d, v, sums, square));
-        S::total(square)
-    }
-
-    /// N lanes of labels from lane v on.
-    ///
-    /// # Safety
-    /// As for `collect_rows`; v + N <= width.
-    #[inline(always)]
-    unsafe fn collect_some<S: Find, I: Copy + Into<u32>, const N: usize>(
-        &self,
-        rows: &Rows<'_, I>,
-        d: &[Lane],
-        v: usize,
-        sums: &mut [Lane],
-        mut square: S::F,
-    ) -> S::F {
-        debug_assert!(v + N <= self.width && d.len() >= v + N);
-        debug_assert!(rows.ids.iter().all(|&id| (id.into() as usize + 1) * self.width <= sums.len()));
-        let width = if v == 0 && N < 4 { N } else { self.width };
-        let d: [S::F; N] = std::array::from_fn(|j| S::load(&d[v + j]));
-        let two = S::splat(2.0);
-        for (i, &id) in rows.ids.iter().enumerate() {
-            let first = id.into() as usize * width + v;
-            for j in 0..N {
-                let lane = sums.get_unchecked_mut(first + j);
-                let x = S::load(lane);
-                let mut a = S::keep(*self.exists.get_unchecked(first + j), d[j]);
-                if !rows.values.is_empty() {
-                    a = S::mul(a, S::splat(rows.values[i]));
-                }
-                square = S::fma(a, S::fma(two, x, a), square);
-                S::store(S::add(x, a), lane);
+/// `with_rows!(self, sentence, lists => body)` runs `body` for the row lists of a sentence, whatever their numbers are.
+macro_rules! with_rows {
+    ($spread:expr, $sentence:expr, $lists:ident => $body:expr) => {{
+        let (here, next) = $spread.span($sentence);
+        match &$spread.rows {
+            RowLists::Short(all) => {
+                let $lists = all.some(here.row_run..next.row_run, here.row..next.row);
+                $body
+            }
+            RowLists::Long(all) => {
+                let $lists = all.some(here.row_run..next.row_run, here.row..next.row);
+                $body
             }
         }
-        square
+    }};
+}
+
+dispatch!(
+    /// `Spread::square`, compiled by itself: what calls it is compiled sooner. So are the others.
+    pub(crate) fn square(spread: &Spread, tokens: &TokenCells, sentence: u32, d: &[Lane]) -> f64 = square_kernel
+);
+dispatch!(
+    pub(crate) fn apply(spread: &Spread, tokens: &TokenCells, sentence: u32, d: &[Lane], step: f32, to: &mut [Lane]) =
+        apply_kernel
+);
+dispatch!(
+    pub(crate) fn scores(spread: &Spread, tokens: &TokenCells, sentence: u32, d: &[Lane], out: &mut [Lane]) = scores_kernel
+);
+
+/// # Safety
+/// As for `Spread::square`.
+#[inline(always)]
+unsafe fn square_kernel<S: Find>(spread: &Spread, tokens: &TokenCells, sentence: u32, d: &[Lane]) -> f64 {
+    spread.square::<S>(tokens, sentence, d)
+}
+
+/// # Safety
+/// As for `Spread::apply`.
+#[inline(always)]
+unsafe fn apply_kernel<S: Find>(
+    spread: &Spread,
+    tokens: &TokenCells,
+    sentence: u32,
+    d: &[Lane],
+    step: f32,
+    to: &mut [Lane],
+) {
+    spread.apply::<S>(tokens, sentence, d, step, to);
+}
+
+/// # Safety
+/// As for `Spread::scores`.
+#[inline(always)]
+unsafe fn scores_kernel<S: Find>(spread: &Spread, tokens: &TokenCells, sentence: u32, d: &[Lane], out: &mut [Lane]) {
+    spread.scores::<S>(tokens, sentence, d, out);
+}
+
+impl Spread {
+    pub(crate) fn new(tokens: &TokenCells) -> Spread {
+        let longest = tokens.data.sentences.windows(2).map(|s| s[1] - s[0]).max().unwrap_or(0);
+        if tokens.exists.len().max(longest) <= 1 << 16 {
+            let (begins, rows, cells) = build(tokens);
+            return Spread { begins, rows: RowLists::Short(rows), cells };
+        }
+        let (begins, rows, cells) = build(tokens);
+        Spread { begins, rows: RowLists::Long(rows), cells }
     }
 
-    /// weights += step F(d), as `collect` left it in `sums`, which are 0 again behind it.
+    /// Ask for the lists of a sentence.
+    #[inline(always)]
+    pub(crate) fn prefetch_lists(&self, sentence: u32) {
+        let (here, next) = self.span(sentence);
+        prefetch(self.runs_at(here));
+        match &self.rows {
+            RowLists::Short(all) => ask(&all.entries[here.row..next.row]),
+            RowLists::Long(all) => ask(&all.entries[here.row..next.row]),
+        }
+        prefetch(self.cells.runs.as_ptr().wrapping_add(here.cell_run));
+        ask(&self.cells.entries[here.cell..next.cell]);
+    }
+
+    #[inline(always)]
+    fn runs_at(&self, begin: Begin) -> *const Run {
+        match &self.rows {
+            RowLists::Short(all) => all.runs.as_ptr().wrapping_add(begin.row_run),
+            RowLists::Long(all) => all.runs.as_ptr().wrapping_add(begin.row_run),
+        }
+    }
+
+    /// Ask for the cells of a sentence whose lists are here.
+    #[inline(always)]
+    pub(crate) fn prefetch_cells(&self, tokens: &TokenCells, cells: &[Lane], sentence: u32) {
+        let lanes = cells.as_ptr();
+        with_rows!(self, sentence, lists => {
+            let (runs, mut entries, _) = lists;
+            for run in runs {
+                let size = 1 + run.places as usize;
+                let (here, rest) = entries.split_at(size * run.many as usize);
+                entries = rest;
+                for list in here.chunks_exact(size) {
+                    let first: u32 = list[0].into();
+                    let row = lanes.wrapping_add(first as usize);
+                    for j in 0..if run.wide { tokens.width } else { 1 } {
+                        prefetch(row.wrapping_add(j));
+                    }
+                }
+            }
+        });
+        let (here, next) = self.span(sentence);
+        let (runs, mut entries, _) = self.cells.some(here.cell_run..next.cell_run, here.cell..next.cell);
+        for run in runs {
+            let (here, rest) = entries.split_at((1 + run.places as usize) * run.many as usize);
+            entries = rest;
+            for list in here.chunks_exact(1 + run.places as usize) {
+                prefetch(lanes.cast::<f32>().wrapping_add(list[0] as usize));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn span(&self, sentence: u32) -> (Begin, Begin) {
+        (self.begins[sentence as usize], self.begins[sentence as usize + 1])
+    }
+
+    /// |F(d)|^2, where F(d) = sum_t d_t(y) F_t(y).
     ///
     /// # Safety
-    /// The machine has the instructions of `S`; `weights` and `sums` are [cells].
+    /// The machine has the instructions of `S`; `d` are the rows of the sentence.
     #[inline(always)]
-    pub(crate) unsafe fn apply<S: Find>(&self, sentence: u32, step: f32, sums: &mut [Lane], weights: &mut [Lane]) {
-        let (first, last) = (self.spans[sentence as usize], self.spans[sentence as usize + 1]);
-        let which = first.row..last.row;
-        match &self.rows {
-            RowNumbers::Short(ids) => self.apply_rows::<S, u16>(ids, which, step, sums, weights),
-            RowNumbers::Long(ids) => self.apply_rows::<S, u32>(ids, which, step, sums, weights),
-        }
-        let (from, to) = (sums.as_mut_ptr().cast::<f32>(), weights.as_mut_ptr().cast::<f32>());
-        for f in self.rare.get_unchecked(first.rare..last.rare) {
-            let x = from.add(f.cell as usize);
-            *to.add(f.cell as usize) += step * *x;
-            *x = 0.0;
-        }
+    unsafe fn square<S: Find>(&self, tokens: &TokenCells, sentence: u32, d: &[Lane]) -> f64 {
+        let (exists, width) = (tokens.exists.as_ptr(), tokens.width);
+        let mut sums = [S::splat(0.0); 4];
+        with_rows!(self, sentence, lists => by_lanes!(width, v, N => {
+            let width = if v == 0 && N < 4 { N } else { width };
+            let mut seer = (Square { exists: exists.add(v), sums }, PhantomData::<S>);
+            each_row::<S, _, N>(lists, d.as_ptr().add(v), width, v == 0, &mut seer);
+            sums = seer.0.sums;
+        }));
+        let mut rest = 0.0f32;
+        self.each_cell(sentence, d, |_, x, _, _| rest += x * x);
+        let sum = S::add(S::add(sums[0], sums[1]), S::add(sums[2], sums[3]));
+        f64::from(S::total(sum)) + f64::from(rest)
     }
 
+    /// to += step F(d).
+    ///
     /// # Safety
-    /// As for `apply`.
+    /// The machine has the instructions of `S`; `to` are [cells], `d` the rows of the sentence.
     #[inline(always)]
-    unsafe fn apply_rows<S: Find, I: Copy + Into<u32>>(
-        &self,
-        ids: &[I],
-        which: Range<usize>,
-        step: f32,
-        sums: &mut [Lane],
-        weights: &mut [Lane],
-    ) {
-        let (by, zero) = (S::splat(step), S::splat(0.0));
-        debug_assert!(ids[which.clone()].iter().all(|&id| (id.into() as usize + 1) * self.width <= sums.len()));
-        by_lanes!(self.width, v, N => {
-            let width = if v == 0 && N < 4 { N } else { self.width };
-            for &id in &ids[which.clone()] {
-                let first = id.into() as usize * width + v;
-                for j in first..first + N {
-                    let (lane, w) = (sums.get_unchecked_mut(j), weights.get_unchecked_mut(j));
-                    S::store(S::fma(by, S::load(lane), S::load(w)), w);
-                    S::store(zero, lane);
-                }
+    unsafe fn apply<S: Find>(&self, tokens: &TokenCells, sentence: u32, d: &[Lane], step: f32, to: &mut [Lane]) {
+        debug_assert!(to.len() * WIDTH == tokens.cells);
+        let (exists, width, step_by) = (tokens.exists.as_ptr(), tokens.width, S::splat(step));
+        with_rows!(self, sentence, lists => by_lanes!(width, v, N => {
+            let width = if v == 0 && N < 4 { N } else { width };
+            let to = to.as_mut_ptr().add(v);
+            let mut seer = (Apply { exists: exists.add(v), step: step_by, to }, PhantomData::<S>);
+            each_row::<S, _, N>(lists, d.as_ptr().add(v), width, v == 0, &mut seer);
+        }));
+        let to = to.as_mut_ptr().cast::<f32>();
+        self.each_cell(sentence, d, |cell, x, _, _| *to.add(cell) += step * x);
+    }
+
+    /// Node scores of the sentence where F(d) are the weights, into `out`.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `d` and `out` are the rows of the sentence.
+    #[inline(always)]
+    unsafe fn scores<S: Find>(&self, tokens: &TokenCells, sentence: u32, d: &[Lane], out: &mut [Lane]) {
+        let (exists, width) = (tokens.exists.as_ptr(), tokens.width);
+        out.fill(Lane::ZERO);
+        with_rows!(self, sentence, lists => by_lanes!(width, v, N => {
+            let mut seer = (Scores { exists: exists.add(v), width, to: out.as_mut_ptr().add(v) }, PhantomData::<S>);
+            each_row::<S, _, N>(lists, d.as_ptr().add(v), width, v == 0, &mut seer);
+        }));
+        let out = out.as_mut_ptr().cast::<f32>();
+        self.each_cell(sentence, d, |_, x, places, values| {
+            for (i, &at) in places.iter().enumerate() {
+                *out.add(at as usize) += if values.is_empty() { x } else { x * values[i] };
             }
         });
     }
 
-    /// Ask for the single cells of a sentence in another array of cells.
+    /// Sums of d over the places of each single cell of a sentence: `see(cell, sum, places, values)`.
+    ///
+    /// # Safety
+    /// `d` are the rows of the sentence.
     #[inline(always)]
-    pub(crate) fn prefetch_sums(&self, sums: &[Lane], sentence: u32) {
-        let (first, last) = (self.spans[sentence as usize], self.spans[sentence as usize + 1]);
-        for f in &self.rare[first.rare..last.rare] {
-            prefetch(sums.as_ptr().cast::<f32>().wrapping_add(f.cell as usize));
+    unsafe fn each_cell(&self, sentence: u32, d: &[Lane], mut see: impl FnMut(usize, f32, &[u32], &[f32])) {
+        let (here, next) = self.span(sentence);
+        let (runs, mut entries, mut values) = self.cells.some(here.cell_run..next.cell_run, here.cell..next.cell);
+        let d = d.as_ptr().cast::<f32>();
+        for run in runs {
+            let size = 1 + run.places as usize;
+            let (here, rest) = entries.split_at_unchecked(size * run.many as usize);
+            entries = rest;
+            let mut x = &[][..];
+            if !values.is_empty() {
+                (x, values) = values.split_at_unchecked(here.len());
+            }
+            if size == 2 && x.is_empty() {
+                for list in here.chunks_exact(2) {
+                    see(list[0] as usize, *d.add(list[1] as usize), &list[1..], &[]);
+                }
+                continue;
+            }
+            for (i, list) in here.chunks_exact(size).enumerate() {
+                let values = if x.is_empty() { &[][..] } else { &x[i * size + 1..(i + 1) * size] };
+                let value = |i: usize| if values.is_empty() { 1.0 } else { values[i] };
+                let sum = list[1..].iter().enumerate().fold(0.0, |s, (i, &at)| s + value(i) * *d.add(at as usize));
+                see(list[0] as usize, sum, &list[1..], values);
+            }
         }
     }
 }
