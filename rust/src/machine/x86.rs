@@ -1,4 +1,7 @@
 //! AVX-512 and AVX2 with FMA: `Simd` and `Find` in their instructions.
+//!
+//! No closure here or in a kernel should use them: it is compiled by itself, without the instructions of the function around
+//! it, and unless that is undone each of them becomes a call.
 
 use crate::machine::find::Find;
 use crate::machine::simd::{Lane, Level, Simd, WIDTH};
@@ -73,7 +76,10 @@ impl Simd for Avx512 {
     #[inline(always)]
     unsafe fn transpose(rows: &[Lane; WIDTH], out: &mut [Lane; WIDTH]) {
         // Butterfly: 4-byte, then 8-byte unpacks, then 128-bit shuffles at two distances.
-        let r: [__m512; 16] = std::array::from_fn(|i| Self::load(&rows[i]));
+        let mut r = [Self::splat(0.0); WIDTH];
+        for (r, row) in r.iter_mut().zip(rows) {
+            *r = Self::load(row);
+        }
         let mut a = r;
         for i in 0..8 {
             a[2 * i] = _mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]);
@@ -81,12 +87,11 @@ impl Simd for Avx512 {
         }
         let mut b = a;
         for i in 0..4 {
-            let (p, q) = (4 * i, 4 * i + 2);
-            let d = |x| _mm512_castps_pd(x);
-            b[p] = _mm512_castpd_ps(_mm512_unpacklo_pd(d(a[p]), d(a[q])));
-            b[p + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(d(a[p]), d(a[q])));
-            b[p + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(d(a[p + 1]), d(a[q + 1])));
-            b[p + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(d(a[p + 1]), d(a[q + 1])));
+            for (p, q) in [(4 * i, 4 * i + 2), (4 * i + 1, 4 * i + 3)] {
+                let (x, y, to) = (_mm512_castps_pd(a[p]), _mm512_castps_pd(a[q]), 2 * p - 4 * i);
+                b[to] = _mm512_castpd_ps(_mm512_unpacklo_pd(x, y));
+                b[to + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(x, y));
+            }
         }
         for j in 0..4 {
             let lo = _mm512_shuffle_f32x4::<0x88>(b[j], b[4 + j]);
@@ -163,8 +168,8 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     unsafe fn select_gt(a: Halves, b: Halves, x: Halves, y: Halves) -> Halves {
-        let half = |i: usize| _mm256_blendv_ps(y[i], x[i], _mm256_cmp_ps::<_CMP_GT_OQ>(a[i], b[i]));
-        [half(0), half(1)]
+        let (low, high) = (_mm256_cmp_ps::<_CMP_GT_OQ>(a[0], b[0]), _mm256_cmp_ps::<_CMP_GT_OQ>(a[1], b[1]));
+        [_mm256_blendv_ps(y[0], x[0], low), _mm256_blendv_ps(y[1], x[1], high)]
     }
     #[inline(always)]
     unsafe fn greater(a: Halves, b: Halves) -> u32 {
@@ -173,11 +178,12 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     unsafe fn scale2(p: Halves, n: Halves) -> Halves {
-        let half = |i: usize| {
+        let mut out = p;
+        for i in 0..2 {
             let e = _mm256_add_epi32(_mm256_cvtps_epi32(n[i]), _mm256_set1_epi32(127));
-            _mm256_mul_ps(p[i], _mm256_castsi256_ps(_mm256_slli_epi32::<23>(e)))
-        };
-        [half(0), half(1)]
+            out[i] = _mm256_mul_ps(p[i], _mm256_castsi256_ps(_mm256_slli_epi32::<23>(e)));
+        }
+        out
     }
     #[inline(always)]
     unsafe fn split2(x: Halves) -> (Halves, Halves) {
@@ -194,7 +200,10 @@ impl Simd for Avx2 {
     #[inline(always)]
     unsafe fn transpose(rows: &[Lane; WIDTH], out: &mut [Lane; WIDTH]) {
         for (bi, bj) in [(0, 0), (0, 8), (8, 0), (8, 8)] {
-            let r: [__m256; 8] = std::array::from_fn(|i| _mm256_load_ps(rows[bi + i].0.as_ptr().add(bj)));
+            let mut r = [_mm256_setzero_ps(); 8];
+            for (i, r) in r.iter_mut().enumerate() {
+                *r = _mm256_load_ps(rows[bi + i].0.as_ptr().add(bj));
+            }
             let mut a = r;
             for i in 0..4 {
                 a[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
@@ -261,8 +270,8 @@ impl Find for Avx512 {
 impl Find for Avx2 {
     #[inline(always)]
     unsafe fn equal(a: [__m256; 2], b: [__m256; 2]) -> u32 {
-        let half = |i: usize| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_EQ_OQ>(a[i], b[i])) as u32;
-        half(0) | half(1) << 8
+        let low = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_EQ_OQ>(a[0], b[0])) as u32;
+        low | (_mm256_movemask_ps(_mm256_cmp_ps::<_CMP_EQ_OQ>(a[1], b[1])) as u32) << 8
     }
     #[inline(always)]
     unsafe fn largest(a: [__m256; 2]) -> f32 {

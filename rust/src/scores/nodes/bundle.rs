@@ -178,7 +178,10 @@ impl Bundles {
             debug_assert!(range.end <= self.places.len());
             let places = self.places.get_unchecked(range.clone());
             let row = gradient.add(head.row as usize);
-            let mut sum: [S::F; N] = std::array::from_fn(|j| S::load(&*row.add(j)));
+            let mut sum = [S::splat(0.0); N];
+            for (j, sum) in sum.iter_mut().enumerate() {
+                *sum = S::load(&*row.add(j));
+            }
             if let Some(steps) = steps.get(range) {
                 for (&place, &step) in places.iter().zip(steps) {
                     for j in 0..N {
