@@ -29,6 +29,8 @@ LOOK_BACK, TOO_MANY = 4, 60
 SHARE = 0.25
 #: A certificate costs two or three passes, so it is taken when the gap should be within this factor of `tol`.
 NEAR = 1.1
+#: Epochs until the objective is evaluated: as many as bring the gap to this share, and at most so many.
+FALL, MOST = 0.5, 4
 
 NAMES = ("weights", "nodes", "pairs", "blocks", "epochs")
 
@@ -37,20 +39,21 @@ class Ascent:
     """Epochs of dual ascent, from the dual point of the gold labels or from a state of one.
 
     bound: the largest D so far, 0 at the start; share: gap over distances at the last certificate; gaps: what they say
-    after each epoch.
+    after each epoch, not relative; value: the objective where it was evaluated last.
     """
 
     def __init__(self, core: _core.Dual, n_jobs: int, seed: int, resume: State | None = None) -> None:
         self.core, self.n_jobs, self.seed = core, n_jobs, seed
-        self.bound, self.share, self.gaps = 0.0, SHARE, list[float]()
+        self.bound, self.share, self.gaps, self.value = 0.0, SHARE, list[float](), math.inf
         if resume is not None:
             self.bound, self.share, self.gaps = resume["bound"], resume["share"], list(resume["gaps"])
+            self.value = resume.get("value", math.inf)
             core.restore(*(resume[name] for name in NAMES))
 
     def state(self) -> State:
         """What to go on from, to the bit."""
-        gaps = self.gaps[-1 - LOOK_BACK :]
-        return {"bound": self.bound, "share": self.share, "gaps": gaps, **dict(zip(NAMES, self.core.state()))}
+        known = {"bound": self.bound, "share": self.share, "gaps": self.gaps[-1 - LOOK_BACK :], "value": self.value}
+        return {**known, **dict(zip(NAMES, self.core.state()))}
 
     def certify(self, distance: float) -> float:
         """P now; the bound is raised to D where that is larger."""
@@ -92,30 +95,39 @@ class Point:
 
 
 def steps(ascent: Ascent, tol: float, *, keep: bool = False) -> Iterator[Step]:
-    """The starting point, then a state an epoch; ends where L-BFGS should go on.
+    """The starting point, then a state for each one to four epochs; ends where L-BFGS should go on.
 
     That is: where float32 fails or is at its end, or where the last epochs' rate needs too many more of them.
     """
-    core, n_jobs, wanted = ascent.core, ascent.n_jobs, max(tol, FINEST)
+    core, n_jobs, gaps, wanted = ascent.core, ascent.n_jobs, ascent.gaps, max(tol, FINEST)
     value = core.primal(n_jobs)
     if not math.isfinite(value):
         return
+    ascent.value = min(ascent.value, value)
     yield ascent.step(value, keep=keep)
-    gaps = ascent.gaps
     while True:
-        _, failed, distance = core.epoch(ascent.seed, n_jobs)
-        value = core.primal(n_jobs)
-        if failed or not math.isfinite(value):
-            return
-        gaps.append(ascent.share * distance / value if value > 0.0 else 0.0)
-        if gaps[-1] <= NEAR * wanted:
-            value = ascent.certify(distance)
-        step = ascent.step(value, keep=keep)
-        yield step
-        if step.gap <= FINEST:
-            return
-        if len(gaps) > LOOK_BACK:
-            before, now = gaps[-1 - LOOK_BACK], gaps[-1]
-            rate = math.log(before / now) / LOOK_BACK if 0.0 < now < before else 0.0
-            if rate * TOO_MANY <= math.log(max(now / wanted, 1.0)):
+        before = gaps[-1] if gaps else math.inf
+        for _ in range(MOST):
+            _, failed, distance = core.epoch(ascent.seed, n_jobs)
+            if failed:
                 return
+            gaps.append(ascent.share * distance)
+            near, slow = gaps[-1] <= NEAR * wanted * ascent.value, is_slow(gaps, wanted * ascent.value)
+            if near or slow or gaps[-1] <= FALL * before:
+                break
+        ascent.value = ascent.certify(distance) if near else core.primal(n_jobs)
+        if not math.isfinite(ascent.value):
+            return
+        step = ascent.step(ascent.value, keep=keep)
+        yield step
+        if slow or step.gap <= FINEST:
+            return
+
+
+def is_slow(gaps: list[float], wanted: float) -> bool:
+    """Whether the gap, at the rate of the last epochs, needs too many more of them."""
+    if len(gaps) <= LOOK_BACK:
+        return False
+    before, now = gaps[-1 - LOOK_BACK], gaps[-1]
+    rate = math.log(before / now) / LOOK_BACK if 0.0 < now < before else 0.0
+    return rate * TOO_MANY <= math.log(max(now / wanted, 1.0))
