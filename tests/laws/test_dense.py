@@ -60,7 +60,7 @@ def prepared(X: Any, y: Any, names: list[str], **more: Any) -> tuple[Any, Any, A
 
 
 #: Every width of rows, and numbers that fill registers or do not.
-SHAPES = [(2, 1), (3, 13), (16, 6), (17, 7), (33, 5), (50, 8), (70, 12)]
+SHAPES = [(2, 1), (3, 13), (16, 6), (17, 7), (33, 5), (50, 8), (70, 12), (259, 7)]
 
 
 @pytest.mark.parametrize(

@@ -182,9 +182,10 @@ def test_threads_do_not_change_a_bit(loss: str) -> None:
     assert len({(value, gradient.tobytes()) for value, gradient, _ in found}) == 1
 
 
-def test_descent_with_lists() -> None:
+@pytest.mark.parametrize("labels", [70, 260])
+def test_descent_with_lists(labels: int) -> None:
     """A step of sixteen sentences moves every weight as it does with matrices."""
-    c = corpus(5, 70, [5] * 16)
+    c = corpus(5, labels, [5] * 16)
     moved = {}
     for ways in ("sparse", "whole"):
         with forced(ways):

@@ -211,6 +211,39 @@ def test_label_and_sentence_counts(labels: int, n: int, loss: str) -> None:
     check(c, w, terms_of(c, loss, "weight rules" if labels % 2 else "weight"), also)
 
 
+VERY_MANY = (
+    "",
+    "alone",
+    "plain,rows",
+    "rare",
+    "whole,rows",
+    "whole,baseline",
+    "avx2,rows,chunks",
+    "baseline,rows",
+)
+
+
+@pytest.mark.parametrize(
+    ("labels", "loss", "extra"),
+    [
+        (257, "log", "weight"),
+        (272, "log", "weight rules"),
+        (275, "exp", "weight cost"),
+        (259, "log", "partial weight"),
+        (263, "pointwise_log", "weight"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["lists", "values"])
+def test_very_many_labels(kind: str, labels: int, loss: str, extra: str) -> None:
+    """So many that scores and gradient go with the recursions, position by position."""
+    c = corpus(labels, labels, RAGGED[:20], kind)
+    w = 0.7 * np.random.default_rng(labels).standard_normal(len(c.layout))
+    terms = terms_of(c, loss, extra)
+    want = twin(c, w, terms)
+    for ways in VERY_MANY:
+        close(c, evaluate(c, w, terms, ways), want, ways, False)
+
+
 @pytest.mark.parametrize(
     "lengths", [[1], [2], [0], [0, 0, 1], [1] * 17, [1300, 1, 2, 40], [1] + [2] * 16 + [33]]
 )

@@ -137,12 +137,44 @@ pub unsafe fn product<S: Simd, const N: usize>(m: &[f32], labels: usize, from: &
     sum
 }
 
+/// Where node scores come from.
+pub trait Given<S: Simd> {
+    /// Scores of position t into their place of `psi`, [T, L] and slack for a whole tile; positions come in order.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    unsafe fn give(&mut self, t: usize, psi: &mut [Lane]);
+}
+
+/// They are there.
+struct There;
+
+impl<S: Simd> Given<S> for There {
+    #[inline(always)]
+    unsafe fn give(&mut self, _: usize, _: &mut [Lane]) {}
+}
+
 /// Node scores in `work.psi` -> psi, alpha, 1/c; writes log Z of each sentence, or NaN where it is flagged.
 ///
 /// # Safety
 /// The machine has the instructions of `S`; `edges` is of the shape's labels, `work` reserved for the shape.
 #[inline(always)]
 pub unsafe fn forward<S: Simd>(shape: &Shape, edges: &Edges, work: &mut Work, log_z: &mut [f64; WIDTH]) {
+    forward_from::<S>(shape, edges, work, &mut There, log_z);
+}
+
+/// As `forward`, with scores that are given position by position.
+///
+/// # Safety
+/// As for `forward`.
+#[inline(always)]
+pub unsafe fn forward_from<S: Simd>(
+    shape: &Shape,
+    edges: &Edges,
+    work: &mut Work,
+    given: &mut impl Given<S>,
+    log_z: &mut [f64; WIDTH],
+) {
     let (l, positions) = (shape.labels, shape.positions());
     debug_assert!(edges.labels == l && work.is_reserved(shape));
     let mut sums = [0.0f64; WIDTH];
@@ -152,6 +184,7 @@ pub unsafe fn forward<S: Simd>(shape: &Shape, edges: &Edges, work: &mut Work, lo
     let mut worst = S::splat(1.0);
     let (zero, one) = (S::splat(0.0), S::splat(1.0));
     for t in 0..positions {
+        given.give(t, &mut work.psi);
         let psi = &mut work.psi[t * l..(t + 1) * l];
         let mut top = S::load(&psi[0]);
         for s in &psi[1..] {

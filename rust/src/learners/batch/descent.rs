@@ -215,7 +215,7 @@ unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l
             rare_gradient: Shared::new(&mut []),
             clip: CLIP,
         };
-        batch_kernel::<S>(&pass, batch, 0, &mut this.scratch, &mut this.sums);
+        batch_kernel::<S>(&pass, batch, 0, &mut this.scratch, &mut this.sums, None);
         lanes::drain_pairs(&edges, &mut this.scratch.work.pairs[..this.sums.edges.len()], &mut this.sums.edges);
         for (_, lane) in this.scratch.flagged.drain(..) {
             this.sums.loss += passed_over(&this.terms, batch.sentences[lane] as usize, batch.lengths[lane]);

@@ -1,7 +1,7 @@
 //! One pass over a chunk of sentences at fixed weights: scores, recursions, gradient.
 
 use crate::chain::edges::Edges;
-use crate::chain::lanes::{self, Shape, Work};
+use crate::chain::lanes::{self, Given, Shape, Work};
 use crate::chain::pointwise::{self, More};
 use crate::dataset::plan::Batch;
 use crate::dataset::Dataset;
@@ -70,6 +70,28 @@ pub struct PassWork {
     whole: Vec<f64>,                  // [L, L] edges of a sentence alone, where they are listed
 }
 
+/// Where the gradient of a chunk's batches goes.
+pub struct Gradient<'a> {
+    pub rows: &'a mut [Lane],
+    pub rare: &'a mut [f32], // the chunk's copies
+}
+
+/// Scores of a batch, position by position.
+struct Filling<'a> {
+    pass: &'a Pass<'a>,
+    batch: &'a Batch,
+    gold: &'a mut [f64; WIDTH],
+    tile: &'a mut Tile,
+}
+
+impl<S: Simd> Given<S> for Filling<'_> {
+    #[inline(always)]
+    unsafe fn give(&mut self, t: usize, psi: &mut [Lane]) {
+        let (nodes, rows, rare) = (self.pass.nodes, self.pass.rows, self.pass.rare);
+        nodes.fill_step::<S>(self.batch, t, rows, rare, &nodes.support, psi, self.gold, self.tile);
+    }
+}
+
 /// A batch at hand.
 struct Turn<'a> {
     batch: &'a Batch,
@@ -111,11 +133,15 @@ unsafe fn chunk_kernel<S: Simd>(
     rare.fill(0.0);
     let forced = force::is_forced(Way::Log) || force::is_forced(Way::Wide);
     let scaled = pass.edges.scaled && !s.data.has_edge_attributes() && s.once.is_none() && !forced;
+    // With very many labels scores and gradient go with the recursions, position by position.
+    let stepwise = scaled && pass.nodes.is_wide() && !pass.terms.loss.is_pointwise() && pass.terms.partial.is_none();
     let mut done = 0;
     for group in batches.chunks(pass.nodes.group) {
         stop::look();
         for (i, batch) in group.iter().enumerate() {
-            if scaled {
+            if stepwise {
+                scratch.fields[i].reserve(batch, l);
+            } else if scaled {
                 score_batch::<S>(pass, batch, i, scratch);
             } else {
                 scratch.flagged.extend((0..batch.sentences.len()).map(|lane| (i, lane)));
@@ -126,14 +152,18 @@ unsafe fn chunk_kernel<S: Simd>(
         }
         if scaled {
             for (i, batch) in group.iter().enumerate() {
-                batch_kernel::<S>(pass, batch, i, scratch, &mut sums);
+                let mut into = Gradient { rows: gradient, rare };
+                batch_kernel::<S>(pass, batch, i, scratch, &mut sums, stepwise.then_some(&mut into));
             }
         }
+        let spread = !stepwise || !scratch.flagged.is_empty();
         let sentences: usize = group.iter().map(|batch| batch.sentences.len()).sum();
         force::count(Taken::Lanes, sentences - scratch.flagged.len());
         leave_alone(pass, group, scratch, &mut sums);
-        let PassWork { fields, tile, .. } = scratch;
-        pass.nodes.spread::<S>(group, fields, gradient, rare, tile);
+        if spread {
+            let PassWork { fields, tile, .. } = scratch;
+            pass.nodes.spread::<S>(group, fields, gradient, rare, tile);
+        }
         done += group.len();
         if done >= DRAIN_EVERY {
             done = 0;
@@ -209,11 +239,19 @@ unsafe fn score_batch<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, scratch
 }
 
 /// Sixteen sentences by the scaled recursions, from node scores to residuals; those beyond range are flagged instead.
+/// `stepwise`: field i need not hold node scores, residuals go to the gradient at once, and field i is left zero.
 ///
 /// # Safety
 /// The machine has the instructions of `S`; `pass` is of the batch's plan, and field i holds the batch's node scores.
 #[inline(always)]
-pub unsafe fn batch_kernel<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut PassWork, sums: &mut Sums) {
+pub unsafe fn batch_kernel<S: Simd>(
+    pass: &Pass<'_>,
+    batch: &Batch,
+    i: usize,
+    scratch: &mut PassWork,
+    sums: &mut Sums,
+    stepwise: Option<&mut Gradient<'_>>,
+) {
     let (s, loss) = (&pass.setting, pass.terms.loss);
     let l = s.layout.labels;
     let weight = |i: usize| batch.sentences.get(i).map_or(0.0, |&s| pass.terms.weights[s as usize]);
@@ -230,9 +268,15 @@ pub unsafe fn batch_kernel<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, sc
         std::mem::swap(&mut work.psi, &mut fields[i].nodes);
         return;
     }
-    let PassWork { work, fields, flagged, .. } = &mut *scratch;
+    let PassWork { work, fields, flagged, tile, .. } = &mut *scratch;
     let mut log_z = [0.0; WIDTH];
-    lanes::forward::<S>(shape, pass.edges, work, &mut log_z);
+    if stepwise.is_some() {
+        let gold = &mut fields[i].gold;
+        *gold = [0.0; WIDTH];
+        lanes::forward_from::<S>(shape, pass.edges, work, &mut Filling { pass, batch, gold, tile }, &mut log_z);
+    } else {
+        lanes::forward::<S>(shape, pass.edges, work, &mut log_z);
+    }
     let mut factor = Lane::ZERO;
     for (lane, &sentence) in batch.sentences.iter().enumerate() {
         let mut gold = fields[i].gold[lane];
@@ -270,9 +314,17 @@ pub unsafe fn batch_kernel<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, sc
                 }
             }
         }
-        backward::<S>(pass, shape, &factor, work);
         fields[i].subtract.clear();
-        fields[i].subtract.push(factor);
+        if let Some(into) = stepwise {
+            backward::<S>(pass, shape, &factor, work, Some(Spreading { batch, into, tile }));
+            fields[i].subtract.push(Lane::ZERO);
+            if !flagged.is_empty() {
+                work.psi[..shape.positions() * l].fill(Lane::ZERO);
+            }
+        } else {
+            backward::<S>(pass, shape, &factor, work, None);
+            fields[i].subtract.push(factor);
+        }
     }
     let PassWork { work, fields, .. } = scratch;
     std::mem::swap(&mut work.psi, &mut fields[i].nodes);
@@ -282,17 +334,33 @@ fn labels_of(data: &Dataset, sentence: u32) -> &[u16] {
     &data.gold[data.sentences[sentence as usize]..data.sentences[sentence as usize + 1]]
 }
 
+/// Residuals of a batch to the gradient, position by position.
+struct Spreading<'a, 'b> {
+    batch: &'a Batch,
+    into: &'a mut Gradient<'b>,
+    tile: &'a mut Tile,
+}
+
 /// The backward recursion, weighted marginals in place of psi, and the pair expectations.
 ///
 /// # Safety
 /// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn backward<S: Simd>(pass: &Pass<'_>, shape: &Shape, factor: &Lane, work: &mut Work) {
+unsafe fn backward<S: Simd>(
+    pass: &Pass<'_>,
+    shape: &Shape,
+    factor: &Lane,
+    work: &mut Work,
+    mut spreading: Option<Spreading<'_, '_>>,
+) {
     let l = shape.labels;
     for t in (0..shape.positions()).rev() {
         lanes::backward_step::<S, true>(shape, pass.edges, work, factor, t);
         if let (Some(sparse), 1..) = (&pass.edges.sparse, t) {
             sparse.add_step::<S>(&work.alpha[(t - 1) * l..t * l], &work.gamma[t % 2 * l..][..l], &mut work.pairs);
+        }
+        if let Some(Spreading { batch, into, tile }) = &mut spreading {
+            pass.nodes.spread_step::<S>(batch, t, &mut work.psi, factor, into.rows, into.rare, tile);
         }
     }
     if pass.edges.sparse.is_some() {
@@ -329,14 +397,14 @@ unsafe fn partial_batch<S: Simd>(pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mut
             factor.0[lane] = weights[lane] as f32;
         }
     }
-    backward::<S>(pass, shape, &Lane(factor.0.map(|x| -x)), work);
+    backward::<S>(pass, shape, &Lane(factor.0.map(|x| -x)), work, None);
     more.p[..n].copy_from_slice(&work.psi[..n]);
     work.psi[..n].copy_from_slice(&more.v[..n]);
     lanes::forward::<S>(shape, pass.edges, work, &mut all);
     for lane in left {
         lanes::clear_lane(shape, work, lane);
     }
-    backward::<S>(pass, shape, &factor, work);
+    backward::<S>(pass, shape, &factor, work, None);
     for (r, p) in work.psi[..n].iter_mut().zip(&more.p[..n]) {
         S::store(S::add(S::load(r), S::load(p)), r);
     }

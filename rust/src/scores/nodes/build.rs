@@ -11,15 +11,11 @@ use crate::machine::simd::WIDTH;
 use crate::scores::nodes::bundle::Bundles;
 use crate::scores::nodes::dense::DenseRows;
 use crate::scores::nodes::fold::Fold;
+use crate::scores::nodes::steps::Steps;
 use crate::scores::nodes::{Masks, Nodes, RareFeature, HOT, NOWHERE};
 
 /// Labels up to which frequent attributes have rows however few of their labels have features.
 const FEW: usize = 4 * WIDTH;
-
-/// Tiles of a position that are made at once, and how many at a time where it has more: those of a batch stay in a cache,
-/// and so do these parts of the rows.
-const WIDEST: usize = 16;
-const SOME: usize = 4;
 
 /// How tokens become rows and rare features.
 #[derive(Clone, Copy, Debug)]
@@ -123,18 +119,17 @@ impl Nodes {
 
     /// No token yet; takes the features of the rows.
     fn empty(labels: usize, frequent: &mut FrequentRows, slots: usize, group: usize) -> Nodes {
-        let width = labels.div_ceil(WIDTH);
         Nodes {
             labels,
-            width,
+            width: labels.div_ceil(WIDTH),
             group,
-            stride: if width <= WIDEST { width } else { SOME },
             order: Vec::new(),
             row_ptr: Vec::new(),
             rows: Vec::new(),
             row_values: Vec::new(),
             bundles: Bundles::default(),
             row_steps: Vec::new(),
+            steps: Steps::default(),
             rare_ptr: vec![0],
             rare: Vec::new(),
             rare_values: Vec::new(),
@@ -179,7 +174,9 @@ impl Nodes {
                         batch.positions()
                     )));
                 }
+                self.steps.begin();
                 for t in 0..batch.positions() {
+                    self.steps.push(self.gold.len(), self.rare.len());
                     for lane in 0..batch.active(t) {
                         let token = data.sentences[batch.sentences[lane] as usize] + t;
                         let stand = Stand { chunk, batch, lane, t, token };
@@ -187,6 +184,7 @@ impl Nodes {
                         row_ptr.push(self.rows.len());
                     }
                 }
+                self.steps.push(self.gold.len(), self.rare.len());
                 self.rare_ptr.push(self.rare.len());
             }
             self.copy_ptr.push(self.copies.len());
@@ -247,9 +245,14 @@ impl Nodes {
     /// The vectors of tokens, whose rows begin with row `first`. Their sums are those of all tokens, so all are hot.
     fn take_vectors(&mut self, dense: &Dense, first: usize, data: &Dataset, plan: &Plan) {
         let mut tokens = vec![0; plan.slots];
-        for batch in &plan.batches {
+        plan.for_each_slot(|slot, b, lane, t| {
+            if self.is_wide() {
+                tokens[slot] = (data.sentences[plan.batches[b].sentences[lane] as usize] + t) as u32;
+            }
+        });
+        for batch in plan.batches.iter().filter(|_| !self.is_wide()) {
             for slot in batch.slot..batch.slot + batch.tokens() {
-                let (t, lane) = (self.order[slot] as usize / (self.stride * WIDTH), self.order[slot] as usize % WIDTH);
+                let (t, lane) = (self.order[slot] as usize / (self.width * WIDTH), self.order[slot] as usize % WIDTH);
                 tokens[slot] = (data.sentences[batch.sentences[lane] as usize] + t) as u32;
             }
         }
@@ -261,6 +264,10 @@ impl Nodes {
 
     /// The same entries row by row.
     fn bundle(&mut self, plan: &Plan, group: usize) {
+        if self.is_wide() {
+            self.row_steps = self.row_values.clone();
+            return;
+        }
         let (classes, lanes) = (self.classes(), self.n_lanes());
         let (rows, row_ptr, order) = (&self.rows, &self.row_ptr, &self.order);
         let entries = |batch: &Batch, entry: &mut dyn FnMut(usize, u32, u32)| {
@@ -274,7 +281,7 @@ impl Nodes {
             }
         };
         (self.bundles, self.row_steps) =
-            Bundles::new(plan, group, self.width, self.stride, classes, lanes, entries, &self.row_values);
+            Bundles::new(plan, group, self.width, classes, lanes, entries, &self.row_values);
     }
 
     /// Most neighbours of a sentence have one of a few pairs of labels.
@@ -339,11 +346,14 @@ impl Nodes {
                 for lane in 0..batch.active(t) {
                     let mut count = [0; 4];
                     rows[row_ptr[slot]..row_ptr[slot + 1]].iter().for_each(|&r| count[class(r)] += 1);
-                    tokens.push((count, (t * self.stride * WIDTH + lane) as u32, slot));
+                    let place = if self.is_wide() { lane } else { t * self.width * WIDTH + lane };
+                    tokens.push((count, place as u32, slot));
                     slot += 1;
                 }
             }
-            tokens.sort_unstable();
+            if !self.is_wide() {
+                tokens.sort_unstable();
+            }
             for &(_, place, slot) in &tokens {
                 self.order.push(place);
                 let range = row_ptr[slot]..row_ptr[slot + 1];

@@ -32,13 +32,11 @@ pub struct Bundles {
 
 impl Bundles {
     /// `entries(batch)`: those of a batch as (class, first lane of the row, place within the batch). `values`: of all entries
-    /// in this order, empty for 1; they come back in the order in which `add` takes them. `stride`: tiles of a position at a
-    /// time.
+    /// in this order, empty for 1; they come back in the order in which `add` takes them.
     pub fn new(
         plan: &Plan,
         group: usize,
         width: usize,
-        stride: usize,
         classes: usize,
         lanes: usize,
         entries: impl Fn(&Batch, &mut dyn FnMut(usize, u32, u32)),
@@ -64,7 +62,7 @@ impl Bundles {
                         count[row as usize] += 1;
                         found.push((row, base + place));
                     });
-                    base += (batch.positions() * stride * WIDTH) as u32;
+                    base += (batch.positions() * width * WIDTH) as u32;
                 }
                 let begin = out.places.len();
                 let mut to = begin as u32;
@@ -100,20 +98,13 @@ impl Bundles {
         rows.enumerate().map(|(i, row)| of(row) * steps.get(i).copied().unwrap_or(1.0)).collect()
     }
 
-    /// Add the residuals of a group, given by its first batch, to these lanes of the rows. `tiles`: those of its batches,
-    /// one after the other; `steps`: what each is multiplied by, empty for 1.
+    /// Add the residuals of a group, given by its first batch, to the rows. `tiles`: those of its batches, one after the
+    /// other; `steps`: what each is multiplied by, empty for 1.
     ///
     /// # Safety
     /// The machine has the instructions of `S`; the batch is the first of a group, `tiles` are those of the group, `gradient` is [lanes].
     #[inline(always)]
-    pub unsafe fn add<S: Simd>(
-        &self,
-        first: &Batch,
-        tiles: *const Lane,
-        lanes: Range<usize>,
-        steps: &[f32],
-        gradient: &mut [Lane],
-    ) {
+    pub unsafe fn add<S: Simd>(&self, first: &Batch, tiles: *const Lane, steps: &[f32], gradient: &mut [Lane]) {
         debug_assert!(self.group_of[first.index] != u32::MAX);
         let group = self.group_of[first.index] as usize;
         debug_assert!(self.are_inside(group, gradient.len()));
@@ -121,10 +112,10 @@ impl Bundles {
         let gradient = gradient.as_mut_ptr();
         if self.width > 4 {
             let heads = self.head_ptr[group]..self.head_ptr[group + 1];
-            for v in lanes.clone().step_by(4) {
-                let (tiles, gradient) = (tiles.add((v - lanes.start) * WIDTH), gradient.add(v));
+            for v in (0..self.width).step_by(4) {
+                let (tiles, gradient) = (tiles.add(v * WIDTH), gradient.add(v));
                 at = self.place_ptr[group];
-                match lanes.end - v {
+                match self.width - v {
                     1 => self.add_class::<S, 1>(heads.clone(), &mut at, tiles, steps, gradient),
                     2 => self.add_class::<S, 2>(heads.clone(), &mut at, tiles, steps, gradient),
                     3 => self.add_class::<S, 3>(heads.clone(), &mut at, tiles, steps, gradient),

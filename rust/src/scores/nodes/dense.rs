@@ -5,7 +5,6 @@
 //! batch, whose vectors stay in the second cache meanwhile. Both take numbers and tokens in a fixed order.
 
 use crate::dataset::dense::Dense;
-use crate::dataset::plan::Batch;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 use crate::scores::nodes::Nodes;
 use std::ops::Range;
@@ -18,20 +17,19 @@ pub struct DenseRows {
 }
 
 impl Nodes {
-    /// Adds the products of a batch's vectors and weights to its tiles of some lanes.
+    /// Adds the products of these slots' vectors and weights to their tiles of some lanes.
     ///
     /// # Safety
-    /// As for `fill`; `tiles` are those of the batch.
+    /// As for `fill`; `tiles` are those of the slots.
     #[inline(always)]
     pub(super) unsafe fn add_vectors<S: Simd>(
         &self,
-        batch: &Batch,
+        slots: Range<usize>,
         rows: &[Lane],
         lanes: Range<usize>,
         tiles: *mut Lane,
     ) {
         let Some(dense) = &self.dense else { return };
-        let slots = batch.slot..batch.slot + batch.tokens();
         let (tokens, places) = (&dense.tokens[slots.clone()], &self.order[slots]);
         let rows = &rows[dense.at..dense.at + dense.dense.size * self.width];
         for v in lanes.clone().step_by(2) {
@@ -43,20 +41,19 @@ impl Nodes {
         }
     }
 
-    /// Adds the products of a batch's vectors and residuals to the gradient of their rows.
+    /// Adds the products of these slots' vectors and residuals to the gradient of their rows.
     ///
     /// # Safety
-    /// As for `spread`; `tiles` hold the batch's residuals at these lanes.
+    /// As for `spread`; `tiles` hold the slots' residuals at these lanes.
     #[inline(always)]
     pub(super) unsafe fn spread_vectors<S: Simd>(
         &self,
-        batch: &Batch,
+        slots: Range<usize>,
         tiles: *const Lane,
         lanes: Range<usize>,
         gradient: &mut [Lane],
     ) {
         let Some(dense) = &self.dense else { return };
-        let slots = batch.slot..batch.slot + batch.tokens();
         let (tokens, places) = (&dense.tokens[slots.clone()], &self.order[slots]);
         let gradient = &mut gradient[dense.at..dense.at + dense.dense.size * self.width];
         for v in lanes.clone().step_by(2) {

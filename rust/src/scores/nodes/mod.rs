@@ -10,6 +10,8 @@
 //!
 //! Rows are folded (see `fold`): a row that always comes with another is added to it once an evaluation.
 //! Start and end features are two more rows, present at the first and the last token.
+//!
+//! With very many labels a position of a batch fills the cache, and everything goes position by position (see `steps`).
 
 mod build;
 mod bundle;
@@ -17,6 +19,7 @@ mod dense;
 mod field;
 pub mod fold;
 mod spread;
+mod steps;
 
 pub use build::Grain;
 pub use field::Field;
@@ -29,6 +32,7 @@ use crate::machine::simd::{Lane, Simd, WIDTH};
 use crate::scores::nodes::bundle::Bundles;
 use crate::scores::nodes::dense::DenseRows;
 use crate::scores::nodes::fold::Fold;
+use crate::scores::nodes::steps::Steps;
 use crate::scores::tile::Tile;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -48,13 +52,13 @@ pub struct Nodes {
     pub labels: usize,
     pub width: usize,     // lanes of the longest row: L / 16 rounded up
     pub group: usize,     // batches that go through the phases together
-    stride: usize,        // tiles of a position that are made at a time
     order: Vec<u32>,      // [slots] first lane among a batch's tiles of the token that comes next, batch by batch
     row_ptr: Vec<u32>,    // [slots * classes + 1] rows of each token in that order: those of one lane, then of two, ...
     rows: Vec<u32>,       // first lane of each row
     row_values: Vec<f32>, // empty while all are 1
-    bundles: Bundles,     // the same, row by row
+    bundles: Bundles,     // the same, row by row, unless labels are very many
     row_steps: Vec<f32>,  // what residuals are multiplied by on their way to a row; empty while all are 1
+    steps: Steps,         // where the tokens of a position are, with very many labels
     rare_ptr: Vec<usize>, // [batches + 1]
     rare: Vec<RareFeature>,
     rare_values: Vec<f32>,
@@ -105,7 +109,12 @@ impl Nodes {
             count[first as usize] += 1;
         }
         let of = |first: u32| pace(count[first as usize]);
-        self.row_steps = self.bundles.steps(&self.row_steps, of);
+        self.row_steps = if self.is_wide() {
+            let steps = self.rows.iter().enumerate();
+            steps.map(|(i, &first)| of(first) * self.row_steps.get(i).copied().unwrap_or(1.0)).collect()
+        } else {
+            self.bundles.steps(&self.row_steps, of)
+        };
         self.row_at.windows(2).flat_map(|at| (at[0]..at[1]).map(|_| of(at[0])).collect::<Vec<_>>()).collect()
     }
 
@@ -222,27 +231,46 @@ impl Nodes {
         debug_assert!(slots.end <= self.order.len() && slots.end <= self.gold.len());
         debug_assert!(rows.len() >= self.n_lanes() && rare.len() >= self.n_copies());
         debug_assert!(psi.len() >= batch.positions() * self.labels);
-        let tiles = tile.reserve(batch.positions() * self.stride);
-        // The last tile of a position reaches into the next one, whose first labels come later.
-        for first in (0..self.width).step_by(self.stride).rev() {
-            let lanes = first..self.width.min(first + self.stride);
-            for (slot, &place) in slots.clone().zip(self.order.get_unchecked(slots.clone())) {
-                self.sum_rows::<S>(slot, rows, lanes.clone(), tiles.add(place as usize));
-            }
-            self.add_vectors::<S>(batch, rows, lanes.clone(), tiles);
-            if !masks.of.is_empty() || !self.costs.is_empty() {
-                self.add_terms::<S>(batch, masks, lanes.clone(), tiles);
-            }
+        *gold = [0.0; WIDTH];
+        if self.is_wide() {
             for t in 0..batch.positions() {
-                for v in lanes.clone() {
-                    let out: &mut [Lane; WIDTH] = &mut *psi[t * self.labels + v * WIDTH..][..WIDTH].as_mut_ptr().cast();
-                    S::transpose(&tile.0[t * self.stride + v - first], out);
+                self.fill_step::<S>(batch, t, rows, rare, masks, psi, gold, tile);
+            }
+            return;
+        }
+        let tiles = tile.reserve(batch.positions() * self.width);
+        for (slot, &place) in slots.clone().zip(self.order.get_unchecked(slots.clone())) {
+            self.sum_rows::<S>(slot, rows, 0..self.width, tiles.add(place as usize));
+        }
+        self.add_vectors::<S>(slots.clone(), rows, 0..self.width, tiles);
+        if !masks.of.is_empty() || !self.costs.is_empty() {
+            let mut slot = batch.slot;
+            for t in 0..batch.positions() {
+                for lane in 0..batch.active(t) {
+                    let place = tiles.add(t * self.width * WIDTH + lane);
+                    self.add_terms::<S>(slot, t, masks, 0..self.width, place);
+                    slot += 1;
                 }
             }
         }
-        let scores = psi.as_mut_ptr().cast::<f32>();
-        let rare = &rare[self.copies(batch.chunk)];
+        for t in 0..batch.positions() {
+            for v in 0..self.width {
+                let out: &mut [Lane; WIDTH] = &mut *psi[t * self.labels + v * WIDTH..][..WIDTH].as_mut_ptr().cast();
+                S::transpose(&tile.0[t * self.width + v], out);
+            }
+        }
         let range = self.rare_ptr[batch.index]..self.rare_ptr[batch.index + 1];
+        self.add_rare(range, &rare[self.copies(batch.chunk)], psi);
+        self.add_gold(slots, psi, gold);
+    }
+
+    /// Weights of rare features onto scores.
+    ///
+    /// # Safety
+    /// The features lie inside the copies and the scores.
+    #[inline(always)]
+    unsafe fn add_rare(&self, range: Range<usize>, rare: &[f32], psi: &mut [Lane]) {
+        let scores = psi.as_mut_ptr().cast::<f32>();
         debug_assert!(self.are_inside(range.clone(), rare.len(), psi.len()));
         if self.rare_values.is_empty() {
             for f in self.rare.get_unchecked(range) {
@@ -253,7 +281,15 @@ impl Nodes {
                 *scores.add(f.place as usize) += *rare.get_unchecked(f.copy as usize) * value;
             }
         }
-        *gold = [0.0; WIDTH];
+    }
+
+    /// Scores of the gold labels of some slots.
+    ///
+    /// # Safety
+    /// The slots are those of the scores' batch.
+    #[inline(always)]
+    unsafe fn add_gold(&self, slots: Range<usize>, psi: &[Lane], gold: &mut [f64; WIDTH]) {
+        let scores = psi.as_ptr().cast::<f32>();
         for &place in self.gold.get_unchecked(slots) {
             if place != NOWHERE {
                 gold[place as usize % WIDTH] += f64::from(*scores.add(place as usize));
@@ -266,25 +302,18 @@ impl Nodes {
         self.rare[range].iter().all(|f| (f.copy as usize) < copies && (f.place as usize) < lanes * WIDTH)
     }
 
-    /// Masks and costs of a batch's tokens onto its tiles of some lanes.
+    /// These lanes of the mask and the costs of a token, at position t, onto its place.
     ///
     /// # Safety
-    /// As for `fill`; `tiles` are those of the batch.
+    /// As for `add_row`; the slot is one of the plan's.
     #[inline(always)]
-    unsafe fn add_terms<S: Simd>(&self, batch: &Batch, masks: &Masks, lanes: Range<usize>, tiles: *mut Lane) {
-        let mut slot = batch.slot;
-        for t in 0..batch.positions() {
-            for lane in 0..batch.active(t) {
-                let place = tiles.add(t * self.stride * WIDTH + lane);
-                if let Some(&set) = masks.of.get(slot) {
-                    self.add_row::<S>(&masks.rows, set as usize, lanes.clone(), place);
-                }
-                if !self.costs.is_empty() && self.gold[slot] != NOWHERE {
-                    let y = self.gold[slot] as usize / WIDTH - t * self.labels;
-                    self.add_row::<S>(&self.costs, y, lanes.clone(), place);
-                }
-                slot += 1;
-            }
+    unsafe fn add_terms<S: Simd>(&self, slot: usize, t: usize, masks: &Masks, lanes: Range<usize>, place: *mut Lane) {
+        if let Some(&set) = masks.of.get(slot) {
+            self.add_row::<S>(&masks.rows, set as usize, lanes.clone(), place);
+        }
+        if !self.costs.is_empty() && self.gold[slot] != NOWHERE {
+            let y = self.gold[slot] as usize / WIDTH - t * self.labels;
+            self.add_row::<S>(&self.costs, y, lanes, place);
         }
     }
 

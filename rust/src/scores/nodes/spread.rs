@@ -6,6 +6,7 @@ use crate::machine::simd::{Lane, Simd, WIDTH};
 use crate::scores::nodes::{Field, Nodes, NOWHERE};
 use crate::scores::tile::Tile;
 use rayon::prelude::*;
+use std::ops::Range;
 
 impl Nodes {
     /// The transpose of `fill` for a group of batches: residuals before the gold labels are subtracted ([T, L], and
@@ -26,49 +27,76 @@ impl Nodes {
     ) {
         let positions: usize = group.iter().map(|batch| batch.positions()).sum();
         debug_assert!(fields.len() >= group.len() && gradient.len() >= self.n_lanes());
-        tile.reserve(positions * self.stride);
-        for first in (0..self.width).step_by(self.stride) {
-            let lanes = first..self.width.min(first + self.stride);
-            let mut base = 0;
-            for (batch, field) in group.iter().zip(&mut *fields) {
-                if first == 0 {
-                    self.spread_rare::<S>(batch, &mut field.nodes, &field.subtract, rare);
-                }
+        if self.is_wide() {
+            for (batch, Field { nodes, subtract, .. }) in group.iter().zip(fields) {
                 for t in 0..batch.positions() {
-                    for v in lanes.clone() {
-                        let from: &[Lane; WIDTH] =
-                            &*field.nodes[t * self.labels + v * WIDTH..][..WIDTH].as_ptr().cast();
-                        S::transpose(from, &mut tile.0[base + t * self.stride + v - first]);
-                    }
+                    self.spread_step::<S>(batch, t, nodes, &subtract[t % subtract.len()], gradient, rare, tile);
                 }
-                self.spread_vectors::<S>(batch, tile.0[base..].as_ptr().cast(), lanes.clone(), gradient);
-                base += batch.positions() * self.stride;
             }
-            self.bundles.add::<S>(&group[0], tile.0.as_ptr().cast(), lanes, &self.row_steps, gradient);
+            return;
         }
+        tile.reserve(positions * self.width);
+        let mut base = 0;
+        for (batch, field) in group.iter().zip(fields) {
+            self.spread_batch::<S>(batch, &mut field.nodes, &field.subtract, rare, &mut tile.0[base..]);
+            let slots = batch.slot..batch.slot + batch.tokens();
+            self.spread_vectors::<S>(slots, tile.0[base..].as_ptr().cast(), 0..self.width, gradient);
+            base += batch.positions() * self.width;
+        }
+        self.bundles.add::<S>(&group[0], tile.0.as_ptr().cast(), &self.row_steps, gradient);
     }
 
-    /// Residuals of a batch to its rare features. `subtract`: one for all positions, or one each.
+    /// Residuals of a batch to its rare features, and to its tiles. `subtract`: one for all positions, or one each.
     ///
     /// # Safety
-    /// As for `spread`.
+    /// As for `spread`; `tile` has room for the batch.
     #[inline(always)]
-    unsafe fn spread_rare<S: Simd>(&self, batch: &Batch, residual: &mut [Lane], subtract: &[Lane], rare: &mut [f32]) {
-        let range = self.rare_ptr[batch.index]..self.rare_ptr[batch.index + 1];
-        debug_assert!(self.are_inside(range.clone(), rare.len(), residual.len()));
+    unsafe fn spread_batch<S: Simd>(
+        &self,
+        batch: &Batch,
+        residual: &mut [Lane],
+        subtract: &[Lane],
+        rare: &mut [f32],
+        tile: &mut [[Lane; WIDTH]],
+    ) {
         debug_assert!(batch.slot + batch.tokens() <= self.gold.len());
-        let values = residual.as_mut_ptr().cast::<f32>();
         let mut slot = batch.slot;
         for t in 0..batch.positions() {
             let active = batch.active(t);
-            let less = &subtract[t % subtract.len()].0;
-            for &place in self.gold.get_unchecked(slot..slot + active) {
-                if place != NOWHERE {
-                    *values.add(place as usize) -= less[place as usize % WIDTH];
-                }
-            }
+            self.subtract_gold(slot..slot + active, &subtract[t % subtract.len()], residual);
             slot += active;
         }
+        self.spread_rare(self.rare_ptr[batch.index]..self.rare_ptr[batch.index + 1], residual, rare);
+        for t in 0..batch.positions() {
+            for v in 0..self.width {
+                let from: &[Lane; WIDTH] = &*residual[t * self.labels + v * WIDTH..][..WIDTH].as_ptr().cast();
+                S::transpose(from, &mut tile[t * self.width + v]);
+            }
+        }
+    }
+
+    /// What is to be subtracted at the gold labels of some slots.
+    ///
+    /// # Safety
+    /// The slots are those of the residuals' batch.
+    #[inline(always)]
+    pub(super) unsafe fn subtract_gold(&self, slots: Range<usize>, less: &Lane, residual: &mut [Lane]) {
+        let values = residual.as_mut_ptr().cast::<f32>();
+        for &place in self.gold.get_unchecked(slots) {
+            if place != NOWHERE {
+                *values.add(place as usize) -= less.0[place as usize % WIDTH];
+            }
+        }
+    }
+
+    /// Residuals to rare features.
+    ///
+    /// # Safety
+    /// The features lie inside the copies and the residuals.
+    #[inline(always)]
+    pub(super) unsafe fn spread_rare(&self, range: Range<usize>, residual: &[Lane], rare: &mut [f32]) {
+        debug_assert!(self.are_inside(range.clone(), rare.len(), residual.len()));
+        let values = residual.as_ptr().cast::<f32>();
         if self.rare_values.is_empty() {
             for f in self.rare.get_unchecked(range) {
                 *rare.get_unchecked_mut(f.copy as usize) += *values.add(f.place as usize);
