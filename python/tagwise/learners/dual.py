@@ -103,25 +103,23 @@ def steps(ascent: Ascent, tol: float, *, keep: bool = False) -> Iterator[Step]:
     value = core.primal(n_jobs)
     if not math.isfinite(value):
         return
-    ascent.value = min(ascent.value, value)
+    if not math.isfinite(ascent.value):
+        ascent.value = value
     yield ascent.step(value, keep=keep)
-    while True:
+    while not (is_slow(gaps, wanted * ascent.value) or relative_gap(ascent.value, ascent.bound) <= FINEST):
         before = gaps[-1] if gaps else math.inf
         for _ in range(MOST):
             _, failed, distance = core.epoch(ascent.seed, n_jobs)
             if failed:
                 return
             gaps.append(ascent.share * distance)
-            near, slow = gaps[-1] <= NEAR * wanted * ascent.value, is_slow(gaps, wanted * ascent.value)
-            if near or slow or gaps[-1] <= FALL * before:
+            near = gaps[-1] <= NEAR * wanted * ascent.value
+            if near or gaps[-1] <= FALL * before or is_slow(gaps, wanted * ascent.value):
                 break
         ascent.value = ascent.certify(distance) if near else core.primal(n_jobs)
         if not math.isfinite(ascent.value):
             return
-        step = ascent.step(ascent.value, keep=keep)
-        yield step
-        if slow or step.gap <= FINEST:
-            return
+        yield ascent.step(ascent.value, keep=keep)
 
 
 def is_slow(gaps: list[float], wanted: float) -> bool:
