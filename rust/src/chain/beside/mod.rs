@@ -3,10 +3,17 @@
 //!
 //! The equations are those of `lanes`, in float32 and scaled at every position; a row of the matrix M is `width` lanes.
 
-use crate::chain::edges::MAX_RANGE;
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
+
+mod couple;
+mod moves;
+
+pub(crate) use couple::couple;
+pub(crate) use moves::set;
+pub use moves::Moves;
+use moves::{products, two_products};
 
 /// A scale under this leaves the sentence undone.
 const TINY: f32 = 1e-30;
@@ -14,211 +21,14 @@ const TINY: f32 = 1e-30;
 const SMALL: f32 = 1e-6;
 /// Positions after which the logarithm of the product of scales is taken: TINY^8 is still a double.
 const TAKE_EVERY: usize = 8;
-/// Rows that are multiplied at a time, in sums that do not wait for each other.
-const CHAINS: usize = 4;
 /// Labels whose pairs are added up at a time.
 const TALL: usize = 4;
 
-/// Factors exp(A - max) of the edge scores, by rows and by columns; rows behind the last label are 0.
-#[derive(Clone, Default)]
-pub struct Moves {
-    labels: usize,
-    width: usize,
-    rows: Vec<Lane>,    // [L padded to 16, width] along the label that follows
-    columns: Vec<Lane>, // [L padded to 16, width] along the label before
-    pub max: f32,
-}
-
-impl Moves {
-    pub fn new(labels: usize) -> Moves {
-        let width = labels.div_ceil(WIDTH);
-        let zeros = vec![Lane::ZERO; width * WIDTH * width];
-        Moves { labels, width, rows: zeros.clone(), columns: zeros, max: 0.0 }
-    }
-
-    /// The factors of scores [L, width], -infinity where there is no edge or no label. False where their span is beyond
-    /// float32.
-    ///
-    /// # Safety
-    /// The machine has the instructions of `S`.
-    #[inline(always)]
-    unsafe fn set<S: Find>(&mut self, scores: &[Lane]) -> bool {
-        debug_assert!(scores.len() == self.labels * self.width);
-        let (none, big) = (S::splat(f32::NEG_INFINITY), S::splat(f32::MAX));
-        let (mut top, mut low) = (none, big);
-        for row in scores {
-            let x = S::load(row);
-            top = S::max(x, top);
-            low = S::min(S::select_gt(x, none, x, big), low);
-        }
-        let mut lowest = Lane::ZERO;
-        S::store(low, &mut lowest);
-        let lowest = lowest.0.iter().copied().fold(f32::MAX, f32::min);
-        self.max = S::largest(top);
-        let span = self.max - lowest;
-        if !self.max.is_finite() || span.partial_cmp(&MAX_RANGE) == Some(std::cmp::Ordering::Greater) || span.is_nan() {
-            return false;
-        }
-        let max = S::splat(self.max);
-        for (to, row) in self.rows.iter_mut().zip(scores) {
-            S::store(S::exp_neg(S::sub(S::load(row), max)), to);
-        }
-        let (mut tile, mut turned) = ([Lane::ZERO; WIDTH], [Lane::ZERO; WIDTH]);
-        for i in 0..self.width {
-            for j in 0..self.width {
-                for k in 0..WIDTH {
-                    tile[k] = self.rows[(i * WIDTH + k) * self.width + j];
-                }
-                S::transpose(&tile, &mut turned);
-                for k in 0..WIDTH {
-                    self.columns[(j * WIDTH + k) * self.width + i] = turned[k];
-                }
-            }
-        }
-        true
-    }
-
-    /// log M of all edges [L, padded L]: the scores, less their maximum, that the recursions really use, rounded as M is.
-    pub fn logs(&self) -> Vec<f64> {
-        self.rows[..self.labels * self.width].iter().flat_map(|row| row.0).map(|m| f64::from(m).ln()).collect()
-    }
-}
-
-/// sum_y from(y) rows[y, v..v + W].
-///
-/// # Safety
-/// The machine has the instructions of `S`; `rows` is [L padded to 16, width], `from` the labels of `width` lanes, v + W <= width.
-#[inline(always)]
-unsafe fn product<S: Find, const W: usize>(
-    rows: &[Lane],
-    labels: usize,
-    width: usize,
-    from: &[Lane],
-    v: usize,
-) -> [S::F; W] {
-    debug_assert!(rows.len() == width * WIDTH * width && from.len() == width && v + W <= width);
-    let mut sums = [[S::splat(0.0); W]; CHAINS];
-    let (mut row, mut x) = (rows.as_ptr().add(v), from.as_ptr().cast::<f32>());
-    for _ in 0..labels.div_ceil(CHAINS) {
-        for sum in &mut sums {
-            let a = S::splat(*x);
-            for (j, s) in sum.iter_mut().enumerate() {
-                *s = S::fma(a, S::load(&*row.add(j)), *s);
-            }
-            (row, x) = (row.wrapping_add(width), x.add(1));
-        }
-    }
-    total::<S, W>(sums)
-}
-
-/// # Safety
-/// The machine has the instructions of `S`.
-#[inline(always)]
-unsafe fn total<S: Find, const W: usize>(sums: [[S::F; W]; CHAINS]) -> [S::F; W] {
-    let mut out = sums[0];
-    for (j, x) in out.iter_mut().enumerate() {
-        *x = S::add(S::add(*x, sums[1][j]), S::add(sums[2][j], sums[3][j]));
-    }
-    out
-}
-
-/// All lanes of the product, in blocks that fit into registers.
-///
-/// # Safety
-/// As for `product`; `out` is `width` lanes.
-#[inline(always)]
-unsafe fn products<S: Find>(rows: &[Lane], labels: usize, width: usize, from: &[Lane], out: &mut [Lane]) {
-    let mut v = 0;
-    macro_rules! block {
-        ($W:literal) => {
-            for (to, x) in out[v..].iter_mut().zip(product::<S, $W>(rows, labels, width, from, v)) {
-                S::store(x, to);
-            }
-        };
-    }
-    while v < width {
-        match width - v {
-            1 => block!(1),
-            2 => block!(2),
-            3 => block!(3),
-            _ => block!(4),
-        }
-        v += 4;
-    }
-}
-
-/// (sum_y from(y) rows[y, .], sum_y to(y) columns[y, .]), W lanes from v on: two products that do not wait for each other.
-///
-/// # Safety
-/// As for `product`, for both.
-#[inline(always)]
-unsafe fn two_products<S: Find, const W: usize>(
-    moves: &Moves,
-    width: usize,
-    from: *const Lane,
-    to: *const Lane,
-    v: usize,
-) -> ([S::F; W], [S::F; W]) {
-    let mut sums = [[[S::splat(0.0); W]; CHAINS]; 2];
-    let (mut row, mut column) = (moves.rows.as_ptr().add(v), moves.columns.as_ptr().add(v));
-    let (mut x, mut y) = (from.cast::<f32>(), to.cast::<f32>());
-    for _ in 0..moves.labels.div_ceil(CHAINS) {
-        for i in 0..CHAINS {
-            let (a, b) = (S::splat(*x), S::splat(*y));
-            for j in 0..W {
-                sums[0][i][j] = S::fma(a, S::load(&*row.add(j)), sums[0][i][j]);
-                sums[1][i][j] = S::fma(b, S::load(&*column.add(j)), sums[1][i][j]);
-            }
-            (row, column) = (row.wrapping_add(width), column.wrapping_add(width));
-            (x, y) = (x.add(1), y.add(1));
-        }
-    }
-    (total::<S, W>(sums[0]), total::<S, W>(sums[1]))
-}
-
-/// x / y into `out`, 0 where y is 0.
-///
-/// # Safety
-/// The machine has the instructions of `S`; all are of one length.
-#[inline(always)]
-unsafe fn divide<S: Find>(x: &[Lane], y: &[Lane], out: &mut [Lane]) {
-    let zero = S::splat(0.0);
-    for ((x, y), out) in x.iter().zip(y).zip(out) {
-        let y = S::load(y);
-        S::store(S::select_gt(y, zero, S::div(S::load(x), y), zero), out);
-    }
-}
-
-/// sum p log x over the places where both are positive.
-///
-/// # Safety
-/// The machine has the instructions of `S`; both are of one length.
-#[inline(always)]
-unsafe fn plogx<S: Find>(p: &[Lane], x: &[Lane]) -> f64 {
-    let (zero, least) = (S::splat(0.0), S::splat(f32::MIN_POSITIVE));
-    let mut sum = zero;
-    for (p, x) in p.iter().zip(x) {
-        let (p, x) = (S::load(p), S::load(x));
-        let term = S::mul(p, S::ln(S::max(x, least)));
-        sum = S::add(sum, S::select_gt(S::min(p, x), zero, term, zero));
-    }
-    f64::from(S::total(sum))
-}
-
 dispatch!(
-    /// `Moves::set`, compiled by itself: what calls it is compiled sooner. So are the others.
-    pub(crate) fn set(moves: &mut Moves, scores: &[Lane]) -> bool = set_kernel
+    /// `Beside::forward`, compiled by itself: what calls it is compiled sooner. So are the others.
+    pub(crate) fn forward(beside: &mut Beside, moves: &Moves, n: usize) -> Option<f64> = forward_kernel
 );
-dispatch!(pub(crate) fn forward(beside: &mut Beside, moves: &Moves, n: usize) -> Option<f64> = forward_kernel);
 dispatch!(pub(crate) fn marginals(beside: &mut Beside, moves: &Moves, n: usize) -> Option<()> = marginals_kernel);
-dispatch!(pub(crate) fn couple(beside: &mut Beside, moves: &Moves, mu: &[Lane], rounds: usize) -> f64 = couple_kernel);
-
-/// # Safety
-/// The machine has the instructions of `S`.
-#[inline(always)]
-unsafe fn set_kernel<S: Find>(moves: &mut Moves, scores: &[Lane]) -> bool {
-    moves.set::<S>(scores)
-}
 
 /// # Safety
 /// As for `Beside::forward`.
@@ -232,13 +42,6 @@ unsafe fn forward_kernel<S: Find>(beside: &mut Beside, moves: &Moves, n: usize) 
 #[inline(always)]
 unsafe fn marginals_kernel<S: Find>(beside: &mut Beside, moves: &Moves, n: usize) -> Option<()> {
     beside.marginals::<S>(moves, n)
-}
-
-/// # Safety
-/// As for `Beside::couple`.
-#[inline(always)]
-unsafe fn couple_kernel<S: Find>(beside: &mut Beside, moves: &Moves, mu: &[Lane], rounds: usize) -> f64 {
-    beside.couple::<S>(moves, mu, rounds)
 }
 
 /// Scratch of one thread; grows to the longest sentence seen.
@@ -467,52 +270,6 @@ impl Beside {
                 v += 4;
             }
         }
-    }
-
-    /// Behind `marginals`: the chain with (nearly) the marginals `mu` [T, width] that is closest to that of the scores. Its own
-    /// marginals come to `p`, its pair sums to `pairs`; answers its entropy, without - sum pairs log M, which the caller adds.
-    ///
-    /// The pairs of t - 1 and t are u(y') M[y', y] v(y), with u and v scaled in turn to have the marginals asked for
-    /// (Sinkhorn 1967; the projection of least divergence). The last to be scaled is u, to the marginals that the chain
-    /// really has at t - 1: so it is a chain, whatever the number of rounds. With c = u M v and u = m_{t-1} / (M v),
-    /// entropy = - m_0 log m_0 + sum_t (- c log c + m_{t-1} log m_{t-1})
-    ///         = - m_0 log m_0 + sum_t (m_{t-1} log (M v) - m_t log v - c log M).
-    ///
-    /// # Safety
-    /// As for `marginals`; `mu` are distributions.
-    #[inline(always)]
-    unsafe fn couple<S: Find>(&mut self, moves: &Moves, mu: &[Lane], rounds: usize) -> f64 {
-        let (l, width) = (moves.labels, moves.width);
-        let n = mu.len() / width;
-        self.p[..width].copy_from_slice(&mu[..width]);
-        let mut entropy = -plogx::<S>(&self.p[..width], &self.p[..width]);
-        for t in 1..n {
-            let (here, before) = (t * width, (t - 1) * width);
-            let v = &mut self.gamma[here..here + width];
-            for _ in 0..rounds {
-                products::<S>(&moves.columns, l, width, v, &mut self.row);
-                divide::<S>(&self.p[before..here], &self.row, &mut self.alpha[before..here]);
-                products::<S>(&moves.rows, l, width, &self.alpha[before..here], &mut self.row);
-                divide::<S>(&mu[here..here + width], &self.row, v);
-            }
-            products::<S>(&moves.columns, l, width, v, &mut self.row);
-            divide::<S>(&self.p[before..here], &self.row, &mut self.alpha[before..here]);
-            entropy += plogx::<S>(&self.p[before..here], &self.row);
-            products::<S>(&moves.rows, l, width, &self.alpha[before..here], &mut self.row);
-            let mut sum = S::splat(0.0);
-            for j in 0..width {
-                let m = S::mul(S::load(&v[j]), S::load(&self.row[j]));
-                sum = S::add(sum, m);
-                S::store(m, &mut self.p[here + j]);
-            }
-            let back = S::splat(1.0 / S::total(sum));
-            for m in &mut self.p[here..here + width] {
-                S::store(S::mul(S::load(m), back), m);
-            }
-            entropy -= plogx::<S>(&self.p[here..here + width], v);
-        }
-        self.add_up::<S>(moves, n);
-        entropy
     }
 
     /// M[y', .] sum_t alpha_{t-1}(y') gamma_t(.) of TALL labels y', W lanes from v on.
