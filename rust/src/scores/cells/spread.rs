@@ -137,7 +137,7 @@ unsafe fn each_of_run<S: Find, I: Number, const N: usize>(
                     *s = S::fma(S::splat(x), S::load(&*at(t).add(j)), *s);
                 }
             }
-            seer.see(list[0].into() as usize, sum, &list[1..], &x[1..]);
+            seer.see(feature(list), sum, &list[1..], &x[1..]);
         }
     } else if size == 2 {
         for list in lists.chunks_exact(2) {
@@ -145,7 +145,7 @@ unsafe fn each_of_run<S: Find, I: Number, const N: usize>(
             for (j, s) in sum.iter_mut().enumerate() {
                 *s = S::load(&*at(list[1]).add(j));
             }
-            seer.see(list[0].into() as usize, sum, &list[1..], &[]);
+            seer.see(feature(list), sum, &list[1..], &[]);
         }
     } else {
         for list in lists.chunks_exact(size) {
@@ -155,9 +155,16 @@ unsafe fn each_of_run<S: Find, I: Number, const N: usize>(
                     *s = S::add(*s, S::load(&*at(t).add(j)));
                 }
             }
-            seer.see(list[0].into() as usize, sum, &list[1..], &[]);
+            seer.see(feature(list), sum, &list[1..], &[]);
         }
     }
+}
+
+/// The feature that a list begins with.
+#[inline(always)]
+fn feature<I: Number>(list: &[I]) -> usize {
+    let number: u32 = list[0].into();
+    number as usize
 }
 
 /// `by_lanes!(width, v, N => body)` runs `body` for blocks of N lanes from v on, N a constant of at most four.
@@ -288,8 +295,7 @@ impl Spread {
                 let (here, rest) = entries.split_at(size * run.many as usize);
                 entries = rest;
                 for list in here.chunks_exact(size) {
-                    let first: u32 = list[0].into();
-                    let row = lanes.wrapping_add(first as usize);
+                    let row = lanes.wrapping_add(feature(list));
                     for j in 0..if run.wide { tokens.width } else { 1 } {
                         prefetch(row.wrapping_add(j));
                     }
