@@ -52,7 +52,12 @@ class Ascent:
 
     def state(self) -> State:
         """What to go on from, to the bit."""
-        known = {"bound": self.bound, "share": self.share, "gaps": self.gaps[-1 - LOOK_BACK :], "value": self.value}
+        known = {
+            "bound": self.bound,
+            "share": self.share,
+            "gaps": self.gaps[-1 - LOOK_BACK :],
+            "value": self.value,
+        }
         return {**known, **dict(zip(NAMES, self.core.state()))}
 
     def certify(self, distance: float) -> float:
