@@ -102,7 +102,7 @@ lint: $(VENV)/.dev ## format check, linters, types, native stub against the bina
 	$(PY) -m mypy.stubtest tagwise._core --mypy-config-file pyproject.toml
 
 bench: $(VENV)/.dev ## ratios against other taggers, measured side by side (needs TAGWISE_DATA for most)
-	$(PY) -m benchmarks $(ARGS)
+	$(PY) -m benchmarks --limit 600 $(ARGS)
 
 study: $(VENV)/.dev ## run the study's comparisons, write its tables (ARGS="--only small-300", "--tables", "--check")
 	$(PY) -m benchmarks.study $(ARGS)

@@ -1,25 +1,33 @@
-"""Run benchmarks, print their tables, write benchmarks/out/*.json: ``python -m benchmarks --help``."""
+"""Run benchmarks, print their tables, write benchmarks/out/*.json: ``python -m benchmarks --help``.
+
+With --limit or --minutes each runs in a process of its own that is ended when its time is up; what it said is in
+benchmarks/out/NAME.md, rows as they came and the table below them.
+"""
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import subprocess
 import sys
+import time
 
 from rich.console import Console
 
-from .harness import Context, Result, save, show
+from .harness import OUT, Context, Result, save, show
 from .workloads import PEER, NoData
 
 # name: what it shows (one file each), in the order they run
 BENCHMARKS = {
     "evaluation": "one loss+gradient evaluation against a CRFsuite iteration, 1 and 2 threads",
     "training": "training to CRFsuite's final objective, encoding included",
+    "encoding": "attribute lists, dicts and tokens to ids: nanoseconds an attribute",
     "tagging": "tagging from attribute lists and from tokens; marginals",
     "optimum": "number of features and final objective beside CRFsuite's",
     "memory": "peak memory of training",
     "loading": "model load time",
     "accuracy": "F1 and accuracy with l2 chosen on dev",
+    "agreement": "F1 of the default optimiser beside that of L-BFGS at the same l2",
     "losses": "cost of a pass of each loss, optimisers to a gap, accuracy of the four losses",
     "dual": "dual ascent beside L-BFGS: passes and seconds to a gap, certified or not",
     "labels": "many labels: an iteration and tagging by the number of labels, 5,000 labels in a minute",
@@ -48,6 +56,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="name", help="which to run (default: all)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, CRFsuite's training time scaled")
     parser.add_argument("--repeat", type=int, default=5, metavar="N", help="rounds of each measurement (5)")
+    parser.add_argument("--limit", type=float, metavar="S", help="seconds that each may take (no limit)")
+    parser.add_argument("--minutes", type=float, metavar="M", help="minutes that all may take (no limit)")
     parser.add_argument("--workload", action="append", choices=list(PEER), help="only these (default: all)")
     chosen = parser.parse_args(arguments)
     unknown = [n for n in chosen.names if n not in BENCHMARKS]
@@ -56,9 +66,40 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return chosen
 
 
+def bounded(chosen: argparse.Namespace) -> int:
+    """Each benchmark by itself and within its time; 1 if a demand was missed, 2 if one failed or was cut off."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    more = [f"--repeat={chosen.repeat}", *(["--quick"] if chosen.quick else [])]
+    more += [f"--workload={name}" for name in chosen.workload or ()]
+    end = time.monotonic() + 60 * chosen.minutes if chosen.minutes else float("inf")
+    status = 0
+    for name in chosen.names or BENCHMARKS:
+        path, begin = OUT / f"{name}.md", time.monotonic()
+        seconds = min(chosen.limit or float("inf"), end - begin)
+        with path.open("w", encoding="utf-8") as out:
+            command = [sys.executable, "-m", "benchmarks", name, *more]
+            work = subprocess.Popen(command, stdout=out, stderr=out)
+            try:
+                found = work.wait(None if seconds == float("inf") else max(seconds, 0.0))
+            except subprocess.TimeoutExpired:
+                work.kill()
+                work.wait()
+                found = 2
+                out.write(f"\n{name}: cut off after {time.monotonic() - begin:.0f} s\n")
+            except BaseException:
+                work.kill()
+                raise
+        sys.stdout.write(path.read_text(encoding="utf-8") + f"({name}: {time.monotonic() - begin:.0f} s)\n")
+        sys.stdout.flush()
+        status = max(status, found)
+    return status
+
+
 def main(arguments: list[str]) -> int:
     """Run what was asked for; 1 if a demand was missed."""
     chosen = parse(arguments)
+    if chosen.limit or chosen.minutes:
+        return bounded(chosen)
     context = Context(chosen.quick, chosen.repeat, tuple(chosen.workload or PEER))
     console = Console(stderr=False)
     missed = False

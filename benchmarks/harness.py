@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 OUT = Path(__file__).parent / "out"
+VERDICT = {True: "ok", False: "MISSED", None: ""}
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,12 @@ class Result:
     raw: dict[str, Any] = field(default_factory=dict)
 
     def add(self, name: str, cells: Mapping[str, str], demand: str = "", holds: bool | None = None) -> None:
-        """Append one row."""
+        """Append one row, and say it at once: a run that is cut off has shown what it had."""
         self.rows.append(Row(name, dict(cells), demand, holds))
+        figures = ", ".join(f"{what} {figure}" for what, figure in cells.items())
+        aim = f" [{demand}: {VERDICT[holds] or 'no verdict'}]" if demand else ""
+        sys.stderr.write(f"{self.name}: {name}: {figures}{aim}\n")
+        sys.stderr.flush()
 
 
 def clock() -> tuple[float, float]:
@@ -208,9 +213,8 @@ def show(result: Result, console: Console) -> None:
     """A rich table on a terminal, markdown elsewhere."""
     columns = list(dict.fromkeys(name for row in result.rows for name in row.cells))
     head = ["", *columns, "demand", ""]
-    verdict = {True: "ok", False: "MISSED", None: ""}
     lines = [
-        [r.name, *(r.cells.get(c, "") for c in columns), r.demand, verdict[r.holds]] for r in result.rows
+        [r.name, *(r.cells.get(c, "") for c in columns), r.demand, VERDICT[r.holds]] for r in result.rows
     ]
     if console.is_terminal:
         table = Table(title=result.title, title_justify="left")
