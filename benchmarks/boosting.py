@@ -25,7 +25,7 @@ ENGLISH: dict[str, dict[str, Any]] = {
     "S1": {"rounds": 200, "features_per_round": 128},
     "S2": {"rounds": 200, "features_per_round": 128},
 }
-SHARED: dict[str, Any] = {"bound": "tight", "overlap": True, "max_length": 5, "every": 20}
+SHARED: dict[str, Any] = {"bound": "tight", "step": "bound", "overlap": True, "max_length": 5, "every": 20}
 #: CPU seconds after which a curve ends.
 LIMIT = 150.0
 #: Part of the features that a model may use, as the paper has it. Features there are an attribute and any label; those

@@ -1067,6 +1067,7 @@ class Rounds:
         bound: str = "loose",
         *,
         line_search: bool = False,
+        joint: bool = False,
         smoothing: float = 0.0,
         max_step: float = 10.0,
         candidates: float = 1.0,

@@ -82,6 +82,7 @@ def boosting(data: _core.Dataset, layout: _core.Layout, **options: Any) -> _core
             options,
             "bound",
             "line_search",
+            "joint",
             "smoothing",
             "max_step",
             "candidates",

@@ -160,8 +160,8 @@ BOOSTED = Preset(
     sizes=(100, 300),
     params={"max_iter": 100, "l2": 0.3},
     against="boosting exp",
-    note="Boosting as it comes: rounds of up to 1,024 features on pieces of at most five tokens; `whole` on whole "
-    "sentences, which the pointwise loss does not let outweigh the others.",
+    note="Boosting as it comes: eight rounds of up to 4,096 features on pieces of at most five tokens; `whole` on "
+    "whole sentences, which the pointwise loss does not let outweigh the others.",
 )
 
 PRESETS: dict[str, Preset] = {

@@ -130,7 +130,7 @@ CONVERGED = (
     "crf-pointwise-log",
     Learner("crf-pointwise-exp", "crf", {"loss": "pointwise_exp", "max_iter": 3000}),
 )
-BOOSTING = Learner("boosting", "boosting", {"rounds": 150, "features_per_round": 256})
+BOOSTING = Learner("boosting", "boosting", {"rounds": 150, "features_per_round": 256, "step": "bound"})
 
 BUNDLED = Preset(
     "bundled",
@@ -197,7 +197,7 @@ POS = Preset(
     corpora=("ewt-pos", "ptb-sample"),
     learners=(
         *LOSSES,
-        Learner("boosting", "boosting", {"rounds": 40, "features_per_round": 512}),
+        Learner("boosting", "boosting", {"rounds": 40, "features_per_round": 512, "step": "bound"}),
         "perceptron",
         Learner("perceptron tag dictionary", "perceptron", {"dictionary": 3}),
         Learner("mira", "mira", {"k": 5}),

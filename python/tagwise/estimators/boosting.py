@@ -19,8 +19,15 @@ from tagwise.model.model import Model
 from tagwise.model.prune import prune
 from tagwise.params import Choice, Flag, Number, Param
 
-#: Rounds where none are asked for: of one feature, of several.
-ROUNDS = (2000, 50)
+#: Where no number of rounds is asked for: features that all take, fewest and most rounds.
+TAKEN, FEWEST, MOST = 32_768, 8, 2000
+#: Rounds between two dev scores where none are asked for, as a part of all.
+BLOCKS = 200
+
+
+def default_rounds(features_per_round: int) -> int:
+    """As many rounds as take about the same number of features, whatever a round takes."""
+    return min(max(FEWEST, -(-TAKEN // features_per_round)), MOST)
 
 
 class Round(NamedTuple):
@@ -41,9 +48,9 @@ class Boosting(Tagger):
     minimise  sum_i w_i (e^{l_i} - 1),  l_i = -log P(y_i | x_i)      (loss="exp")
               sum_i w_i sum_t (1 / p_t(gold) - 1)                    (loss="pointwise_exp")
 
-    a few weights a round: those features are taken whose upper bounds on the loss after their best steps are smallest.
-    The model has only the features that were chosen; `rounds_` lists them in order. As it comes a round takes up to
-    1024 features, on pieces of at most five tokens; `features_per_round=1` is the paper's algorithm.
+    some weights a round: those features are taken whose upper bounds on the loss after their best steps are smallest.
+    The model has only the features that were chosen; `rounds_` lists them in order. As it comes there are eight
+    rounds of up to 4096 features, on pieces of at most five tokens; `features_per_round=1` is the paper's algorithm.
     """
 
     name = "boosting"
@@ -53,7 +60,7 @@ class Boosting(Tagger):
             "rounds",
             None,
             Number(0, integer=True, optional=True),
-            "most rounds; None for 50 of several features, 2000 of one",
+            "most rounds; None for as many as take 32768 features in all, at least 8 and at most 2000",
         ),
         Param(
             "loss",
@@ -75,13 +82,13 @@ class Boosting(Tagger):
         ),
         Param(
             "step",
-            "bound",
-            Choice(("bound", "line_search")),
-            "step of the chosen feature: the bound's, or a line search on the loss",
+            "joint",
+            Choice(("joint", "bound", "line_search")),
+            "steps of a round: found together where its features share sentences; or the bounds', or by line search",
         ),
         Param(
             "features_per_round",
-            1024,
+            4096,
             Number(1, integer=True),
             "most features of a round",
         ),
@@ -89,7 +96,7 @@ class Boosting(Tagger):
             "overlap",
             True,
             Flag(),
-            "the features of a round may share sentences; their steps are damped until the loss falls enough",
+            "the features of a round may share sentences; bounds' steps are then damped until the loss falls enough",
         ),
         Param(
             "candidates",
@@ -117,7 +124,12 @@ class Boosting(Tagger):
             Number(1, integer=True, optional=True),
             "cut longer sentences into pieces for training; None for whole sentences",
         ),
-        Param("every", 10, Number(1, integer=True), "rounds between two callbacks and dev scores"),
+        Param(
+            "every",
+            None,
+            Number(1, integer=True, optional=True),
+            "rounds between two callbacks and dev scores; None for a 200th of all",
+        ),
         Param(
             "patience",
             0,
@@ -138,8 +150,8 @@ class Boosting(Tagger):
         loss: Literal["exp", "pointwise_exp"] = "exp",
         bound: Literal["loose", "tight", "exact"] = "tight",
         over: Literal["wrong", "all"] = "wrong",
-        step: Literal["bound", "line_search"] = "bound",
-        features_per_round: int = 1024,
+        step: Literal["joint", "bound", "line_search"] = "joint",
+        features_per_round: int = 4096,
         overlap: bool = True,
         candidates: float = 1.0,
         smoothing: float | None = None,
@@ -147,7 +159,7 @@ class Boosting(Tagger):
         pi: float = 1.0,
         balance: bool = False,
         max_length: int | None = 5,
-        every: int = 10,
+        every: int | None = None,
         patience: int = 0,
         start_end: bool = True,
         min_count: int = 1,
@@ -161,20 +173,21 @@ class Boosting(Tagger):
         Args:
             features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
                 or attributes)
-            rounds: most rounds; None for 50 of several features, 2000 of one
+            rounds: most rounds; None for as many as take 32768 features in all, at least 8 and at most 2000
             loss: what is minimised: the exponential loss of label sequences, or of single labels (pointwise)
             bound: how features are judged: one range for all sentences, one for each, or the loss itself (tiny corpora)
             over: label sequences that the loss sums over: the wrong ones as in the paper, or the gold one too
-            step: step of the chosen feature: the bound's, or a line search on the loss
+            step: steps of a round: found together where its features share sentences; or the bounds', or by line search
             features_per_round: most features of a round
-            overlap: the features of a round may share sentences; their steps are damped until the loss falls enough
+            overlap: the features of a round may share sentences; bounds' steps are then damped until the loss falls
+                enough
             candidates: fraction of the features that may be chosen in a round, drawn anew by `seed`
             smoothing: added to both sides of a step's ratio, in units of the loss; None for 1 / sentences
             max_step: largest step
             pi: weight c pi^T of a sentence of T tokens; the mean weight is 1
             balance: divide the weight of a sentence by its number of wrong paths (or labels): all begin alike
             max_length: cut longer sentences into pieces for training; None for whole sentences
-            every: rounds between two callbacks and dev scores
+            every: rounds between two callbacks and dev scores; None for a 200th of all
             patience: with a dev set: dev scores without a better one; 0 never stops
             start_end: features for the first and the last label of a sentence
             min_count: drop attributes seen less often in training
@@ -228,6 +241,7 @@ class Boosting(Tagger):
         chosen = _core.Rounds(
             params["bound"],
             line_search=params["step"] == "line_search",
+            joint=params["step"] == "joint",
             smoothing=1.0 / max(len(data), 1) if smoothing is None else smoothing,
             max_step=params["max_step"],
             candidates=params["candidates"],
@@ -245,11 +259,12 @@ class Boosting(Tagger):
             start=task.start,
             n_jobs=task.n_jobs,
         )
-        rounds = params["rounds"]
+        rounds, every = params["rounds"], params["every"]
+        rounds = default_rounds(params["features_per_round"]) if rounds is None else rounds
         result, self._steps = boosting.train(
             booster,
-            ROUNDS[params["features_per_round"] > 1] if rounds is None else rounds,
-            params["every"],
+            rounds,
+            max(1, rounds // BLOCKS) if every is None else every,
             params["patience"],
             dev_score=task.dev_score,
             callbacks=task.callbacks,

@@ -23,12 +23,13 @@ pub struct PyRounds {
 impl PyRounds {
     #[new]
     #[pyo3(signature = (
-        bound = "loose", *, line_search = false, smoothing = 0.0, max_step = 10.0, candidates = 1.0,
+        bound = "loose", *, line_search = false, joint = false, smoothing = 0.0, max_step = 10.0, candidates = 1.0,
         features_per_round = 1, overlap = false, seed = 0,
     ))]
     fn new(
         bound: &str,
         line_search: bool,
+        joint: bool,
         smoothing: f64,
         max_step: f64,
         candidates: f64,
@@ -39,7 +40,7 @@ impl PyRounds {
         let bound = bound::Bound::named(bound)?;
         let limits = StepLimits { smoothing, cap: max_step };
         let draw = Draw { fraction: candidates, seed };
-        Ok(PyRounds { inner: RoundOptions { bound, line_search, limits, draw, features_per_round, overlap } })
+        Ok(PyRounds { inner: RoundOptions { bound, line_search, joint, limits, draw, features_per_round, overlap } })
     }
 }
 
@@ -70,7 +71,7 @@ impl PyBoosting {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
         let rounds = match rounds {
             Some(rounds) => rounds.inner,
-            None => PyRounds::new(bound::Bound::Loose.name(), false, 0.0, 10.0, 1.0, 1, false, 0)?.inner,
+            None => PyRounds::new(bound::Bound::Loose.name(), false, false, 0.0, 10.0, 1.0, 1, false, 0)?.inner,
         };
         let (sample_weight, start) = (listed(sample_weight), listed(start));
         let target = Target { loss: Boosted::named(loss)?, over: bound::Over::named(over)? };

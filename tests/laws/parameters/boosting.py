@@ -226,6 +226,13 @@ def step(b: Bench) -> None:
             assert abs(left) <= 0.1 * abs(at_zero) or abs(found.step) == pytest.approx(4.0)
             searched += found.step != guess.step
     assert searched >= 8
+    # One feature a round, or features without a common sentence: there is nothing to find together.
+    for params in ({}, {"features_per_round": 3}, {"overlap": True}):
+        assert bits(boosted(b, step="joint", **params)) == bits(boosted(b, step="bound", **params))
+    together = {"features_per_round": 4, "overlap": True}
+    found = {given: boosted(b, step=given, **together) for given in ("joint", "bound")}
+    assert_losses(found["joint"], P, np.ones(len(P.X)))
+    assert found["joint"].objective_ < found["bound"].objective_
 
 
 @row("rounds", "boosting")
@@ -239,7 +246,7 @@ def rounds(b: Bench) -> None:
     tagger = boosted(b, rounds=9)
     assert {r.round for r in tagger.rounds_} == set(range(9))
     words, labels = [["a", "b", "b"], ["b", "a"]], [["x", "y", "x"], ["x", "y"]]  # never learnt
-    for several, most in ((1, 2000), (2, 50)):
+    for several, most in ((1, 2000), (64, 512), (4096, 8), (10**6, 8)):
         usual = b.kind(features="S1", features_per_round=several, smoothing=0.0).fit(words, labels)
         assert usual.stopped_ in (f"reached rounds={most}", "no feature lowers the loss any further")
         assert usual.history_[-1]["rounds"] <= most
@@ -247,14 +254,16 @@ def rounds(b: Bench) -> None:
 
 @row("every", "boosting")
 def every(b: Bench) -> None:
-    """An entry of the history after every so many rounds, the last after what is left."""
-    for n, wanted in ((1, list(range(1, 9))), (3, [3, 6, 8]), (8, [8]), (50, [8])):
+    """An entry of the history after every so many rounds, the last after what is left; None is a 200th of all."""
+    for n, wanted in ((1, list(range(1, 9))), (None, list(range(1, 9))), (3, [3, 6, 8]), (8, [8]), (50, [8])):
         tagger = boosted(b, every=n)
         assert [entry["rounds"] for entry in tagger.history_] == wanted
         assert [entry["objective"] for entry in tagger.history_] == [
             tagger.rounds_[r - 1].log_loss for r in wanted
         ]
         assert bits(tagger) == bits(boosted(b, every=1))
+    tagger = boosted(b, every=None, rounds=450, smoothing=0.5)
+    assert [entry["rounds"] for entry in tagger.history_][:3] == [2, 4, 6]
 
 
 #: Sentences with attributes of their own.

@@ -90,8 +90,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "loss": "exp",
         "bound": "tight",
         "over": "wrong",
-        "step": "bound",
-        "features_per_round": 1024,
+        "step": "joint",
+        "features_per_round": 4096,
         "overlap": True,
         "candidates": 1.0,
         "smoothing": None,
@@ -99,7 +99,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "pi": 1.0,
         "balance": False,
         "max_length": 5,
-        "every": 10,
+        "every": None,
         "patience": 0,
     },
     "hmm": {
@@ -191,12 +191,14 @@ FLAGS = (
     "overlapping",
 )
 COUNTS = ("min_count", "window", "epochs", "shards", "k", "max_epochs", "max_paths", "cache_mb")
-COUNTS += ("features_per_round", "every", "rare")
+COUNTS += ("features_per_round", "rare")
 
 DOMAINS: dict[str, Domain] = {
     **{name: flag() for name in FLAGS},
     **{name: at_least(1) for name in COUNTS},
-    **{name: at_least(1, optional=True) for name in ("n_jobs", "max_length", "dictionary", "budget")},
+    **{
+        name: at_least(1, optional=True) for name in ("n_jobs", "max_length", "dictionary", "budget", "every")
+    },
     "rounds": at_least(0, optional=True),
     **{name: at_least(0) for name in ("seed", "verbose", "max_iter", "patience", "voters")},
     **{name: number(0.0) for name in ("l1", "l2", "prior", "tol", "coef")},
@@ -218,7 +220,7 @@ DOMAINS: dict[str, Domain] = {
     "rescale": choice("margin", optional=True),
     "bound": choice("loose", "tight", "exact"),
     "over": choice("wrong", "all"),
-    "step": choice("bound", "line_search"),
+    "step": choice("joint", "bound", "line_search"),
     "features": anything("S1", "word[0]"),
     "cost": anything("accuracy", "f1(3)", 1.5),
     "class_weight": Domain(

@@ -5,6 +5,7 @@ use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::boosting::bound::Range;
+use crate::scores::check::{check_labels, check_weights};
 
 /// What a feature looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +128,17 @@ pub fn kind(layout: &Layout, k: usize) -> Kind {
     }
 }
 
+/// Whether a chain feature (edge, start or end) can fire in sentence `s`.
+pub fn fires_in(data: &Dataset, kind: Kind, s: usize) -> bool {
+    let tokens = data.sentences[s + 1] - data.sentences[s];
+    match kind {
+        Kind::Edge { .. } => tokens >= 2,
+        Kind::Start { .. } => tokens >= 1 && data.ends(s).0,
+        Kind::End { .. } => tokens >= 1 && data.ends(s).1,
+        Kind::Node { .. } => false,
+    }
+}
+
 /// Range of u for a chain feature (edge, start or end) of sentence `s`. S in [0, T-1] if the edge repeats a label, else
 /// [0, ceil((T-1)/2)]; a start or an end in [0, 1], where the sentence has one.
 pub fn chain_range(data: &Dataset, kind: Kind, s: usize) -> Range {
@@ -144,4 +156,23 @@ pub fn chain_range(data: &Dataset, kind: Kind, s: usize) -> Range {
     };
     let right = right.min(most);
     Range { a: right as f64, b: (most - right) as f64 }
+}
+
+/// Whether data, features and weights fit each other and boosting.
+pub fn check(data: &Dataset, layout: &Layout, weight: &[f64], w: &[f64]) -> Result<()> {
+    let n = data.len();
+    check_labels(data, layout.labels)?;
+    if data.node.csr().ids.iter().any(|&a| a as usize >= layout.attributes) {
+        return Err(Error::Value("the features were laid out for another vocabulary; build the layout again".into()));
+    }
+    if data.has_edge_attributes() || !layout.pair.is_empty() {
+        return Err(Error::Value(
+            "boosting does not take edge attributes; leave them out of the features, or use another learner".into(),
+        ));
+    }
+    check_weights(weight, n)?;
+    if w.len() != layout.len() || w.iter().any(|x| !x.is_finite()) {
+        return Err(Error::Value(format!("expected {} finite weights to start from, got {}", layout.len(), w.len())));
+    }
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! The loss along one direction in the weights, several features at once: scores are moved where it is looked at, and in the
 //! state itself once the way is known.
 
+use crate::learners::boosting::cells::NONE;
 use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
 use crate::learners::boosting::index::{self, Kind};
 use crate::learners::boosting::loss::Sentence;
@@ -10,12 +11,23 @@ use rayon::prelude::*;
 
 /// Mean loss above which the forward pass alone tells losses apart: its error is about 1e-14 a sentence.
 const COARSE: f64 = 1e-6;
+/// Tokens that one thread moves at a time.
+const TOKENS: usize = 1024;
+
+/// Entries of a direction's attributes, as a part of all, from which tokens are walked and not entries.
+const WALKED: usize = 16;
 
 /// Steps of features, and what they add to scores.
 pub struct Direction {
     weights: Vec<(usize, f64)>,
     edges: Vec<(usize, f64)>, // place in a matrix [L, L]
     nodes: Vec<f64>,          // [tokens, P]
+}
+
+/// Steps by attribute: those of a are between at[a] and at[a] + count, where it has any.
+struct ByAttribute {
+    at: Vec<u32>,
+    steps: Vec<(u32, u32, f64)>, // attribute, label, step
 }
 
 /// Scratch of one thread.
@@ -32,8 +44,14 @@ impl State {
     pub fn direction(&self, steps: impl Iterator<Item = (usize, f64)>) -> Direction {
         let (width, l) = (self.edges.padded, self.layout.labels);
         let mut out = Direction { weights: steps.collect(), edges: Vec::new(), nodes: vec![0.0; self.node.len()] };
+        let entries: usize = out.weights.iter().map(|&(k, _)| self.entries_of(k)).sum();
+        let walked = WALKED * entries > self.index.attribute.len();
+        if walked {
+            self.walk(&out.weights, &mut out.nodes);
+        }
         for &(k, step) in &out.weights {
             match index::kind(&self.layout, k) {
+                Kind::Node { .. } if walked => {}
                 Kind::Node { attribute, label } => {
                     for &e in self.index.postings(attribute) {
                         for (t, value) in self.index.places(e as usize) {
@@ -55,6 +73,62 @@ impl State {
             }
         }
         out
+    }
+
+    /// In how many sentences a feature can fire.
+    pub fn entries_of(&self, k: usize) -> usize {
+        match index::kind(&self.layout, k) {
+            Kind::Node { attribute, .. } => self.index.postings(attribute).len(),
+            Kind::Edge { .. } => self.fires[0],
+            Kind::Start { .. } => self.fires[1],
+            Kind::End { .. } => self.fires[2],
+        }
+    }
+
+    /// Sentences where one of several features can fire, ascending.
+    pub fn sentences_of_any(&self, features: impl Iterator<Item = usize>, out: &mut Vec<u32>) {
+        let (mut attributes, mut chain) = (vec![false; self.layout.attributes], [None; 3]);
+        for k in features {
+            match index::kind(&self.layout, k) {
+                Kind::Node { attribute, .. } => attributes[attribute as usize] = true,
+                kind @ Kind::Edge { .. } => chain[0] = Some(kind),
+                kind @ Kind::Start { .. } => chain[1] = Some(kind),
+                kind @ Kind::End { .. } => chain[2] = Some(kind),
+            }
+        }
+        let entries = |s: usize| &self.index.attribute[self.index.entry_ptr[s]..self.index.entry_ptr[s + 1]];
+        let fires = |s: usize| {
+            chain.iter().flatten().any(|&kind| index::fires_in(&self.data, kind, s))
+                || entries(s).iter().any(|&a| attributes[a as usize])
+        };
+        out.clear();
+        out.extend((0..self.len()).filter(|&s| fires(s)).map(|s| s as u32));
+    }
+
+    /// What steps on node features add to the scores of all tokens, each of which meets its attributes in order.
+    fn walk(&self, weights: &[(usize, f64)], nodes: &mut [f64]) {
+        let mut by = ByAttribute { at: vec![NONE; self.layout.attributes], steps: Vec::new() };
+        for &(k, step) in weights {
+            if let Kind::Node { attribute, label } = index::kind(&self.layout, k) {
+                by.steps.push((attribute, label as u32, step));
+            }
+        }
+        by.steps.sort_by_key(|&(attribute, label, _)| (attribute, label));
+        for (i, &(attribute, ..)) in by.steps.iter().enumerate().rev() {
+            by.at[attribute as usize] = i as u32;
+        }
+        let width = self.edges.padded;
+        nodes.par_chunks_mut(TOKENS * width).enumerate().for_each(|(part, nodes)| {
+            for (t, row) in nodes.chunks_exact_mut(width).enumerate() {
+                for (a, value) in self.data.node.csr().row(part * TOKENS + t) {
+                    let first = by.at[a as usize];
+                    let found = by.steps.get(first as usize..).unwrap_or_default().iter();
+                    for &(_, label, step) in found.take_while(|x| x.0 == a) {
+                        row[label as usize] += step * f64::from(value);
+                    }
+                }
+            }
+        });
     }
 
     /// Loss of the listed sentences so far along a direction; the state stays as it is.

@@ -124,12 +124,28 @@ impl Target {
         Lost { l, e, d }
     }
 
+    /// Logarithm of a sentence's loss over all sequences where all weights are 0.
+    pub fn at_zero(self, tokens: usize, labels: usize) -> f64 {
+        match self.loss {
+            Boosted::Sequence => tokens as f64 * (labels as f64).ln(),
+            Boosted::Pointwise if tokens > 0 => ((tokens * labels) as f64).ln(),
+            Boosted::Pointwise => 0.0,
+        }
+    }
+
     /// What N has of a sentence that is learnt, without its weight.
     pub fn rest(self, tokens: usize) -> f64 {
-        match (self.over, self.loss) {
-            (Over::Wrong, _) => 0.0,
-            (Over::All, Boosted::Sequence) => 1.0,
-            (Over::All, Boosted::Pointwise) => tokens as f64,
+        match self.over {
+            Over::Wrong => 0.0,
+            Over::All => self.right(tokens),
+        }
+    }
+
+    /// What the gold sequence has of a sentence's loss over all sequences, without its weight.
+    pub fn right(self, tokens: usize) -> f64 {
+        match self.loss {
+            Boosted::Sequence => 1.0,
+            Boosted::Pointwise => tokens as f64,
         }
     }
 }

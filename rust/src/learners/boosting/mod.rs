@@ -14,7 +14,9 @@ pub mod bound;
 pub mod cells;
 pub mod chain;
 pub mod exact;
+pub mod gather;
 pub mod index;
+pub mod joint;
 pub mod line;
 pub mod loss;
 pub mod pass;
@@ -28,12 +30,17 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::machine::stop;
 use bound::{Bound, Gain, StepLimits};
+use joint::{FeatureStep, Joint};
 use loss::{Boosted, Target};
-use select::{Chosen, Draw, Selector};
+use select::{Chosen, Draw, Selector, Wanted};
 use state::State;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// Of several features in a round, the part of the first one's gain that the last has at least, and how many are looked at for
+/// each that a round may take; the same where their steps are found together, which tells the good ones from the others.
+const APART: (f64, usize) = (0.1, 16);
+const JOINT: (f64, usize) = (0.01, 4);
 /// By which factor the scale of overlapping steps changes from one try to the next, at most, and how often it does.
 const FURTHER: f64 = 4.0;
 const TRIED: usize = 3;
@@ -46,6 +53,8 @@ pub struct RoundOptions {
     pub bound: Bound,
     /// Refine the bound's step by line search.
     pub line_search: bool,
+    /// Find the steps of features that share sentences together; else they are damped by one factor.
+    pub joint: bool,
     pub limits: StepLimits,
     pub draw: Draw,
     /// Most features of a round.
@@ -82,18 +91,18 @@ pub struct RoundStep {
 pub struct Boosting {
     pub state: State,
     selector: Selector,
+    joint: Option<Joint>, // where steps are found together
     options: BoostingOptions,
     rounds: u64,
     chosen: Vec<Chosen>,
     sentences: Vec<u32>,
-    marked: Vec<bool>, // [N] sentences of the round at hand, where features overlap
     ends: Vec<usize>,
     losses: Vec<f64>,
 }
 
 impl Boosting {
     pub fn new(data: Arc<Dataset>, layout: Arc<Layout>, mut options: BoostingOptions) -> Result<Boosting> {
-        let RoundOptions { draw, features_per_round, bound, limits, .. } = options.rounds;
+        let RoundOptions { draw, features_per_round, overlap, bound, limits, joint, .. } = options.rounds;
         let StepLimits { smoothing, cap } = limits;
         if !(smoothing.is_finite() && smoothing >= 0.0 && cap > 0.0 && cap.is_finite()) {
             return Err(Error::Value(format!(
@@ -113,16 +122,18 @@ impl Boosting {
             start = vec![0.0; layout.len()];
         }
         let tight = bound != Bound::Loose;
-        let state = State::new(data, layout, weight, tight, options.target, start)?;
+        let wide = overlap && features_per_round > 1;
+        let state = State::new(data, layout, weight, tight, options.target, start, wide)?;
         let selector = Selector::new(&state, bound, limits, draw);
+        let joint = if wide && joint { Some(Joint::new(&state)?) } else { None };
         Ok(Boosting {
             state,
             selector,
+            joint,
             options,
             rounds: 0,
             chosen: Vec::new(),
             sentences: Vec::new(),
-            marked: Vec::new(),
             ends: Vec::new(),
             losses: Vec::new(),
         })
@@ -163,7 +174,9 @@ impl Boosting {
             return Ok(false);
         }
         let overlap = options.overlap && options.features_per_round > 1;
-        selector.choose(state, self.rounds, options.features_per_round, overlap, &mut self.chosen);
+        let (share, tried) = if self.joint.is_some() { JOINT } else { APART };
+        let wanted = Wanted { most: options.features_per_round, overlap, share, tried };
+        selector.choose(state, self.rounds, wanted, &mut self.chosen);
         if self.chosen.is_empty() {
             return Ok(false);
         }
@@ -171,21 +184,17 @@ impl Boosting {
         self.ends.clear();
         self.losses.clear();
         let (before, first) = (state.n, steps.len());
-        let parts = if overlap { self.chosen.len() as f64 } else { 1.0 };
-        if overlap {
-            self.marked.clear();
-            self.marked.resize(state.len(), false);
-        }
+        let several = overlap && self.chosen.len() > 1;
+        let parts = if several { self.chosen.len() as f64 } else { 1.0 };
         for chosen in &self.chosen {
-            if overlap {
+            if several {
                 self.sentences.clear();
             }
             let begin = self.sentences.len();
-            state.sentences_of(chosen.feature, &mut self.sentences);
-            let touched = &self.sentences[begin..];
-            if overlap {
-                touched.iter().for_each(|&s| self.marked[s as usize] = true);
+            if !several || options.line_search {
+                state.sentences_of(chosen.feature, &mut self.sentences);
             }
+            let touched = &self.sentences[begin..];
             self.ends.push(self.sentences.len());
             let Gain { mut step, gain } = chosen.gain;
             if options.line_search {
@@ -198,14 +207,15 @@ impl Boosting {
                 bound: 1.0 - gain / before / parts,
                 log_loss: 0.0,
                 slope: state.slope(chosen.feature).abs() / before,
-                sentences: touched.len() as u32,
+                sentences: state.entries_of(chosen.feature) as u32,
             });
         }
         let taken = &mut steps[first..];
-        if parts > 1.0 {
-            self.sentences.clear();
-            self.sentences.extend((0..self.marked.len() as u32).filter(|&s| self.marked[s as usize]));
-            self.damp(taken)?;
+        if several {
+            state.sentences_of_any(self.chosen.iter().map(|c| c.feature), &mut self.sentences);
+            if !self.step_together(taken)? {
+                self.damp(taken)?;
+            }
         } else {
             state.shift_weights(taken.iter().map(|step| (step.feature as usize, step.step)));
             state.refresh(&self.sentences, &self.ends, &mut self.losses)?;
@@ -216,9 +226,29 @@ impl Boosting {
         self.state.sharpen()?;
         // Far below the old shift the loss is known only now.
         let log_loss = self.state.log_loss();
-        let far = |step: &&mut RoundStep| parts > 1.0 || !step.log_loss.is_finite();
+        let far = |step: &&mut RoundStep| several || !step.log_loss.is_finite();
         steps[first..].iter_mut().filter(far).for_each(|step| step.log_loss = log_loss);
         self.rounds += 1;
+        Ok(true)
+    }
+
+    /// Steps of features that share sentences, found together; false, and nothing has moved, where they would gain less than `damp`
+    /// is sure to.
+    fn step_together(&mut self, taken: &mut [RoundStep]) -> Result<bool> {
+        let (state, cap) = (&mut self.state, self.options.rounds.limits.cap);
+        let bounds: Vec<FeatureStep> = taken.iter().map(|s| (s.feature as usize, s.step)).collect();
+        let Some(steps) = self.joint.as_mut().and_then(|joint| joint.steps(state, &bounds, cap)) else {
+            return Ok(false);
+        };
+        let (known, promised) = promise(state, &self.sentences, taken);
+        let direction = state.direction(bounds.iter().zip(&steps).map(|(&(k, _), &step)| (k, step)));
+        let found = state.loss_along(&self.sentences, &direction, 1.0);
+        if found.is_nan() || found > known - promised {
+            return Ok(false);
+        }
+        state.advance(direction, 1.0);
+        state.refresh(&self.sentences, &[], &mut self.losses)?;
+        taken.iter_mut().zip(steps).for_each(|(taken, step)| taken.step = step);
         Ok(true)
     }
 
@@ -230,8 +260,7 @@ impl Boosting {
     fn damp(&mut self, taken: &mut [RoundStep]) -> Result<()> {
         let state = &mut self.state;
         let least = 1.0 / taken.len() as f64;
-        let promised: f64 = taken.iter().map(|s| 1.0 - s.bound).sum::<f64>() * state.n;
-        let known: f64 = self.sentences.iter().map(|&s| state.d[s as usize]).sum();
+        let (known, promised) = promise(state, &self.sentences, taken);
         let slope = taken.iter().map(|s| s.step * state.slope(s.feature as usize)).sum::<f64>() / state.n;
         let direction = state.direction(taken.iter().map(|s| (s.feature as usize, s.step)));
         let (n, sentences) = (state.n, &self.sentences);
@@ -289,6 +318,12 @@ impl Boosting {
         };
         Ok((0..self.state.layout.len()).map(of).collect())
     }
+}
+
+/// What N has of the sentences of a round, and what its steps gain at least: the mean of their gains.
+fn promise(state: &State, sentences: &[u32], taken: &[RoundStep]) -> (f64, f64) {
+    let known = sentences.iter().map(|&s| state.d[s as usize]).sum();
+    (known, taken.iter().map(|s| 1.0 - s.bound).sum::<f64>() * state.n)
 }
 
 /// Z of the pointwise loss is no sum of exponentials of the step, and not convex in it.

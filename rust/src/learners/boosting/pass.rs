@@ -210,8 +210,8 @@ unsafe fn add_kernel<S: Simd>(
             }
         }
     }
-    if part == 0 && !nodes.is_empty() {
-        sums.add_chain(moved, tight, &mut rows.kept);
+    if part == 0 {
+        sums.add_chain(moved, rows);
     }
 }
 
@@ -221,11 +221,14 @@ impl BoostingSums<'_> {
     /// # Safety
     /// No other thread works on part 0.
     #[inline(always)]
-    unsafe fn add_chain(&self, moved: &Moved<'_>, tight: bool, kept: &mut Vec<(f64, f64)>) {
+    pub unsafe fn add_chain(&self, moved: &Moved<'_>, rows: &mut RowScratch) {
         let Moved { s, nodes, pairs, d } = *moved;
-        let layout = self.layout;
+        let (layout, tight) = (self.layout, self.cells.is_tight());
+        if nodes.is_empty() {
+            return;
+        }
         if tight {
-            self.add_edges(s, pairs, d, kept);
+            self.add_edges(s, pairs, d, &mut rows.kept);
         } else {
             plain(self.m.slice(layout.edge_at(), pairs.len()), pairs);
         }

@@ -17,10 +17,6 @@ use std::sync::atomic::Ordering;
 const SLACK: f64 = 0.97;
 /// Estimates and gains are computed in different ways: the estimate is taken to be this much larger.
 const SAFE: f64 = 1.0 + 1e-9;
-/// Of several features in a round, the last gains at least this part of the first.
-const SHARE: f64 = 0.1;
-/// Features tried for each that a round may take.
-const TRIED: usize = 16;
 const FREE: StepLimits = StepLimits { smoothing: 0.0, cap: f64::INFINITY };
 
 /// A feature, its step and what it surely gains.
@@ -28,6 +24,18 @@ const FREE: StepLimits = StepLimits { smoothing: 0.0, cap: f64::INFINITY };
 pub struct Chosen {
     pub feature: usize,
     pub gain: Gain,
+}
+
+/// Features of a round.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    pub most: usize,
+    /// Whether they may share sentences.
+    pub overlap: bool,
+    /// Part of the first one's gain that the last one has at least.
+    pub share: f64,
+    /// Features looked at for each that is wanted.
+    pub tried: usize,
 }
 
 /// Which features may be chosen in a round: a fraction, drawn anew for every round.
@@ -93,7 +101,6 @@ pub struct Selector {
     known: Vec<KnownGain>, // [features] for the tight bound
     floor: f64,
     exact: Option<Exact>,
-    overlap: bool,
     used: Vec<u64>, // [N] round in which a sentence was last touched
     list: Vec<(f64, usize)>,
     sentences: Vec<u32>,
@@ -113,7 +120,6 @@ impl Selector {
             known: vec![KnownGain::default(); if bound == Bound::Tight { state.layout.len() } else { 0 }],
             floor: f64::INFINITY,
             exact: (bound == Bound::Exact).then(|| Exact::new(state.layout.len())),
-            overlap: false,
             used: vec![0; state.len()],
             list: Vec::new(),
             sentences: Vec::new(),
@@ -250,22 +256,21 @@ impl Selector {
         found
     }
 
-    /// Up to `most` features by gain. Unless they may `overlap` they share no sentence: what each removes from N it removes
+    /// Features by gain. Unless they may overlap they share no sentence: what each removes from N it removes
     /// from its own sentences, so that the gains add up.
     /// Where none of the drawn ones gains, all are looked at.
-    pub fn choose(&mut self, state: &State, round: u64, most: usize, overlap: bool, chosen: &mut Vec<Chosen>) {
-        self.choose_drawn(state, round, most, overlap, chosen);
+    pub fn choose(&mut self, state: &State, round: u64, wanted: Wanted, chosen: &mut Vec<Chosen>) {
+        self.choose_drawn(state, round, wanted, chosen);
         if chosen.is_empty() && self.draw.fraction < 1.0 {
             let draw = self.draw;
             self.draw.fraction = 1.0;
-            self.choose_drawn(state, round, most, overlap, chosen);
+            self.choose_drawn(state, round, wanted, chosen);
             self.draw = draw;
         }
     }
 
-    fn choose_drawn(&mut self, state: &State, round: u64, most: usize, overlap: bool, chosen: &mut Vec<Chosen>) {
+    fn choose_drawn(&mut self, state: &State, round: u64, wanted: Wanted, chosen: &mut Vec<Chosen>) {
         chosen.clear();
-        self.overlap = overlap;
         if let Some(mut exact) = self.exact.take() {
             exact.update(state, self.limits);
             for k in 0..self.estimate.len() {
@@ -278,7 +283,7 @@ impl Selector {
             for at in 0..self.list.len() {
                 let feature = self.list[at].1;
                 let candidate = Chosen { feature, gain: exact.gain[feature] };
-                if !self.take(state, round, candidate, most, chosen) {
+                if !self.take(state, round, candidate, wanted, chosen) {
                     break;
                 }
             }
@@ -287,11 +292,11 @@ impl Selector {
         }
         self.update(state);
         let Some(first) = self.first(state, round) else { return };
-        if most <= 1 {
+        if wanted.most <= 1 {
             chosen.push(first);
             return;
         }
-        let least = SHARE * first.gain.gain;
+        let least = wanted.share * first.gain.gain;
         self.list.clear();
         for block in 0..self.best.len() {
             if self.best[block] >= least {
@@ -299,7 +304,7 @@ impl Selector {
                 self.list.extend(features.map(|k| (self.estimate[k], k)).filter(|x| x.0 >= least));
             }
         }
-        let tried = TRIED.saturating_mul(most);
+        let tried = wanted.tried.saturating_mul(wanted.most);
         if self.list.len() > tried {
             self.list.select_nth_unstable_by(tried, by_first);
             self.list.truncate(tried);
@@ -315,20 +320,20 @@ impl Selector {
             }
         }
         gains.sort_unstable_by(|x, y| y.gain.gain.total_cmp(&x.gain.gain).then(x.feature.cmp(&y.feature)));
-        self.take(state, round, first, most, chosen);
+        self.take(state, round, first, wanted, chosen);
         for candidate in gains {
-            if !self.take(state, round, candidate, most, chosen) {
+            if !self.take(state, round, candidate, wanted, chosen) {
                 break;
             }
         }
     }
 
     /// Choose a feature if none of its sentences is taken; answers whether there is room for more.
-    fn take(&mut self, state: &State, round: u64, candidate: Chosen, most: usize, chosen: &mut Vec<Chosen>) -> bool {
-        let least = chosen.first().map_or(0.0, |c| SHARE * c.gain.gain);
-        if self.overlap {
+    fn take(&mut self, state: &State, round: u64, candidate: Chosen, wanted: Wanted, chosen: &mut Vec<Chosen>) -> bool {
+        let least = chosen.first().map_or(0.0, |c| wanted.share * c.gain.gain);
+        if wanted.overlap {
             chosen.push(candidate);
-            return chosen.len() < most && candidate.gain.gain >= least;
+            return chosen.len() < wanted.most && candidate.gain.gain >= least;
         }
         self.sentences.clear();
         state.sentences_of(candidate.feature, &mut self.sentences);
@@ -337,7 +342,7 @@ impl Selector {
             self.sentences.iter().for_each(|&s| self.used[s as usize] = stamp);
             chosen.push(candidate);
         }
-        let least = chosen.first().map_or(0.0, |c| SHARE * c.gain.gain);
-        chosen.len() < most && candidate.gain.gain >= least
+        let least = chosen.first().map_or(0.0, |c| wanted.share * c.gain.gain);
+        chosen.len() < wanted.most && candidate.gain.gain >= least
     }
 }

@@ -7,18 +7,20 @@ use crate::error::{Error, Result};
 use crate::learners::boosting::bound::{Moments, Range};
 use crate::learners::boosting::cells::{RangeCells, FEATURES};
 use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
-use crate::learners::boosting::index::{self, Index, Kind};
+use crate::learners::boosting::gather::{gather, ByAttribute, Gathered};
+use crate::learners::boosting::index::{self, fires_in, Index, Kind};
 use crate::learners::boosting::loss::{Lost, Target};
 use crate::learners::boosting::pass::{self, BoostingSums, Moved, Revision, RowScratch};
 use crate::machine::shared::Shared;
-use crate::scores::check::{check_labels, check_weights};
 use crate::scores::scorer::afford;
 use rayon::prelude::*;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 /// Sentences computed at once, before their differences are added up in order.
 const BATCH: usize = 256;
+/// Attributes whose sums one thread makes at a time.
+const ATTRIBUTES: usize = 2048;
 /// Tokens of a batch from which threads pay.
 const MANY: usize = 1024;
 /// log w_i e^{l_i} beyond which a common factor e^-shift is taken out: squares of the sums must stay finite.
@@ -46,11 +48,14 @@ pub struct State {
     pub e: Vec<f64>,        // [N] w_i e^{l_i - shift}
     pub d: Vec<f64>,        // [N] w_i (e^{l_i} - 1) e^-shift; e itself over all sequences
     pub shift: f64,
-    pub n: f64,                   // sum of d
-    pub m: Vec<f64>,              // [cells] moments
-    pub mass: Vec<f64>,           // [cells] sums of d; empty for the loose bound, where it is N
-    pub changed: Vec<AtomicBool>, // [blocks]
-    built: f64,                   // N when the sums were built
+    pub n: f64,                        // sum of d
+    pub m: Vec<f64>,                   // [cells] moments
+    pub mass: Vec<f64>,                // [cells] sums of d; empty for the loose bound, where it is N
+    pub changed: Vec<AtomicBool>,      // [blocks]
+    built: f64,                        // N when the sums were built
+    by_attribute: Option<ByAttribute>, // where rounds are wide
+    /// Sentences where edges, starts and ends can fire.
+    pub fires: [usize; 3],
     arena: Arena,
     work: ChainWork,
     rows: RowScratch,
@@ -74,18 +79,22 @@ impl State {
         tight: bool,
         target: Target,
         w: Vec<f64>,
+        wide: bool,
     ) -> Result<State> {
         afford(layout.labels)?;
-        check(&data, &layout, &weight, &w)?;
+        index::check(&data, &layout, &weight, &w)?;
         let index = Index::new(&data, layout.attributes)?;
         let cells = match tight {
             true => RangeCells::tight(&data, &layout, &index, target)?,
             false => RangeCells::loose(&data, &layout, &index, target),
         };
+        let by_attribute = (wide && tight).then(|| ByAttribute::new(&layout, &index, &cells));
         let edges = EdgeFactors::new(layout.labels, layout.edge_scores(&w));
         let place = |&e: &u32| (e as usize / layout.labels * edges.padded + e as usize % layout.labels) as u32;
         let edge_at = layout.edges.iter().map(place).collect();
         let (rows, n) = (data.tokens() * edges.padded, data.len());
+        let chain = [Kind::Edge { from: 0, to: 0 }, Kind::Start { label: 0 }, Kind::End { label: 0 }];
+        let fires = chain.map(|kind| (0..n).filter(|&s| fires_in(&data, kind, s)).count());
         let mut state = State {
             node: vec![0.0; rows],
             psi: vec![0.0; rows],
@@ -101,6 +110,8 @@ impl State {
             mass: vec![0.0; if tight { cells.range.len() } else { 0 }],
             changed: (0..layout.len().div_ceil(FEATURES)).map(|_| AtomicBool::new(true)).collect(),
             built: 0.0,
+            by_attribute,
+            fires,
             arena: Arena::default(),
             work: ChainWork::default(),
             rows: RowScratch::default(),
@@ -129,9 +140,18 @@ impl State {
 
     /// The part of N that wrong sequences have.
     pub fn wrong(&self) -> f64 {
+        self.n - self.constant(|tokens| self.target.rest(tokens))
+    }
+
+    /// The loss over all sequences, whatever N is.
+    pub fn all(&self) -> f64 {
+        self.wrong() + self.constant(|tokens| self.target.right(tokens))
+    }
+
+    /// A sum over sentences, by their tokens, with their weights.
+    fn constant(&self, of: impl Fn(usize) -> f64) -> f64 {
         let tokens = self.data.sentences.windows(2).map(|s| s[1] - s[0]);
-        let rest: f64 = self.weight.iter().zip(tokens).map(|(w, tokens)| w * self.target.rest(tokens)).sum();
-        self.n - rest * (-self.shift).exp()
+        self.weight.iter().zip(tokens).map(|(w, tokens)| w * of(tokens)).sum::<f64>() * (-self.shift).exp()
     }
 
     /// log N: the logarithm of the exponential loss.
@@ -170,23 +190,29 @@ impl State {
     /// All sentences from their scores, with a shift that keeps the largest in range.
     fn pass(&mut self) -> Result<()> {
         let all: Vec<u32> = (0..self.len() as u32).collect();
-        self.shift = f64::MAX; // every e is 0: the first pass finds the losses alone
-        for first in [true, false] {
-            self.residual.fill(0.0);
-            self.pairs.fill(0.0);
-            self.d.fill(0.0);
-            self.m.fill(0.0);
-            self.mass.fill(0.0);
-            self.n = 0.0;
+        if self.w.iter().all(|w| *w == 0.0) {
+            let tokens = self.data.sentences.windows(2).map(|s| s[1] - s[0]);
+            self.l = tokens.map(|tokens| self.target.at_zero(tokens, self.layout.labels)).collect();
+        } else {
+            self.shift = f64::MAX; // every e is 0: the losses alone
+            self.forget();
             self.refresh(&all, &[], &mut Vec::new())?;
-            let log = |i: usize| self.l[i] + self.weight[i].ln();
-            let largest = (0..self.len()).map(log).fold(f64::NEG_INFINITY, f64::max);
-            if first {
-                self.shift = if largest > LARGE { largest } else { 0.0 };
-            }
         }
+        let log = |i: usize| self.l[i] + self.weight[i].ln();
+        let largest = (0..self.len()).map(log).fold(f64::NEG_INFINITY, f64::max);
+        self.shift = if largest > LARGE { largest } else { 0.0 };
+        self.forget();
+        self.refresh(&all, &[], &mut Vec::new())?;
         self.built = self.n;
         Ok(())
+    }
+
+    /// No sentence has been computed yet.
+    fn forget(&mut self) {
+        for sums in [&mut self.residual, &mut self.pairs, &mut self.d, &mut self.m, &mut self.mass] {
+            sums.fill(0.0);
+        }
+        self.n = 0.0;
     }
 
     /// Masses and moments from the residuals.
@@ -209,16 +235,27 @@ impl State {
             mass: &mass,
             changed: &self.changed,
         };
-        let parts = rayon::current_num_threads();
-        (0..parts).into_par_iter().for_each(|part| {
-            let mut rows = RowScratch::default();
-            for s in 0..self.d.len() {
-                let nodes = &self.residual[self.data.sentences[s] * width..self.data.sentences[s + 1] * width];
-                let pairs = &self.pairs[s * n_edges..(s + 1) * n_edges];
+        let moved = |s: usize| {
+            let nodes = &self.residual[self.data.sentences[s] * width..self.data.sentences[s + 1] * width];
+            Moved { s, nodes, pairs: &self.pairs[s * n_edges..(s + 1) * n_edges], d: self.d[s] }
+        };
+        let Some(by) = &self.by_attribute else {
+            let parts = rayon::current_num_threads();
+            (0..parts).into_par_iter().for_each(|part| {
+                let mut rows = RowScratch::default();
                 // Parts share no feature.
-                pass::add(&sums, &Moved { s, nodes, pairs, d: self.d[s] }, part, parts, &mut rows);
-            }
+                (0..self.d.len()).for_each(|s| pass::add(&sums, &moved(s), part, parts, &mut rows));
+            });
+            return;
+        };
+        let (layout, cells, attributes) = (&*self.layout, &self.cells, self.layout.attributes);
+        let job = Gathered { layout, cells, by, width, residual: &self.residual, d: &self.d, m: &m, mass: &mass };
+        (0..attributes.div_ceil(ATTRIBUTES)).into_par_iter().for_each_init(Vec::new, |sum, part| {
+            gather(&job, part * ATTRIBUTES..((part + 1) * ATTRIBUTES).min(attributes), sum);
         });
+        // SAFETY: nobody else is at work.
+        (0..self.d.len()).for_each(|s| unsafe { sums.add_chain(&moved(s), &mut RowScratch::default()) });
+        self.changed.iter().for_each(|changed| changed.store(true, Ordering::Relaxed));
     }
 
     /// Sentences where a feature can fire, ascending.
@@ -228,16 +265,7 @@ impl State {
                 out.extend(self.index.postings(attribute).iter().map(|&e| self.index.sentence[e as usize]));
             }
             kind @ (Kind::Edge { .. } | Kind::Start { .. } | Kind::End { .. }) => {
-                let least = if matches!(kind, Kind::Edge { .. }) { 2 } else { 1 };
-                out.extend((0..self.len() as u32).filter(|&s| {
-                    let s = s as usize;
-                    let here = match kind {
-                        Kind::Start { .. } => self.data.ends(s).0,
-                        Kind::End { .. } => self.data.ends(s).1,
-                        Kind::Edge { .. } | Kind::Node { .. } => true,
-                    };
-                    here && self.data.sentences[s + 1] - self.data.sentences[s] >= least
-                }));
+                out.extend((0..self.len() as u32).filter(|&s| fires_in(&self.data, kind, s as usize)));
             }
         }
     }
@@ -298,12 +326,16 @@ impl State {
     /// Compute the listed sentences again and move the sums by the differences. `ends` are places in the list after which
     /// log N is noted.
     pub fn refresh(&mut self, sentences: &[u32], ends: &[usize], losses: &mut Vec<f64>) -> Result<()> {
+        let losses_alone = self.shift == f64::MAX;
+        let anew = self.by_attribute.is_some() && ends.is_empty() && !losses_alone && self.are_most(sentences);
         let (mut done, mut ends) = (0, ends.iter().copied().peekable());
         for batch in sentences.chunks(BATCH) {
             let rows = self.reserve(batch);
             let many = rows >= MANY && rayon::current_num_threads() > 1;
             self.compute(batch, many);
-            self.add_differences(batch, many);
+            if !anew && !losses_alone {
+                self.add_differences(batch, many);
+            }
             for (i, &s) in batch.iter().enumerate() {
                 self.take(i, s)?;
                 done += 1;
@@ -315,10 +347,18 @@ impl State {
                 }
             }
         }
-        if self.n.is_nan() || self.n < FALL * self.built {
+        if anew {
+            self.build();
+        } else if self.n.is_nan() || self.n < FALL * self.built {
             self.n = self.d.iter().sum(); // what the difference of two large numbers left is noise
         }
         Ok(())
+    }
+
+    /// Whether sentences have most of the tokens.
+    fn are_most(&self, sentences: &[u32]) -> bool {
+        let length = |&s: &u32| self.data.sentences[s as usize + 1] - self.data.sentences[s as usize];
+        2 * sentences.iter().map(length).sum::<usize>() >= self.tops.len()
     }
 
     /// Room for what a batch of sentences is computed into; answers its tokens.
@@ -448,22 +488,4 @@ impl State {
     pub fn slope(&self, k: usize) -> f64 {
         self.cells.of(k).map(|c| self.m[c]).sum()
     }
-}
-
-fn check(data: &Dataset, layout: &Layout, weight: &[f64], w: &[f64]) -> Result<()> {
-    let n = data.len();
-    check_labels(data, layout.labels)?;
-    if data.node.csr().ids.iter().any(|&a| a as usize >= layout.attributes) {
-        return Err(Error::Value("the features were laid out for another vocabulary; build the layout again".into()));
-    }
-    if data.has_edge_attributes() || !layout.pair.is_empty() {
-        return Err(Error::Value(
-            "boosting does not take edge attributes; leave them out of the features, or use another learner".into(),
-        ));
-    }
-    check_weights(weight, n)?;
-    if w.len() != layout.len() || w.iter().any(|x| !x.is_finite()) {
-        return Err(Error::Value(format!("expected {} finite weights to start from, got {}", layout.len(), w.len())));
-    }
-    Ok(())
 }

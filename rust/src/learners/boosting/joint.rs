@@ -1,0 +1,176 @@
+//! Steps of the features of a round together, where they share sentences.
+//!
+//! ```text
+//! minimise over x   log N(w + sum_k x_k e_k),   k in the round
+//! ```
+//!
+//! by a few iterations of L-BFGS (Nocedal 1980) that begin at 0. The bounds' steps s_k, each right were it alone, are the
+//! scale of the variables: with H_0 = diag(-s_k / g_k) the first direction is s itself. Values and gradients are those of the
+//! batch engine in single precision, a tenth of what a round's own pass with its sums costs; whether a round gains what it
+//! promised is for the caller to see in double precision.
+
+use crate::chain::limits::Limits;
+use crate::error::Result;
+use crate::learners::batch::loss::Loss;
+use crate::learners::batch::objective::Objective;
+use crate::learners::batch::terms::Terms;
+use crate::learners::boosting::loss::Boosted;
+use crate::learners::boosting::state::State;
+
+/// Iterations of a round.
+const ITERATIONS: usize = 6;
+/// Points tried along a direction.
+const TRIED: usize = 4;
+/// Part of what the slope promises that a step gains.
+const ARMIJO: f64 = 1e-4;
+/// By which factor the length of a first step changes from one try to the next, at most.
+const FURTHER: f64 = 4.0;
+/// A length nearer to the one before than this is not tried.
+const NEAR: f64 = 0.2;
+/// Part of all paths' mass that wrong ones have, under which single precision does not tell losses apart.
+const LEAST: f64 = 1e-3;
+
+/// A feature and the step that its bound has.
+pub type FeatureStep = (usize, f64);
+
+pub struct Joint {
+    objective: Objective,
+    shifted: bool,      // whether the objective can answer the logarithm itself
+    w: Vec<f64>,        // [K]
+    gradient: Vec<f64>, // [K]
+}
+
+/// A point of the round's steps: log N and its derivatives there.
+#[derive(Clone)]
+struct Point {
+    x: Vec<f64>,
+    value: f64,
+    gradient: Vec<f64>,
+}
+
+/// Differences of points and gradients, the last one last: H y = x.
+struct Pairs {
+    diagonal: Vec<f64>, // H_0
+    scale: f64,
+    kept: Vec<(Vec<f64>, Vec<f64>, f64)>, // x, y, 1 / x'y
+}
+
+fn dot(x: &[f64], y: &[f64]) -> f64 {
+    x.iter().zip(y).map(|(x, y)| x * y).sum()
+}
+
+fn plus(x: &mut [f64], by: f64, y: &[f64]) {
+    x.iter_mut().zip(y).for_each(|(x, y)| *x += by * y);
+}
+
+impl Pairs {
+    /// -H g by the two loops.
+    fn direction(&self, gradient: &[f64]) -> Vec<f64> {
+        let mut q = gradient.to_vec();
+        let mut along = Vec::with_capacity(self.kept.len());
+        for (x, y, inverse) in self.kept.iter().rev() {
+            let a = inverse * dot(x, &q);
+            plus(&mut q, -a, y);
+            along.push(a);
+        }
+        q.iter_mut().zip(&self.diagonal).for_each(|(q, h)| *q *= self.scale * h);
+        for ((x, y, inverse), a) in self.kept.iter().zip(along.iter().rev()) {
+            let b = inverse * dot(y, &q);
+            plus(&mut q, a - b, x);
+        }
+        q.iter_mut().for_each(|q| *q = -*q);
+        q
+    }
+
+    fn add(&mut self, from: &Point, to: &Point) {
+        let difference = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x - y).collect::<Vec<f64>>();
+        let (x, y) = (difference(&to.x, &from.x), difference(&to.gradient, &from.gradient));
+        let (curve, size) = (dot(&x, &y), y.iter().zip(&self.diagonal).map(|(y, h)| y * y * h).sum::<f64>());
+        // Of a loss that is not convex, or by rounding, a pair may say nothing.
+        if curve > 1e-8 * (dot(&x, &x) * dot(&y, &y)).sqrt() && size > 0.0 {
+            self.scale = curve / size;
+            self.kept.push((x, y, 1.0 / curve));
+        }
+    }
+}
+
+impl Joint {
+    pub fn new(state: &State) -> Result<Joint> {
+        let loss = match state.target.loss {
+            Boosted::Sequence => Loss::Exp,
+            Boosted::Pointwise => Loss::PointwiseExp,
+        };
+        let (weights, limits) = (state.weight.clone(), Limits::default());
+        let terms = Terms { loss, weights, limits, partial: None, cost: Vec::new() };
+        let objective = Objective::new(state.data.clone(), state.layout.clone(), terms)?;
+        Ok(Joint { objective, shifted: loss.is_shifted(), w: Vec::new(), gradient: vec![0.0; state.layout.len()] })
+    }
+
+    /// The steps of a round's features, none beyond `cap`; None where none of the points tried is lower.
+    pub fn steps(&mut self, state: &State, taken: &[FeatureStep], cap: f64) -> Option<Vec<f64>> {
+        let (all, wrong) = (state.all(), state.wrong());
+        if all.is_nan() || wrong <= LEAST * all {
+            return None;
+        }
+        let gradient: Vec<f64> = taken.iter().map(|&(k, _)| state.slope(k) / all).collect();
+        let diagonal = taken.iter().zip(&gradient).map(|(&(_, step), g)| if step * g < 0.0 { -step / g } else { 0.0 });
+        let scale = 1.0 / (taken.len() as f64).sqrt();
+        let mut pairs = Pairs { diagonal: diagonal.collect(), scale, kept: Vec::new() };
+        let mut here = Point { x: vec![0.0; taken.len()], value: all.ln() + state.shift, gradient };
+        self.w.clear();
+        self.w.extend_from_slice(&state.w);
+        for _ in 0..ITERATIONS {
+            let Some(next) = self.along(&here, taken, &pairs, cap) else { break };
+            pairs.add(&here, &next);
+            here = next;
+        }
+        here.x.iter().any(|x| *x != 0.0).then_some(here.x)
+    }
+
+    /// The lowest point that is tried along a direction, None where it does not gain.
+    fn along(&mut self, here: &Point, taken: &[FeatureStep], pairs: &Pairs, cap: f64) -> Option<Point> {
+        let direction = pairs.direction(&here.gradient);
+        let slope = dot(&direction, &here.gradient);
+        if !(slope < 0.0 && slope.is_finite()) {
+            return None;
+        }
+        let (mut length, mut best) = (1.0, None::<(f64, Point)>);
+        for _ in 0..TRIED {
+            let moved = here.x.iter().zip(&direction).map(|(x, d)| (x + length * d).clamp(-cap, cap)).collect();
+            let found = self.at(taken, moved);
+            let value = found.as_ref().map_or(f64::INFINITY, |point| point.value);
+            let gains = value <= here.value + ARMIJO * length * slope;
+            // The lowest point of the parabola through both values and the slope.
+            let bend = (value - here.value - length * slope) / (length * length);
+            let lowest = if bend > 0.0 { -0.5 * slope / bend } else { FURTHER * length };
+            let lower = best.as_ref().is_none_or(|(_, point)| value < point.value);
+            if gains && lower {
+                best = found.map(|point| (length, point));
+            } else if best.is_some() {
+                break;
+            }
+            // With curvature known a length of 1 is right; only the first direction has none.
+            if gains && !pairs.kept.is_empty() {
+                break;
+            }
+            let other = lowest.clamp(length / FURTHER, if gains { FURTHER * length } else { 0.5 * length });
+            if gains && (other / length - 1.0).abs() <= NEAR {
+                break;
+            }
+            length = other;
+        }
+        best.map(|(_, point)| point)
+    }
+
+    /// Value and derivatives at w + x; None where that is no number.
+    fn at(&mut self, taken: &[FeatureStep], x: Vec<f64>) -> Option<Point> {
+        let was: Vec<f64> = taken.iter().map(|&(k, _)| self.w[k]).collect();
+        taken.iter().zip(&x).for_each(|(&(k, _), x)| self.w[k] += x);
+        let found = self.objective.evaluate(&self.w, &mut self.gradient, self.shifted);
+        taken.iter().zip(&was).for_each(|(&(k, _), was)| self.w[k] = *was);
+        let loss = found.ok()?.loss;
+        let (value, by) = if self.shifted { (loss, 1.0) } else { (loss.ln(), 1.0 / loss) };
+        let gradient: Vec<f64> = taken.iter().map(|&(k, _)| by * self.gradient[k]).collect();
+        (value.is_finite() && gradient.iter().all(|g| g.is_finite())).then_some(Point { x, value, gradient })
+    }
+}
