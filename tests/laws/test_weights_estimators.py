@@ -235,7 +235,9 @@ def test_additive_smoothing_has_the_scale_of_the_weights() -> None:
 def test_length_weights_multiply_sample_weights(learner: type[tw.Tagger], max_length: int | None) -> None:
     """pi is a weight of pi^T, of a sentence or of each of its pieces, and a piece weighs what its sentence does."""
     more: dict[str, Any] = (
-        {"rounds": 20, "smoothing": 0.01, "bound": "tight"} if learner is tw.Boosting else STEEP
+        {"rounds": 20, "smoothing": 0.01, "bound": "tight", "step": "bound"}
+        if learner is tw.Boosting
+        else STEEP
     )
     more = {**more, "features": WORD, "all_pairs": True, "start_end": False}
     long = [i for i in range(N) if len(X[i]) > (max_length or 99)]

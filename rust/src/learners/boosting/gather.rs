@@ -4,6 +4,7 @@
 
 use crate::dataset::layout::Layout;
 use crate::learners::boosting::cells::{RangeCells, NONE};
+use crate::learners::boosting::chain::BLOCK;
 use crate::learners::boosting::index::Index;
 use crate::machine::dispatch::dispatch;
 use crate::machine::shared::Shared;
@@ -44,6 +45,13 @@ pub struct Gathered<'a> {
     pub mass: &'a Shared<'a, f64>,
 }
 
+/// Scratch of one thread.
+#[derive(Default)]
+pub struct GatherWork {
+    sum: Vec<f64>,         // [P]
+    kept: Vec<(f64, f64)>, // of the gold labels of an entry
+}
+
 impl ByAttribute {
     /// For tight bounds.
     pub fn new(layout: &Layout, index: &Index, cells: &RangeCells) -> ByAttribute {
@@ -71,7 +79,7 @@ impl ByAttribute {
 
 dispatch!(
     /// Add all entries of some attributes to their cells. No other thread may work on the same attributes.
-    pub fn gather(job: &Gathered<'_>, attributes: Range<usize>, sum: &mut Vec<f64>) = gather_kernel
+    pub fn gather(job: &Gathered<'_>, attributes: Range<usize>, work: &mut GatherWork) = gather_kernel
 );
 
 /// `S` only says which instructions the compiler may use.
@@ -79,11 +87,10 @@ dispatch!(
 /// # Safety
 /// The machine has the instructions of `S`; no other thread works on the same attributes.
 #[inline(always)]
-unsafe fn gather_kernel<S: Simd>(job: &Gathered<'_>, attributes: Range<usize>, sum: &mut Vec<f64>) {
+unsafe fn gather_kernel<S: Simd>(job: &Gathered<'_>, attributes: Range<usize>, work: &mut GatherWork) {
     let (width, by) = (job.width, job.by);
-    sum.clear();
-    sum.resize(2 * width, 0.0);
-    let (sum, masses) = sum.split_at_mut(width);
+    let GatherWork { sum, kept } = work;
+    sum.resize(width, 0.0);
     let first = by.ptr[attributes.start];
     let mut begin = if first == 0 { 0 } else { by.met[first - 1].end as usize };
     for a in attributes {
@@ -95,33 +102,57 @@ unsafe fn gather_kernel<S: Simd>(job: &Gathered<'_>, attributes: Range<usize>, s
             job.fetch(places.end - 1 + AHEAD);
             let d = job.d[met.sentence as usize];
             let row = |t: u32| &job.residual[t as usize * width..(t as usize + 1) * width];
-            if places.len() == 1 && by.value.is_empty() {
-                sum.copy_from_slice(row(by.token[places.start]));
-            } else {
-                sum.fill(0.0);
+            let mut from = row(by.token[places.start]);
+            if places.len() > 1 || !by.value.is_empty() {
                 for at in places.clone() {
                     let value = by.value.get(at).map_or(1.0, |&value| f64::from(value));
-                    for (sum, r) in sum.iter_mut().zip(row(by.token[at])) {
-                        *sum += value * r;
+                    add_row(sum, row(by.token[at]), value, at == places.start);
+                }
+                from = sum;
+            }
+            // What belongs to gold labels goes to cells of their own.
+            let gold = by.gold[places.clone()].iter().take_while(|x| x.1 != NONE);
+            let (m, mass) = (job.m.slice(met.row as usize, columns), job.mass.slice(met.row as usize, columns));
+            if dense {
+                kept.clear();
+                kept.extend(gold.clone().map(|&(y, _)| (m[y as usize], mass[y as usize])));
+                add_row(m, from, 1.0, false);
+                raise(mass, d);
+                for (&(y, _), was) in gold.clone().zip(&*kept) {
+                    (m[y as usize], mass[y as usize]) = *was;
+                }
+            } else {
+                for ((m, mass), &y) in m.iter_mut().zip(mass).zip(labels) {
+                    if gold.clone().all(|x| x.0 != u32::from(y)) {
+                        *m += from[y as usize];
+                        *mass += d;
                     }
                 }
             }
-            masses.fill(d);
-            // What belongs to gold labels goes to cells of their own.
-            for &(y, cell) in by.gold[places].iter().take_while(|x| x.1 != NONE) {
-                job.m.add(cell as usize, std::mem::take(&mut sum[y as usize]));
-                job.mass.add(cell as usize, std::mem::take(&mut masses[y as usize]));
+            for &(y, cell) in gold {
+                job.m.add(cell as usize, from[y as usize]);
+                job.mass.add(cell as usize, d);
             }
-            let (m, mass) = (job.m.slice(met.row as usize, columns), job.mass.slice(met.row as usize, columns));
-            if dense {
-                m.iter_mut().zip(&*sum).for_each(|(m, sum)| *m += sum);
-                mass.iter_mut().zip(&*masses).for_each(|(mass, d)| *mass += d);
-            } else {
-                for ((m, mass), &y) in m.iter_mut().zip(mass).zip(labels) {
-                    *m += sum[y as usize];
-                    *mass += masses[y as usize];
-                }
-            }
+        }
+    }
+}
+
+/// A multiple of a padded row, added to another or in its place.
+#[inline(always)]
+fn add_row(to: &mut [f64], from: &[f64], by: f64, fresh: bool) {
+    for (to, from) in to.chunks_exact_mut(BLOCK).zip(from.chunks_exact(BLOCK)) {
+        for j in 0..BLOCK {
+            to[j] = by * from[j] + if fresh { 0.0 } else { to[j] };
+        }
+    }
+}
+
+/// A number added to a padded row.
+#[inline(always)]
+fn raise(to: &mut [f64], by: f64) {
+    for to in to.chunks_exact_mut(BLOCK) {
+        for j in 0..BLOCK {
+            to[j] += by;
         }
     }
 }

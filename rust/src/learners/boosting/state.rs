@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::learners::boosting::bound::{Moments, Range};
 use crate::learners::boosting::cells::{RangeCells, FEATURES};
 use crate::learners::boosting::chain::{self, ChainWork, EdgeFactors};
-use crate::learners::boosting::gather::{gather, ByAttribute, Gathered};
+use crate::learners::boosting::gather::{gather, ByAttribute, GatherWork, Gathered};
 use crate::learners::boosting::index::{self, fires_in, Index, Kind};
 use crate::learners::boosting::loss::{Lost, Target};
 use crate::learners::boosting::pass::{self, BoostingSums, Moved, Revision, RowScratch};
@@ -250,8 +250,8 @@ impl State {
         };
         let (layout, cells, attributes) = (&*self.layout, &self.cells, self.layout.attributes);
         let job = Gathered { layout, cells, by, width, residual: &self.residual, d: &self.d, m: &m, mass: &mass };
-        (0..attributes.div_ceil(ATTRIBUTES)).into_par_iter().for_each_init(Vec::new, |sum, part| {
-            gather(&job, part * ATTRIBUTES..((part + 1) * ATTRIBUTES).min(attributes), sum);
+        (0..attributes.div_ceil(ATTRIBUTES)).into_par_iter().for_each_init(GatherWork::default, |work, part| {
+            gather(&job, part * ATTRIBUTES..((part + 1) * ATTRIBUTES).min(attributes), work);
         });
         // SAFETY: nobody else is at work.
         (0..self.d.len()).for_each(|s| unsafe { sums.add_chain(&moved(s), &mut RowScratch::default()) });
