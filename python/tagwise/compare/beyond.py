@@ -160,7 +160,7 @@ BOOSTED = Preset(
     sizes=(100, 300),
     params={"max_iter": 100, "l2": 0.3},
     against="boosting exp",
-    note="Boosting as it comes: eight rounds of up to 4,096 features on pieces of at most five tokens; `whole` on "
+    note="Boosting as it comes: six rounds of up to 4,096 features on pieces of at most five tokens; `whole` on "
     "whole sentences, which the pointwise loss does not let outweigh the others.",
 )
 

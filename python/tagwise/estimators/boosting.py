@@ -20,7 +20,7 @@ from tagwise.model.prune import prune
 from tagwise.params import Choice, Flag, Number, Param
 
 #: Where no number of rounds is asked for: features that all take, fewest and most rounds.
-TAKEN, FEWEST, MOST = 32_768, 8, 2000
+TAKEN, FEWEST, MOST = 24_576, 6, 2000
 #: Rounds between two dev scores where none are asked for, as a part of all.
 BLOCKS = 200
 
@@ -49,7 +49,7 @@ class Boosting(Tagger):
               sum_i w_i sum_t (1 / p_t(gold) - 1)                    (loss="pointwise_exp")
 
     some weights a round: those features are taken whose upper bounds on the loss after their best steps are smallest.
-    The model has only the features that were chosen; `rounds_` lists them in order. As it comes there are eight
+    The model has only the features that were chosen; `rounds_` lists them in order. As it comes there are six
     rounds of up to 4096 features, on pieces of at most five tokens; `features_per_round=1` is the paper's algorithm.
     """
 
@@ -60,7 +60,7 @@ class Boosting(Tagger):
             "rounds",
             None,
             Number(0, integer=True, optional=True),
-            "most rounds; None for as many as take 32768 features in all, at least 8 and at most 2000",
+            "most rounds; None for as many as take 24576 features in all, at least 6 and at most 2000",
         ),
         Param(
             "loss",
@@ -173,7 +173,7 @@ class Boosting(Tagger):
         Args:
             features: how tokens become attributes (S1, S2, S3, S3(window=2), pos, ner, default, a template, a function,
                 or attributes)
-            rounds: most rounds; None for as many as take 32768 features in all, at least 8 and at most 2000
+            rounds: most rounds; None for as many as take 24576 features in all, at least 6 and at most 2000
             loss: what is minimised: the exponential loss of label sequences, or of single labels (pointwise)
             bound: how features are judged: one range for all sentences, one for each, or the loss itself (tiny corpora)
             over: label sequences that the loss sums over: the wrong ones as in the paper, or the gold one too

@@ -247,7 +247,7 @@ def rounds(b: Bench) -> None:
     tagger = boosted(b, rounds=9)
     assert {r.round for r in tagger.rounds_} == set(range(9))
     words, labels = [["a", "b", "b"], ["b", "a"]], [["x", "y", "x"], ["x", "y"]]  # never learnt
-    for several, most in ((1, 2000), (64, 512), (4096, 8), (10**6, 8)):
+    for several, most in ((1, 2000), (64, 384), (4096, 6), (10**6, 6)):
         usual = b.kind(features="S1", features_per_round=several, smoothing=0.0).fit(words, labels)
         assert usual.stopped_ in (f"reached rounds={most}", "no feature lowers the loss any further")
         assert usual.history_[-1]["rounds"] <= most
