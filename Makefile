@@ -13,7 +13,7 @@ CODE    := python tests benchmarks examples
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help dev demo test test-rust test-python test-slow test-torch coverage fuzz kills memcheck mutants soak format lint bench study shows docs clean
+.PHONY: help dev demo test test-rust test-python test-slow test-torch test-ray coverage fuzz kills memcheck mutants soak format lint bench study shows docs clean
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,10 @@ test-slow: $(VENV)/.dev ## the Python tests that are marked slow: whole sessions
 # torch is several GB: its environment lies outside the clone, and is made once (see tests/environments.py).
 test-torch: $(VENV)/.dev ## the tests of tagwise.torch, in an environment of their own (ARGS="-m cuda" on a machine with a GPU)
 	PYTHONPATH="$(abspath python)" $$($(PY) tests/environments.py torch) -m pytest tests/torch $(ARGS)
+
+# The same for Ray.
+test-ray: $(VENV)/.dev ## the tests of tagwise.ray on a cluster of this machine, in an environment of their own
+	PYTHONPATH="$(abspath python)" $$($(PY) tests/environments.py ray) -m pytest tests/ray $(ARGS)
 
 coverage: $(VENV)/.dev ## lines and branches of the package that the Python tests reach: 95 % or more
 	rm -rf target/coverage && mkdir -p target/coverage

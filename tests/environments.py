@@ -33,6 +33,7 @@ COMMON = (
 )
 #: A new extra is a row here.
 ENVIRONMENTS = {
+    "ray": (*COMMON, "ray[data]==2.60.0"),
     "torch": (
         *COMMON,
         "cuda-core==1.2.2; sys_platform == 'linux'",

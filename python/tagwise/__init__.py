@@ -73,6 +73,8 @@ if TYPE_CHECKING:
     from tagwise.model.model import Model
     from tagwise.ready.taggers import TaggerInfo, pretrained, taggers
     from tagwise.scores import lattice, losses
+    from tagwise.shards.encode import encode
+    from tagwise.shards.reader import Shards
 
 __all__ = [
     "AROW",
@@ -103,6 +105,7 @@ __all__ = [
     "RegularizationPath",
     "Report",
     "Sentence",
+    "Shards",
     "Tagger",
     "TaggerInfo",
     "TagwiseError",
@@ -116,6 +119,7 @@ __all__ = [
     "calibration",
     "compare",
     "corpora",
+    "encode",
     "evaluate",
     "iter_conll",
     "iter_conllu",
@@ -183,6 +187,8 @@ _HOMES = {
     "tagwise.model.model": "Model",
     "tagwise.ready.taggers": "TaggerInfo pretrained taggers",
     "tagwise.scores": "lattice losses",
+    "tagwise.shards.encode": "encode",
+    "tagwise.shards.reader": "Shards",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 

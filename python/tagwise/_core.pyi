@@ -1,6 +1,7 @@
 """The native core."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from os import PathLike
 from typing import IO, Any, TypeAlias, final
 
 import numpy as np
@@ -50,6 +51,7 @@ __all__ = [
     "Online",
     "Order",
     "OrderObjective",
+    "Paged",
     "Rounds",
     "Rule",
     "Scorer",
@@ -208,6 +210,11 @@ class Dataset:
 
         Its numbers are the attributes from `first` on.
         """
+    @staticmethod
+    def from_arrays(
+        offsets: NDArray[np.uint64], gold: NDArray[np.uint16], node: _Csr, edge: _Csr | None = None
+    ) -> Dataset:
+        """A dataset from its arrays: offsets, gold (empty: unlabelled), and rows as `node` and `edge` give them."""
     def with_gold(self, gold: NDArray[np.uint16]) -> Dataset:
         """The same sentences with these gold labels ([tokens]; NO_LABEL marks an unknown one)."""
 
@@ -361,6 +368,26 @@ class Objective:
         self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0
     ) -> tuple[float, float]:
         """The same of log sum_i w_i e^{l_i}, in place of the exponential loss."""
+    def rest(self) -> None:
+        """Give up what evaluations write to; the next one makes it anew."""
+
+@final
+class Paged:
+    """Large arrays that are made inside the `with` block lie in files of a folder, and not in the process's memory.
+
+    The system keeps what it has room for. One can be open at a time.
+    """
+
+    def __new__(cls, folder: str | PathLike[str]) -> Paged: ...
+    def __enter__(self) -> Paged: ...
+    def __exit__(self, *_exception: object) -> None: ...
+    @property
+    def n_bytes(self) -> int:
+        """Bytes in files."""
+    def release(self) -> None:
+        """Let the system have the memory back; what it holds stays in the files."""
+    def ahead(self) -> None:
+        """Ask the system to read what will be needed soon."""
 
 @final
 class Stochastic:

@@ -5,6 +5,9 @@ pub mod error;
 // The machine: vector instructions, files in memory, numbers drawn in a fixed order. Knows nothing of language.
 pub mod machine;
 
+#[global_allocator]
+static ALLOCATOR: machine::paged::Allocator = machine::paged::Allocator;
+
 // Sentences to attributes.
 pub mod features;
 

@@ -13,6 +13,7 @@ import tagwise as tw
 from tagwise.cli import cli
 from tagwise.estimators import LEARNERS
 from tagwise.learners.backends import BACKENDS, Backend
+from tagwise.learners.sharded import local
 
 from ..golden.corpus import shapes
 from .options import (
@@ -37,6 +38,7 @@ def test_every_option_has_a_row() -> None:
     """Each spelling of each option and argument of each command has a row, and each row such an option."""
     from . import (
         test_options_compare,
+        test_options_encode,
         test_options_others,
         test_options_pretrained,
         test_options_reading,
@@ -44,6 +46,7 @@ def test_every_option_has_a_row() -> None:
     )
 
     assert test_options_compare.test_options
+    assert test_options_encode.test_options
     assert test_options_others.test_options
     assert test_options_pretrained.test_options
     assert test_options_reading.test_options
@@ -207,6 +210,43 @@ def train_path(bench: Bench) -> None:
         assert result.exit_code == 2, wrong
         assert wrong.partition("=")[0] in result.stderr
         assert not bench.path("y").exists()
+
+
+@row("train", "--memory", "--backend")
+def train_shards(bench: Bench) -> None:
+    """A folder of shards in the place of a corpus; how it is worked on does not show in the model."""
+    folder = bench.path("enc")
+    bench.ok("encode", bench.train, "-o", folder, "-q", "-f", "S1", "--shard-tokens", 20)
+    plain = bench.made(folder)
+    assert plain == bench.bytes_of(crf().fit(tw.Shards(folder)))
+    assert plain == bench.made(folder, "--memory", "1K") == bench.made(folder, "--backend", "local")
+    scored = bench.made(folder, "--dev", bench.dev)
+    assert scored == bench.bytes_of(crf().fit(tw.Shards(folder), dev=DEV))
+    assert "--memory" in invoke("train", folder, "-o", bench.path("x"), "--memory", "much").stderr
+    for option in (("--memory", "1G"), ("--backend", "local")):
+        refused = invoke("train", bench.train, "-o", bench.path("x"), *option)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert "about shards" in refused.stderr
+    assert "--path" in invoke("train", folder, "-o", bench.path("x"), "--path", "l2=1,2").stderr
+
+
+@row("train", "--address", "--workers")
+def train_cluster(bench: Bench) -> None:
+    """They are about Ray, which is told them."""
+    folder = bench.path("enc")
+    bench.ok("encode", bench.train, "-o", folder, "-q", "-f", "S1")
+    for option in (("--address", "auto"), ("--workers", 2)):
+        refused = invoke("train", folder, "-o", bench.path("x"), *option)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert f"{option[0]} is about --backend ray" in refused.stderr
+    asked: list[object] = []
+    bench.patch.setattr("tagwise.ray.training.connected", lambda address=None: asked.append(address))
+    bench.patch.setattr(
+        "tagwise.ray.training.source", lambda shards, workers: (asked.append(workers), local(shards, None))[1]
+    )
+    ray = bench.made(folder, "--backend", "ray", "--address", "auto", "--workers", 2)
+    assert ray == bench.made(folder)
+    assert asked == ["auto", None, 2]
 
 
 @row("train", "--checkpoint", "--resume")

@@ -291,6 +291,15 @@ def batch(m: Made) -> Targets:
             lambda: c.Stochastic(d, layout).run,
             given(order=np.array([0], u32), eta=0.1, l2=0.1, seen=0.0),
         ),
+        "Dataset.from_arrays": (
+            lambda: c.Dataset.from_arrays,
+            given(offsets=d.offsets, gold=d.gold, node=d.node(), edge=None),
+        ),
+        "Dataset.from_arrays(rows)": (
+            lambda: lambda ptr, ids, values: c.Dataset.from_arrays(d.offsets, d.gold, (ptr, ids, values)),
+            given(**dict(zip(("ptr", "ids", "values"), d.node()))),
+        ),
+        "Paged": (lambda: c.Paged, given(folder="/tmp")),
         "Objective": (
             lambda: flat(told.objective),
             given(

@@ -13,8 +13,8 @@ PACKAGE, CRATE = ROOT / "python" / "tagwise", ROOT / "rust" / "src"
 #: Rooms and loose modules in the order of the line. What comes later may use what comes earlier.
 PYTHON = (
     *("errors", "params", "importing", "writing", "terminal"),
-    *("corpus", "metrics", "features", "dataset", "scores", "torch"),
-    *("optimizers", "learners", "decoding", "foreign", "model", "estimators"),
+    *("corpus", "metrics", "features", "dataset", "shards", "scores", "torch"),
+    *("optimizers", "learners", "decoding", "foreign", "model", "ray", "estimators"),
     *("compat", "compare", "ready", "report", "plot"),
     *("", "cli", "__main__"),  # "" is the package itself: the names of `tw.`
 )

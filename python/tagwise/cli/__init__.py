@@ -1,4 +1,4 @@
-"""What people type: ``tagwise`` and ``train | tag | eval | errors | explain | inspect | pretrained | compare ...``."""
+"""What people type: ``tagwise`` and ``encode | train | tag | eval | errors | explain | inspect | compare ...``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from tagwise.cli.bench import bench
 from tagwise.cli.compare import compare
 from tagwise.cli.completion import suggest
 from tagwise.cli.convert import convert
+from tagwise.cli.encode import encode
 from tagwise.cli.errors import errors
 from tagwise.cli.evaluate import evaluate
 from tagwise.cli.explain import explain
@@ -15,7 +16,7 @@ from tagwise.cli.pretrained import pretrained
 from tagwise.cli.tag import tag
 from tagwise.cli.train import train
 
-for _command in (train, tag, evaluate, errors, explain, inspect, pretrained, compare, convert, bench):
+for _command in (encode, train, tag, evaluate, errors, explain, inspect, pretrained, compare, convert, bench):
     suggest(_command)
     cli.add_command(_command)
 

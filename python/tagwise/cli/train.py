@@ -14,14 +14,18 @@ from click.exceptions import Exit
 from rich.console import Console
 
 from tagwise.cli.app import EXIT_INTERRUPTED, debug_option, say
+from tagwise.cli.encode import parse_memory
 from tagwise.cli.files import corpus_options, read_corpus
 from tagwise.cli.interrupt import Interrupt
 from tagwise.cli.models import device_option, load_model
+from tagwise.corpus.sentence import Corpus
 from tagwise.errors import ParameterError
+from tagwise.estimators.sharded import BACKENDS
 from tagwise.features.sums import Features, spelled
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.progress import TrainingProgress
 from tagwise.params import meant
+from tagwise.shards.reader import Shards
 from tagwise.writing import target_of
 
 
@@ -144,6 +148,23 @@ def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -
     help="Go on from MODEL.checkpoint, kept every=5m unless --checkpoint says otherwise; begin where there is none.",
 )
 @click.option(
+    "--memory",
+    metavar="AMOUNT",
+    callback=parse_memory,
+    help="What shards may take of memory: 500M, 2G; half of the machine's if not given. Results are the same.",
+)
+@click.option(
+    "--backend",
+    type=click.Choice(BACKENDS),
+    help="Who works on shards: this process, or the workers of a Ray cluster. Results are the same.",
+)
+@click.option(
+    "--address", metavar="HOST:PORT", help="The Ray cluster: an address, or auto for the one of this machine."
+)
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="Workers of --backend ray; one a CPU if not given."
+)
+@click.option(
     "--n-jobs", type=click.IntRange(min=1), help="Threads; all cores if not given. Results are the same."
 )
 @click.option("--seed", type=int, help="Seed of whatever is random.")
@@ -175,6 +196,10 @@ def train(
     forget: bool,
     checkpoint: str | None,
     resume: bool,
+    memory: int | None,
+    backend: str | None,
+    address: str | None,
+    workers: int | None,
     n_jobs: int | None,
     seed: int | None,
     device: str | None,
@@ -184,7 +209,7 @@ def train(
     quiet: bool,
     prune: bool,
 ) -> None:
-    """Train a tagger on the corpus TRAIN.
+    """Train a tagger on the corpus TRAIN, or on a folder of shards that `tagwise encode` has made.
 
     Ctrl-C stops after the running iteration and saves the model as it is then. A run with --checkpoint that was
     stopped, by whatever, is gone on with by the same command and --resume: the model is the same to the bit.
@@ -197,6 +222,8 @@ def train(
       tagwise train ner.txt --features default+gazetteer:cities.txt -o ner.tagwise
       tagwise train train.txt --path l2=10,1,0.1,0.01 -o model.tagwise
       tagwise train train.txt --device cuda -o model.tagwise
+      tagwise train encoded/ --memory 2G -o model.tagwise
+      tagwise train encoded/ --backend ray --address auto -o model.tagwise
       tagwise train ewt-pos --dev ewt-pos:dev -o pos.tagwise
       tagwise train ner.txt --learner mira --history m=1,p=2 --document -o ner.tagwise
     """
@@ -226,13 +253,18 @@ def train(
         params["features"] = features if parts is None else Features(*parts)
     tagger = make(learner, **params)
     check_writable(output)
-    data = read_corpus(corpus, form, columns, label, part="train")
+    data, columns, label = read_training(corpus, form, columns, label, memory)
     dev_data = read_corpus(dev, form, columns, label, part="dev") if dev else None
     if forget and not warm_start:
         raise click.UsageError("--forget is about the model of --warm-start; name one, or leave it out")
     options: dict[str, Any] = {"warm_start": load_model(warm_start), "forget": forget} if warm_start else {}
+    options |= cluster(data, backend, address, workers)
 
     kept = parse_checkpoint(checkpoint, resume, output)
+    if path is not None and isinstance(data, Shards):
+        raise click.UsageError(
+            "--path is for a corpus in memory; train on shards with one strength at a time"
+        )
     if kept is not None and path is not None:
         raise click.UsageError("--checkpoint and --resume are for one training run; --path is several")
     if path is not None:
@@ -240,7 +272,7 @@ def train(
         tagger, table = best_strength(tagger, data, dev_data, parse_path(kind, path), save, options)
         if not quiet:
             console.print(table)
-            say(summary(tagger, len(data), data.n_tokens, output, time.perf_counter() - begin))
+            say(summary(tagger, data, output, time.perf_counter() - begin))
         return
     interrupt, at_once = Interrupt(), False
     try:
@@ -262,7 +294,36 @@ def train(
         with contextlib.suppress(OSError):  # the model is there; the next run replaces it
             os.unlink(kept.path)
     if not quiet:
-        say(summary(tagger, len(data), data.n_tokens, output, time.perf_counter() - begin))
+        say(summary(tagger, data, output, time.perf_counter() - begin))
+
+
+def read_training(
+    name: str, form: str | None, columns: str | None, label: str | None, memory: int | None
+) -> tuple[Corpus | Shards, str | None, str | None]:
+    """The training set, and how other corpora are to be read: columns of shards are those of their files."""
+    if not os.path.isdir(name):
+        if memory is not None:
+            raise click.UsageError("--memory is about shards; make some with tagwise encode, or leave it out")
+        return read_corpus(name, form, columns, label, part="train"), columns, label
+    shards = Shards(name, memory=memory)
+    if columns is None:
+        columns, label = ",".join(shards.manifest["columns"]), label or shards.manifest["label"]
+    return shards, columns, label
+
+
+def cluster(data: Any, backend: str | None, address: str | None, workers: int | None) -> dict[str, Any]:
+    """Who works, as `fit` is told; Ray is connected to the cluster that is meant."""
+    if backend is not None and not isinstance(data, Shards):
+        raise click.UsageError("--backend is about shards; make some with tagwise encode, or leave it out")
+    if backend == "ray":
+        from tagwise.ray.training import connected
+
+        connected(address)
+        return {"backend": backend, "workers": workers}
+    for name, value in (("--address", address), ("--workers", workers)):
+        if value is not None:
+            raise click.UsageError(f"{name} is about --backend ray; leave it out, or add that")
+    return {} if backend is None else {"backend": backend}
 
 
 def _saved(tagger: Any, *, output: str, prune: bool) -> str:
@@ -308,8 +369,10 @@ def best_strength(
     return found.best.tagger, found
 
 
-def summary(tagger: Any, sentences: int, tokens: int, output: str, seconds: float) -> str:
+def summary(tagger: Any, data: Corpus | Shards, output: str, seconds: float) -> str:
     """What was trained, on what, how well, in one line."""
+    sentences = data.n_sentences if isinstance(data, Shards) else len(data)
+    tokens = data.n_tokens
     last = tagger.history_[-1] if tagger.history_ else {}
     parts = [
         f"{sentences:,} sentences, {tokens:,} tokens, {len(tagger.classes_)} labels",

@@ -36,6 +36,7 @@ from tagwise.model.model import Model, transfer
 from tagwise.model.prune import prune as prune_model
 from tagwise.optimizers.base import Vector
 from tagwise.params import Param, lookup
+from tagwise.shards.reader import Shards
 
 
 class Tagger(Predicting, Texts, ScikitLearn):
@@ -135,11 +136,14 @@ class Tagger(Predicting, Texts, ScikitLearn):
         warm_start: Tagger | Model | str | os.PathLike[str] | None = None,
         forget: bool = False,
         checkpoint: Checkpoint | None = None,
+        backend: str | None = None,
+        workers: int | None = None,
     ) -> Tagger:
         """Train on a labelled corpus, or on X and y.
 
         Args:
-            X: a Corpus, or sentences: lists of tokens, of attribute lists, or of feature dicts.
+            X: a Corpus, or sentences: lists of tokens, of attribute lists, or of feature dicts; or Shards, which CRF
+                takes.
             y: the labels of each sentence, strings, integers, floats or booleans, which predictions are too; a Corpus
                 brings its own.
             dev: a labelled corpus (or X with `dev_y`) that is scored after every iteration; the best iterate is kept.
@@ -153,9 +157,36 @@ class Tagger(Predicting, Texts, ScikitLearn):
             forget: with `warm_start`: have the labels and features of X alone, with the weights that they had.
             checkpoint: keep the state of training in a file every so often, and go on from it if asked to: CRF, MEMM
                 and the first-order online learners.
+            backend: with Shards: who works on them: "local", or "ray", by the cluster that Ray is connected to.
+            workers: with backend="ray": into how many the shards are spread; as many as there are CPUs if not given.
+                The model does not depend on it.
 
         Ctrl-C raises KeyboardInterrupt, as ever; where an iteration was reached, the tagger has its model.
         """
+        if isinstance(X, Shards):
+            if y is not None or sample_weight is not None:
+                raise ParameterError(
+                    "shards have their labels, and sentences that all count the same; leave y and "
+                    "sample_weight out"
+                )
+            from tagwise.estimators.sharded import fit_shards
+
+            return fit_shards(
+                self,
+                X,
+                dev=dev,
+                dev_y=dev_y,
+                callbacks=callbacks,
+                warm_start=warm_start,
+                forget=forget,
+                checkpoint=checkpoint,
+                backend=backend,
+                workers=workers,
+            )
+        if backend is not None or workers is not None:
+            raise ParameterError(
+                f"backend={backend!r} is about Shards; encode the corpus, or leave backend out"
+            )
         params, inputs = self.checked(), Inputs.of(X)
         warm = None if warm_start is None else model_of(warm_start)
         if forget and warm is None:
@@ -268,6 +299,10 @@ class Tagger(Predicting, Texts, ScikitLearn):
     def _train(self, task: Task) -> Result:
         """Weights of the training set: what a learner is."""
         raise TypeError(f"{type(self).__name__} is no learner; use one of tagwise.LEARNERS")
+
+    def _sharded(self, params: dict[str, Any]) -> Callable[[Task, Shards, Any], Result]:
+        """How the learner goes through shards, given the source of their objective; refused where it cannot."""
+        raise ParameterError(f"{self.name} is not trained on shards yet; use crf, or a corpus in memory")
 
     def _meta(self, task: Task, result: Result) -> dict[str, Any]:
         """What the model file says of its training; nothing in it depends on the machine or the clock."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -26,12 +26,15 @@ from tagwise.features.inputs import Inputs
 from tagwise.learners import gradient
 from tagwise.learners.backends import BACKENDS, using
 from tagwise.learners.loop import Result
+from tagwise.learners.sharded import Setting, ShardedProblem
 from tagwise.model.model import Model
 from tagwise.model.reading import forbidden_of
 from tagwise.optimizers import OPTIMIZERS
 from tagwise.optimizers.base import Vector
 from tagwise.params import Anything, Choice, Flag, Number, Param, Text, lookup
 from tagwise.scores.lookback import Lookback
+from tagwise.scores.protocols import Objective
+from tagwise.shards.reader import Shards
 
 LOSSES = _core.LOSSES
 OPTIMIZER_HELP = (
@@ -252,6 +255,22 @@ class CRF(Tagger):
         with _engine(task.params["device"]):
             return self._minimise(task)
 
+    def _sharded(self, params: dict[str, Any]) -> Callable[[Task, Shards, Any], Result]:
+        _check_sharded(params)
+        return self._minimise_shards
+
+    def _minimise_shards(self, task: Task, shards: Shards, source: Callable[[Setting], Objective]) -> Result:
+        params = task.params
+        problem = ShardedProblem(
+            task.data,
+            task.layout,
+            params["loss"],
+            shards=shards,
+            min_count=params["min_count"],
+            source=source,
+        )
+        return self._optimise(task, problem, task.start)
+
     def _minimise(self, task: Task) -> Result:
         assert isinstance(task, ChainTask)
         params, data, sample_weight = task.params, task.data, task.sample_weight
@@ -294,7 +313,12 @@ class CRF(Tagger):
             cost=_costs(params, task.labels, data.gold),
             order=task.order,
         )
-        sigma, prior = params["sigma"], None
+        return self._optimise(task, problem, start)
+
+    def _optimise(self, task: Task, problem: gradient.Problem, start: Vector) -> Result:
+        """Minimise, from weights to start from."""
+        params, prior = task.params, None
+        sigma = params["sigma"]
         if params["prior"] > 0.0:
             if task.warm is None:
                 raise ParameterError(
@@ -331,6 +355,27 @@ class CRF(Tagger):
 def _engine(device: str) -> AbstractContextManager[Any]:
     """The engine of a device; that of the CPU is whichever is used around here."""
     return nullcontext() if device == "cpu" else using(device)
+
+
+def _check_sharded(params: dict[str, Any]) -> None:
+    """Refuse what is not done over shards yet."""
+    odd = {
+        "order": (1,),
+        "cost": (None,),
+        "class_weight": (None,),
+        "pi": (1.0,),
+        "max_length": (None,),
+        "partial": (False,),
+        "constraints": (None,),
+        "dictionary": (None,),
+        "device": ("cpu",),
+        "optimizer": ("auto", "lbfgs", "owlqn", "cg"),
+    }
+    for name, usual in odd.items():
+        if params[name] not in usual:
+            raise ParameterError(
+                f"shards are trained with {name}={' or '.join(map(repr, usual))}; {name}={params[name]!r} was given"
+            )
 
 
 def _check_once(params: dict[str, Any]) -> None:

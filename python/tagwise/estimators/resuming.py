@@ -20,23 +20,28 @@ def keeper_of(
     checkpoint: Checkpoint,
     dev: Inputs | None,
     dev_y: Sequence[Sequence[Any]] | None,
+    shards: str | None = None,
 ) -> Keeper:
-    """The keeper of a run's checkpoints; one of another run that lies in the place is refused where it is to go on."""
+    """The keeper of a run's checkpoints; one of another run that lies in the place is refused where it is to go on.
+
+    shards: the digest of the training set, where that is no dataset in memory.
+    """
     if not isinstance(checkpoint, Checkpoint):
         raise ParameterError(
             f"checkpoint={checkpoint!r}: expected a tagwise.Checkpoint(path, every=..., resume=...)"
         )
     scored = None
     if dev is not None:
-        data = task.recipe.encode(dev, task.vocabulary, task.params["n_jobs"])
-        scored = digest(_arrays(data), texts(dev.gold(dev_y))[0])
+        encoded = task.recipe.encode(dev, task.vocabulary, task.params["n_jobs"])
+        scored = digest(_arrays(encoded), texts(dev.gold(dev_y))[0])
     shown = {name: _plain(value) for name, value in task.params.items() if name not in TRANSIENT}
     shown["features"] = task.recipe.name
+    data: Any = _arrays(task.data) if shards is None else shards
     run = {
         "tagwise": _core.__version__,
         "learner": learner,
         "params": shown,
-        "data": digest(task.labels, _arrays(task.data), task.layout.arrays(), task.limits, _partial(task)),
+        "data": digest(task.labels, data, task.layout.arrays(), task.limits, _partial(task)),
         "sample_weight": digest(task.sample_weight),
         "start": digest(task.start),
         "dev": scored,

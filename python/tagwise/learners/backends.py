@@ -9,7 +9,6 @@ A further one is a row of `BACKENDS`; `using` makes it the one that estimators t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.errors import ParameterError
+from tagwise.learners.sums import Part, logarithmic, plain, total_of
 from tagwise.optimizers.base import HostVectors, Vectors
 from tagwise.scores.protocols import Exponential, Objective, Scorer, Vector
 
@@ -125,33 +125,36 @@ def exponential(objective: Objective) -> Exponential:
 
 
 class Sum:
-    """The objective of a corpus from those of its shards, added in their order."""
+    """The objective of a corpus from those of its shards, added as their numbers say (`learners.sums`)."""
 
     def __init__(self, parts: Sequence[Objective]) -> None:
         self.parts = tuple(parts)
 
     def value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
         """Loss at `w`, the largest of the shards' largest; the gradient is written in place."""
-        found, here = [], np.empty_like(gradient)
-        gradient[:] = 0.0
-        for part in self.parts:
-            found.append(part.value(w, here, n_jobs))
-            gradient += here
-        return sum(value for value, _ in found), max(largest for _, largest in found)
+        return self._sum([part.value for part in self.parts], w, gradient, n_jobs, plain)
 
     def log_value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
         """log sum_s e^{v_s} of the shards' v_s, and their gradients weighted by e^{v_s} over that sum."""
-        found, gradients = [], []
-        for part in map(exponential, self.parts):
-            here = np.empty_like(gradient)
-            found.append(part.log_value(w, here, n_jobs))
-            gradients.append(here)
-        most = max(value for value, _ in found)
-        total = most + math.log(sum(math.exp(value - most) for value, _ in found))
-        gradient[:] = 0.0
-        for (value, _), here in zip(found, gradients):
-            gradient += math.exp(value - total) * here
-        return total, max(largest for _, largest in found)
+        parts = [part.log_value for part in map(exponential, self.parts)]
+        return self._sum(parts, w, gradient, n_jobs, logarithmic)
+
+    @staticmethod
+    def _sum(
+        parts: Sequence[Callable[[Vector, Vector, int], tuple[float, float]]],
+        w: Vector,
+        gradient: Vector,
+        n_jobs: int,
+        add: Callable[[Part, Part], Part],
+    ) -> tuple[float, float]:
+        def found() -> Iterator[Part]:
+            for k, evaluate in enumerate(parts):
+                here = np.empty_like(gradient)
+                yield Part(k, 0, *evaluate(w, here, n_jobs), here)
+
+        total = total_of(found(), add)
+        gradient[:] = total.gradient
+        return total.value, total.largest
 
 
 __all__ = ["BACKENDS", "Backend", "Sum", "current", "exponential", "using"]

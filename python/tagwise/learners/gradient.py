@@ -59,11 +59,16 @@ def curvature_scale(data: _core.Dataset, layout: _core.Layout) -> NDArray[np.flo
     The curvature of a feature grows with how often it is met. The power is measured: 1/4 is faster to a gap of 1e-2 and
     slower from 1e-3 on.
     """
-    n = np.full(len(layout), float(data.n_tokens))
     counts = np.bincount(data.sparse()[1], minlength=layout.n_attributes)
     if data.vectors is not None:
         first, size = data.vectors
         counts[first : first + size] += data.n_tokens
+    return scale_of(counts, data.n_tokens, layout)
+
+
+def scale_of(counts: NDArray[Any], n_tokens: int, layout: _core.Layout) -> NDArray[np.float32]:
+    """The same from how many tokens have each attribute."""
+    n = np.full(len(layout), float(n_tokens))
     n[blocks_of(layout).node] = counts[node_attributes(layout)]
     scale: NDArray[np.float32] = ((1.0 + 0.01 * n) ** -0.125).astype(np.float32)
     return scale
@@ -157,6 +162,10 @@ class Problem:
     once: tuple[NDArray[np.uint32], NDArray[np.bool_]] | None = None  # labels that form one span at most
     order: _core.Order | None = None  # of a chain of order 2 or 3
     n_sentences: int | None = None  # where `data` is cut finer than the corpus
+
+    def scale(self) -> NDArray[np.float32]:
+        """d of L-BFGS's variables w / d."""
+        return curvature_scale(self.data, self.layout)
 
     def objective(self, backend: Backend | None = None) -> Objective:
         """Loss and gradient of the whole training set, by the engine that is used now or another."""
@@ -275,7 +284,7 @@ def train(
     extra: dict[str, Any] = {"l1": l1} if chosen.l1 else {}
     warm = 0
     if optimizer == "auto" and not chosen.l1 and problem.order is None:
-        extra["scale"] = curvature_scale(problem.data, problem.layout)
+        extra["scale"] = problem.scale()
         cold = found is None and not start.any() and prior is None and stopping.max_iter > WARMUP
         if cold and backend.descends and problem.warms_up:
             warm = WARMUP
@@ -335,7 +344,7 @@ def _certified(
         del ascent, core  # their copy of the training set
     start = np.zeros(len(problem.layout)) if step is None else step.w
     evaluate = Evaluation(problem.objective(backend), l2, n_jobs)
-    scale = curvature_scale(problem.data, problem.layout)
+    scale = problem.scale()
     rest = OPTIMIZERS["lbfgs"].run(evaluate, start, n_jobs=n_jobs, scale=scale, keep=keep, resume=known)
     if step is not None:
         next(rest, None)  # where the ascent ended, once more

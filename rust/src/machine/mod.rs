@@ -9,6 +9,7 @@ pub mod force;
 pub mod hash;
 pub mod lazy;
 pub mod names;
+pub mod paged;
 pub mod pages;
 pub mod shared;
 pub mod shuffle;

@@ -21,6 +21,7 @@ pub mod once;
 pub mod online;
 pub mod options;
 pub mod order;
+mod paged;
 pub mod raw;
 pub mod scorer;
 pub mod svm;
@@ -72,6 +73,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     online::register(m)?;
     options::register(m)?;
     order::register(m)?;
+    paged::register(m)?;
     raw::register(m)?;
     scorer::register(m)?;
     svm::register(m)?;

@@ -151,6 +151,14 @@ impl PyObjective {
     fn log_value(&self, py: Python<'_>, w: In<'_>, gradient: Out<'_>, n_jobs: usize) -> PyResult<(f64, f64)> {
         self.at(py, w, gradient, n_jobs, true)
     }
+
+    /// Give up what evaluations write to; the next one makes it anew.
+    fn rest(&self) -> PyResult<()> {
+        guard(|| {
+            self.inner.rest();
+            Ok(())
+        })
+    }
 }
 
 impl PyObjective {

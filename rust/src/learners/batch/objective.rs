@@ -95,6 +95,11 @@ impl Objective {
         &self.layout
     }
 
+    /// Give up what evaluations write to; the next one makes it anew.
+    pub fn rest(&self) {
+        *self.memory.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Buffers::default();
+    }
+
     /// The loss at weights `w`, and its gradient. `log_domain`: log sum_i w_i e^{l_i} in place of the exponential loss,
     /// for weights at which that is too large to work with.
     pub fn evaluate(&self, w: &[f64], gradient: &mut [f64], log_domain: bool) -> Result<Value> {

@@ -258,12 +258,61 @@ impl PyDataset {
         Ok(PyDataset { inner: inner.into() })
     }
 
+    /// A dataset from its arrays: offsets, gold (empty: unlabelled), and rows as `node` and `edge` give them. Values are
+    /// checked against each other, and copied.
+    #[staticmethod]
+    #[pyo3(signature = (offsets, gold, node, edge = None))]
+    fn from_arrays(
+        offsets: PyReadonlyArray1<'_, u64>,
+        gold: PyReadonlyArray1<'_, u16>,
+        node: Given<'_>,
+        edge: Option<Given<'_>>,
+    ) -> PyResult<PyDataset> {
+        guard(|| {
+            let node = rows(node, "node")?;
+            let sentences = pointers(offsets.as_slice()?, node.rows(), "offsets")?;
+            let edge = edge.map_or_else(|| Ok(Csr::default()), |edge| rows(edge, "edge"))?;
+            if edge.rows() != 0 && edge.rows() != node.rows() {
+                let message = format!("{} rows of edge attributes for {} tokens", edge.rows(), node.rows());
+                return Err(Error::Value(message).into());
+            }
+            let mut inner = Dataset { sentences, node: node.into(), edge, ..Dataset::default() };
+            if !gold.as_slice()?.is_empty() {
+                inner.set_gold(gold.as_slice()?.to_vec())?;
+            }
+            Ok(PyDataset { inner: inner.into() })
+        })
+    }
+
     /// The same sentences with these gold labels ([tokens]; 65535 marks an unknown one).
     fn with_gold(&self, gold: PyReadonlyArray1<'_, u16>) -> PyResult<PyDataset> {
         let mut inner = Dataset::clone(&self.inner);
         inner.set_gold(gold.as_slice()?.to_vec())?;
         Ok(PyDataset { inner: inner.into() })
     }
+}
+
+/// Row pointers, ids and values from Python.
+type Given<'py> = (PyReadonlyArray1<'py, u64>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f32>);
+
+/// Ascending numbers from 0 to `end`.
+fn pointers(given: &[u64], end: usize, name: &str) -> PyResult<Vec<usize>> {
+    let ascending = given.windows(2).all(|p| p[0] <= p[1]);
+    if !ascending || given.first() != Some(&0) || given.last() != Some(&(end as u64)) {
+        return Err(Error::Value(format!("{name} does not ascend from 0 to {end}")).into());
+    }
+    Ok(given.iter().map(|&p| p as usize).collect())
+}
+
+/// Rows that are what they should be.
+fn rows((ptr, ids, values): Given<'_>, name: &str) -> PyResult<Csr> {
+    let (ids, values) = (ids.as_slice()?.to_vec(), values.as_slice()?.to_vec());
+    if !values.is_empty() && values.len() != ids.len() || values.iter().any(|x| !x.is_finite()) {
+        let message = format!("{name}: {} values for {} ids; one finite number each, or none", values.len(), ids.len());
+        return Err(Error::Value(message).into());
+    }
+    let ptr = pointers(ptr.as_slice()?, ids.len(), &format!("{name}: the row pointer"))?;
+    Ok(Csr { ptr, ids, values })
 }
 
 fn csr<'py>(py: Python<'py>, rows: &Csr) -> (Array<'py, u64>, Array<'py, u32>, Array<'py, f32>) {

@@ -1,0 +1,166 @@
+"""The objective of a corpus in shards, on this machine: those of its shards, held in memory or paged to disk.
+
+What an engine keeps of a shard is several times its arrays, and takes as long to make as a dozen evaluations. So it is
+made once. Where all of it is more than memory allows, it lies in files (`_core.Paged`): the system keeps as much of it
+in memory as there is room, the shard that comes next is asked for ahead, and one that is done with is let go.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tagwise._core as _core
+from tagwise.errors import TrainingError
+from tagwise.learners.backends import Backend
+from tagwise.learners.gradient import Problem, scale_of
+from tagwise.learners.sums import Part, Tree, logarithmic, plain, total_of
+from tagwise.scores.protocols import Objective, Vector
+from tagwise.shards.reader import Shards
+
+#: Arrays that are made while a `Paged` is open are its own, whichever thread makes them.
+_ONE_AT_A_TIME = threading.Lock()
+#: Bytes that an engine keeps for each attribute of each token: measured on conll2002-es, 11, and some room.
+KEPT = 14
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the objective of a shard is made of beside its sentences."""
+
+    layout: _core.Layout
+    loss: str = "log"
+    min_count: int = 1
+
+    def objective(self, shards: Shards, k: int) -> _core.Objective:
+        """The objective of one shard."""
+        return _core.Objective(shards.dataset(k, self.min_count), self.layout, loss=self.loss)
+
+
+class ShardObjectives:
+    """Objectives of some of the shards, evaluated one after the other: parts of the sum over all."""
+
+    def __init__(self, shards: Shards, setting: Setting, numbers: range, memory: int | None = None) -> None:
+        self.shards, self.numbers = shards, numbers
+        self._made: list[tuple[_core.Objective, _core.Paged | None]] = []
+        folder = self._folder() if self._is_large(memory) else None
+        for k in numbers:
+            if folder is None:
+                self._made.append((setting.objective(shards, k), None))
+                continue
+            paged = _core.Paged(folder)
+            with _ONE_AT_A_TIME, paged:
+                objective = setting.objective(shards, k)
+            paged.release()
+            self._made.append((objective, paged))
+
+    @property
+    def paged(self) -> int:
+        """Bytes that lie in files; 0 where all is held in memory."""
+        return sum(paged.n_bytes for _, paged in self._made if paged is not None)
+
+    def _is_large(self, memory: int | None) -> bool:
+        share = len(self.numbers) / max(len(self.shards), 1)
+        return memory is not None and self.shards.manifest["node_attributes"] * KEPT * share > memory
+
+    def _folder(self) -> str:
+        """Where pages go: beside the shards, where that can be written to."""
+        path = os.fspath(self.shards.path)
+        return path if os.access(path, os.W_OK) else tempfile.gettempdir()
+
+    def parts(self, w: Vector, n_jobs: int, log_domain: bool) -> Iterator[Part]:
+        """The parts of these shards, each by itself, in their order."""
+        for i, (k, (objective, paged)) in enumerate(zip(self.numbers, self._made)):
+            if paged is not None and (later := self._made[(i + 1) % len(self._made)][1]) is not None:
+                later.ahead()
+            gradient = np.empty(len(w))
+            evaluate = objective.log_value if log_domain else objective.value
+            try:
+                value, largest = evaluate(w, gradient, n_jobs)
+            except TrainingError as error:
+                raise TrainingError(self._told(k, str(error))) from error
+            if paged is not None:
+                objective.rest()
+                paged.release()
+            yield Part(k, 0, value, largest, gradient)
+
+    def sums(self, w: Vector, n_jobs: int, log_domain: bool) -> list[Part]:
+        """The parts of these shards, added as far as they belong together."""
+        tree = Tree(logarithmic if log_domain else plain)
+        for part in self.parts(w, n_jobs, log_domain):
+            tree.push(part)
+        return tree.parts
+
+    def _told(self, k: int, message: str) -> str:
+        """A message about a sentence with its file and line."""
+        found = re.match(r"sentence (\d+)(?=:)", message)
+        return message if found is None else f"{self.shards.place(k, int(found[1]))}{message[found.end() :]}"
+
+
+class OverShards:
+    """The objective of all shards from a source of their parts."""
+
+    def __init__(self, parts: Callable[[Vector, int, bool], Any]) -> None:
+        self._parts = parts
+
+    def value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
+        """Loss at `w`; the gradient is written in place."""
+        return self._total(w, gradient, n_jobs, False)
+
+    def log_value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
+        """The same of the logarithm of the exponential loss."""
+        return self._total(w, gradient, n_jobs, True)
+
+    def _total(self, w: Vector, gradient: Vector, n_jobs: int, log_domain: bool) -> tuple[float, float]:
+        total = total_of(self._parts(w, n_jobs, log_domain), logarithmic if log_domain else plain)
+        gradient[:] = total.gradient
+        return total.value, total.largest
+
+
+@dataclass(frozen=True)
+class ShardedProblem(Problem):
+    """What is minimised over shards; `data` is empty. `source`: gives the objective of all of them."""
+
+    shards: Shards | None = None
+    min_count: int = 1
+    source: Callable[[Setting], Objective] | None = None
+
+    def objective(self, backend: Backend | None = None) -> Objective:
+        """Loss and gradient of all shards."""
+        assert self.source is not None
+        return self.source(Setting(self.layout, self.loss, self.min_count))
+
+    def scale(self) -> NDArray[np.float32]:
+        """From the counts of attributes that the shards have."""
+        assert self.shards is not None
+        kept = self.shards.counts[self.shards.kept(self.min_count)]
+        return scale_of(kept, self.shards.n_tokens, self.layout)
+
+    def why_no_dual(self, l2: float) -> str | None:
+        """Dual ascent keeps a state a sentence and is not made for shards yet."""
+        return "shards"
+
+    @property
+    def warms_up(self) -> bool:
+        """Stochastic epochs go through one training set in memory."""
+        return False
+
+
+def local(shards: Shards, memory: int | None) -> Callable[[Setting], Objective]:
+    """The source of a run on this machine."""
+
+    def objective(setting: Setting) -> Objective:
+        return OverShards(ShardObjectives(shards, setting, range(len(shards)), memory).parts)
+
+    return objective
+
+
+__all__ = ["OverShards", "Setting", "ShardObjectives", "ShardedProblem", "local"]

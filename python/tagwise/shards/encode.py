@@ -1,0 +1,350 @@
+"""Files -> encoded shards: sentences are read as a stream, cut into shards of fixed size, and written as arrays.
+
+Where a shard ends depends on the sentences alone, never on the machine: a shard is full with the sentence that brings
+it to so many tokens. What memory is needed for are the sentences of one shard and, at the end, the vocabulary of all.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tagwise._core as _core
+from tagwise.corpus.formats import iter_sentences
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.dataset.encode import encode_labels
+from tagwise.errors import CorpusError, ParameterError, refusal
+from tagwise.features.inputs import Inputs
+from tagwise.features.recipe import Recipe
+from tagwise.features.resolve import recipe_for
+from tagwise.shards.files import (
+    FORMAT,
+    MANIFEST,
+    NOTE,
+    checksum,
+    memory_of,
+    read_json,
+    shard_name,
+    shard_number,
+    write_array,
+    write_json,
+)
+from tagwise.shards.merge import Vocabularies, merged_labels
+from tagwise.shards.reader import Shards
+
+#: Tokens of a shard.
+SHARD_TOKENS = 200_000
+#: Bytes of memory that a token of the shard at hand takes, its texts and arrays together: measured, and doubled.
+_TOKEN = 1024
+
+
+@dataclass
+class Encoded:
+    """What is told of a shard that is there: `made` now, or found as it should be."""
+
+    number: int
+    sentences: int
+    tokens: int
+    made: bool
+
+
+@dataclass
+class _Piece:
+    """The sentences of one shard."""
+
+    sentences: list[Sentence] = field(default_factory=list)
+    tokens: int = 0
+    files: list[tuple[str, int]] = field(default_factory=list)  # name, and the first sentence of it
+
+    def add(self, name: str, sentence: Sentence) -> None:
+        if not self.files or self.files[-1][0] != name:
+            self.files.append((name, len(self.sentences)))
+        self.sentences.append(sentence)
+        self.tokens += len(sentence)
+
+    def place(self, s: int) -> str:
+        """File and line of a sentence."""
+        name = next(name for name, first in reversed(self.files) if first <= s)
+        line = self.sentences[s].line
+        return f"{name}:{line}" if line else f"{name}, sentence {s}"
+
+
+def encode(
+    files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    *,
+    features: Any = "default",
+    columns: Sequence[str] | None = None,
+    label: str = "label",
+    format: str | None = None,
+    encoding: str = "utf-8",
+    shard_tokens: int = SHARD_TOKENS,
+    memory: int | float | str | None = None,
+    n_jobs: int | None = None,
+    progress: Callable[[Encoded], Any] | None = None,
+) -> Shards:
+    """Encode labelled files as shards in a folder, for training on corpora that are larger than memory.
+
+    Shards that are there and were made of the same sentences in the same way stay as they are: a run that was stopped
+    is gone on with by the same call, and so is one whose files got more sentences at the end.
+
+    Args:
+        files: paths, or patterns with *, ? and ** (sorted by name); .gz, .xz and .bz2 too.
+        output: the folder, made if it is not there.
+        features: as a tagger takes them; lists that a template learns from the whole corpus (is_rare) are not for
+            shards.
+        columns: names of the columns, as in `read`.
+        label: the column of the labels.
+        format: of the files; seen by itself if not given.
+        encoding: of the files.
+        shard_tokens: tokens of a shard.
+        memory: the most that sentences of a shard, and the vocabulary, may need, as 500M or 2G; more is refused.
+        n_jobs: threads; the shards do not depend on them.
+        progress: called with what is told of each shard when it is there.
+
+    >>> import tagwise as tw
+    >>> tw.write_conll(tw.Corpus.from_lists([["a", "b"], ["c"]], [["X", "Y"], ["X"]]), "tiny.conll")
+    >>> tw.encode("tiny.conll", "tiny-encoded", features="S1")
+    <Shards: tiny-encoded, 1 shards, 2 sentences, 3 tokens, 3 attributes, 2 labels>
+    """
+    if not isinstance(shard_tokens, int) or shard_tokens < 1:
+        raise ParameterError(f"shard_tokens={shard_tokens!r}: expected a whole number from 1")
+    limit = memory_of(memory)
+    if limit is not None and shard_tokens * _TOKEN > limit:
+        raise ParameterError(
+            f"shards of {shard_tokens:,} tokens need about {shard_tokens * _TOKEN / 1e6:,.0f} MB, memory allows "
+            f"{limit / 1e6:,.0f} MB; allow more, or take smaller shards"
+        )
+    paths, folder = expanded(files), Path(output)
+    _make_folder(folder)
+    pieces = cut(read(paths, format, columns, label, encoding), shard_tokens)
+    first: Corpus | None = None
+    recipe, notes = None, []
+    for k, piece in enumerate(pieces):
+        corpus = _corpus(piece, first)
+        if recipe is None:
+            first, recipe = corpus[:1], _recipe(features, corpus)
+        note = _shard(folder / shard_name(k), piece, corpus, recipe, n_jobs)
+        notes.append(note)
+        if progress is not None:
+            progress(Encoded(k, note["sentences"], note["tokens"], note.pop("made")))
+        note.pop("made", None)
+    if recipe is None or first is None:
+        raise CorpusError(
+            f"{', '.join(paths)}: there is no sentence in it. Give files with labelled sentences."
+        )
+    for old in folder.iterdir():
+        if (shard_number(old.name) or 0) >= len(notes):
+            shutil.rmtree(old)
+    return finish(folder, notes, recipe, first, paths, shard_tokens, limit)
+
+
+def finish(
+    folder: Path,
+    notes: Sequence[dict[str, Any]],
+    recipe: Recipe,
+    like: Corpus,
+    paths: Sequence[str],
+    shard_tokens: int,
+    memory: int | None = None,
+) -> Shards:
+    """Number the attributes and labels of shards that are there together, and write what was encoded."""
+    vocabularies = Vocabularies(memory)
+    shards = []
+    for k, note in enumerate(notes):
+        place = folder / shard_name(k)
+        summed = write_array(place / "map.npy", vocabularies.take(place))
+        shards.append({**{name: note[name] for name in ("digest", "sentences", "tokens")}, "map": summed})
+    labels, counts = merged_labels([(note["labels"], note["label_counts"]) for note in notes])
+    manifest = {
+        "format": FORMAT,
+        "tagwise": _core.__version__,
+        "features": recipe.to_json(),
+        "columns": list(like.columns),
+        "label": like.label,
+        "shard_tokens": shard_tokens,
+        "sentences": sum(note["sentences"] for note in notes),
+        "tokens": sum(note["tokens"] for note in notes),
+        "node_attributes": sum(note["node_attributes"] for note in notes),
+        "attributes": len(vocabularies),
+        "labels": labels,
+        "label_counts": counts,
+        "vocabulary": vocabularies.write(folder),
+        "shards": shards,
+        "sources": [
+            {"path": path, "bytes": os.path.getsize(path), "crc32": checksum(Path(path))} for path in paths
+        ],
+    }
+    write_json(folder / MANIFEST, manifest)
+    return Shards(folder)
+
+
+# --- from files to pieces -----------------------------------------------------------------------------------
+
+
+def expanded(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    """The files that paths and patterns name, in their order; those of a pattern by name."""
+    given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    out: list[str] = []
+    for each in [os.fspath(path) for path in given]:
+        found = [each] if os.path.exists(each) else sorted(glob.glob(each, recursive=True))
+        found = [path for path in found if not os.path.isdir(path)]
+        if not found:
+            raise refusal(
+                CorpusError,
+                f"{each}: there is no such file. Give paths, or patterns such as 'corpus/*.conll.gz'.",
+                each,
+                2,
+            )
+        out += found
+    if not out:
+        raise CorpusError("no files to encode. Give paths, or patterns such as 'corpus/*.conll.gz'.")
+    return out
+
+
+def read(
+    paths: Sequence[str], format: str | None, columns: Sequence[str] | None, label: str, encoding: str
+) -> Iterator[tuple[str, Sentence]]:
+    """The sentences of all files, with the names of these."""
+    for path in paths:
+        kind, sentences = iter_sentences(path, format, columns=columns, label=label, encoding=encoding)
+        for sentence in sentences:
+            if sentence.label is None:
+                raise CorpusError(
+                    f"{path}:{sentence.line or 1}: no column is the label; the file was read as {kind}, with the "
+                    f"columns {', '.join(sentence.fields)}. Name the columns, and the one of the labels."
+                )
+            yield path, sentence
+
+
+def cut(sentences: Iterator[tuple[str, Sentence]], shard_tokens: int) -> Iterator[_Piece]:
+    """Sentences in pieces, each with the sentence that brings it to so many tokens; as many sentences at most."""
+    piece = _Piece()
+    for name, sentence in sentences:
+        piece.add(name, sentence)
+        if piece.tokens >= shard_tokens or len(piece.sentences) >= shard_tokens:
+            yield piece
+            piece = _Piece()
+    if piece.sentences:
+        yield piece
+
+
+def _corpus(piece: _Piece, first: Corpus | None) -> Corpus:
+    """The sentences with the same columns as those before them."""
+    expected = piece.sentences[0] if first is None else first[0]
+    for s, sentence in enumerate(piece.sentences):
+        if list(sentence.fields) != list(expected.fields) or sentence.label != expected.label:
+            raise CorpusError(
+                f"{piece.place(s)}: columns {', '.join(sentence.fields)} (label column {sentence.label}), but the "
+                f"first sentence has {', '.join(expected.fields)} (label column {expected.label}). Give every file "
+                "the same columns, or name them."
+            )
+    return Corpus(piece.sentences)
+
+
+def _recipe(features: Any, corpus: Corpus) -> Recipe:
+    recipe = recipe_for(features, Inputs.of(corpus))
+    parts = recipe.parts or (recipe,)
+    if any(part.kind == "template" and part.template.is_open for part in parts):
+        raise ParameterError(
+            f"features={recipe.name!r} learn a list of frequent words from the whole corpus (is_rare, is_frequent), "
+            "which shards do not have at hand; use features without them"
+        )
+    return recipe
+
+
+# --- one shard ----------------------------------------------------------------------------------------------
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"{folder}: cannot be made ({error.strerror}). Give a folder that you may write to."
+        raise refusal(CorpusError, message, str(folder), error.errno or 5) from error
+
+
+def _digest(piece: _Piece, recipe: Recipe) -> str:
+    """What a shard is made of and how: its sentences, the features, this version."""
+    found = hashlib.blake2b(digest_size=16)
+    found.update(json.dumps([_core.__version__, FORMAT, recipe.to_json()], sort_keys=True).encode())
+    for sentence in piece.sentences:
+        told = "\x1e".join("\x1f".join((name, *values)) for name, values in sentence.fields.items())
+        found.update(f"{told}\x1d".encode("utf-8", "surrogatepass"))
+    return found.hexdigest()
+
+
+def _there(place: Path, digest: str) -> dict[str, Any] | None:
+    """The note of a shard that is whole and made of the same."""
+    try:
+        note = read_json(place / NOTE)
+        if note["digest"] == digest and all(
+            checksum(place / f"{name}.npy") == expected for name, expected in note["arrays"].items()
+        ):
+            return note
+    except (OSError, CorpusError, KeyError):
+        pass
+    return None
+
+
+def _shard(place: Path, piece: _Piece, corpus: Corpus, recipe: Recipe, n_jobs: int | None) -> dict[str, Any]:
+    """The note of a shard, which is made where it is not there."""
+    digest = _digest(piece, recipe)
+    if (note := _there(place, digest)) is not None:
+        return {**note, "made": False}
+    vocabulary = _core.Vocabulary()
+    try:
+        data = recipe.encode(corpus, vocabulary, n_jobs)
+    except CorpusError as error:
+        found = re.match(r"sentence (\d+)", str(error))
+        if found is None:
+            raise
+        raise CorpusError(f"{piece.place(int(found[1]))}: {error}") from error
+    labels = Counter(label for sentence in corpus.labels for label in sentence)
+    made: Any = vocabulary.__reduce__()[1]  # `arrays`, and what the vocabulary knows while it grows
+    keys, _, text, text_end, checks, counts = made
+    node_ptr, ids, values = data.node()
+    arrays: dict[str, Any] = {
+        "offsets": data.offsets,
+        "gold": encode_labels(corpus.labels, list(labels)),
+        "node_ptr": node_ptr,
+        "ids": ids,
+        "values": values,
+        "keys": keys,
+        "checks": checks,
+        "counts": counts,
+        "text": text,
+        "text_end": text_end,
+        "lines": np.array([sentence.line or 0 for sentence in piece.sentences], dtype=np.uint32),
+    }
+    if data.n_edge_attributes:
+        arrays |= dict(zip(("edge_ptr", "edge_ids", "edge_values"), data.edge()))
+    place.mkdir(exist_ok=True)
+    (place / NOTE).unlink(missing_ok=True)
+    note = {
+        "format": FORMAT,
+        "digest": digest,
+        "sentences": len(data),
+        "tokens": data.n_tokens,
+        "node_attributes": data.n_attributes,
+        "labels": list(labels),
+        "label_counts": list(labels.values()),
+        "files": piece.files,
+        "arrays": {name: write_array(place / f"{name}.npy", array) for name, array in arrays.items()},
+    }
+    write_json(place / NOTE, note)
+    return {**note, "made": True}
+
+
+__all__ = ["SHARD_TOKENS", "Encoded", "encode"]

@@ -1,0 +1,106 @@
+"""Every option matters: those of encode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tagwise as tw
+
+from .options import DEV, TRAIN, Bench, cases, debug_row, invoke, row
+
+debug_row("encode", "absent.txt", "-o", "enc")
+
+
+def encoded(bench: Bench, *args: object, name: str = "enc") -> tw.Shards:
+    """The shards that a command makes."""
+    bench.ok("encode", bench.train, "-o", bench.path(name), "-q", "-f", "S1", *args)
+    return tw.Shards(bench.path(name))
+
+
+def manifest(bench: Bench, *files: Any, **options: Any) -> dict[str, Any]:
+    """What shards made without any command say, but for where their files lie."""
+    found = tw.encode(files or bench.train, bench.path("expected"), **{"features": "S1", **options})
+    return found.manifest
+
+
+@row("encode", "files")
+def files(bench: Bench) -> None:
+    """Files and patterns in their order; there must be some."""
+    both = encoded(bench, bench.dev)
+    assert both.manifest == manifest(bench, bench.train, bench.dev)
+    assert both.n_sentences == len(TRAIN) + len(DEV)
+    bench.ok("encode", bench.folder / "tr*.txt", "-o", bench.path("enc"), "-q", "-f", "S1")
+    assert tw.Shards(bench.path("enc")).manifest == manifest(bench)
+    assert invoke("encode", "-o", bench.path("enc")).exit_code == 2
+
+
+@row("encode", "-o", "--output")
+def output(bench: Bench) -> None:
+    """The folder, which is asked for, and told what to do with."""
+    for spelling in ("-o", "--output"):
+        said = bench.ok("encode", bench.train, spelling, bench.path(f"x{spelling}"), "-f", "S1").stderr
+        assert tw.Shards(bench.path(f"x{spelling}")).manifest == manifest(bench)
+        assert "1 of them made now, 0 as they were" in said
+    again = bench.ok("encode", bench.train, "-o", bench.path("x-o"), "-f", "S1").stderr
+    assert "0 of them made now, 1 as they were" in again
+    assert "-o" in invoke("encode", bench.train).stderr
+
+
+@row("encode", "--features", "-f")
+def features(bench: Bench) -> None:
+    """A set, a template or a sum; the default if not given."""
+    for spelling in ("--features", "-f"):
+        for given, expected in (("S2", "S2"), ("word[0]\npos[1]", "word[0]\npos[1]"), (None, "default")):
+            options = () if given is None else (spelling, given)
+            bench.ok("encode", bench.train, "-o", bench.path("enc"), "-q", *options)
+            assert tw.Shards(bench.path("enc")).manifest == manifest(bench, features=expected)
+
+
+@row("encode", "--shard-tokens")
+def shard_tokens(bench: Bench) -> None:
+    assert len(encoded(bench)) == 1
+    many = encoded(bench, "--shard-tokens", 20)
+    assert many.manifest == manifest(bench, shard_tokens=20)
+    assert len(many) > 2
+
+
+@row("encode", "--memory")
+def memory(bench: Bench) -> None:
+    """More than that is refused; what is no amount is wrong usage."""
+    assert encoded(bench, "--memory", "1G").manifest == manifest(bench)
+    refused = invoke("encode", bench.train, "-o", bench.path("enc"), "--memory", "1M")
+    assert refused.exit_code == 2
+    assert "smaller shards" in refused.stderr
+    assert "--memory" in invoke("encode", bench.train, "-o", bench.path("enc"), "--memory", "lots").stderr
+
+
+@row("encode", "--n-jobs")
+def n_jobs(bench: Bench) -> None:
+    assert encoded(bench, "--n-jobs", 2).manifest == encoded(bench, "--n-jobs", 1, name="one").manifest
+
+
+@row("encode", "--columns", "--label", "--format")
+def reading(bench: Bench) -> None:
+    """Columns by other names, another one as the label, a format in spite of the ending."""
+    names = ["form", "tag", "kind"]
+    tagged = encoded(bench, "--columns", "form,tag,kind", "--label", "tag")
+    assert tagged.manifest == manifest(bench, columns=names, label="tag")
+    assert sorted(tagged.labels) == ["D", "N", "P", "V"]
+    other = bench.path("train.jsonl", bench.train.read_text())
+    bench.ok("encode", other, "-o", bench.path("enc"), "-q", "-f", "S1", "--format", "conll")
+    assert tw.Shards(bench.path("enc")).labels == encoded(bench, name="one").labels
+
+
+@row("encode", "-q", "--quiet")
+def quiet(bench: Bench) -> None:
+    for spelling in ("-q", "--quiet"):
+        assert bench.ok("encode", bench.train, "-o", bench.path("enc"), spelling).stderr == ""
+    assert "tokens" in bench.ok("encode", bench.train, "-o", bench.path("enc")).stderr
+
+
+@pytest.mark.parametrize("case", cases("encode"))
+def test_options(bench: Bench, case: str) -> None:
+    """The row of an option holds."""
+    cases("encode")[case](bench)

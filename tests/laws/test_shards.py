@@ -1,0 +1,164 @@
+"""Shards are the corpus: the same attributes, features and loss, and the same bits however they are gone through."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise import _core
+from tagwise.dataset.layout import codes_of
+from tagwise.learners.sharded import OverShards, Setting, ShardObjectives, local
+from tagwise.learners.sums import Part, Tree, logarithmic, plain, total_of
+
+CORPUS = tw.load_corpus("wnut17-ner")[0]
+SOME = CORPUS[:160]
+SETTINGS: dict[str, Any] = {"max_iter": 12, "optimizer": "lbfgs", "l2": 0.3}
+#: A set, and templates with edge attributes.
+FEATURES = {"set": "S2", "edges": "word[-1..1]\nedge: word[0].shape\n"}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The corpus in two files, one of them compressed."""
+    folder = tmp_path_factory.mktemp("files")
+    tw.write_conll(SOME[:70], folder / "a.conll")
+    tw.write_conll(SOME[70:], folder / "b.conll.gz")
+    return folder
+
+
+def encoded(files: Path, name: str, tokens: int, features: str = "S2") -> tw.Shards:
+    return tw.encode(files / "*.conll*", files / name, features=features, shard_tokens=tokens)
+
+
+@pytest.mark.parametrize("features", FEATURES.values(), ids=FEATURES)
+@pytest.mark.parametrize("min_count", [1, 3])
+def test_attributes_and_features_are_those_of_the_corpus(files: Path, features: str, min_count: int) -> None:
+    tagger = tw.CRF(features=features, min_count=min_count, max_iter=0).fit(SOME)
+    for tokens in (10**6, 700):
+        shards = encoded(files, f"{len(features)}-{tokens}", tokens, features)
+        assert (len(shards) == 1) == (tokens == 10**6)
+        assert tuple(shards.labels) == tagger.model_.labels
+        assert shards.vocabulary(min_count).texts() == tagger.model_.vocabulary.texts()
+        layout = shards.layout(min_count=min_count)
+        for ours, theirs in zip(codes_of(layout), codes_of(tagger.model_.scorer.layout)):
+            np.testing.assert_array_equal(ours, theirs)
+        assert shards.n_tokens == sum(map(len, SOME))
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"loss": "exp"}, {"min_count": 2, "start_end": False}, {"l1": 0.1, "optimizer": "auto"}]
+)
+def test_one_shard_is_a_corpus_in_memory_to_the_bit(files: Path, given: dict[str, Any]) -> None:
+    settings = {**SETTINGS, **given}
+    theirs = tw.CRF(features="S2", **settings).fit(SOME)
+    ours = tw.CRF(**settings).fit(encoded(files, "one", 10**6))
+    assert ours.objective_ == theirs.objective_
+    assert ours.model_.scorer.weights.tobytes() == theirs.model_.scorer.weights.tobytes()
+    assert ours.predict(SOME[:20]) == theirs.predict(SOME[:20])
+    assert ours.model_.meta == theirs.model_.meta
+
+
+def test_many_shards_are_the_same_function(files: Path) -> None:
+    theirs = tw.CRF(features="S2", l2=0.3, tol=1e-7).fit(SOME)
+    shards = encoded(files, "many", 600)
+    ours = tw.CRF(l2=0.3, tol=1e-7).fit(shards)
+    assert ours.objective_ == pytest.approx(theirs.objective_, rel=1e-4)
+    scored = tw.CRF(l2=0.3, max_iter=20).fit(shards, dev=SOME[:30])
+    best = scored.history_[scored.best_iteration_ - 1]["dev_score"]
+    assert best == scored.evaluate(SOME[:30]).f1 > 0.0
+
+
+def test_threads_and_checkpoints_do_not_show(files: Path) -> None:
+    """One thread or two; stopped after a few iterations and gone on with."""
+    shards = encoded(files, "many", 600)
+    whole = tw.CRF(**SETTINGS).fit(shards)
+    alone = tw.CRF(**SETTINGS, n_jobs=1).fit(tw.Shards(shards.path, memory=1))
+    kept = tw.Checkpoint(files / "run.checkpoint", every=2)
+    tw.CRF(**SETTINGS).fit(shards, checkpoint=kept, callbacks=[lambda e: e.iteration == 5])
+    again = tw.CRF(**SETTINGS).fit(shards, checkpoint=tw.Checkpoint(kept.path, every=2, resume=True))
+    for tagger in (alone, again):
+        assert tagger.objective_ == whole.objective_
+        assert tagger.model_.scorer.weights.tobytes() == whole.model_.scorer.weights.tobytes()
+    other = encoded(files, "other", 1000)
+    with pytest.raises(tw.TrainingError, match="training sentences"):
+        tw.CRF(**SETTINGS).fit(other, checkpoint=tw.Checkpoint(kept.path, resume=True))
+
+
+def test_in_files_or_in_memory_the_bits_are_the_same(tmp_path: Path) -> None:
+    """Arrays large enough to lie in files do so where memory is short, and come back as they were."""
+    tw.write_conll(CORPUS[:1000], tmp_path / "a.conll")
+    shards = tw.encode(tmp_path / "a.conll", tmp_path / "enc", shard_tokens=10_000)
+    assert len(shards) == 2
+    setting = Setting(shards.layout())
+    w = np.random.default_rng(1).normal(size=len(setting.layout))
+    found = []
+    for memory in (None, 1):
+        parts = ShardObjectives(shards, setting, range(2), memory)
+        assert (parts.paged > 1 << 20) == (memory is not None)
+        objective = OverShards(parts.parts)
+        for n_jobs in (1, 2):
+            gradient = np.empty(len(w))
+            found.append((objective.value(w, gradient, n_jobs), gradient.tobytes()))
+    assert len(set(found)) == 1
+    assert not list(shards.path.glob("*.pages"))
+
+
+# --- the tree -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("add", [plain, logarithmic])
+def test_whoever_adds_gets_the_same_sum(add: Any) -> None:
+    """Shards by themselves, or those of any workers with neighbouring shards added first: the same bits."""
+    random = np.random.default_rng(0)
+    shards = [(float(random.normal()), float(k), random.normal(size=5)) for k in range(9)]
+
+    def parts(numbers: range) -> list[Part]:
+        return [Part(k, 0, shards[k][0], shards[k][1], shards[k][2].copy()) for k in numbers]
+
+    for n in range(1, 10):
+        expected = total_of(parts(range(n)), add)
+        for some in range(n):
+            for cuts in combinations(range(1, n), some):
+                sums = []
+                for begin, end in pairwise((0, *cuts, n)):
+                    worker = Tree(add)
+                    for part in parts(range(begin, end)):
+                        worker.push(part)
+                    sums += worker.parts
+                found = total_of(sums, add)
+                assert (found.value, found.largest) == (expected.value, expected.largest)
+                assert found.gradient.tobytes() == expected.gradient.tobytes()
+
+
+def test_the_tree_adds_what_there_is() -> None:
+    """Of sums their sum; of logarithms of sums the logarithm, and the gradient that belongs to it."""
+    values, slopes = [0.3, -1.0, 2.0, 0.7, 1.1], np.random.default_rng(2).normal(size=(5, 3))
+    parts = [Part(k, 0, values[k], 0.0, slopes[k].copy()) for k in range(5)]
+    assert total_of(parts, plain).value == pytest.approx(sum(values))
+    parts = [Part(k, 0, values[k], 0.0, slopes[k].copy()) for k in range(5)]
+    total, shares = total_of(parts, logarithmic), np.exp(values)
+    assert total.value == pytest.approx(np.log(shares.sum()))
+    np.testing.assert_allclose(total.gradient, shares @ slopes / shares.sum())
+
+
+def test_an_objective_of_shards_keeps_the_protocol(files: Path) -> None:
+    """It is the objective of the whole corpus, its logarithm for the exponential loss too."""
+    shards = encoded(files, "many", 600)
+    whole = encoded(files, "one", 10**6)
+    for loss in ("log", "exp"):
+        setting = Setting(shards.layout(), loss)
+        ours, theirs = (
+            local(shards, None)(setting),
+            _core.Objective(whole.dataset(0), whole.layout(), loss=loss),
+        )
+        w = np.full(len(setting.layout), 0.01)
+        one, other = np.empty(len(w)), np.empty(len(w))
+        for name in ("value", "log_value")[: 1 + (loss == "exp")]:
+            found, expected = getattr(ours, name)(w, one), getattr(theirs, name)(w, other)
+            assert found == pytest.approx(expected, rel=1e-5)
+            np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4 * np.abs(other).max())

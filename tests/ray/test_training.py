@@ -1,0 +1,109 @@
+"""Training by Ray: the bits of one machine for any number of workers, and for workers that are lost on the way."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise.learners.sharded import OverShards, Setting, local
+
+pytest.importorskip("ray", reason="ray is not installed: make test-ray")
+
+from tagwise.ray.training import Workers, ranges
+
+SETTINGS: dict[str, Any] = {"max_iter": 6, "optimizer": "lbfgs", "l2": 0.3}
+
+
+def bits(tagger: tw.Tagger) -> tuple[float, bytes]:
+    return tagger.objective_, tagger.model_.scorer.weights.tobytes()
+
+
+@pytest.fixture(scope="module")
+def alone(shards: tw.Shards) -> tw.Tagger:
+    """The model of this process."""
+    return tw.CRF(**SETTINGS).fit(shards)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_the_bits_do_not_depend_on_the_workers(
+    nodes: Any, shards: tw.Shards, alone: tw.Tagger, workers: int
+) -> None:
+    assert bits(tw.CRF(**SETTINGS).fit(shards, backend="ray", workers=workers)) == bits(alone)
+
+
+def test_the_exponential_loss_too(nodes: Any, shards: tw.Shards) -> None:
+    settings = {**SETTINGS, "loss": "exp", "max_iter": 3}
+    theirs = tw.CRF(**settings).fit(shards, backend="ray", workers=2)
+    assert bits(theirs) == bits(tw.CRF(**settings).fit(shards))
+
+
+def test_every_shard_has_a_worker() -> None:
+    for n in range(1, 9):
+        for workers in range(1, 10):
+            found = ranges(n, workers)
+            assert [k for numbers in found for k in numbers] == list(range(n))
+            assert len(found) == min(n, workers)
+
+
+def test_workers_that_are_killed_are_made_anew(
+    nodes: Any, shards: tw.Shards, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At ten random moments a worker's process is killed; each evaluation has the bits of one machine."""
+    setting = Setting(shards.layout())
+    workers, here = Workers(shards, setting, 2), local(shards, None)(setting)
+    chance = random.Random(7)
+    w = np.zeros(len(setting.layout))
+    with caplog.at_level(logging.WARNING, "tagwise"):
+        for kill in range(10):
+            w = np.random.default_rng(kill).normal(size=len(w))
+            gradient, theirs = np.empty(len(w)), np.empty(len(w))
+            victim = workers._asked(chance.randrange(2), lambda actor: actor.ready.remote())
+            timer = threading.Timer(chance.random() * 0.02, os.kill, (victim, signal.SIGKILL))
+            timer.start()
+            found = OverShards(workers.parts).value(w, gradient)
+            timer.join()
+            assert (found, gradient.tobytes()) == (here.value(w, theirs), theirs.tobytes())
+        workers.parts(w, 1, False)  # the last kill may have come behind the last evaluation
+    assert workers.lost == 10
+    assert sum("was lost" in record.message for record in caplog.records) == workers.lost
+
+
+def test_a_damaged_shard_is_named(nodes: Any, tmp_path: Path) -> None:
+    tw.write_conll(tw.load_corpus("wnut17-ner")[0][:40], tmp_path / "a.conll")
+    shards = tw.encode(tmp_path / "a.conll", tmp_path / "enc", features="S1", shard_tokens=300)
+    layout = shards.layout()
+    path = shards.path / "shard-00001" / "ids.npy"
+    path.write_bytes(path.read_bytes()[:-1] + b"\xff")
+    with pytest.raises(tw.CorpusError, match=r"shard-00001.ids\.npy: a damaged file"):
+        Workers(shards, Setting(layout), 2)
+
+
+def test_a_driver_that_was_stopped_goes_on(
+    nodes: Any, shards: tw.Shards, alone: tw.Tagger, tmp_path: Path
+) -> None:
+    kept = tw.Checkpoint(tmp_path / "run.checkpoint", every=1)
+    stop = [lambda entry: entry.iteration == 3]
+    tw.CRF(**SETTINGS).fit(shards, backend="ray", workers=2, checkpoint=kept, callbacks=stop)
+    again = tw.Checkpoint(kept.path, every=1, resume=True)
+    assert bits(tw.CRF(**SETTINGS).fit(shards, backend="ray", workers=3, checkpoint=again)) == bits(alone)
+
+
+def test_the_command_line(nodes: Any, shards: tw.Shards, alone: tw.Tagger, tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    from tagwise.cli import cli
+
+    given = ["train", str(shards.path), "-o", str(tmp_path / "m"), "--backend", "ray", "--workers", "2"]
+    given += [text for name, value in SETTINGS.items() for text in ("--set", f"{name}={value}")]
+    done = CliRunner().invoke(cli, given)
+    assert done.exit_code == 0, done.output
+    assert tw.load(tmp_path / "m").model_.scorer.weights.tobytes() == bits(alone)[1]
