@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import click
 import pytest
@@ -15,6 +16,7 @@ from click.testing import CliRunner, Result
 import tagwise as tw
 from tagwise.cli import cli
 from tagwise.estimators.base import Tagger
+from tagwise.ray.jobs import Failed
 
 Row = Callable[["Bench"], None]
 ROWS: dict[tuple[str, str], Row] = {}
@@ -69,15 +71,42 @@ TRAIN, DEV, TEST = corpus(24, 0), corpus(10, 1), corpus(12, 2)
 QUICK = ("-q", "-f", "S1", "--set", "max_iter=4")
 
 
+class Here:
+    """Stands for `tagwise.ray.jobs.Jobs`: the workers' jobs, done in this process. `asked`: addresses, workers."""
+
+    asked: ClassVar[list[object]] = []
+    ray = SimpleNamespace(put=lambda value: value)
+
+    def __init__(self, kind: Any, told: Any, workers: int | None = None, **_: Any) -> None:
+        self.worker = kind(told)
+        self.asked.append(workers)
+
+    def run(self, jobs: Sequence[tuple[str, tuple[Any, ...]]]) -> Iterator[tuple[int, Any]]:
+        """Answers in their order."""
+        for i, (_, given) in enumerate(jobs):
+            try:
+                yield i, self.worker.work(*given)
+            except tw.TagwiseError as error:
+                yield i, Failed(error)
+
+
 class Bench:
     """Files to work on, and commands that must go well."""
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
         self.folder, self.patch = folder, patch
+        patch.setattr(Here, "asked", [])
         self.train, self.dev, self.test = (folder / f"{name}.txt" for name in ("train", "dev", "test"))
         for data, path in ((TRAIN, self.train), (DEV, self.dev), (TEST, self.test)):
             tw.write_conll(data, path)
         self.model = self.saved(fitted())
+
+    def cluster(self, *where: str) -> list[object]:
+        """Let Ray be this process for the modules that know `Jobs`; the list of what it will be told."""
+        for module in ("tagwise.ray.jobs", *where):
+            self.patch.setattr(f"{module}.Jobs", Here)
+        self.patch.setattr("tagwise.ray.crew.connected", lambda address=None: Here.asked.append(address))
+        return Here.asked
 
     def path(self, name: str, text: str | None = None) -> Path:
         """A place for a file, or a file."""

@@ -52,6 +52,19 @@ def given(bench: Bench) -> None:
     bench.patch.setattr(sys.modules["tagwise.compare.plan"], "load_corpus", known.__getitem__)
 
 
+@row("compare", "--backend", "--address")
+def backend(bench: Bench) -> None:
+    """The same table by the workers of a cluster, --jobs of them."""
+    plain = column(shown(bench), "accuracy")
+    assert column(shown(bench, "--backend", "local"), "accuracy") == plain
+    asked = bench.cluster("tagwise.compare.cluster")
+    by_ray = ("--backend", "ray", "--address", "auto", "--jobs", 1, "--fresh")
+    assert column(shown(bench, *by_ray, base=SMALL[:4]), "accuracy") == plain
+    assert asked == ["auto", 1]
+    refused = invoke("compare", "--train", bench.train, "--test", bench.test, "--address", "auto")
+    assert (refused.exit_code, "is about --backend ray" in refused.stderr) == (2, True)
+
+
 @row("compare", "preset")
 def preset(bench: Bench) -> None:
     """Corpora, learners, features and parameters of that name; those of bundled if not given."""

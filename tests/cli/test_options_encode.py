@@ -81,6 +81,22 @@ def n_jobs(bench: Bench) -> None:
     assert encoded(bench, "--n-jobs", 2).manifest == encoded(bench, "--n-jobs", 1, name="one").manifest
 
 
+@row("encode", "--backend", "--address", "--workers")
+def backend(bench: Bench) -> None:
+    """The same shards by the workers of a cluster."""
+    plain = encoded(bench, "--shard-tokens", 20, name="one").manifest
+    assert encoded(bench, "--shard-tokens", 20, "--backend", "local").manifest == plain
+    asked = bench.cluster("tagwise.ray.encoding")
+    by_ray = ("--backend", "ray", "--address", "auto", "--workers", 2)
+    assert encoded(bench, "--shard-tokens", 20, *by_ray).manifest == plain
+    assert asked == ["auto", 2]
+    for option in (("--address", "auto"), ("--workers", 2)):
+        refused = invoke("encode", bench.train, "-o", bench.path("x"), *option)
+        assert (refused.exit_code, "is about --backend ray" in refused.stderr) == (2, True)
+    refused = invoke("encode", bench.train, "-o", bench.path("x"), "--backend", "ray", "--n-jobs", 2)
+    assert "--workers" in refused.stderr
+
+
 @row("encode", "--columns", "--label", "--format")
 def reading(bench: Bench) -> None:
     """Columns by other names, another one as the label, a format in spite of the ending."""

@@ -45,6 +45,35 @@ def tag_model(bench: Bench) -> None:
     assert found[0] != found[1]
 
 
+@row("tag", "--backend", "--address", "--workers")
+def tag_backend(bench: Bench) -> None:
+    """Many files, by this process or by the workers of a cluster: the same."""
+    given = ("tag", bench.model, bench.folder / "{test,dev}.txt", "-o")
+    bench.ok(*given, f"{bench.path('a')}/")
+    bench.ok(*given, f"{bench.path('b')}/", "--backend", "local")
+    asked = bench.cluster()
+    bench.ok(*given, f"{bench.path('c')}/", "--backend", "ray", "--address", "auto", "--workers", 2)
+    assert asked == ["auto", 2]
+    for name in ("test.txt", "dev.txt"):
+        alone = bench.ok("tag", bench.model, bench.folder / name).stdout
+        assert {(bench.path(folder) / name).read_text("utf-8") for folder in "abc"} == {alone}
+    for option in (("--address", "auto"), ("--workers", 2)):
+        refused = invoke(*given, f"{bench.path('d')}/", *option)
+        assert (refused.exit_code, "is about --backend ray" in refused.stderr) == (2, True)
+    assert "many files" in invoke("tag", bench.model, bench.test, "--backend", "ray").stderr
+
+
+@row("tag", "--on-error")
+def tag_on_error(bench: Bench) -> None:
+    """One of many files that cannot be read stops the run, or is named and left out."""
+    bench.path("bad.jsonl", "{no")
+    given = ("tag", bench.model, bench.folder / "{test.txt,bad.jsonl}", "-o", f"{bench.path('out')}/")
+    for option in ((), ("--on-error", "stop")):
+        assert invoke(*given, *option).exit_code != 0
+    assert "bad.jsonl" in bench.ok(*given, "--on-error", "skip").stderr
+    assert [path.name for path in bench.path("out").glob("*.*")] == ["test.txt"]
+
+
 @row("tag", "--device")
 def tag_device(bench: Bench) -> None:
     """Scores come from the engine of that name, and the labels are the same; refused where it is not there."""

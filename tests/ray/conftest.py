@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-import logging
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tagwise as tw
 
-ROOT = Path(__file__).parents[2]
+from .faults import cluster
 
 
 @pytest.fixture(scope="session")
 def nodes() -> Iterator[Any]:
     """Two raylets beside the driver's Ray."""
-    ray = pytest.importorskip("ray", reason="ray is not installed: make test-ray")
-    from ray.cluster_utils import Cluster
-
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
-    small = {"num_cpus": 2, "object_store_memory": 80 << 20}
-    cluster = Cluster(initialize_head=True, head_node_args=small)
-    cluster.add_node(**small)
-    ray.init(
-        address=cluster.address,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-        runtime_env={"env_vars": {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT}"}},
-    )
-    yield cluster
-    ray.shutdown()
-    cluster.shutdown()
+    pytest.importorskip("ray", reason="ray is not installed: make test-ray")
+    with cluster() as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import random
@@ -14,11 +15,14 @@ import numpy as np
 import pytest
 
 import tagwise as tw
+from tagwise import _core
+from tagwise.learners import mixing
+from tagwise.learners.mixing import Course, OnlineShards
 from tagwise.learners.sharded import OverShards, Setting, local
 
 pytest.importorskip("ray", reason="ray is not installed: make test-ray")
 
-from tagwise.ray.training import Workers, ranges
+from tagwise.ray.training import Learners, Workers, ranges
 
 SETTINGS: dict[str, Any] = {"max_iter": 6, "optimizer": "lbfgs", "l2": 0.3}
 
@@ -66,7 +70,7 @@ def test_workers_that_are_killed_are_made_anew(
         for kill in range(10):
             w = np.random.default_rng(kill).normal(size=len(w))
             gradient, theirs = np.empty(len(w)), np.empty(len(w))
-            victim = workers._asked(chance.randrange(2), lambda actor: actor.ready.remote())
+            victim = workers.crew._asked(chance.randrange(2), lambda actor: actor.ready.remote())
             timer = threading.Timer(chance.random() * 0.02, os.kill, (victim, signal.SIGKILL))
             timer.start()
             found = OverShards(workers.parts).value(w, gradient)
@@ -77,6 +81,40 @@ def test_workers_that_are_killed_are_made_anew(
     assert sum("was lost" in record.message for record in caplog.records) == workers.lost
 
 
+@pytest.mark.parametrize(
+    ("kind", "workers"), [(tw.Perceptron, 1), (tw.MIRA, 2), (tw.AROW, 3), (tw.PassiveAggressive, 2)]
+)
+def test_mixing_does_not_depend_on_the_workers(
+    nodes: Any, shards: tw.Shards, kind: Any, workers: int
+) -> None:
+    """Four parts, learnt by anybody: the same bits, as on one machine; a run that was stopped goes on anywhere."""
+    given: dict[str, Any] = {"epochs": 2, "shards": 4}
+    assert bits(kind(**given).fit(shards, backend="ray", workers=workers)) == bits(kind(**given).fit(shards))
+
+
+def test_mixing_needs_parts(nodes: Any, shards: tw.Shards) -> None:
+    with pytest.raises(tw.ParameterError, match="shards=8"):
+        tw.MIRA(epochs=1).fit(shards, backend="ray")
+
+
+def test_learners_that_are_killed_are_made_anew(nodes: Any, shards: tw.Shards) -> None:
+    """One is killed before, one within an epoch; what is mixed is what one machine has."""
+    course = Course(shards.layout(), functools.partial(_core.Rule, "arow"))
+    begin = np.zeros(len(course.layout))
+    learners = Learners(shards, course, 4, 2)
+    theirs = OnlineShards(learners.parts, 4, begin, True)
+    ours = OnlineShards(mixing.local(shards, course, 4, None), 4, begin, True)
+    for wait in (0.0, 0.02):
+        victim = learners.crew._asked(1, lambda actor: actor.ready.remote())
+        timer = threading.Timer(wait, os.kill, (victim, signal.SIGKILL))
+        timer.start()
+        assert theirs.epoch() == ours.epoch()
+        timer.join()
+        assert theirs.weights().tobytes() == ours.weights().tobytes()
+    learners.crew.all(lambda actor: actor.ready.remote())
+    assert learners.crew.lost == 2
+
+
 def test_a_damaged_shard_is_named(nodes: Any, tmp_path: Path) -> None:
     tw.write_conll(tw.load_corpus("wnut17-ner")[0][:40], tmp_path / "a.conll")
     shards = tw.encode(tmp_path / "a.conll", tmp_path / "enc", features="S1", shard_tokens=300)
@@ -85,6 +123,10 @@ def test_a_damaged_shard_is_named(nodes: Any, tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1] + b"\xff")
     with pytest.raises(tw.CorpusError, match=r"shard-00001.ids\.npy: a damaged file"):
         Workers(shards, Setting(layout), 2)
+    left = tw.Shards(shards.path, on_error="skip")
+    assert left.skipped == (1,)
+    theirs = tw.CRF(**SETTINGS).fit(left, backend="ray", workers=2)
+    assert bits(theirs) == bits(tw.CRF(**SETTINGS).fit(left))
 
 
 def test_a_driver_that_was_stopped_goes_on(

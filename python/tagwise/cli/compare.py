@@ -37,6 +37,7 @@ from tagwise.compare.learners import Learner, estimator
 from tagwise.compare.plan import HELD_OUT, Cell, Data, check_against
 from tagwise.corpus.sentence import Corpus
 from tagwise.errors import ParameterError, TrainingError
+from tagwise.estimators.sharded import BACKENDS
 from tagwise.features.sums import Features, spelled
 from tagwise.params import lookup
 from tagwise.terminal import as_text, plain, table
@@ -325,6 +326,15 @@ def show_losses(outputs: tuple[str, ...], report: str | None) -> None:
 @click.option(
     "--memory", metavar="SIZE", callback=check_memory, help="Memory for all processes together, such as 8G."
 )
+@click.option(
+    "--backend",
+    type=click.Choice(BACKENDS),
+    default="local",
+    help="Who trains: processes of this machine, or the workers of a Ray cluster, --jobs of them.",
+)
+@click.option(
+    "--address", metavar="HOST:PORT", help="The Ray cluster: an address, or auto for the one of this machine."
+)
 @click.option("--cache", "folder", metavar="DIR", help="Where results are kept [default: the user's cache].")
 @click.option("--fresh", is_flag=True, help="Train everything again, and keep nothing.")
 @click.option(
@@ -360,6 +370,8 @@ def compare(
     jobs: int | None,
     n_jobs: int | None,
     memory: int | None,
+    backend: str,
+    address: str | None,
     folder: str | None,
     fresh: bool,
     outputs: tuple[str, ...],
@@ -377,6 +389,7 @@ def compare(
       tagwise compare --corpus ewt-pos -f S1 -f S3 --size 300 --size 1000
       tagwise compare --train train.txt --test test.txt -f S3 -o table.csv
       tagwise compare spanish-ner --jobs 2 --against crf
+      tagwise compare spanish-ner --backend ray --address auto
       tagwise compare --corpus wnut17-ner --learner crf --learner memm --tune l2=0.01,0.1,1 --tune min_count=1,2
     """
     chosen: Preset = PRESETS[preset]
@@ -439,11 +452,20 @@ def compare(
     )
     console = Console()
     watch = Watch(console, comparison, len(cells))
-    processes = (os.cpu_count() or 1) if jobs is None else jobs
+    if backend == "ray":
+        from tagwise.ray.crew import connected
+
+        connected(address)
+        processes = jobs or 0
+    else:
+        if address is not None:
+            raise click.UsageError("--address is about --backend ray; leave it out, or add that")
+        processes = (os.cpu_count() or 1) if jobs is None else jobs
     threads = n_jobs or (1 if processes > 1 else None)
     cache = Cache(None if fresh else folder or default_folder())
     begin = time.perf_counter()
-    events = run(cells, data, cache=cache, jobs=min(processes, len(cells)), memory=memory, n_jobs=threads)
+    at_once = min(processes, len(cells))
+    events = run(cells, data, cache=cache, jobs=at_once, memory=memory, n_jobs=threads, backend=backend)
     if watch.shown:
         watch.live.start()
     interrupted, problem = False, None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 import rich_click as click
@@ -12,6 +13,7 @@ from rich.console import Console
 from tagwise.cli.app import debug_option, say
 from tagwise.cli.files import corpus_options, names_of
 from tagwise.errors import ParameterError
+from tagwise.estimators.sharded import BACKENDS
 from tagwise.features.sums import Features, spelled
 from tagwise.shards.encode import SHARD_TOKENS, Encoded
 from tagwise.shards.encode import encode as encode_files
@@ -58,6 +60,18 @@ def parse_memory(_: click.Context, __: click.Parameter, given: str | None) -> in
 @click.option(
     "--n-jobs", type=click.IntRange(min=1), help="Threads; all cores if not given. Shards are the same."
 )
+@click.option(
+    "--backend",
+    type=click.Choice(BACKENDS),
+    default="local",
+    help="Who encodes: this process, or the workers of a Ray cluster, file by file. Shards are the same.",
+)
+@click.option(
+    "--address", metavar="HOST:PORT", help="The Ray cluster: an address, or auto for the one of this machine."
+)
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="Workers of --backend ray; one a CPU if not given."
+)
 @corpus_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
 @debug_option
@@ -68,6 +82,9 @@ def encode(
     shard_tokens: int,
     memory: int | None,
     n_jobs: int | None,
+    backend: str,
+    address: str | None,
+    workers: int | None,
     columns: str | None,
     label: str | None,
     form: str | None,
@@ -83,9 +100,11 @@ def encode(
     Examples:
       tagwise encode 'corpus/*.conll.gz' -o encoded/
       tagwise train encoded/ --dev dev.conll -o model.tagwise
+      tagwise encode 'corpus/*.conll.gz' -o encoded/ --backend ray --address auto
       tagwise encode train.tsv --columns word,pos,label --features S3 -o encoded/ --memory 2G
     """
     begin = time.perf_counter()
+    engine, more = who(backend, address, workers, n_jobs)
     parts = spelled(features, functions=True)
     names, label = names_of(columns, label)
     made: list[Encoded] = []
@@ -99,7 +118,7 @@ def encode(
 
         if quiet:
             line.stop()
-        shards: Any = encode_files(
+        shards = engine(
             files,
             output,
             features=features if parts is None else Features(*parts),
@@ -108,8 +127,8 @@ def encode(
             format=form,
             shard_tokens=shard_tokens,
             memory=memory,
-            n_jobs=n_jobs,
             progress=told,
+            **more,
         )
     if quiet:
         return
@@ -121,6 +140,26 @@ def encode(
         f"{shards.manifest['attributes']:,} attributes; {time.perf_counter() - begin:.1f} s\n"
         f"wrote {os.path.join(output, '')} ({size:.1f} MB); tagwise train {os.path.join(output, '')} goes on"
     )
+
+
+def who(
+    backend: str, address: str | None, workers: int | None, n_jobs: int | None
+) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """Who encodes, and what it is told."""
+    if backend == "ray":
+        from tagwise.ray.crew import connected
+        from tagwise.ray.encoding import encode as by_ray
+
+        if n_jobs is not None:
+            raise click.UsageError(
+                "--n-jobs is about this machine: say --workers, or leave --backend ray out"
+            )
+        connected(address)
+        return by_ray, {"workers": workers}
+    for name, value in (("--address", address), ("--workers", workers)):
+        if value is not None:
+            raise click.UsageError(f"{name} is about --backend ray; leave it out, or add that")
+    return encode_files, {"n_jobs": n_jobs}
 
 
 __all__ = ["encode", "parse_memory"]

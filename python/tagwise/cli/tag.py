@@ -16,6 +16,7 @@ from tagwise.cli.models import device_option, function_options, load_model
 from tagwise.cli.rows import IN_PLACE, Rows
 from tagwise.cli.spans import TEXTS, texts_written
 from tagwise.cli.stream import batches
+from tagwise.cli.tag_files import FileOptions, Wishes, is_many, many_options, tag_files, tag_parquet
 from tagwise.corpus import lines, records
 from tagwise.corpus.conll import format_conll
 from tagwise.corpus.conllu import format_conllu
@@ -254,6 +255,7 @@ def written(
     help="Leave out spans that are less probable: their tokens are O (CRF and MEMM).",
 )
 @click.option("--n-jobs", type=click.IntRange(min=1), help="Threads; all cores if not given.")
+@many_options
 @device_option
 @function_options
 @debug_option
@@ -270,6 +272,10 @@ def tag(
     nbest: int,
     least: float | None,
     n_jobs: int | None,
+    backend: str | None,
+    address: str | None,
+    workers: int | None,
+    on_error: str | None,
     device: str | None,
     functions: dict[str, Any],
     trust: bool,
@@ -280,6 +286,9 @@ def tag(
     apart by spaces; with --raw it is text as people write it, and output is one JSON object a text with its spans.
     Memory stays constant, whatever the length of the input.
 
+    INPUT may be a pattern, with a folder for the output: each file is written there whole or not at all, and the same
+    command again leaves out those that are done. --backend ray has a cluster do it.
+
     \b
     Examples:
       tagwise tag model.tagwise input.txt > tagged.txt
@@ -287,15 +296,46 @@ def tag(
       echo "The cat sat ." | tagwise tag model.tagwise --format text
       echo "I love London !" | tagwise tag en-ner --format text --min-probability 0.5
       echo "Peter flew to London." | tagwise tag model.tagwise --raw
+      tagwise tag model.tagwise 'in/*.{conll,jsonl,txt,parquet}' -o out/ --backend ray --address auto
     """
+    wishes = Wishes(form, untokenized, output_format, columns, replace, marginals, nbest, least)
+    tagger = ready_tagger(model, wishes, functions, trust, n_jobs, device)
+    options = FileOptions(backend, address, workers, on_error)
+    if is_many(output):
+        loading = {"functions": functions, "trust": trust}
+        tag_files(tagger, model, source, output, wishes, options, loading, tag_one)
+        return
+    options.refuse()
+    tag_one(tagger, source, output, wishes)
+
+
+def ready_tagger(
+    model: str,
+    wishes: Wishes,
+    functions: dict[str, Any],
+    trust: bool,
+    n_jobs: int | None = None,
+    device: str | None = None,
+) -> Any:
+    """The tagger of a model, told how to work; refused where it cannot do what is wished."""
     tagger = load_model(model, functions, trust)
     if n_jobs is not None:
         tagger.set_params(n_jobs=n_jobs)
     if device is not None:
         move(tagger, device)
-    check_wishes(tagger, model, marginals, nbest, least)
+    check_wishes(tagger, model, wishes.marginals, wishes.nbest, wishes.least)
+    return tagger
+
+
+def tag_one(tagger: Any, source: str, output: str, wishes: Wishes) -> None:
+    """Label one input, and write it."""
+    form, untokenized, nbest = wishes.form, wishes.untokenized, wishes.nbest
+    marginals, least, replace = wishes.marginals, wishes.least, wishes.replace
+    if source.endswith(".parquet"):
+        tag_parquet(tagger, source, output, wishes)
+        return
     names, label = model_columns(tagger)
-    given = names_of(columns, None)[0]
+    given = names_of(wishes.columns, None)[0]
     raw = Raw() if nbest == 1 else None
     among = (lines.NAME, records.NAME) if untokenized else ()
     known = known_corpus(source, "test", None)
@@ -307,7 +347,7 @@ def tag(
         kind, sentences = read_sentences(source, form_of(form, untokenized), given, None, raw, among)
     if untokenized:
         check_untokenized(source, form, kind)
-    target = output_format or (records.NAME if kind in TEXTS else kind)
+    target = wishes.output_format or (records.NAME if kind in TEXTS else kind)
     if known is None and TABLE[kind].unnamed and given is None and names is not None:
         sentences = named(sentences, names, label, source)
     rows = None

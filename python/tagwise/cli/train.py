@@ -25,7 +25,7 @@ from tagwise.features.sums import Features, spelled
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.progress import TrainingProgress
 from tagwise.params import meant
-from tagwise.shards.reader import Shards
+from tagwise.shards.reader import ON_ERROR, Shards
 from tagwise.writing import target_of
 
 
@@ -154,6 +154,11 @@ def print_parameters(context: click.Context, _: click.Parameter, wanted: bool) -
     help="What shards may take of memory: 500M, 2G; half of the machine's if not given. Results are the same.",
 )
 @click.option(
+    "--on-error",
+    type=click.Choice(ON_ERROR),
+    help="A damaged shard stops the run, if not given, or is skipped with a warning.",
+)
+@click.option(
     "--backend",
     type=click.Choice(BACKENDS),
     help="Who works on shards: this process, or the workers of a Ray cluster. Results are the same.",
@@ -197,6 +202,7 @@ def train(
     checkpoint: str | None,
     resume: bool,
     memory: int | None,
+    on_error: str | None,
     backend: str | None,
     address: str | None,
     workers: int | None,
@@ -253,7 +259,9 @@ def train(
         params["features"] = features if parts is None else Features(*parts)
     tagger = make(learner, **params)
     check_writable(output)
-    data, columns, label = read_training(corpus, form, columns, label, memory)
+    data, columns, label = read_training(
+        corpus, form, columns, label, {"memory": memory, "on_error": on_error}
+    )
     dev_data = read_corpus(dev, form, columns, label, part="dev") if dev else None
     if forget and not warm_start:
         raise click.UsageError("--forget is about the model of --warm-start; name one, or leave it out")
@@ -298,14 +306,15 @@ def train(
 
 
 def read_training(
-    name: str, form: str | None, columns: str | None, label: str | None, memory: int | None
+    name: str, form: str | None, columns: str | None, label: str | None, given: dict[str, Any]
 ) -> tuple[Corpus | Shards, str | None, str | None]:
     """The training set, and how other corpora are to be read: columns of shards are those of their files."""
     if not os.path.isdir(name):
-        if memory is not None:
-            raise click.UsageError("--memory is about shards; make some with tagwise encode, or leave it out")
+        for option in (option for option, value in given.items() if value is not None):
+            told = f"--{option.replace('_', '-')}"
+            raise click.UsageError(f"{told} is about shards; make some with tagwise encode, or leave it out")
         return read_corpus(name, form, columns, label, part="train"), columns, label
-    shards = Shards(name, memory=memory)
+    shards = Shards(name, **{option: value for option, value in given.items() if value is not None})
     if columns is None:
         columns, label = ",".join(shards.manifest["columns"]), label or shards.manifest["label"]
     return shards, columns, label

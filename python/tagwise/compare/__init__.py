@@ -24,7 +24,8 @@ from tagwise.compare.presets import Preset
 from tagwise.compare.run import run
 from tagwise.compare.significance import p_value
 from tagwise.compare.table import Comparison, Published
-from tagwise.errors import TrainingError
+from tagwise.errors import ParameterError, TrainingError
+from tagwise.estimators.sharded import BACKENDS
 from tagwise.learners.loop import logger
 from tagwise.learners.progress import TrainingProgress, progress
 from tagwise.scores.losses import loss_curves
@@ -45,6 +46,7 @@ def compare(
     cache: str | os.PathLike[str] | bool = False,
     jobs: int = 0,
     memory: int | None = None,
+    backend: str = "local",
     risks: int | None = None,
     title: str = "",
     caption: str = "",
@@ -69,6 +71,8 @@ def compare(
         cache: a folder where results are kept, True for the usual one; what lies there is not trained again.
         jobs: processes that train at a time; 0 trains in this one.
         memory: bytes that these processes may hold together.
+        backend: "ray" has the workers of the Ray cluster train, `jobs` of them (0: one a CPU), each with the memory
+            that it needs for its cell.
         risks: also rank the gold paths of the test part in lists of so many: rank risk and margins stand beside the
             0-1 risk (sequences) and the Hamming risk (accuracy).
         title: what to print above the table.
@@ -93,9 +97,18 @@ def compare(
     kept = Cache(default_folder() if cache is True else cache or None)
     base = None if against is None else check_against(against, cells)
     table = Comparison(title=title, caption=caption, against=base)
-    events = run(cells, data, cache=kept, jobs=jobs, memory=memory, n_jobs=n_jobs)
+    events = run(
+        cells, data, cache=kept, jobs=jobs, memory=memory, n_jobs=n_jobs, backend=check_backend(backend)
+    )
     with progress("compare", verbose) as line:
         return collect(table, events, cells, told(line, len(cells)) if line is not None else lambda _: None)
+
+
+def check_backend(name: str) -> str:
+    """Who trains cells: refused where it is nobody."""
+    if name not in BACKENDS:
+        raise ParameterError(f"backend={name!r}: expected one of {', '.join(BACKENDS)}")
+    return name
 
 
 def told(line: TrainingProgress, total: int) -> Callable[[Event], None]:

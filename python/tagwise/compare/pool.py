@@ -15,7 +15,7 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tagwise.compare.cache import Cache
 from tagwise.compare.plan import Cell, Data
@@ -87,8 +87,16 @@ def resident(pid: int) -> int:
         return 0
 
 
+class Runs(Protocol):
+    """Who trains cells: processes here, or a cluster."""
+
+    def run(self, tasks: Sequence[tuple[str, int]], /) -> Iterator[Event]:
+        """Train them; tasks: key and number of each cell."""
+        ...
+
+
 def spread(
-    pool: Pool, missing: Sequence[tuple[str, int]], waiting: Mapping[str, list[int]], cells: Sequence[Cell]
+    pool: Runs, missing: Sequence[tuple[str, int]], waiting: Mapping[str, list[int]], cells: Sequence[Cell]
 ) -> Iterator[Event]:
     """Give "done" of a process to every cell that waits for the same result."""
     key_of = {index: key for key, index in missing}

@@ -22,6 +22,7 @@ def run(
     memory: int | None = None,
     n_jobs: int | None = None,
     callbacks: Callable[[Cell], Sequence[Callable[[Any], Any]]] = lambda _: (),
+    backend: str = "local",
 ) -> Generator[Event, None, None]:
     """Train what is not in the cache; events come as things happen, "done" once for every cell.
 
@@ -34,6 +35,7 @@ def run(
             beyond it is stopped and run again alone; one that does so alone fails.
         n_jobs: threads of each.
         callbacks: for training in this process: called after each iteration of a cell.
+        backend: "ray" has the workers of a Ray cluster train, `jobs` at a time (0: one a CPU); `memory` bounds them.
     """
     cache = cache or Cache(None)
     names = Names(data)
@@ -48,6 +50,12 @@ def run(
             continue
         for index in indices:
             yield Event("done", index, cells[index], result=found, cached=True)
+    if backend == "ray":
+        from tagwise.compare.cluster import Cluster
+
+        cluster = Cluster(cells, data, cache, jobs or None, memory, n_jobs)
+        yield from spread(cluster, missing, waiting, cells)
+        return
     if jobs:
         with tempfile.TemporaryDirectory(prefix="tagwise-compare-") as folder:
             pool = Pool(cells, data, cache, jobs, memory, n_jobs, Path(folder))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -31,6 +31,7 @@ from tagwise.learners.backends import current
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.dual import Point
 from tagwise.learners.loop import Callback, Iteration, Result, logger
+from tagwise.learners.mixing import Engine
 from tagwise.learners.progress import progress
 from tagwise.model.model import Model, transfer
 from tagwise.model.prune import prune as prune_model
@@ -143,7 +144,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
 
         Args:
             X: a Corpus, or sentences: lists of tokens, of attribute lists, or of feature dicts; or Shards, which CRF
-                takes.
+                and the first-order online learners take.
             y: the labels of each sentence, strings, integers, floats or booleans, which predictions are too; a Corpus
                 brings its own.
             dev: a labelled corpus (or X with `dev_y`) that is scored after every iteration; the best iterate is kept.
@@ -300,9 +301,11 @@ class Tagger(Predicting, Texts, ScikitLearn):
         """Weights of the training set: what a learner is."""
         raise TypeError(f"{type(self).__name__} is no learner; use one of tagwise.LEARNERS")
 
-    def _sharded(self, params: dict[str, Any]) -> Callable[[Task, Shards, Any], Result]:
-        """How the learner goes through shards, given the source of their objective; refused where it cannot."""
-        raise ParameterError(f"{self.name} is not trained on shards yet; use crf, or a corpus in memory")
+    def _sharded(self, params: dict[str, Any]) -> Callable[[Task, Shards, Engine], Result]:
+        """How the learner goes through shards, given who works on them; refused where it cannot."""
+        raise ParameterError(
+            f"{self.name} is not trained on shards yet; use crf, perceptron, mira, pa or arow, or a corpus in memory"
+        )
 
     def _meta(self, task: Task, result: Result) -> dict[str, Any]:
         """What the model file says of its training; nothing in it depends on the machine or the clock."""
@@ -362,6 +365,15 @@ def model_of(source: Tagger | Model | str | os.PathLike[str]) -> Model:
     if isinstance(source, Tagger):
         return source._fitted()
     return Model.load(source)
+
+
+def usual_for_shards(params: Mapping[str, Any], **usual: tuple[Any, ...]) -> None:
+    """Refuse what is not done over shards yet: parameters beside their usual values."""
+    for name, values in usual.items():
+        if name in params and params[name] not in values:
+            raise ParameterError(
+                f"shards are trained with {name}={' or '.join(map(repr, values))}; {name}={params[name]!r} was given"
+            )
 
 
 def listeners(callbacks: Iterable[Callback], params: dict[str, Any]) -> list[Callback]:

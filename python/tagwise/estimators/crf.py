@@ -18,7 +18,7 @@ from tagwise.dataset.class_weights import class_weight as class_weight_param
 from tagwise.dataset.class_weights import label_weights
 from tagwise.dataset.weights import length_weights
 from tagwise.errors import ParameterError
-from tagwise.estimators.base import Tagger
+from tagwise.estimators.base import Tagger, usual_for_shards
 from tagwise.estimators.growth import grown, joined, with_tuples
 from tagwise.estimators.limits import LIMITS, Limits
 from tagwise.estimators.task import COMMON, FEATURES, PI, STOPPING, Task
@@ -26,14 +26,14 @@ from tagwise.features.inputs import Inputs
 from tagwise.learners import gradient
 from tagwise.learners.backends import BACKENDS, using
 from tagwise.learners.loop import Result
-from tagwise.learners.sharded import Setting, ShardedProblem
+from tagwise.learners.mixing import Engine
+from tagwise.learners.sharded import ShardedProblem
 from tagwise.model.model import Model
 from tagwise.model.reading import forbidden_of
 from tagwise.optimizers import OPTIMIZERS
 from tagwise.optimizers.base import Vector
 from tagwise.params import Anything, Choice, Flag, Number, Param, Text, lookup
 from tagwise.scores.lookback import Lookback
-from tagwise.scores.protocols import Objective
 from tagwise.shards.reader import Shards
 
 LOSSES = _core.LOSSES
@@ -53,6 +53,21 @@ class ChainTask(Task):
 
     partial: partial.Support | None = None  # what is known of each token, in place of its gold label
     order: _core.Order | None = None  # states and features of a chain of order 2 or 3
+
+
+#: What is done over shards; the rest is not yet.
+SHARDED: dict[str, tuple[Any, ...]] = {
+    "order": (1,),
+    "cost": (None,),
+    "class_weight": (None,),
+    "pi": (1.0,),
+    "max_length": (None,),
+    "partial": (False,),
+    "constraints": (None,),
+    "dictionary": (None,),
+    "device": ("cpu",),
+    "optimizer": ("auto", "lbfgs", "owlqn", "cg"),
+}
 
 
 class CRF(Tagger):
@@ -255,11 +270,11 @@ class CRF(Tagger):
         with _engine(task.params["device"]):
             return self._minimise(task)
 
-    def _sharded(self, params: dict[str, Any]) -> Callable[[Task, Shards, Any], Result]:
-        _check_sharded(params)
+    def _sharded(self, params: dict[str, Any]) -> Callable[[Task, Shards, Engine], Result]:
+        usual_for_shards(params, **SHARDED)
         return self._minimise_shards
 
-    def _minimise_shards(self, task: Task, shards: Shards, source: Callable[[Setting], Objective]) -> Result:
+    def _minimise_shards(self, task: Task, shards: Shards, engine: Engine) -> Result:
         params = task.params
         problem = ShardedProblem(
             task.data,
@@ -267,7 +282,7 @@ class CRF(Tagger):
             params["loss"],
             shards=shards,
             min_count=params["min_count"],
-            source=source,
+            source=engine.objective,
         )
         return self._optimise(task, problem, task.start)
 
@@ -355,27 +370,6 @@ class CRF(Tagger):
 def _engine(device: str) -> AbstractContextManager[Any]:
     """The engine of a device; that of the CPU is whichever is used around here."""
     return nullcontext() if device == "cpu" else using(device)
-
-
-def _check_sharded(params: dict[str, Any]) -> None:
-    """Refuse what is not done over shards yet."""
-    odd = {
-        "order": (1,),
-        "cost": (None,),
-        "class_weight": (None,),
-        "pi": (1.0,),
-        "max_length": (None,),
-        "partial": (False,),
-        "constraints": (None,),
-        "dictionary": (None,),
-        "device": ("cpu",),
-        "optimizer": ("auto", "lbfgs", "owlqn", "cg"),
-    }
-    for name, usual in odd.items():
-        if params[name] not in usual:
-            raise ParameterError(
-                f"shards are trained with {name}={' or '.join(map(repr, usual))}; {name}={params[name]!r} was given"
-            )
 
 
 def _check_once(params: dict[str, Any]) -> None:

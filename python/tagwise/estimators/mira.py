@@ -6,7 +6,7 @@ from typing import Any
 
 import tagwise._core as _core
 from tagwise.estimators.limits import LIMITS
-from tagwise.estimators.online import EPOCHS, LOOKBACK, OnlineTagger
+from tagwise.estimators.online import EPOCHS, LOOKBACK, OnlineTagger, Ruled
 from tagwise.estimators.task import COMMON, FEATURES, Task
 from tagwise.params import Anything, Flag, Number, Param
 
@@ -103,7 +103,7 @@ class MIRA(OnlineTagger):
         """
         self._take(locals())
 
-    def _rule(self, task: Task) -> _core.Rule:
+    def _rule(self, task: Task | Ruled) -> _core.Rule:
         params = task.params
         return _core.Rule(self.name, k=params["k"], limit=params["C"], cost=self._cost(task))
 
@@ -177,7 +177,7 @@ class PassiveAggressive(OnlineTagger):
         """
         self._take(locals())
 
-    def _rule(self, task: Task) -> _core.Rule:
+    def _rule(self, task: Task | Ruled) -> _core.Rule:
         params = task.params
         return _core.Rule(self.name, variant=params["variant"], limit=params["C"], cost=self._cost(task))
 
@@ -253,7 +253,7 @@ class AROW(OnlineTagger):
         """
         self._take(locals())
 
-    def _rule(self, task: Task) -> _core.Rule:
+    def _rule(self, task: Task | Ruled) -> _core.Rule:
         params = task.params
         return _core.Rule(
             self.name, gamma=params["gamma"], variance=params["variance"], cost=self._cost(task)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
 import numpy as np
@@ -14,19 +15,21 @@ import tagwise._core as _core
 from tagwise.corpus import labels
 from tagwise.dataset.check import checked_weights
 from tagwise.errors import ParameterError, TrainingError
-from tagwise.estimators.base import Tagger, listeners, watched, with_line
+from tagwise.estimators.base import Tagger, listeners, usual_for_shards, watched, with_line
 from tagwise.estimators.limits import Limits
 from tagwise.estimators.task import Task, dev_scorer
 from tagwise.features.inputs import Inputs
 from tagwise.importing import path_of
 from tagwise.learners import costs, online
 from tagwise.learners.loop import Callback, Result
+from tagwise.learners.mixing import Course, Engine, OnlineShards
 from tagwise.model.model import Model
 from tagwise.model.prune import prune as prune_model
 from tagwise.optimizers.base import Vector
 from tagwise.params import Flag, Number, Param
 from tagwise.scores.entities import entity_table
 from tagwise.scores.lookback import POOL, Domain, Lookback
+from tagwise.shards.reader import Shards
 
 EPOCHS = (
     Param("epochs", 20, Number(1, integer=True), "passes over the training set"),
@@ -69,6 +72,27 @@ LOOKBACK = (
 )
 
 
+#: What is done over shards; the rest is not yet.
+SHARDED: dict[str, tuple[Any, ...]] = {
+    "mode": ("online",),
+    "voters": (0,),
+    "history": (None,),
+    "document": (False,),
+    "kernel": (None, "none"),
+    "constraints": (None,),
+    "dictionary": (None,),
+}
+
+
+@dataclass(frozen=True)
+class Ruled:
+    """What a rule is made of, where there is no task at hand."""
+
+    params: dict[str, Any]
+    labels: list[str]
+    label_type: str
+
+
 class Options(TypedDict):
     """What every online learner of the core is told beside its rule."""
 
@@ -99,7 +123,11 @@ class OnlineTagger(Tagger):
     resumes = True
     state_: dict[str, Any]
 
-    def _rule(self, task: Task) -> _core.Rule:
+    def _bare(self) -> OnlineTagger:
+        """A tagger of the same parameters, not fitted."""
+        return type(self)(**self.get_params())
+
+    def _rule(self, task: Task | Ruled) -> _core.Rule:
         """What this learner does with a wrong guess."""
         raise TypeError(f"{type(self).__name__} is no learner; use one of tagwise.LEARNERS")
 
@@ -134,6 +162,40 @@ class OnlineTagger(Tagger):
         )
         if isinstance(learner, _core.Online):
             self.state_ = learner.state()
+        return result
+
+    def _sharded(self, params: dict[str, Any]) -> Callable[[Task, Shards, Engine], Result]:
+        usual_for_shards(params, **SHARDED)
+        return self._learn_shards
+
+    def _learn_shards(self, task: Task, shards: Shards, engine: Engine) -> Result:
+        """Epochs over shards, one after the other or in parts that are mixed."""
+        params = task.params
+        if (n := params["shards"]) > len(shards):
+            raise ParameterError(
+                f"shards={n} parts, but there are {len(shards)} shards on disk; take fewer, or encode with a smaller "
+                "--shard-tokens"
+            )
+        course = Course(
+            task.layout,
+            functools.partial(type(self)._rule, self._bare(), Ruled(params, task.labels, task.label_type)),
+            params["average"],
+            params["shuffle"],
+            params["seed"],
+            params["min_count"],
+        )
+        self.__dict__.pop("state_", None)
+        learner = OnlineShards(engine.parts(course, n), n, task.start, params["average"])
+        result = online.train(
+            learner,
+            params["epochs"],
+            params["patience"],
+            averaged=params["average"],
+            dev_score=task.dev_score,
+            callbacks=task.callbacks,
+            keeper=task.keeper,
+        )
+        self.state_ = learner.state()
         return result
 
     # --- going on ---------------------------------------------------------------------------------------
@@ -311,7 +373,7 @@ class OnlineTagger(Tagger):
         return meta
 
     @staticmethod
-    def _cost(task: Task) -> _core.Cost:
+    def _cost(task: Task | Ruled) -> _core.Cost:
         """The cost of the parameters as the core takes it."""
         cost, numbers = costs.parse_cost(task.params["cost"])
         if callable(cost):

@@ -11,7 +11,7 @@ import tagwise._core as _core
 from tagwise.errors import ParameterError
 from tagwise.estimators.kernel import KERNEL, Kernelised
 from tagwise.estimators.limits import LIMITS, Limits
-from tagwise.estimators.online import EPOCHS, LOOKBACK, OnlineTagger, epochs_of
+from tagwise.estimators.online import EPOCHS, LOOKBACK, OnlineTagger, Ruled, epochs_of
 from tagwise.estimators.task import COMMON, FEATURES, Task
 from tagwise.learners import online
 from tagwise.learners.loop import Result
@@ -124,7 +124,7 @@ class Perceptron(Kernelised, OnlineTagger):
         """
         self._take(locals())
 
-    def _rule(self, task: Task) -> _core.Rule:
+    def _rule(self, task: Task | Ruled) -> _core.Rule:
         return _core.Rule(self.name)
 
     def _voted(self, task: Task, kernelised: bool) -> Result:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,12 @@ from tagwise.estimators.task import Task, dev_scorer
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.features.resolve import resolve
+from tagwise.learners import mixing
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.loop import Callback
-from tagwise.learners.sharded import Setting, local
+from tagwise.learners.mixing import Engine
+from tagwise.learners.sharded import local
 from tagwise.model.model import Model, transfer
-from tagwise.scores.protocols import Objective
 from tagwise.shards.reader import Shards
 
 #: Who works on shards.
@@ -44,7 +45,7 @@ def fit_shards(
     """Train a tagger on shards, as `fit` says."""
     params = tagger.checked()
     learner = tagger._sharded(params)
-    source = _source(shards, backend or "local", workers)
+    engine = _engine(shards, backend or "local", workers, params["n_jobs"] or 0)
     recipe = _recipe(params["features"], shards)
     choice = {name: params[name] for name in ("min_count", "all_pairs", "start_end")}
     layout, vocabulary = shards.layout(**choice), shards.vocabulary(params["min_count"])
@@ -67,7 +68,7 @@ def fit_shards(
     if checkpoint is not None:
         task.keeper = keeper_of(tagger.name, task, checkpoint, scored, dev_y, shards.digest)
     task.callbacks = listeners(callbacks, params)
-    result = watched(lambda task: learner(task, shards, source), task, tagger.name)
+    result = watched(lambda task: learner(task, shards, engine), task, tagger.name)
     tagger._keep(task, result)
     return tagger._ended(result)
 
@@ -85,18 +86,20 @@ def _recipe(features: Any, shards: Shards) -> Recipe:
     return recipe
 
 
-def _source(shards: Shards, backend: str, workers: int | None) -> Callable[[Setting], Objective]:
-    """Who gives the objective of the shards."""
+def _engine(shards: Shards, backend: str, workers: int | None, n_jobs: int) -> Engine:
+    """Who works on the shards."""
     if backend not in BACKENDS:
         raise ParameterError(f"backend={backend!r}: expected one of {', '.join(BACKENDS)}")
     if backend == "ray":
         from tagwise.ray.training import connected, source
+        from tagwise.ray.training import mixing as by_ray
 
         connected()
-        return source(shards, workers)
+        return Engine(source(shards, workers), lambda course, n: by_ray(shards, course, n, workers))
     if workers is not None:
         raise ParameterError(f"workers={workers!r} is about backend='ray'; leave it out, or set n_jobs")
-    return local(shards, shards.memory)
+    memory = shards.memory
+    return Engine(local(shards, memory), lambda course, n: mixing.local(shards, course, n, memory, n_jobs))
 
 
 __all__ = ["fit_shards"]

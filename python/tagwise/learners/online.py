@@ -14,10 +14,13 @@ import tagwise._core as _core
 from tagwise.errors import ParameterError
 from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Result, Stopping, run
+from tagwise.learners.mixing import OnlineShards
 from tagwise.optimizers.base import State, Step, Vector
 from tagwise.scores.voters import Ballot
 
-Learner = _core.Online | _core.HistoryOnline | _core.KernelPerceptron
+Learner = _core.Online | _core.HistoryOnline | _core.KernelPerceptron | OnlineShards
+#: Those whose state can be kept and gone on from.
+RESUMED = (_core.Online, OnlineShards)
 
 
 def epochs(
@@ -78,17 +81,17 @@ def train(
     found = None if keeper is None else keeper.learner
     if keeper is not None and ballot is not None:
         raise ParameterError("checkpoints keep no voters: leave checkpoint out, or train with voters=0")
-    if keeper is not None and not isinstance(online, _core.Online):
+    if keeper is not None and not isinstance(online, RESUMED):
         raise ParameterError(
             "checkpoints of kernels and of labels further back (history, document) are not kept yet: "
             "leave checkpoint out, or train a first-order tagger without a kernel"
         )
-    if found is not None and isinstance(online, _core.Online):
+    if found is not None and isinstance(online, RESUMED):
         online.restore(found["online"])
         plain = found["plain"]
 
     def state() -> State:
-        assert isinstance(online, _core.Online)
+        assert isinstance(online, RESUMED)
         return {"online": online.state(), "plain": plain}
 
     def score_plain() -> None:

@@ -13,6 +13,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,16 @@ class ShardedProblem(Problem):
         return False
 
 
+def ranges(n: int, parts: int) -> list[range]:
+    """Neighbouring shards in so many parts, as even as there can be.
+
+    >>> ranges(5, 2)
+    [range(0, 2), range(2, 5)]
+    """
+    parts = max(1, min(parts, n))
+    return [range(a, b) for a, b in pairwise(n * i // parts for i in range(parts + 1))]
+
+
 def local(shards: Shards, memory: int | None) -> Callable[[Setting], Objective]:
     """The source of a run on this machine."""
 
@@ -163,4 +174,4 @@ def local(shards: Shards, memory: int | None) -> Callable[[Setting], Objective]:
     return objective
 
 
-__all__ = ["OverShards", "Setting", "ShardObjectives", "ShardedProblem", "local"]
+__all__ = ["OverShards", "Setting", "ShardObjectives", "ShardedProblem", "local", "ranges"]

@@ -1,1 +1,6 @@
-"""Training on a cluster by Ray (`pip install 'tagwise[ray]'`): shards in actors, and the local engine's bits."""
+"""A cluster by Ray (`pip install 'tagwise[ray]'`): training with the local engine's bits, encoding, tagging."""
+
+from tagwise.ray.encoding import encode
+from tagwise.ray.tagging import Tag
+
+__all__ = ["Tag", "encode"]

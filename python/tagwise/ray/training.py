@@ -1,85 +1,69 @@
-"""The objective of a corpus in shards, by Ray: workers hold shards, the driver adds what they find.
+"""Training by Ray: workers hold shards, the driver puts together what they find.
 
-Weights go out once an evaluation, through the object store; a worker adds the gradients of its shards as far as their
-numbers belong together (`learners.sums`), and the driver adds the rest in the same tree. So the sum has the bits that
-one process gets, whoever works. A worker that is lost is made anew, and finds its part once more.
+Of an objective, weights go out once an evaluation, through the object store; a worker adds the gradients of its shards
+as far as their numbers belong together (`learners.sums`), and the driver adds the rest in the same tree. Of an online
+learner, weights go out once an epoch; a worker learns from its parts, and the driver mixes in the order of the parts
+(`learners.mixing`). So the bits are those that one process gets, whoever works. A worker that is lost is made anew, and
+does its part once more.
 """
 
 from __future__ import annotations
 
-import logging
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.errors import ParameterError, TrainingError
-from tagwise.learners.sharded import OverShards, Setting, ShardObjectives
+from tagwise.errors import ParameterError
+from tagwise.learners.mixing import Course, Parts, Pupil, State
+from tagwise.learners.sharded import OverShards, Setting, ShardObjectives, ranges
 from tagwise.learners.sums import Part
+from tagwise.ray.crew import Crew, connected, places
 from tagwise.scores.protocols import Objective, Vector
 from tagwise.shards.reader import Shards
-
-logger = logging.getLogger("tagwise")
-
-#: How often a worker is made anew within one evaluation before training gives up.
-TRIES = 5
-
-
-def ray_module() -> Any:
-    """Ray, or a word on how to have it."""
-    try:
-        import ray
-    except ModuleNotFoundError as error:
-        raise ParameterError(
-            "backend='ray' needs the package ray, which is not installed: pip install 'tagwise[ray]', or use "
-            "backend='local'"
-        ) from error
-    return ray
-
-
-def connected(address: str | None = None) -> Any:
-    """Ray, connected to a cluster: the one that is there, that of an address, or one of this machine's own."""
-    ray = ray_module()
-    if not ray.is_initialized():
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
-    return ray
 
 
 @dataclass(frozen=True)
 class Told:
-    """What a worker is told: the setting of the objective in arrays."""
+    """What a worker is told: where the shards are, the layout in arrays, and what else there is to know."""
 
     path: str
+    skipped: tuple[int, ...]
     n_attributes: int
     n_labels: int
     arrays: dict[str, NDArray[Any]]
-    loss: str
-    min_count: int
+    more: dict[str, Any]  # of a `Setting` or a `Course` beside its layout
     memory: int | None  # of a machine
     cpus: int
 
     @staticmethod
-    def of(shards: Shards, setting: Setting, cpus: int) -> Told:
+    def of(shards: Shards, setting: Setting | Course, cpus: int) -> Told:
         layout = setting.layout
-        sizes = (layout.n_attributes, layout.n_labels)
-        path = os.path.abspath(shards.path)
-        return Told(path, *sizes, layout.arrays(), setting.loss, setting.min_count, shards.memory, cpus)
+        more = {name: value for name, value in vars(setting).items() if name != "layout"}
+        sizes, path = (layout.n_attributes, layout.n_labels), os.path.abspath(shards.path)
+        return Told(path, shards.skipped, *sizes, layout.arrays(), more, shards.memory, cpus)
 
-    def objectives(self, numbers: range) -> ShardObjectives:
-        """Those of some shards."""
-        layout = _core.Layout.from_arrays(self.n_attributes, self.n_labels, self.arrays)
-        setting = Setting(layout, self.loss, self.min_count)
-        share = (
-            None if self.memory is None else self.memory * self.cpus // max(os.cpu_count() or 1, self.cpus)
-        )
-        return ShardObjectives(Shards(self.path), setting, numbers, share)
+    @property
+    def shards(self) -> Shards:
+        """The shards, as the driver has them."""
+        return Shards(self.path, skipped=self.skipped)
+
+    @property
+    def layout(self) -> _core.Layout:
+        return _core.Layout.from_arrays(self.n_attributes, self.n_labels, self.arrays)
+
+    @property
+    def share(self) -> int | None:
+        """What a worker may have of its machine's memory."""
+        if self.memory is None:
+            return None
+        return self.memory * self.cpus // max(os.cpu_count() or 1, self.cpus)
 
 
 class Worker:
@@ -91,7 +75,8 @@ class Worker:
     @cached_property
     def objectives(self) -> ShardObjectives:
         """Those of its shards, made when they are asked for first: what is wrong with them is an answer then."""
-        return self.told.objectives(self.numbers)
+        setting = Setting(self.told.layout, **self.told.more)
+        return ShardObjectives(self.told.shards, setting, self.numbers, self.told.share)
 
     def ready(self) -> int:
         """The process that it is in, once its objectives are made."""
@@ -103,90 +88,86 @@ class Worker:
         return self.objectives.sums(w, n_jobs, log_domain)
 
 
-def ranges(n: int, workers: int) -> list[range]:
-    """Neighbouring shards for so many workers, as many for each as there can be.
+class Learner:
+    """Learns from some parts: what an actor of an online learner is."""
 
-    >>> ranges(5, 2)
-    [range(0, 2), range(2, 5)]
-    """
-    workers = max(1, min(workers, n))
-    return [range(a, b) for a, b in pairwise(n * i // workers for i in range(workers + 1))]
+    def __init__(self, told: Told, parts: list[range]) -> None:
+        self.told, self.parts = told, parts
+
+    @cached_property
+    def pupils(self) -> list[Pupil]:
+        """One a part."""
+        course, shards = Course(self.told.layout, **self.told.more), self.told.shards
+        return [Pupil(shards, course, part, self.told.share) for part in self.parts]
+
+    def ready(self) -> int:
+        """The process that it is in."""
+        return os.getpid()
+
+    def learn(self, state: State, epoch: int) -> list[tuple[State, dict[str, Any]]]:
+        """An epoch of each of its parts, from the same state."""
+        return [pupil.learn(state, epoch) for pupil in self.pupils]
 
 
 class Workers:
     """The actors of a run, each with some of the shards."""
 
     def __init__(self, shards: Shards, setting: Setting, n: int | None, cpus: int = 1) -> None:
-        self.ray = connected()
-        if n is None:
-            n = max(1, int(self.ray.cluster_resources().get("CPU", 1)) // cpus)
-        self.cpus, self.numbers = cpus, ranges(len(shards), n)
-        self.told = self.ray.put(Told.of(shards, setting, cpus))
-        self.kind = self.ray.remote(num_cpus=cpus, max_restarts=0)(Worker)
-        self.actors = [self._made(numbers) for numbers in self.numbers]
-        self.lost = 0  # workers that were made anew
+        self.cpus, self.numbers = cpus, ranges(len(shards), places(cpus) if n is None else n)
+        names = [f"shards {part.start} to {part.stop - 1}" for part in self.numbers]
+        given = [(part.start, part.stop) for part in self.numbers]
+        self.crew = Crew(Worker, Told.of(shards, setting, cpus), given, names, cpus)
         self.sent = 0  # bytes of weights and gradients that went over the object store
-        self._all(lambda actor: actor.ready.remote())
+        self.crew.all(lambda actor: actor.ready.remote())
 
-    def _made(self, numbers: range, anew: bool = False) -> Any:
-        """An actor for these shards; one that is made anew is put wherever there is a place."""
-        kind = self.kind.options(num_cpus=0) if anew else self.kind
-        return kind.remote(self.told, numbers.start, numbers.stop)
+    @property
+    def lost(self) -> int:
+        """Workers that were made anew."""
+        return self.crew.lost
 
     def parts(self, w: Vector, n_jobs: int, log_domain: bool) -> list[Part]:
         """The parts of all workers, in the order of their shards; each has as many threads as it asked for CPUs."""
-        at = self.ray.put(np.ascontiguousarray(w))
+        at = self.crew.ray.put(np.ascontiguousarray(w))
 
         def ask(actor: Any) -> Any:
             return actor.sums.remote(at, self.cpus, log_domain)
 
         out: list[Part] = []
-        for part in chain.from_iterable(self._all(ask)):
+        for part in chain.from_iterable(self.crew.all(ask)):
             gradient = np.array(part.gradient)  # those of the object store are not to be written to
             out.append(Part(part.first, part.level, part.value, part.largest, gradient))
             self.sent += gradient.nbytes
         self.sent += w.nbytes
         return out
 
-    def _all(self, ask: Callable[[Any], Any]) -> list[Any]:
-        """The answers of all workers, which are asked at once."""
-        asked = [self._try(ask, actor) for actor in self.actors]
-        return [self._asked(i, ask, answer) for i, answer in enumerate(asked)]
 
-    def _try(self, ask: Callable[[Any], Any], actor: Any) -> Any:
-        """The promise of an answer; None where the actor is known to be gone."""
-        try:
-            return ask(actor)
-        except self.ray.exceptions.RayActorError:
-            return None
+class Learners:
+    """The actors of an online run, each with some of the parts."""
 
-    def _asked(self, i: int, ask: Callable[[Any], Any], answer: Any = None) -> Any:
-        """The answer of a worker, which is made anew and asked again where it is lost."""
-        for attempt in range(TRIES):
-            if answer is None:
-                answer = self._try(ask, self.actors[i])
-            try:
-                if answer is not None:
-                    return self.ray.get(answer)
-                why = "it is gone"
-            except (self.ray.exceptions.RayActorError, self.ray.exceptions.ObjectLostError) as error:
-                why = str(error).strip().splitlines()[0]
-            except self.ray.exceptions.RayTaskError as error:
-                raise error.cause from None  # what the worker met: a damaged shard, a loss that is not finite
-            numbers = self.numbers[i]
-            logger.warning(
-                "the worker of shards %d to %d was lost (%s); it is made anew and asked again",
-                numbers.start,
-                numbers.stop - 1,
-                why,
+    def __init__(self, shards: Shards, course: Course, n_parts: int, n: int | None) -> None:
+        parts = ranges(len(shards), n_parts)
+        if len(parts) == 1:
+            raise ParameterError(
+                "backend='ray' has online learners mix the weights of parts that are learnt at once: set their number "
+                f"(shards=8; there are {len(shards)} shards on disk), or use backend='local'"
             )
-            self.lost += 1
-            time.sleep(0.1 * attempt)  # a node that is going takes a moment to be gone
-            self.actors[i], answer = self._made(numbers, anew=True), None
-        raise TrainingError(
-            f"the worker of shards {self.numbers[i].start} to {self.numbers[i].stop - 1} was lost {TRIES} times; is "
-            "there enough memory for its shards? Pass a smaller memory to Shards, or use more workers"
-        )
+        shares = ranges(len(parts), places() if n is None else n)
+        given = [([parts[i] for i in share],) for share in shares]
+        names = [f"parts {share.start} to {share.stop - 1}" for share in shares]
+        self.crew = Crew(Learner, Told.of(shards, course, 1), given, names)
+        self.sent = 0  # bytes of states that went over the object store
+
+    def parts(self, state: State, epoch: int) -> list[tuple[State, dict[str, Any]]]:
+        """What all parts have learnt in an epoch, in their order."""
+        at = self.crew.ray.put(state)
+        self.sent += _bytes(state)
+        found = list(chain.from_iterable(self.crew.all(lambda actor: actor.learn.remote(at, epoch))))
+        self.sent += sum(_bytes(state) for state, _ in found)
+        return found
+
+
+def _bytes(state: State) -> int:
+    return sum(value.nbytes for value in state.values() if isinstance(value, np.ndarray))
 
 
 def source(shards: Shards, workers: int | None = None, cpus: int = 1) -> Callable[[Setting], Objective]:
@@ -198,4 +179,9 @@ def source(shards: Shards, workers: int | None = None, cpus: int = 1) -> Callabl
     return objective
 
 
-__all__ = ["Workers", "connected", "source"]
+def mixing(shards: Shards, course: Course, n_parts: int, workers: int | None = None) -> Parts:
+    """The parts of an online learner by Ray, as `learners.mixing.local` has them on one machine."""
+    return Learners(shards, course, n_parts, workers).parts
+
+
+__all__ = ["Learners", "Workers", "connected", "mixing", "source"]

@@ -31,7 +31,9 @@ from tagwise.features.resolve import recipe_for
 from tagwise.shards.files import (
     FORMAT,
     MANIFEST,
+    MAP,
     NOTE,
+    VOCABULARY,
     checksum,
     memory_of,
     read_json,
@@ -60,7 +62,7 @@ class Encoded:
 
 
 @dataclass
-class _Piece:
+class Piece:
     """The sentences of one shard."""
 
     sentences: list[Sentence] = field(default_factory=list)
@@ -118,24 +120,17 @@ def encode(
     >>> tw.encode("tiny.conll", "tiny-encoded", features="S1")
     <Shards: tiny-encoded, 1 shards, 2 sentences, 3 tokens, 3 attributes, 2 labels>
     """
-    if not isinstance(shard_tokens, int) or shard_tokens < 1:
-        raise ParameterError(f"shard_tokens={shard_tokens!r}: expected a whole number from 1")
-    limit = memory_of(memory)
-    if limit is not None and shard_tokens * _TOKEN > limit:
-        raise ParameterError(
-            f"shards of {shard_tokens:,} tokens need about {shard_tokens * _TOKEN / 1e6:,.0f} MB, memory allows "
-            f"{limit / 1e6:,.0f} MB; allow more, or take smaller shards"
-        )
+    limit = checked_memory(memory, shard_tokens)
     paths, folder = expanded(files), Path(output)
-    _make_folder(folder)
+    make_folder(folder)
     pieces = cut(read(paths, format, columns, label, encoding), shard_tokens)
     first: Corpus | None = None
     recipe, notes = None, []
     for k, piece in enumerate(pieces):
-        corpus = _corpus(piece, first)
+        corpus = corpus_of(piece, first)
         if recipe is None:
-            first, recipe = corpus[:1], _recipe(features, corpus)
-        note = _shard(folder / shard_name(k), piece, corpus, recipe, n_jobs)
+            first, recipe = corpus[:1], recipe_of(features, corpus)
+        note = encoded_shard(folder / shard_name(k), piece, corpus, recipe, n_jobs)
         notes.append(note)
         if progress is not None:
             progress(Encoded(k, note["sentences"], note["tokens"], note.pop("made")))
@@ -144,28 +139,48 @@ def encode(
         raise CorpusError(
             f"{', '.join(paths)}: there is no sentence in it. Give files with labelled sentences."
         )
-    for old in folder.iterdir():
-        if (shard_number(old.name) or 0) >= len(notes):
-            shutil.rmtree(old)
-    return finish(folder, notes, recipe, first, paths, shard_tokens, limit)
+    vocabularies = Vocabularies(limit)
+    maps = []
+    for k in range(len(notes)):
+        place = folder / shard_name(k)
+        maps.append(write_array(place / MAP, vocabularies.take(place)))
+    sources = [source_of(path) for path in paths]
+    return finish(folder, notes, maps, vocabularies, recipe, first, sources, shard_tokens)
+
+
+def checked_memory(memory: int | float | str | None, shard_tokens: int) -> int | None:
+    """The bytes that encoding may take; refused where a shard of so many tokens needs more."""
+    if not isinstance(shard_tokens, int) or shard_tokens < 1:
+        raise ParameterError(f"shard_tokens={shard_tokens!r}: expected a whole number from 1")
+    limit = memory_of(memory)
+    if limit is not None and shard_tokens * _TOKEN > limit:
+        raise ParameterError(
+            f"shards of {shard_tokens:,} tokens need about {shard_tokens * _TOKEN / 1e6:,.0f} MB, memory allows "
+            f"{limit / 1e6:,.0f} MB; allow more, or take smaller shards"
+        )
+    return limit
+
+
+def source_of(path: str) -> dict[str, Any]:
+    """What the manifest says of a source."""
+    return {"path": path, "bytes": os.path.getsize(path), "crc32": checksum(Path(path))}
 
 
 def finish(
     folder: Path,
     notes: Sequence[dict[str, Any]],
+    maps: Sequence[int],
+    vocabularies: Vocabularies,
     recipe: Recipe,
     like: Corpus,
-    paths: Sequence[str],
+    sources: Sequence[dict[str, Any]],
     shard_tokens: int,
-    memory: int | None = None,
 ) -> Shards:
-    """Number the attributes and labels of shards that are there together, and write what was encoded."""
-    vocabularies = Vocabularies(memory)
-    shards = []
-    for k, note in enumerate(notes):
-        place = folder / shard_name(k)
-        summed = write_array(place / "map.npy", vocabularies.take(place))
-        shards.append({**{name: note[name] for name in ("digest", "sentences", "tokens")}, "map": summed})
+    """Write what was encoded, once shards and their maps, of these checksums, are there; old shards are removed."""
+    for old in folder.iterdir():
+        if (shard_number(old.name) or 0) >= len(notes):
+            shutil.rmtree(old)
+    named = ("digest", "sentences", "tokens")
     labels, counts = merged_labels([(note["labels"], note["label_counts"]) for note in notes])
     manifest = {
         "format": FORMAT,
@@ -180,11 +195,9 @@ def finish(
         "attributes": len(vocabularies),
         "labels": labels,
         "label_counts": counts,
-        "vocabulary": vocabularies.write(folder),
-        "shards": shards,
-        "sources": [
-            {"path": path, "bytes": os.path.getsize(path), "crc32": checksum(Path(path))} for path in paths
-        ],
+        "vocabulary": vocabularies.write(folder / VOCABULARY),
+        "shards": [{**{name: note[name] for name in named}, "map": to} for note, to in zip(notes, maps)],
+        "sources": list(sources),
     }
     write_json(folder / MANIFEST, manifest)
     return Shards(folder)
@@ -228,19 +241,19 @@ def read(
             yield path, sentence
 
 
-def cut(sentences: Iterator[tuple[str, Sentence]], shard_tokens: int) -> Iterator[_Piece]:
+def cut(sentences: Iterator[tuple[str, Sentence]], shard_tokens: int) -> Iterator[Piece]:
     """Sentences in pieces, each with the sentence that brings it to so many tokens; as many sentences at most."""
-    piece = _Piece()
+    piece = Piece()
     for name, sentence in sentences:
         piece.add(name, sentence)
         if piece.tokens >= shard_tokens or len(piece.sentences) >= shard_tokens:
             yield piece
-            piece = _Piece()
+            piece = Piece()
     if piece.sentences:
         yield piece
 
 
-def _corpus(piece: _Piece, first: Corpus | None) -> Corpus:
+def corpus_of(piece: Piece, first: Corpus | None) -> Corpus:
     """The sentences with the same columns as those before them."""
     expected = piece.sentences[0] if first is None else first[0]
     for s, sentence in enumerate(piece.sentences):
@@ -253,7 +266,7 @@ def _corpus(piece: _Piece, first: Corpus | None) -> Corpus:
     return Corpus(piece.sentences)
 
 
-def _recipe(features: Any, corpus: Corpus) -> Recipe:
+def recipe_of(features: Any, corpus: Corpus) -> Recipe:
     recipe = recipe_for(features, Inputs.of(corpus))
     parts = recipe.parts or (recipe,)
     if any(part.kind == "template" and part.template.is_open for part in parts):
@@ -267,7 +280,7 @@ def _recipe(features: Any, corpus: Corpus) -> Recipe:
 # --- one shard ----------------------------------------------------------------------------------------------
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -275,7 +288,7 @@ def _make_folder(folder: Path) -> None:
         raise refusal(CorpusError, message, str(folder), error.errno or 5) from error
 
 
-def _digest(piece: _Piece, recipe: Recipe) -> str:
+def _digest(piece: Piece, recipe: Recipe) -> str:
     """What a shard is made of and how: its sentences, the features, this version."""
     found = hashlib.blake2b(digest_size=16)
     found.update(json.dumps([_core.__version__, FORMAT, recipe.to_json()], sort_keys=True).encode())
@@ -298,7 +311,9 @@ def _there(place: Path, digest: str) -> dict[str, Any] | None:
     return None
 
 
-def _shard(place: Path, piece: _Piece, corpus: Corpus, recipe: Recipe, n_jobs: int | None) -> dict[str, Any]:
+def encoded_shard(
+    place: Path, piece: Piece, corpus: Corpus, recipe: Recipe, n_jobs: int | None
+) -> dict[str, Any]:
     """The note of a shard, which is made where it is not there."""
     digest = _digest(piece, recipe)
     if (note := _there(place, digest)) is not None:

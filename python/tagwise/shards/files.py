@@ -26,7 +26,7 @@ from tagwise.errors import CorpusError, ParameterError, refusal
 from tagwise.writing import atomic
 
 FORMAT = 1
-MANIFEST, NOTE, VOCABULARY = "manifest.json", "shard.json", "vocabulary"
+MANIFEST, NOTE, MAP, VOCABULARY = "manifest.json", "shard.json", "map.npy", "vocabulary"
 #: Stands in a map for an attribute that is left out.
 NOWHERE = np.uint32(0xFFFF_FFFF)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}

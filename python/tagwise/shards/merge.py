@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise.errors import CorpusError
-from tagwise.shards.files import VOCABULARY, read_array, write_array
+from tagwise.shards.files import read_array, write_array
 
 #: Bytes that merging needs for each attribute beside its text: keys, checks, numbers, ends, counts, and copies of them.
 _EACH = 80
@@ -63,6 +63,11 @@ class Vocabularies:
         self._claim()
         return to
 
+    def write_numbers(self, place: Path) -> None:
+        """Keys in ascending order and their numbers, for `numbers`."""
+        write_array(place / "sorted.npy", self._sorted)
+        write_array(place / "numbers.npy", self._numbers)
+
     def _add(self, keys: NDArray[np.uint64], checks: NDArray[np.uint64], numbers: NDArray[np.uint32]) -> None:
         """Sort new keys in."""
         self._keys.append(keys)
@@ -89,9 +94,12 @@ class Vocabularies:
                 f"({self.memory / 1e6:,.0f} MB). Allow more, or use features that make fewer attributes."
             )
 
-    def write(self, folder: Path) -> dict[str, int]:
-        """The vocabulary as files; their checksums by name."""
-        place = folder / VOCABULARY
+    def write(self, place: Path, part: bool = False) -> dict[str, int]:
+        """The vocabulary as files; their checksums by name. A `part` can be taken as a shard is, in a tree of merges.
+
+        What is new in a part stands in order of first occurrence in it: so the numbers of all are the same whether
+        shards are taken one by one, or parts of neighbouring ones that were merged before.
+        """
         place.mkdir(exist_ok=True)
 
         def joined(parts: Sequence[NDArray[np.generic]], kind: type[np.generic]) -> NDArray[np.generic]:
@@ -101,9 +109,18 @@ class Vocabularies:
             "keys": joined(self._keys, np.uint64),
             "text": joined(self._text, np.uint8),
             "text_end": joined(self._ends, np.uint64),
-            "counts": np.minimum(self._counts, 0xFFFF_FFFF).astype(np.uint32),
+            "counts": self._counts if part else np.minimum(self._counts, 0xFFFF_FFFF).astype(np.uint32),
         }
+        if part:
+            arrays["checks"] = self._checks
         return {name: write_array(place / f"{name}.npy", array) for name, array in arrays.items()}
+
+
+def numbers(shard: Path, place: Path) -> NDArray[np.uint32]:
+    """The numbers of a shard's attributes in the vocabulary whose `write_numbers` lie in a place: what `take` gave."""
+    keys, ordered = read_array(shard / "keys.npy"), read_array(place / "sorted.npy")
+    found: NDArray[np.uint32] = read_array(place / "numbers.npy")[np.searchsorted(ordered, keys)]
+    return found
 
 
 def merged_labels(found: Sequence[tuple[Sequence[str], Sequence[int]]]) -> tuple[list[str], list[int]]:
@@ -119,4 +136,4 @@ def merged_labels(found: Sequence[tuple[Sequence[str], Sequence[int]]]) -> tuple
     return [label for label, _ in ordered], [n for _, n in ordered]
 
 
-__all__ = ["Vocabularies", "merged_labels"]
+__all__ = ["Vocabularies", "merged_labels", "numbers"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.dataset.layout import Codes, codes_of, has_pairs, layout_of
-from tagwise.errors import CorpusError, refusal
+from tagwise.errors import CorpusError, ParameterError, refusal
 from tagwise.features.recipe import Recipe
 from tagwise.importing import Functions
 from tagwise.shards.files import (
@@ -29,6 +30,11 @@ from tagwise.shards.files import (
     shard_name,
 )
 
+logger = logging.getLogger("tagwise")
+
+#: What to do about a damaged shard.
+ON_ERROR = ("stop", "skip")
+
 
 class Shards:
     """A corpus that `encode` has made ready, in a folder: `fit` takes it in the place of X.
@@ -38,6 +44,9 @@ class Shards:
         functions: feature functions by import path, as `tagwise.load` takes them: for scoring while training.
         memory: what training may keep of them in memory, as 500M or 2G; what is more lies in files beside the shards.
             Half of the machine's memory if not given. The model is the same to the bit.
+        on_error: "stop" where a damaged shard is met, by its name; "skip" looks at the checksums of all shards first,
+            warns of those that are damaged, and has the others alone.
+        skipped: numbers of shards to leave out.
 
     >>> import tagwise as tw
     >>> tw.write_conll(tw.Corpus.from_lists([["a", "b"], ["c"]], [["X", "Y"], ["X"]]), "tiny.conll")
@@ -52,7 +61,11 @@ class Shards:
         path: str | os.PathLike[str],
         functions: Mapping[str, Callable[..., Any]] | None = None,
         memory: int | float | str | None = None,
+        on_error: str = "stop",
+        skipped: Collection[int] = (),
     ) -> None:
+        if on_error not in ON_ERROR:
+            raise ParameterError(f"on_error={on_error!r}: expected {' or '.join(ON_ERROR)}")
         self.path = Path(path)
         self.memory = memory_of(memory) or half_of_memory()
         try:
@@ -71,9 +84,33 @@ class Shards:
         self.n_sentences: int = found["sentences"]
         self.n_tokens: int = found["tokens"]
         self._sound: set[int] = set()  # shards whose checksums were looked at
+        self._number = [
+            k for k in range(len(found["shards"])) if k not in skipped
+        ]  # as their folders have them
+        if on_error == "skip":
+            self._number = [k for k in self._number if self._is_whole(k)]
+        if not self._number:
+            raise damaged(self.path, "not one of its shards is whole")
 
     def __len__(self) -> int:
-        return len(self.manifest["shards"])
+        return len(self._number)
+
+    @property
+    def skipped(self) -> tuple[int, ...]:
+        """Numbers of shards that are left out."""
+        return tuple(sorted(set(range(len(self.manifest["shards"]))) - set(self._number)))
+
+    def _is_whole(self, number: int) -> bool:
+        """Whether the files of a shard are as they were written; it is warned of where they are not."""
+        place, shard = self.path / shard_name(number), self.manifest["shards"][number]
+        try:
+            note = self._note(number)
+            for name, expected in {**note["arrays"], "map": shard["map"]}.items():
+                read_array(place / f"{name}.npy", expected)
+        except CorpusError as error:
+            logger.warning("shard %d is skipped, with %d sentences: %s", number, shard["sentences"], error)
+            return False
+        return True
 
     def __repr__(self) -> str:
         return (
@@ -84,7 +121,11 @@ class Shards:
     @property
     def digest(self) -> str:
         """What tells these shards from others: digests of their sentences and features, in their order."""
-        return " ".join(shard["digest"] for shard in self.manifest["shards"])
+        return " ".join(self.manifest["shards"][number]["digest"] for number in self._number)
+
+    def sentences(self, k: int) -> int:
+        """Sentences of a shard."""
+        return int(self.manifest["shards"][self._number[k]]["sentences"])
 
     # --- attributes -------------------------------------------------------------------------------------
 
@@ -119,12 +160,15 @@ class Shards:
 
     def note(self, k: int) -> dict[str, Any]:
         """What a shard says of itself."""
-        path = self.path / shard_name(k) / NOTE
+        return self._note(self._number[k])
+
+    def _note(self, number: int) -> dict[str, Any]:
+        path = self.path / shard_name(number) / NOTE
         try:
             note = read_json(path)
         except OSError as error:
             raise damaged(path, str(error.strerror)) from error
-        if note["digest"] != self.manifest["shards"][k]["digest"]:
+        if note["digest"] != self.manifest["shards"][number]["digest"]:
             raise damaged(path, f"it is none of the shards of {MANIFEST}")
         return note
 
@@ -133,10 +177,13 @@ class Shards:
 
         Arrays are mapped and copied into the dataset. Checksums are looked at when a shard is read first.
         """
-        place, note = self.path / shard_name(k), self.note(k)
-        sums: dict[str, int] = (
-            {} if k in self._sound else {**note["arrays"], "map": self.manifest["shards"][k]["map"]}
+        number = self._number[k]
+        place, note, known = (
+            self.path / shard_name(number),
+            self._note(number),
+            self.manifest["shards"][number],
         )
+        sums: dict[str, int] = {} if k in self._sound else {**note["arrays"], "map": known["map"]}
 
         def array(name: str) -> NDArray[Any]:
             return read_array(place / f"{name}.npy", sums.get(name))
@@ -144,8 +191,7 @@ class Shards:
         to = array("map")
         if min_count > 1:
             keep = self.kept(min_count)
-            number = np.where(keep, np.cumsum(keep) - 1, NOWHERE).astype(np.uint32)
-            to = number[to]
+            to = np.where(keep, np.cumsum(keep) - 1, NOWHERE).astype(np.uint32)[to]
         names = {label: y for y, label in enumerate(self.labels)}
         label = np.array([names[label] for label in note["labels"]], dtype=np.uint16)
         node = _numbered(array("node_ptr"), array("ids"), array("values"), to)
@@ -164,7 +210,7 @@ class Shards:
     def place(self, k: int, s: int) -> str:
         """File and line of a sentence of a shard."""
         name = next((name for name, first in reversed(self.note(k)["files"]) if first <= s), str(self.path))
-        lines = read_array(self.path / shard_name(k) / "lines.npy")
+        lines = read_array(self.path / shard_name(self._number[k]) / "lines.npy")
         return f"{name}:{int(lines[s])}" if s < len(lines) and lines[s] else name
 
     def layout(self, *, min_count: int = 1, all_pairs: bool = False, start_end: bool = True) -> _core.Layout:

@@ -1,0 +1,76 @@
+"""Cells by the workers of a Ray cluster: each in a process of its own, where there is memory for it."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tagwise.compare.cache import Cache, Names
+from tagwise.compare.cells import measure
+from tagwise.compare.plan import Cell, Data
+from tagwise.compare.pool import Event
+from tagwise.errors import TagwiseError
+from tagwise.ray.jobs import Failed, Jobs
+
+#: Bytes that a cell is expected to need: of a process, and of each token that it reads; conll2002-es takes half of it.
+PROCESS, TOKEN = 300 << 20, 2000
+
+
+class CellWorker:
+    """Trains one cell: what an actor is."""
+
+    def __init__(self, told: int | None) -> None:
+        self.n_jobs = told
+
+    def work(self, cell: Cell, data: Data) -> Any:
+        """The result of a cell; an error as its text, with a trace where it is no refusal."""
+        try:
+            names, cache = Names({cell.corpus: data}), Cache(None)
+            return measure(cell, data, cache=cache, names=names, n_jobs=self.n_jobs, own_process=True)
+        except Exception as error:
+            trace = "" if isinstance(error, ValueError) else "\n" + traceback.format_exc()
+            raise TagwiseError(f"{type(error).__name__}: {error}{trace}") from None
+
+
+class Cluster:
+    """What `pool.Pool` is for processes of this machine."""
+
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        data: Mapping[str, Data],
+        cache: Cache,
+        workers: int | None,
+        memory: int | None,
+        n_jobs: int | None,
+    ) -> None:
+        self.cells, self.data, self.cache = cells, data, cache
+        hint = PROCESS + TOKEN * max((tokens_of(corpus) for corpus in data.values()), default=0)
+        if memory is not None:
+            workers = min(workers or memory, max(1, memory // hint))
+        self.jobs = Jobs(CellWorker, n_jobs or 1, workers, cpus=n_jobs or 1, memory=hint, once=True)
+
+    def run(self, tasks: Sequence[tuple[str, int]]) -> Iterator[Event]:
+        """Run all tasks; a result is kept as soon as it is there."""
+        used = {self.cells[index].corpus for _, index in tasks}
+        at = {name: self.jobs.ray.put(self.data[name]) for name in used}
+        asked = [
+            (self.cells[index].describe(), (self.cells[index], at[self.cells[index].corpus]))
+            for _, index in tasks
+        ]
+        for i, found in self.jobs.run(asked):
+            key, index = tasks[i]
+            if isinstance(found, Failed):
+                yield Event("failed", index, self.cells[index], str(found.error))
+            else:
+                yield Event("done", index, self.cells[index], result=self.cache.put(key, found))
+
+
+def tokens_of(data: Data) -> int:
+    """Tokens of all parts of a corpus."""
+    parts = (data.train, data.dev, data.test)
+    return sum(part.n_tokens for part in parts if part is not None)
+
+
+__all__ = ["Cluster"]

@@ -1,0 +1,233 @@
+"""Encoding by Ray: the shards that `shards.encode` makes, to the byte, by the workers of a cluster.
+
+Where shards end depends on the lengths of all sentences before. So files are gone through twice: first for the lengths
+alone, then each worker makes the shards that begin in its file, and reads on in the next one for the end of the last.
+Vocabularies are merged by a tree of neighbouring shards, which numbers attributes as taking them one by one does. All
+that is written is atomic and known by digests: a job that is done again finds what is there already.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagwise.corpus.sentence import Corpus
+from tagwise.errors import CorpusError
+from tagwise.ray.jobs import Failed, Jobs
+from tagwise.shards.encode import (
+    SHARD_TOKENS,
+    Encoded,
+    Piece,
+    checked_memory,
+    corpus_of,
+    encoded_shard,
+    expanded,
+    finish,
+    make_folder,
+    read,
+    recipe_of,
+    source_of,
+)
+from tagwise.shards.files import MAP, shard_name, write_array
+from tagwise.shards.merge import Vocabularies, numbers
+from tagwise.shards.reader import Shards
+
+#: Shards, or parts, that one job merges.
+FAN = 8
+#: Where parts of the vocabulary lie while they are merged.
+PARTS = "merging"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a worker is told."""
+
+    names: dict[str, str]  # of the files as they were given, by their absolute paths
+    folder: Path
+    reading: tuple[Any, ...]  # format, columns, label, encoding
+    features: Any
+    first: Corpus
+    memory: int | None
+
+
+class Encoder:
+    """Does one job after the other: what an actor is."""
+
+    def __init__(self, told: Told) -> None:
+        self.told = told
+
+    def work(self, what: str, *given: Any) -> Any:
+        """One of the methods below."""
+        return getattr(self, what)(*given)
+
+    def lengths(self, path: str) -> tuple[NDArray[np.int64], dict[str, Any]]:
+        """Tokens of each sentence of a file, and what the manifest says of it."""
+        found = np.fromiter((len(s) for _, s in read([path], *self.told.reading)), dtype=np.int64)
+        return found, {**source_of(path), "path": self.told.names[path]}
+
+    def shards(self, at: int, skip: int, first: int, sizes: list[int]) -> list[dict[str, Any]]:
+        """Notes of the shards from `first` on, of so many sentences, which begin in file `at` behind `skip` of them."""
+        told = self.told
+        sentences = itertools.islice(read(list(told.names)[at:], *told.reading), skip, None)
+        out = []
+        for k, size in enumerate(sizes, first):
+            piece = Piece()
+            for name, sentence in itertools.islice(sentences, size):
+                piece.add(told.names[name], sentence)
+            corpus = corpus_of(piece, told.first)
+            recipe = recipe_of(told.features, told.first)
+            out.append(encoded_shard(told.folder / shard_name(k), piece, corpus, recipe, 1))
+        return out
+
+    def merge(self, folders: list[Path], into: Path) -> Path:
+        """The vocabulary of neighbouring shards or parts."""
+        vocabularies = Vocabularies(self.told.memory)
+        for folder in folders:
+            vocabularies.take(folder)
+        vocabularies.write(into, part=True)
+        return into
+
+    def numbered(self, ks: list[int], place: Path) -> list[int]:
+        """Maps of some shards into the vocabulary of all; their checksums."""
+        shards = [self.told.folder / shard_name(k) for k in ks]
+        return [write_array(shard / MAP, numbers(shard, place)) for shard in shards]
+
+
+def encode(
+    files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    *,
+    features: Any = "default",
+    columns: Sequence[str] | None = None,
+    label: str = "label",
+    format: str | None = None,
+    encoding: str = "utf-8",
+    shard_tokens: int = SHARD_TOKENS,
+    memory: int | float | str | None = None,
+    workers: int | None = None,
+    progress: Callable[[Encoded], Any] | None = None,
+) -> Shards:
+    """As `tagwise.encode`, by the workers of the Ray cluster; what it writes is the same to the byte.
+
+    Files are what is spread: give many. All machines see them, and the folder, by the same paths. A worker that is lost
+    is made anew, and its job done again; a driver that was killed goes on by the same call.
+
+    Args:
+        files: as in `tagwise.encode`.
+        output: as there.
+        features: as there.
+        columns: as there.
+        label: as there.
+        format: as there.
+        encoding: as there.
+        shard_tokens: as there.
+        memory: as there, of each worker.
+        workers: how many; one a CPU if not given.
+        progress: as there; shards come in the order in which their files are done.
+    """
+    limit = checked_memory(memory, shard_tokens)
+    given, folder = expanded(files), Path(os.path.abspath(output))
+    names = {os.path.abspath(path): path for path in given}
+    paths = list(names)
+    if len(names) < len(given):
+        raise CorpusError(f"{', '.join(given)}: a file is named twice. Name it once, or encode without Ray.")
+    make_folder(folder)
+    reading = (format, columns, label, encoding)
+    first = next((Corpus([sentence]) for _, sentence in read(paths, *reading)), None)
+    if first is None:
+        raise CorpusError(
+            f"{', '.join(given)}: there is no sentence in it. Give files with labelled sentences."
+        )
+    recipe = recipe_of(features, first)
+    jobs = Jobs(Encoder, Told(names, folder, reading, features, first, limit), workers)
+
+    measured = _done(jobs, [(path, ("lengths", path)) for path in paths])
+    notes: dict[int, dict[str, Any]] = {}
+    todo = list(work([lengths for lengths, _ in measured], shard_tokens))
+    asked = [(f"the shards that begin in {paths[job[0]]}", ("shards", *job)) for job in todo]
+    for i, found in jobs.run(asked):
+        for k, note in enumerate(_answer(found), todo[i][2]):
+            made = note.pop("made")
+            notes[k] = note
+            if progress is not None:
+                progress(Encoded(k, note["sentences"], note["tokens"], made))
+    place = folder / PARTS
+    place.mkdir(exist_ok=True)
+    vocabularies = _merged(jobs, folder, place, len(notes), limit)
+    vocabularies.write_numbers(place)
+    groups = [list(range(k, min(k + FAN, len(notes)))) for k in range(0, len(notes), FAN)]
+    named = [(f"the maps of shards {ks[0]} to {ks[-1]}", ("numbered", ks, place)) for ks in groups]
+    maps = list(itertools.chain.from_iterable(_done(jobs, named)))
+    shutil.rmtree(place)
+    ordered = [notes[k] for k in range(len(notes))]
+    sources = [source for _, source in measured]
+    return finish(folder, ordered, maps, vocabularies, recipe, first, sources, shard_tokens)
+
+
+def work(
+    lengths: Sequence[NDArray[np.int64]], shard_tokens: int
+) -> Iterator[tuple[int, int, int, list[int]]]:
+    """What to do for each file that shards begin in: file, sentences before the first of them, its number, their sizes.
+
+    lengths: tokens of each sentence of each file. Shards are cut as `shards.encode.cut` does.
+
+    >>> list(work([np.array([3, 3, 3]), np.array([1]), np.array([2, 9])], 5))
+    [(0, 0, 0, [2, 3]), (2, 1, 2, [1])]
+    """
+    cuts: list[tuple[tuple[int, int], int]] = []  # file and sentence that a shard begins with, and its size
+    begin, tokens, sentences = (0, 0), 0, 0
+    for at, of_file in enumerate(lengths):
+        for s, n in enumerate(of_file.tolist()):
+            begin = begin if sentences else (at, s)
+            tokens, sentences = tokens + n, sentences + 1
+            if tokens >= shard_tokens or sentences >= shard_tokens:
+                cuts.append((begin, sentences))
+                tokens = sentences = 0
+    if sentences:
+        cuts.append((begin, sentences))
+    k = 0
+    for at, group in itertools.groupby(cuts, key=lambda cut: cut[0][0]):
+        found = list(group)
+        yield at, found[0][0][1], k, [size for _, size in found]
+        k += len(found)
+
+
+def _merged(jobs: Jobs, folder: Path, place: Path, n: int, memory: int | None) -> Vocabularies:
+    """The vocabulary of n shards by a tree of merges, whose last is done here."""
+    level, parts = 0, [folder / shard_name(k) for k in range(n)]
+    while len(parts) > FAN:
+        groups = [parts[i : i + FAN] for i in range(0, len(parts), FAN)]
+        asked = [
+            (f"merging {group[0].name} to {group[-1].name}", ("merge", group, place / f"{level}-{i}"))
+            for i, group in enumerate(groups)
+        ]
+        level, parts = level + 1, _done(jobs, asked)
+    out = Vocabularies(memory)
+    for part in parts:
+        out.take(part)
+    return out
+
+
+def _done(jobs: Jobs, asked: Sequence[tuple[str, tuple[Any, ...]]]) -> list[Any]:
+    """The answers of all jobs, in their order."""
+    out: list[Any] = [None] * len(asked)
+    for i, found in jobs.run(asked):
+        out[i] = _answer(found)
+    return out
+
+
+def _answer(found: Any) -> Any:
+    if isinstance(found, Failed):
+        raise found.error
+    return found
+
+
+__all__ = ["encode"]

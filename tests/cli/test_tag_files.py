@@ -1,0 +1,86 @@
+"""``tagwise tag`` of many files into a folder: each as tagged alone, whole or not at all, and not again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import tagwise as tw
+from tagwise.cli import cli
+
+TRAIN, _, TEST = tw.load_corpus("wnut17-ner")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model, and files in two folders."""
+    folder = tmp_path_factory.mktemp("many")
+    tw.Perceptron(features="S1", epochs=1).fit(TRAIN[:60]).save(folder / "m")
+    (folder / "in" / "deep").mkdir(parents=True)
+    tw.write_conll(TEST[:10], folder / "in" / "a.conll")
+    tw.write_jsonl(TEST[10:20], folder / "in" / "deep" / "b.jsonl.gz")
+    return folder
+
+
+def run(*given: Any) -> Any:
+    return CliRunner().invoke(cli, [str(each) for each in given])
+
+
+def test_each_file_as_if_alone_and_once(place: Path, tmp_path: Path) -> None:
+    """A run again leaves alone what is done; other wishes, another input or a damaged output are done anew."""
+    given = ["tag", place / "m", place / "in" / "**" / "*.{conll,jsonl.gz}", "-o", f"{tmp_path / 'out'}/"]
+    first = run(*given)
+    assert (first.exit_code, "2 files tagged, 0 as they were" in first.output) == (0, True), first.output
+    for name in ("a.conll", "deep/b.jsonl.gz"):
+        run("tag", place / "m", place / "in" / name, "-o", tmp_path / f"alone{name[-3:]}")
+        with open(tmp_path / "out" / name, "rb") as one, open(tmp_path / f"alone{name[-3:]}", "rb") as other:
+            assert one.read() == other.read()
+    assert "0 files tagged, 2 as they were" in run(*given).output
+    (tmp_path / "out" / "a.conll").write_text("cut", "utf-8")
+    assert "1 files tagged, 1 as they were" in run(*given).output
+    assert (
+        "1 files tagged, 0 as they were"
+        in run(
+            *given[:2], place / "in" / "*.conll", *given[3:], "--replace", "--columns", "word,label"
+        ).output
+    )
+
+
+def test_a_file_that_cannot_be_read_stops_or_is_skipped(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "bad.jsonl").write_text("{no", "utf-8")
+    tw.write_conll(TEST[:5], tmp_path / "in" / "good.conll")
+    given = ["tag", place / "m", tmp_path / "in" / "*", "-o", f"{tmp_path / 'out'}/"]
+    stopped = run(*given)
+    assert stopped.exit_code != 0
+    assert not (tmp_path / "out" / "bad.jsonl").exists()
+    said = run(*given, "--on-error", "skip")
+    assert said.exit_code == 0
+    assert "1 files tagged, 0 as they were, 1 skipped" in said.output
+    assert "bad.jsonl" in said.output
+    assert (tmp_path / "out" / "good.conll").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--on-error", "skip"], "is about many files"),
+        (["--backend", "ray"], "is about many files"),
+        (["-o", "{in}/", "--workers", "2"], "--backend ray"),
+        (["-o", "{in}/"], "would be written over"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(place: Path, more: list[str], said: str) -> None:
+    given = [each.replace("{in}", str(place / "in")) for each in more]
+    found = run("tag", place / "m", place / "in" / "a.conll", *given)
+    assert found.exit_code == 2
+    assert said in " ".join(found.output.replace("│", " ").split())
+
+
+def test_no_such_file(place: Path, tmp_path: Path) -> None:
+    found = run("tag", place / "m", tmp_path / "*.{conll,txt}", "-o", f"{tmp_path}/out/")
+    assert found.exit_code != 0
+    assert "there is no such file" in found.output + str(found.exception)

@@ -1,0 +1,187 @@
+"""Online learners over shards: one after the other they are the corpus in memory; in parts their weights are mixed."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise import _core
+from tagwise.learners.mixing import Course, OnlineShards, local, mixed
+from tagwise.learners.sharded import ranges
+
+from .online import corpus, learner, native
+
+SOME = tw.load_corpus("wnut17-ner")[0][:90]
+RULES: dict[str, Any] = {
+    "perceptron": lambda: _core.Rule("perceptron"),
+    "mira": lambda: _core.Rule("mira", k=3),
+    "pa": lambda: _core.Rule("pa", limit=0.5),
+    "arow": lambda: _core.Rule("arow", gamma=2.0),
+}
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> tw.Shards:
+    """Five shards or so."""
+    folder = tmp_path_factory.mktemp("online")
+    tw.write_conll(SOME, folder / "a.conll")
+    made = tw.encode(folder / "a.conll", folder / "many", features="S1", shard_tokens=350)
+    assert len(made) == 5
+    return made
+
+
+@pytest.fixture(scope="module")
+def whole(shards: tw.Shards) -> _core.Dataset:
+    """All sentences in one."""
+    path = shards.path.parent
+    return tw.encode(path / "a.conll", path / "one", features="S1", shard_tokens=10**6).dataset(0)
+
+
+def told(weights: dict[str, Any]) -> tuple[bytes, ...]:
+    return tuple(np.asarray(weights[name]).tobytes() for name in ("weights", "sums", "variance", "steps"))
+
+
+def visited(shards: tw.Shards, course: Course, numbers: range, epoch: int) -> np.ndarray:
+    """The sentences of the corpus in the order that a pass over these shards has them in."""
+    first = np.cumsum([0, *(shards.sentences(k) for k in range(len(shards)))])
+    order = [numbers[i] for i in course.order(len(numbers), epoch, len(shards) + numbers.start)]
+    found = [first[k] + course.order(shards.sentences(k), epoch, k) for k in order]
+    return np.concatenate(found).astype(np.uint32)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(("shuffle", "memory"), [(False, None), (True, None), (True, 1)])
+def test_one_after_the_other_they_are_the_corpus(
+    shards: tw.Shards, whole: _core.Dataset, rule: str, shuffle: bool, memory: int | None
+) -> None:
+    """Weights, sums and variances of the same sentences in memory, in the same order, to the bit."""
+    course = Course(shards.layout(), RULES[rule], shuffle=shuffle, seed=3)
+    ours = OnlineShards(local(shards, course, 1, memory), 1, np.zeros(len(course.layout)), True)
+    theirs = _core.Online(whole, course.layout, RULES[rule]())
+    for epoch in range(2):
+        order = visited(shards, course, range(len(shards)), epoch)
+        assert sorted(order) == list(range(len(SOME)))
+        assert ours.epoch() == pytest.approx(theirs.epoch(order), rel=1e-12)
+        assert told(ours.state()) == told(theirs.state())
+        assert ours.weights().tobytes() == theirs.weights().tobytes()
+    assert ours.epochs == theirs.epochs == 2
+    if shuffle:
+        assert visited(shards, course, range(5), 0).tolist() != visited(shards, course, range(5), 1).tolist()
+
+
+@pytest.mark.parametrize("name", ["perceptron", "mira-5", "arow"])
+def test_mixing_is_that_of_the_core(name: str) -> None:
+    """The core's parts are sentences i mod 3: the states of these, mixed, are its state to the bit."""
+    p = corpus(6, 4)
+    n = native(p)
+    theirs = learner(n, name, shards=3, shuffle=False)
+    state: dict[str, Any] = {"weights": np.zeros(len(n.layout)), "steps": 0.0, "epochs": 0}
+    for _ in range(3):
+        theirs.epoch()
+        parts = []
+        for s in range(3):
+            alone = learner(n, name)
+            alone.restore({k: v for k, v in state.items() if k in ("weights", "variance")})
+            alone.epoch(np.arange(s, len(p.X), 3, dtype=np.uint32))
+            parts.append(alone.state())
+        state = mixed(state, parts)
+        assert told(state) == told(theirs.state())
+        assert state["epochs"] == theirs.epochs
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_parts_are_mixed(shards: tw.Shards, whole: _core.Dataset, rule: str) -> None:
+    """The twin: means of weights that each part finds alone; the average is over all steps of all parts."""
+    course = Course(shards.layout(), RULES[rule], seed=1)
+    begin = np.zeros(len(course.layout))
+    ours = OnlineShards(local(shards, course, 3, None), 3, begin, True)
+    state: dict[str, Any] = {"weights": begin}
+    total, steps = np.zeros(len(begin)), 0
+    for epoch in range(2):
+        ours.epoch()
+        found = []
+        for part in ranges(len(shards), 3):
+            alone = _core.Online(whole, course.layout, RULES[rule]())
+            alone.restore(state)
+            alone.epoch(visited(shards, course, part, epoch))
+            found.append(alone.state())
+            total += alone.steps * alone.weights()
+            steps += alone.steps
+        mean = np.mean([each["weights"] for each in found], axis=0)
+        np.testing.assert_allclose(ours.weights(False), mean, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(ours.weights(), total / steps, rtol=1e-5, atol=1e-6)
+        state = {name: ours.state()[name] for name in ("weights", "variance")}  # so that ties fall alike
+    threads = OnlineShards(local(shards, course, 3, 1, n_jobs=2), 3, begin, True)
+    for _ in range(2):
+        threads.epoch()
+    assert told(threads.state()) == told(ours.state())
+
+
+@pytest.mark.parametrize("kind", [tw.Perceptron, tw.MIRA, tw.PassiveAggressive, tw.AROW])
+def test_a_tagger_of_shards(shards: tw.Shards, kind: Any) -> None:
+    """It is that of the corpus, sentence by sentence; dev scores, both averages, and partial_fit behind it."""
+    settings = {"epochs": 2, "shuffle": False}
+    ours, theirs = kind(**settings), kind(**settings, features="S1")
+    ours.fit(shards, dev=SOME[:20])
+    theirs.fit(SOME, dev=SOME[:20])
+    names = ("objective", "dev_score", "plain_dev_score")
+    assert [[e[n] for n in names] for e in ours.history_] == [[e[n] for n in names] for e in theirs.history_]
+    assert ours.model_.scorer.weights.tobytes() == theirs.model_.scorer.weights.tobytes()
+    more = [tagger.partial_fit(SOME[:30], epochs=1).model_.scorer.weights for tagger in (ours, theirs)]
+    assert more[0].tobytes() == more[1].tobytes()
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_run_that_was_stopped_goes_on(shards: tw.Shards, tmp_path: Path, parts: int) -> None:
+    settings: dict[str, Any] = {"epochs": 4, "shards": parts}
+    undisturbed = tw.AROW(**settings).fit(shards)
+    kept = tw.Checkpoint(tmp_path / "run", every=1)
+    tw.AROW(**settings).fit(shards, checkpoint=kept, callbacks=[lambda entry: entry.iteration == 2])
+    again = tw.AROW(**settings).fit(shards, checkpoint=tw.Checkpoint(kept.path, resume=True))
+    assert again.model_.scorer.weights.tobytes() == undisturbed.model_.scorer.weights.tobytes()
+    assert [e["objective"] for e in again.history_] == [e["objective"] for e in undisturbed.history_]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"shards": 9}, "5 shards on disk"),
+        ({"history": (1, 2)}, "history"),
+        ({"voters": 50}, "voters"),
+        ({"mode": "batch"}, "mode='online'"),
+        ({"constraints": "bio"}, "constraints"),
+    ],
+)
+def test_what_is_not_done_over_shards_is_refused(shards: tw.Shards, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(tw.ParameterError, match=said):
+        tw.Perceptron(**given).fit(shards)
+
+
+def test_a_damaged_shard_stops_the_run_or_is_skipped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is skipped is named; the rest is trained on as if that were all, by either kind of learner."""
+    tw.write_conll(SOME[:40], tmp_path / "a.conll")
+    whole = tw.encode(tmp_path / "a.conll", tmp_path / "enc", features="S1", shard_tokens=200)
+    assert len(whole) > 2
+    settings: dict[str, Any] = {"max_iter": 3, "optimizer": "lbfgs"}
+    kept = [tw.Shards(whole.path, skipped=[1])]
+    expected = [tw.CRF(**settings).fit(kept[0]), tw.Perceptron(epochs=2).fit(kept[0])]
+    path = whole.path / "shard-00001" / "gold.npy"
+    path.write_bytes(path.read_bytes()[:-1] + b"\x7f")
+    with pytest.raises(tw.CorpusError, match=r"shard-00001.gold\.npy: a damaged file"):
+        tw.Perceptron(epochs=2).fit(tw.Shards(whole.path))
+    with caplog.at_level(logging.WARNING, "tagwise"):
+        left = tw.Shards(whole.path, on_error="skip")
+    assert "shard 1 is skipped" in caplog.text
+    assert "gold.npy" in caplog.text
+    assert (left.skipped, len(left), left.digest) == ((1,), len(whole) - 1, kept[0].digest)
+    for tagger, theirs in zip((tw.CRF(**settings), tw.Perceptron(epochs=2)), expected):
+        assert tagger.fit(left).model_.scorer.weights.tobytes() == theirs.model_.scorer.weights.tobytes()
+    with pytest.raises(tw.ParameterError, match="on_error"):
+        tw.Shards(whole.path, on_error="ignore")

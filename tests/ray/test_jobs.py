@@ -1,0 +1,227 @@
+"""Encoding, tagging and comparing by Ray: what one process gives, to the byte, whoever is killed on the way."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import tagwise as tw
+import tagwise.ray
+from tagwise.cli import cli
+from tagwise.ray.encoding import work
+from tagwise.shards.encode import Piece, cut
+
+from .faults import ROOT, WORKS, bytes_below, struck
+
+pytest.importorskip("ray", reason="ray is not installed: make test-ray")
+
+TRAIN, DEV, TEST = tw.load_corpus("wnut17-ner")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model") / "m.tagwise"
+    tw.CRF(features="S2", max_iter=3).fit(TRAIN[:200]).save(path)
+    return path
+
+
+def run(*given: Any) -> str:
+    done = CliRunner().invoke(cli, [str(each) for each in given], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+# --- encoding -----------------------------------------------------------------------------------------------
+
+
+def test_shards_are_those_of_one_process(nodes: Any, tmp_path: Path) -> None:
+    """More shards than one merge takes, files smaller and larger than a shard, one of them empty: the same bytes."""
+    for name, part in (("a", TRAIN[:90]), ("b", TRAIN[90:95]), ("c.conll.gz", TRAIN[95:200])):
+        tw.write_conll(part, tmp_path / (name if "." in name else f"{name}.conll"))
+    (tmp_path / "b0.conll").write_text("", "utf-8")
+    given: dict[str, Any] = {"features": "S2", "shard_tokens": 170, "columns": ["word", "label"]}
+    files = str(tmp_path / "*.conll*")
+    here = tw.encode(files, tmp_path / "here", **given)
+    assert len(here) > 16
+    told: list[Any] = []
+    there = tagwise.ray.encode(files, tmp_path / "there", workers=3, progress=told.append, **given)
+    assert bytes_below(there.path) == bytes_below(here.path)
+    assert sorted(each.number for each in told) == list(range(len(here)))
+    assert all(each.made for each in told)
+    told.clear()
+    tagwise.ray.encode(files, tmp_path / "there", workers=1, progress=told.append, **given)
+    assert not any(each.made for each in told)  # what is there stays
+    run("encode", files, "-o", tmp_path / "cli", "-f", "S2", "--shard-tokens", 170, "--backend", "ray", "-q",
+        "--columns", "word,label")  # fmt: skip
+    assert bytes_below(tmp_path / "cli") == bytes_below(here.path)
+
+
+def test_shards_are_cut_alike() -> None:
+    """The jobs of random files have the sentences that cutting the stream gives."""
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        lengths = [random.integers(1, 9, size=random.integers(0, 7)) for _ in range(random.integers(1, 6))]
+        stream = [(str(at), [None] * n) for at, of_file in enumerate(lengths) for n in of_file.tolist()]
+        pieces: list[Piece] = list(cut(iter(stream), 10))  # type: ignore[arg-type]
+        found = list(work(lengths, 10))
+        assert [size for *_, sizes in found for size in sizes] == [len(piece.sentences) for piece in pieces]
+        starts = np.cumsum([0, *(len(of_file) for of_file in lengths)])
+        begin = 0
+        for at, skip, k, sizes in found:
+            assert (starts[at] + skip, pieces[k].files[0][0]) == (begin, str(at))
+            begin += sum(sizes)
+
+
+def test_what_a_worker_refuses_is_raised(nodes: Any, tmp_path: Path) -> None:
+    tw.write_conll(TRAIN[:30], tmp_path / "a.conll")
+    (tmp_path / "b.conll").write_text("word O extra\n\n", "utf-8")
+    with pytest.raises(tw.CorpusError, match=r"b\.conll:1"):
+        tagwise.ray.encode(tmp_path / "*.conll", tmp_path / "enc", features="S1")
+
+
+# --- tagging ------------------------------------------------------------------------------------------------
+
+
+def test_tag_labels_batches(nodes: Any, model: Path) -> None:
+    """By Ray Data: the labels that a tagger gives, rows in their order."""
+    import ray
+
+    sentences = TEST[:120].tokens
+    rows = [{"id": i, "tokens": list(tokens)} for i, tokens in enumerate(sentences)]
+    data = ray.data.from_items(rows).map_batches(
+        tagwise.ray.Tag, fn_constructor_args=[str(model)], concurrency=2, batch_size=32
+    )
+    found = {row["id"]: list(row["predicted"]) for row in data.take_all()}
+    assert [found[i] for i in range(len(rows))] == tw.load(model).predict(sentences)
+    with pytest.raises(tw.CorpusError, match="text"):
+        tagwise.ray.Tag(model)({"text": ["a b"]})
+
+
+def test_files_into_a_folder(nodes: Any, model: Path, tmp_path: Path) -> None:
+    """Of four formats, in folders of their own: what tagging each alone gives; what is done is left alone."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    tw.write_conll(TEST[:20], tmp_path / "in" / "a.conll")
+    tw.write_jsonl(TEST[20:40], tmp_path / "in" / "deep" / "b.jsonl")
+    texts = [" ".join(tokens) for tokens in TEST[40:60].tokens]
+    (tmp_path / "in" / "c.txt").write_text("\n".join(texts) + "\n", "utf-8")
+    tokens = TEST[60:80].tokens
+    pq.write_table(
+        pa.table({"n": range(20), "tokens": [list(t) for t in tokens]}), tmp_path / "in" / "d.parquet"
+    )
+    pattern = tmp_path / "in" / "**" / "*.{conll,jsonl,txt,parquet}"
+    out = tmp_path / "out"
+    said = run("tag", model, pattern, "-o", f"{out}/", "--backend", "ray", "--workers", 2)
+    assert "4 files tagged" in said
+    local = tmp_path / "local"
+    run("tag", model, pattern, "-o", f"{local}/")
+    theirs = bytes_below(local)
+    assert bytes_below(out) == theirs
+    assert {name for name in theirs if ".tagwise" not in name} == {
+        "a.conll",
+        "deep/b.jsonl",
+        "c.txt",
+        "d.parquet",
+    }
+    for name in ("a.conll", "deep/b.jsonl", "c.txt"):
+        run("tag", model, tmp_path / "in" / name, "-o", tmp_path / "alone")
+        assert (tmp_path / "alone").read_bytes() == theirs[name]
+    table = pq.read_table(out / "d.parquet").to_pydict()
+    assert (table["n"], table["predicted"]) == (list(range(20)), tw.load(model).predict(tokens))
+    (out / "c.txt").write_text("damaged", "utf-8")
+    assert "1 files tagged, 3 as they were" in run("tag", model, pattern, "-o", f"{out}/", "--backend", "ray")
+    assert bytes_below(out) == theirs
+
+
+def test_a_file_that_cannot_be_read(nodes: Any, model: Path, tmp_path: Path) -> None:
+    tw.write_conll(TEST[:20], tmp_path / "a.conll")
+    (tmp_path / "b.jsonl").write_text("{no", "utf-8")
+    given = ["tag", str(model), str(tmp_path / "*.*"), "-o", f"{tmp_path / 'out'}/", "--backend", "ray"]
+    stopped = CliRunner().invoke(cli, given)
+    assert stopped.exit_code != 0
+    assert "b.jsonl" in str(stopped.exception) + stopped.output
+    said = run(*given, "--on-error", "skip")
+    assert "skipped" in said
+    assert "b.jsonl" in said
+    assert (tmp_path / "out" / "a.conll").exists()
+    assert not (tmp_path / "out" / "b.jsonl").exists()
+
+
+# --- comparing ----------------------------------------------------------------------------------------------
+
+
+def test_a_comparison(nodes: Any) -> None:
+    """The rows that this process finds, but for times and memory."""
+    given: dict[str, Any] = {
+        "corpus": {"small": (TRAIN[:60], TEST[:30])},
+        "features": ["S1", "S2"],
+        "params": {"max_iter": 3},
+    }
+    here, there = (
+        tw.compare(["crf", "memm"], **given),
+        tw.compare(["crf", "memm"], **given, backend="ray", jobs=2),
+    )
+    shown = ("corpus", "learner", "features", "accuracy", "f1", "nonzero", "iterations")
+    rows = [
+        sorted(tuple(str(getattr(row, n)) for n in shown) for row in table.rows) for table in (here, there)
+    ]
+    assert rows[0] == rows[1]
+    assert all(row.memory for row in there.rows)
+    with pytest.raises(tw.TagwiseError, match="crf"):
+        tw.compare(["crf"], **{**given, "params": {"l2": -1.0}}, backend="ray")
+    with pytest.raises(tw.ParameterError, match="backend"):
+        tw.compare(["crf"], **given, backend="nobody")
+
+
+# --- faults -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_a_worker_is_killed(nodes: Any, tmp_path: Path, name: str) -> None:
+    """A sample of `tests.ray.faults`, whose whole log is made by hand."""
+    work = WORKS[name](tmp_path / name, 600)
+    expected = work.here()
+    killer, lost, same = struck(work, expected, 0.3, random.Random(3))
+    assert same
+    assert killer.killed is not None
+    assert lost <= 1  # a worker that is killed behind its last answer is not missed
+
+
+def test_a_driver_is_killed_and_goes_on(nodes: Any, shards: tw.Shards, tmp_path: Path) -> None:
+    """Training by a driver of its own that SIGKILL ends once it has a checkpoint: --resume gives the same model."""
+    settings = ["--set", "max_iter=8", "--set", "optimizer=lbfgs", "-q"]
+    given = ["train", str(shards.path), "-o", str(tmp_path / "m"), *settings, "--checkpoint", "every=1"]
+    by_ray = ["--backend", "ray", "--workers", "2", "--address", nodes.address]
+    script = f"""
+import os, signal, sys
+import tagwise.learners.checkpoint as kept
+from tagwise.cli import cli
+write, times = kept.Keeper.write, []
+def killed(self, *given):
+    write(self, *given)
+    times.append(1)
+    if len(times) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+kept.Keeper.write = killed
+cli({[*given, *by_ray]!r})
+"""
+    env = {**os.environ, "PYTHONPATH": f"{ROOT / 'python'}:{ROOT}"}
+    done = subprocess.run([sys.executable, "-c", script], env=env, timeout=120, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    assert (tmp_path / "m.checkpoint").exists()
+    run(*given, "--backend", "ray", "--workers", 3, "--resume")
+    undisturbed = tw.CRF(max_iter=8, optimizer="lbfgs").fit(shards)
+    assert (
+        tw.load(tmp_path / "m").model_.scorer.weights.tobytes() == undisturbed.model_.scorer.weights.tobytes()
+    )
