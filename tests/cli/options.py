@@ -81,6 +81,12 @@ class Here:
         self.worker = kind(told)
         self.asked.append(workers)
 
+    def __enter__(self) -> Here:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
     def run(self, jobs: Sequence[tuple[str, tuple[Any, ...]]]) -> Iterator[tuple[int, Any]]:
         """Answers in their order."""
         for i, (_, given) in enumerate(jobs):

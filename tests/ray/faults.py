@@ -13,12 +13,13 @@ import logging
 import os
 import random
 import signal
+import socket
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,39 @@ from tagwise.learners.sharded import OverShards, Setting, local
 ROOT = Path(__file__).parents[2]
 
 
+def agent_ports() -> dict[str, int]:
+    """Free ports for the agents of a node, which dies where it waits for long until they have found their own."""
+    names = (
+        "metrics_agent_port",
+        "metrics_export_port",
+        "runtime_env_agent_port",
+        "dashboard_agent_listen_port",
+    )
+    with ExitStack() as stack:
+        bound = [stack.enter_context(socket.socket()) for _ in names]
+        for each in bound:
+            each.bind(("127.0.0.1", 0))
+        return {name: each.getsockname()[1] for name, each in zip(names, bound)}
+
+
+def started(n: int, small: dict[str, Any], tries: int = 4) -> Any:
+    """So many nodes; on a busy machine some may have to be begun again."""
+    from ray.cluster_utils import Cluster
+
+    for attempt in range(tries):
+        nodes = Cluster()
+        try:
+            for i in range(n):
+                nodes.add_node(**small, **agent_ports(), **({"include_dashboard": False} if i == 0 else {}))
+        except Exception:
+            nodes.shutdown()
+            if attempt == tries - 1:
+                raise
+        else:
+            return nodes
+    return None
+
+
 @contextmanager
 def cluster(n: int = 2) -> Iterator[Any]:
     """So many raylets of this machine, bound to loopback, with a small object store; the driver is connected."""
@@ -38,15 +72,12 @@ def cluster(n: int = 2) -> Iterator[Any]:
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
         "RAY_raylet_start_wait_time_s": "120",  # a busy machine takes long
+        "RAY_agent_register_timeout_ms": "120000",
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # which is what keeps nodes on loopback
     }
     import ray
-    from ray.cluster_utils import Cluster
 
-    small = {"num_cpus": 2, "object_store_memory": 80 << 20}
-    nodes = Cluster(initialize_head=True, head_node_args={**small, "include_dashboard": False})
-    for _ in range(n - 1):
-        nodes.add_node(**small)
+    nodes = started(n, {"num_cpus": 2, "object_store_memory": 80 << 20})
     ray.init(
         address=nodes.address,
         log_to_driver=False,

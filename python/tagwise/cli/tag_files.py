@@ -249,10 +249,10 @@ def _by_ray(
         raise click.UsageError(f"--backend ray needs a model file that every machine sees; {model} is none")
     connected(options.address)
     told = (os.path.abspath(model), wishes, loading, tag)
-    jobs = Jobs(FileTagger, told, options.workers)
     asked = [(path, (os.path.abspath(path), os.path.abspath(place))) for path, place in missing]
-    for i, found in jobs.run(asked):
-        yield missing[i], found.error if isinstance(found, Failed) else None
+    with Jobs(FileTagger, told, options.workers) as jobs:
+        for i, found in jobs.run(asked):
+            yield missing[i], found.error if isinstance(found, Failed) else None
 
 
 def tag_parquet(tagger: Any, source: str, output: str, wishes: Wishes) -> None:

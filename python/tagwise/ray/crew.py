@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -31,7 +32,10 @@ def connected(address: str | None = None) -> Any:
     """Ray, connected to a cluster: the one that is there, that of an address, or one of this machine's own."""
     ray = ray_module()
     if not ray.is_initialized():
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+        if address is None and not os.environ.get("RAY_ADDRESS"):  # nobody else is to reach it
+            options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+        ray.init(address=address, **options)
     return ray
 
 

@@ -147,25 +147,25 @@ def encode(
             f"{', '.join(given)}: there is no sentence in it. Give files with labelled sentences."
         )
     recipe = recipe_of(features, first)
-    jobs = Jobs(Encoder, Told(names, folder, reading, features, first, limit), workers)
-
-    measured = _done(jobs, [(path, ("lengths", path)) for path in paths])
-    notes: dict[int, dict[str, Any]] = {}
-    todo = list(work([lengths for lengths, _ in measured], shard_tokens))
-    asked = [(f"the shards that begin in {paths[job[0]]}", ("shards", *job)) for job in todo]
-    for i, found in jobs.run(asked):
-        for k, note in enumerate(_answer(found), todo[i][2]):
-            made = note.pop("made")
-            notes[k] = note
-            if progress is not None:
-                progress(Encoded(k, note["sentences"], note["tokens"], made))
-    place = folder / PARTS
-    place.mkdir(exist_ok=True)
-    vocabularies = _merged(jobs, folder, place, len(notes), limit)
-    vocabularies.write_numbers(place)
-    groups = [list(range(k, min(k + FAN, len(notes)))) for k in range(0, len(notes), FAN)]
-    named = [(f"the maps of shards {ks[0]} to {ks[-1]}", ("numbered", ks, place)) for ks in groups]
-    maps = list(itertools.chain.from_iterable(_done(jobs, named)))
+    told = Told(names, folder, reading, features, first, limit)
+    with Jobs(Encoder, told, workers) as jobs:
+        measured = _done(jobs, [(path, ("lengths", path)) for path in paths])
+        notes: dict[int, dict[str, Any]] = {}
+        todo = list(work([lengths for lengths, _ in measured], shard_tokens))
+        asked = [(f"the shards that begin in {paths[job[0]]}", ("shards", *job)) for job in todo]
+        for i, found in jobs.run(asked):
+            for k, note in enumerate(_answer(found), todo[i][2]):
+                made = note.pop("made")
+                notes[k] = note
+                if progress is not None:
+                    progress(Encoded(k, note["sentences"], note["tokens"], made))
+        place = folder / PARTS
+        place.mkdir(exist_ok=True)
+        vocabularies = _merged(jobs, folder, place, len(notes), limit)
+        vocabularies.write_numbers(place)
+        groups = [list(range(k, min(k + FAN, len(notes)))) for k in range(0, len(notes), FAN)]
+        named = [(f"the maps of shards {ks[0]} to {ks[-1]}", ("numbered", ks, place)) for ks in groups]
+        maps = list(itertools.chain.from_iterable(_done(jobs, named)))
     shutil.rmtree(place)
     ordered = [notes[k] for k in range(len(notes))]
     sources = [source for _, source in measured]

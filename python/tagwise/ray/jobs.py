@@ -19,7 +19,7 @@ class Failed:
 
 
 class Jobs:
-    """Actors of a class, made with `told`; a job is a call of their `work`.
+    """Actors of a class, made with `told`; a job is a call of their `work`. Left by `with`, they are let go.
 
     Args:
         kind: the class.
@@ -46,6 +46,14 @@ class Jobs:
         options: dict[str, Any] = {} if memory is None else {"memory": self._room(memory)}
         self.kind = self.ray.remote(num_cpus=cpus, max_restarts=0, **options)(kind)
         self.lost = 0  # workers that were made anew
+        self.idle: list[Any] = []
+
+    def __enter__(self) -> Jobs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self.idle:
+            self.ray.kill(self.idle.pop())
 
     def _room(self, memory: int) -> int:
         """What to ask for: no more than the largest machine has, or it would be waited for in vain."""
@@ -59,14 +67,18 @@ class Jobs:
         """
         waiting = deque(range(len(jobs)))
         tries = [0] * len(jobs)
-        idle: list[Any] = []
         at_work: dict[Any, tuple[int, Any]] = {}  # promise: job, actor
         try:
             while waiting or at_work:
                 while waiting and len(at_work) < self.most:
                     i = waiting.popleft()
-                    actor = idle.pop() if idle else self._made(tries[i] > 0)
-                    at_work[actor.work.remote(*jobs[i][1])] = (i, actor)
+                    actor = self.idle.pop() if self.idle else self._made(tries[i] > 0)
+                    try:
+                        at_work[actor.work.remote(*jobs[i][1])] = (i, actor)
+                    except self.ray.exceptions.RayActorError as error:  # it is known to be gone
+                        tries[i] += 1
+                        self._again(jobs[i][0], tries[i], error)
+                        waiting.appendleft(i)
                 (ready, *_), _ = self.ray.wait(list(at_work), num_returns=1)
                 i, actor = at_work.pop(ready)
                 try:
@@ -74,25 +86,25 @@ class Jobs:
                 except self.ray.exceptions.RayTaskError as error:
                     answer = Failed(error.cause)
                 except (self.ray.exceptions.RayActorError, self.ray.exceptions.ObjectLostError) as error:
-                    self._again(jobs[i][0], tries, i, error)
+                    tries[i] += 1
+                    self._again(jobs[i][0], tries[i], error)
                     waiting.appendleft(i)
                     continue
                 if self.once:
                     self.ray.kill(actor)
                 else:
-                    idle.append(actor)
+                    self.idle.append(actor)
                 yield i, answer
         finally:
-            for actor in [*idle, *(actor for _, actor in at_work.values())]:
+            for _, actor in at_work.values():
                 self.ray.kill(actor)
 
-    def _again(self, name: str, tries: list[int], i: int, error: BaseException) -> None:
+    def _again(self, name: str, tries: int, error: BaseException) -> None:
         """Note that a job is to be done again; too often is an error."""
         why = str(error).strip().splitlines()[0]
         logger.warning("the worker of %s was lost (%s); it is made anew and asked again", name, why)
         self.lost += 1
-        tries[i] += 1
-        if tries[i] == TRIES:
+        if tries == TRIES:
             raise TrainingError(
                 f"the worker of {name} was lost {TRIES} times; is there enough memory for it? Use fewer workers"
             )

@@ -1,0 +1,120 @@
+"""Ray against threads on one machine: a pass over shards, and tagging, with as many workers as threads.
+
+    $(python tests/environments.py ray) -m benchmarks.cluster pass encoded/ --workers 2
+    $(python tests/environments.py ray) -m benchmarks.cluster tag model.tagwise --corpus wnut17-ner --times 40
+
+Both ways alternate, and the ratio is that of medians. Values, gradients and labels are compared on the way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import tagwise as tw
+import tagwise.ray
+from tagwise.learners.sharded import OverShards, Setting, local
+from tagwise.ray.crew import connected
+from tagwise.ray.training import Workers
+
+from . import ours
+
+
+def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
+    """How long a call takes, and its answer."""
+    begin = time.perf_counter()
+    answer = call()
+    return time.perf_counter() - begin, answer
+
+
+def alternated(ways: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """Median seconds of each way; their answers must be the same."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for name, call in ways.items():
+        print(f"{name:8} first {seconds(call)[0]:8.2f} s", flush=True)
+    for _ in range(rounds):
+        answers = []
+        for name, call in ways.items():
+            spent, answer = seconds(call)
+            times[name].append(spent)
+            answers.append(answer)
+        assert all(answer == answers[0] for answer in answers)
+    return {name: statistics.median(spent) for name, spent in times.items()}
+
+
+def passes(options: argparse.Namespace) -> None:
+    """A pass over shards."""
+    shards = tw.Shards(options.given, memory=options.memory)
+    setting = Setting(shards.layout())
+    workers = Workers(shards, setting, options.workers)
+    objectives = {"threads": local(shards, shards.memory)(setting), "ray": OverShards(workers.parts)}
+    w = np.random.default_rng(1).normal(scale=0.1, size=len(setting.layout))
+    gradient = np.empty(len(w))
+
+    def value(objective: Any) -> Any:
+        return objective.value(w, gradient, options.workers), gradient.tobytes()
+
+    found = alternated({name: lambda o=o: value(o) for name, o in objectives.items()}, options.rounds)
+    rate = {name: shards.n_tokens / spent / 1e6 for name, spent in found.items()}
+    sent = workers.sent / (options.rounds + 1)
+    print(
+        f"{shards.n_tokens:,} tokens, {len(w):,} features, {len(shards)} shards, {sent / 1e6:.1f} MB a pass by Ray"
+    )
+    print(*(f"{name} {spent:.2f} s, {rate[name]:.2f} M tokens/s" for name, spent in found.items()), sep="; ")
+    print(f"overhead of Ray: {100 * (found['ray'] / found['threads'] - 1):+.1f} % a pass")
+
+
+def tagging(options: argparse.Namespace) -> None:
+    """Tagging by Ray Data."""
+    import ray
+
+    tagger = tw.load(options.given)
+    tagger.set_params(n_jobs=options.workers)
+    sentences = [list(tokens) for tokens in ours.corpus(options.corpus)[2].tokens] * options.times
+    tokens = sum(map(len, sentences))
+    size = options.batch
+    blocks = [{"tokens": sentences[i : i + size]} for i in range(0, len(sentences), size)]
+    import pyarrow as pa
+
+    held = ray.data.from_arrow([pa.table(block) for block in blocks]).materialize()
+
+    def by_ray() -> int:
+        data = held.map_batches(
+            tagwise.ray.Tag, fn_constructor_args=[options.given], concurrency=options.workers, batch_size=size
+        )
+        return sum(
+            len(labels) for batch in data.iter_batches(batch_size=size) for labels in batch["predicted"]
+        )
+
+    def here() -> int:
+        return sum(len(labels) for block in blocks for labels in tagger.predict(block["tokens"]))
+
+    found = alternated({"threads": here, "ray": by_ray}, options.rounds)
+    rate = {name: tokens / spent for name, spent in found.items()}
+    print(*(f"{name} {spent:.2f} s, {rate[name]:,.0f} tokens/s" for name, spent in found.items()), sep="; ")
+    print(f"Ray Data: {100 * rate['ray'] / rate['threads']:.1f} % of the local engine's tokens/s")
+
+
+def main() -> None:
+    """Measure one of the two."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["pass", "tag"])
+    parser.add_argument("given", help="a folder of shards, or a model")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--memory", default="1T")
+    parser.add_argument("--corpus", default="wnut17-ner")
+    parser.add_argument("--times", type=int, default=40)
+    parser.add_argument("--batch", type=int, default=4096)
+    options = parser.parse_args()
+    connected()
+    (passes if options.what == "pass" else tagging)(options)
+
+
+if __name__ == "__main__":
+    main()

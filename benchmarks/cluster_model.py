@@ -1,0 +1,126 @@
+"""What a pass over a corpus costs on a cluster: a model, a simulation that checks it, and what it says of 10^9 tokens.
+
+    python -m benchmarks.cluster_model                    # the simulation at two sizes, then the table
+
+The driver's network carries the weights to one worker after the other, and their gradients back; workers compute once
+they have the weights, while others still wait for theirs. So the network is busy for all of it, or the last worker is
+waited for; then the driver adds, and goes through its vectors.
+
+    c = 8 features / bandwidth,  W workers,  C = tokens / W * token
+    pass = 2 latency + max(W c (1 + sums), W c + C + sums c) + 8 features (2 W sums + vectors) / memory
+
+The simulation is the real sum of parts in the real tree, with real vectors, by threads that wait where a machine would
+compute or a network carry: a lock is the driver's network, and each message waits for its latency.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tagwise.learners.sharded import OverShards
+from tagwise.learners.sums import Part
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Sizes and costs. `token`: seconds; `bandwidth`, `memory`: bytes a second; `vectors`: of L-BFGS."""
+
+    tokens: float
+    features: int
+    workers: int
+    token: float = 1.5e-6
+    bandwidth: float = 1.25e9
+    memory: float = 8e9
+    latency: float = 1e-3
+    sums: int = 1
+    vectors: int = 50
+
+    @property
+    def compute(self) -> float:
+        """Seconds that a worker computes."""
+        return self.tokens / self.workers * self.token
+
+    def carried(self, back: float) -> float:
+        """Seconds until all have their weights, have computed, and have sent `back` vectors."""
+        each = 8 * self.features / self.bandwidth
+        return max(self.workers * each * (1 + back), self.workers * each + self.compute + back * each)
+
+    @property
+    def driver(self) -> float:
+        """Seconds that the driver adds, and goes through its vectors."""
+        return 8 * self.features * (2 * self.workers * self.sums + self.vectors) / self.memory
+
+    @property
+    def seconds(self) -> float:
+        """Of a pass."""
+        return 2 * self.latency + self.carried(self.sums) + self.driver
+
+    @property
+    def by_tree(self) -> float:
+        """Of a pass where machines hand weights on and add gradients pairwise: the logarithm of their number."""
+        hops = max(1, int(np.ceil(np.log2(self.workers))))
+        carried = 2 * hops * 8 * self.features / self.bandwidth
+        return (
+            2 * hops * self.latency + self.compute + carried + 8 * self.features * self.vectors / self.memory
+        )
+
+    @property
+    def epoch(self) -> float:
+        """Of an epoch of parameter mixing: weights out, weights and sums back."""
+        return 2 * self.latency + self.carried(2) + 8 * self.features * 6 * self.workers / self.memory
+
+
+def simulated(cluster: Cluster) -> float:
+    """Seconds of a pass, with injected waits."""
+    link, w = threading.Lock(), np.zeros(cluster.features)
+    answers = [np.full(cluster.features, 1.0) for _ in range(cluster.workers)]
+    carry = 8 * cluster.features / cluster.bandwidth
+
+    def worker(k: int) -> Part:
+        with link:
+            time.sleep(carry)
+        time.sleep(cluster.latency + cluster.compute)
+        with link:
+            time.sleep(carry * cluster.sums)
+        time.sleep(cluster.latency)
+        return Part(k, 0, 1.0, 0.0, answers[k])
+
+    def parts(w: np.ndarray, n_jobs: int, log_domain: bool) -> list[Part]:
+        with ThreadPoolExecutor(cluster.workers) as threads:
+            return list(threads.map(worker, range(cluster.workers)))
+
+    gradient = np.empty(cluster.features)
+    begin = time.perf_counter()
+    value, _ = OverShards(parts).value(w, gradient)
+    seconds = time.perf_counter() - begin
+    assert (value, gradient[0]) == (cluster.workers, cluster.workers)
+    return seconds
+
+
+def main() -> None:
+    """Simulate, then say what the model says."""
+    small = Cluster(4e5, 200_000, 4, bandwidth=100e6, latency=5e-3, vectors=0)
+    for cluster in (small, replace(small, tokens=3.2e6, features=400_000, workers=16)):
+        found = sorted(simulated(cluster) for _ in range(5))[2]
+        print(
+            f"{cluster.workers:4} workers, {cluster.features:,} features: simulated {found:.3f} s, model "
+            f"{cluster.seconds:.3f} s, {100 * (found / cluster.seconds - 1):+.0f} %"
+        )
+    columns = ("tokens", "features", "workers", "compute", "pass", "by tree", "an epoch of mixing")
+    print("".join(f"{name:>{max(10, len(name) + 2)}}" for name in columns))
+    for tokens, features in ((1e7, 10**6), (1e8, 10**7), (1e9, 10**7), (1e9, 10**8)):
+        for workers in (1, 10, 100):
+            c = Cluster(tokens, features, workers)
+            print(
+                f"{tokens:10.0e}{features:10.0e}{workers:10}{c.compute:10.1f}{c.seconds:10.1f}{c.by_tree:10.1f}"
+                f"{c.epoch:20.1f}"
+            )
+
+
+if __name__ == "__main__":
+    main()
