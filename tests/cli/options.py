@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -110,7 +111,7 @@ class Bench:
     def cluster(self, *where: str) -> list[object]:
         """Let Ray be this process for the modules that know `Jobs`; the list of what it will be told."""
         for module in ("tagwise.ray.jobs", *where):
-            self.patch.setattr(f"{module}.Jobs", Here)
+            self.patch.setattr(importlib.import_module(module), "Jobs", Here)
         self.patch.setattr("tagwise.ray.crew.connected", lambda address=None: Here.asked.append(address))
         return Here.asked
 

@@ -71,7 +71,7 @@ def tag_on_error(bench: Bench) -> None:
     for option in ((), ("--on-error", "stop")):
         assert invoke(*given, *option).exit_code != 0
     assert "bad.jsonl" in bench.ok(*given, "--on-error", "skip").stderr
-    assert [path.name for path in bench.path("out").glob("*.*")] == ["test.txt"]
+    assert [path.name for path in bench.path("out").iterdir() if path.is_file()] == ["test.txt"]
 
 
 @row("tag", "--device")

@@ -178,8 +178,8 @@ def test_a_comparison(nodes: Any) -> None:
     ]
     assert rows[0] == rows[1]
     assert all(row.memory for row in there.rows)
-    with pytest.raises(tw.TagwiseError, match="crf"):
-        tw.compare(["crf"], **{**given, "params": {"l2": -1.0}}, backend="ray")
+    with pytest.raises(tw.TagwiseError, match="no token"):
+        tw.compare(["crf"], **{**given, "corpus": {"empty": (TRAIN[:0], TEST[:5])}}, backend="ray")
     with pytest.raises(tw.ParameterError, match="backend"):
         tw.compare(["crf"], **given, backend="nobody")
 
