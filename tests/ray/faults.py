@@ -73,6 +73,7 @@ def cluster(n: int = 2) -> Iterator[Any]:
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
         "RAY_raylet_start_wait_time_s": "120",  # a busy machine takes long
         "RAY_agent_register_timeout_ms": "120000",
+        "RAY_worker_register_timeout_seconds": "300",
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # which is what keeps nodes on loopback
     }
     import ray
