@@ -292,12 +292,14 @@ def main(say: Callable[[str], Any] = print) -> int:
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--sentences", type=int, default=3000)
+    parser.add_argument("--only", choices=WORKS, help="one of the works")
     parser.add_argument("--log", type=Path)
     options = parser.parse_args()
     chance, lines, survived = random.Random(options.seed), list[str](), 0
     with cluster(), tempfile.TemporaryDirectory(prefix="tagwise-faults-") as folder:
         logging.getLogger("tagwise").propagate = False
-        for name, kind in WORKS.items():
+        chosen = WORKS if options.only is None else {options.only: WORKS[options.only]}
+        for name, kind in chosen.items():
             work = kind(Path(folder) / name, options.sentences)
             expected = work.here()
             begin = time.monotonic()
@@ -313,7 +315,7 @@ def main(say: Callable[[str], Any] = print) -> int:
                 )
                 lines.append(line)
                 say(line)
-    total = len(WORKS) * options.kills
+    total = len(chosen) * options.kills
     lines.append(f"{survived} of {total} survived with the same bytes")
     say(lines[-1])
     if options.log is not None:
