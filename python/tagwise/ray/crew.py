@@ -14,6 +14,8 @@ logger = logging.getLogger("tagwise")
 
 #: How often a worker is made anew for one question before the run gives up.
 TRIES = 5
+#: Where this is 0, the nodes of a cluster are on loopback.
+LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
 
 def ray_module() -> Any:
@@ -29,13 +31,25 @@ def ray_module() -> Any:
 
 
 def connected(address: str | None = None) -> Any:
-    """Ray, connected to a cluster: the one that is there, that of an address, or one of this machine's own."""
-    ray = ray_module()
-    if not ray.is_initialized():
-        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-        if address is None and not os.environ.get("RAY_ADDRESS"):  # nobody else is to reach it
-            options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-        ray.init(address=address, **options)
+    """Ray, connected to a cluster: the one that is there, that of an address, or one of this machine's own.
+
+    One of its own is on loopback, where nobody else reaches it: Ray reads the variable that says so when it is imported
+    first, and a Ray that was imported before goes by what it has read then.
+    """
+    own = address is None and not os.environ.get("RAY_ADDRESS")
+    before = os.environ.get(LOOPBACK)
+    if own:
+        os.environ[LOOPBACK] = "0"
+    try:
+        ray = ray_module()
+        if not ray.is_initialized():
+            options = {"include_dashboard": False} if own else {}
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
+    finally:
+        if own:
+            os.environ.pop(LOOPBACK)
+            if before is not None:
+                os.environ[LOOPBACK] = before
     return ray
 
 

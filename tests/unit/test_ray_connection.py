@@ -1,0 +1,42 @@
+"""Which cluster Ray is connected to, without Ray: what it is told, and that one of our own is on loopback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import tagwise as tw
+from tagwise.ray.crew import LOOPBACK, connected
+
+
+@pytest.mark.parametrize("before", [None, "1"])
+@pytest.mark.parametrize("address", [None, "auto"])
+def test_a_cluster_of_our_own_is_on_loopback(
+    monkeypatch: pytest.MonkeyPatch, address: str | None, before: str | None
+) -> None:
+    """The variable is set while Ray starts, and is what it was behind that; another cluster is left as it is."""
+    told: list[Any] = []
+    ray = SimpleNamespace(
+        is_initialized=lambda: False,
+        init=lambda **given: told.append(
+            (given["address"], os.environ.get(LOOPBACK), "include_dashboard" in given)
+        ),
+    )
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.delenv(LOOPBACK, raising=False)
+    if before is not None:
+        monkeypatch.setenv(LOOPBACK, before)
+    assert connected(address) is ray
+    assert told == [(address, "0" if address is None else before, address is None)]
+    assert os.environ.get(LOOPBACK) == before
+
+
+def test_without_ray_there_is_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(tw.ParameterError, match=r"pip install 'tagwise\[ray\]'"):
+        connected()
