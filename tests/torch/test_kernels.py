@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
@@ -127,3 +128,29 @@ def test_many_labels(dtype: Any, size: float) -> None:
     want_paths, want_scores = plain.best(*chain)
     assert torch.equal(paths, want_paths)
     assert torch.equal(scores, want_scores)
+
+
+def in_doubles(e: Any, transitions: Any, start: Any, end: Any, y: Any) -> float:
+    """The log-likelihood of a path, by NumPy."""
+    e, transitions, start, end = (x.double().numpy() for x in (e, transitions, start, end))
+    a = start + e[0]
+    for row in e[1:]:
+        a = np.logaddexp.reduce(a[:, None] + transitions, axis=0) + row
+    path = y.numpy()
+    score = start[path[0]] + e[range(len(e)), path].sum() + transitions[path[:-1], path[1:]].sum() + end[path[-1]]
+    return float(score - np.logaddexp.reduce(a + end))
+
+
+@pytest.mark.parametrize("labels", [9, 40])
+def test_losses_of_sentences_in_a_row_are_nearly_exact(labels: int) -> None:
+    """An error of l is the relative error of e^l: of floats near a hundred, it is a fraction of their last digit."""
+    lengths = (60, 33, 9)
+    chain = drawn(labels, torch.float32, lengths, 2.0)
+    tags = chain[0].argmax(2)
+    tags[:, ::4] = 1
+    flat, places = in_a_row(chain)
+    found = gpu.sums(*flat, ragged(tags, chain), places).value
+    assert found.dtype == torch.float64
+    for b, n in enumerate(lengths):
+        want = in_doubles(chain[0][b, :n], *chain[1:4], tags[b, :n])
+        assert abs(float(found[b]) - want) < 6e-8 * n**0.5 * 4

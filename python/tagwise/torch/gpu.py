@@ -101,15 +101,16 @@ def sums(
     tags: Tensor | None,
     places: Places | None = None,
 ) -> Sums:
-    """As `plain.sums`."""
+    """As `plain.sums`; the values are doubles where sentences lie one after the other, whose losses are added up."""
     batch, time, labels, told = _told(emissions, transitions, start, end, lengths, tags, places)
     on = plan(labels, emissions.dtype, emissions.device.index)
     tokens = emissions.shape[:-1]
     ahead, behind = start.new_empty((*tokens, labels + 1)), start.new_empty((*tokens, labels))
-    value = start.new_empty(batch)
+    value = start.new_empty(batch, dtype=start.dtype if places is None else torch.float64)
     if not batch:
         return Sums(value, ahead, behind)
-    out = ahead.data_ptr(), behind.data_ptr(), value.data_ptr()
+    at = value.data_ptr()
+    out = ahead.data_ptr(), behind.data_ptr(), *((at, 0) if places is None else (0, at))
     if time < LONG or batch > on.processors:
         on["chain_forward"]((batch, 2, 1), on.threads, *told, *out, time, 1, 0, 0, 0)
         return Sums(value, ahead, behind)

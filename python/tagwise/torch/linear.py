@@ -310,11 +310,11 @@ class Objective:
     def _sequential(self, chain: Chain, in_logs: bool) -> None:
         found, inside, back = ragged.sums(chain, self.tags), None, self.back
         if self.partial is None:
-            losses = -found.value.double()
+            losses = -found.value
         else:
             some = chain._replace(scores=chain.scores.masked_fill(self.partial, -torch.inf))
             inside = ragged.sums(some)
-            losses = found.value.double() - inside.value.double()
+            losses = found.value - inside.value
         high = losses + self.log_weight
         self.figures[1] = high.max()
         if in_logs:
@@ -443,7 +443,7 @@ class Scorer:
         chain = sentences.chain()
         found = ragged.sums(chain)
         room = (chain.scores.new_empty(dataset.n_tokens, rows.labels), *map(torch.empty_like, chain[1:4]))
-        by = ragged.expect(chain, None, found, torch.ones_like(found.value), Gradient(*room))
+        by = ragged.expect(chain, None, found, rows.start.new_ones(len(dataset)), Gradient(*room))
         total = np.empty(len(dataset))
-        total[sentences.order] = found.value.double().cpu().numpy()
+        total[sentences.order] = found.value.cpu().numpy()
         return by.emissions.cpu().numpy(), total

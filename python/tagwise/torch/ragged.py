@@ -57,7 +57,7 @@ def _on_gpu(chain: Chain) -> bool:
 
 
 def sums(chain: Chain, tags: Tensor | None = None) -> Sums:
-    """log Z of each sentence, or the log-likelihood of tags (tokens,); and the recursions."""
+    """log Z of each sentence, or the log-likelihood of tags (tokens,), in double precision; and the recursions."""
     if _on_gpu(chain):
         return gpu.sums(*chain[:5], tags, chain.places)
     return plain.sums(*_batch(chain), _padded(chain, tags))  # type: ignore[call-arg]
@@ -74,7 +74,7 @@ def expect(chain: Chain, tags: Tensor | None, found: Sums, scale: Tensor, into: 
 def bend(chain: Chain, found: Sums, along: Tensor, into: Gradient) -> Gradient:
     """How the gradient of sum_b log Z_b changes along a direction of the scores (tokens, L)."""
     if _on_gpu(chain):
-        one = torch.ones_like(found.value)
+        one = chain.start.new_ones(len(found.value))
         way = Gradient(along, None, None, None)
         return gpu.bend(*chain[:5], None, *found[1:], one, way, chain.places, into)[0]
     scores, transitions, start, end, lengths = _batch(chain)

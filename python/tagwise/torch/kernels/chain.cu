@@ -6,7 +6,8 @@
 //
 // Threads are states; each keeps its column of exp(W) in registers, and the vector of exp(a - m) goes round by shared
 // memory. It is s * exp(e + c - m), s the sum just taken: no logarithm and no maximum lies between two sums. m_t is the
-// token's largest score and the last vector's largest exponent, both known a step ahead. Where a sum is below TINY, what was
+// token's largest score and the last vector's largest exponent, both known a step ahead, and a whole number: so are their
+// sums, however long the sentence, and log Z is as exact as the vector. Where a sum is below TINY, what was
 // lost to underflow may be all there is: that state is summed again in logarithms (`careful`), so that no range of
 // scores is refused and nothing but rounding is lost.
 struct Round {  // the vector of a step, twice, so that one barrier a step is enough; and its warps' m
@@ -14,9 +15,9 @@ struct Round {  // the vector of a step, twice, so that one barrier a step is en
   real tops[2][WARPS];
 };
 
-// What a thread knows of its state: the column of exp(W), and x = exp(v - m), its part of the vector.
+// What a thread knows of its state: the column of exp(W), and x = exp(v - m), its part of the vector, with its warp's m.
 struct Walk {
-  real column[LP], columns_top, x;
+  real column[LP], columns_top, x, m;
   const real* weights;
   i64 near_;
   int j;
@@ -28,23 +29,23 @@ struct Walk {
     columns_top = -INF;
 #pragma unroll
     for (int i = 0; i < LP; i++) {
-      column[i] = j < L && i < L ? weights[i * near_] * LOG2E : -INF;
+      column[i] = j < L && i < L ? weights[i * near_] : -INF;
       columns_top = larger(columns_top, column[i]);
     }
-    columns_top = bounded(columns_top);
+    columns_top = whole(columns_top * LOG2E);
 #pragma unroll
-    for (int i = 0; i < LP; i++) column[i] = ex2(column[i] - columns_top);
+    for (int i = 0; i < LP; i++) column[i] = ex2(scaled(column[i], columns_top));
   }
 
-  // x = exp(v - m) for the logarithms v; m of this warp comes back.
-  __device__ __forceinline__ real enter(real v) {
-    const real m = bounded(warp_max(v));
-    x = j < L ? ex2(v - m) : (real)0;
-    return m;
+  // x and m of the logarithms v, which lack `rest`, and the scores of a token.
+  __device__ __forceinline__ void enter(real v, real rest, real score) {
+    m = whole(warp_max(v + score * LOG2E));
+    const real near_v = whole(v);
+    x = j < L ? ex2((v - near_v) + rest + scaled(score, m - near_v)) : (real)0;
   }
 
   // One step: publishes x and this warp's m, sums, gives the sum and the m that it is taken less.
-  __device__ __forceinline__ real sum(Round& round, int p, real m, real& top) {
+  __device__ __forceinline__ real sum(Round& round, int p, real& top) {
     ((real*)round.x[p])[j] = x;
     if (WARPS > 1 && j % 32 == 0) round.tops[p][j / 32] = m;
     TOGETHER();
@@ -90,35 +91,49 @@ struct Walk {
   }
 };
 
-// log sum_j exp(v_j) over a block, for all its threads.
-__device__ real block_lse(real v, real* shared) {
-  real m = warp_max(v);
+// log sum_j x_j exp(end_j) of a vector x = exp(v - m), from the logarithms v where it may have lost what there is; for all threads of
+// a block.
+__device__ double ended(const Walk& at, real v, const real* end, real* shared, double* sums) {
+  const int j = threadIdx.x;
+  const real last = j < L ? end[j] : -INF, high = whole(warp_max(last * LOG2E));
+  real top = at.m + high, s = warp_sum(at.x * ex2(scaled(last, high)));
   if (WARPS > 1) {
     __syncthreads();
-    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = m;
+    if (j % 32 == 0) { shared[j / 32] = top; sums[j / 32] = s; }
     __syncthreads();
-    for (int w = 0; w < WARPS; w++) m = larger(m, shared[w]);
+    for (int w = 0; w < WARPS; w++) top = larger(top, shared[w]);
+    s = 0;
+    for (int w = 0; w < WARPS; w++) s += (real)sums[w] * ex2(shared[w] - top);
     __syncthreads();
   }
-  if (!(m > -INF)) return -INF;
-  real s = warp_sum(ex2(v - m));
+  if (s >= (real)TINY) return log2((double)s) + (double)top;
+  v = j < L ? v + last * LOG2E : -INF;
+  top = warp_max(v);
   if (WARPS > 1) {
-    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = s;
+    if (j % 32 == 0) shared[j / 32] = top;
+    __syncthreads();
+    for (int w = 0; w < WARPS; w++) top = larger(top, shared[w]);
+    __syncthreads();
+  }
+  if (!(top > -INF)) return -(double)INF;
+  s = warp_sum(ex2(v - top));
+  if (WARPS > 1) {
+    if (j % 32 == 0) shared[j / 32] = s;
     __syncthreads();
     s = 0;
     for (int w = 0; w < WARPS; w++) s += shared[w];
   }
-  return lg2(s) + m;
+  return log2((double)s) + (double)top;
 }
 
-// Tokens [first, stop) of a sentence, forward, or from stop - 1 down to first. `v`: the logarithms to begin with, which are
-// start where `fresh`, else those of the token before (also in `entry`); backward those of token stop - 1. Gives the last
+// Tokens [first, stop) of a sentence, forward, or from stop - 1 down to first. `v`: the logarithms to begin with (and the
+// rest that they were rounded by), which are start where `fresh`, else those of the token before (also in `entry`); backward those of token stop - 1. Gives the last
 // logarithms and adds the m's to `offset`. Rows of logarithms lie `width` apart, or are the last two (RING). Forward rows
 // have m_t behind them; that of a token after `entry` is said to be infinite, since the row before it is of another
 // block, less another number.
 template <bool BACKWARD, bool RING>
-__device__ __forceinline__ real walk(Walk& at, Round& round, bool fresh, real v, const real* entry, const given* e, i64 et,
-                                     i64 el, i64 first, i64 stop, real* rows, double& offset) {
+__device__ __forceinline__ real walk(Walk& at, Round& round, bool fresh, real v, real rest, const real* entry, const given* e,
+                                     i64 et, i64 el, i64 first, i64 stop, real* rows, double& offset) {
   const int j = threadIdx.x;
   const i64 width = BACKWARD ? L : ROW, ahead = BACKWARD ? -et : et;
   const i64 origin = BACKWARD ? stop - 1 : first;
@@ -127,19 +142,19 @@ __device__ __forceinline__ real walk(Walk& at, Round& round, bool fresh, real v,
   real* row = rows + (RING ? 0 : origin * width) + j;
   const i64 on = RING ? 0 : BACKWARD ? -width : width;
   i64 n = stop - first, k = 0;
-  real m = 0, top = 0;
+  real top = 0;
   if (BACKWARD || fresh) {  // nothing to sum yet
-    const real scored = own ? (real)wide(*token) * LOG2E : -INF;
+    const real score = own ? (real)wide(*token) : -INF;
     if (BACKWARD && own) row[0] = v;
-    v += scored;
-    m = at.enter(v);
+    at.enter(v, rest, score);
+    v += score * LOG2E;
     if (!BACKWARD && own) row[0] = v;
     if (!BACKWARD && j == 0) row[L] = 0;
     token += ahead;
     row += on;
     k = 1;
   } else {
-    m = at.enter(v);
+    at.enter(v, rest, 0);
   }
   given next[AHEAD];
 #pragma unroll
@@ -148,14 +163,15 @@ __device__ __forceinline__ real walk(Walk& at, Round& round, bool fresh, real v,
   for (; k < n; k += AHEAD) {
     real psi[AHEAD], high[AHEAD], now[AHEAD];
 #pragma unroll
-    for (int u = 0; u < AHEAD; u++) now[u] = own ? (real)wide(next[u]) * LOG2E : -INF;
+    for (int u = 0; u < AHEAD; u++) now[u] = own ? (real)wide(next[u]) : -INF;
     const given* later = token + AHEAD * ahead;
 #pragma unroll
     for (int u = 0; u < AHEAD; u++) next[u] = *(k + AHEAD + u < n ? later + u * ahead : token);
 #pragma unroll
     for (int u = 0; u < AHEAD; u++) {
-      high[u] = bounded(warp_max(now[u] + at.columns_top));
-      psi[u] = ex2(now[u] + at.columns_top - high[u]);
+      high[u] = whole(warp_max(now[u] * LOG2E + at.columns_top));
+      psi[u] = ex2(scaled(now[u], high[u] - at.columns_top));
+      now[u] *= LOG2E;
     }
     real tops = 0;
 #pragma unroll
@@ -167,7 +183,7 @@ __device__ __forceinline__ real walk(Walk& at, Round& round, bool fresh, real v,
         psi[u] *= ex2(-small);
         past += small;
       }
-      const real s = at.sum(round, u & 1, m, top);
+      const real s = at.sum(round, u & 1, top);
       real grown = lg2(s) + at.columns_top;
       at.x = s * psi[u];
       if (__any_sync(ALL, own && !(s >= (real)TINY))) {
@@ -182,7 +198,7 @@ __device__ __forceinline__ real walk(Walk& at, Round& round, bool fresh, real v,
       real* const to = RING ? rows + ((parity + u) & 1) * width + j : row;
       if (writes) *to = BACKWARD ? grown : j < L ? v : k + u ? top : INF;
       if (!BACKWARD && L == LANES && j == 0) to[L] = k + u ? top : INF;
-      m = past;
+      at.m = past;
       token += ahead;
       row += on;
     }
@@ -199,7 +215,7 @@ __device__ double tags_score(const given* e, i64 et, i64 el, const real* W, cons
   for (i64 t = first + threadIdx.x; t < stop; t += LANES) {
     const i64 here = y[t * tt], was = t ? y[(t - 1) * tt] : 0;
     if (here < 0 || here >= L || was < 0 || was >= L) { sum += (double)INF - (double)INF; continue; }
-    sum += (double)(wide(e[t * et + here * el]) + (t ? W[was * L + here] : start[here]) + (t == n - 1 ? end[here] : (real)0));
+    sum += (double)wide(e[t * et + here * el]) + (double)(t ? W[was * L + here] : start[here]) + (t == n - 1 ? (double)end[here] : 0.0);
   }
   sum = warp_sum(sum);
   if (WARPS == 1) return sum;
@@ -211,13 +227,21 @@ __device__ double tags_score(const given* e, i64 et, i64 el, const real* W, cons
   return sum;
 }
 
-// Both recursions and the value. Blocks: sentences x pieces, and (forward, backward). With pieces, `entries` (2, B, pieces, L)
+// x log2(e), and what it was rounded by.
+__device__ __forceinline__ real in_two(real x, real& rest) {
+  const real v = x * LOG2E;
+  rest = v > -INF ? scaled(x, v) : (real)0;
+  return v;
+}
+
+// Both recursions and the value, as a double too where `exact` is given. Blocks: sentences x pieces, and (forward, backward). With pieces, `entries` (2, B, pieces, L)
 // and `offsets` (B, pieces) say where each begins (`chain_join`), and `parts` has the tags' scores.
-extern "C" __global__ void __launch_bounds__(LANES) chain_forward(CHAIN, real* A, real* R, real* value, i64 piece, i64 pieces,
-                                                                   const real* entries, const double* offsets, const double* parts) {
+extern "C" __global__ void __launch_bounds__(LANES) chain_forward(CHAIN, real* A, real* R, real* value, double* exact, i64 piece,
+                                                                   i64 pieces, const real* entries, const double* offsets,
+                                                                   const double* parts) {
   const int b = blockIdx.x / pieces, p = blockIdx.x % pieces, backward = blockIdx.y, j = threadIdx.x;
   const i64 n = lengths ? lengths[b] : T, first = p * piece, stop = first + piece < n ? first + piece : n;
-  if (n <= 0 && p == 0 && !backward && j == 0) value[b] = 0;
+  if (n <= 0 && p == 0 && !backward && j == 0) { if (exact) exact[b] = 0; else value[b] = 0; }
   if (first >= n) return;
   __shared__ Round round;
   __shared__ real some[WARPS];
@@ -227,23 +251,23 @@ extern "C" __global__ void __launch_bounds__(LANES) chain_forward(CHAIN, real* A
   at.begin(W, backward);
   const bool fresh = p == 0;
   const real* entry = entries ? entries + ((backward * B + b) * pieces + p) * L : 0;
-  real v = -INF;
-  if (j < L) v = backward ? (entry ? entry[j] : end[j] * LOG2E) : fresh ? start[j] * LOG2E : entry[j];
+  real v = -INF, rest = 0;
+  if (j < L) v = entry && (backward || !fresh) ? entry[j] : in_two(backward ? end[j] : start[j], rest);
   const given* scores = FROM(e, b, eb, et);
   double offset = !backward && !fresh ? offsets[b * pieces + p] : 0.0;
   if (backward) {
-    walk<true, false>(at, round, fresh, v, entry, scores, et, el, first, stop, R + PLACE(b) * L, offset);
+    walk<true, false>(at, round, fresh, v, rest, entry, scores, et, el, first, stop, R + PLACE(b) * L, offset);
     return;
   }
-  v = walk<false, false>(at, round, fresh, v, entry, scores, et, el, first, stop, A + PLACE(b) * ROW, offset);
+  v = walk<false, false>(at, round, fresh, v, rest, entry, scores, et, el, first, stop, A + PLACE(b) * ROW, offset);
   if (stop < n) return;
-  const real z = block_lse(j < L ? v + end[j] * LOG2E : -INF, some);
+  const double z = ended(at, v, end, some, sums);
   double scored = 0;
   if (tags && !parts) scored = tags_score(scores, et, el, W, start, end, FROM(tags, b, tb, tt), tt, 0, n, n, sums);
   if (j) return;
   if (tags && parts) for (int q = 0; q <= p; q++) scored += parts[b * pieces + q];
-  const double logs = ((double)z + offset) * 0.6931471805599453;
-  value[b] = (real)(z > -INF ? (tags ? scored - logs : logs) : -(double)INF);
+  const double logs = (z + offset) * 0.6931471805599453, found = z > -(double)INF ? (tags ? scored - logs : logs) : -(double)INF;
+  if (exact) exact[b] = found; else value[b] = (real)found;
 }
 
 // The matrix of each piece of a long sentence: row r is where a path that stands at r before the piece can be after it.
@@ -260,12 +284,13 @@ extern "C" __global__ void __launch_bounds__(LANES) chain_matrices(CHAIN, i64 pi
   Walk at;
   at.begin(W, false);
   real* rows = scratch + (i64)blockIdx.x * 3 * ROW;
-  const real v = j >= L ? -INF : p == 0 ? start[j] * LOG2E : j == r ? (real)0 : -INF;
+  real rest = 0;
+  const real v = j >= L ? -INF : p == 0 ? in_two(start[j], rest) : j == r ? (real)0 : -INF;
   if (j < L) rows[2 * ROW + j] = v;
   TOGETHER();
   double offset = 0;
   const given* scores = FROM(e, b, eb, et);
-  const real out = walk<false, true>(at, round, p == 0, v, rows + 2 * ROW, scores, et, el, first, stop, rows, offset);
+  const real out = walk<false, true>(at, round, p == 0, v, rest, rows + 2 * ROW, scores, et, el, first, stop, rows, offset);
   if (j < L) K[(which * L + r) * L + j] = out;
   if (j == 0) shift[which * L + r] = offset;
   if (tags && r == 0) {

@@ -48,12 +48,12 @@ extern "C" __global__ void linear_collect(const float* held, const int* index, i
 }
 
 // From log-likelihoods -l_i of sentences: figures = sum_i w_i l_i and the largest l_i + log w_i. One block of 256 threads.
-extern "C" __global__ void linear_figures(const float* value, const float* weight, const double* log_weight, i64 n, double* figures) {
+extern "C" __global__ void linear_figures(const double* value, const float* weight, const double* log_weight, i64 n, double* figures) {
   __shared__ double sums[256], tops[256];
   const int self = threadIdx.x;
   double sum = 0, top = -1.0 / 0.0;
   for (i64 k = self; k < n; k += 256) {
-    const double l = -(double)value[k], high = l + log_weight[k];
+    const double l = -value[k], high = l + log_weight[k];
     sum += (double)weight[k] * l;
     if (!(high <= top)) top = high;
   }

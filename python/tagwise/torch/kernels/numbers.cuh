@@ -9,14 +9,20 @@ typedef long long i64;
 typedef double real;
 #define TINY 1e-280
 #define LOG2E 1.4426950408889634
+#define LOG2E_REST 2.0355273740931033e-17
 __device__ __forceinline__ real ex2(real x) { return exp2(x); }
 __device__ __forceinline__ real lg2(real x) { return log2(x); }
+__device__ __forceinline__ real nearest(real x) { return rint(x); }
+__device__ __forceinline__ real fused(real x, real y, real z) { return fma(x, y, z); }
 #else
 typedef float real;
 #define TINY 1e-30f
 #define LOG2E 1.4426950408889634f
+#define LOG2E_REST 1.9259629911266175e-8f
 __device__ __forceinline__ real ex2(real x) { real y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 __device__ __forceinline__ real lg2(real x) { real y; asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+__device__ __forceinline__ real nearest(real x) { return rintf(x); }
+__device__ __forceinline__ real fused(real x, real y, real z) { return fmaf(x, y, z); }
 #endif
 
 #if INPUT == 1
@@ -68,6 +74,10 @@ template <class T> __device__ __forceinline__ T warp_sum(T x) {
   return x;
 }
 __device__ __forceinline__ real bounded(real m) { return m > -INF ? m : (real)0; }
+// What scores are taken less is a whole number: sums of such numbers, and differences from them, are exact.
+__device__ __forceinline__ real whole(real m) { return nearest(bounded(m)); }
+// x log2(e) - k: rounded once, where it is small, and with the part of log2(e) that its type has no room for.
+__device__ __forceinline__ real scaled(real x, real k) { return fused(x, LOG2E_REST, fused(x, LOG2E, -k)); }
 // The exponent of the largest of a warp, 0 where all are 0.
 __device__ __forceinline__ real warp_exponent(real x) {
 #if WIDE
