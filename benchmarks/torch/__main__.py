@@ -156,15 +156,20 @@ def encoder(device: str) -> dict[str, Any]:
     return row
 
 
-def linear() -> dict[str, Any]:
-    """conll2000 on the GPU: an evaluation, the way to CRFsuite's optimum, a whole fit."""
+def chunks(device: str) -> Any:
+    """A call that fits a tagger to conll2000."""
     from benchmarks import workloads
-    from tagwise.learners import backends, gradient
-    from tagwise.optimizers import lbfgs
 
     rows = workloads.sentences("chunk")
     X = [workloads.ATTRIBUTES["chunk"](s) for s in rows]
     y = [[r[-1] for r in s] for s in rows]
+    return lambda: tw.CRF(features="attributes", start_end=False, device=device).fit(X, y)
+
+
+def problem_of(fit: Callable[[], Any]) -> tuple[Any, Any]:
+    """What a fit minimises, and what comes of it."""
+    from tagwise.learners import gradient
+
     kept: dict[str, Any] = {}
     train = gradient.train
 
@@ -174,15 +179,23 @@ def linear() -> dict[str, Any]:
 
     gradient.train = noting  # type: ignore[assignment]
     try:
-        fits = []
-        for _ in range(3):
-            torch.cuda.synchronize()
-            begun = time.perf_counter()
-            tagger = tw.CRF(features="attributes", start_end=False, device="cuda").fit(X, y)
-            fits.append(time.perf_counter() - begun)
+        tagger = fit()
     finally:
         gradient.train = train
-    problem = kept["problem"]
+    return kept["problem"], tagger
+
+
+def linear() -> dict[str, Any]:
+    """conll2000 on the GPU: an evaluation, the way to CRFsuite's optimum, a whole fit."""
+    from tagwise.learners import backends, gradient
+    from tagwise.optimizers import lbfgs
+
+    fit, fits = chunks("cuda"), []
+    for _ in range(3):
+        torch.cuda.synchronize()
+        begun = time.perf_counter()
+        problem, tagger = problem_of(fit)
+        fits.append(time.perf_counter() - begun)
     backend = backends.BACKENDS["cuda"]
     objective, host = problem.objective(backend), problem.objective(backends.BACKENDS["cpu"])
     n = len(problem.layout)

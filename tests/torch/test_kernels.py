@@ -137,7 +137,9 @@ def in_doubles(e: Any, transitions: Any, start: Any, end: Any, y: Any) -> float:
     for row in e[1:]:
         a = np.logaddexp.reduce(a[:, None] + transitions, axis=0) + row
     path = y.numpy()
-    score = start[path[0]] + e[range(len(e)), path].sum() + transitions[path[:-1], path[1:]].sum() + end[path[-1]]
+    score = (
+        start[path[0]] + e[range(len(e)), path].sum() + transitions[path[:-1], path[1:]].sum() + end[path[-1]]
+    )
     return float(score - np.logaddexp.reduce(a + end))
 
 

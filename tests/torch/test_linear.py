@@ -198,13 +198,13 @@ def test_sums_of_rows(kernels: None) -> None:  # noqa: F811
     draw = torch.Generator().manual_seed(0)
     begins = torch.tensor([0, 3, 3, 40, 41], dtype=torch.int32)
     members = torch.randint(7, (41,), generator=draw, dtype=torch.int32)
-    for width in (8, 40):
+    for width in (8, 24, 40, 136):
         rows = torch.randn(7, width, generator=draw)
         for values in (None, torch.rand(41, generator=draw)):
             out = torch.zeros(4, width)
             what = launching.kernel("linear", 0, (("WIDTH", width),), "linear_sums")
             given = begins.data_ptr(), members.data_ptr(), 0 if values is None else values.data_ptr()
-            what((1, 1, 1), 128, *given, rows.data_ptr(), 4, out.data_ptr())
+            what((-(-4 * linear.lanes(width) // 128), 1, 1), 128, *given, rows.data_ptr(), 4, out.data_ptr())
             each = rows[members.long()] * (1.0 if values is None else values[:, None])
             want = torch.stack([each[a:b].sum(0) for a, b in zip(begins.tolist(), begins.tolist()[1:])])
             torch.testing.assert_close(out, want)

@@ -23,9 +23,9 @@ from tagwise.torch import gpu, launching, ragged
 from tagwise.torch.plain import Gradient, Sums
 from tagwise.torch.ragged import Chain
 
-#: Rows of a list that one warp sums, and floats of a row: a sector of memory.
+#: Rows of a list that are one sum, and floats of a row: a sector of memory.
 UNIT, SECTOR = 128, 8
-_WARPS, _THREADS = 4, 256
+_CREW, _THREADS = 128, 256
 Support = tuple[NDArray[np.bool_], NDArray[np.uint32]]
 
 
@@ -132,9 +132,15 @@ class Rows:
             out.reshape(-1, self.width)[:units] = found
             return
         given = begins.data_ptr(), members.data_ptr(), 0 if values is None else values.data_ptr()
+        at_once = _CREW // lanes(self.width)
         self.kernel("linear_sums")(
-            (-(-units // _WARPS), 1, 1), 32 * _WARPS, *given, rows.data_ptr(), units, out.data_ptr()
+            (-(-units // at_once), 1, 1), _CREW, *given, rows.data_ptr(), units, out.data_ptr()
         )
+
+
+def lanes(width: int) -> int:
+    """Threads of a row in `linear_sums`: four labels each, two at least, a warp at most."""
+    return min(32, max(2, 1 << (-(-width // 4) - 1).bit_length()))
 
 
 def _on_gpu(on: torch.device) -> bool:

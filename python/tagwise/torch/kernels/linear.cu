@@ -3,36 +3,46 @@
 // What is beyond the labels there are is 0 and stays so.
 typedef long long i64;
 #define ALL 0xffffffffu
-#define PARTS ((WIDTH + 31) / 32)
+#define LANES (WIDTH <= 8 ? 2 : WIDTH <= 16 ? 4 : WIDTH <= 32 ? 8 : WIDTH <= 64 ? 16 : 32)  // threads of a row, 4 labels each
+#define PARTS ((WIDTH + 4 * LANES - 1) / (4 * LANES))
+struct __align__(16) Four { float v[4]; };
 
-// Sums of rows: out[u] = sum_k values_k rows[list_k] over k in [begins[u], begins[u + 1]), values that are not given being 1. A warp a
-// unit, in the order of the list. Units are tokens and the list their attributes, on the way to scores; on the way back pieces of an
-// attribute's list of tokens, and pieces of lists of such sums.
+// Sums of rows: out[u] = sum_k values_k rows[list_k] over k in [begins[u], begins[u + 1]), values that are not given being 1. LANES
+// threads a unit, in the order of the list: most lists are short, and what they wait for is memory. Units are tokens and the list their
+// attributes, on the way to scores; on the way back pieces of an attribute's list of tokens, and pieces of lists of such sums.
 extern "C" __global__ void linear_sums(const int* begins, const int* list, const float* values, const float* rows, i64 units,
                                        float* out) {
-  const i64 u = (i64)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
-  const int lane = threadIdx.x % 32;
-  if (u >= units) return;
-  float sum[PARTS];
+  const i64 u = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / LANES;
+  const int lane = threadIdx.x % LANES, base = threadIdx.x % 32 - lane;
+  const int first = u < units ? begins[u] : 0, many = u < units ? begins[u + 1] - first : 0;
+  int most = many;  // of the warp: its threads go together
+  for (int d = 16; d; d >>= 1) { const int other = __shfl_xor_sync(ALL, most, d); most = other > most ? other : most; }
+  Four sum[PARTS];
 #pragma unroll
-  for (int v = 0; v < PARTS; v++) sum[v] = 0;
-  const int first = begins[u], stop = begins[u + 1];
-  for (int k0 = first; k0 < stop; k0 += 32) {
-    const int many = stop - k0 < 32 ? stop - k0 : 32;
-    const int mine = lane < many ? list[k0 + lane] : 0;
-    const float value = lane < many ? (values ? values[k0 + lane] : 1.0f) : 0.0f;
-#pragma unroll 8
-    for (int k = 0; k < many; k++) {
-      const float* row = rows + (i64)__shfl_sync(ALL, mine, k) * WIDTH + lane;
-      const float x = __shfl_sync(ALL, value, k);
+  for (int v = 0; v < PARTS; v++) sum[v].v[0] = sum[v].v[1] = sum[v].v[2] = sum[v].v[3] = 0;
+  int next = lane < many ? list[first + lane] : -1;
+  for (int k0 = 0; k0 < most; k0 += LANES) {
+    const int mine = next, at = k0 + lane;
+    const float value = values && at < many ? values[first + at] : 1.0f;
+    next = at + LANES < many ? list[first + at + LANES] : -1;
+#pragma unroll
+    for (int k = 0; k < LANES; k++) {
+      const int which = __shfl_sync(ALL, mine, base + k);
+      const float x = values ? __shfl_sync(ALL, value, base + k) : 1.0f;
+      const Four* row = (const Four*)(rows + (i64)(which < 0 ? 0 : which) * WIDTH) + lane;
 #pragma unroll
       for (int v = 0; v < PARTS; v++)
-        if (32 * v + lane < WIDTH) sum[v] += x * row[32 * v];
+        if (which >= 0 && 4 * (LANES * v + lane) < WIDTH) {
+          const Four got = row[LANES * v];
+#pragma unroll
+          for (int w = 0; w < 4; w++) sum[v].v[w] += x * got.v[w];
+        }
     }
   }
+  if (u >= units) return;
 #pragma unroll
   for (int v = 0; v < PARTS; v++)
-    if (32 * v + lane < WIDTH) out[u * WIDTH + 32 * v + lane] = sum[v];
+    if (4 * (LANES * v + lane) < WIDTH) ((Four*)(out + u * WIDTH))[LANES * v + lane] = sum[v];
 }
 
 // Weights into their places: held[place[k]] = w[k].

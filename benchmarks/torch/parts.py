@@ -1,0 +1,112 @@
+"""Where the time goes on a GPU: an eager step of the layer, an evaluation of the linear CRF.
+
+    python -m benchmarks.torch.parts
+
+Milliseconds, medians. `wall` waits for the device after each call, `host` is what a call takes before it returns.
+Needs TAGWISE_DATA with conll2000.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+import tagwise.torch as tt
+from benchmarks.torch.__main__ import chunks, clocked, problem_of, replayed
+from tagwise.learners.backends import BACKENDS
+from tagwise.torch import gpu, ops, ragged
+
+
+def _host(call: Callable[[], Any], rounds: int = 200) -> float:
+    found = []
+    for _ in range(rounds + 20):
+        begun = time.perf_counter()
+        call()
+        found.append(1e3 * (time.perf_counter() - begun))
+    torch.cuda.synchronize()
+    return statistics.median(found[20:])
+
+
+class Bare(torch.autograd.Function):
+    """Four gradients and nothing to do: what PyTorch asks of an operator like ours."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Any:
+        ctx.save_for_backward(*inputs)
+        return inputs[0].new_empty(())
+
+    @staticmethod
+    def backward(ctx: Any, slope: Any) -> Any:
+        return *(torch.empty_like(x) for x in ctx.saved_tensors[:4]), None, None
+
+
+def eager(batch: int = 64, length: int = 128, labels: int = 9) -> dict[str, Any]:
+    """A step through the layer, through its operator, its kernels alone, and an operator that does nothing."""
+    e = torch.randn(batch, length, labels, device="cuda", requires_grad=True)
+    y = torch.randint(labels, (batch, length), device="cuda")
+    crf = tt.CRF(labels, batch_first=True).cuda()
+    parameters = crf.transitions, crf.start_transitions, crf.end_transitions
+    still = [x.detach() for x in (e, *parameters)]
+    one = torch.ones((), device="cuda")
+
+    def stepped(value: Callable[[], Any]) -> Callable[[], None]:
+        def step() -> None:
+            e.grad = None
+            for parameter in parameters:
+                parameter.grad = None
+            value().backward()
+
+        return step
+
+    def kernels() -> None:
+        found = gpu.sums(*still, None, y)
+        gpu.expect(*still, None, y, found.ahead, found.behind, one)
+
+    calls: dict[str, Callable[[], Any]] = {
+        "layer": stepped(lambda: crf(e, y)),
+        "operator": stepped(lambda: ops.chain(e, *parameters, None, y, True)),
+        "kernels": kernels,
+        "an operator of nothing": stepped(lambda: Bare.apply(e, *parameters, None, y)),
+        "(x * 2).sum()": stepped(lambda: (e * 2).sum()),
+        "layer, forward": lambda: crf(e, y),
+        "layer, no gradient": torch.no_grad()(lambda: crf(e, y)),
+    }
+    row = {name: {"wall": clocked(call, 200, "cuda"), "host": _host(call)} for name, call in calls.items()}
+    return {"size": f"B{batch} T{length} L{labels}", **row, "as a graph": replayed(kernels)}
+
+
+def evaluation() -> dict[str, Any]:
+    """conll2000: each part as a graph of its own."""
+    problem, _ = problem_of(chunks("cuda"))
+    objective: Any = problem.objective(BACKENDS["cuda"])
+    n = len(problem.layout)
+    w = np.random.default_rng(0).normal(size=n) * 0.1
+    objective.value(w, np.empty(n))
+    chain, back = objective.sentences.chain(), objective.back
+    found = ragged.sums(chain, objective.tags)
+    parts: dict[str, Callable[[], Any]] = {
+        "spread": lambda: objective.rows.spread(objective.w),
+        "scores": objective.sentences.chain,
+        "sums": lambda: ragged.sums(chain, objective.tags),
+        "expect": lambda: ragged.expect(chain, objective.tags, found, objective.less, back.into),
+        "back": lambda: back.gradient(objective.out),
+        "whole": lambda: objective._evaluate(False),
+    }
+    return {name: replayed(call) for name, call in parts.items()}
+
+
+def main() -> None:
+    """All of it, printed."""
+    print(torch.cuda.get_device_name(), "torch", torch.__version__)
+    for part in (eager, evaluation):
+        print(part.__name__, json.dumps(part(), indent=1), flush=True)
+
+
+if __name__ == "__main__":
+    main()
