@@ -91,12 +91,13 @@ def layer(batch: int, length: int, labels: int, device: str, peer_rounds: int = 
         chain = ours.transitions, ours.start_transitions, ours.end_transitions, None
         if device == "cuda" and labels <= 64:
             from tagwise.torch import gpu
+            from tagwise.torch.protocol import Chain
 
             one = torch.ones(batch, device=device)
 
             def kernels() -> None:
-                found = gpu.sums(emissions, *chain, tags)
-                gpu.expect(emissions, *chain, tags, found.ahead, found.behind, one)
+                given = Chain(emissions, *chain, tags)
+                gpu.expect(given, gpu.sums(given).rows, one)
 
             row["graph"] = replayed(kernels)
             row["decode graph"] = replayed(lambda: ops.best(emissions, *chain))

@@ -21,6 +21,7 @@ import tagwise.torch as tt
 from benchmarks.torch.__main__ import chunks, clocked, problem_of, replayed
 from tagwise.learners.backends import BACKENDS
 from tagwise.torch import gpu, ops, ragged
+from tagwise.torch.protocol import Chain
 
 
 def _host(call: Callable[[], Any], rounds: int = 200) -> float:
@@ -65,8 +66,8 @@ def eager(batch: int = 64, length: int = 128, labels: int = 9) -> dict[str, Any]
         return step
 
     def kernels() -> None:
-        found = gpu.sums(*still, None, y)
-        gpu.expect(*still, None, y, found.ahead, found.behind, one)
+        chain = Chain(*still, None, y)
+        gpu.expect(chain, gpu.sums(chain).rows, one)
 
     calls: dict[str, Callable[[], Any]] = {
         "layer": stepped(lambda: crf(e, y)),
@@ -88,13 +89,13 @@ def evaluation() -> dict[str, Any]:
     n = len(problem.layout)
     w = np.random.default_rng(0).normal(size=n) * 0.1
     objective.value(w, np.empty(n))
-    chain, back = objective.sentences.chain(), objective.back
-    found = ragged.sums(chain, objective.tags)
+    chain, back = objective.sentences.chain()._replace(tags=objective.tags), objective.back
+    found = ragged.sums(chain)
     parts: dict[str, Callable[[], Any]] = {
         "spread": lambda: objective.rows.spread(objective.w),
         "scores": objective.sentences.chain,
-        "sums": lambda: ragged.sums(chain, objective.tags),
-        "expect": lambda: ragged.expect(chain, objective.tags, found, objective.less, back.into),
+        "sums": lambda: ragged.sums(chain),
+        "expect": lambda: ragged.expect(chain, found.rows, objective.less, back.into),
         "back": lambda: back.gradient(objective.out),
         "whole": lambda: objective._evaluate(False),
     }

@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
 from tagwise.torch import gpu, plain, steps  # noqa: E402
+from tagwise.torch.protocol import Chain, Gradient, Places  # noqa: E402
 from tests.torch.common import close  # noqa: E402
 from tests.torch.emulated import kernels, needs_compiler  # noqa: E402, F401
 
@@ -29,7 +30,7 @@ def drawn(labels: int, dtype: Any, lengths: tuple[int, ...] = LENGTHS, size: flo
     return e, transitions, start, end, torch.tensor(lengths, dtype=torch.int32)
 
 
-def in_a_row(chain: tuple[Any, ...]) -> tuple[tuple[Any, ...], gpu.Places]:
+def in_a_row(chain: tuple[Any, ...]) -> tuple[tuple[Any, ...], Places]:
     """The same sentences one after the other, the last first."""
     e, *more, lengths = chain
     many = lengths.tolist()
@@ -38,7 +39,7 @@ def in_a_row(chain: tuple[Any, ...]) -> tuple[tuple[Any, ...], gpu.Places]:
     ends = torch.cumsum(torch.tensor([many[b] for b in order]), 0)
     firsts = torch.empty(len(many), dtype=torch.int64)
     firsts[order] = ends - torch.tensor([many[b] for b in order])
-    return (tokens, *more, lengths), gpu.Places(firsts, max(many))
+    return (tokens, *more, lengths), Places(firsts, max(many))
 
 
 def ragged(values: Any, chain: tuple[Any, ...]) -> Any:
@@ -62,36 +63,36 @@ def test_a_batch(labels: int, dtype: Any, tolerance: float) -> None:
     flat, places = in_a_row(chain)
     flat_tags = ragged(tags, chain)
     for y, y_flat in ((tags, flat_tags), (None, None)):
-        want = plain.sums(*exact, y)
-        gradient = plain.expect(*exact, y, want.ahead, want.behind, scale.double())
-        found = gpu.sums(*chain, y)
+        want = plain.sums(Chain(*exact, y))
+        gradient = plain.expect(Chain(*exact, y), want.rows, scale.double())
+        found = gpu.sums(Chain(*chain, y))
         close(found.value, want.value, tolerance)
-        by = gpu.expect(*chain, y, found.ahead, found.behind, scale)
+        by = gpu.expect(Chain(*chain, y), found.rows, scale)
         for ours, theirs in zip(by, gradient):
             close(ours, theirs, tolerance)
-        row = gpu.sums(*flat, y_flat, places)
+        row = gpu.sums(Chain(*flat, y_flat, places))
         close(row.value, want.value, tolerance)
-        by = gpu.expect(*flat, y_flat, row.ahead, row.behind, scale, places)
+        by = gpu.expect(Chain(*flat, y_flat, places), row.rows, scale)
         close(by.emissions, ragged(gradient.emissions, chain), tolerance)
         close(by.transitions, gradient.transitions, tolerance)
     draw = torch.Generator().manual_seed(2)
-    along = plain.Gradient(
+    along = Gradient(
         *(torch.randn(x.shape, generator=draw, dtype=torch.float64).to(dtype) for x in chain[:4])
     )
-    for direction in (along, plain.Gradient(along.emissions, *(torch.zeros_like(x) for x in along[1:]))):
-        less = plain.Gradient(*(x.double() for x in direction))
-        change, total = plain.bend(*exact, None, want.ahead, want.behind, scale.double(), less)
-        got, slope = gpu.bend(*chain, None, found.ahead, found.behind, scale, direction)
+    for direction in (along, Gradient(along.emissions, *(torch.zeros_like(x) for x in along[1:]))):
+        less = Gradient(*(x.double() for x in direction))
+        change, total = plain.bend(Chain(*exact), want.rows, scale.double(), less)
+        got, slope = gpu.bend(Chain(*chain), found.rows, scale, direction)
         close(slope, total, tolerance)
         for ours, theirs in zip(got, change):
             close(ours, theirs, tolerance)
         flat_along = direction._replace(emissions=ragged(direction.emissions, chain))
-        got, slope = gpu.bend(*flat, None, row.ahead, row.behind, scale, flat_along, places)
+        got, slope = gpu.bend(Chain(*flat, None, places), row.rows, scale, flat_along)
         close(slope, total, tolerance)
         close(got.emissions, ragged(change.emissions, chain), tolerance)
         close(got.transitions, change.transitions, tolerance)
-    paths, scores = gpu.best(*chain)
-    want_paths, want_scores = plain.best(*exact)
+    paths, scores = gpu.best(Chain(*chain))
+    want_paths, want_scores = plain.best(Chain(*exact))
     assert torch.equal(torch.where(there, paths, -1), want_paths)
     close(scores, want_scores, tolerance)
 
@@ -99,11 +100,12 @@ def test_a_batch(labels: int, dtype: Any, tolerance: float) -> None:
 def test_a_direction_of_emissions_alone() -> None:
     """What is not given is nothing."""
     chain = drawn(5, torch.float32)
-    found, scale = gpu.sums(*chain, None), torch.ones(3)
+    given, scale = Chain(*chain), torch.ones(3)
+    rows = gpu.sums(given).rows
     v = torch.randn(chain[0].shape, generator=torch.Generator().manual_seed(3))
     zeros = (torch.zeros_like(x) for x in chain[1:4])
-    with_zeros = gpu.bend(*chain, None, *found[1:], scale, plain.Gradient(v, *zeros))
-    without = gpu.bend(*chain, None, *found[1:], scale, plain.Gradient(v, None, None, None))  # type: ignore[arg-type]
+    with_zeros = gpu.bend(given, rows, scale, Gradient(v, *zeros))
+    without = gpu.bend(given, rows, scale, Gradient(v, None, None, None))  # type: ignore[arg-type]
     for ours, theirs in zip((*with_zeros[0], with_zeros[1]), (*without[0], without[1])):
         assert torch.equal(ours, theirs)
 
@@ -116,16 +118,16 @@ def test_many_labels(dtype: Any, size: float) -> None:
     chain = drawn(133, dtype, lengths, size)
     chain[1][5, :] = -torch.inf
     exact = tuple(x.double() if x.is_floating_point() else x for x in chain)
-    want, found = plain.sums(*exact, None), steps.sums(*chain, None)
+    want, found = plain.sums(Chain(*exact)), steps.sums(Chain(*chain))
     tolerance = 2e-5 if dtype == torch.float32 else 1e-10
     close(found.value, want.value, tolerance)
-    for ours, theirs in ((found.ahead, want.ahead), (found.behind, want.behind)):
+    for ours, theirs in zip(found.rows, want.rows):
         there = torch.arange(7) < chain[4][:, None]
         ours = torch.log_softmax(ours.double(), 2)
         ours, theirs = (torch.where(there[:, :, None], x, 0.0) for x in (ours, torch.log_softmax(theirs, 2)))
         close(ours.exp(), theirs.exp(), 10 * tolerance)
-    paths, scores = steps.best(*chain)
-    want_paths, want_scores = plain.best(*chain)
+    paths, scores = steps.best(Chain(*chain))
+    want_paths, want_scores = plain.best(Chain(*chain))
     assert torch.equal(paths, want_paths)
     assert torch.equal(scores, want_scores)
 
@@ -151,7 +153,7 @@ def test_losses_of_sentences_in_a_row_are_nearly_exact(labels: int) -> None:
     tags = chain[0].argmax(2)
     tags[:, ::4] = 1
     flat, places = in_a_row(chain)
-    found = gpu.sums(*flat, ragged(tags, chain), places).value
+    found = gpu.sums(Chain(*flat, ragged(tags, chain), places)).value
     assert found.dtype == torch.float64
     for b, n in enumerate(lengths):
         want = in_doubles(chain[0][b, :n], *chain[1:4], tags[b, :n])

@@ -91,8 +91,8 @@ def marginals(chains: Chains) -> Tensor:
     if chains.edges is not None:
         return varying.marginals(chains)[0]
     whole = exact(chains)[:5]
-    value, ahead, behind = ops.recursions(*whole, None)
-    return ops.expect(*whole, None, ahead, behind, torch.ones_like(value))[0]
+    value, rows = ops.recursions(*whole, None)
+    return ops.expect(*whole, None, rows, torch.ones_like(value))[0]
 
 
 def best(chains: Chains) -> tuple[Tensor, Tensor]:
@@ -139,14 +139,14 @@ class _Mean(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Any:
         chain, along = inputs[:5], inputs[5:]
-        value, ahead, behind = ops.recursions(*chain, None)
-        ctx.save_for_backward(*inputs, ahead, behind)
-        return ops.bend(*chain, None, ahead, behind, torch.ones_like(value), *along)[4]
+        value, rows = ops.recursions(*chain, None)
+        ctx.save_for_backward(*inputs, rows)
+        return ops.bend(*chain, None, rows, torch.ones_like(value), *along)[4]
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, slope: Tensor) -> Any:
-        *inputs, ahead, behind = ctx.saved_tensors
+        *inputs, rows = ctx.saved_tensors
         chain, along = inputs[:5], inputs[5:]
-        change = ops.bend(*chain, None, ahead, behind, slope, *along)[:4]
-        return *change, None, *ops.expect(*chain, None, ahead, behind, slope)
+        change = ops.bend(*chain, None, rows, slope, *along)[:4]
+        return *change, None, *ops.expect(*chain, None, rows, slope)

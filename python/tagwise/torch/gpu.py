@@ -1,20 +1,19 @@
 """Chains on CUDA: the kernels of `kernels/`, for as many labels as a block's registers hold.
 
 Sentences are rows of a batch, emissions (B, T, L) of any strides, or lie one after the other: emissions (tokens, L) and
-`Places`, where each begins. `ahead` and `behind` are logarithms to the base 2 here, forward ones with a number behind
-each row.
+`Places`, where each begins. The recursions are logarithms to the base 2 here: forward rows of all tokens, with a number
+behind each, then backward rows (`halves`).
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from tagwise.torch import launching
-from tagwise.torch.plain import Gradient, Sums
+from tagwise.torch.protocol import Chain, Gradient, Sums
 
 #: Labels that these kernels serve; beyond it those of `wide` are used.
 MOST_LABELS = 64
@@ -22,13 +21,6 @@ MOST_LABELS = 64
 LONG, PIECE = 2048, 512
 _INPUTS = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.float64: 3}
 _TOKENS, _BENT = 32, 16
-
-
-class Places(NamedTuple):
-    """Sentences one after the other: the first token of each (int64), and how long the longest is."""
-
-    first: Tensor
-    longest: int
 
 
 class Plan:
@@ -65,16 +57,9 @@ def _pointer(tensor: Tensor | None) -> int:
     return 0 if tensor is None else int(tensor.data_ptr())
 
 
-def _told(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor,
-    end: Tensor,
-    lengths: Tensor | None,
-    tags: Tensor | None,
-    places: Places | None,
-) -> tuple[int, int, int, tuple[int, ...]]:
+def _told(chain: Chain) -> tuple[int, int, int, tuple[int, ...]]:
     """Sentences, the longest, labels; and what every kernel is told of a batch."""
+    emissions, transitions, start, end, lengths, tags, places = chain
     if places is None:
         batch, time, labels = emissions.shape
         strides = emissions.stride()
@@ -92,28 +77,43 @@ def _told(
     return batch, time, labels, told
 
 
-def sums(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor,
-    end: Tensor,
-    lengths: Tensor | None,
-    tags: Tensor | None,
-    places: Places | None = None,
-) -> Sums:
+def width(labels: int) -> int:
+    """Numbers of a token in the recursions."""
+    return 2 * labels + 1
+
+
+def _behind(rows: Tensor, labels: int) -> int:
+    """How many numbers of the recursions are forward ones."""
+    return int(rows.numel()) // width(labels) * (labels + 1)
+
+
+def halves(rows: Tensor, labels: int) -> tuple[Tensor, Tensor]:
+    """The recursions of tokens, forward and backward, (tokens, L) each; no copies."""
+    cut = _behind(rows, labels)
+    flat = rows.view(-1)
+    return flat[:cut].view(-1, labels + 1)[:, :labels], flat[cut:].view(-1, labels)
+
+
+def _known(rows: Tensor, labels: int) -> tuple[int, int]:
+    """Where both recursions lie."""
+    at = rows.data_ptr()
+    return at, at + _behind(rows, labels) * rows.element_size()
+
+
+def sums(chain: Chain) -> Sums:
     """As `plain.sums`; the values are doubles where sentences lie one after the other, whose losses are added up."""
-    batch, time, labels, told = _told(emissions, transitions, start, end, lengths, tags, places)
+    batch, time, labels, told = _told(chain)
+    emissions, start, places = chain.emissions, chain.start, chain.places
     on = plan(labels, emissions.dtype, emissions.device.index)
-    tokens = emissions.shape[:-1]
-    ahead, behind = start.new_empty((*tokens, labels + 1)), start.new_empty((*tokens, labels))
+    rows = start.new_empty((*emissions.shape[:-1], width(labels)))
     value = start.new_empty(batch, dtype=start.dtype if places is None else torch.float64)
     if not batch:
-        return Sums(value, ahead, behind)
+        return Sums(value, rows)
     at = value.data_ptr()
-    out = ahead.data_ptr(), behind.data_ptr(), *((at, 0) if places is None else (0, at))
+    out = *_known(rows, labels), *((at, 0) if places is None else (0, at))
     if time < LONG or batch > on.processors:
         on["chain_forward"]((batch, 2, 1), on.threads, *told, *out, time, 1, 0, 0, 0)
-        return Sums(value, ahead, behind)
+        return Sums(value, rows)
     pieces = -(-time // PIECE)
     matrices = start.new_empty(batch * pieces * labels * (labels + 3 * (labels + 1)))
     scratch = matrices.data_ptr() + batch * pieces * labels * labels * matrices.element_size()
@@ -125,27 +125,18 @@ def sums(
     on["chain_matrices"](
         (batch * pieces * labels, 1, 1), on.threads, *told, PIECE, pieces, *found, scratch, parts
     )
-    whole = _pointer(lengths), batch, time, end.data_ptr()
+    whole = _pointer(chain.lengths), batch, time, chain.end.data_ptr()
     begun = entries.data_ptr(), offsets
     on["chain_join"]((batch, 2, 1), on.threads, *whole, PIECE, pieces, *found, *begun)
     on["chain_forward"]((batch * pieces, 2, 1), on.threads, *told, *out, PIECE, pieces, *begun, parts)
-    return Sums(value, ahead, behind)
+    return Sums(value, rows)
 
 
-def _room(
-    emissions: Tensor, start: Tensor, labels: int, places: Places | None, into: Gradient | None
-) -> tuple[Gradient, tuple[int, ...]]:
+def _room(chain: Chain, into: Gradient | None) -> tuple[Gradient, tuple[int, ...]]:
     """Where a gradient goes, and the strides of that by emissions."""
-    out = into
-    if out is None:
-        out = Gradient(
-            torch.empty_like(emissions),
-            start.new_empty((labels, labels)),
-            start.new_empty(labels),
-            start.new_empty(labels),
-        )
+    out = Gradient(*map(torch.empty_like, chain[:4])) if into is None else into
     by = out.emissions.stride()
-    return out, by if places is None else (0, *by)
+    return out, by if chain.places is None else (0, *by)
 
 
 def _reduce(on: Plan, labels: int, work: tuple[int, ...], blocks: int, out: Gradient) -> None:
@@ -166,34 +157,22 @@ def _parts(start: Tensor, labels: int, blocks: int) -> tuple[Tensor, tuple[int, 
     return work, (pairs, starts, starts + blocks * labels * item)
 
 
-def expect(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor,
-    end: Tensor,
-    lengths: Tensor | None,
-    tags: Tensor | None,
-    ahead: Tensor,
-    behind: Tensor,
-    scale: Tensor,
-    places: Places | None = None,
-    into: Gradient | None = None,
-) -> Gradient:
+def expect(chain: Chain, rows: Tensor, scale: Tensor, into: Gradient | None = None) -> Gradient:
     """As `plain.expect`; a scale of no dimension is that of all. The same bits every time. `into`: where it goes."""
-    batch, time, labels, told = _told(emissions, transitions, start, end, lengths, tags, places)
-    out, by = _room(emissions, start, labels, places, into)
+    batch, time, labels, told = _told(chain)
+    out, by = _room(chain, into)
     pieces = batch * -(-time // _TOKENS)
     if not pieces:
         return Gradient(*(x.zero_() for x in out))
-    on = plan(labels, emissions.dtype, emissions.device.index)
+    on = plan(labels, chain.emissions.dtype, chain.emissions.device.index)
     small = (-(-labels // 4)) ** 2 <= 128  # tiles of pairs fit into as many threads
     blocks = min(pieces, (8 if small else 4) * on.processors)
-    held, work = _parts(start, labels, blocks)
+    held, work = _parts(chain.start, labels, blocks)
     on["chain_expect"](
         (blocks, 1, 1),
         128 if small else 256,
         *told,
-        *(ahead.data_ptr(), behind.data_ptr(), scale.data_ptr(), scale.stride(0) if scale.dim() else 0),
+        *(*_known(rows, labels), scale.data_ptr(), scale.stride(0) if scale.dim() else 0),
         *(out.emissions.data_ptr(), *by, *work),
     )
     _reduce(on, labels, work, blocks, out)
@@ -202,34 +181,23 @@ def expect(
 
 
 def bend(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor,
-    end: Tensor,
-    lengths: Tensor | None,
-    tags: Tensor | None,
-    ahead: Tensor,
-    behind: Tensor,
-    scale: Tensor,
-    along: Gradient,
-    places: Places | None = None,
-    into: Gradient | None = None,
+    chain: Chain, rows: Tensor, scale: Tensor, along: Gradient, into: Gradient | None = None
 ) -> tuple[Gradient, Tensor]:
-    """As `plain.bend`, for log Z: without tags."""
-    assert tags is None
-    batch, time, labels, told = _told(emissions, transitions, start, end, lengths, None, places)
-    out, by = _room(emissions, start, labels, places, into)
+    """As `plain.bend`; what of a direction is None is 0."""
+    batch, time, labels, told = _told(chain._replace(tags=None))
+    out, by = _room(chain, into)
+    start = chain.start
     total = start.new_empty(batch)
     pieces = batch * -(-time // _BENT)
     if not pieces:
         return Gradient(*(x.zero_() for x in out)), total.zero_()
-    on = plan(labels, emissions.dtype, emissions.device.index)
+    on = plan(labels, chain.emissions.dtype, chain.emissions.device.index)
     v_e, v_w, v_s, v_n = (None if x is None else x.to(start.dtype).contiguous() for x in along)
     assert v_e is not None
-    rows = start.new_empty((3, *behind.shape))
-    means = start.new_empty(behind.shape[:-1])
-    head, norm, tail = (rows[k].data_ptr() for k in range(3))
-    known = ahead.data_ptr(), behind.data_ptr()
+    tokens = chain.emissions.shape[:-1]
+    bent, means = start.new_empty((3, *tokens, labels)), start.new_empty(tokens)
+    head, norm, tail = (bent[k].data_ptr() for k in range(3))
+    known = _known(rows, labels)
     on["bend_walk"](
         (batch, 2, 1),
         on.threads,
@@ -250,19 +218,13 @@ def bend(
     return out, total
 
 
-def best(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor,
-    end: Tensor,
-    lengths: Tensor | None,
-    places: Places | None = None,
-) -> tuple[Tensor, Tensor]:
+def best(chain: Chain) -> tuple[Tensor, Tensor]:
     """As `plain.best`."""
-    batch, _, labels, told = _told(emissions, transitions, start, end, lengths, None, places)
+    batch, _, labels, told = _told(chain._replace(tags=None))
+    emissions = chain.emissions
     tokens = emissions.shape[:-1]
     path = torch.empty(tokens, dtype=torch.int64, device=emissions.device)
-    value = start.new_empty(batch)
+    value = chain.start.new_empty(batch)
     if batch:
         on = plan(labels, emissions.dtype, emissions.device.index)
         back = torch.empty((*tokens, labels), dtype=torch.uint8, device=emissions.device)

@@ -20,8 +20,7 @@ import tagwise._core as _core
 from tagwise.dataset.layout import node_attributes
 from tagwise.errors import ParameterError, TrainingError
 from tagwise.torch import gpu, launching, ragged
-from tagwise.torch.plain import Gradient, Sums
-from tagwise.torch.ragged import Chain
+from tagwise.torch.protocol import Chain, Gradient, Places
 
 #: Rows of a list that are one sum, and floats of a row: a sector of memory.
 UNIT, SECTOR = 128, 8
@@ -178,7 +177,7 @@ class Sentences:
         self.order = np.argsort(-lengths, kind="stable")
         self.lengths = _on(lengths[self.order].astype(np.int32), on)
         first = _on(offsets[:-1][self.order], on)
-        self.places = gpu.Places(first, int(lengths.max(initial=0)))
+        self.places = Places(first, int(lengths.max(initial=0)))
         self.scores = torch.zeros(self.tokens, rows.width, device=on)
         self.barred = None if allowed is None else _barred(allowed, rows)
 
@@ -189,7 +188,7 @@ class Sentences:
         scores = self.scores[:, : rows.labels]
         if self.barred is not None:
             scores.masked_fill_(self.barred, -torch.inf)
-        return Chain(scores, rows.transitions, rows.start, rows.end, self.lengths, self.places)
+        return Chain(scores, rows.transitions, rows.start, rows.end, self.lengths, None, self.places)
 
     def of_tokens(self, values: Tensor) -> Tensor:
         """A value of each token from one of each sentence, these longest first."""
@@ -305,7 +304,7 @@ class Objective:
         self.rows.spread(self.w)
         chain = self.sentences.chain()
         if self.margin is not None:
-            chain.scores.add_(self.margin)
+            chain.emissions.add_(self.margin)
         if self.loss.startswith("pointwise"):
             self._pointwise(chain)
         elif self.loss == "log" and self.partial is None and not in_logs and _on_gpu(self.rows.device):
@@ -314,11 +313,12 @@ class Objective:
             self._sequential(chain, in_logs)
 
     def _sequential(self, chain: Chain, in_logs: bool) -> None:
-        found, inside, back = ragged.sums(chain, self.tags), None, self.back
+        chain = chain._replace(tags=self.tags)
+        found, inside, back = ragged.sums(chain), None, self.back
         if self.partial is None:
             losses = -found.value
         else:
-            some = chain._replace(scores=chain.scores.masked_fill(self.partial, -torch.inf))
+            some = chain._replace(emissions=chain.emissions.masked_fill(self.partial, -torch.inf))
             inside = ragged.sums(some)
             losses = found.value - inside.value
         high = losses + self.log_weight
@@ -332,27 +332,28 @@ class Objective:
         else:
             self.figures[0] = (self.weight.double() * losses).sum()
             slope = self.weight
-        ragged.expect(chain, self.tags, found, -slope if self.partial is None else slope, back.into)
+        ragged.expect(chain, found.rows, -slope if self.partial is None else slope, back.into)
         back.gradient(self.out)
         if inside is not None:
-            ragged.expect(some, None, inside, -slope, back.into)
+            ragged.expect(some, inside.rows, -slope, back.into)
             more = torch.empty_like(self.out)
             back.gradient(more)
             self.out.add_(more)
 
     def _logarithmic(self, chain: Chain) -> None:
         """The log loss of known labels: `_sequential` without a detour."""
-        found, rows = ragged.sums(chain, self.tags), self.rows
+        chain = chain._replace(tags=self.tags)
+        found, rows = ragged.sums(chain), self.rows
         given = (x.data_ptr() for x in (found.value, self.weight, self.log_weight))
         rows.kernel("linear_figures")((1, 1, 1), _THREADS, *given, len(self.weight), self.figures.data_ptr())
-        ragged.expect(chain, self.tags, found, self.less, self.back.into)
+        ragged.expect(chain, found.rows, self.less, self.back.into)
         self.back.gradient(self.out)
 
     def _pointwise(self, chain: Chain) -> None:
         """The derivative by p_t(gold) is -omega_t / p_t, omega = w (log) or w / p (exp), less its largest logarithm."""
         assert self.tags is not None
-        found: Sums = ragged.sums(chain)
-        log_p = ragged.log_chance(chain, found, self.tags)
+        rows = ragged.sums(chain).rows
+        log_p = ragged.log_chance(chain, rows, self.tags)
         high = self.token_weight - log_p if self.loss == "pointwise_exp" else self.token_weight
         values = high.exp() if self.loss == "pointwise_exp" else -high.exp() * log_p
         self.figures[0], self.figures[1] = values.sum(), (-log_p).max()
@@ -360,7 +361,7 @@ class Objective:
         most = steep.max()
         along = torch.zeros_like(self.back.into.emissions).contiguous()
         along.scatter_(1, self.tags[:, None], -(steep - most).exp().float()[:, None])
-        ragged.bend(chain, found, along, self.back.into)
+        ragged.bend(chain, rows, along, self.back.into)
         self.back.gradient(self.out)
         self.out.mul_(most.exp())
 
@@ -448,8 +449,8 @@ class Scorer:
         sentences, rows = Sentences(dataset, self._rows, allowed), self._rows
         chain = sentences.chain()
         found = ragged.sums(chain)
-        room = (chain.scores.new_empty(dataset.n_tokens, rows.labels), *map(torch.empty_like, chain[1:4]))
-        by = ragged.expect(chain, None, found, rows.start.new_ones(len(dataset)), Gradient(*room))
+        room = (chain.emissions.new_empty(dataset.n_tokens, rows.labels), *map(torch.empty_like, chain[1:4]))
+        by = ragged.expect(chain, found.rows, rows.start.new_ones(len(dataset)), Gradient(*room))
         total = np.empty(len(dataset))
         total[sentences.order] = found.value.cpu().numpy()
         return by.emissions.cpu().numpy(), total

@@ -12,52 +12,30 @@ from torch import Tensor
 
 import tagwise._core as _core
 from tagwise.torch import plain
-from tagwise.torch.plain import Gradient, Sums
+from tagwise.torch.protocol import Chain, Gradient, Sums
 
 
-def _chains(
-    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None
-) -> _core.Chains:
-    many = plain._lengths(emissions, lengths).to(torch.int32)
-    node = emissions.detach().to(torch.float32).contiguous()
-    double = [x.detach().double().contiguous().numpy() for x in (transitions, start, end)]
+def _chains(chain: Chain) -> _core.Chains:
+    many = plain._lengths(chain.emissions, chain.lengths).to(torch.int32)
+    node = chain.emissions.detach().to(torch.float32).contiguous()
+    double = [x.detach().double().contiguous().numpy() for x in chain[1:4]]
     return _core.Chains(node.numpy(), many.numpy(), *double)
 
 
-def sums(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor,
-    end: Tensor,
-    lengths: Tensor | None,
-    tags: Tensor | None,
-) -> Sums:
+def sums(chain: Chain) -> Sums:
     """As `plain.sums`, without the recursions."""
-    total = torch.from_numpy(
-        _chains(emissions, transitions, start, end, lengths).log_z(torch.get_num_threads())
-    )
-    if tags is not None:
-        e, w, first, last = (x.double() for x in (emissions, transitions, start, end))
-        scored = plain.path_score(e, w, first, last, lengths, tags)
+    total = torch.from_numpy(_chains(chain).log_z(torch.get_num_threads()))
+    if chain.tags is not None:
+        scored = plain.path_score(chain.double())
         total = torch.where(total > -torch.inf, scored - total, -torch.inf)
-    return Sums(total.to(start.dtype), start.new_empty(0), start.new_empty(0))
+    return Sums(total.to(chain.start.dtype), chain.start.new_empty(0))
 
 
-def expect(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor,
-    end: Tensor,
-    lengths: Tensor | None,
-    tags: Tensor | None,
-    ahead: Tensor,
-    behind: Tensor,
-    scale: Tensor,
-) -> Gradient:
+def expect(chain: Chain, rows: Tensor, scale: Tensor) -> Gradient:
     """As `plain.expect`."""
-    chains = _chains(emissions, transitions, start, end, lengths)
+    emissions, transitions, start, _, lengths, tags, _ = chain
     weights = np.ascontiguousarray((scale if tags is None else -scale).detach().double().numpy())
-    found = [torch.from_numpy(x) for x in chains.expect(weights, torch.get_num_threads())]
+    found = [torch.from_numpy(x) for x in _chains(chain).expect(weights, torch.get_num_threads())]
     out = Gradient(
         found[0].view(emissions.shape),
         found[1].view(transitions.shape).to(start.dtype),
@@ -85,9 +63,14 @@ def _add_gold(out: Gradient, lengths: Tensor | None, tags: Tensor, scale: Tensor
         out.end.index_add_(0, y.gather(1, (many - 1).clamp(min=0)[:, None]).squeeze(1), here)
 
 
-def best(
-    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None
-) -> tuple[Tensor, Tensor]:
+def bend(chain: Chain, rows: Tensor, scale: Tensor, along: Gradient) -> tuple[Gradient, Tensor]:
+    """As `plain.bend`, with recursions of its own."""
+    return plain.bend(chain, plain.sums(chain._replace(tags=None)).rows, scale, along)
+
+
+def best(chain: Chain) -> tuple[Tensor, Tensor]:
     """As `plain.best`."""
-    path, value = _chains(emissions, transitions, start, end, lengths).best(torch.get_num_threads())
-    return torch.from_numpy(path).view(emissions.shape[:2]), torch.from_numpy(value).to(start.dtype)
+    path, value = _chains(chain).best(torch.get_num_threads())
+    return torch.from_numpy(path).view(chain.emissions.shape[:2]), torch.from_numpy(value).to(
+        chain.start.dtype
+    )

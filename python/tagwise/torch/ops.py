@@ -17,12 +17,13 @@ from torch import Tensor
 
 from tagwise.errors import TensorError
 from tagwise.torch import gpu, native, plain, wide
+from tagwise.torch.protocol import Chain, Engine, Gradient
 
 _CHAIN = "Tensor emissions, Tensor transitions, Tensor start, Tensor end, Tensor? lengths"
-_SUMS = "Tensor ahead, Tensor behind, Tensor scale"
+_SUMS = "Tensor rows, Tensor scale"
 _ALONG = "Tensor along_emissions, Tensor along_transitions, Tensor along_start, Tensor along_end"
 _LIBRARY = torch.library.Library("tagwise", "DEF")
-_LIBRARY.define(f"chain({_CHAIN}, Tensor? tags) -> (Tensor, Tensor, Tensor)")
+_LIBRARY.define(f"chain({_CHAIN}, Tensor? tags) -> (Tensor, Tensor)")
 _LIBRARY.define(f"expect({_CHAIN}, Tensor? tags, {_SUMS}) -> (Tensor, Tensor, Tensor, Tensor)")
 _LIBRARY.define(
     f"bend({_CHAIN}, Tensor? tags, {_SUMS}, {_ALONG}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
@@ -30,7 +31,7 @@ _LIBRARY.define(
 _LIBRARY.define(f"best({_CHAIN}) -> (Tensor, Tensor)")
 
 
-def _room(emissions: Tensor) -> Any:
+def engine(emissions: Tensor) -> Engine:
     """Who computes for these emissions."""
     if emissions.shape[2] > gpu.MOST_LABELS:
         return wide
@@ -43,35 +44,28 @@ def _room(emissions: Tensor) -> Any:
 # --- what they compute --------------------------------------------------------------------------------------
 
 
-def _chain(emissions: Tensor, *more: Tensor | None) -> tuple[Tensor, ...]:
-    return tuple(_room(emissions).sums(emissions, *more))
+def _chain(*given: Any) -> tuple[Tensor, Tensor]:
+    return tuple(engine(given[0]).sums(Chain(*given)))
 
 
-def _expect(emissions: Tensor, *more: Tensor | None) -> tuple[Tensor, ...]:
-    return tuple(_room(emissions).expect(emissions, *more))
+def _expect(*given: Any) -> tuple[Tensor, ...]:
+    *chain, rows, scale = given
+    return tuple(engine(given[0]).expect(Chain(*chain), rows, scale))
 
 
-def _bend(
-    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None, *more: Any
-) -> tuple[Tensor, ...]:
-    tags, ahead, behind, scale, *along = more
-    exact = emissions.to(start.dtype)
-    direction = plain.Gradient(*(x.to(exact.dtype) for x in along))
-    sign = scale if tags is None else -scale
-    room = _room(emissions)
-    if room is native:  # which keeps no recursions
-        _, ahead, behind = plain.sums(exact, transitions, start, end, lengths, None)
-    bend = gpu.bend if room is gpu else plain.bend
-    change, slope = bend(
-        exact, transitions, start, end, lengths, None, ahead, behind, sign.contiguous(), direction
-    )
-    if tags is not None:
-        slope = plain.path_score(*direction, lengths, tags) - slope
-    return change.emissions.to(emissions.dtype), *change[1:], slope
+def _bend(*given: Any) -> tuple[Tensor, ...]:
+    chain, (rows, scale, *along) = Chain(*given[:6]), given[6:]
+    exact = chain._replace(emissions=chain.emissions.to(chain.start.dtype), tags=None)
+    direction = Gradient(*(x.to(exact.start.dtype) for x in along))
+    sign = scale if chain.tags is None else -scale
+    change, slope = engine(chain.emissions).bend(exact, rows, sign.contiguous(), direction)
+    if chain.tags is not None:
+        slope = plain.path_score(Chain(*direction, chain.lengths, chain.tags)) - slope
+    return change.emissions.to(chain.emissions.dtype), *change[1:], slope
 
 
-def _best(emissions: Tensor, *more: Tensor | None) -> tuple[Tensor, ...]:
-    return tuple(_room(emissions).best(emissions, *more))
+def _best(*given: Any) -> tuple[Tensor, ...]:
+    return tuple(engine(given[0]).best(Chain(*given)))
 
 
 # --- what a tracer sees -------------------------------------------------------------------------------------
@@ -79,11 +73,11 @@ def _best(emissions: Tensor, *more: Tensor | None) -> tuple[Tensor, ...]:
 
 def _chain_shape(emissions: Tensor, transitions: Tensor, start: Tensor, *_: Any) -> tuple[Tensor, ...]:
     batch, time, labels = emissions.shape
-    room = _room(emissions)
-    if room is native:
-        return start.new_empty(batch), start.new_empty(0), start.new_empty(0)
-    width = labels + int(room is gpu)
-    return start.new_empty(batch), start.new_empty(batch, time, width), start.new_empty(batch, time, labels)
+    who = engine(emissions)
+    if who is native:
+        return start.new_empty(batch), start.new_empty(0)
+    shape = (batch, time, gpu.width(labels)) if who is gpu else (2, batch, time, labels)
+    return start.new_empty(batch), start.new_empty(shape)
 
 
 def _expect_shape(
@@ -116,8 +110,8 @@ for _name, _compute, _shape in (
 
 
 def _keep_chain(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    ctx.save_for_backward(*inputs, output[1], output[2])
-    ctx.mark_non_differentiable(output[1], output[2])
+    ctx.save_for_backward(*inputs, output[1])
+    ctx.mark_non_differentiable(output[1])
     ctx.set_materialize_grads(False)
 
 
@@ -131,7 +125,7 @@ def _keep_expect(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) 
 
 def _expect_traced(ctx: Any, *along: Tensor) -> tuple[Tensor | None, ...]:
     *change, slope = torch.ops.tagwise.bend(*ctx.saved_tensors, *along)
-    return *change, None, None, None, None, slope
+    return *change, None, None, None, slope
 
 
 def _no_more(ctx: Any, *_: Any) -> Any:
@@ -152,14 +146,14 @@ class _Chain(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(ctx: Any, added: bool, *inputs: Any) -> Any:
-        value, ahead, behind = _chain(*inputs)
-        ctx.save_for_backward(*inputs, ahead, behind)
+        value, rows = _chain(*inputs)
+        ctx.save_for_backward(*inputs, rows)
         return value.sum() if added else value
 
     @staticmethod
     def backward(ctx: Any, slope: Tensor) -> Any:
         kept = ctx.saved_tensors
-        if not slope.dim() and (torch.is_grad_enabled() or _room(kept[0]) is not gpu):
+        if not slope.dim() and (torch.is_grad_enabled() or engine(kept[0]) is not gpu):
             slope = slope.expand(kept[0].shape[0])
         return None, *expect(*kept, slope), None, None
 
@@ -173,7 +167,7 @@ class _Expect(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def backward(ctx: Any, *along: Tensor) -> Any:
         *change, slope = bend(*ctx.saved_tensors, *along)
-        return *change, None, None, None, None, slope
+        return *change, None, None, None, slope
 
 
 class _Bend(torch.autograd.Function):  # type: ignore[misc]
@@ -208,11 +202,11 @@ def chain(
     return _Chain.apply(added, *given)
 
 
-def recursions(*given: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+def recursions(*given: Tensor | None) -> tuple[Tensor, Tensor]:
     """The values and the recursions of both directions, for `expect`; nothing of it is to be derived."""
     if torch.compiler.is_compiling():
-        value, ahead, behind = torch.ops.tagwise.chain(*given)
-        return value.detach(), ahead, behind
+        value, rows = torch.ops.tagwise.chain(*given)
+        return value.detach(), rows
     with torch.no_grad():
         return _chain(*given)
 

@@ -9,27 +9,10 @@ Loops run over tokens, each step over the whole batch; memory is O(B T L).
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
-
-class Sums(NamedTuple):
-    """A value for each sentence and the two recursions (B, T, L) that expectations are made of."""
-
-    value: Tensor
-    ahead: Tensor
-    behind: Tensor
-
-
-class Gradient(NamedTuple):
-    """By emissions, transitions, start and end."""
-
-    emissions: Tensor
-    transitions: Tensor
-    start: Tensor
-    end: Tensor
+from tagwise.torch.protocol import Chain, Gradient, Sums
 
 
 def _lengths(emissions: Tensor, lengths: Tensor | None) -> Tensor:
@@ -43,10 +26,10 @@ def _at(values: Tensor, index: Tensor) -> Tensor:
     return values[torch.arange(values.shape[0], device=values.device), index]
 
 
-def path_score(
-    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None, tags: Tensor
-) -> Tensor:
-    """The score of a path for each sentence."""
+def path_score(chain: Chain) -> Tensor:
+    """The score of the tags for each sentence."""
+    emissions, transitions, start, end, lengths, tags, _ = chain
+    assert tags is not None
     many = _lengths(emissions, lengths)
     inside = torch.arange(emissions.shape[1], device=emissions.device) < many[:, None]
     y = torch.where(inside, tags, 0)
@@ -68,22 +51,17 @@ def _lse(values: Tensor, dim: int) -> Tensor:
     ) + top.squeeze(dim)
 
 
-def sums(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor,
-    end: Tensor,
-    lengths: Tensor | None,
-    tags: Tensor | None,
-) -> Sums:
-    """log Z, or the log-likelihood of the tags, and both recursions, each token's less its largest.
+def sums(chain: Chain) -> Sums:
+    """log Z, or the log-likelihood of the tags, and both recursions (2, B, T, L), each token's less its largest.
 
     a_t(j) = e_t(j) + log sum_i exp(a_{t-1}(i) + W(i, j)), and the same from the other end. Beyond a sentence's end both
     are 0.
     """
+    emissions, transitions, start, end, lengths, tags, _ = chain
     batch, time, labels = emissions.shape
     many = _lengths(emissions, lengths)
-    ahead, behind = emissions.new_zeros(batch, time, labels), emissions.new_zeros(batch, time, labels)
+    rows = emissions.new_zeros(2, batch, time, labels)
+    ahead, behind = rows
     offset = emissions.new_zeros(batch)
     state = start + emissions[:, 0] if time else emissions.new_zeros(batch, labels)
     for t in range(time):
@@ -104,12 +82,8 @@ def sums(
             state = torch.where((t + 1 < many)[:, None], moved, state)
         behind[:, t] = torch.where((t < many)[:, None], state, 0.0)
     if tags is not None:
-        value = torch.where(
-            value > -torch.inf,
-            path_score(emissions, transitions, start, end, lengths, tags) - value,
-            -torch.inf,
-        )
-    return Sums(value, ahead, behind)
+        value = torch.where(value > -torch.inf, path_score(chain) - value, -torch.inf)
+    return Sums(value, rows)
 
 
 def _token(ahead: Tensor, behind: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
@@ -130,18 +104,9 @@ def _pair(before: Tensor, transitions: Tensor, after: Tensor, inside: Tensor) ->
     return torch.where(inside[:, None, None] & (total > 0), weights / total, 0.0)
 
 
-def expect(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor,
-    end: Tensor,
-    lengths: Tensor | None,
-    tags: Tensor | None,
-    ahead: Tensor,
-    behind: Tensor,
-    scale: Tensor,
-) -> Gradient:
+def expect(chain: Chain, rows: Tensor, scale: Tensor) -> Gradient:
     """The gradient of sum_b scale_b value_b: expected counts, or gold ones less expected ones where there are tags."""
+    (emissions, transitions, start, end, lengths, tags, _), (ahead, behind) = chain, rows
     time = emissions.shape[1]
     many = _lengths(emissions, lengths)
     out = Gradient(*(torch.zeros_like(x) for x in (emissions, transitions, start, end)))
@@ -166,18 +131,7 @@ def expect(
     return out
 
 
-def bend(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor,
-    end: Tensor,
-    lengths: Tensor | None,
-    tags: Tensor | None,
-    ahead: Tensor,
-    behind: Tensor,
-    scale: Tensor,
-    along: Gradient,
-) -> tuple[Gradient, Tensor]:
+def bend(chain: Chain, rows: Tensor, scale: Tensor, along: Gradient) -> tuple[Gradient, Tensor]:
     """How `expect` changes along a direction v: the product of log Z's second derivative with it, and <v, gradient_b>.
 
     The recursions' derivatives along v are means under the chain itself,
@@ -185,11 +139,11 @@ def bend(
         a'_t(j) = v_t(j) + sum_i p(i | j) (a'_{t-1}(i) + v(i, j)),
 
     and p' = p (a' + b' - their mean) for tokens, likewise for pairs. a' and b' are taken less their own means at each
-    token, which changes nothing and keeps them small.
+    token, which changes nothing and keeps them small. Tags play no part.
     """
+    (emissions, transitions, start, end, lengths, _, _), (ahead, behind) = chain, rows
     batch, time, labels = emissions.shape
     many = _lengths(emissions, lengths)
-    sign = scale if tags is None else -scale
     v_e, v_w, v_s, v_n = along
     out = Gradient(*(torch.zeros_like(x) for x in (emissions, transitions, start, end)))
     total = emissions.new_zeros(batch)
@@ -217,9 +171,9 @@ def bend(
             two = _pair(ahead[:, t - 1], transitions, emissions[:, t] + behind[:, t], inside)
             slope = head[:, :, None] + v_w + (v_e[:, t] + tails[:, t])[:, None, :]
             middle = (two * slope).sum((1, 2), keepdim=True)
-            out.transitions.add_(torch.einsum("b,bij->ij", sign, two * (slope - middle)))
+            out.transitions.add_(torch.einsum("b,bij->ij", scale, two * (slope - middle)))
         slope_one = bent + tails[:, t]
-        change = sign[:, None] * one * (slope_one - (one * slope_one).sum(1, keepdim=True))
+        change = scale[:, None] * one * (slope_one - (one * slope_one).sum(1, keepdim=True))
         out.emissions[:, t] = change
         if t == 0:
             out.start.add_(change.sum(0))
@@ -228,15 +182,12 @@ def bend(
         total = total + torch.where(inside, mean, 0.0)
         head = torch.where(inside[:, None], bent - mean[:, None], head)
         total = total + torch.where(t == many - 1, (one * v_n).sum(1), 0.0)
-    if tags is not None:
-        total = path_score(v_e, v_w, v_s, v_n, lengths, tags) - total
     return out, total
 
 
-def best(
-    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None
-) -> tuple[Tensor, Tensor]:
+def best(chain: Chain) -> tuple[Tensor, Tensor]:
     """The best path of each sentence (B, T), -1 beyond its end, and its score; of equals the lower label."""
+    emissions, transitions, start, end, lengths, _, _ = chain
     batch, time, labels = emissions.shape
     many = _lengths(emissions, lengths)
     path = torch.full((batch, time), -1, dtype=torch.int64, device=emissions.device)

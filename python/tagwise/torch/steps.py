@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tagwise.torch import gpu, plain
-from tagwise.torch.plain import Sums
+from tagwise.torch.protocol import Chain, Sums
 
 _TILE, _THREADS = 16, 256
 #: Back pointers are two bytes.
@@ -27,22 +27,17 @@ def _grid(batch: int, labels: int, kind: torch.dtype) -> tuple[int, int]:
     return -(-labels // _TILE), -(-batch // group)
 
 
-def sums(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor,
-    end: Tensor,
-    lengths: Tensor | None,
-    tags: Tensor | None,
-) -> Sums:
+def sums(chain: Chain) -> Sums:
     """As `plain.sums`; rows of the recursions are less a number of their own, which nobody asks for."""
+    emissions, transitions, start, end, lengths, tags, _ = chain
     e = emissions.to(start.dtype)
     batch, time, labels = e.shape
     on = gpu.plan(labels, e.dtype, e.device.index)
     crests = torch.stack([transitions.amax(0), transitions.amax(1)])
     crests = torch.where(crests > -torch.inf, crests, 0.0)
     factors = torch.stack([(transitions - crests[0]).exp(), (transitions.T - crests[1]).exp()])
-    ahead, behind = torch.zeros_like(e, memory_format=torch.contiguous_format), e.new_zeros(e.shape)
+    rows = e.new_zeros(2, *e.shape)
+    ahead, behind = rows
     tiles, groups = _grid(batch, labels, e.dtype)
     heights = e.new_full((2, 2, batch, tiles), -torch.inf)
     tops, value = e.new_empty((batch, time)), e.new_empty(batch)
@@ -59,15 +54,14 @@ def sums(
         *(end.data_ptr(), many, batch, time, ahead.data_ptr(), tops.data_ptr(), value.data_ptr()),
     )
     if tags is not None:
-        scored = plain.path_score(e, transitions, start, end, lengths, tags)
+        scored = plain.path_score(chain._replace(emissions=e))
         value = torch.where(value > -torch.inf, scored - value, -torch.inf)
-    return Sums(value, ahead, behind)
+    return Sums(value, rows)
 
 
-def best(
-    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None
-) -> tuple[Tensor, Tensor]:
+def best(chain: Chain) -> tuple[Tensor, Tensor]:
     """As `plain.best`."""
+    emissions, transitions, start, end, lengths, _, _ = chain
     e = emissions.to(start.dtype)
     batch, time, labels = e.shape
     on = gpu.plan(labels, e.dtype, e.device.index)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tagwise.torch import plain, steps
-from tagwise.torch.plain import Gradient, Sums
+from tagwise.torch.protocol import Chain, Gradient, Sums
 
 
 def _tiny(like: Tensor) -> float:
@@ -24,25 +24,20 @@ def _bounded(values: Tensor) -> Tensor:
     return torch.where(values > -torch.inf, values, 0.0)
 
 
-def sums(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor,
-    end: Tensor,
-    lengths: Tensor | None,
-    tags: Tensor | None,
-) -> Sums:
+def sums(chain: Chain) -> Sums:
     """As `plain.sums`."""
+    emissions, transitions, start, end, lengths, tags, _ = chain
     batch, time, labels = emissions.shape
     if not batch or not time:
-        return plain.sums(emissions, transitions, start, end, lengths, tags)
+        return plain.sums(chain)
     if steps.serves(emissions):
-        return steps.sums(emissions, transitions, start, end, lengths, tags)
+        return steps.sums(chain)
     e = emissions.to(start.dtype)
     many = plain._lengths(e, lengths)
     tops = torch.stack([_bounded(transitions.amax(0)), _bounded(transitions.amax(1))])[:, None]
     factors = torch.stack([(transitions - tops[0]).exp(), (transitions - tops[1].T).exp().T])
-    ahead, behind = e.new_zeros(batch, time, labels), e.new_zeros(batch, time, labels)
+    rows = e.new_zeros(2, batch, time, labels)
+    ahead, behind = rows
     last = (many - 1).clamp(min=0)
     here = torch.arange(batch, device=e.device)
     # Backward begins at each sentence's own end: step k is token k ahead and token n - 1 - k behind.
@@ -66,29 +61,20 @@ def sums(
         offset = offset + torch.where(inside, top[0], zero).squeeze(1)
         ahead[:, k] = torch.where(inside, state[0], zero)
     if bool(low < _tiny(e)):
-        return plain.sums(e, transitions, start, end, lengths, tags)
+        return plain.sums(chain._replace(emissions=e))
     value = torch.where(many > 0, plain._lse(state[0] + end, 1) + offset, zero)
     if tags is not None:
-        scored = plain.path_score(e, transitions, start, end, lengths, tags)
+        scored = plain.path_score(chain._replace(emissions=e))
         value = torch.where(value > -torch.inf, scored - value, -torch.inf)
-    return Sums(value, ahead, behind)
+    return Sums(value, rows)
 
 
-def expect(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor,
-    end: Tensor,
-    lengths: Tensor | None,
-    tags: Tensor | None,
-    ahead: Tensor,
-    behind: Tensor,
-    scale: Tensor,
-) -> Gradient:
+def expect(chain: Chain, rows: Tensor, scale: Tensor) -> Gradient:
     """As `plain.expect`: pairs are one product of matrices over all tokens."""
+    (emissions, transitions, start, _, lengths, tags, _), (ahead, behind) = chain, rows
     batch, time, labels = emissions.shape
     if not batch or not time:
-        return plain.expect(emissions, transitions, start, end, lengths, tags, ahead, behind, scale)
+        return plain.expect(chain, rows, scale)
     e = emissions.to(start.dtype)
     many = plain._lengths(e, lengths)
     inside = torch.arange(time, device=e.device) < many[:, None]
@@ -103,7 +89,7 @@ def expect(
     after = torch.where(inside[:, 1:, None], after * (tops - tops.amax()).exp(), 0.0)  # no 0 * NaN of padding
     total = ((before @ factors) * after).sum(2, keepdim=True)
     if bool((inside[:, 1:, None] & (total < _tiny(e))).any()):
-        return plain.expect(e, transitions, start, end, lengths, tags, ahead, behind, scale)
+        return plain.expect(chain._replace(emissions=e), rows, scale)
     share = torch.where(inside[:, 1:, None], sign / total, 0.0)
     pairs = factors * ((before * share).flatten(0, 1).T @ after.flatten(0, 1))
     if tags is not None:
@@ -126,9 +112,13 @@ def _added(at: Tensor, weight: Tensor, size: int) -> Tensor:
     return (running[edges[1:]] - running[edges[:-1]]).to(weight.dtype)
 
 
-def best(
-    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None
-) -> tuple[Tensor, Tensor]:
+def bend(chain: Chain, rows: Tensor, scale: Tensor, along: Gradient) -> tuple[Gradient, Tensor]:
+    """As `plain.bend`, which it is."""
+    return plain.bend(chain, rows, scale, along)
+
+
+def best(chain: Chain) -> tuple[Tensor, Tensor]:
     """As `plain.best`."""
+    emissions = chain.emissions
     find = steps.best if emissions.numel() and steps.serves(emissions) else plain.best
-    return find(emissions, transitions, start, end, lengths)
+    return find(chain)
