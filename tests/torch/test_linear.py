@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make test-t
 import tagwise as tw  # noqa: E402
 from tagwise.learners.backends import BACKENDS, Backend, using  # noqa: E402
 from tagwise.optimizers.base import HostVectors  # noqa: E402
-from tagwise.torch import engine, launching, linear, ragged, vectors  # noqa: E402
+from tagwise.torch import engine, gpu, launching, linear, ragged, vectors  # noqa: E402
 from tests.torch.common import GPU  # noqa: E402
 from tests.torch.emulated import kernels, needs_compiler  # noqa: E402, F401
 
@@ -118,6 +118,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "constraints": {"constraints": "BIO"},
     "cost": {"cost": 1.5, "class_weight": {"O": 1.0, "B-PER": 3.0, "I-PER": 1.0, "B-LOC": 2.0}},
     "dictionary": {"features": "S1", "dictionary": 1},
+    "pieces": {"max_length": 3},
 }
 
 
@@ -160,6 +161,31 @@ def test_it_is_the_core(
     monkeypatch.setattr(tagger, "model_", _with(tagger.model_, core))
     assert tagger.predict(test) == labels
     for ours, theirs in zip(marginals, tagger.predict_marginals(test)):
+        np.testing.assert_allclose(ours, theirs, atol=2e-5)
+
+
+@pytest.mark.parametrize("on", ["cpu", ON[2]])
+@pytest.mark.parametrize("setting", ["log", "exp", "pointwise log", "partial"])
+def test_more_labels_than_a_kernel_serves(on: str, setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sentences are padded group by group, here two or three at a time: the same values, gradients and paths."""
+    monkeypatch.setattr(gpu, "MOST_LABELS", 3)
+    monkeypatch.setattr(ragged, "_PAIRS", 40)
+    monkeypatch.setattr(ragged, "_on_gpu", lambda chain: True)
+    partial = setting == "partial"
+    options = {
+        "features": "attributes",
+        "max_iter": 15,
+        **({"partial": True} if partial else SETTINGS[setting]),
+    }
+    X, y = TRAIN[0][:20], TRAIN[1][:20]
+    with engine_on(on, monkeypatch) as made:
+        tagger = tw.CRF(**options, optimizer="lbfgs").fit(X, partly(y) if partial else y)
+        labels, marginals = tagger.predict(TEST[0]), tagger.predict_marginals(TEST[0])
+    assert made[0].points > 2
+    assert len(made[0].ours.sentences.places.groups) > 3
+    monkeypatch.setattr(tagger, "model_", _with(tagger.model_, tagger.model_.native))
+    assert tagger.predict(TEST[0]) == labels
+    for ours, theirs in zip(marginals, tagger.predict_marginals(TEST[0])):
         np.testing.assert_allclose(ours, theirs, atol=2e-5)
 
 

@@ -289,9 +289,8 @@ class CRF(Tagger):
     def _minimise(self, task: Task) -> Result:
         assert isinstance(task, ChainTask)
         params, data, sample_weight = task.params, task.data, task.sample_weight
+        piece_of = None
         if params["max_length"] is not None:
-            if params["device"] != "cpu":
-                raise ParameterError(f"device={params['device']!r} cannot do max_length; use device='cpu'")
             data, piece_of = data.cut(params["max_length"])
             sample_weight = None if sample_weight is None else sample_weight[piece_of]
         by_length = params["loss"] in _core.BOOSTED
@@ -327,6 +326,7 @@ class CRF(Tagger):
             partial=task.partial,
             cost=_costs(params, task.labels, data.gold),
             order=task.order,
+            pieces=piece_of,
         )
         return self._optimise(task, problem, start)
 

@@ -162,6 +162,7 @@ class Problem:
     once: tuple[NDArray[np.uint32], NDArray[np.bool_]] | None = None  # labels that form one span at most
     order: _core.Order | None = None  # of a chain of order 2 or 3
     n_sentences: int | None = None  # where `data` is cut finer than the corpus
+    pieces: NDArray[np.uint32] | None = None  # the sentence of each piece, where sentences were cut
 
     def scale(self) -> NDArray[np.float32]:
         """d of L-BFGS's variables w / d."""

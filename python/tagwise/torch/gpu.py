@@ -23,10 +23,14 @@ _INPUTS = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.float64:
 _TOKENS, _BENT = 32, 16
 
 
+#: Where there are more recursions than multiprocessors have room for, room counts for more than the time of one.
+_CROWDED: launching.Macros = (("AHEAD", 4), ("CROWD", 16))
+
+
 class Plan:
     """The kernels of a number of labels and a type of emissions, on a device; each is compiled when first asked for."""
 
-    def __init__(self, labels: int, kind: torch.dtype, device: int) -> None:
+    def __init__(self, labels: int, kind: torch.dtype, device: int, crowded: bool) -> None:
         warps = -(-labels // 32)
         self.device, self.threads = device, 32 * warps
         self.macros: launching.Macros = (
@@ -34,6 +38,7 @@ class Plan:
             ("WARPS", warps),
             ("WIDE", int(kind == torch.float64)),
             ("INPUT", _INPUTS[kind]),
+            *(_CROWDED if crowded else ()),
         )
         self.processors = launching.processors(device)
         self._kernels: dict[str, launching.Kernel] = {}
@@ -48,9 +53,9 @@ class Plan:
 
 
 @cache
-def plan(labels: int, kind: torch.dtype, device: int | None) -> Plan:
-    """The plan for these."""
-    return Plan(labels, kind, device or 0)
+def plan(labels: int, kind: torch.dtype, device: int | None, crowded: bool = False) -> Plan:
+    """The plan for these; `crowded`: for many more sentences than run at a time."""
+    return Plan(labels, kind, device or 0, crowded)
 
 
 def _pointer(tensor: Tensor | None) -> int:
@@ -104,7 +109,10 @@ def sums(chain: Chain) -> Sums:
     """As `plain.sums`; the values are doubles where sentences lie one after the other, whose losses are added up."""
     batch, time, labels, told = _told(chain)
     emissions, start, places = chain.emissions, chain.start, chain.places
-    on = plan(labels, emissions.dtype, emissions.device.index)
+    crowded = (
+        places is not None and labels <= 32 and batch > 16 * launching.processors(emissions.device.index or 0)
+    )
+    on = plan(labels, emissions.dtype, emissions.device.index, crowded)
     rows = start.new_empty((*emissions.shape[:-1], width(labels)))
     value = start.new_empty(batch, dtype=start.dtype if places is None else torch.float64)
     if not batch:

@@ -2,7 +2,8 @@
 
 Weights are spread over rows, one an attribute, padded to whole sectors of 8 labels; scores of a token are the sum of
 its attributes' rows, and the gradient of an attribute is the sum of its tokens' rows of residuals. Both sums are taken
-in a fixed order: long lists in pieces of UNIT, whose sums are summed again. An evaluation is one CUDA graph.
+in a fixed order: long lists in pieces of UNIT, whose sums are summed again. An evaluation is one CUDA graph, but for
+more labels than one kernel serves: then chains are padded and done by `wide`, group by group.
 
 All of it also runs on the CPU, in plain PyTorch and slowly: so that what is not a kernel can be tried without a GPU.
 """
@@ -19,7 +20,7 @@ from torch import Tensor
 import tagwise._core as _core
 from tagwise.dataset.layout import node_attributes
 from tagwise.errors import ParameterError, TrainingError
-from tagwise.torch import gpu, launching, ragged
+from tagwise.torch import launching, ragged
 from tagwise.torch.protocol import Chain, Gradient, Places
 
 #: Rows of a list that are one sum, and floats of a row: a sector of memory.
@@ -42,8 +43,6 @@ def refuse(problem: Any) -> None:
         "labels that occur once": problem.once is not None,
         "edge attributes": bool(problem.data.n_edge_attributes),
         "vectors": problem.data.vectors is not None,
-        "max_length": problem.n_sentences is not None,
-        f"more than {gpu.MOST_LABELS} labels": problem.layout.n_labels > gpu.MOST_LABELS,
     }
     what = next((what for what, there in odd.items() if there), None)
     if what is not None:
@@ -162,7 +161,13 @@ def _on(array: NDArray[Any], on: torch.device) -> Tensor:
 class Sentences:
     """A dataset on the device: attributes of tokens, sentences longest first, sets of labels that may be."""
 
-    def __init__(self, data: _core.Dataset, rows: Rows, allowed: Support | None = None) -> None:
+    def __init__(
+        self,
+        data: _core.Dataset,
+        rows: Rows,
+        allowed: Support | None = None,
+        pieces: NDArray[np.uint32] | None = None,
+    ) -> None:
         pointers, ids, values = data.sparse()
         if len(ids) >= 2**31:
             raise ParameterError(
@@ -177,7 +182,9 @@ class Sentences:
         self.order = np.argsort(-lengths, kind="stable")
         self.lengths = _on(lengths[self.order].astype(np.int32), on)
         first = _on(offsets[:-1][self.order], on)
-        self.places = Places(first, int(lengths.max(initial=0)))
+        groups = ragged.groups(lengths[self.order], rows.labels)
+        self.places = Places(first, int(lengths.max(initial=0)), groups)
+        self.ends = None if pieces is None else _true_ends(offsets, pieces, on)
         self.scores = torch.zeros(self.tokens, rows.width, device=on)
         self.barred = None if allowed is None else _barred(allowed, rows)
 
@@ -186,9 +193,14 @@ class Sentences:
         rows = self.rows
         rows.sums(self.pointers, self.ids, self.values, rows.table, self.scores)
         scores = self.scores[:, : rows.labels]
+        start, end = rows.start, rows.end
+        if self.ends is not None:  # those of the other pieces count for nothing
+            for tokens, more in zip(self.ends, (start, end)):
+                scores[tokens] = scores[tokens] + more
+            start = end = torch.zeros_like(start)
         if self.barred is not None:
             scores.masked_fill_(self.barred, -torch.inf)
-        return Chain(scores, rows.transitions, rows.start, rows.end, self.lengths, None, self.places)
+        return Chain(scores, rows.transitions, start, end, self.lengths, None, self.places)
 
     def of_tokens(self, values: Tensor) -> Tensor:
         """A value of each token from one of each sentence, these longest first."""
@@ -200,9 +212,31 @@ class Sentences:
         return out
 
 
+def _true_ends(
+    offsets: NDArray[np.int64], pieces: NDArray[np.uint32], on: torch.device
+) -> tuple[Tensor, Tensor]:
+    """First and last tokens of sentences that were cut into pieces."""
+    first = np.diff(pieces.astype(np.int64), prepend=-1) != 0
+    last = np.roll(first, -1)
+    return _on(offsets[:-1][first], on), _on(offsets[1:][last] - 1, on)
+
+
 def _barred(allowed: Support, rows: Rows) -> Tensor:
     sets, which = allowed
     return ~_on(sets, rows.device)[_on(which.astype(np.int64), rows.device)]
+
+
+def _by_size(starts: Tensor, stops: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Units of a list, the largest first, so that a warp has equal ones: bounds, members in that order, place of each.
+
+    Those of unit u are [starts[u], stops[u]) of the list.
+    """
+    size, order = torch.sort(stops - starts, descending=True, stable=True)
+    rank = torch.empty_like(order)
+    rank[order] = torch.arange(len(order), device=order.device)
+    bounds = torch.cat([size.new_zeros(1), size.cumsum(0)])
+    members = torch.repeat_interleave(starts[order] - bounds[:-1], size)
+    return bounds.int(), members + torch.arange(len(members), device=members.device), rank
 
 
 class Back:
@@ -229,13 +263,14 @@ class Back:
             place = torch.arange(len(owner), device=on) - (ends_of - units)[owner]
             starts = begins[:-1][owner] + place * UNIT
             stops = torch.minimum(starts + UNIT, begins[1:][owner])
-            edges = torch.cat([starts, stops[-1:]]) if len(starts) else begins[:1]
-            self.levels.append(_Level(edges.int().contiguous(), rest, values, source, first))
+            edges, members, rank = _by_size(starts, stops)
+            of_members = None if values is None else values[members]
+            self.levels.append(_Level(edges, rest[members].contiguous(), of_members, source, first))
             alone = units == 1
-            self.where[owners[alone]] = first + (ends_of - units)[alone]
+            self.where[owners[alone]] = first + rank[(ends_of - units)[alone]]
             more = units > 1
             # Units of attributes with several: a list, since those of the others lie between them.
-            chosen = more[owner].nonzero().squeeze(1)
+            chosen = rank[more[owner].nonzero().squeeze(1)]
             counts = units[more]
             begins = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
             rest, values = chosen.int(), None
@@ -249,10 +284,13 @@ class Back:
         self.residuals = torch.zeros(sentences.tokens, rows.width, device=on)
         self.into = Gradient(self.residuals[:, : rows.labels], *rows.cut(self.held[size:]))
         self.index = torch.cat([self.where[rows.owner] * rows.width + rows.label, rows.behind(size)])
-        self.short, self.rows = _short(self.index, self.held), rows
+        self.short, self.rows, self.ends = _short(self.index, self.held), rows, sentences.ends
 
     def gradient(self, out: Tensor) -> None:
         """Of all features, from what lies in `into`."""
+        if self.ends is not None:
+            for tokens, by in zip(self.ends, self.into[2:]):
+                by.copy_(self.into.emissions[tokens].sum(0))
         for level in self.levels:
             source = self.residuals if level.source < 0 else self.sums[self.levels[level.source].first :]
             self.rows.sums(level.begins, level.list, level.values, source, self.sums[level.first :])
@@ -276,7 +314,7 @@ class Objective:
         on = device() if on is None else on
         self.rows = Rows(problem.layout, on)
         self.rows.forbid(problem.forbidden)
-        self.sentences = Sentences(problem.data, self.rows, problem.allowed)
+        self.sentences = Sentences(problem.data, self.rows, problem.allowed, problem.pieces)
         self.back = Back(self.sentences)
         self.loss = problem.loss
         many = len(problem.data)
@@ -367,7 +405,7 @@ class Objective:
 
     def _run(self, w: Any, gradient: Any, in_logs: bool) -> tuple[float, float]:
         self.w.copy_(w if isinstance(w, Tensor) else torch.from_numpy(w))
-        if self.w.device.type == "cuda":
+        if self.w.device.type == "cuda" and not self.sentences.places.groups:
             self._graph(in_logs).replay()
         else:
             self._evaluate(in_logs)
@@ -421,8 +459,7 @@ class Scorer:
 
     def _odd(self, dataset: _core.Dataset) -> bool:
         """What the CPU is asked for."""
-        many = self.layout.n_labels > gpu.MOST_LABELS
-        return many or not dataset.n_tokens or bool(dataset.n_edge_attributes) or dataset.vectors is not None
+        return not dataset.n_tokens or bool(dataset.n_edge_attributes) or dataset.vectors is not None
 
     def viterbi(
         self, dataset: _core.Dataset, *, allowed: Support | None = None, n_jobs: int = 0

@@ -12,10 +12,14 @@ from torch import Tensor
 
 
 class Places(NamedTuple):
-    """Sentences one after the other: the first token of each (int64), and how long the longest is."""
+    """Sentences one after the other: the first token of each (int64), and how long the longest is.
+
+    `groups`: runs of sentences (from, to, the longest) that are padded to a batch where an engine needs one.
+    """
 
     first: Tensor
     longest: int
+    groups: tuple[tuple[int, int, int], ...] = ()
 
 
 class Chain(NamedTuple):

@@ -1,16 +1,48 @@
 """Chains of sentences that lie one after the other: by kernels on CUDA, elsewhere padded and in plain PyTorch.
 
 Emissions are (tokens, L), `places` says where each sentence begins, `lengths` (B,) how long it is. What comes out is as
-in `gpu`; elsewhere sums are taken in double precision, which nothing but comparisons needs.
+in `gpu`; elsewhere sums are taken in double precision, which nothing but comparisons needs. Where there are more labels
+than `gpu` serves, groups of sentences are padded for `wide`, and recursions lie by tokens, (2, tokens, L).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from tagwise.torch import gpu, plain
-from tagwise.torch.protocol import Chain, Gradient, Sums
+from tagwise.torch import gpu, plain, wide
+from tagwise.torch.protocol import Chain, Gradient, Places, Sums
+
+#: Numbers of a padded group of sentences at most, and of their pairs of labels at one token.
+_CELLS, _PAIRS = 1 << 25, 1 << 27
+
+
+def groups(lengths: NDArray[np.int64], labels: int) -> tuple[tuple[int, int, int], ...]:
+    """Sentences, longest first, in runs (from, to, the longest) that are padded together; none where `gpu` serves."""
+    if labels <= gpu.MOST_LABELS:
+        return ()
+    out, begin = [], 0
+    while begin < len(lengths):
+        longest = int(lengths[begin])
+        most = min(_CELLS // (max(longest, 1) * labels), _PAIRS // (labels * labels))
+        end = min(len(lengths), begin + max(1, most))
+        out.append((begin, end, longest))
+        begin = end
+    return tuple(out)
+
+
+def _grouped(chain: Chain) -> Iterator[tuple[Chain, Chain, slice]]:
+    """Each group as it lies, as a padded batch, and which sentences it has."""
+    assert chain.places is not None
+    assert chain.lengths is not None
+    for begin, end, longest in chain.places.groups:
+        some = slice(begin, end)
+        part = chain._replace(lengths=chain.lengths[some], places=Places(chain.places.first[some], longest))
+        yield part, _padded(part), some
 
 
 def _cells(chain: Chain) -> tuple[Tensor, Tensor]:
@@ -22,18 +54,22 @@ def _cells(chain: Chain) -> tuple[Tensor, Tensor]:
     return torch.where(there, chain.places.first[:, None] + time, 0), there
 
 
-def _batch(chain: Chain) -> Chain:
-    """The same sentences as a padded batch, in double precision."""
+def _padded(chain: Chain) -> Chain:
+    """The same sentences as a padded batch."""
     cells, _ = _cells(chain)
     tags = None if chain.tags is None else chain.tags[cells]
-    return chain._replace(emissions=chain.emissions[cells], tags=tags, places=None).double()
+    return chain._replace(emissions=chain.emissions[cells], tags=tags, places=None)
 
 
-def _into(chain: Chain, found: Gradient, into: Gradient) -> Gradient:
+def _batch(chain: Chain) -> Chain:
+    return _padded(chain).double()
+
+
+def _into(chain: Chain, found: Gradient, into: Gradient, add: bool = False) -> Gradient:
     cells, there = _cells(chain)
     into.emissions[cells[there]] = found.emissions[there].to(into.emissions.dtype)
     for ours, theirs in zip(into[1:], found[1:]):
-        ours.copy_(theirs)
+        ours.copy_(ours + theirs if add else theirs)
     return into
 
 
@@ -41,34 +77,65 @@ def _on_gpu(chain: Chain) -> bool:
     return bool(chain.emissions.device.type == "cuda")
 
 
+def _many(chain: Chain) -> bool:
+    """Whether there are more labels than `gpu` serves."""
+    return chain.places is not None and bool(chain.places.groups)
+
+
 def sums(chain: Chain) -> Sums:
     """log Z of each sentence, or the log-likelihood of tags (tokens,), in double precision; and the recursions."""
-    return gpu.sums(chain) if _on_gpu(chain) else plain.sums(_batch(chain))
+    if not _on_gpu(chain):
+        return plain.sums(_batch(chain))
+    if not _many(chain):
+        return gpu.sums(chain)
+    rows = chain.emissions.new_empty(2, *chain.emissions.shape)
+    values = []
+    for part, batch, _ in _grouped(chain):
+        value, padded = wide.sums(batch)
+        values.append(value.double())
+        cells, there = _cells(part)
+        rows[:, cells[there]] = padded[:, there]
+    return Sums(torch.cat(values), rows)
 
 
 def expect(chain: Chain, rows: Tensor, scale: Tensor, into: Gradient) -> Gradient:
     """The gradient of sum_b scale_b value_b."""
-    if _on_gpu(chain):
+    if not _on_gpu(chain):
+        return _into(chain, plain.expect(_batch(chain), rows, scale.double()), into)
+    if not _many(chain):
         return gpu.expect(chain, rows, scale, into)
-    return _into(chain, plain.expect(_batch(chain), rows, scale.double()), into)
+    for part, batch, some in _grouped(chain):
+        found = wide.expect(batch, rows[:, _cells(part)[0]], scale[some])
+        _into(part, found, into, add=some.start > 0)
+    return into
 
 
 def bend(chain: Chain, rows: Tensor, along: Tensor, into: Gradient) -> Gradient:
     """How the gradient of sum_b log Z_b changes along a direction of the scores (tokens, L)."""
     assert chain.places is not None
     one = chain.start.new_ones(len(chain.places.first))
-    if _on_gpu(chain):
+    if not _on_gpu(chain):
+        batch = _batch(chain)
+        way = Gradient(along.double()[_cells(chain)[0]], *map(torch.zeros_like, batch[1:4]))
+        return _into(chain, plain.bend(batch, rows, one.double(), way)[0], into)
+    if not _many(chain):
         return gpu.bend(chain, rows, one, Gradient(along, None, None, None), into)[0]
-    batch = _batch(chain)
-    way = Gradient(along.double()[_cells(chain)[0]], *map(torch.zeros_like, batch[1:4]))
-    return _into(chain, plain.bend(batch, rows, one.double(), way)[0], into)
+    for part, batch, some in _grouped(chain):
+        cells = _cells(part)[0]
+        way = Gradient(along[cells], *map(torch.zeros_like, batch[1:4]))
+        found = wide.bend(batch, rows[:, cells], one[some], way)[0]
+        _into(part, found, into, add=some.start > 0)
+    return into
 
 
 def log_chance(chain: Chain, rows: Tensor, tags: Tensor) -> Tensor:
     """log p_t of a label of each token (tokens,), in double precision."""
-    if _on_gpu(chain):  # logarithms to the base 2
-        ahead, behind = gpu.halves(rows, len(chain.start))
-        both = (ahead + behind) * 0.6931471805599453
+    if _on_gpu(chain):
+        if _many(chain):
+            both = rows.sum(0)
+        else:  # logarithms to the base 2
+            ahead, behind = gpu.halves(rows, len(chain.start))
+            both = (ahead + behind) * 0.6931471805599453
         return (both.gather(1, tags[:, None]).squeeze(1) - torch.logsumexp(both, 1)).double()
     cells, there = _cells(chain)
     both = torch.log_softmax(rows.sum(0), 2)
@@ -79,10 +146,12 @@ def log_chance(chain: Chain, rows: Tensor, tags: Tensor) -> Tensor:
 
 def best(chain: Chain) -> Tensor:
     """The best path of each sentence, by tokens (tokens,)."""
-    if _on_gpu(chain):
+    if _on_gpu(chain) and not _many(chain):
         return gpu.best(chain)[0]
-    cells, there = _cells(chain)
-    path, _ = plain.best(_batch(chain))
     out = torch.empty(len(chain.emissions), dtype=torch.int64, device=chain.emissions.device)
-    out[cells[there]] = path[there]
+    grouped = _grouped(chain) if _many(chain) else [(chain, _batch(chain), slice(None))]
+    for part, batch, _ in grouped:
+        path, _value = wide.best(batch) if _many(chain) else plain.best(batch)
+        cells, there = _cells(part)
+        out[cells[there]] = path[there]
     return out

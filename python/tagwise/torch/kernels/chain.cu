@@ -106,7 +106,7 @@ __device__ double ended(const Walk& at, real v, const real* end, real* shared, d
     for (int w = 0; w < WARPS; w++) s += (real)sums[w] * ex2(shared[w] - top);
     __syncthreads();
   }
-  if (s >= (real)TINY) return log2((double)s) + (double)top;
+  if (s >= (real)TINY) return exact_lg2(s) + (double)top;
   v = j < L ? v + last * LOG2E : -INF;
   top = warp_max(v);
   if (WARPS > 1) {
@@ -123,7 +123,7 @@ __device__ double ended(const Walk& at, real v, const real* end, real* shared, d
     s = 0;
     for (int w = 0; w < WARPS; w++) s += shared[w];
   }
-  return log2((double)s) + (double)top;
+  return exact_lg2(s) + (double)top;
 }
 
 // Tokens [first, stop) of a sentence, forward, or from stop - 1 down to first. `v`: the logarithms to begin with (and the
@@ -236,7 +236,7 @@ __device__ __forceinline__ real in_two(real x, real& rest) {
 
 // Both recursions and the value, as a double too where `exact` is given. Blocks: sentences x pieces, and (forward, backward). With pieces, `entries` (2, B, pieces, L)
 // and `offsets` (B, pieces) say where each begins (`chain_join`), and `parts` has the tags' scores.
-extern "C" __global__ void __launch_bounds__(LANES) chain_forward(CHAIN, real* A, real* R, real* value, double* exact, i64 piece,
+extern "C" __global__ void __launch_bounds__(BOUNDS) chain_forward(CHAIN, real* A, real* R, real* value, double* exact, i64 piece,
                                                                    i64 pieces, const real* entries, const double* offsets,
                                                                    const double* parts) {
   const int b = blockIdx.x / pieces, p = blockIdx.x % pieces, backward = blockIdx.y, j = threadIdx.x;

@@ -12,6 +12,7 @@ typedef double real;
 #define LOG2E_REST 2.0355273740931033e-17
 __device__ __forceinline__ real ex2(real x) { return exp2(x); }
 __device__ __forceinline__ real lg2(real x) { return log2(x); }
+__device__ __forceinline__ double exact_lg2(real x) { return log2(x); }
 __device__ __forceinline__ real nearest(real x) { return rint(x); }
 __device__ __forceinline__ real fused(real x, real y, real z) { return fma(x, y, z); }
 #else
@@ -21,6 +22,11 @@ typedef float real;
 #define LOG2E_REST 1.9259629911266175e-8f
 __device__ __forceinline__ real ex2(real x) { real y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 __device__ __forceinline__ real lg2(real x) { real y; asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+// Of a normal number: the exponent apart, so that what is rounded is below 1.
+__device__ __forceinline__ double exact_lg2(real x) {
+  const int k = __float_as_int(x);
+  return (double)log2f(__int_as_float((k & 0x007fffff) | 0x3f800000)) + (double)((k >> 23) - 127);
+}
 __device__ __forceinline__ real nearest(real x) { return rintf(x); }
 __device__ __forceinline__ real fused(real x, real y, real z) { return fmaf(x, y, z); }
 #endif
@@ -51,7 +57,14 @@ struct __align__(16) Quad { real v[4]; };
 #define ALL 0xffffffffu
 #define LP ((L + 3) / 4 * 4)
 #define LANES (32 * WARPS)
+#ifndef AHEAD
 #define AHEAD 8          // tokens whose scores are loaded before they are needed
+#endif
+#ifdef CROWD             // blocks of a recursion that a multiprocessor is to hold: the more, the fewer registers each has
+#define BOUNDS LANES, CROWD
+#else
+#define BOUNDS LANES
+#endif
 #define ROW (L + 1)      // a row of the forward recursion: a_t and m_t
 #define TOGETHER() do { if (WARPS > 1) __syncthreads(); else __syncwarp(); } while (0)
 

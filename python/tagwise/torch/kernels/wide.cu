@@ -18,6 +18,40 @@
 __device__ __forceinline__ real natural(real x) { return ex2(x * (real)LOG2E); }
 __device__ __forceinline__ real logarithm(real x) { return lg2(x) * (real)0.6931471805599453; }
 
+// A sum, or a maximum, over all labels i of what a column of a matrix (L, L) and the vectors of GROUP sentences say: `take(i, g, factor,
+// number)` is called for every i of this thread. `vector(g, i)` gives the number of a sentence, which is loaded once a block; what is
+// beyond the labels is `outside`.
+template <class Vector, class Take>
+__device__ __forceinline__ void over_labels(Quad (*x)[QUADS + 1], const real* column, int part, real outside, Vector vector, Take take) {
+  const int self = threadIdx.x;
+  for (int i0 = 0; i0 < L; i0 += CHUNK) {
+    real f[EACH];  // on their way while the vectors are made
+#pragma unroll
+    for (int u = 0; u < EACH; u++) {
+      const int i = i0 + part + u * SPLIT;
+      f[u] = i < L ? column[(i64)i * L] : outside;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int at = self; at < CHUNK * QUADS; at += CREW) {
+      const int i = i0 + at % CHUNK;
+      Quad quad;
+#pragma unroll
+      for (int u = 0; u < 4; u++) quad.v[u] = vector(at / CHUNK * 4 + u, i);
+      x[at % CHUNK][at / CHUNK] = quad;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int u = 0; u < EACH; u++)
+#pragma unroll
+      for (int q = 0; q < QUADS; q++) {
+        const Quad quad = x[part + u * SPLIT][q];
+#pragma unroll
+        for (int v = 0; v < 4; v++) take(i0 + part + u * SPLIT, 4 * q + v, f[u], quad.v[v]);
+      }
+  }
+}
+
 struct Side {  // of one direction: where the last row is, and the scores that are added to it
   const real *row, *scores;
   i64 el;
@@ -58,39 +92,10 @@ extern "C" __global__ void __launch_bounds__(CREW) wide_step(const real* e, i64 
     real sum[GROUP];
 #pragma unroll
     for (int g = 0; g < GROUP; g++) sum[g] = 0;
-    const real* factor = F + (i64)backward * L * L + (j < L ? j : 0);
-    for (int i0 = 0; i0 < L; i0 += CHUNK) {
-      real f[EACH];  // on their way while the vector is made
-#pragma unroll
-      for (int u = 0; u < EACH; u++) {
-        const int i = i0 + part + u * SPLIT;
-        f[u] = i < L ? factor[(i64)i * L] : (real)0;
-      }
-      __syncthreads();
-#pragma unroll
-      for (int at = self; at < CHUNK * QUADS; at += CREW) {
-        const int i = i0 + at % CHUNK;
-        Quad quad;
-#pragma unroll
-        for (int u = 0; u < 4; u++) {
-          const int g = at / CHUNK * 4 + u;
-          quad.v[u] = -INF;
-          if (i < L && sides[g].row) quad.v[u] = sides[g].at(i) - m[g];
-        }
-#pragma unroll
-        for (int u = 0; u < 4; u++) quad.v[u] = natural(quad.v[u]);
-        x[at % CHUNK][at / CHUNK] = quad;
-      }
-      __syncthreads();
-#pragma unroll
-      for (int u = 0; u < EACH; u++)
-#pragma unroll
-        for (int q = 0; q < QUADS; q++) {
-          const Quad quad = x[part + u * SPLIT][q];
-#pragma unroll
-          for (int v = 0; v < 4; v++) sum[4 * q + v] += quad.v[v] * f[u];
-        }
-    }
+    over_labels(
+        x, F + (i64)backward * L * L + (j < L ? j : 0), part, (real)0,
+        [&](int g, int i) { return natural(i < L && sides[g].row ? sides[g].at(i) - m[g] : -INF); },
+        [&](int, int g, real factor, real number) { sum[g] += number * factor; });
 #pragma unroll
     for (int g = 0; g < GROUP; g++) parts[part][column][g] = sum[g];
     __syncthreads();
@@ -179,39 +184,13 @@ extern "C" __global__ void __launch_bounds__(CREW) wide_best(const real* e, i64 
     int from[GROUP];
 #pragma unroll
     for (int g = 0; g < GROUP; g++) { top[g] = -INF; from[g] = part; }
-    const real* weights = W + (j < L ? j : 0);
-    for (int i0 = 0; i0 < L; i0 += CHUNK) {
-      real w[EACH];
-#pragma unroll
-      for (int u = 0; u < EACH; u++) {
-        const int i = i0 + part + u * SPLIT;
-        w[u] = i < L ? weights[(i64)i * L] : -INF;
-      }
-      __syncthreads();
-#pragma unroll
-      for (int at = self; at < CHUNK * QUADS; at += CREW) {
-        const int i = i0 + at % CHUNK;
-        Quad quad;
-#pragma unroll
-        for (int u = 0; u < 4; u++) {
-          const int g = at / CHUNK * 4 + u;
-          quad.v[u] = i < L && b0 + g < B ? old[(b0 + g) * L + i] : -INF;
-        }
-        x[at % CHUNK][at / CHUNK] = quad;
-      }
-      __syncthreads();
-#pragma unroll
-      for (int u = 0; u < EACH; u++)
-#pragma unroll
-        for (int q = 0; q < QUADS; q++) {
-          const Quad quad = x[part + u * SPLIT][q];
-#pragma unroll
-          for (int v = 0; v < 4; v++) {
-            const real s = quad.v[v] + w[u];
-            if (s > top[4 * q + v]) { top[4 * q + v] = s; from[4 * q + v] = i0 + part + u * SPLIT; }
-          }
-        }
-    }
+    over_labels(
+        x, W + (j < L ? j : 0), part, -INF,
+        [&](int g, int i) { return i < L && b0 + g < B ? old[(b0 + g) * L + i] : -INF; },
+        [&](int i, int g, real weight, real number) {
+          const real s = number + weight;
+          if (s > top[g]) { top[g] = s; from[g] = i; }
+        });
 #pragma unroll
     for (int g = 0; g < GROUP; g++) { parts[part][column][g] = top[g]; froms[part][column][g] = (unsigned short)from[g]; }
     __syncthreads();
