@@ -9,7 +9,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
-from tagwise.torch import gpu, plain, steps  # noqa: E402
+import tagwise.torch as tt  # noqa: E402
+from tagwise.errors import TensorError  # noqa: E402
+from tagwise.torch import gpu, inputs, ops, plain, steps  # noqa: E402
 from tagwise.torch.protocol import Chain, Gradient, Places  # noqa: E402
 from tests.torch.common import close  # noqa: E402
 from tests.torch.emulated import kernels, needs_compiler  # noqa: E402, F401
@@ -148,7 +150,7 @@ def in_doubles(e: Any, transitions: Any, start: Any, end: Any, y: Any) -> float:
 @pytest.mark.parametrize("labels", [9, 40])
 def test_losses_of_sentences_in_a_row_are_nearly_exact(labels: int) -> None:
     """An error of l is the relative error of e^l: of floats near a hundred, it is a fraction of their last digit."""
-    lengths = (60, 33, 9)
+    lengths = (60, 33, 9, *(2,) * 46)  # more than run at a time
     chain = drawn(labels, torch.float32, lengths, 2.0)
     tags = chain[0].argmax(2)
     tags[:, ::4] = 1
@@ -158,3 +160,35 @@ def test_losses_of_sentences_in_a_row_are_nearly_exact(labels: int) -> None:
     for b, n in enumerate(lengths):
         want = in_doubles(chain[0][b, :n], *chain[1:4], tags[b, :n])
         assert abs(float(found[b]) - want) < 6e-8 * n**0.5 * 4
+
+
+def test_a_layer_that_has_met_such_tensors_reads_them_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values and gradients stay those of plain PyTorch; other shapes and types are still refused."""
+    ours, plainly = tt.CRF(5, batch_first=True), tt.CRF(5, batch_first=True).double()
+    plainly.load_state_dict(ours.state_dict())
+    assert ops.engine(torch.zeros(1, 1, 5, dtype=torch.float64)) is plain
+    monkeypatch.setattr(ops, "engine", lambda e: plain if e.dtype == torch.float64 else gpu)
+    read: list[int] = []
+    through = inputs.read
+    monkeypatch.setattr(inputs, "read", lambda *given: (read.append(1), through(*given))[1])
+    draw = torch.Generator().manual_seed(4)
+    for length, reads in ((4, 1), (4, 0), (6, 1), (6, 0)):
+        e = torch.randn(2, length, 5, generator=draw, requires_grad=True)
+        y = torch.randint(5, (2, length), generator=draw)
+        wide = e.detach().double().requires_grad_()
+        read.clear()
+        value = ours(e, y)
+        assert len(read) == reads
+        want = plainly(wide, y)
+        close(value, want.detach(), 2e-5)
+        ours.zero_grad()
+        plainly.zero_grad()
+        (3 * value).backward()
+        (3 * want).backward()
+        for one, other in zip((e, *ours.parameters()), (wide, *plainly.parameters())):
+            close(one.grad, other.grad, 5e-5)
+    with pytest.raises(TensorError, match="tags: expected one a token"):
+        ours(e, y[:, 1:])
+    with pytest.raises(TensorError, match="tags: expected integers"):
+        ours(e, y.float())
+    assert ours(e, y, reduction="none").shape == (2,)

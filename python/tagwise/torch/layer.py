@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from tagwise.errors import ParameterError, TensorError
 from tagwise.scores.constraints import Constraints, Rules
 from tagwise.torch import chains as of
-from tagwise.torch import inputs, losses, search
+from tagwise.torch import gpu, inputs, losses, ops, search
 from tagwise.torch.chains import Chains
 from tagwise.torch.inputs import Batch
 
@@ -31,6 +31,9 @@ class CRF(nn.Module):  # type: ignore[misc]
     In place of a padded tensor, emissions may be a PackedSequence or a jagged nested tensor. Sentences are told by a
     mask, or by `lengths`, which on a GPU are used as they are: nothing waits for the device, nothing there is checked.
     """
+
+    #: Traits of a call whose tensors are used as they are: those of the next are compared, and not read again.
+    _met: tuple[Any, ...] = ()
 
     def __init__(
         self,
@@ -96,13 +99,36 @@ class CRF(nn.Module):  # type: ignore[misc]
         partial: whether some tags are -100; None looks for them, where looking needs no wait: see `docs/torch.md`.
         cost: in place of the layer's, also one for each token and label (B, T, L).
         """
+        usual = mask is None and lengths is None and edges is None and partial is None and reduction == "sum"
+        if usual and not torch.compiler.is_compiling() and self._met:
+            held = self._parameters
+            if self._met == _traits(emissions, tags, held):
+                order = held["transitions"], held["start_transitions"], held["end_transitions"]
+                return ops.chain(emissions, *order, None, tags, True)
         with inputs.plainly(self.transitions.device):
             chains, target = self._against(emissions, tags, mask, lengths, edges, partial, reduction)
             if self.loss_name == "log" and reduction != "log_sum":
                 if reduction == "sum" and target.tags is not None:  # the usual case: one node of the graph
+                    if usual and self._as_given(chains, target, emissions, tags):
+                        self._met = _traits(emissions, tags, self._parameters)
                     return of.log_likelihood(chains, target.tags, True)
                 return losses.reduced(losses.log_likelihood(chains, target), chains, reduction)
             return -self._loss(chains, target, cost, reduction)
+
+    def _as_given(self, chains: Chains, target: inputs.Target, emissions: Any, tags: Any) -> bool:
+        """Whether the operator gets the very tensors that the layer got, without a look at what is in them."""
+        if torch.compiler.is_compiling() or ops.engine(chains.emissions) is not gpu:
+            return False
+        held = self._parameters
+        pairs = (
+            *(
+                (chains.emissions, emissions),
+                (target.tags, tags),
+                (chains.transitions, held.get("transitions")),
+            ),
+            *((chains.start, held.get("start_transitions")), (chains.end, held.get("end_transitions"))),
+        )
+        return all(ours is theirs for ours, theirs in pairs)
 
     def loss(
         self,
@@ -268,6 +294,19 @@ class CRF(nn.Module):  # type: ignore[misc]
         batch = self._read(emissions, mask, lengths)
         with inputs.plainly(self.transitions.device):
             return of.entropy(self._scored(batch, edges, allowed))
+
+
+def _traits(emissions: Any, tags: Any, parameters: Any) -> tuple[Any, ...]:
+    """Types, shapes and places of a call's tensors: all that is checked of them where nothing is looked at."""
+    if type(emissions) is not Tensor or type(tags) is not Tensor:
+        return ()
+    pairs = parameters.get("transitions")
+    if pairs is None:
+        return ()
+    return (
+        *(emissions.shape, emissions.dtype, emissions.device, tags.shape, tags.dtype, tags.device),
+        *(pairs.dtype, pairs.device),
+    )
 
 
 def _lists(path: Tensor, lengths: Tensor | None) -> list[list[int]]:
