@@ -68,8 +68,11 @@ test-ray: $(VENV)/.dev ## the tests of tagwise.ray on a cluster of this machine,
 	PYTHONPATH="$(abspath python)" $$($(PY) tests/environments.py ray) -m pytest tests/ray $(ARGS)
 
 coverage: $(VENV)/.dev ## lines and branches of the package that the Python tests reach: 95 % or more
-	rm -rf target/coverage && mkdir -p target/coverage
+	rm -rf target/coverage && mkdir -p target/coverage/site
 	$(BIN)/coverage run -m pytest -n auto --maxprocesses 4 --dist worksteal --ignore tests/unit/test_corpus_fuzz.py $(ARGS)  # traced, its mutations would crawl
+	# The environment of torch has no coverage: it borrows this one's.
+	ln -s "$$($(PY) -c 'import coverage, os; print(os.path.dirname(coverage.__file__))')" target/coverage/site/coverage
+	PYTHONPATH="$(abspath python):$(abspath target/coverage/site)" $$($(PY) tests/environments.py torch) -m coverage run -m pytest tests/torch
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
