@@ -63,7 +63,7 @@ class Both:
     """The engine's objective, held against the core's at each point that is asked for."""
 
     def __init__(self, problem: Any, on: Any) -> None:
-        self.ours = linear.Objective(problem, on)
+        self.ours = engine.objective(problem, on)
         self.core = BACKENDS["cpu"].objective(problem)
         self.points = 0
 
@@ -109,6 +109,7 @@ ON = [
     pytest.param("emulated", marks=needs_compiler),
     pytest.param("cuda", marks=[pytest.mark.cuda, pytest.mark.skipif(not GPU, reason="no GPU here")]),
 ]
+EDGES = "U00:%x[0,0]\nU01:%x[-1,0]\nB01:%x[0,0]\nB"
 SETTINGS: dict[str, dict[str, Any]] = {
     "log": {},
     "exp": {"loss": "exp", "l2": 0.3},
@@ -119,6 +120,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "cost": {"cost": 1.5, "class_weight": {"O": 1.0, "B-PER": 3.0, "I-PER": 1.0, "B-LOC": 2.0}},
     "dictionary": {"features": "S1", "dictionary": 1},
     "pieces": {"max_length": 3},
+    "edge attributes": {"features": EDGES},
+    "edge attributes, exp": {"features": EDGES, "loss": "exp", "l2": 0.3, "max_length": 4},
 }
 
 
@@ -236,8 +239,15 @@ def test_sums_of_rows(kernels: None) -> None:  # noqa: F811
             torch.testing.assert_close(out, want)
 
 
-def test_what_a_gpu_cannot_do() -> None:
+def test_what_a_gpu_cannot_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is said, with the way out."""
+    with (
+        engine_on("cpu", monkeypatch),
+        pytest.raises(
+            tw.ParameterError, match="cannot do pointwise losses with edge attributes; use device='cpu'"
+        ),
+    ):
+        tw.CRF(features=EDGES, loss="pointwise_log").fit(words(TRAIN[0]), TRAIN[1])
     if GPU:
         with pytest.raises(tw.ParameterError, match="device='cuda' cannot do order > 1; use device='cpu'"):
             tw.CRF(features="attributes", order=2, device="cuda").fit(*TRAIN)

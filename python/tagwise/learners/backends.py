@@ -88,7 +88,7 @@ BACKENDS: dict[str, Backend] = {
     "cpu": Backend("cpu", _objective, _scorer, descends=True),
     "cuda": Backend(
         "cuda",
-        lambda problem: _on_gpu().Objective(problem),
+        lambda problem: _on_gpu().objective(problem),
         lambda *given: _on_gpu().Scorer(*given),
         vectors=lambda n_jobs: _on_gpu().Vectors(),
         check=lambda: _on_gpu().device(),

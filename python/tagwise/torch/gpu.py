@@ -149,7 +149,7 @@ def _room(chain: Chain, into: Gradient | None) -> tuple[Gradient, tuple[int, ...
 
 def _reduce(on: Plan, labels: int, work: tuple[int, ...], blocks: int, out: Gradient) -> None:
     pairs, starts, ends = work
-    on["chain_reduce"](
+    on["expect_sum"](
         (-(-(labels * labels + 2 * labels) // 32), 1, 1),
         256,
         *(pairs, blocks, starts, ends),
@@ -176,7 +176,7 @@ def expect(chain: Chain, rows: Tensor, scale: Tensor, into: Gradient | None = No
     small = (-(-labels // 4)) ** 2 <= 128  # tiles of pairs fit into as many threads
     blocks = min(pieces, (8 if small else 4) * on.processors)
     held, work = _parts(chain.start, labels, blocks)
-    on["chain_expect"](
+    on["expect_pairs"](
         (blocks, 1, 1),
         128 if small else 256,
         *told,

@@ -20,7 +20,7 @@ from torch import Tensor
 import tagwise._core as _core
 from tagwise.dataset.layout import node_attributes
 from tagwise.errors import ParameterError, TrainingError
-from tagwise.torch import launching, ragged
+from tagwise.torch import gpu, launching, ragged
 from tagwise.torch.protocol import Chain, Gradient, Places
 
 #: Rows of a list that are one sum, and floats of a row: a sector of memory.
@@ -38,10 +38,13 @@ def device() -> torch.device:
 
 def refuse(problem: Any) -> None:
     """Say what of a problem a GPU cannot do."""
+    edges = bool(problem.data.n_edge_attributes)
     odd = {
         "order > 1": problem.order is not None,
         "labels that occur once": problem.once is not None,
-        "edge attributes": bool(problem.data.n_edge_attributes),
+        "pointwise losses with edge attributes": edges and problem.loss.startswith("pointwise"),
+        f"edge attributes of more than {gpu.MOST_LABELS} labels": edges
+        and problem.layout.n_labels > gpu.MOST_LABELS,
         "vectors": problem.data.vectors is not None,
     }
     what = next((what for what, there in odd.items() if there), None)
@@ -104,12 +107,12 @@ class Rows:
             self.forbidden.view(-1)[_on(pairs.astype(np.int64), self.device)] = True
 
     def spread(self, w: Tensor) -> None:
-        """Weights into rows, transitions, start and end."""
+        """Weights into rows, transitions, start and end; those of edge attributes, which come last, are left out."""
         if self.short is not None and w.dtype == torch.float64:
-            given = w.data_ptr(), self.short.data_ptr(), len(w), self.held.data_ptr()
-            self.kernel("linear_spread")(_blocks(len(w)), _THREADS, *given)
+            given = w.data_ptr(), self.short.data_ptr(), len(self.place), self.held.data_ptr()
+            self.kernel("linear_spread")(_blocks(len(self.place)), _THREADS, *given)
         else:
-            self.held.index_copy_(0, self.place, w.float())
+            self.held.index_copy_(0, self.place, w[: len(self.place)].float())
         if self.forbidden is not None:
             self.transitions.masked_fill_(self.forbidden, -torch.inf)
 
@@ -287,7 +290,7 @@ class Back:
         self.short, self.rows, self.ends = _short(self.index, self.held), rows, sentences.ends
 
     def gradient(self, out: Tensor) -> None:
-        """Of all features, from what lies in `into`."""
+        """Of all features but those of edge attributes, from what lies in `into`."""
         if self.ends is not None:
             for tokens, by in zip(self.ends, self.into[2:]):
                 by.copy_(self.into.emissions[tokens].sum(0))
@@ -295,10 +298,10 @@ class Back:
             source = self.residuals if level.source < 0 else self.sums[self.levels[level.source].first :]
             self.rows.sums(level.begins, level.list, level.values, source, self.sums[level.first :])
         if self.short is None:
-            out.copy_(self.held.index_select(0, self.index))
+            out[: len(self.index)] = self.held.index_select(0, self.index)
             return
-        given = self.held.data_ptr(), self.short.data_ptr(), len(out), out.data_ptr()
-        self.rows.kernel("linear_collect")(_blocks(len(out)), _THREADS, *given)
+        given = self.held.data_ptr(), self.short.data_ptr(), len(self.index), out.data_ptr()
+        self.rows.kernel("linear_collect")(_blocks(len(self.index)), _THREADS, *given)
 
 
 class Objective:
@@ -308,6 +311,8 @@ class Objective:
     known, less the log Z of the paths that agree with them. pointwise_log: -sum_i w_i sum_t log p_t, pointwise_exp:
     sum_i w_i sum_t 1 / p_t, p_t the marginal of the gold label. A cost is added to the scores of wrong labels.
     """
+
+    captured = True  # an evaluation is a CUDA graph
 
     def __init__(self, problem: Any, on: torch.device | None = None) -> None:
         refuse(problem)
@@ -405,7 +410,7 @@ class Objective:
 
     def _run(self, w: Any, gradient: Any, in_logs: bool) -> tuple[float, float]:
         self.w.copy_(w if isinstance(w, Tensor) else torch.from_numpy(w))
-        if self.w.device.type == "cuda" and not self.sentences.places.groups:
+        if self.w.device.type == "cuda" and self.captured and not self.sentences.places.groups:
             self._graph(in_logs).replay()
         else:
             self._evaluate(in_logs)

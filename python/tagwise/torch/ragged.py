@@ -25,27 +25,36 @@ def groups(lengths: NDArray[np.int64], labels: int) -> tuple[tuple[int, int, int
     """Sentences, longest first, in runs (from, to, the longest) that are padded together; none where `gpu` serves."""
     if labels <= gpu.MOST_LABELS:
         return ()
-    out, begin = [], 0
+    return tuple(runs(lengths, _CELLS // labels, _PAIRS // (labels * labels)))
+
+
+def runs(lengths: NDArray[np.int64], cells: int, most: int = 1 << 31) -> Iterator[tuple[int, int, int]]:
+    """Sentences, longest first, in runs of so many padded tokens and sentences at most, one sentence at least."""
+    begin = 0
     while begin < len(lengths):
         longest = int(lengths[begin])
-        most = min(_CELLS // (max(longest, 1) * labels), _PAIRS // (labels * labels))
-        end = min(len(lengths), begin + max(1, most))
-        out.append((begin, end, longest))
+        end = min(len(lengths), begin + max(1, min(cells // max(longest, 1), most)))
+        yield begin, end, longest
         begin = end
-    return tuple(out)
+
+
+def part(chain: Chain, begin: int, end: int, longest: int) -> Chain:
+    """Some of the sentences."""
+    assert chain.places is not None
+    assert chain.lengths is not None
+    some = slice(begin, end)
+    return chain._replace(lengths=chain.lengths[some], places=Places(chain.places.first[some], longest))
 
 
 def _grouped(chain: Chain) -> Iterator[tuple[Chain, Chain, slice]]:
     """Each group as it lies, as a padded batch, and which sentences it has."""
     assert chain.places is not None
-    assert chain.lengths is not None
     for begin, end, longest in chain.places.groups:
-        some = slice(begin, end)
-        part = chain._replace(lengths=chain.lengths[some], places=Places(chain.places.first[some], longest))
-        yield part, _padded(part), some
+        some = part(chain, begin, end, longest)
+        yield some, _padded(some), slice(begin, end)
 
 
-def _cells(chain: Chain) -> tuple[Tensor, Tensor]:
+def cells(chain: Chain) -> tuple[Tensor, Tensor]:
     """The token of each cell of the padded batch (B, T), and which cells there are."""
     assert chain.places is not None
     assert chain.lengths is not None
@@ -56,9 +65,9 @@ def _cells(chain: Chain) -> tuple[Tensor, Tensor]:
 
 def _padded(chain: Chain) -> Chain:
     """The same sentences as a padded batch."""
-    cells, _ = _cells(chain)
-    tags = None if chain.tags is None else chain.tags[cells]
-    return chain._replace(emissions=chain.emissions[cells], tags=tags, places=None)
+    at, _ = cells(chain)
+    tags = None if chain.tags is None else chain.tags[at]
+    return chain._replace(emissions=chain.emissions[at], tags=tags, places=None)
 
 
 def _batch(chain: Chain) -> Chain:
@@ -66,8 +75,8 @@ def _batch(chain: Chain) -> Chain:
 
 
 def _into(chain: Chain, found: Gradient, into: Gradient, add: bool = False) -> Gradient:
-    cells, there = _cells(chain)
-    into.emissions[cells[there]] = found.emissions[there].to(into.emissions.dtype)
+    at, there = cells(chain)
+    into.emissions[at[there]] = found.emissions[there].to(into.emissions.dtype)
     for ours, theirs in zip(into[1:], found[1:]):
         ours.copy_(ours + theirs if add else theirs)
     return into
@@ -90,11 +99,11 @@ def sums(chain: Chain) -> Sums:
         return gpu.sums(chain)
     rows = chain.emissions.new_empty(2, *chain.emissions.shape)
     values = []
-    for part, batch, _ in _grouped(chain):
+    for some, batch, _ in _grouped(chain):
         value, padded = wide.sums(batch)
         values.append(value.double())
-        cells, there = _cells(part)
-        rows[:, cells[there]] = padded[:, there]
+        at, there = cells(some)
+        rows[:, at[there]] = padded[:, there]
     return Sums(torch.cat(values), rows)
 
 
@@ -104,9 +113,9 @@ def expect(chain: Chain, rows: Tensor, scale: Tensor, into: Gradient) -> Gradien
         return _into(chain, plain.expect(_batch(chain), rows, scale.double()), into)
     if not _many(chain):
         return gpu.expect(chain, rows, scale, into)
-    for part, batch, some in _grouped(chain):
-        found = wide.expect(batch, rows[:, _cells(part)[0]], scale[some])
-        _into(part, found, into, add=some.start > 0)
+    for some, batch, which in _grouped(chain):
+        found = wide.expect(batch, rows[:, cells(some)[0]], scale[which])
+        _into(some, found, into, add=which.start > 0)
     return into
 
 
@@ -116,15 +125,15 @@ def bend(chain: Chain, rows: Tensor, along: Tensor, into: Gradient) -> Gradient:
     one = chain.start.new_ones(len(chain.places.first))
     if not _on_gpu(chain):
         batch = _batch(chain)
-        way = Gradient(along.double()[_cells(chain)[0]], *map(torch.zeros_like, batch[1:4]))
+        way = Gradient(along.double()[cells(chain)[0]], *map(torch.zeros_like, batch[1:4]))
         return _into(chain, plain.bend(batch, rows, one.double(), way)[0], into)
     if not _many(chain):
         return gpu.bend(chain, rows, one, Gradient(along, None, None, None), into)[0]
-    for part, batch, some in _grouped(chain):
-        cells = _cells(part)[0]
-        way = Gradient(along[cells], *map(torch.zeros_like, batch[1:4]))
-        found = wide.bend(batch, rows[:, cells], one[some], way)[0]
-        _into(part, found, into, add=some.start > 0)
+    for some, batch, which in _grouped(chain):
+        at = cells(some)[0]
+        way = Gradient(along[at], *map(torch.zeros_like, batch[1:4]))
+        found = wide.bend(batch, rows[:, at], one[which], way)[0]
+        _into(some, found, into, add=which.start > 0)
     return into
 
 
@@ -137,10 +146,10 @@ def log_chance(chain: Chain, rows: Tensor, tags: Tensor) -> Tensor:
             ahead, behind = gpu.halves(rows, len(chain.start))
             both = (ahead + behind) * 0.6931471805599453
         return (both.gather(1, tags[:, None]).squeeze(1) - torch.logsumexp(both, 1)).double()
-    cells, there = _cells(chain)
+    at, there = cells(chain)
     both = torch.log_softmax(rows.sum(0), 2)
     out = both.new_zeros(len(tags))
-    out[cells[there]] = both[there].gather(1, tags[cells[there]][:, None]).squeeze(1)
+    out[at[there]] = both[there].gather(1, tags[at[there]][:, None]).squeeze(1)
     return out
 
 
@@ -150,8 +159,8 @@ def best(chain: Chain) -> Tensor:
         return gpu.best(chain)[0]
     out = torch.empty(len(chain.emissions), dtype=torch.int64, device=chain.emissions.device)
     grouped = _grouped(chain) if _many(chain) else [(chain, _batch(chain), slice(None))]
-    for part, batch, _ in grouped:
+    for some, batch, _ in grouped:
         path, _value = wide.best(batch) if _many(chain) else plain.best(batch)
-        cells, there = _cells(part)
-        out[cells[there]] = path[there]
+        at, there = cells(some)
+        out[at[there]] = path[there]
     return out

@@ -99,7 +99,7 @@ extern "C" __global__ void __launch_bounds__(LANES) bend_walk(CHAIN, const real*
 }
 
 // The changes of marginals, times `scale` of the sentence, and sums over pairs, first and last tokens of each block: those of
-// `chain_reduce`. Blocks take pieces of PIECE tokens, gridDim.x apart. A warp prepares a token, then threads sum over their pairs.
+// `expect_sum`. Blocks take pieces of PIECE tokens, gridDim.x apart. A warp prepares a token, then threads sum over their pairs.
 extern "C" __global__ void __launch_bounds__(CREW) bend_pairs(CHAIN, const real* A, const real* R, const real* scale, i64 scale_stride,
                                                                const real* v, const real* vW, const real* H, const real* means,
                                                                const real* C, const real* D, given* grad, i64 gb, i64 gt, i64 gl,
