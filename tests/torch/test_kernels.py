@@ -99,6 +99,22 @@ def test_a_batch(labels: int, dtype: Any, tolerance: float) -> None:
     close(scores, want_scores, tolerance)
 
 
+def test_pieces_of_long_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut into pieces that are summed side by side, sentences have the same values and gradients."""
+    monkeypatch.setattr(gpu, "LONG", 8)
+    monkeypatch.setattr(gpu, "PIECE", 5)
+    chain = drawn(5, torch.float32)
+    exact = tuple(x.double() if x.is_floating_point() else x for x in chain)
+    tags = torch.randint(5, chain[0].shape[:2], generator=torch.Generator().manual_seed(1))
+    for y in (None, tags):
+        want, found = plain.sums(Chain(*exact, y)), gpu.sums(Chain(*chain, y))
+        close(found.value, want.value, 2e-5)
+        scale = torch.tensor([0.5, 2.0, -1.0])
+        by = gpu.expect(Chain(*chain, y), found.rows, scale)
+        for ours, theirs in zip(by, plain.expect(Chain(*exact, y), want.rows, scale.double())):
+            close(ours, theirs, 2e-5)
+
+
 def test_a_direction_of_emissions_alone() -> None:
     """What is not given is nothing."""
     chain = drawn(5, torch.float32)
@@ -147,7 +163,7 @@ def in_doubles(e: Any, transitions: Any, start: Any, end: Any, y: Any) -> float:
     return float(score - np.logaddexp.reduce(a + end))
 
 
-@pytest.mark.parametrize("labels", [9, 40])
+@pytest.mark.parametrize("labels", [5, 40])
 def test_losses_of_sentences_in_a_row_are_nearly_exact(labels: int) -> None:
     """An error of l is the relative error of e^l: of floats near a hundred, it is a fraction of their last digit."""
     lengths = (60, 33, 9, *(2,) * 46)  # more than run at a time
