@@ -16,6 +16,7 @@ PYTHON = (
     *("corpus", "metrics", "features", "dataset", "shards", "scores", "torch"),
     *("optimizers", "learners", "decoding", "foreign", "model", "ray", "estimators"),
     *("compat", "compare", "ready", "report", "plot"),
+    *("web", "serve", "annotate"),
     *("", "cli", "__main__"),  # "" is the package itself: the names of `tw.`
 )
 RUST = ("machine", "features", "chain", "dataset", "scores", "learners", "decoding", "foreign", "py")

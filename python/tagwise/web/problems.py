@@ -1,0 +1,82 @@
+"""What went wrong, as JSON: ``{"error": {"type": ..., "message": ..., "status": ...}}`` with the status of HTTP."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable
+
+from tagwise.errors import InternalError, TagwiseError
+from tagwise.web.asgi import App, Message, Receive, Scope, Send, answer
+
+logger = logging.getLogger("tagwise.web")
+
+JSON = b"application/json"
+
+
+class Problem(TagwiseError):
+    """A request that is refused: the status of HTTP, a word for programs (`kind`), a sentence for people.
+
+    close: the connection ends with the answer, because the rest of the request is not going to be read.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        kind: str,
+        message: str,
+        headers: Iterable[tuple[bytes, bytes]] = (),
+        close: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.kind, self.close = status, kind, close
+        self.headers = [*headers, *([(b"connection", b"close")] if close else [])]
+
+
+def problem_of(error: Exception) -> Problem:
+    """How an error is answered: what was given is 400, whoever was to work on it 500."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, TagwiseError) and not isinstance(error, InternalError):
+        return Problem(400, type(error).__name__, str(error))
+    if isinstance(error, MemoryError):
+        return Problem(503, "MemoryError", "out of memory; send less at once", [(b"retry-after", b"1")])
+    kind = "InternalError"
+    return Problem(500, kind, "a defect of tagwise: the server's log says where; please report it")
+
+
+def body_of(problem: Problem) -> bytes:
+    """The body of the answer."""
+    said = {"type": problem.kind, "message": str(problem), "status": problem.status}
+    return json.dumps({"error": said}, ensure_ascii=True).encode() + b"\n"
+
+
+class Problems:
+    """Answers errors of the application as JSON. An error behind the first byte of an answer ends the connection."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        started = False
+
+        async def sending(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, sending)
+        except Exception as error:
+            problem = problem_of(error)
+            if problem.status == 500:
+                logger.exception("%s %s", scope["method"], scope["path"])
+            if started:
+                raise
+            await answer(send, problem.status, body_of(problem), JSON, problem.headers)
+        return None
+
+
+__all__ = ["JSON", "Problem", "Problems", "body_of", "problem_of"]

@@ -1,0 +1,252 @@
+"""The guards, one promise a test."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from tagwise.errors import CorpusError, InternalError
+from tagwise.web.asgi import answer
+from tagwise.web.guards import Guards, host_name, new_token
+from tagwise.web.limits import Deadline, Limited, Limits
+from tests.web.asking import ask
+
+TOKEN = "t" * 43
+
+
+async def plain(scope: Any, receive: Any, send: Any) -> None:
+    """Answers with the body that it got."""
+    got = b""
+    while True:
+        message = await receive()
+        got += message["body"]
+        if not message["more_body"]:
+            break
+    await answer(send, 200, got or b"hello", b"text/plain")
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example:8000",
+        "evil.example:127",
+        "10.0.0.7:8000",
+        "[::2]:80",
+        "",
+        "a b",
+    ],
+)
+def test_a_strange_host_is_refused(host: str) -> None:
+    """DNS rebinding: a page's own name arrives, whatever address it has come to mean."""
+    found = ask(Guards(plain), host=host)
+    assert found.status == 421
+    assert json.loads(found.body)["error"]["type"] == "HostError"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost:1", "LOCALHOST", "[::1]:8000", "localhost."])
+def test_names_of_loopback_are_taken(host: str) -> None:
+    """With any port, in any case."""
+    assert ask(Guards(plain), host=host).status == 200
+
+
+def test_hosts_beyond_loopback() -> None:
+    """Bound to all addresses: any address, and the names that were told; "*" is any."""
+    app = Guards(plain, bound="0.0.0.0", hosts=["tagger.internal"])
+    assert [ask(app, host=h).status for h in ("10.0.0.7:80", "Tagger.internal", "evil.example")] == [
+        200,
+        200,
+        421,
+    ]
+    assert ask(Guards(plain, hosts=["*"]), host="evil.example").status == 200
+
+
+def test_a_request_has_one_host() -> None:
+    """Two Host headers, or none: proxies and servers would read different ones."""
+    assert ask(Guards(plain), host=None).status == 400
+    assert ask(Guards(plain), headers={"host": "localhost"}).status == 400
+
+
+def test_host_names() -> None:
+    """As a header has them."""
+    assert host_name("[::1]:80") == "::1"
+    assert host_name("a.b:80") == "a.b"
+    assert [host_name(x) for x in ("a:b", "a@b", "a/b", "[::1", "a:123456")] == [None] * 5
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"origin": "http://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": "http://127.0.0.1:9"}, 403),
+        ({"origin": "file://127.0.0.1:8000"}, 403),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"sec-fetch-site": "same-site"}, 403),
+        ({"origin": "http://127.0.0.1:8000"}, 200),
+        ({"sec-fetch-site": "same-origin"}, 200),
+        ({}, 200),
+    ],
+)
+def test_posts_of_other_sites(headers: dict[str, str], status: int) -> None:
+    """A page of another site, another port included, changes nothing; programs send no Origin."""
+    for method in ("POST", "PUT", "DELETE", "PATCH", "BREW"):
+        assert ask(Guards(plain), method, headers=headers).status == status
+    assert ask(Guards(plain), "GET", headers=headers).status == 200
+
+
+def test_the_token_becomes_a_cookie() -> None:
+    """The printed URL sets it, HttpOnly and SameSite=Strict, and leads on to the address without the token."""
+    app = Guards(plain, token=TOKEN)
+    found = ask(app, query=f"a=1&token={TOKEN}&b=%26", path="/page")
+    assert (found.status, found.headers["location"]) == (303, "/page?a=1&b=%26")
+    cookie, *marks = found.headers["set-cookie"].split("; ")
+    assert set(marks) == {"HttpOnly", "SameSite=Strict", "Path=/"}
+    assert ask(app, headers={"cookie": f"x=1; {cookie}"}).status == 200
+    assert ask(app, headers={"cookie": cookie}, port=8001).status == 401  # another server of the same host
+    assert ask(app, "POST", headers={"authorization": f"Bearer {TOKEN}"}).status == 200
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"query": "token=" + "x" * 43},
+        {"query": "token="},
+        {"headers": {"cookie": "tagwise_8000=" + "x" * 43}},
+        {"headers": {"cookie": "tagwise_8000=\xff"}},
+        {"headers": {"authorization": "Bearer " + TOKEN[:-1]}},
+        {"method": "POST", "query": "token=" + TOKEN},
+    ],
+)
+def test_without_the_token_nothing_is_told(wrong: dict[str, Any]) -> None:
+    """401, and a sentence that says where the URL is; the answer does not hold the token."""
+    found = ask(Guards(plain, token=TOKEN, open_paths=["/health"]), **wrong)
+    assert found.status == 401
+    assert "set-cookie" not in found.headers
+    assert TOKEN.encode() not in found.body
+
+
+def test_open_paths_need_no_token_and_tokens_differ() -> None:
+    """A probe of health; 32 random bytes."""
+    assert ask(Guards(plain, token=TOKEN, open_paths=["/health"]), path="/health").status == 200
+    assert len({new_token() for _ in range(100)}) == 100
+    assert len(new_token()) == 43
+
+
+@pytest.mark.parametrize("path", ["//evil.example/", "/\\evil.example", "/a\r\nset-cookie: b"])
+def test_the_way_on_stays_here(path: str) -> None:
+    """No path leads to another host or into another header."""
+    location = ask(Guards(plain, token=TOKEN), path=path, query=f"token={TOKEN}").headers["location"]
+    assert location[0] == "/"
+    assert location[1:2] not in ("/", "\\")
+    assert not set("\r\n") & set(location)
+
+
+def test_headers_of_every_answer() -> None:
+    """Refusals have them too; no inline script, no other host, no frames; what the application says is kept."""
+    for found in (
+        ask(Guards(plain)),
+        ask(Guards(plain), host="evil.example"),
+        ask(Guards(plain, token=TOKEN)),
+    ):
+        policy = dict(
+            part.strip().split(" ", 1) for part in found.headers["content-security-policy"].split(";")
+        )
+        assert policy["default-src"] == "'none'"
+        assert policy["script-src"] == "'self'"
+        assert policy["frame-ancestors"] == "'none'"
+        assert policy["base-uri"] == "'none'"
+        assert "unsafe" not in found.headers["content-security-policy"]
+        assert found.headers["x-content-type-options"] == "nosniff"
+        assert found.headers["referrer-policy"] == "no-referrer"
+        assert found.headers["cache-control"] == "no-store"
+        assert "access-control-allow-origin" not in found.headers
+
+    async def kept(scope: Any, receive: Any, send: Any) -> None:
+        await answer(send, 200, b"", b"text/css", [(b"cache-control", b"max-age=60")])
+
+    assert ask(Guards(kept)).headers["cache-control"] == "max-age=60"
+
+
+def test_websockets_are_closed() -> None:
+    """Nobody speaks them here."""
+    sent = []
+
+    async def send(message: Any) -> None:
+        sent.append(message["type"])
+
+    asyncio.run(Guards(plain)({"type": "websocket", "headers": []}, None, send))
+    assert sent == ["websocket.close"]
+
+
+def test_errors_are_json(caplog: pytest.LogCaptureFixture) -> None:
+    """What was given is 400 with the house's own message; a defect is 500 and tells the client nothing of itself."""
+
+    def raising(error: Exception) -> Any:
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            raise error
+
+        return Guards(app)
+
+    found = ask(raising(CorpusError("sentence 3: no token; give one")))
+    assert (found.status, found.headers["content-type"]) == (400, "application/json")
+    assert json.loads(found.body) == {
+        "error": {"type": "CorpusError", "message": "sentence 3: no token; give one", "status": 400}
+    }
+    for error in (InternalError("at /secret/place"), KeyError("secret")):
+        found = ask(raising(error))
+        assert found.status == 500
+        assert b"secret" not in found.body
+    assert "secret" in caplog.text
+    assert ask(raising(MemoryError())).headers["retry-after"] == "1"
+
+
+# --- limits -------------------------------------------------------------------------------------------------
+
+
+def limited(**limits: Any) -> Any:
+    return Guards(Limited(plain, Limits(**limits), lambda scope: scope["path"] == "/stream"))
+
+
+def test_bodies_have_a_length() -> None:
+    """By what the header says, before anything is read, and by what arrives."""
+    app = limited(body=10)
+    assert ask(app, "POST", body=[b"12345", b"67890"]).body == b"1234567890"
+    said = ask(app, "POST", headers={"content-length": "11"}, body=[9.0])
+    assert (said.status, said.headers["connection"]) == (413, "close")
+    assert ask(app, "POST", body=[b"12345", b"678901", 9.0]).status == 413
+    assert ask(app, "POST", "/stream", body=[b"12345", b"678901"]).status == 200
+
+
+def test_slow_senders_are_told() -> None:
+    """The whole body has its time; a stream has it anew for each piece."""
+    app = limited(seconds=0.05)
+    found = ask(app, "POST", body=[b"1", 5.0, b"2"])
+    assert (found.status, json.loads(found.body)["error"]["type"]) == (408, "SlowError")
+    assert ask(app, "POST", "/stream", body=[b"1", 5.0, b"2"]).status == 408
+
+
+def test_a_deadline_tells_its_own_cancelling_from_others() -> None:
+    """TimeoutError for the time that passed; being cancelled by somebody else stays that."""
+
+    async def late() -> None:
+        with pytest.raises(TimeoutError), Deadline(0.0):
+            await asyncio.Event().wait()
+        with Deadline(60):
+            await asyncio.sleep(0)
+
+        async def waits() -> None:
+            with Deadline(60):
+                await asyncio.Event().wait()
+
+        task = asyncio.create_task(waits())
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(late())
