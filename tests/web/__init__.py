@@ -1,1 +1,1 @@
-"""Tests of the web: guards, limits, the server. Those that need a package of `tagwise[web]` skip where it is missing."""
+"""Tests of the web: guards, limits, the server. What needs a package of `tagwise[web]` skips where it is missing."""

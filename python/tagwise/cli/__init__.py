@@ -13,10 +13,14 @@ from tagwise.cli.evaluate import evaluate
 from tagwise.cli.explain import explain
 from tagwise.cli.inspect import inspect
 from tagwise.cli.pretrained import pretrained
+from tagwise.cli.serve import serve
 from tagwise.cli.tag import tag
 from tagwise.cli.train import train
 
-for _command in (encode, train, tag, evaluate, errors, explain, inspect, pretrained, compare, convert, bench):
+for _command in (
+    *(encode, train, tag, evaluate, errors, explain, inspect, pretrained),
+    *(compare, convert, serve, bench),
+):
     suggest(_command)
     cli.add_command(_command)
 

@@ -107,7 +107,7 @@ def punctual(protocol: Any, seconds: float = HEADER_SECONDS, most: int = HEADER_
 
 
 def protocol_class() -> Any:
-    """uvicorn's protocol by httptools where that is installed, else its own in Python; either with limits of headers."""
+    """uvicorn's protocol by httptools where that is installed, else in Python; either with limits of headers."""
     fast = importlib.util.find_spec("httptools") is not None
     module, name = ("httptools_impl", "HttpToolsProtocol") if fast else ("h11_impl", "H11Protocol")
     return punctual(getattr(importlib.import_module(f"uvicorn.protocols.http.{module}"), name))
@@ -115,7 +115,7 @@ def protocol_class() -> Any:
 
 def server_of(app: App, *, connections: int = CONNECTIONS, grace: float = GRACE) -> Any:
     """uvicorn's server of an application, which ends without a traceback when it is told to."""
-    need("a server")
+    need("a server", ("uvicorn",))
     import uvicorn
 
     base: Any = uvicorn.Server
@@ -169,7 +169,7 @@ def run(
     connections: int = CONNECTIONS,
     grace: float = GRACE,
 ) -> None:
-    """Serve an application at a socket until SIGTERM or SIGINT; requests in flight are answered, for `grace` seconds."""
+    """Serve an application at a socket until SIGTERM or SIGINT; requests in flight have `grace` seconds to end."""
     server = server_of(app, connections=connections, grace=grace)
     server.ready = ready
     try:

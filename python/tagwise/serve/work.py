@@ -1,0 +1,252 @@
+"""What one batch of requests becomes: one call of the tagger for all that ask for the same, an answer each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tagwise.corpus.sentence import Sentence
+from tagwise.corpus.spans import token_spans
+from tagwise.corpus.tokenizer import Tokenized, Tokenizer
+from tagwise.errors import CorpusError, ParameterError
+from tagwise.estimators import Tagger
+from tagwise.serve.shelf import Loaded
+from tagwise.web.problems import Problem
+
+#: Characters a token of a text is taken for until it is cut: small, so that long texts are never taken for short.
+CHARACTERS = 3
+_TOKENIZER = Tokenizer()
+_WHOLE = Tokenizer(sentences=False)
+
+
+class Wish(NamedTuple):
+    """What a request asks for; requests of one wish share a call."""
+
+    probabilities: bool = False
+    kbest: int = 1
+
+
+@dataclass(eq=False)
+class Job:
+    """What one request brings: texts, or sentences; cost: its tokens, or a guess at them; tokens: how many may be."""
+
+    wish: Wish
+    texts: list[str] | None
+    sentences: list[Any]
+    cost: int
+    tokens: int
+
+
+def sentence_of(given: Any) -> Any:
+    """A sentence as a tagger takes it."""
+    if isinstance(given, list):
+        return given
+    if len({len(column) for column in given.values()}) > 1:
+        sizes = ", ".join(f"{name} {len(column)}" for name, column in given.items())
+        raise CorpusError(f"the columns of a sentence have different lengths: {sizes}")
+    return Sentence(given)
+
+
+def length_of(sentence: Any) -> int:
+    """Tokens of a sentence as it is given."""
+    return len(sentence) if isinstance(sentence, list) else len(next(iter(sentence.values()), ()))
+
+
+def job_of(request: dict[str, Any], tokens: int) -> Job:
+    """The job of a request of /tag, or a Problem where it has more tokens than a request may."""
+    wish = Wish(request.get("probabilities", False), request.get("kbest", 1))
+    texts = request.get("texts") if "text" not in request else [request["text"]]
+    if texts is not None:
+        return Job(wish, texts, [], sum(len(text) // CHARACTERS + 1 for text in texts), tokens)
+    given = request["sentences"] if "sentences" in request else [request["tokens"]]
+    cost = sum(map(length_of, given)) + len(given)
+    if cost - len(given) > tokens or len(given) > tokens:
+        raise too_many(tokens)
+    return Job(wish, None, [sentence_of(sentence) for sentence in given], cost, tokens)
+
+
+def too_many(tokens: int) -> Problem:
+    """The refusal of more tokens than a request may have."""
+    return Problem(
+        413,
+        "LimitError",
+        f"the request has more than {tokens:,} tokens or sentences; send less at once, or start the server with a "
+        "higher --max-tokens",
+    )
+
+
+# --- a batch ----------------------------------------------------------------------------------------------------
+
+
+def run(loaded: Loaded, name: str, jobs: Sequence[Job], alone: bool) -> list[bytes | Exception]:
+    """The answers of the jobs, in their order. What is wrong with one of them is its own error."""
+    tagger = loaded.alone if alone else loaded.tagger
+    head = f'{{"model":{json.dumps(name)},"version":{loaded.version},"results":'
+    out: list[bytes | Exception] = [b""] * len(jobs)
+    groups: dict[Wish, list[int]] = {}
+    for i, job in enumerate(jobs):
+        groups.setdefault(job.wish, []).append(i)
+    for wish, members in groups.items():
+        try:
+            found = _answers(loaded, tagger, wish, [jobs[i] for i in members])
+        except Exception as error:
+            if len(members) == 1:
+                out[members[0]] = error
+                continue
+            for i in members:  # one is wrong: which?
+                (out[i],) = run(loaded, name, [jobs[i]], alone)
+            continue
+        for i, results in zip(members, found):
+            text = json.dumps(results, ensure_ascii=False, separators=(",", ":"))
+            out[i] = f"{head}{text}}}\n".encode()
+    return out
+
+
+def _answers(loaded: Loaded, tagger: Tagger, wish: Wish, jobs: list[Job]) -> list[list[dict[str, Any]]]:
+    """The results of each job."""
+    fresh = [text for job in jobs for text in job.texts or ()]
+    cut = iter(_TOKENIZER.many(fresh, tagger.n_jobs) if fresh else ())  # type: ignore[attr-defined]
+    units: list[list[Tokenized | list[Any]]] = []
+    for job in jobs:
+        if job.texts is None:
+            units.append([[sentence] for sentence in job.sentences])
+            continue
+        texts = [next(cut) for _ in job.texts]
+        if sum(map(len, texts)) > job.tokens:
+            raise too_many(job.tokens)
+        units.append(list(texts))
+    sentences: list[Any] = []
+    for of_job in units:
+        for unit in of_job:
+            sentences += unit.sentences if isinstance(unit, Tokenized) else unit
+    labelled = iter(_labelled(loaded, tagger, wish, sentences))
+    return [[_result(loaded, wish, unit, labelled) for unit in of_job] for of_job in units]
+
+
+class Labelled(NamedTuple):
+    """A sentence's labels, and what was asked for besides."""
+
+    labels: Sequence[Any]
+    spans: list[tuple[Any, int, int, float | None]] | None = None
+    chances: list[float] | None = None
+    chance: float | None = None
+    kbest: list[dict[str, Any]] | None = None
+
+
+def _labelled(loaded: Loaded, tagger: Tagger, wish: Wish, sentences: list[Any]) -> Iterable[Labelled]:
+    if not sentences:
+        return []
+    if wish.probabilities and not loaded.sure:
+        raise ParameterError(f"{tagger.name} has no probabilities; leave probabilities out, or serve a CRF")
+    best: list[list[dict[str, Any]]] | None = None
+    if wish.kbest > 1:
+        best = _best(loaded, tagger, wish.kbest, sentences)
+    if wish.probabilities:
+        out = []
+        for i, found in enumerate(tagger.predict_confidence(sentences)):
+            spans = [(*span, round(float(p), 6)) for span, p in found.chunks] if loaded.chunked else None
+            chances = np.round(np.asarray(found.tokens, dtype=float), 6).tolist()
+            chance = round(float(found.probability), 6)
+            out.append(Labelled(found.labels, spans, chances, chance, best and best[i]))
+        return out
+    paths: Iterable[Sequence[Any]] = (
+        tagger.predict(sentences)
+        if best is None
+        else ((found[0]["labels"] if found else []) for found in best)
+    )
+    chunked = loaded.chunked
+    return [
+        Labelled(
+            path,
+            [(*span, None) for span in token_spans(path, True)] if chunked else None,
+            kbest=best and best[i],
+        )
+        for i, path in enumerate(paths)
+    ]
+
+
+def _best(loaded: Loaded, tagger: Tagger, k: int, sentences: list[Any]) -> list[list[dict[str, Any]]]:
+    found = [
+        [{"labels": list(labels), "score": round(score, 6)} for labels, score in paths]
+        for paths in tagger.predict_kbest(sentences, k)
+    ]
+    if tagger.probabilistic:
+        for paths, chances in zip(found, tagger.predict_kbest(sentences, k, probability=True)):
+            for path, (_, p) in zip(paths, chances):
+                path["probability"] = round(float(p), 6)
+    return found
+
+
+def _result(loaded: Loaded, wish: Wish, unit: Tokenized | list[Any], labelled: Any) -> dict[str, Any]:
+    """One text or one sentence, with what was found in it; of a text, its sentences one behind the other."""
+    text = unit if isinstance(unit, Tokenized) else None
+    bounds = [0, 1] if text is None else text.bounds.tolist()
+    labels: list[Any] = []
+    spans: list[dict[str, Any]] = []
+    chances: list[float] = []
+    whole: list[float] = []
+    best: list[Any] = []
+    offsets = [] if text is None else text.offsets.tolist()
+    for first, _ in pairwise(bounds):
+        found: Labelled = next(labelled)
+        labels += found.labels
+        for label, begin, end, p in found.spans or ():
+            span = {"label": label, "tokens": [first + begin, first + end]}
+            if text is not None:
+                start, stop = offsets[first + begin][0], offsets[first + end - 1][1]
+                span |= {"start": start, "end": stop, "text": text.text[start:stop]}
+            if p is not None:
+                span["probability"] = p
+            spans.append(span)
+        chances += found.chances or ()
+        if found.chance is not None:
+            whole.append(found.chance)
+        best.append(found.kbest)
+    out: dict[str, Any] = {"labels": labels}
+    if text is not None:
+        out = {"tokens": text.tokens, "offsets": offsets, "sentences": bounds, **out}
+    if loaded.chunked:
+        out["spans"] = spans
+    if wish.probabilities:
+        out["probabilities"], out["sentence_probabilities"] = chances, whole
+    if wish.kbest > 1:
+        out["kbest"] = best
+    return out
+
+
+# --- explanations -----------------------------------------------------------------------------------------------
+
+
+def explained(loaded: Loaded, name: str, request: dict[str, Any], tokens: int) -> Callable[[], bytes]:
+    """What answers a request of /explain."""
+
+    def body() -> bytes:
+        tagger = loaded.alone
+        if "text" in request:
+            sentence: Any = _WHOLE(request["text"]).tokens
+        else:
+            sentence = sentence_of(request["tokens"])
+        against, token = request.get("against"), request.get("token")
+        if len(sentence) > tokens:
+            raise too_many(tokens)
+        if against is not None:
+            known = {str(label): label for label in tagger.classes_}
+            if against not in known:
+                raise ParameterError(f"the model has no label {against!r}; it has: {' '.join(known)}")
+            if token is None:
+                raise ParameterError("against is for one token: name it with token")
+            against = known[against]
+        found = tagger.explain_prediction(sentence, token=token, against=against).to_dict()
+        for decision in found["decisions"]:
+            decision["votes"] = decision["votes"][: request.get("top", 10)]
+        return json.dumps({"model": name, "version": loaded.version, **found}).encode() + b"\n"
+
+    return body
+
+
+__all__ = ["Job", "Wish", "explained", "job_of", "run"]

@@ -1,0 +1,441 @@
+"""The service, asked without a socket: answers, refusals, batches, reloads. Expected labels are the tagger's own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise.serve import openapi, shapes, work
+from tagwise.serve.service import Service, Settings, application
+from tagwise.serve.shelf import Loaded, Shelf, Shelved, named
+from tagwise.web.limits import Limits
+from tests.web.asking import Answer, ask, asked
+
+TEXT = "Rosa Berg runs to Lund. Lund runs."
+SENTENCE = ["Rosa", "Berg", "runs", "to", "Lund", "."]
+
+
+def app_of(tagger: Any, **settings: Any) -> Any:
+    """A service of one tagger, behind guards and limits."""
+    return application(
+        Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))]), Settings(**settings))
+    )
+
+
+def post(app: Any, request: Any, path: str = "/tag", **more: Any) -> Answer:
+    """One request as JSON."""
+    return ask(app, "POST", path, body=json.dumps(request).encode(), **more)
+
+
+def results(app: Any, request: Any) -> Any:
+    """What a request that goes well gives."""
+    found = post(app, request)
+    assert found.status == 200, found.body
+    return json.loads(found.body)["results"]
+
+
+def error(found: Answer) -> tuple[int, str, str]:
+    """Status, type and message of a refusal."""
+    said = json.loads(found.body)["error"]
+    assert said["status"] == found.status
+    return found.status, said["type"], said["message"]
+
+
+# --- answers ------------------------------------------------------------------------------------------------
+
+
+def test_text_and_tokens_are_labelled_as_by_the_tagger(tagger: tw.CRF) -> None:
+    """Labels of `predict`, spans of `tag` with their characters."""
+    app = app_of(tagger)
+    (one,) = results(app, {"text": TEXT})
+    cut = tw.Tokenizer()(TEXT)
+    assert one["tokens"] == cut.tokens
+    assert [TEXT[b:e] for b, e in one["offsets"]] == cut.tokens
+    assert one["labels"] == [y for labels in tagger.predict(cut.sentences) for y in labels]
+    spans = [(s["label"], s["text"], s["start"], s["end"]) for s in one["spans"]]
+    assert spans == [span[:4] for span in tagger.tag(TEXT)]
+    assert all(" ".join(one["tokens"][slice(*s["tokens"])]) == s["text"] for s in one["spans"])
+    assert one["sentences"] == cut.bounds.tolist()
+    (two,) = results(app, {"tokens": SENTENCE})
+    assert two["labels"] == tagger.predict([SENTENCE])[0]
+    many = results(app, {"sentences": [SENTENCE, [], {"word": SENTENCE[:2]}]})
+    assert many[0] == two
+    assert many[1] == {"labels": [], "spans": []}
+    assert many[2]["labels"] == tagger.predict([SENTENCE[:2]])[0]
+    assert results(app, {"texts": [TEXT, "", " "]})[0] == one
+    assert results(app, {"sentences": []}) == []
+
+
+def test_probabilities_and_lists(tagger: tw.CRF, perceptron: tw.Perceptron) -> None:
+    """Those of `predict_confidence` and `predict_kbest`; a learner without probabilities says so."""
+    app = app_of(tagger)
+    (one,) = results(app, {"tokens": SENTENCE, "probabilities": True, "kbest": 3})
+    (sure,) = tagger.predict_confidence([SENTENCE])
+    assert np.allclose(one["probabilities"], sure.tokens, atol=1e-6)
+    assert np.allclose(one["sentence_probabilities"], [sure.probability], atol=1e-6)
+    assert [s["probability"] for s in one["spans"]] == [pytest.approx(p, abs=1e-6) for _, p in sure.chunks]
+    (paths,) = one["kbest"]
+    wanted = tagger.predict_kbest([SENTENCE], 3)[0]
+    assert [(p["labels"], p["score"]) for p in paths] == [(y, pytest.approx(s, abs=1e-5)) for y, s in wanted]
+    assert paths[0]["labels"] == one["labels"]
+    assert 0 < paths[0]["probability"] <= 1
+    other = app_of(perceptron)
+    assert error(post(other, {"tokens": SENTENCE, "probabilities": True}))[:2] == (400, "ParameterError")
+    assert "probability" not in results(other, {"tokens": SENTENCE, "kbest": 2})[0]["kbest"][0][0]
+
+
+def test_explanations(tagger: tw.CRF) -> None:
+    """Votes of `explain_prediction`, as many as are asked for."""
+    app = app_of(tagger)
+    request = {"tokens": SENTENCE, "token": 4, "against": "O", "top": 2}
+    found = json.loads(post(app, request, "/explain").body)
+    (decision,) = found["decisions"]
+    (wanted,) = tagger.explain_prediction(SENTENCE, token=4, against="O").to_dict()["decisions"]
+    assert decision["difference"] == pytest.approx(wanted["difference"])
+    assert [v["feature"] for v in decision["votes"]] == [v["feature"] for v in wanted["votes"][:2]]
+    assert len(json.loads(post(app, {"text": TEXT}, "/explain").body)["decisions"]) == len(
+        tw.Tokenizer()(TEXT)
+    )
+    for wrong in (
+        {"tokens": []},
+        {**request, "token": 99},
+        {**request, "against": "X"},
+        {"text": "a", "against": "O"},
+    ):
+        assert error(post(app, wrong, "/explain"))[:2] == (400, "ParameterError")
+
+
+def test_the_other_paths(tagger: tw.CRF) -> None:
+    """Models, health, metrics; ready only while it runs."""
+    app = app_of(tagger)
+    (described,) = json.loads(ask(app, path="/models").body)["models"]
+    assert (described["name"], described["version"], described["error"]) == ("names", 1, None)
+    assert described["labels"] == list(tagger.classes_)
+    assert ask(app, path="/health").status == 200
+    assert error(ask(app, path="/ready"))[:2] == (503, "ReadyError")
+    post(app, {"tokens": SENTENCE})
+    text = ask(app, path="/metrics").body.decode()
+    assert 'tagwise_requests_total{worker="0",path="/tag",status="200"} 1' in text
+    assert re.search(r'tagwise_batches_total\{worker="0",model="names"\} 1\.0', text)
+    sample = re.compile(r'[a-z_]+(\{([a-z]+="[^"\n]*",?)+\})? [0-9.e+-]+')
+    assert all(line.startswith("# ") or sample.fullmatch(line) for line in text.splitlines())
+
+
+# --- refusals -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "says"),
+    [
+        (b"", "JsonError", "line 1, column 1"),
+        (b"{", "JsonError", "line 1, column 2"),
+        (b'{"text": "\xff"}', "EncodingError", "byte 10"),
+        ('{"text": "a"}'.encode("utf-16"), "EncodingError", "UTF-8"),
+        (rb'{"text": "\ud800"}', "EncodingError", "surrogate"),
+        (rb'{"texts": ["\uD83D"]}', "EncodingError", "surrogate"),
+        (b"[" * 200_000, "JsonError", "deep"),
+        (b'{"kbest": ' + b"9" * 5000 + b"}", "JsonError", "number"),
+        (b"[]", "RequestError", "a list; expected an object"),
+        (b"{}", "RequestError", "nothing to work on"),
+        (b'{"text": "a", "tokens": ["a"]}', "RequestError", "text and tokens"),
+        (b'{"text": null}', "RequestError", "text is null; expected a string"),
+        (b'{"tokens": ["a", 1]}', "RequestError", "tokens[1] is a number"),
+        (b'{"tokens": "a"}', "RequestError", "a list of strings or an object of columns"),
+        (b'{"sentences": [["a"], [["b"]]]}', "RequestError", "sentences[1][0] is a list"),
+        (b'{"text": "a", "kbest": 0}', "RequestError", "kbest is 0; expected a whole number, 1 to 100"),
+        (b'{"text": "a", "kbest": true}', "RequestError", "kbest is true or false"),
+        (b'{"text": "a", "kbest": 2.0}', "RequestError", "kbest is a number"),
+        (b'{"text": "a", "probs": true}', "RequestError", "no member 'probs'"),
+        (b'{"tokens": {"word": ["a"], "pos": []}}', "CorpusError", "different lengths"),
+        (b'{"tokens": {"pos": ["a"]}}', None, "word"),
+    ],
+)
+def test_what_is_wrong_is_said(tagger: tw.CRF, body: bytes, kind: str | None, says: str) -> None:
+    """400, its type, and a message that says where."""
+    status, found, message = error(ask(app_of(tagger), "POST", "/tag", body=body))
+    assert status == 400
+    assert kind in (None, found)
+    assert says in message
+
+
+def test_paths_methods_models_and_types(tagger: tw.CRF) -> None:
+    """404, 405 with Allow, 415."""
+    app = app_of(tagger)
+    assert error(ask(app, path="/nowhere"))[:2] == (404, "PathError")
+    found = ask(app, path="/tag")
+    assert (error(found)[0], found.headers["allow"]) == (405, "POST")
+    assert error(post(app, {"text": "a", "model": "x"})) == (
+        404,
+        "ModelError",
+        "there is no model 'x'; there are: names",
+    )
+    assert error(post(app, {"text": "a"}, headers={"content-type": "text/xml"}))[0] == 415
+    assert post(app, {"text": "a"}, headers={"content-type": "application/json; charset=utf-8"}).status == 200
+
+
+def test_tokens_have_a_limit(tagger: tw.CRF) -> None:
+    """Of sentences as they are given, of texts as they are cut, of explanations."""
+    app = app_of(tagger, limits=Limits(tokens=10))
+    assert len(results(app, {"sentences": [["a"] * 5] * 2})) == 2
+    for request in (
+        {"tokens": ["a"] * 11},
+        {"text": "a " * 11},
+        {"texts": ["a b c"] * 4},
+        {"sentences": [[]] * 11},
+    ):
+        assert error(post(app, request))[:2] == (413, "LimitError")
+    assert error(post(app, {"tokens": ["a"] * 11}, "/explain"))[0] == 413
+    assert error(post(app_of(tagger, limits=Limits(body=100)), {"text": "a" * 100}))[0] == 413
+
+
+# --- batches ------------------------------------------------------------------------------------------------
+
+
+def counted(patch: pytest.MonkeyPatch) -> list[int]:
+    """How many sentences each call of `predict` was given, from now on."""
+    calls: list[int] = []
+    inner = tw.Tagger.predict
+
+    def predict(self: Any, X: Any, **more: Any) -> Any:
+        calls.append(len(X))
+        return inner(self, X, **more)
+
+    patch.setattr(tw.Tagger, "predict", predict)
+    return calls
+
+
+def body_of(request: Any) -> bytes:
+    return json.dumps(request).encode()
+
+
+def test_requests_that_wait_together_are_one_call(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixteen requests, one call; what is wrong with one of them is told to that one."""
+    calls = counted(monkeypatch)
+    service = Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))]))
+    app = application(service)
+
+    async def main() -> list[Answer]:
+        service.batchers["names"].pace = 1e-9  # seconds a token: all of them fit into one turn
+        requests: list[Any] = [{"tokens": SENTENCE[: 1 + i % 6]} for i in range(16)]
+        good = await asyncio.gather(*(asked(app, "POST", "/tag", body=body_of(r)) for r in requests))
+        assert calls == [16]
+        requests[3] = {"tokens": {"other": ["a"]}}
+        service.batchers["names"].pace = 1e-9
+        mixed = await asyncio.gather(*(asked(app, "POST", "/tag", body=body_of(r)) for r in requests))
+        assert [a.body for i, a in enumerate(mixed) if i != 3] == [
+            a.body for i, a in enumerate(good) if i != 3
+        ]
+        assert mixed[3].status == 400
+        return good
+
+    for i, found in enumerate(asyncio.run(main())):
+        sentence = SENTENCE[: 1 + i % 6]
+        assert json.loads(found.body)["results"][0]["labels"] == tagger.predict([sentence])[0]
+
+
+class Held:
+    """A batch that begins, and ends when it is told to."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.begun, self.go = threading.Event(), threading.Event()
+        inner = work.run
+
+        def run(*args: Any) -> Any:
+            self.begun.set()
+            assert self.go.wait(30)
+            return inner(*args)
+
+        patch.setattr("tagwise.serve.batching.run", run)
+
+
+def test_the_queue_is_bounded(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has no place to wait is told when to come back; what waits is answered."""
+    held = Held(monkeypatch)
+    app = app_of(tagger, waiting=2)
+
+    async def main() -> None:
+        first = asyncio.create_task(asked(app, "POST", "/tag", body=body_of({"tokens": SENTENCE})))
+        await asyncio.to_thread(held.begun.wait)
+        waiting = [
+            asyncio.create_task(asked(app, "POST", "/tag", body=body_of({"tokens": SENTENCE})))
+            for _ in range(2)
+        ]
+        await asyncio.sleep(0)
+        refused = await asked(app, "POST", "/tag", body=body_of({"tokens": SENTENCE}))
+        assert (error(refused)[:2], refused.headers["retry-after"]) == ((503, "BusyError"), "1")
+        assert (await asked(app, path="/health")).status == 200
+        held.go.set()
+        assert {(await task).status for task in (first, *waiting)} == {200}
+
+    asyncio.run(main())
+
+
+def test_an_answer_has_its_time(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
+    """503 and when to come back; the batch of one that has gone does no harm."""
+    held = Held(monkeypatch)
+    app = app_of(tagger, limits=Limits(seconds=0.05))
+
+    async def main() -> None:
+        late = await asked(app, "POST", "/tag", body=body_of({"tokens": SENTENCE}))
+        assert (error(late)[:2], late.headers["retry-after"]) == ((503, "TimeError"), "1")
+        held.go.set()
+        while (await asked(app, "POST", "/tag", body=body_of({"tokens": SENTENCE}))).status != 200:
+            pass
+
+    asyncio.run(main())
+
+
+# --- streams ------------------------------------------------------------------------------------------------
+
+
+def stream(app: Any, body: bytes | list[Any]) -> Answer:
+    return ask(app, "POST", "/tag", headers={"content-type": "application/x-ndjson"}, body=body)
+
+
+def test_lines_in_lines_out(tagger: tw.CRF) -> None:
+    """In order, whatever pieces they arrive in; a wrong line is a line that says so; a body has no length."""
+    app = app_of(tagger, limits=Limits(body=200))
+    lines = [body_of({"tokens": SENTENCE[: 1 + i % 6]}) for i in range(150)]
+    lines[70] = b"{"
+    whole = b"\n".join(lines) + b"\n\n"
+    found = stream(app, whole)
+    assert (found.status, found.headers["content-type"]) == (200, "application/x-ndjson")
+    answers = [json.loads(line) for line in found.body.splitlines()]
+    assert len(answers) == 150
+    assert (answers[70]["line"], answers[70]["error"]["type"]) == (71, "JsonError")
+    for i, one in enumerate(answers):
+        if i != 70:
+            assert len(one["results"][0]["labels"]) == 1 + i % 6
+    assert stream(app, [whole[i : i + 37] for i in range(0, len(whole), 37)]).body == found.body
+    assert stream(app, lines[0]).body == found.body.splitlines(True)[0]
+    assert stream(app, b"").body == b""
+    assert error(stream(app, [b"x" * 150, b"y" * 150]))[:2] == (413, "LimitError")
+
+
+# --- models -------------------------------------------------------------------------------------------------
+
+
+def test_a_replaced_file_is_served_without_a_dropped_request(model: Path, perceptron: tw.Perceptron) -> None:
+    """Under traffic: every answer is of the old model or of the new one, whole; a broken file changes nothing."""
+    shelf = Shelf.read([str(model)])
+    app = application(Service(shelf))
+    new = model.with_name("new")
+    request = body_of({"sentences": [SENTENCE] * 20})
+
+    async def versions(end: asyncio.Event) -> list[int]:
+        seen = []
+        while not end.is_set():
+            found = await asked(app, "POST", "/tag", body=request)
+            assert found.status == 200
+            seen.append(json.loads(found.body)["version"])
+            await asyncio.sleep(0)
+        return seen
+
+    async def main() -> None:
+        end = asyncio.Event()
+        traffic = [asyncio.create_task(versions(end)) for _ in range(4)]
+        await shelf.refresh()
+        assert shelf.first.loaded.version == 1
+        perceptron.save(new)
+        os.replace(new, model)
+        await shelf.refresh()
+        assert (shelf.first.loaded.version, shelf.first.loaded.tagger.name) == (2, perceptron.name)
+        for broken in (b"", b"no model", model.read_bytes()[:-20]):
+            new.write_bytes(broken)
+            os.replace(new, model)
+            await shelf.refresh()
+            (said,) = json.loads((await asked(app, path="/models")).body)["models"]
+            assert said["version"] == 2
+            assert "version 2 stays" in said["error"]
+        model.unlink()
+        await shelf.refresh()
+        assert shelf.first.loaded.version == 2
+        perceptron.save(model)
+        await shelf.refresh()
+        assert (shelf.first.loaded.version, shelf.first.error) == (3, None)
+        await asked(app, "POST", "/tag", body=request)
+        await asyncio.sleep(0)
+        end.set()
+        for seen in await asyncio.gather(*traffic):
+            assert seen == sorted(seen)
+
+    asyncio.run(main())
+
+
+def test_models_by_name(model: Path, tagger: tw.CRF, perceptron: tw.Perceptron) -> None:
+    """The first is the one of requests that name none; two of one name are refused."""
+    other = model.with_name("other.tagwise")
+    perceptron.save(other)
+    app = application(Service(Shelf.read([str(model), f"p={other}"])))
+    assert json.loads(post(app, {"text": TEXT}).body)["model"] == "names"
+    assert json.loads(post(app, {"text": TEXT, "model": "p"}).body)["model"] == "p"
+    assert named("a.b/c.tagwise") == ("c", "a.b/c.tagwise")
+    with pytest.raises(tw.ParameterError, match="two models are named 'names'"):
+        Shelf.read([str(model), f"names={other}"])
+    with pytest.raises(tw.ParameterError, match="no model"):
+        Shelf([])
+
+
+def lowered(sentence: Any) -> list[list[str]]:
+    """A feature function that a model file names."""
+    return [[word.lower()] for word in sentence]
+
+
+def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
+    """Files that name functions are not trusted; attributes are no tokens; nothing is imported."""
+    words = [["a", "b"]]
+    tw.Perceptron(features=lowered, epochs=1).fit(words, [["x", "y"]]).save(tmp_path / "f.tagwise")
+    with pytest.raises(tw.MissingFunctionError, match="lowered"):
+        Shelf.read([str(tmp_path / "f.tagwise")])
+    tw.Perceptron(epochs=1).fit([[["w=a"], ["w=b"]]], [["x", "y"]]).save(tmp_path / "a.tagwise")
+    with pytest.raises(tw.ParameterError, match=r"a\.tagwise: .*attributes"):
+        Shelf.read([str(tmp_path / "a.tagwise")])
+
+
+# --- the description ----------------------------------------------------------------------------------------
+
+
+def test_the_description_is_what_handlers_take(tagger: tw.CRF) -> None:
+    """Every path and method that is described is there and no other; so is every member of a request."""
+    service = Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))]))
+    described = json.loads(ask(application(service), path="/openapi.json").body)
+    assert {p: {m.upper() for m in methods} for p, methods in described["paths"].items()} == {
+        p: set(methods) for p, methods in service._routes.items()
+    }
+    values: dict[str, Any] = {
+        "model": "names", "text": TEXT, "texts": [TEXT], "tokens": SENTENCE, "sentences": [SENTENCE],
+        "probabilities": True, "kbest": 2, "token": 1, "against": "O", "top": 1,
+    }
+    app = application(service)
+    for path in ("/tag", "/explain"):
+        schema = described["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        ways = {way["required"][0] for way in schema["oneOf"]}
+        for member in schema["properties"]:
+            request = {member: values[member]}
+            if member not in ways:
+                request |= {"text": TEXT}
+            if member == "against":
+                request |= {"token": 0}
+            assert post(app, request, path).status == 200, (path, member)
+            assert error(post(app, {**request, member: {"a": 1}}, path))[:2] == (400, "RequestError")
+
+
+def test_the_page_has_no_script_and_no_foreign_host(tagger: tw.CRF) -> None:
+    """Nothing inline, nothing from elsewhere; names of models are escaped."""
+    app = application(Service(Shelf([Shelved("<script>", None, Loaded.of(tagger, "x"))])))
+    page = ask(app).body.decode()
+    assert "<script" not in page
+    assert not re.search(r"\son\w+=|style=|https?://", page)
+    assert set(re.findall(r'(?:href|src)="([^"]*)"', page)) == {"/style.css"}
+    assert ask(app, path="/style.css").headers["content-type"].startswith("text/css")
+    assert "url(" not in openapi.STYLE
+    assert set(shapes.SOURCES) < set(shapes.TAG["properties"])
