@@ -13,7 +13,7 @@ CODE    := python tests benchmarks examples
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help dev demo test test-rust test-python test-slow test-torch test-ray coverage fuzz kills memcheck mutants soak format lint bench study shows docs clean
+.PHONY: help dev demo test test-rust test-python test-slow test-torch test-ray test-browser coverage fuzz kills memcheck mutants soak format lint bench study shows docs clean
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,10 @@ test-torch: $(VENV)/.dev ## the tests of tagwise.torch, in an environment of the
 # The same for Ray.
 test-ray: $(VENV)/.dev ## the tests of tagwise.ray on a cluster of this machine, in an environment of their own
 	PYTHONPATH="$(abspath python)" $$($(PY) tests/environments.py ray) -m pytest tests/ray $(ARGS)
+
+# Packages of tagwise[web], and playwright, which drives the system's Chromium: an environment outside the clone as well.
+test-browser: $(VENV)/.dev ## the tests of tagwise.web, serve and annotate, in an environment of their own, with Chromium if it is there
+	PYTHONPATH="$(abspath python)" $$($(PY) tests/environments.py browser) -m pytest tests/web $(ARGS)
 
 coverage: $(VENV)/.dev ## lines and branches of the package that the Python tests reach: 95 % or more
 	rm -rf target/coverage && mkdir -p target/coverage/site

@@ -37,6 +37,7 @@ BENCHMARKS = {
     "svm": "Hidden Markov SVM and kernels: 300 sentences, conll2002-es, a dual perceptron",
     "boosting": "boosting: scores with few features, curves, bounds, the cost of a round",
     "incremental": "going on with other sentences: a prior around the old weights against training anew",
+    "serve": "requests of /tag over loopback beside python-crfsuite in a Starlette handler",
     "determinism": "model files for 1, 2 and 4 threads",
     "digests": "model files of every learner on the bundled corpora: what a change of structure must not change",
     "online_speed": "epochs of the online learners against CRFsuite's ap and pa",

@@ -33,6 +33,15 @@ COMMON = (
 )
 #: A new extra is a row here.
 ENVIRONMENTS = {
+    "browser": (
+        *COMMON,
+        "httptools==0.9.0",
+        "httpx==0.28.1",
+        "playwright==1.65.0",
+        "starlette==1.10.0",
+        "uvicorn==0.54.0",
+        "uvloop==0.23.0; sys_platform != 'win32'",
+    ),
     "ray": (*COMMON, "ray[data]==2.60.0"),
     "torch": (
         *COMMON,

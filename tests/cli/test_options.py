@@ -42,6 +42,7 @@ def test_every_option_has_a_row() -> None:
         test_options_others,
         test_options_pretrained,
         test_options_reading,
+        test_options_serve,
         test_options_tag,
     )
 
@@ -50,6 +51,7 @@ def test_every_option_has_a_row() -> None:
     assert test_options_others.test_options
     assert test_options_pretrained.test_options
     assert test_options_reading.test_options
+    assert test_options_serve.test_options
     assert test_options_tag.test_options
     every = {(name, text) for name in ("", *cli.commands) for text in spellings(name)}
     assert ROWS.keys() == every

@@ -412,8 +412,16 @@ def test_the_description_is_what_handlers_take(tagger: tw.CRF) -> None:
         p: set(methods) for p, methods in service._routes.items()
     }
     values: dict[str, Any] = {
-        "model": "names", "text": TEXT, "texts": [TEXT], "tokens": SENTENCE, "sentences": [SENTENCE],
-        "probabilities": True, "kbest": 2, "token": 1, "against": "O", "top": 1,
+        "model": "names",
+        "text": TEXT,
+        "texts": [TEXT],
+        "tokens": SENTENCE,
+        "sentences": [SENTENCE],
+        "probabilities": True,
+        "kbest": 2,
+        "token": 1,
+        "against": "O",
+        "top": 1,
     }
     app = application(service)
     for path in ("/tag", "/explain"):

@@ -28,10 +28,13 @@ HEADER_BYTES = 64 << 10
 CONNECTIONS = 1000
 #: How long requests in flight may take to end once the server is told to.
 GRACE = 30
+#: How long a connection may lie open between two requests.
+IDLE = 30
 
 
 def bound(host: str, port: int, connections: int = CONNECTIONS) -> socket.socket:
     """A socket that listens at this address; port 0 is any that is free."""
+    found: socket.socket | None = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -42,6 +45,8 @@ def bound(host: str, port: int, connections: int = CONNECTIONS) -> socket.socket
         found.bind(address)
         found.listen(min(connections, 2048))
     except OSError as error:
+        if found is not None:
+            found.close()
         place = f"{host}:{port}"
         remedy = (
             "choose another with --port, or --port 0 for any that is free"
@@ -106,15 +111,30 @@ def punctual(protocol: Any, seconds: float = HEADER_SECONDS, most: int = HEADER_
     return Punctual
 
 
-def protocol_class() -> Any:
+def protocol_class(seconds: float = HEADER_SECONDS) -> Any:
     """uvicorn's protocol by httptools where that is installed, else in Python; either with limits of headers."""
     fast = importlib.util.find_spec("httptools") is not None
     module, name = ("httptools_impl", "HttpToolsProtocol") if fast else ("h11_impl", "H11Protocol")
-    return punctual(getattr(importlib.import_module(f"uvicorn.protocols.http.{module}"), name))
+    return punctual(getattr(importlib.import_module(f"uvicorn.protocols.http.{module}"), name), seconds)
 
 
-def server_of(app: App, *, connections: int = CONNECTIONS, grace: float = GRACE) -> Any:
-    """uvicorn's server of an application, which ends without a traceback when it is told to."""
+def server_of(
+    app: App,
+    *,
+    connections: int = CONNECTIONS,
+    grace: float = GRACE,
+    headers: float = HEADER_SECONDS,
+    idle: int = IDLE,
+) -> Any:
+    """uvicorn's server of an application, which ends without a traceback when it is told to.
+
+    Args:
+        app: the application, which takes part in the protocol of lifespans.
+        connections: how many there may be at once.
+        grace: seconds that requests in flight have to end.
+        headers: seconds that the headers of a request have to arrive.
+        idle: seconds that a connection may be open without a request.
+    """
     need("a server", ("uvicorn",))
     import uvicorn
 
@@ -147,7 +167,7 @@ def server_of(app: App, *, connections: int = CONNECTIONS, grace: float = GRACE)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # each malformed request is a warning there
     config = uvicorn.Config(
         app,
-        http=protocol_class(),
+        http=protocol_class(headers),
         ws="none",
         lifespan="on",
         log_config=None,
@@ -155,7 +175,7 @@ def server_of(app: App, *, connections: int = CONNECTIONS, grace: float = GRACE)
         server_header=False,
         proxy_headers=False,
         limit_concurrency=connections,
-        timeout_keep_alive=30,
+        timeout_keep_alive=idle,
         timeout_graceful_shutdown=int(grace),
     )
     return Server(config)

@@ -1,0 +1,177 @@
+"""Every option matters: those of serve. The server itself is not started; its application is asked."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any
+
+import pytest
+
+from tests.web.asking import ask
+
+from .options import TEST, Bench, cases, debug_row, fitted, invoke, row
+
+TOKENS = TEST[0].fields
+
+
+class Started:
+    """What a call of serve would have run."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.apps: list[Any] = []
+        self.address: Any = None
+        bench.patch.setattr("tagwise.web.need", lambda *_: None)
+        bench.patch.setattr("tagwise.web.running.run", self.run)
+
+    def run(self, app: Any, listening: socket.socket, ready: Any = None, **_: Any) -> None:
+        self.apps.append(app)
+        self.address = listening.getsockname()
+        if ready is not None:
+            ready()
+        listening.close()
+
+
+def served(bench: Bench, *args: object) -> tuple[Started, Any, str]:
+    """The application, and what was said."""
+    started = Started(bench)
+    result = bench.ok("serve", "--port", 0, *args)
+    assert result.stdout == ""
+    return started, started.apps[0], result.stderr
+
+
+def tag(app: Any, request: dict[str, Any], **more: Any) -> tuple[int, Any]:
+    """The answer of /tag."""
+    found = ask(app, "POST", "/tag", body=json.dumps(request).encode(), **more)
+    return found.status, json.loads(found.body)
+
+
+def columns(n: int = 1) -> dict[str, list[str]]:
+    """A sentence with the columns of the model."""
+    return {name: [values[0]] * n for name, values in TOKENS.items() if name != "label"}
+
+
+@row("serve", "models")
+def serve_models(bench: Bench) -> None:
+    """Each by the stem of its file, or by the name that is given; the labels are its own."""
+    _, app, said = served(bench, bench.model, f"other={bench.model}")
+    assert said.startswith("serving m, other at http://127.0.0.1:")
+    names = [one["name"] for one in json.loads(ask(app, path="/models").body)["models"]]
+    assert names == ["m", "other"]
+    status, found = tag(app, {"tokens": columns(), "model": "other"})
+    assert (status, found["model"]) == (200, "other")
+    assert [found["results"][0]["labels"]] == fitted().predict([columns()])
+    absent = invoke("serve", "absent.tagwise")
+    assert (absent.exit_code, absent.stdout, absent.stderr.count("\n")) == (2, "", 1)
+    assert invoke("serve").exit_code == 2
+
+
+@row("serve", "--host")
+def serve_host(bench: Bench) -> None:
+    """The address; beyond loopback any address is a Host."""
+    started, app, _ = served(bench, bench.model)
+    assert started.address[0] == "127.0.0.1"
+    assert ask(app, host="10.1.2.3").status == 421
+    started, app, _ = served(bench, bench.model, "--host", "0.0.0.0")
+    assert started.address[0] == "0.0.0.0"
+    assert ask(app, host="10.1.2.3").status == 200
+    wrong = invoke("serve", bench.model, "--host", "203.0.113.7", "--port", 0)
+    assert (wrong.exit_code, wrong.stderr.count("\n")) == (2, 1)
+    assert "cannot listen there" in wrong.stderr
+
+
+@row("serve", "--port")
+def serve_port(bench: Bench) -> None:
+    """The port; 0 is any, which is said; one that is taken is refused."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        wrong = invoke("serve", bench.model, "--port", port)
+        assert (wrong.exit_code, wrong.stderr.count("\n")) == (2, 1)
+        assert "--port 0" in wrong.stderr
+    started, _, said = served(bench, bench.model)
+    assert f":{started.address[1]}\n" in said
+    started = Started(bench)
+    bench.ok("serve", bench.model, "--port", port)
+    assert started.address[1] == port
+
+
+@row("serve", "--allow-host")
+def serve_allow_host(bench: Bench) -> None:
+    """Further names."""
+    _, app, _ = served(bench, bench.model)
+    assert ask(app, host="a.example").status == 421
+    _, app, _ = served(bench, bench.model, "--allow-host", "a.example", "--allow-host", "b.example")
+    assert [ask(app, host=h).status for h in ("a.example", "b.example", "c.example")] == [200, 200, 421]
+
+
+@row("serve", "--token")
+def serve_token(bench: Bench) -> None:
+    """Printed, and asked for; probes need none."""
+    assert "token" not in served(bench, bench.model)[2]
+    _, app, said = served(bench, bench.model, "--token")
+    token = said.split("token=")[1].split()[0]
+    assert tag(app, {"text": "a"})[0] == 401
+    assert ask(app, path="/health").status == 200
+    assert ask(app, path="/models", headers={"authorization": f"Bearer {token}"}).status == 200
+
+
+@row("serve", "--workers")
+def serve_workers(bench: Bench) -> None:
+    """So many processes, each with the models."""
+    started = Started(bench)
+    asked = []
+
+    def supervise(n: int, body: Any) -> None:
+        asked.append(n)
+        body(1)
+
+    bench.patch.setattr("tagwise.serve.workers.supervise", supervise)
+    bench.ok("serve", bench.model, "--port", 0, "--workers", 3)
+    assert asked == [3]
+    assert 'worker="1"' in ask(started.apps[0], path="/metrics").body.decode()
+    bench.ok("serve", bench.model, "--port", 0)
+    assert asked == [3]
+
+
+@row("serve", "--max-body")
+def serve_max_body(bench: Bench) -> None:
+    """Bytes of a request."""
+    request = {"texts": ["a" * 100]}
+    assert tag(served(bench, bench.model)[1], request)[1].get("error", {}).get("type") != "LimitError"
+    assert tag(served(bench, bench.model, "--max-body", 100)[1], request)[0] == 413
+
+
+@row("serve", "--max-tokens")
+def serve_max_tokens(bench: Bench) -> None:
+    """Tokens of a request."""
+    _, app, _ = served(bench, bench.model, "--max-tokens", 3)
+    assert [tag(app, {"tokens": columns(n)})[0] for n in (3, 4)] == [200, 413]
+    assert tag(served(bench, bench.model)[1], {"tokens": columns(4)})[0] == 200
+
+
+@row("serve", "--timeout")
+def serve_timeout(bench: Bench) -> None:
+    """Seconds for a body."""
+    body = [b'{"tokens": ', 0.4, json.dumps(columns()).encode(), b"}"]
+    assert ask(served(bench, bench.model, "--timeout", 0.1)[1], "POST", "/tag", body=body).status == 408
+    assert ask(served(bench, bench.model)[1], "POST", "/tag", body=body).status == 200
+
+
+@row("serve", "--queue")
+def serve_queue(bench: Bench) -> None:
+    """Requests that may wait."""
+    for args, most in (((), 1024), (("--queue", 7), 7)):
+        app = served(bench, bench.model, *args)[1]
+        (batcher,) = app.app.app.app.batchers.values()
+        assert batcher.most == most
+
+
+debug_row("serve", "absent.tagwise")
+
+
+@pytest.mark.parametrize("case", cases("serve"))
+def test_options(bench: Bench, case: str) -> None:
+    """The row of an option holds."""
+    cases("serve")[case](bench)

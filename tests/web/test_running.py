@@ -1,0 +1,234 @@
+"""The server on a real socket: hostile connections, many clients, signals, workers. Needs uvicorn."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+import tagwise as tw
+from tagwise.errors import TagwiseError
+from tagwise.serve.service import Service, Settings, application
+from tagwise.serve.shelf import Loaded, Shelf, Shelved
+from tagwise.web import need, running
+from tagwise.web.limits import Limits
+
+pytest.importorskip("uvicorn", reason="uvicorn is not installed: make test-browser")
+
+SENTENCE = ["Rosa", "Berg", "runs", "to", "Lund", "."]
+REQUEST = json.dumps({"tokens": SENTENCE}).encode()
+
+
+@contextlib.contextmanager
+def served(tagger: tw.CRF, seconds: float, **settings: Any) -> Iterator[tuple[str, int]]:
+    """A server of a tagger, and where."""
+    shelf = Shelf([Shelved("names", None, Loaded.of(tagger, "names"))])
+    app = application(Service(shelf, Settings(Limits(body=10_000, seconds=seconds))))
+    with running.running(app, **settings) as url:
+        yield urlsplit(url).hostname or "", urlsplit(url).port or 0
+
+
+@pytest.fixture(scope="module")
+def address(tagger: tw.CRF) -> Iterator[tuple[str, int]]:
+    """A server that waits for a while."""
+    with served(tagger, 60.0) as place:
+        yield place
+
+
+@pytest.fixture(scope="module")
+def hasty(tagger: tw.CRF) -> Iterator[tuple[str, int]]:
+    """A server that waits for nobody."""
+    with served(tagger, 0.2, headers=0.2, idle=1) as place:
+        yield place
+
+
+def raw(address: tuple[str, int], *pieces: bytes) -> bytes:
+    """What comes back until the server closes; our side stays open, and silent behind the pieces."""
+    with socket.create_connection(address, timeout=60) as connection:
+        out = b""
+        with contextlib.suppress(ConnectionError):
+            for piece in pieces:
+                connection.sendall(piece)
+            while data := connection.recv(65536):
+                out += data
+        return out
+
+
+def status(answer: bytes) -> int:
+    return int(answer.split(None, 2)[1])
+
+
+def post(body: bytes, *lines: str, length: int | None = None) -> bytes:
+    """A request as bytes, whose connection ends with it."""
+    head = ["POST /tag HTTP/1.1", "Host: localhost", "Connection: close", *lines]
+    head.append(f"Content-Length: {len(body) if length is None else length}")
+    return "\r\n".join([*head, "", ""]).encode() + body
+
+
+def asked(address: tuple[str, int], body: bytes = REQUEST) -> tuple[int, Any]:
+    """One request by a client of the standard library."""
+    connection = http.client.HTTPConnection(*address, timeout=30)
+    try:
+        connection.request("POST", "/tag", body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+def test_an_answer_over_a_socket(address: tuple[str, int], tagger: tw.CRF) -> None:
+    """The tagger's labels; the headers of the guards; no name of the server."""
+    answer = raw(address, post(REQUEST))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert status(answer) == 200
+    assert json.loads(body)["results"][0]["labels"] == tagger.predict([SENTENCE])[0]
+    assert b"content-security-policy" in head
+    assert b"uvicorn" not in head.lower()
+
+
+@pytest.mark.parametrize(
+    ("pieces", "statuses"),
+    [
+        ((b"\x16\x03\x01 hello",), {400}),
+        ((b"GET / HTTP/9.9\r\n\r\n",), {400, 505}),
+        ((b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\n\r\n",), {400}),
+        ((b"POST /tag HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",), {400}),
+        ((b"POST /tag HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n",), {413}),
+        ((b"POST /tag HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",), {400}),
+        ((post(b"\xff\xfe{}"),), {400}),
+        ((post(b"{" * 5000),), {400}),
+        ((post(b"x" * 10_001),), {413}),
+        ((b"GET /\x00 HTTP/1.1\r\nHost: localhost\r\n\r\n",), {400, 404}),
+        ((b"GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",), {404}),
+    ],
+)
+def test_hostile_requests(address: tuple[str, int], pieces: tuple[bytes, ...], statuses: set[int]) -> None:
+    """Refused by a status, or closed; the server goes on."""
+    answer = raw(address, *pieces)
+    assert not answer or status(answer) in statuses
+    assert asked(address)[0] == 200
+
+
+def test_slow_headers_are_cut_off(hasty: tuple[str, int]) -> None:
+    """Nothing, half a request, half a request behind a whole one: closed."""
+    whole = post(REQUEST).replace(b"Connection: close\r\n", b"")
+    for pieces in ((), (b"GET / HT",), (whole, b"POST /t"), (b"GET / HTTP/1.1\r\nHost: localhost\r\n",)):
+        raw(hasty, *pieces)
+
+
+def test_long_headers_are_cut_off(address: tuple[str, int]) -> None:
+    """Headers without end, while others are served."""
+    long = b"GET / HTTP/1.1\r\n" + b"".join(b"X-%d: %s\r\n" % (i, b"y" * 100) for i in range(1000))
+    assert not (answer := raw(address, long)) or status(answer) >= 400
+    assert asked(address)[0] == 200
+
+
+def test_slow_bodies_are_told(hasty: tuple[str, int]) -> None:
+    """408, and the connection ends; a stream as well."""
+    lines = "Content-Type: application/x-ndjson"
+    for request in (post(b'{"to', length=100), post(b'{"to', lines, length=100)):
+        answer = raw(hasty, request)
+        assert not answer or status(answer) == 408  # nothing: the headers themselves were late
+
+
+def test_many_clients_at_once(address: tuple[str, int], tagger: tw.CRF) -> None:
+    """Each gets its own answer."""
+    wanted = {n: tagger.predict([SENTENCE[:n]])[0] for n in range(1, 7)}
+    wrong: list[Any] = []
+
+    def client(seed: int) -> None:
+        connection = http.client.HTTPConnection(*address, timeout=30)
+        for i in range(3):
+            n = 1 + (seed + i) % 6
+            connection.request("POST", "/tag", json.dumps({"tokens": SENTENCE[:n]}))
+            answer = json.loads(connection.getresponse().read())
+            if answer["results"][0]["labels"] != wanted[n]:
+                wrong.append(answer)
+        connection.close()
+
+    threads = [threading.Thread(target=client, args=(seed,)) for seed in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the way to install it."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(TagwiseError, match=r"needs uvicorn.*pip install 'tagwise\[web\]'"):
+        need("tagwise serve", ("uvicorn",))
+
+
+# --- processes ----------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def process(*args: object) -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
+    """`tagwise serve` at a free port, and where."""
+    command = [sys.executable, "-m", "tagwise", "serve", "--port", "0", *map(str, args)]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert server.stderr is not None
+    try:
+        line = server.stderr.readline()
+        assert "serving" in line, line + server.stderr.read()
+        yield server, ("127.0.0.1", int(line.rstrip().rpartition(":")[2]))
+    finally:
+        if server.poll() is None:
+            server.kill()
+        server.wait()
+        server.stderr.close()
+
+
+def test_sigterm_lets_requests_in_flight_end(model: Path) -> None:
+    """A request whose body is half there is answered when the rest comes; new ones are not taken; the code is 0."""
+    with process(model) as (server, address):
+        assert asked(address)[0] == 200
+        with socket.create_connection(address, timeout=30) as connection:
+            whole = post(REQUEST)
+            connection.sendall(whole[:-10])
+            asked(address)  # a later request is answered, so that the first has been read
+            server.send_signal(signal.SIGTERM)
+            while True:  # until the socket is closed
+                try:
+                    socket.create_connection(address, timeout=5).close()
+                except OSError:
+                    break
+            connection.sendall(whole[-10:])
+            answer = b""
+            while data := connection.recv(65536):
+                answer += data
+        assert status(answer) == 200
+        assert server.wait(30) == 0
+
+
+def test_workers_share_a_socket_and_are_replaced(model: Path) -> None:
+    """Killed, another takes the place; SIGTERM ends all of them."""
+    with process(model, "--workers", 2) as (server, address):
+        assert asked(address)[0] == 200
+        children = Path(f"/proc/{server.pid}/task/{server.pid}/children")
+        if not children.exists():
+            pytest.skip("no /proc to find the workers in")
+        before = children.read_text().split()
+        assert len(before) == 2
+        os.kill(int(before[0]), signal.SIGKILL)
+        assert server.stderr is not None
+        assert "another takes its place" in server.stderr.readline()
+        for _ in range(4):
+            assert asked(address)[0] == 200
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(30) == 0
+        assert not [pid for pid in before if Path(f"/proc/{pid}/cwd").exists()]
