@@ -6,6 +6,8 @@ import contextlib
 import http.client
 import json
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -164,6 +166,22 @@ def test_many_clients_at_once(address: tuple[str, int], tagger: tw.CRF) -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "serve.md").read_text("utf-8")
+COMMANDS = [line for block in re.findall(r"```bash\n(.*?)```", PAGE, re.S) for line in block.splitlines()]
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_of_the_page(address: tuple[str, int], command: str) -> None:
+    """Every line of the page's shell block gives an answer, line by line, and no error."""
+    assert "localhost:8000" in command
+    here = command.replace("localhost:8000", f"localhost:{address[1]}")
+    found = subprocess.run(["bash", "-c", here], capture_output=True, check=True, timeout=60)
+    answers = [json.loads(line) for line in found.stdout.splitlines()]
+    assert answers
+    assert not [answer for answer in answers if "error" in answer]
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

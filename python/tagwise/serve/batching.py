@@ -98,7 +98,8 @@ class Batcher:
 
     def _taken(self, queue: deque[Any], most: float) -> list[Any]:
         """The jobs of the next batch: one, and further ones up to `most` tokens; nobody waits for those left out."""
-        taken, cost = [], 0
+        taken: list[Any] = []
+        cost = 0
         while queue and (not taken or cost + queue[0][0].cost <= most):
             job, future = queue.popleft()
             if future.done():  # its request has run out of time

@@ -124,15 +124,39 @@ def _answers(loaded: Loaded, tagger: Tagger, wish: Wish, jobs: list[Job]) -> lis
     for of_job in units:
         for unit in of_job:
             sentences += unit.sentences if isinstance(unit, Tokenized) else unit
+    sentences = _alike(sentences, list(tagger.model_.recipe.columns))
     labelled = iter(_labelled(loaded, tagger, wish, sentences))
     return [[_result(loaded, wish, unit, labelled) for unit in of_job] for of_job in units]
+
+
+def _alike(sentences: list[Any], columns: list[str]) -> list[Any]:
+    """Sentences of many requests as one kind: lists of words where features look at these alone, else columns."""
+    if len(columns) < 2 and not any(isinstance(sentence, Sentence) for sentence in sentences):
+        return sentences
+    wanted = ", ".join(columns)
+    out: list[Any] = []
+    for sentence in sentences:
+        if not isinstance(sentence, Sentence):
+            if len(columns) > 1 and sentence:
+                raise CorpusError(f"the model looks at the columns {wanted}; give them by name, in an object")
+            out.append(sentence if len(columns) < 2 else Sentence({name: [] for name in columns}))
+            continue
+        if missing := [name for name in columns if name not in sentence.fields]:
+            given = ", ".join(sentence.fields)
+            raise CorpusError(
+                f"a sentence has no column {missing[0]!r}, only {given}; the model looks at {wanted}"
+            )
+        out.append(
+            sentence if len(columns) > 1 else list(sentence.fields[columns[0]]) if columns else sentence
+        )
+    return out
 
 
 class Labelled(NamedTuple):
     """A sentence's labels, and what was asked for besides."""
 
     labels: Sequence[Any]
-    spans: list[tuple[Any, int, int, float | None]] | None = None
+    spans: Sequence[tuple[Any, int, int, float | None]] | None = None
     chances: list[float] | None = None
     chance: float | None = None
     kbest: list[dict[str, Any]] | None = None
@@ -152,7 +176,7 @@ def _labelled(loaded: Loaded, tagger: Tagger, wish: Wish, sentences: list[Any]) 
             spans = [(*span, round(float(p), 6)) for span, p in found.chunks] if loaded.chunked else None
             chances = np.round(np.asarray(found.tokens, dtype=float), 6).tolist()
             chance = round(float(found.probability), 6)
-            out.append(Labelled(found.labels, spans, chances, chance, best and best[i]))
+            out.append(Labelled(found.labels, spans, chances, chance, None if best is None else best[i]))
         return out
     paths: Iterable[Sequence[Any]] = (
         tagger.predict(sentences)
@@ -164,7 +188,7 @@ def _labelled(loaded: Loaded, tagger: Tagger, wish: Wish, sentences: list[Any]) 
         Labelled(
             path,
             [(*span, None) for span in token_spans(path, True)] if chunked else None,
-            kbest=best and best[i],
+            kbest=None if best is None else best[i],
         )
         for i, path in enumerate(paths)
     ]
