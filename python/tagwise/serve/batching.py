@@ -71,7 +71,9 @@ class Batcher:
             self._small.append((job, future))
             if not self._turn:
                 self._turn = True
-                loop.call_soon(self._in_turn)
+                loop.call_soon(
+                    loop.call_soon, self._in_turn
+                )  # one more turn: sockets are read between two of them
         else:
             self._large.append((job, future))
             self._hand_over(loop)
