@@ -23,6 +23,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -117,11 +118,11 @@ def server(*command: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
         line = process.stderr.readline()
         if "serving" not in line:
             raise RuntimeError(line + process.stderr.read())
+        threading.Thread(target=process.stderr.read, daemon=True).start()  # a full pipe would stop the server
         yield process, int(line.rstrip().rpartition(":")[2])
     finally:
         process.terminate()
         process.wait()
-        process.stderr.close()
 
 
 def cpu_seconds(pid: int) -> float:

@@ -205,6 +205,23 @@ def test_errors_are_json(caplog: pytest.LogCaptureFixture) -> None:
     assert ask(raising(MemoryError())).headers["retry-after"] == "1"
 
 
+def test_who_has_gone_is_not_answered_and_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Half a request fills no log."""
+    sent: list[Any] = []
+
+    async def gone(scope: Any, receive: Any, send: Any) -> None:
+        raise ConnectionResetError
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"localhost")]
+    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": headers}
+    asyncio.run(Guards(gone)(scope, None, send))
+    assert not sent
+    assert not caplog.records
+
+
 # --- limits -------------------------------------------------------------------------------------------------
 
 

@@ -69,6 +69,8 @@ class Problems:
 
         try:
             await self.app(scope, receive, sending)
+        except ConnectionError:  # the other side has gone: nobody to answer, nothing to log
+            return None
         except Exception as error:
             problem = problem_of(error)
             if problem.status == 500:
