@@ -149,13 +149,29 @@ def united(old: _core.Layout, new: _core.Layout) -> tuple[_core.Layout, NDArray[
             return rest * (n * n) + label
         return rest * n + label
 
-    known = [recode(code, i) for i, code in enumerate(codes_of(old))]
-    both = [np.union1d(a, b) for a, b in zip(known, codes_of(new))]
-    places, at = [], 0
-    for a, code in zip(known, both):
-        places.append(at + np.searchsorted(code, a))
+    known = codes_of(old)
+    if before != n:
+        known = [recode(code, i) for i, code in enumerate(known)]
+    both, places, at = [], [], 0
+    for a, b in zip(known, codes_of(new)):
+        code, place = _merged(a, b)
+        both.append(code)
+        places.append(at + place)
         at += len(code)
     return layout_of(new.n_attributes, n, both, has_pairs(old) or has_pairs(new)), np.concatenate(places)
+
+
+def _merged(a: Codes, b: Codes) -> tuple[Codes, NDArray[np.int64]]:
+    """The codes of both, each once, and the place of each of `a`; both ascend, and so does what comes out.
+
+    Few are new where a model grows by a sentence: they are looked up one by one, and `a` is copied around them.
+    """
+    at = np.searchsorted(a, b)
+    inside = at < len(a)
+    inside[inside] = a[at[inside]] == b[inside]
+    at, fresh = at[~inside], b[~inside]
+    before = np.cumsum(np.bincount(at, minlength=len(a) + 1))[: len(a)]
+    return np.insert(a, at, fresh), np.arange(len(a)) + before
 
 
 # --- weights by name ----------------------------------------------------------------------------------------

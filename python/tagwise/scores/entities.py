@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,12 @@ from tagwise.corpus import schemes
 
 def entity_table(labels: Sequence[str]) -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
     """How the core reads entities off label ids: the type of each label, and what lies between two labels."""
+    return _table(tuple(labels))
+
+
+@lru_cache(maxsize=8)
+def _table(labels: tuple[str, ...]) -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
+    """As `entity_table`; kept, since a learner that goes on sentence by sentence asks for it each time."""
     split = [schemes.split_label(label)[1] for label in labels]
     types = sorted({kind for label, kind in zip(labels, split) if label != "O"})
     kind = [_core.OUTSIDE if label == "O" else types.index(t) for label, t in zip(labels, split)]
@@ -20,4 +27,7 @@ def entity_table(labels: Sequence[str]) -> tuple[NDArray[np.uint16], NDArray[np.
         [sum(bit << i for i, bit in enumerate(schemes.boundary(a, b))) for b in labels]
         for a in (*labels, "O")
     ]
-    return np.array(kind, dtype=np.uint16), np.array(between, dtype=np.uint8)
+    table = np.array(kind, dtype=np.uint16), np.array(between, dtype=np.uint8)
+    for array in table:
+        array.flags.writeable = False
+    return table
