@@ -1,0 +1,1 @@
+"""Labelling in a browser, with a tagger that learns each sentence as it is accepted: `tagwise annotate`."""

@@ -1,0 +1,140 @@
+"""A journal: what was done, one JSON object a line, on the disk before anybody is told.
+
+A line is written whole, flushed to the disk, and only then counts; so what is lost by a kill is at most a line that
+nobody was told of. Such a line has no end, and the next one to open the journal cuts it off. A line that is broken
+anywhere else was damaged by something else, and is refused by its number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from types import TracebackType
+from typing import Any
+
+from tagwise.errors import FileError, TagwiseError, refusal
+
+try:
+    import fcntl
+except ImportError:  # a system without locks of files: nobody is kept out
+    fcntl = None  # type: ignore[assignment]
+
+#: Bytes of the longest line that is read.
+LONGEST = 1 << 24
+
+
+class JournalError(TagwiseError, ValueError):
+    """A journal that cannot be read as it stands."""
+
+
+class Journal:
+    """An open journal, which nobody else can have open for writing at the same time; entries are counted from 1."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+        try:
+            self._handle = os.open(self.path, flags, 0o600)
+        except OSError as error:
+            raise refusal(
+                FileError, f"{self.path}: cannot be opened ({error.strerror}). Give a folder you may write to.",
+                self.path, error.errno or 5,
+            ) from error
+        try:
+            self._lock()
+            self.entries, size = self._read()
+            self.cut = os.fstat(self._handle).st_size - size  # bytes of a torn line that were cut off
+            if self.cut:
+                os.ftruncate(self._handle, size)
+                os.fsync(self._handle)
+            os.lseek(self._handle, size, os.SEEK_SET)
+        except BaseException:
+            os.close(self._handle)
+            raise
+        self._size = size
+        _flush_folder(os.path.dirname(self.path) or ".")
+
+    def _lock(self) -> None:
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise JournalError(
+                f"{self.path}: another process is writing to it. End that one first; two cannot label in one folder."
+            ) from error
+
+    def _read(self) -> tuple[list[dict[str, Any]], int]:
+        """The entries, and where the last of them ends."""
+        entries: list[dict[str, Any]] = []
+        size = 0
+        with os.fdopen(os.dup(self._handle), "rb") as file:
+            file.seek(0)
+            while line := file.readline(LONGEST + 1):
+                if not line.endswith(b"\n"):
+                    if len(line) > LONGEST:
+                        raise self._broken(len(entries) + 1, "it is too long")
+                    break
+                try:
+                    entry = json.loads(line)
+                except (ValueError, RecursionError):
+                    raise self._broken(len(entries) + 1, "it is no JSON") from None
+                if not isinstance(entry, dict) or entry.get("n") != len(entries) + 1:
+                    raise self._broken(len(entries) + 1, f"expected an object with n = {len(entries) + 1}")
+                entries.append(entry)
+                size += len(line)
+        return entries, size
+
+    def _broken(self, line: int, why: str) -> JournalError:
+        return JournalError(
+            f"{self.path}, line {line}: {why}. Lines before it are whole: keep a copy, and cut the file there to go on."
+        )
+
+    def append(self, **entry: Any) -> dict[str, Any]:
+        """Write one more entry; it is on the disk when this returns. An error leaves the journal as it was."""
+        made = {"n": len(self.entries) + 1, **entry}
+        line = (json.dumps(made, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
+        try:
+            at = 0
+            while at < len(line):
+                at += os.write(self._handle, line[at:])
+            os.fsync(self._handle)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._handle, self._size)
+                os.lseek(self._handle, self._size, os.SEEK_SET)
+            raise refusal(
+                FileError, f"{self.path}: cannot be written ({error.strerror}). Make room; nothing was accepted.",
+                self.path, error.errno or 5,
+            ) from error
+        self._size += len(line)
+        self.entries.append(made)
+        return made
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _flush_folder(folder: str) -> None:
+    """Have the disk remember that the file is there, where the system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+__all__ = ["Journal", "JournalError"]

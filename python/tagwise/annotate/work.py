@@ -1,0 +1,337 @@
+"""A work: a folder with documents, settings and a journal of what was accepted.
+
+    work.json                settings: label types, what labels mark, learner, features, strategy
+    documents/0001-name.jsonl  sentences as they came, with the labels they came with; "_" where there is none
+    journal.jsonl            accepted, skipped, undone, done again: a line each
+
+It can be copied and versioned as it lies. Sentences are numbered through all documents in the order of their names, and
+a document never changes once it is there, so that numbers in the journal stay true.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from tagwise.annotate.journal import Journal, JournalError
+from tagwise.corpus import schemes
+from tagwise.corpus.conllu import write_conllu
+from tagwise.corpus.formats import read, write
+from tagwise.corpus.jsonl import read_jsonl, write_jsonl
+from tagwise.corpus.sentence import Corpus, Sentence
+from tagwise.errors import CorpusError, ParameterError
+from tagwise.writing import atomic, write_text
+
+VERSION = 1
+#: The label of a token that nobody has labelled.
+UNKNOWN = "_"
+OUTSIDE = "O"
+#: What may grow, and how far.
+MOST_SENTENCES, MOST_LABELS, LONGEST_LABEL, MOST_TOKENS = 1_000_000, 200, 60, 2_000
+#: Formats of exports, with their endings.
+EXPORTS = {"conll": "tsv", "spans": "jsonl", "conllu": "conllu", "jsonl": "jsonl"}
+
+
+@dataclass
+class Settings:
+    """What a work is about. kind: "spans" (IOB2 labels) or "tokens" (a label for every token)."""
+
+    kind: str = "spans"
+    labels: list[str] = field(default_factory=list)
+    learner: str = "mira"
+    features: str = "default"
+    strategy: str = "margin"
+
+    def check(self) -> Settings:
+        """Refuse what cannot be."""
+        if self.kind not in ("spans", "tokens"):
+            raise ParameterError(f"kind={self.kind!r}; expected spans or tokens")
+        for label in self.labels:
+            check_label(label)
+        if len(set(self.labels)) != len(self.labels) or len(self.labels) > MOST_LABELS:
+            raise ParameterError(f"labels: expected at most {MOST_LABELS} different ones")
+        return self
+
+
+def check_label(label: Any) -> str:
+    """A label type as people type it: short, without blanks and control characters."""
+    if (
+        not isinstance(label, str)
+        or not 0 < len(label) <= LONGEST_LABEL
+        or not label.isprintable()
+        or re.search(r"\s", label)
+        or label in (OUTSIDE, UNKNOWN)
+    ):
+        raise ParameterError(
+            f"label {label!r}: expected 1 to {LONGEST_LABEL} printable characters without blanks, and neither O nor _"
+        )
+    return label
+
+
+class Work:
+    """An open work. `accepted`: number of a sentence -> its labels; those that came labelled are in `given`."""
+
+    def __init__(self, folder: str | os.PathLike[str], settings: Settings | None = None) -> None:
+        self.folder = Path(folder)
+        (self.folder / "documents").mkdir(parents=True, exist_ok=True)
+        self.journal = Journal(self.folder / "journal.jsonl")
+        try:
+            self.settings = self._settings(settings)
+            self.sentences: list[Sentence] = []
+            self.documents: list[tuple[str, range]] = []
+            self.given: dict[int, list[str]] = {}
+            for path in sorted((self.folder / "documents").glob("[0-9]*.jsonl")):
+                self._add(path)
+            self.accepted: dict[int, list[str]] = {}
+            self.skipped: list[int] = []
+            self._done: list[dict[str, Any]] = []  # what undo takes back, the last of it first
+            self._undone: list[dict[str, Any]] = []
+            for entry in self.journal.entries:
+                self._replay(entry)
+        except BaseException:
+            self.journal.close()
+            raise
+
+    # --- settings -----------------------------------------------------------------------------------------
+
+    def _settings(self, given: Settings | None) -> Settings:
+        path = self.folder / "work.json"
+        if not path.exists():
+            found = (given or Settings()).check()
+            self._write(found)
+            return found
+        try:
+            value = json.loads(path.read_text("utf-8"))
+            if value.pop("tagwise annotate") != VERSION:
+                raise ValueError("another version")
+            known = {one.name for one in fields(Settings)}
+            return Settings(**{name: value[name] for name in value if name in known}).check()
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CorpusError(f"{path}: no settings of a work ({error}); give another folder") from error
+
+    def _write(self, settings: Settings) -> None:
+        made = {"tagwise annotate": VERSION, **asdict(settings)}
+        write_text(self.folder / "work.json", json.dumps(made, ensure_ascii=False, indent=2) + "\n")
+
+    def set(self, **changes: Any) -> Settings:
+        """Change settings; they are on the disk when this returns."""
+        made = Settings(**{**asdict(self.settings), **changes}).check()
+        self._write(made)
+        self.settings = made
+        return made
+
+    def add_label(self, label: str) -> None:
+        """One more label type."""
+        if check_label(label) not in self.settings.labels:
+            self.set(labels=[*self.settings.labels, label])
+
+    # --- documents ----------------------------------------------------------------------------------------
+
+    def _add(self, path: Path) -> range:
+        corpus = read_jsonl(path, label=None)
+        first = len(self.sentences)
+        for i, sentence in enumerate(corpus, first):
+            labels = sentence.fields.get("label")
+            if labels is not None and UNKNOWN not in labels:
+                self.given[i] = labels
+            bare = {name: column for name, column in sentence.fields.items() if name != "label"}
+            self.sentences.append(Sentence(bare, doc=sentence.doc, meta=sentence.meta))
+        places = range(first, len(self.sentences))
+        self.documents.append((re.sub(r"^\d+-|\.jsonl$", "", path.name), places))
+        return places
+
+    def add(self, corpus: Corpus, name: str = "", *, fresh: bool = False) -> range:
+        """Take the sentences of a corpus in as one more document; `fresh` leaves their labels out."""
+        if not len(corpus):
+            raise CorpusError(f"{corpus.source or name or 'the corpus'}: there is no sentence in it")
+        if len(self.sentences) + len(corpus) > MOST_SENTENCES:
+            raise CorpusError(f"a work has at most {MOST_SENTENCES:,} sentences; begin another folder")
+        long = next((i for i, s in enumerate(corpus) if len(s) > MOST_TOKENS), None)
+        if long is not None:
+            raise CorpusError(
+                f"sentence {long} has {len(corpus[long])} tokens; at most {MOST_TOKENS} are shown: cut it"
+            )
+        made = [_plain(sentence, fresh) for sentence in corpus]
+        self._learn_labels(y for s in made for y in s.fields["label"])
+        stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", name or os.path.basename(corpus.source or "")).strip("-.")[:60]
+        path = self.folder / "documents" / f"{len(self.documents) + 1:04d}-{stem or 'document'}.jsonl"
+        write_jsonl(Corpus(made), path)
+        return self._add(path)
+
+    def _learn_labels(self, labels: Iterable[str]) -> None:
+        """Label types that are new, and what labels mark where nothing was labelled before."""
+        found = dict.fromkeys(y for y in labels if y != UNKNOWN)
+        if not found:
+            return
+        if not self.settings.labels and not self.given and not schemes.has_chunks(found) and set(found) != {OUTSIDE}:
+            self.set(kind="tokens")
+        if self.settings.kind == "spans":
+            if not schemes.has_chunks(found) and set(found) != {OUTSIDE}:
+                raise CorpusError(
+                    f"the labels ({' '.join(list(found)[:5])} ...) mark no spans, but this work has spans; begin another "
+                    "folder for them"
+                )
+            found = dict.fromkeys(kind for y in found if (kind := schemes.split_label(y)[1]))
+        fresh = [y for y in found if y not in self.settings.labels]
+        if fresh:
+            self.set(labels=[*self.settings.labels, *fresh])
+
+    def read(self, text: bytes, format: str | None = None, name: str = "upload") -> range:
+        """Take in a file of any format that is here as bytes."""
+        return self.add(read(io.BytesIO(text), format, optional_label=True), name)
+
+    # --- what was done ------------------------------------------------------------------------------------
+
+    def _replay(self, entry: dict[str, Any]) -> None:
+        do = entry.get("do")
+        if do in ("accept", "skip"):
+            i, labels = entry.get("id"), entry.get("labels", [])
+            if not isinstance(i, int) or not 0 <= i < len(self.sentences) or (
+                do == "accept" and len(labels) != len(self.sentences[i])
+            ):
+                raise JournalError(
+                    f"{self.journal.path}, line {entry['n']}: sentence {i!r} with {len(labels)} labels is none of the "
+                    "documents; the journal is of another folder"
+                )
+            self._undone.clear()
+            self._apply({"do": do, "id": i, "labels": labels})
+        elif do == "undo" and self._done:
+            self._take_back()
+        elif do == "redo" and self._undone:
+            self._apply(self._undone.pop())
+        else:
+            raise JournalError(f"{self.journal.path}, line {entry['n']}: nothing to do for {do!r}")
+
+    def _apply(self, deed: dict[str, Any]) -> None:
+        i = deed["id"]
+        self._done.append({**deed, "before": self.accepted.get(i)})
+        if deed["do"] == "accept":
+            self.accepted[i] = list(deed["labels"])
+        else:
+            self.skipped.append(i)
+
+    def _take_back(self) -> dict[str, Any]:
+        deed = self._done.pop()
+        self._undone.append({name: deed[name] for name in ("do", "id", "labels")})
+        if deed["do"] == "skip":
+            self.skipped.remove(deed["id"])
+        elif deed["before"] is None:
+            del self.accepted[deed["id"]]
+        else:
+            self.accepted[deed["id"]] = deed["before"]
+        return deed
+
+    def accept(self, i: int, labels: Sequence[str]) -> None:
+        """Labels of a sentence, by a person. On the disk when this returns."""
+        self._check(i, labels)
+        deed = {"do": "accept", "id": i, "labels": list(labels)}
+        self.journal.append(**deed)
+        self._undone.clear()
+        self._apply(deed)
+
+    def skip(self, i: int) -> None:
+        """Leave a sentence for later."""
+        self._check(i, None)
+        self.journal.append(do="skip", id=i)
+        self._undone.clear()
+        self._apply({"do": "skip", "id": i, "labels": []})
+
+    def undo(self) -> int | None:
+        """Take the last deed back: the number of its sentence; None where there is none."""
+        if not self._done:
+            return None
+        self.journal.append(do="undo")
+        return int(self._take_back()["id"])
+
+    def redo(self) -> int | None:
+        """Do what was undone last again: the number of its sentence; None where there is none."""
+        if not self._undone:
+            return None
+        self.journal.append(do="redo")
+        deed = self._undone.pop()
+        self._apply(deed)
+        return int(deed["id"])
+
+    @property
+    def undoable(self) -> tuple[bool, bool]:
+        """Whether there is something to undo, and to redo."""
+        return bool(self._done), bool(self._undone)
+
+    def _check(self, i: Any, labels: Sequence[str] | None) -> None:
+        if not isinstance(i, int) or isinstance(i, bool) or not 0 <= i < len(self.sentences):
+            raise ParameterError(f"sentence {i!r}: expected a number from 0 to {len(self.sentences) - 1}")
+        if labels is None:
+            return
+        if len(labels) != len(self.sentences[i]):
+            raise ParameterError(f"{len(labels)} labels for {len(self.sentences[i])} tokens; give each one")
+        known = set(self.settings.labels)
+        for t, label in enumerate(labels):
+            tag, kind = schemes.split_label(label) if isinstance(label, str) else ("", "")
+            lawful = label == OUTSIDE or (tag in ("B", "I") and kind in known)
+            if not (lawful if self.settings.kind == "spans" else label in known):
+                raise ParameterError(
+                    f"token {t}: the label {label!r} is none of this work; add its type first: {' '.join(sorted(known))}"
+                )
+            before = labels[t - 1] if t else OUTSIDE
+            if self.settings.kind == "spans" and not schemes.valid(before, label, "IOB2"):
+                raise ParameterError(f"token {t}: {label} cannot follow {before}; a span begins with B-")
+
+    # --- what is there ------------------------------------------------------------------------------------
+
+    @property
+    def labelled(self) -> dict[int, list[str]]:
+        """All labels there are: those that came with a document, and over them those that were accepted."""
+        return {**self.given, **self.accepted}
+
+    def corpus(self, places: Sequence[int] | None = None) -> Corpus:
+        """Labelled sentences as a corpus, in their order."""
+        found = self.labelled
+        chosen = sorted(found) if places is None else places
+        return Corpus([self.sentences[i].with_labels(found[i], "label") for i in chosen])
+
+    def export(self, format: str, name: str | None = None) -> bytes:
+        """The labelled sentences, of all documents or of one, as a file of a format."""
+        if format not in EXPORTS:
+            raise ParameterError(f"format={format!r}; expected one of {', '.join(EXPORTS)}")
+        among = self.labelled
+        places = [i for title, span in self.documents if name in (None, title) for i in span if i in among]
+        if format == "spans" and self.settings.kind != "spans":
+            raise ParameterError("labels of tokens are no spans; export conll, conllu or jsonl")
+        out = io.BytesIO()
+        if format == "conllu":  # spans have no column of their own: the last one is free for anything
+            write_conllu(self.corpus(places), out, label_column="misc" if self.settings.kind == "spans" else "upos")
+        else:
+            write(self.corpus(places), out, format)
+        return out.getvalue()
+
+    def save(self, path: str | os.PathLike[str], format: str) -> None:
+        """Export to a file."""
+        data = self.export(format)
+        with atomic(path) as out:
+            out.write(data)
+
+    def close(self) -> None:
+        """Let go of the journal."""
+        self.journal.close()
+
+
+def _plain(sentence: Sentence, fresh: bool) -> Sentence:
+    """A sentence as documents have it: its columns, and a label for each token, "_" where it has none."""
+    columns = {name: column for name, column in sentence.fields.items() if name != sentence.label}
+    columns.pop("label", None)
+    labels = [UNKNOWN] * len(sentence)
+    if sentence.label is not None and not fresh:
+        found = [y or UNKNOWN for y in sentence.labels]
+        labels = found if UNKNOWN not in found else labels
+        if schemes.has_chunks(found) and UNKNOWN not in found:
+            labels = schemes.convert(found, None, "IOB2")
+    return Sentence({**columns, "label": labels}, "label", doc=sentence.doc, meta=sentence.meta)
+
+
+__all__ = ["EXPORTS", "OUTSIDE", "UNKNOWN", "Settings", "Work", "check_label"]
