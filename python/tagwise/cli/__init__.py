@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tagwise.cli.annotate import annotate
 from tagwise.cli.app import cli
 from tagwise.cli.bench import bench
 from tagwise.cli.compare import compare
@@ -19,7 +20,7 @@ from tagwise.cli.train import train
 
 for _command in (
     *(encode, train, tag, evaluate, errors, explain, inspect, pretrained),
-    *(compare, convert, serve, bench),
+    *(compare, convert, annotate, serve, bench),
 ):
     suggest(_command)
     cli.add_command(_command)

@@ -1,0 +1,37 @@
+"""The server of a session: guarded, on this machine unless told otherwise, with a token in the URL that it prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tagwise.annotate.app import MOST_FILE, Annotate
+from tagwise.annotate.session import Session
+from tagwise.web import running
+from tagwise.web.asgi import App
+from tagwise.web.guards import Guards, new_token
+from tagwise.web.limits import Limited, Limits
+
+#: Seconds that requests in flight have when the server is told to end: pages listen for ever.
+GRACE = 1.0
+
+
+def guarded(session: Session, token: str, host: str = "127.0.0.1") -> App:
+    """The application behind its guards."""
+    limited = Limited(Annotate(session).app(), Limits(body=MOST_FILE, seconds=60.0))
+    return Guards(limited, host, token=token)
+
+
+def run(session: Session, host: str, port: int, say: Callable[[str], object]) -> None:
+    """Serve until the process is told to end; `say` is given the address with its token."""
+    token = new_token()
+    listening = running.bound(host, port)
+    url = f"{running.url_of(listening)}/?token={token}"
+    running.run(
+        guarded(session, token, host),
+        listening,
+        ready=lambda: say(f"open {url}\nyour work is kept in {session.work.folder}; Ctrl-C ends"),
+        grace=GRACE,
+    )
+
+
+__all__ = ["guarded", "run"]

@@ -1,0 +1,212 @@
+"""``tagwise annotate``: label sentences in a browser, with a tagger that learns each one as it is accepted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+from tagwise.cli.app import debug_option, say
+from tagwise.cli.files import corpus_options, known_corpus, names_of, read_corpus
+from tagwise.cli.models import load_model
+from tagwise.corpus.formats import read
+from tagwise.corpus.sentence import Corpus
+from tagwise.errors import CorpusError, ParameterError
+from tagwise.writing import write_text
+
+
+def folder_for(corpus: str | None, folder: str | None) -> Path:
+    """Where a work lies: as told, else beside the file, named after it."""
+    if folder is not None:
+        return Path(folder)
+    stem = os.path.basename(corpus or "labels").partition(":")[0]
+    return Path(f"{stem}.annotate")
+
+
+def sentences_of(corpus: str, form: str | None, columns: str | None, label: str | None) -> Corpus:
+    """A corpus that may have labels, or have none."""
+    known = known_corpus(corpus, "train", label)
+    if known is not None:
+        return known
+    names, label = names_of(columns, label)
+    return read(corpus, form, columns=names, label=label or "label", optional_label=True)
+
+
+def simulated(corpus: str, learner: str, features: str, output: str | None, seeds: int, quick: int | None) -> None:
+    """Play labelling through, print the table, write the picture."""
+    from tagwise.annotate.learning import learner_of
+    from tagwise.annotate.simulate import Curve, simulate
+    from tagwise.corpus.bundled import load_corpus
+
+    name = corpus.partition(":")[0]
+    train, _, test = load_corpus(name)
+    if quick is not None:
+        train, test = train[:quick], test[:quick]
+    kind = learner_of(learner)
+
+    def watch(curve: Curve) -> None:
+        say(f"{curve.strategy}: {curve.sentences[-1]} sentences, score {100 * curve.scores[-1]:.1f}")
+
+    def make() -> Any:
+        return kind(features=features, epochs=8)
+
+    strategies = ("margin", "span", "committee", "diversity")
+    found = simulate(name, train, test, make, strategies=strategies, seeds=seeds, watch=watch)
+    click.echo(
+        f"{name}: {100 * found.full:.2f} with all {found.pool:,} sentences; sentences needed to reach "
+        f"{100 * found.target:.2f}\n\n{found.markdown()}"
+    )
+    if output is not None:
+        write_text(output, found.chart().document())
+
+
+@click.command()
+@click.argument("corpus", metavar="[CORPUS|FILE]", required=False)
+@click.option("--model", metavar="MODEL", help="A model that proposes from the beginning, and learns on.")
+@click.option("--work", "folder", metavar="FOLDER", help="Where the work is kept; FILE.annotate if not given.")
+@click.option("--labels", metavar="NAMES", help="Label types, by commas: PER,LOC; more can be typed in the page.")
+@click.option("--dev", metavar="DEV", help="A labelled corpus that is scored while you label.")
+@click.option("--fresh", is_flag=True, help="Leave out the labels that the sentences come with.")
+@click.option("--learner", default="mira", show_default=True, help="An online learner.")
+@click.option("--features", "-f", metavar="SET", default="default", show_default=True, help="Feature set or template.")
+@click.option("--strategy", metavar="NAME", help="What comes next: margin, span, committee, diversity, order, search.")
+@click.option("--simulate", is_flag=True, help="Play labelling through on the labelled corpus CORPUS, and end.")
+@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Of a simulation.")
+@click.option("--agreement", metavar="OTHER", help="Compare the labels of FILE with those of OTHER, and end.")
+@click.option("--export", "export", metavar="FORMAT", help="Write what is labelled in FORMAT to OUTPUT, and end.")
+@click.option("-o", "--output", metavar="OUTPUT", help="A file: of --export, or the picture (SVG) of --simulate.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 for any.")
+@corpus_options
+@debug_option
+def annotate(
+    corpus: str | None,
+    model: str | None,
+    folder: str | None,
+    labels: str | None,
+    dev: str | None,
+    fresh: bool,
+    learner: str,
+    features: str,
+    strategy: str | None,
+    simulate: bool,
+    seeds: int,
+    agreement: str | None,
+    export: str | None,
+    output: str | None,
+    host: str,
+    port: int,
+    columns: str | None,
+    label: str | None,
+    form: str | None,
+) -> None:
+    """Label the sentences of FILE in a browser; the tagger learns each one as you accept it.
+
+    The work is a folder that can be copied, versioned and gone on with: start the command again. Needs tagwise[web].
+
+    \b
+    Examples:
+      tagwise annotate posts.txt --labels PER,LOC
+      tagwise annotate posts.txt --model ner.tagwise --dev dev.tsv
+      tagwise annotate wnut17-ner --fresh --dev wnut17-ner:dev
+      tagwise annotate posts.txt --export conll -o labelled.tsv
+      tagwise annotate mine.tsv --agreement theirs.tsv
+      tagwise annotate wnut17-ner --simulate -o curve.svg
+    """
+    if simulate:
+        if corpus is None:
+            raise click.UsageError("--simulate needs the name of a labelled corpus")
+        return simulated(corpus, learner, features, output, seeds, None)
+    if agreement is not None:
+        if corpus is None:
+            raise click.UsageError("--agreement needs two files")
+        read_two: Callable[[str], Corpus] = lambda name: read_corpus(name, form, columns, label, part="train")  # noqa: E731
+        return agreed(read_two(corpus), read_two(agreement))
+    return opened(
+        corpus, folder_for(corpus, folder), model, labels, dev, fresh, learner, features, strategy, export, output,
+        host, port, (form, columns, label),
+    )
+
+
+def agreed(one: Corpus, two: Corpus) -> None:
+    """Print how far two files agree, and where they do not."""
+    from tagwise.annotate.agreement import agreement
+
+    found = agreement(one, two)
+    f1 = "" if found.f1 is None else f", F1 of spans {100 * found.f1:.2f}"
+    click.echo(
+        f"{found.sentences} sentences, {found.tokens} tokens: agreement {100 * found.accuracy:.2f} %, "
+        f"kappa {found.kappa:.4f}{f1}"
+    )
+    for where in found.disagreements:
+        tokens = one[where.sentence].tokens
+        told = " ".join(f"{tokens[t]}/{where.one[t]}|{where.two[t]}" for t in where.tokens)
+        click.echo(f"sentence {where.sentence + 1}: {told}")
+
+
+def opened(
+    corpus: str | None, folder: Path, model: str | None, labels: str | None, dev: str | None, fresh: bool,
+    learner: str, features: str, strategy: str | None, export: str | None, output: str | None, host: str, port: int,
+    reading: tuple[str | None, str | None, str | None],
+) -> None:
+    """Open a work, or begin one, and serve it or export from it."""
+    from tagwise.annotate.learning import learner_of
+    from tagwise.annotate.ranking import strategy_of
+    from tagwise.annotate.work import EXPORTS, Settings, Work
+
+    form, columns, label = reading
+    begun = (folder / "work.json").exists()
+    if corpus is None and not begun:
+        raise click.UsageError("give a corpus or a file to label, or the folder of a work with --work")
+    if export is not None and (export not in EXPORTS or output is None):
+        raise click.UsageError(f"--export takes one of {', '.join(EXPORTS)}, with -o OUTPUT")
+    if strategy is not None:
+        strategy_of(strategy)
+    learner_of(learner)
+    found = None if begun or corpus is None else sentences_of(corpus, form, columns, label)
+    work = Work(folder, Settings(learner=learner, features=features))
+    try:
+        if found is not None:
+            work.add(found, os.path.basename(corpus or ""), fresh=fresh)
+        for name in (labels or "").replace(",", " ").split():
+            work.add_label(name)
+        if strategy is not None:
+            work.set(strategy=strategy)
+        if work.journal.cut:
+            say(f"{work.journal.path}: a line that was never finished is cut off; nothing accepted is lost")
+        if export is not None and output is not None:
+            work.save(output, export)
+            return
+        serve(work, model, dev, host, port, reading)
+    finally:
+        work.close()
+
+
+def serve(
+    work: Any, model: str | None, dev: str | None, host: str, port: int, reading: tuple[str | None, str | None, str | None]
+) -> None:
+    """Run the server of a work until it is told to end."""
+    from tagwise.web import need
+
+    need("tagwise annotate")
+    from tagwise.annotate.server import run
+    from tagwise.annotate.session import Session
+
+    tagger = None if model is None else load_model(model)
+    form, columns, label = reading
+    held_out = None if dev is None else read_corpus(dev, form, columns, label, part="dev")
+    if tagger is not None and tagger.model_.lookback is not None:
+        raise ParameterError("--model: labels further back (history) cannot be learned on; take a first-order model")
+    if not work.sentences:
+        raise CorpusError("the work has no sentence; give a file")
+    session = Session(work, model=None if tagger is None else tagger.model_, dev=held_out)
+    try:
+        run(session, host, port, say)
+    finally:
+        session.close()
+
+
+__all__ = ["annotate"]
