@@ -1,7 +1,7 @@
 """A tagger that learns each accepted sentence at once, and settles on all of them in the background.
 
-At once: one step of the online learner from the weights as they stand, without averaging, so that the next proposal has
-learned it. In the background, each time the labelled part has grown by a share: training from the start on all of it,
+At once: a few steps of the online learner from the weights as they stand, without averaging, so that the next proposal
+has learned it. In the background, each time the labelled part has grown by a share: training from the start on all of it,
 with averaging, which is better and takes as long as it takes; sentences accepted meanwhile are then learned at once
 again. Proposals are made by a model that never changes: a new one takes its place.
 """
@@ -21,6 +21,8 @@ from tagwise.model.model import Model
 
 #: Epochs of training from the start, and how much the labelled part grows until it is done again.
 EPOCHS, SHARE, FEWEST = 8, 0.1, 5
+#: Visits of a sentence that is learned at once: the steps after the one that gets it right change nothing.
+VISITS = 5
 #: The other half of a committee.
 SECOND = {"perceptron": "mira"}
 
@@ -64,7 +66,7 @@ class Learning:
     # --- at once ------------------------------------------------------------------------------------------
 
     def learn(self, sentence: Sentence, labels: Sequence[str]) -> float:
-        """One step on one sentence; the seconds it took. The next proposals are by a model that has learned it."""
+        """A few steps on one sentence; the seconds they took. The next proposals are by a model that has learned it."""
         begin = time.perf_counter()
         with self._lock:
             if self._since is not None:
@@ -76,10 +78,10 @@ class Learning:
 
     def _step(self, corpus: Corpus) -> None:
         if self._tagger is None:
-            made = self._kind(features=self._features, n_jobs=self._n_jobs, epochs=1, average=False)
+            made = self._kind(features=self._features, n_jobs=self._n_jobs, epochs=VISITS, average=False)
             self._tagger = made.fit(corpus, warm_start=self._start)
         else:
-            self._tagger.partial_fit(corpus)
+            self._tagger.partial_fit(corpus, epochs=VISITS)
         self._publish()
 
     def _publish(self) -> None:

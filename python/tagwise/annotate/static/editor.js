@@ -22,6 +22,7 @@ export class Editor {
   show(sentence, labels, kind) {
     const same = this.sentence && sentence && this.sentence.id === sentence.id;
     this.sentence = sentence;
+    this.touched = false; // whether somebody has set or taken a label here
     this.labels = labels;
     this.kind = kind;
     if (!same) this.anchor = this.head = 0;
@@ -47,6 +48,7 @@ export class Editor {
   put(label) {
     if (!this.sentence) return;
     const [begin, end] = this.selection;
+    this.touched = true;
     this.take(begin, end);
     if (this.kind === "tokens") {
       for (let t = begin; t < end; t++) this.spans.push({ begin: t, end: t + 1, label, own: true });
@@ -56,6 +58,7 @@ export class Editor {
   }
 
   clear() {
+    this.touched = true;
     this.take(...this.selection);
     this.render();
   }
@@ -150,7 +153,7 @@ export class Editor {
       const t = Number(one.dataset.t);
       const chosen = t >= begin && t < end;
       one.classList.toggle("chosen", chosen);
-      one.classList.toggle("head", t === this.head);
+      one.classList.toggle("cursor", t === this.head);
       one.setAttribute("aria-selected", String(chosen));
     }
     this.box.setAttribute("aria-activedescendant", `t${this.head}`);

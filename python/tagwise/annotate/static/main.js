@@ -1,5 +1,5 @@
 // The page: state comes from the server whole, keys and buttons send deeds to it.
-import { byId, get, make, phrase, post, upload, visible } from "./dom.js";
+import { byId, get, make, post, upload, visible } from "./dom.js";
 import { Editor, KEYS } from "./editor.js";
 import * as panels from "./panels.js";
 
@@ -234,6 +234,16 @@ document.addEventListener("keydown", (event) => {
 
 // --- what happens in the background ------------------------------------------------------------------------------
 
+async function refresh(id) {
+  const found = await get(`api/state?focus=${id}`);
+  if (state.sentence?.id !== id || editor.touched || busy) return;
+  const { anchor, head } = editor;
+  show(found);
+  editor.anchor = anchor;
+  editor.head = head;
+  editor.paint();
+}
+
 function listen() {
   const source = new EventSource("api/events");
   source.addEventListener("ranked", (event) => {
@@ -249,6 +259,8 @@ function listen() {
     if (!state) return;
     state.curve = found.curve;
     panels.curve(state.curve, state.dev);
+    // A better model: new proposals, unless somebody is at work on the sentence.
+    if (state.sentence && !state.sentence.spans && !editor.touched && !busy && editor.anchor === editor.head) refresh(state.sentence.id);
   });
   source.addEventListener("compare", (event) => panels.comparison(JSON.parse(event.data)));
 }
@@ -256,4 +268,3 @@ function listen() {
 await deed(() => get("api/state"));
 listen();
 document.documentElement.dataset.ready = "yes";
-export { phrase };

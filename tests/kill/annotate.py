@@ -1,0 +1,139 @@
+"""Kill a session of labelling at random moments: `python -m tests.kill.annotate --kills 50 --seed 1`.
+
+A child opens the work of a folder and labels by a script: what the k-th entry of the journal is follows from k and from
+what was done before. Behind each deed it tells the parent so, through a pipe. The parent kills it at a random moment,
+opens the work itself, and finds every deed that it was told of, at most one more, and nothing else; then another child
+goes on in the same folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import tagwise as tw
+from tagwise.annotate.session import Session
+from tagwise.annotate.work import Settings, Work
+
+SENTENCES = [[f"w{i}", f"x{i % 7}", f"y{i % 3}"] for i in range(40)]
+
+
+def begun(folder: Path) -> Work:
+    """The work of a folder; a new one has all the sentences."""
+    work = Work(folder, Settings(labels=["A", "B"]))
+    if not work.sentences:
+        work.add(tw.Corpus.from_lists(SENTENCES), "all")
+    return work
+
+
+def deed(k: int, done: int, undone: int) -> dict[str, Any]:
+    """The k-th entry of the journal, where so much can be undone and done again."""
+    rng = random.Random(k)
+    draw = rng.random()
+    if draw < 0.15 and done:
+        return {"do": "undo"}
+    if draw < 0.25 and undone:
+        return {"do": "redo"}
+    if draw < 0.3:
+        return {"do": "skip", "id": rng.randrange(40)}
+    labels = [rng.choice(["O", "B-A", "B-B"]) for _ in range(3)]
+    return {"do": "accept", "id": rng.randrange(40), "labels": labels}
+
+
+def expected(n: int) -> tuple[list[dict[str, Any]], dict[int, list[str]], int, int]:
+    """The first n entries, the labels they leave, how much can be undone and done again: by snapshots."""
+    entries: list[dict[str, Any]] = []
+    states: list[dict[int, list[str]]] = [{}]
+    at = 0
+    for k in range(1, n + 1):
+        one = deed(k, at, len(states) - 1 - at)
+        entries.append({"n": k, **one})
+        if one["do"] in ("accept", "skip"):
+            more = {one["id"]: one["labels"]} if one["do"] == "accept" else {}
+            states = [*states[: at + 1], {**states[at], **more}]
+            at += 1
+        else:
+            at += 1 if one["do"] == "redo" else -1
+    return entries, states[at], at, len(states) - 1 - at
+
+
+def label(folder: Path, told: int, whole: bool) -> None:
+    """Label for ever, telling of each deed; `whole`: with learning and ranking, else the folder alone."""
+    work = begun(folder)
+    session = Session(work) if whole else None
+    while True:
+        k = len(work.journal.entries) + 1
+        _, _, done, undone = expected(k - 1)
+        one = deed(k, done, undone)
+        target: Any = session or work
+        if one["do"] == "accept" and session is not None:
+            spans = [{"begin": t, "end": t + 1, "label": y[2:]} for t, y in enumerate(one["labels"]) if y != "O"]
+            session.accept(one["id"], spans)
+        elif one["do"] == "accept":
+            work.accept(one["id"], one["labels"])
+        elif one["do"] == "skip":
+            target.skip(one["id"])
+        else:
+            getattr(target, one["do"])()
+        os.write(told, f"{k}\n".encode())
+
+
+def killed(folder: Path, seconds: float, whole: bool) -> int:
+    """Run a child for so long behind its first deed, kill it, and count the deeds that it told of."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            os.close(reading)
+            label(folder, writing, whole)
+        finally:
+            os._exit(1)
+    os.close(writing)
+    text = os.read(reading, 1 << 16)
+    time.sleep(seconds)
+    os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    while piece := os.read(reading, 1 << 16):
+        text += piece
+    os.close(reading)
+    assert os.WIFSIGNALED(status), "the child ended by itself"
+    return int(text.split()[-1]) if text.split() else 0
+
+
+def main(kills: int, seed: int) -> dict[str, int]:
+    """Kill so often, in one folder that is gone on with; what was found."""
+    rng = random.Random(seed)
+    counts = {"kills": 0, "lost": 0, "deeds": 0, "one more than told": 0, "torn lines": 0}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        begun(folder).close()
+        for k in range(kills):
+            told = killed(folder, rng.random() * 0.05, whole=k % 5 == 0)
+            work = begun(folder)
+            found = work.journal.entries
+            entries, labels, done, undone = expected(len(found))
+            counts["kills"] += 1
+            counts["lost"] += max(0, told - len(found))
+            counts["one more than told"] += len(found) - told == 1
+            counts["torn lines"] += work.journal.cut > 0
+            assert told <= len(found) <= told + 1, f"told of {told} deeds, found {len(found)}"
+            assert found == entries, "other deeds than were done"
+            assert (work.accepted, work.undoable) == (labels, (done > 0, undone > 0)), "another state"
+            work.close()
+        counts["deeds"] = len(found)
+    return counts
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    print(json.dumps(main(given.kills, given.seed), indent=2))

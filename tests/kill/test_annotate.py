@@ -1,0 +1,19 @@
+"""A short run of the kills of labelling (`python -m tests.kill.annotate` is the long one)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_nothing_accepted_is_lost() -> None:
+    """Every deed that was told is in the folder, whenever the process dies."""
+    command = [sys.executable, "-m", "tests.kill.annotate", "--kills", "6", "--seed", "3"]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    counts = json.loads(found.stdout)
+    assert counts["kills"] == 6 and counts["lost"] == 0 and counts["deeds"] >= 6

@@ -1,0 +1,1 @@
+"""The engine of `tagwise annotate`, without HTTP."""

@@ -1,0 +1,232 @@
+"""The folder of a work: what was accepted is there again, whatever happened to the last line."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import tagwise as tw
+from tagwise.annotate.journal import Journal, JournalError
+from tagwise.annotate.work import Settings, Work
+
+TOKENS = [["Peter", "flew", "to", "London", "."], ["Anna", "slept"], ["New", "York", "wins"]]
+
+
+def begun(folder: Path, labels: tuple[str, ...] = ("PER", "LOC")) -> Work:
+    work = Work(folder, Settings(labels=list(labels)))
+    work.add(tw.Corpus.from_lists(TOKENS), "notes.txt")
+    return work
+
+
+# --- the journal ----------------------------------------------------------------------------------------------
+
+
+def test_a_torn_line_is_cut_wherever_it_is_torn(tmp_path: Path) -> None:
+    """Every prefix of the file is the entries whose lines are whole in it, and can be gone on with."""
+    with Journal(tmp_path / "j") as journal:
+        for k in range(3):
+            journal.append(do="é" * k)
+    whole = (tmp_path / "j").read_bytes()
+    ends = [i + 1 for i, byte in enumerate(whole) if byte == 10]
+    for size in [*range(ends[0] - 2, ends[0] + 6), *range(ends[1], len(whole) + 1, 3)]:
+        path = tmp_path / "cut"
+        path.write_bytes(whole[:size])
+        with Journal(path) as journal:
+            n = sum(end <= size for end in ends)
+            assert [entry["n"] for entry in journal.entries] == list(range(1, n + 1))
+            assert journal.cut == size - (ends[n - 1] if n else 0)
+            journal.append(do="y")
+        with Journal(path) as journal:
+            assert journal.entries[-1] == {"n": n + 1, "do": "y"} and not journal.cut
+
+
+@pytest.mark.parametrize("line", [b"{}\n", b"[1]\n", b"nonsense\n", b'{"n": 2}\n', b"\xff\n"])
+def test_a_damaged_line_is_refused_by_its_number(tmp_path: Path, line: bytes) -> None:
+    """What ends in a newline was written whole once: it is not thrown away."""
+    path = tmp_path / "j"
+    path.write_bytes(line + b'{"n": 2, "do": "x"}\n')
+    with pytest.raises(JournalError, match="line 1"):
+        Journal(path)
+    assert path.read_bytes().startswith(line)
+
+
+def test_one_writer_at_a_time(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j"), pytest.raises(JournalError, match="another process"):
+        Journal(tmp_path / "j")
+    Journal(tmp_path / "j").close()
+
+
+def test_a_journal_through_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text("")
+    os.symlink(tmp_path / "elsewhere", tmp_path / "j")
+    with pytest.raises(tw.FileError):
+        Journal(tmp_path / "j")
+
+
+def test_it_is_on_the_disk_before_anybody_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """fsync comes behind the write of the line and before the return; an error of it takes the line back."""
+    work = begun(tmp_path)
+    seen: list[bytes] = []
+    real = os.fsync
+
+    def watched(handle: int) -> None:
+        seen.append((tmp_path / "journal.jsonl").read_bytes())
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    work.accept(1, ["B-PER", "O"])
+    assert seen[-1].endswith(b"\n") and json.loads(seen[-1])["labels"] == ["B-PER", "O"]
+
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(tw.FileError, match="nothing was accepted"):
+        work.accept(0, ["O"] * 5)
+    monkeypatch.undo()
+    assert work.accepted == {1: ["B-PER", "O"]}
+    work.accept(2, ["B-LOC", "I-LOC", "O"])
+    work.close()
+    work = Work(tmp_path)
+    assert sorted(work.accepted) == [1, 2]
+    work.close()
+
+
+# --- deeds ----------------------------------------------------------------------------------------------------
+
+
+def test_undo_and_redo_are_a_walk_that_the_folder_remembers(tmp_path: Path) -> None:
+    """Against a list of snapshots: undo goes one back, redo one on, a new deed forgets what was ahead."""
+    work = begun(tmp_path)
+    deeds = [(0, ["O"] * 5), (1, ["B-PER", "O"]), (0, ["B-PER", "O", "O", "B-LOC", "O"]), (2, ["O"] * 3)]
+    states: list[dict[int, list[str]]] = [{}]
+    at = 0
+    script = "aauurauaruraauu"
+    todo = iter(deeds * 3)
+    for step in script:
+        if step == "a":
+            i, labels = next(todo)
+            work.accept(i, labels)
+            states = [*states[: at + 1], {**states[at], i: labels}]
+            at += 1
+        elif step == "u":
+            assert (work.undo() is None) == (at == 0)
+            at = max(0, at - 1)
+        else:
+            assert (work.redo() is None) == (at == len(states) - 1)
+            at = min(len(states) - 1, at + 1)
+        assert work.accepted == states[at]
+        assert work.undoable == (at > 0, at < len(states) - 1)
+    work.close()
+    again = Work(tmp_path)
+    assert (again.accepted, again.undoable) == (states[at], (at > 0, at < len(states) - 1))
+    again.close()
+
+
+def test_a_copy_of_the_folder_is_the_work(tmp_path: Path) -> None:
+    work = begun(tmp_path / "one")
+    work.accept(0, ["B-PER", "O", "O", "B-LOC", "O"])
+    work.skip(1)
+    work.close()
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    copy = Work(tmp_path / "two")
+    assert copy.accepted == work.accepted and copy.skipped == [1] and copy.settings == work.settings
+    assert [s.tokens for s in copy.sentences] == TOKENS
+    copy.close()
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["O"], "1 labels for 2"),
+        (["B-ORG", "O"], "none of this work"),
+        (["I-PER", "O"], "cannot follow"),
+        (["O", 3], "none of this work"),
+        (["B-PER", "I-LOC"], "cannot follow"),
+    ],
+)
+def test_labels_that_cannot_be_are_refused_before_they_are_written(tmp_path: Path, labels: list[str], said: str) -> None:
+    work = begun(tmp_path)
+    for place in (1, -1, 3, True, "1", None):
+        with pytest.raises(tw.ParameterError, match=said if place == 1 and place is not True else "expected a number"):
+            work.accept(place, labels)  # type: ignore[arg-type]
+    assert (tmp_path / "journal.jsonl").read_bytes() == b""
+    work.close()
+
+
+@pytest.mark.parametrize("name", ["", "a b", "O", "_", "x" * 61, "a\u202eb", "a\n", 3, None])
+def test_label_types_that_cannot_be(tmp_path: Path, name: str) -> None:
+    work = begun(tmp_path)
+    with pytest.raises(tw.ParameterError, match="label"):
+        work.add_label(name)
+    work.close()
+
+
+def test_a_journal_of_another_folder_is_refused(tmp_path: Path) -> None:
+    work = begun(tmp_path)
+    work.accept(2, ["O"] * 3)
+    work.close()
+    next((tmp_path / "documents").iterdir()).unlink()
+    with pytest.raises(JournalError, match="line 1"):
+        Work(tmp_path)
+
+
+# --- documents, exports ---------------------------------------------------------------------------------------
+
+
+def test_partly_labelled_files(tmp_path: Path) -> None:
+    """Sentences without a gap in their labels count as labelled; the others are open, and schemes become IOB2."""
+    text = "Peter\tI-PER\nslept\tO\n\nAnna\t_\nslept\tO\n\nRome\tI-LOC\n\n"
+    work = Work(tmp_path)
+    work.read(text.encode(), "conll", "part.tsv")
+    assert work.given == {0: ["B-PER", "O"], 2: ["B-LOC"]}
+    assert work.settings.labels == ["PER", "LOC"] and work.settings.kind == "spans"
+    work.accept(2, ["O"])
+    assert work.labelled == {0: ["B-PER", "O"], 2: ["O"]}
+    work.close()
+
+
+def test_labels_of_tokens(tmp_path: Path) -> None:
+    work = Work(tmp_path)
+    work.read(b"dogs\tNN\nbark\tVB\n\nloud\t_\n\n", "conll")
+    assert work.settings.kind == "tokens" and work.settings.labels == ["NN", "VB"]
+    work.accept(2 - 1, ["VB"])
+    with pytest.raises(tw.ParameterError):
+        work.export("spans")
+    work.close()
+
+
+@pytest.mark.parametrize(("form", "label"), [("conll", "label"), ("spans", "label"), ("jsonl", "label"), ("conllu", "misc")])
+def test_exports_are_read_back(tmp_path: Path, form: str, label: str) -> None:
+    """What was accepted, and nothing else, comes out and is the same when it is read; more than one document."""
+    work = begun(tmp_path / "w")
+    work.add(tw.Corpus.from_lists([["Rome", "<b>&\"'"]]), "more")
+    done = {0: ["B-PER", "O", "O", "B-LOC", "O"], 2: ["B-LOC", "I-LOC", "O"], 3: ["B-LOC", "O"]}
+    for i, labels in done.items():
+        work.accept(i, labels)
+    data = work.export(form)
+    if form == "spans":
+        rows = [json.loads(line) for line in data.decode().splitlines()]
+        pieces = [[row["text"][s["start"] : s["end"]] for s in row["spans"]] for row in rows]
+        assert pieces == [["Peter", "London"], ["New York"], ["Rome"]]
+    else:
+        found = tw.read(io.BytesIO(data), form, label=label)
+        assert found.tokens == [work.sentences[i].tokens for i in done] and found.labels == list(done.values())
+    work.save(tmp_path / "out", form)
+    assert (tmp_path / "out").read_bytes() == data
+    assert [name for name, _ in work.documents] == ["notes.txt", "more"]
+    work.close()
+
+
+def test_names_of_documents_stay_in_the_folder(tmp_path: Path) -> None:
+    work = Work(tmp_path / "w")
+    for name in ("../../evil", "/etc/passwd", "a\0b", "..", "x" * 300, "\u202e"):
+        work.read(b"a b\n", "text", name)
+    inside = sorted(path.relative_to(tmp_path).parts[0] for path in tmp_path.rglob("*"))
+    assert set(inside) == {"w"} and len(list((tmp_path / "w" / "documents").iterdir())) == 6
+    work.close()
