@@ -37,6 +37,7 @@ from .options import (
 def test_every_option_has_a_row() -> None:
     """Each spelling of each option and argument of each command has a row, and each row such an option."""
     from . import (
+        test_options_annotate,
         test_options_compare,
         test_options_encode,
         test_options_others,
@@ -46,6 +47,7 @@ def test_every_option_has_a_row() -> None:
         test_options_tag,
     )
 
+    assert test_options_annotate.test_options
     assert test_options_compare.test_options
     assert test_options_encode.test_options
     assert test_options_others.test_options

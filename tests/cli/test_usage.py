@@ -21,6 +21,7 @@ COMMANDS = [
     "pretrained",
     "compare",
     "convert",
+    "annotate",
     "bench",
 ]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import rich_click as click
 
+from tagwise.annotate.work import EXPORTS
 from tagwise.cli.app import debug_option, say
 from tagwise.cli.files import corpus_options, known_corpus, names_of, read_corpus
 from tagwise.cli.models import load_model
@@ -35,16 +35,24 @@ def sentences_of(corpus: str, form: str | None, columns: str | None, label: str 
     return read(corpus, form, columns=names, label=label or "label", optional_label=True)
 
 
-def simulated(corpus: str, learner: str, features: str, output: str | None, seeds: int, quick: int | None) -> None:
-    """Play labelling through, print the table, write the picture."""
+#: Strategies that a simulation plays, beside random order.
+SIMULATED = ("margin", "span", "committee", "diversity")
+Reading = tuple[str | None, str | None, str | None]  # format, columns, label: as `corpus_options` has them
+
+
+def simulated(
+    corpus: str, dev: str | None, learner: str, features: str, output: str | None, seeds: int, reading: Reading
+) -> None:
+    """Play labelling through, print the table, write the picture; a corpus known by name has a test part."""
     from tagwise.annotate.learning import learner_of
     from tagwise.annotate.simulate import Curve, simulate
-    from tagwise.corpus.bundled import load_corpus
 
+    form, columns, label = reading
     name = corpus.partition(":")[0]
-    train, _, test = load_corpus(name)
-    if quick is not None:
-        train, test = train[:quick], test[:quick]
+    train = read_corpus(corpus, form, columns, label, part="train")
+    test = known_corpus(name, "test", label) if dev is None else read_corpus(dev, form, columns, label, part="test")
+    if test is None:
+        raise click.UsageError("--simulate on a file needs another to score on: --dev DEV")
     kind = learner_of(learner)
 
     def watch(curve: Curve) -> None:
@@ -53,11 +61,10 @@ def simulated(corpus: str, learner: str, features: str, output: str | None, seed
     def make() -> Any:
         return kind(features=features, epochs=8)
 
-    strategies = ("margin", "span", "committee", "diversity")
-    found = simulate(name, train, test, make, strategies=strategies, seeds=seeds, watch=watch)
+    found = simulate(name, train, test, make, strategies=SIMULATED, seeds=seeds, watch=watch)
     click.echo(
-        f"{name}: {100 * found.full:.2f} with all {found.pool:,} sentences; sentences needed to reach "
-        f"{100 * found.target:.2f}\n\n{found.markdown()}"
+        f"{name}: {100 * found.full:.2f} with all {found.pool:,} sentences; needed to reach {100 * found.target:.2f}"
+        f"\n\n{found.markdown()}"
     )
     if output is not None:
         write_text(output, found.chart().document())
@@ -116,19 +123,27 @@ def annotate(
       tagwise annotate mine.tsv --agreement theirs.tsv
       tagwise annotate wnut17-ner --simulate -o curve.svg
     """
+    reading = (form, columns, label)
     if simulate:
         if corpus is None:
-            raise click.UsageError("--simulate needs the name of a labelled corpus")
-        return simulated(corpus, learner, features, output, seeds, None)
-    if agreement is not None:
+            raise click.UsageError("--simulate needs a labelled corpus")
+        simulated(corpus, dev, learner, features, output, seeds, reading)
+    elif agreement is not None:
         if corpus is None:
             raise click.UsageError("--agreement needs two files")
-        read_two: Callable[[str], Corpus] = lambda name: read_corpus(name, form, columns, label, part="train")  # noqa: E731
-        return agreed(read_two(corpus), read_two(agreement))
-    return opened(
-        corpus, folder_for(corpus, folder), model, labels, dev, fresh, learner, features, strategy, export, output,
-        host, port, (form, columns, label),
-    )
+        agreed(*(read_corpus(name, form, columns, label, part="train") for name in (corpus, agreement)))
+    else:
+        work = opened(corpus, folder_for(corpus, folder), fresh, learner, features, reading)
+        try:
+            settled(work, labels, strategy)
+            if export is None:
+                serve(work, model, dev, host, port, reading)
+            elif export not in EXPORTS or output is None:
+                raise click.UsageError(f"--export takes one of {', '.join(EXPORTS)}, with -o OUTPUT")
+            else:
+                work.save(output, export)
+        finally:
+            work.close()
 
 
 def agreed(one: Corpus, two: Corpus) -> None:
@@ -147,66 +162,64 @@ def agreed(one: Corpus, two: Corpus) -> None:
         click.echo(f"sentence {where.sentence + 1}: {told}")
 
 
-def opened(
-    corpus: str | None, folder: Path, model: str | None, labels: str | None, dev: str | None, fresh: bool,
-    learner: str, features: str, strategy: str | None, export: str | None, output: str | None, host: str, port: int,
-    reading: tuple[str | None, str | None, str | None],
-) -> None:
-    """Open a work, or begin one, and serve it or export from it."""
+def opened(corpus: str | None, folder: Path, fresh: bool, learner: str, features: str, reading: Reading) -> Any:
+    """The work of a folder, or a new one with the sentences of a corpus."""
     from tagwise.annotate.learning import learner_of
-    from tagwise.annotate.ranking import strategy_of
-    from tagwise.annotate.work import EXPORTS, Settings, Work
+    from tagwise.annotate.work import Settings, Work
 
-    form, columns, label = reading
     begun = (folder / "work.json").exists()
     if corpus is None and not begun:
         raise click.UsageError("give a corpus or a file to label, or the folder of a work with --work")
-    if export is not None and (export not in EXPORTS or output is None):
-        raise click.UsageError(f"--export takes one of {', '.join(EXPORTS)}, with -o OUTPUT")
-    if strategy is not None:
-        strategy_of(strategy)
     learner_of(learner)
-    found = None if begun or corpus is None else sentences_of(corpus, form, columns, label)
+    found = None if begun or corpus is None else sentences_of(corpus, *reading)
     work = Work(folder, Settings(learner=learner, features=features))
-    try:
-        if found is not None:
+    if found is not None:
+        try:
             work.add(found, os.path.basename(corpus or ""), fresh=fresh)
-        for name in (labels or "").replace(",", " ").split():
-            work.add_label(name)
-        if strategy is not None:
-            work.set(strategy=strategy)
-        if work.journal.cut:
-            say(f"{work.journal.path}: a line that was never finished is cut off; nothing accepted is lost")
-        if export is not None and output is not None:
-            work.save(output, export)
-            return
-        serve(work, model, dev, host, port, reading)
-    finally:
-        work.close()
+        except BaseException:
+            work.close()
+            raise
+    return work
 
 
-def serve(
-    work: Any, model: str | None, dev: str | None, host: str, port: int, reading: tuple[str | None, str | None, str | None]
-) -> None:
+def settled(work: Any, labels: str | None, strategy: str | None) -> None:
+    """Label types and strategy as they were typed; what a kill left is told."""
+    from tagwise.annotate.ranking import strategy_of
+
+    for name in (labels or "").replace(",", " ").split():
+        work.add_label(name)
+    if strategy is not None:
+        work.set(strategy=strategy_of(strategy).name)
+    if work.journal.cut:
+        say(f"{work.journal.path}: a line that was never finished is cut off; nothing accepted is lost")
+
+
+def serve(work: Any, model: str | None, dev: str | None, host: str, port: int, reading: Reading) -> None:
     """Run the server of a work until it is told to end."""
+    from tagwise.annotate.session import Session
+
+    form, columns, label = reading
+    found = None if model is None else load_model(model).model_
+    held_out = None if dev is None else read_corpus(dev, form, columns, label, part="dev")
+    if found is not None and (found.lookback is not None or found.recipe.kind == "attributes"):
+        raise ParameterError("--model: take a first-order model whose features look at tokens")
+    if not work.sentences:
+        raise CorpusError("the work has no sentence; give a file")
+    session = Session(work, model=found, dev=held_out)
+    try:
+        run(session, host, port)
+    finally:
+        session.close()
+
+
+def run(session: Any, host: str, port: int) -> None:
+    """Serve a session; needs tagwise[web]."""
     from tagwise.web import need
 
     need("tagwise annotate")
-    from tagwise.annotate.server import run
-    from tagwise.annotate.session import Session
+    from tagwise.annotate.server import run as run_server
 
-    tagger = None if model is None else load_model(model)
-    form, columns, label = reading
-    held_out = None if dev is None else read_corpus(dev, form, columns, label, part="dev")
-    if tagger is not None and tagger.model_.lookback is not None:
-        raise ParameterError("--model: labels further back (history) cannot be learned on; take a first-order model")
-    if not work.sentences:
-        raise CorpusError("the work has no sentence; give a file")
-    session = Session(work, model=None if tagger is None else tagger.model_, dev=held_out)
-    try:
-        run(session, host, port, say)
-    finally:
-        session.close()
+    run_server(session, host, port, say)
 
 
 __all__ = ["annotate"]

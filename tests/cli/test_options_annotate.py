@@ -1,0 +1,153 @@
+"""Every option matters: those of annotate. Nothing is served: the session is looked at instead."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tagwise as tw
+from tagwise.annotate.session import Session
+
+from .conftest import columns
+from .options import DEV, TRAIN, Bench, cases, debug_row, fitted, invoke, row
+
+#: The module: in its package the command has its name.
+MODULE = sys.modules["tagwise.cli.annotate"]
+
+debug_row("annotate", "absent.txt", "--work", "/nonexistent/absent")
+
+
+def begun(bench: Bench, *args: object, folder: str = "w") -> dict[str, Any]:
+    """What a session that the command opens is, and how it would be served."""
+    seen: dict[str, Any] = {}
+
+    def run(session: Session, host: str, port: int) -> None:
+        state, model = session.state(), session.learning.model
+        seen.update(state, host=host, port=port, session=session, model=model, dev=session.dev)
+        seen["tokens"] = [s.tokens for s in session.work.sentences]
+        seen["saved"] = session.work.settings
+
+    bench.patch.setattr(MODULE, "run", run)
+    bench.ok("annotate", *args, "--work", bench.path(folder))
+    return seen
+
+
+@row("annotate", "corpus", "--work")
+def corpus_and_work(bench: Bench) -> None:
+    """The sentences of a file, kept in a folder that is gone on with; beside the command if not given."""
+    found = begun(bench, bench.train)
+    assert found["tokens"] == TRAIN.tokens and (bench.path("w") / "work.json").exists()
+    assert begun(bench)["tokens"] == TRAIN.tokens
+    assert invoke("annotate", "--work", bench.path("nothing")).exit_code == 2
+    bench.patch.chdir(bench.folder)
+    bench.ok("annotate", bench.test)
+    assert Path("test.txt.annotate/work.json").exists()
+
+
+@row("annotate", "--labels")
+def labels(bench: Bench) -> None:
+    """Label types behind those of the file."""
+    text = bench.path("t.txt", "Rosa runs\n")
+    assert begun(bench, text, "--format", "text", "--labels", "A,B")["settings"]["labels"] == ["A", "B"]
+    assert begun(bench, text, folder="v")["settings"]["labels"] == []
+
+
+@row("annotate", "--model")
+def model(bench: Bench) -> None:
+    """Who proposes before anything is learned; nobody if not given."""
+    given = bench.path("bare.txt", "\n".join(" ".join(s.tokens) for s in TRAIN) + "\n")
+    tagger = tw.MIRA(features="word[0]\n", epochs=2).fit(TRAIN.tokens, TRAIN.labels)
+    found = begun(bench, given, "--format", "text", "--model", bench.saved(tagger, "mira.tagwise"))
+    assert found["model"].predict(TRAIN.tokens) == tagger.predict(TRAIN.tokens)
+    assert found["settings"]["labels"] and begun(bench, given, "--format", "text", folder="v")["model"] is None
+    assert fitted()
+
+
+@row("annotate", "--dev")
+def dev(bench: Bench) -> None:
+    """The held-out corpus; none if not given."""
+    assert begun(bench, bench.train, "--dev", bench.dev)["dev"].labels == DEV.labels
+    assert begun(bench, bench.train, folder="v")["dev"] is None
+
+
+@row("annotate", "--fresh")
+def fresh(bench: Bench) -> None:
+    """Without the labels of the file all is open."""
+    assert begun(bench, bench.train)["counts"]["given"] == len(TRAIN)
+    assert begun(bench, bench.train, "--fresh", folder="v")["counts"]["open"] == len(TRAIN)
+
+
+@row("annotate", "--learner", "--features", "-f", "--strategy")
+def learner(bench: Bench) -> None:
+    """What learns, what it looks at, what comes next: kept with the work."""
+    plain = begun(bench, bench.train)["saved"]
+    assert (plain.learner, plain.features, plain.strategy) == ("mira", "default", "margin")
+    for short, name in (("-f", "v"), ("--features", "u")):
+        args = ("--learner", "perceptron", short, "S1", "--strategy", "order")
+        found = begun(bench, bench.train, *args, folder=name)["saved"]
+        assert (found.learner, found.features, found.strategy) == ("perceptron", "S1", "order")
+    for wrong in (("--learner", "hmm"), ("--strategy", "nothing")):
+        assert invoke("annotate", bench.train, *wrong, "--work", bench.path("x")).exit_code == 2
+
+
+@row("annotate", "--host", "--port")
+def place(bench: Bench) -> None:
+    """Where it is served: this machine alone, unless told."""
+    found = begun(bench, bench.train)
+    assert (found["host"], found["port"]) == ("127.0.0.1", 8765)
+    found = begun(bench, "--host", "0.0.0.0", "--port", 7)
+    assert (found["host"], found["port"]) == ("0.0.0.0", 7)
+
+
+@row("annotate", "--columns", "--label", "--format")
+def reading(bench: Bench) -> None:
+    """How files are read."""
+    args = ("--columns", "word,pos,label", "--label", "pos", "--format", "conll")
+    found = begun(bench, bench.train, *args)
+    assert found["settings"]["kind"] == "tokens" and set(found["settings"]["labels"]) == {"N", "V", "P", "D"}
+
+
+@row("annotate", "--export", "--output", "-o")
+def export(bench: Bench) -> None:
+    """What is labelled, as a file."""
+    for option in ("-o", "--output"):
+        out = bench.path(f"out{option}.jsonl")
+        bench.ok("annotate", bench.train, "--work", bench.path("w"), "--export", "jsonl", option, out)
+        assert [json.loads(line)["tokens"] for line in out.read_text().splitlines()] == TRAIN.tokens
+    assert invoke("annotate", bench.train, "--work", bench.path("w"), "--export", "pdf", "-o", "x").exit_code == 2
+    assert invoke("annotate", bench.train, "--work", bench.path("w"), "--export", "conll").exit_code == 2
+
+
+@row("annotate", "--agreement")
+def agreement(bench: Bench) -> None:
+    """How far two files agree, and where they do not."""
+    rows = [list(zip(s.tokens, s.labels)) for s in TRAIN]
+    one = bench.path("one.txt", columns(rows))
+    rows[1][0] = (rows[1][0][0], "B-ORG")
+    two = bench.path("two.txt", columns(rows))
+    assert "kappa 1.0000" in bench.ok("annotate", one, "--agreement", one).stdout
+    said = bench.ok("annotate", one, "--agreement", two).stdout
+    assert "sentence 2:" in said and "B-ORG" in said and "kappa 1.0000" not in said
+
+
+@row("annotate", "--simulate", "--seeds")
+def simulate(bench: Bench) -> None:
+    """Labelling played through, as often as told; the picture where it is asked for."""
+    bench.patch.setattr(MODULE, "SIMULATED", ("margin",))
+    args = ("annotate", bench.train, "--simulate", "--dev", bench.test, "-f", "S1")
+    once = bench.ok(*args)
+    assert "| margin |" in once.stdout and "| random |" in once.stdout
+    twice = bench.ok(*args, "--seeds", 2, "-o", bench.path("c.svg"))
+    assert twice.stderr.count("random: 20") == 2 * once.stderr.count("random: 20")
+    assert bench.path("c.svg").read_text().startswith("<svg")
+    assert invoke("annotate", bench.train, "--simulate").exit_code == 2
+
+
+@pytest.mark.parametrize("case", cases("annotate"))
+def test_options(bench: Bench, case: str) -> None:
+    """The row of an option holds."""
+    cases("annotate")[case](bench)

@@ -1,0 +1,42 @@
+"""A session behind its guards, for tests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import tagwise as tw
+from tagwise.annotate.session import Session
+from tagwise.annotate.work import Settings, Work
+from tests.web.asking import Answer, ask
+
+TOKEN = "t" * 43
+NAMES, PLACES = ["Peter", "Anna", "Mary", "John"], ["Paris", "Rome", "London", "Oslo"]
+#: Sentences with their gold spans; some are hostile.
+TEXT = [[a, "went", "to", b, "."] for a in NAMES for b in PLACES]
+HOSTILE = ["<script>window.hit=1</script>", '"onload=window.hit=1', "\u202egnp.exe", "<img/src=x/onerror=window.hit=1>"]
+TEXT.append(HOSTILE)
+
+
+def gold(tokens: list[str]) -> list[dict[str, Any]]:
+    """What a person would label."""
+    kinds = {**dict.fromkeys(NAMES, "PER"), **dict.fromkeys(PLACES, "LOC")}
+    return [{"begin": t, "end": t + 1, "label": kinds[w]} for t, w in enumerate(tokens) if w in kinds]
+
+
+def session_of(folder: Path, labels: tuple[str, ...] = ("PER", "LOC"), **settings: Any) -> Session:
+    """A session in a folder; a new one has the sentences above."""
+    work = Work(folder, Settings(labels=list(labels)))
+    if not work.sentences:
+        work.add(tw.Corpus.from_lists(TEXT), "text")
+    return Session(work, **settings)
+
+
+def send(app: Any, method: str, path: str, value: Any = None, **changed: Any) -> Answer:
+    """A request with the token, and JSON where there is some."""
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json", **changed.pop("headers", {})}
+    headers = {name: text for name, text in headers.items() if text is not None}
+    path, _, query = path.partition("?")
+    body = changed.pop("body", b"" if value is None else json.dumps(value).encode())
+    return ask(app, method, path, headers, body, query, **changed)
