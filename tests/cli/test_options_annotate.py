@@ -40,7 +40,8 @@ def begun(bench: Bench, *args: object, folder: str = "w") -> dict[str, Any]:
 def corpus_and_work(bench: Bench) -> None:
     """The sentences of a file, kept in a folder that is gone on with; beside the command if not given."""
     found = begun(bench, bench.train)
-    assert found["tokens"] == TRAIN.tokens and (bench.path("w") / "work.json").exists()
+    assert found["tokens"] == TRAIN.tokens
+    assert (bench.path("w") / "work.json").exists()
     assert begun(bench)["tokens"] == TRAIN.tokens
     assert invoke("annotate", "--work", bench.path("nothing")).exit_code == 2
     bench.patch.chdir(bench.folder)
@@ -63,7 +64,8 @@ def model(bench: Bench) -> None:
     tagger = tw.MIRA(features="word[0]\n", epochs=2).fit(TRAIN.tokens, TRAIN.labels)
     found = begun(bench, given, "--format", "text", "--model", bench.saved(tagger, "mira.tagwise"))
     assert found["model"].predict(TRAIN.tokens) == tagger.predict(TRAIN.tokens)
-    assert found["settings"]["labels"] and begun(bench, given, "--format", "text", folder="v")["model"] is None
+    assert found["settings"]["labels"]
+    assert begun(bench, given, "--format", "text", folder="v")["model"] is None
     assert fitted()
 
 
@@ -108,7 +110,8 @@ def reading(bench: Bench) -> None:
     """How files are read."""
     args = ("--columns", "word,pos,label", "--label", "pos", "--format", "conll")
     found = begun(bench, bench.train, *args)
-    assert found["settings"]["kind"] == "tokens" and set(found["settings"]["labels"]) == {"N", "V", "P", "D"}
+    assert found["settings"]["kind"] == "tokens"
+    assert set(found["settings"]["labels"]) == {"N", "V", "P", "D"}
 
 
 @row("annotate", "--export", "--output", "-o")
@@ -118,7 +121,10 @@ def export(bench: Bench) -> None:
         out = bench.path(f"out{option}.jsonl")
         bench.ok("annotate", bench.train, "--work", bench.path("w"), "--export", "jsonl", option, out)
         assert [json.loads(line)["tokens"] for line in out.read_text().splitlines()] == TRAIN.tokens
-    assert invoke("annotate", bench.train, "--work", bench.path("w"), "--export", "pdf", "-o", "x").exit_code == 2
+    assert (
+        invoke("annotate", bench.train, "--work", bench.path("w"), "--export", "pdf", "-o", "x").exit_code
+        == 2
+    )
     assert invoke("annotate", bench.train, "--work", bench.path("w"), "--export", "conll").exit_code == 2
 
 
@@ -131,7 +137,9 @@ def agreement(bench: Bench) -> None:
     two = bench.path("two.txt", columns(rows))
     assert "kappa 1.0000" in bench.ok("annotate", one, "--agreement", one).stdout
     said = bench.ok("annotate", one, "--agreement", two).stdout
-    assert "sentence 2:" in said and "B-ORG" in said and "kappa 1.0000" not in said
+    assert "sentence 2:" in said
+    assert "B-ORG" in said
+    assert "kappa 1.0000" not in said
 
 
 @row("annotate", "--simulate", "--seeds")
@@ -140,7 +148,8 @@ def simulate(bench: Bench) -> None:
     bench.patch.setattr(MODULE, "SIMULATED", ("margin",))
     args = ("annotate", bench.train, "--simulate", "--dev", bench.test, "-f", "S1")
     once = bench.ok(*args)
-    assert "| margin |" in once.stdout and "| random |" in once.stdout
+    assert "| margin |" in once.stdout
+    assert "| random |" in once.stdout
     twice = bench.ok(*args, "--seeds", 2, "-o", bench.path("c.svg"))
     assert twice.stderr.count("random: 20") == 2 * once.stderr.count("random: 20")
     assert bench.path("c.svg").read_text().startswith("<svg")

@@ -74,7 +74,9 @@ def label(folder: Path, told: int, whole: bool) -> None:
         one = deed(k, done, undone)
         target: Any = session or work
         if one["do"] == "accept" and session is not None:
-            spans = [{"begin": t, "end": t + 1, "label": y[2:]} for t, y in enumerate(one["labels"]) if y != "O"]
+            spans = [
+                {"begin": t, "end": t + 1, "label": y[2:]} for t, y in enumerate(one["labels"]) if y != "O"
+            ]
             session.accept(one["id"], spans)
         elif one["do"] == "accept":
             work.accept(one["id"], one["labels"])

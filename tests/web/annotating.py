@@ -15,7 +15,12 @@ TOKEN = "t" * 43
 NAMES, PLACES = ["Peter", "Anna", "Mary", "John"], ["Paris", "Rome", "London", "Oslo"]
 #: Sentences with their gold spans; some are hostile.
 TEXT = [[a, "went", "to", b, "."] for a in NAMES for b in PLACES]
-HOSTILE = ["<script>window.hit=1</script>", '"onload=window.hit=1', "\u202egnp.exe", "<img/src=x/onerror=window.hit=1>"]
+HOSTILE = [
+    "<script>window.hit=1</script>",
+    '"onload=window.hit=1',
+    "\u202egnp.exe",
+    "<img/src=x/onerror=window.hit=1>",
+]
 TEXT.append(HOSTILE)
 
 
@@ -35,7 +40,11 @@ def session_of(folder: Path, labels: tuple[str, ...] = ("PER", "LOC"), **setting
 
 def send(app: Any, method: str, path: str, value: Any = None, **changed: Any) -> Answer:
     """A request with the token, and JSON where there is some."""
-    headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json", **changed.pop("headers", {})}
+    headers = {
+        "authorization": f"Bearer {TOKEN}",
+        "content-type": "application/json",
+        **changed.pop("headers", {}),
+    }
     headers = {name: text for name, text in headers.items() if text is not None}
     path, _, query = path.partition("?")
     body = changed.pop("body", b"" if value is None else json.dumps(value).encode())

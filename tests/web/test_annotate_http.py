@@ -20,7 +20,14 @@ from tagwise.annotate.server import guarded
 from tests.web.annotating import HOSTILE, TEXT, TOKEN, gold, send, session_of
 from tests.web.asking import ask
 
-READS = ["/", "/static/main.js", "/api/state", "/api/why?id=0&token=0", "/api/export?format=conll", "/api/events"]
+READS = [
+    "/",
+    "/static/main.js",
+    "/api/state",
+    "/api/why?id=0&token=0",
+    "/api/export?format=conll",
+    "/api/events",
+]
 WRITES = ["accept", "skip", "undo", "redo", "label", "strategy", "mistakes", "import", "agreement", "compare"]
 
 
@@ -39,13 +46,15 @@ def test_label_undo_why_export_and_train_from_the_export(served: tuple[Any, Any]
         answer = send(app, "POST", "/api/accept", {"id": one["id"], "spans": gold(one["tokens"])})
         assert answer.status == 200
         state = json.loads(answer.body)
-    assert state["counts"]["accepted"] == 6 and state["milliseconds"]["learning"] > 0
+    assert state["counts"]["accepted"] == 6
+    assert state["milliseconds"]["learning"] > 0
     back = json.loads(send(app, "POST", "/api/undo", {}).body)
     assert back["counts"]["accepted"] == 5
     assert json.loads(send(app, "POST", "/api/redo", {}).body)["counts"]["accepted"] == 6
     session.learning.wait()
     why = json.loads(send(app, "GET", "/api/why?id=15&token=0").body)
-    assert why["decision"]["label"] == "B-PER" and why["readings"][0]["probability"] <= 1
+    assert why["decision"]["label"] == "B-PER"
+    assert why["readings"][0]["probability"] <= 1
     file = send(app, "GET", "/api/export?format=conll")
     assert "attachment" in file.headers["content-disposition"]
     corpus = tw.read(io.BytesIO(file.body), "conll")
@@ -56,18 +65,27 @@ def test_label_undo_why_export_and_train_from_the_export(served: tuple[Any, Any]
 
 def test_settings_files_mistakes_and_agreement(served: tuple[Any, Any]) -> None:
     app, session = served
-    assert json.loads(send(app, "POST", "/api/label", {"name": "ORG"}).body)["settings"]["labels"][-1] == "ORG"
+    assert (
+        json.loads(send(app, "POST", "/api/label", {"name": "ORG"}).body)["settings"]["labels"][-1] == "ORG"
+    )
     found = json.loads(send(app, "POST", "/api/strategy", {"strategy": "search", "search": "oslo"}).body)
-    assert "Oslo" in found["sentence"]["tokens"] and found["settings"]["strategy"] == "search"
-    lines = "".join("\n".join(f"{w}\t{y}" for w, y in zip(words, tags)) + "\n\n" for words, tags in [
-        (words, ["B-PER", "O", "O", "B-LOC", "O"]) for words in TEXT[:8]
-    ])
-    state = json.loads(send(app, "POST", "/api/import?name=../../x.tsv&format=conll", body=lines.encode()).body)
-    assert state["counts"]["given"] == 8 and state["documents"][-1] == {"name": "x.tsv", "sentences": 8}
+    assert "Oslo" in found["sentence"]["tokens"]
+    assert found["settings"]["strategy"] == "search"
+    lines = "".join(
+        "\n".join(f"{w}\t{y}" for w, y in zip(words, tags)) + "\n\n"
+        for words, tags in [(words, ["B-PER", "O", "O", "B-LOC", "O"]) for words in TEXT[:8]]
+    )
+    state = json.loads(
+        send(app, "POST", "/api/import?name=../../x.tsv&format=conll", body=lines.encode()).body
+    )
+    assert state["counts"]["given"] == 8
+    assert state["documents"][-1] == {"name": "x.tsv", "sentences": 8}
     suspects = json.loads(send(app, "POST", "/api/mistakes", {}).body)["suspects"]
     assert all({"id", "tokens", "doubt", "spans", "found"} == set(one) for one in suspects)
     other = json.loads(send(app, "POST", "/api/agreement", body=lines.replace("B-PER", "O").encode()).body)
-    assert other["sentences"] == 8 and other["f1"] == pytest.approx(2 / 3) and len(other["disagreements"]) == 8
+    assert other["sentences"] == 8
+    assert other["f1"] == pytest.approx(2 / 3)
+    assert len(other["disagreements"]) == 8
     session.learning.wait()
 
 
@@ -88,7 +106,9 @@ def test_a_comparison_is_told_while_it_runs(served: tuple[Any, Any]) -> None:
     comparing._running = True
     comparing._run(["perceptron(epochs=2)"], session._corpus(), session._corpus())
     kinds = [data["kind"] for _, data in told]
-    assert kinds[0] == "start" and kinds[-1] == "end" and told[-1][1]["rows"][0]["f1"] > 0.5
+    assert kinds[0] == "start"
+    assert kinds[-1] == "end"
+    assert told[-1][1]["rows"][0]["f1"] > 0.5
     assert "<!doctype html>" in (comparing.page() or "").lower()
     assert send(app, "GET", "/api/compare/report").status == 404
 
@@ -102,16 +122,19 @@ def test_nothing_without_the_token(served: tuple[Any, Any], path: str) -> None:
     method = "POST" if path.rpartition("/")[2] in WRITES else "GET"
     for given in (None, "Bearer wrong", f"Basic {TOKEN}"):
         found = send(app, method, path, {}, headers={"authorization": given})
-        assert found.status == 401 and TOKEN not in found.body.decode()
+        assert found.status == 401
+        assert TOKEN not in found.body.decode()
     assert not session.work.journal.entries
 
 
 def test_the_token_in_the_url_becomes_a_cookie(served: tuple[Any, Any]) -> None:
     app, _ = served
     found = ask(app, "GET", "/", {}, query=f"token={TOKEN}")
-    assert found.status == 303 and found.headers["location"] == "/"
+    assert found.status == 303
+    assert found.headers["location"] == "/"
     cookie = found.headers["set-cookie"]
-    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
     assert ask(app, "GET", "/", {"cookie": cookie.partition(";")[0]}).status == 200
 
 
@@ -144,33 +167,55 @@ def test_the_policy_lets_nothing_else_in(served: tuple[Any, Any], path: str) -> 
     app, _ = served
     found = send(app, "GET", path)
     policy = dict(part.strip().split(" ", 1) for part in found.headers["content-security-policy"].split(";"))
-    assert policy["default-src"] == "'none'" and policy["script-src"] == "'self'" and policy["style-src"] == "'self'"
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == "'self'"
+    assert policy["style-src"] == "'self'"
     assert "unsafe" not in found.headers["content-security-policy"]
-    assert found.headers["x-content-type-options"] == "nosniff" and found.headers["x-frame-options"] == "DENY"
+    assert found.headers["x-content-type-options"] == "nosniff"
+    assert found.headers["x-frame-options"] == "DENY"
 
 
 def test_the_page_has_no_script_of_its_own_and_asks_nobody_else() -> None:
     """No inline script or style, no handler, no address of another host, and text goes in by textContent alone."""
     page = pages.asset("index.html").decode()
-    assert not re.search(r"<script(?![^>]*\bsrc=)", page) and "<style" not in page
+    assert not re.search(r"<script(?![^>]*\bsrc=)", page)
+    assert "<style" not in page
     assert not re.search(r"\s(on\w+|style)=", page)
     for name in ["index.html", *pages.FILES]:
         text = pages.asset(name).decode()
         hosts = set(re.findall(r"https?://([\w.-]+)", text))
         assert hosts <= {"www.w3.org"}, name  # the name of SVG, which is no address
-        for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "srcdoc"):
+        for way in (
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "new Function",
+            "srcdoc",
+        ):
             assert way not in text, f"{name}: {way}"
 
 
 @pytest.mark.parametrize(
     "path",
-    ["/static/../app.py", "/static/..%2fapp.py", "/static//etc/passwd", "/../work.json", "/static/", "/api/nothing",
-     "/static/main.js/..", "/static/\\..\\app.py", "/static/main.js\0"],
+    [
+        "/static/../app.py",
+        "/static/..%2fapp.py",
+        "/static//etc/passwd",
+        "/../work.json",
+        "/static/",
+        "/api/nothing",
+        "/static/main.js/..",
+        "/static/\\..\\app.py",
+        "/static/main.js\0",
+    ],
 )
 def test_no_path_reaches_a_file(served: tuple[Any, Any], path: str) -> None:
     app, _ = served
     found = send(app, "GET", path)
-    assert found.status == 404 and json.loads(found.body)["error"]["status"] == 404
+    assert found.status == 404
+    assert json.loads(found.body)["error"]["status"] == 404
 
 
 @pytest.mark.parametrize("query", ["format=../../x", "format=", "format=conll%00", "format=raw"])
@@ -182,16 +227,26 @@ def test_no_query_reaches_a_file(served: tuple[Any, Any], query: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("accept", {}), ("accept", {"id": -1, "spans": []}), ("accept", {"id": 1e9, "spans": []}),
-        ("accept", {"id": 0, "spans": [{"begin": 0, "end": 99, "label": "PER"}]}), ("skip", {"id": "0"}),
-        ("label", {"name": "a b"}), ("label", {"name": "x" * 100}), ("label", {}), ("strategy", {"strategy": "x"}),
-        ("strategy", {"search": "x" * 300}), ("compare", {"learners": "crf"}), ("accept", [1]), ("accept", 3),
+        ("accept", {}),
+        ("accept", {"id": -1, "spans": []}),
+        ("accept", {"id": 1e9, "spans": []}),
+        ("accept", {"id": 0, "spans": [{"begin": 0, "end": 99, "label": "PER"}]}),
+        ("skip", {"id": "0"}),
+        ("label", {"name": "a b"}),
+        ("label", {"name": "x" * 100}),
+        ("label", {}),
+        ("strategy", {"strategy": "x"}),
+        ("strategy", {"search": "x" * 300}),
+        ("compare", {"learners": "crf"}),
+        ("accept", [1]),
+        ("accept", 3),
     ],
 )
 def test_what_cannot_be_is_refused_in_words(served: tuple[Any, Any], name: str, value: Any) -> None:
     app, session = served
     found = send(app, "POST", f"/api/{name}", value)
-    assert found.status == 400 and json.loads(found.body)["error"]["message"]
+    assert found.status == 400
+    assert json.loads(found.body)["error"]["message"]
     assert not session.work.journal.entries
 
 
@@ -219,4 +274,5 @@ def test_hostile_text_is_data(served: tuple[Any, Any]) -> None:
     assert found.headers["content-type"] == "application/json"
     assert json.loads(found.body)["sentence"]["tokens"] == HOSTILE
     refused = send(app, "POST", "/api/label", {"name": HOSTILE[0] + " x"})
-    assert refused.status == 400 and refused.headers["content-type"] == "application/json"
+    assert refused.status == 400
+    assert refused.headers["content-type"] == "application/json"

@@ -20,7 +20,9 @@ from tests.web.annotating import HOSTILE, NAMES, PLACES, TEXT
 
 pytest.importorskip("starlette", reason="tagwise[web] is not installed")
 pytest.importorskip("uvicorn", reason="tagwise[web] is not installed")
-api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make test-browser has it")
+api = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is not installed: make test-browser has it"
+)
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
 
@@ -57,24 +59,32 @@ def chromium() -> Iterator[Any]:
 
 
 @contextmanager
-def visit(browser: Any, url: str, **settings: Any) -> Iterator[Any]:
-    """A page that is ready; whatever its console, its scripts or its requests complain of fails the test."""
+def visit(browser: Any, url: str, blocked: int = 0, **settings: Any) -> Iterator[Any]:
+    """A page that is ready; complaints of its console, scripts or requests fail, but for so much `blocked` script."""
     context = browser.new_context(**{"viewport": {"width": 1200, "height": 800}, **settings})
     page, wrong = context.new_page(), []
     page.set_default_timeout(PATIENCE)
     page.on("console", lambda told: wrong.append(told.text) if told.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: wrong.append(str(error)))
     home = re.match(r"http://[^/]+", url)
-    page.on("request", lambda asked: None if asked.url.startswith((home[0] if home else "", "data:")) else wrong.append(asked.url))
+    page.on(
+        "request",
+        lambda asked: (
+            None if asked.url.startswith((home[0] if home else "", "data:")) else wrong.append(asked.url)
+        ),
+    )
     page.goto(url)
     page.wait_for_selector("html[data-ready]")
     yield page
     context.close()
-    assert not wrong, wrong
+    stopped = [said for said in wrong if "inline script violates" in said]
+    assert len(wrong) == len(stopped) == blocked, wrong
 
 
 def tokens(page: Any) -> list[str]:
-    found: list[str] = page.eval_on_selector_all("#sentence [data-t]", "found => found.map(e => e.textContent)")
+    found: list[str] = page.eval_on_selector_all(
+        "#sentence [data-t]", "found => found.map(e => e.textContent)"
+    )
     return found
 
 
@@ -99,7 +109,9 @@ def accept(page: Any, way: str = "Enter") -> None:
         page.keyboard.press("Enter")
     else:
         page.click("#accept")
-    page.wait_for_function("n => parseInt(document.getElementById('counts').textContent) === n + 1", arg=before)
+    page.wait_for_function(
+        "n => parseInt(document.getElementById('counts').textContent) === n + 1", arg=before
+    )
 
 
 def by_keys(page: Any) -> None:
@@ -137,16 +149,19 @@ def text_file(folder: Path) -> str:
 
 
 def test_label_by_keys_and_mouse_undo_reload_kill_export(tmp_path: Path, chromium: Any) -> None:
-    """From nothing, with labels typed in: ten sentences, learned as they are accepted, and nothing is lost by a kill."""
+    """From nothing, with labels typed in: ten sentences, learned as they are accepted; a kill loses nothing."""
     work = tmp_path / "work"
     with server(work, text_file(tmp_path), "--format", "text", "--strategy", "order") as (url, process):
         with visit(chromium, url) as page:
-            assert spans(page) == [] and "token=" not in page.url
+            assert spans(page) == []
+            assert "token=" not in page.url
             for label in ("PER", "LOC"):
                 page.keyboard.press("n")
                 page.keyboard.type(label)
                 page.keyboard.press("Enter")
-                page.wait_for_function("l => document.getElementById('labels').textContent.includes(l)", arg=label)
+                page.wait_for_function(
+                    "l => document.getElementById('labels').textContent.includes(l)", arg=label
+                )
             assert page.evaluate("document.activeElement.id") == "sentence"
             by_keys(page)
             assert spans(page) == [(TEXT[0][0], "PER"), (TEXT[0][3], "LOC")]
@@ -159,25 +174,29 @@ def test_label_by_keys_and_mouse_undo_reload_kill_export(tmp_path: Path, chromiu
                 accept(page, "Enter" if k % 2 else "click")
             page.keyboard.press("u")
             page.wait_for_function("() => parseInt(document.getElementById('counts').textContent) === 9")
-            assert tokens(page) == TEXT[9] and spans(page) == [(TEXT[9][0], "PER"), (TEXT[9][3], "LOC")]
+            assert tokens(page) == TEXT[9]
+            assert spans(page) == [(TEXT[9][0], "PER"), (TEXT[9][3], "LOC")]
             page.keyboard.press("r")
             page.wait_for_function("() => parseInt(document.getElementById('counts').textContent) === 10")
             page.reload()
             page.wait_for_selector("html[data-ready]")
-            assert accepted(page) == 10 and tokens(page) == TEXT[10]
+            assert accepted(page) == 10
+            assert tokens(page) == TEXT[10]
             page.keyboard.press("w")
             page.wait_for_selector("#panel-why .votes")
         os.kill(process.pid, signal.SIGKILL)
         process.wait(60)
     with server(work) as (url, _), visit(chromium, url) as page:
-        assert accepted(page) == 10 and tokens(page) == TEXT[10]
+        assert accepted(page) == 10
+        assert tokens(page) == TEXT[10]
         accept(page)
         page.click("#tab-files")
         with page.expect_download() as download:
             page.click("#exports a:has-text('conll')")
         download.value.save_as(tmp_path / "labelled.tsv")
     corpus = tw.read(tmp_path / "labelled.tsv")
-    assert len(corpus) == 11 and corpus[0].labels == ["B-PER", "O", "O", "B-LOC", "O"]
+    assert len(corpus) == 11
+    assert corpus[0].labels == ["B-PER", "O", "O", "B-LOC", "O"]
     tagger = tw.CRF(max_iter=20, n_jobs=1).fit(corpus)
     assert tagger.predict([["Mary", "went", "to", "Oslo", "."]]) == [["B-PER", "O", "O", "B-LOC", "O"]]
 
@@ -185,8 +204,11 @@ def test_label_by_keys_and_mouse_undo_reload_kill_export(tmp_path: Path, chromiu
 def test_hostile_text_is_shown_and_not_obeyed(tmp_path: Path, chromium: Any) -> None:
     """Markup is text, bidirectional controls are seen, a selection on a phone works, and nothing is run."""
     with (
-        server(tmp_path / "work", text_file(tmp_path), "--format", "text", "--labels", "<b>x</b>,ORG") as (url, _),
-        visit(chromium, url, viewport={"width": 390, "height": 844}, color_scheme="dark") as page,
+        server(tmp_path / "work", text_file(tmp_path), "--format", "text", "--labels", "<b>x</b>,ORG") as (
+            url,
+            _,
+        ),
+        visit(chromium, url, 1, viewport={"width": 390, "height": 844}, color_scheme="dark") as page,
     ):
         page.fill("#search", "script")
         page.press("#search", "Enter")
@@ -201,10 +223,11 @@ def test_hostile_text_is_shown_and_not_obeyed(tmp_path: Path, chromium: Any) -> 
         assert page.evaluate("window.hit") is None
         assert page.evaluate("document.querySelectorAll('main script, main img, #labels b').length") == 0
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-        inline = page.evaluate("() => { const s = document.createElement('script'); s.textContent = 'window.hit = 2'; "
-                               "try { document.head.append(s); } catch {} return window.hit ?? null; }")
+        inline = page.evaluate(
+            "() => { const s = document.createElement('script'); s.textContent = 'window.hit = 2'; "
+            "try { document.head.append(s); } catch {} return window.hit ?? null; }"
+        )
         assert inline is None
-        page.evaluate("console.clear()")
 
 
 def test_everything_has_a_name_for_screen_readers(tmp_path: Path, chromium: Any) -> None:

@@ -40,7 +40,9 @@ class Agreement:
 def agreement(one: Corpus, two: Corpus) -> Agreement:
     """Compare two files; a CorpusError names the first sentence that is not in both."""
     if len(one) != len(two):
-        raise CorpusError(f"{len(one)} sentences in one file and {len(two)} in the other; give files of the same")
+        raise CorpusError(
+            f"{len(one)} sentences in one file, {len(two)} in the other; give files of the same"
+        )
     for i, (a, b) in enumerate(zip(one, two)):
         if a.tokens != b.tokens:
             raise CorpusError(

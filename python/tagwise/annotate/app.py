@@ -23,7 +23,8 @@ from tagwise.annotate.work import EXPORTS
 from tagwise.corpus.formats import FORMATS, read
 from tagwise.corpus.sentence import Corpus
 from tagwise.errors import ParameterError, TagwiseError
-from tagwise.web.problems import Problem, body_of as problem_body, problem_of
+from tagwise.web.problems import Problem, problem_of
+from tagwise.web.problems import body_of as problem_body
 
 #: Bytes of a request, of a file that is taken in, and pages that listen at a time.
 MOST_BODY, MOST_FILE, MOST_LISTENERS = 1 << 20, 1 << 26, 16
@@ -48,7 +49,9 @@ async def body_of(request: Request, most: int) -> bytes:
     async for chunk in request.stream():
         out += chunk
         if len(out) > most:
-            raise Problem(413, "BodyError", f"the request is longer than {most:,} bytes; send less", close=True)
+            raise Problem(
+                413, "BodyError", f"the request is longer than {most:,} bytes; send less", close=True
+            )
     return bytes(out)
 
 
@@ -99,7 +102,9 @@ class Events:
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(100)
         with self._lock:
             if len(self._listeners) >= MOST_LISTENERS:
-                raise Problem(503, "BusyError", "too many pages are open; close one", [(b"retry-after", b"5")])
+                raise Problem(
+                    503, "BusyError", "too many pages are open; close one", [(b"retry-after", b"5")]
+                )
             self._listeners[queue] = asyncio.get_running_loop()
         try:
             yield b": hello\n\n"
@@ -138,13 +143,17 @@ class Annotate:
             Route("/", self._file("index.html", "text/html"), methods=get),
             *(Route(f"/static/{name}", self._file(name, kind), methods=get) for name, kind in FILES.items()),
             Route("/api/state", self.state, methods=get),
-            Route("/api/accept", self._does(lambda s, x: s.accept(x.get("id"), x.get("spans"))), methods=post),
+            Route(
+                "/api/accept", self._does(lambda s, x: s.accept(x.get("id"), x.get("spans"))), methods=post
+            ),
             Route("/api/skip", self._does(lambda s, x: s.skip(x.get("id"))), methods=post),
             Route("/api/undo", self._does(lambda s, x: s.undo()), methods=post),
             Route("/api/redo", self._does(lambda s, x: s.redo()), methods=post),
             Route("/api/label", self._does(lambda s, x: s.add_label(x.get("name"))), methods=post),
             Route(
-                "/api/strategy", self._does(lambda s, x: s.choose(x.get("strategy"), x.get("search"))), methods=post
+                "/api/strategy",
+                self._does(lambda s, x: s.choose(x.get("strategy"), x.get("search"))),
+                methods=post,
             ),
             Route("/api/mistakes", self._does(lambda s, x: {"suspects": s.mistakes()}), methods=post),
             Route("/api/why", self.why, methods=get),
@@ -155,7 +164,9 @@ class Annotate:
             Route("/api/compare", self.compare, methods=post),
             Route("/api/compare/report", self.report, methods=get),
         ]
-        return Starlette(routes=routes, exception_handlers={404: _missing, 405: _missing, TagwiseError: _refused})
+        return Starlette(
+            routes=routes, exception_handlers={404: _missing, 405: _missing, TagwiseError: _refused}
+        )
 
     @staticmethod
     def _file(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
@@ -166,7 +177,9 @@ class Annotate:
 
         return serve
 
-    def _does(self, deed: Callable[[Session, dict[str, Any]], Any]) -> Callable[[Request], Awaitable[Response]]:
+    def _does(
+        self, deed: Callable[[Session, dict[str, Any]], Any]
+    ) -> Callable[[Request], Awaitable[Response]]:
         async def serve(request: Request) -> Response:
             given = await json_of(request)
             return JSONResponse(await run_in_threadpool(deed, self.session, given))
@@ -187,7 +200,9 @@ class Annotate:
         """The labelled sentences as a file."""
         form = request.query_params.get("format", "")
         if form not in EXPORTS:
-            raise Problem(400, "ParameterError", f"format={form[:20]!r}; expected one of {', '.join(EXPORTS)}")
+            raise Problem(
+                400, "ParameterError", f"format={form[:20]!r}; expected one of {', '.join(EXPORTS)}"
+            )
         data = await run_in_threadpool(self.session.work.export, form)
         name = f'attachment; filename="labelled.{EXPORTS[form]}"'
         return Response(data, media_type="text/plain; charset=utf-8", headers={"content-disposition": name})
@@ -196,7 +211,9 @@ class Annotate:
         """One more document."""
         form = request.query_params.get("format") or None
         if form is not None and form not in FORMATS:
-            raise Problem(400, "ParameterError", f"format={form[:20]!r}; expected one of {', '.join(FORMATS)}")
+            raise Problem(
+                400, "ParameterError", f"format={form[:20]!r}; expected one of {', '.join(FORMATS)}"
+            )
         name = request.query_params.get("name", "upload")[:100]
         data = await body_of(request, MOST_FILE)
         return JSONResponse(await run_in_threadpool(self.session.take_in, data, name, form))
@@ -235,9 +252,14 @@ def _agreement(session: Session, data: bytes) -> dict[str, Any]:
     mine = {tuple(session.work.sentences[i].tokens): (i, y) for i, y in session.work.labelled.items()}
     both = [(s, mine[tuple(s.tokens)]) for s in other if tuple(s.tokens) in mine]
     if not both:
-        raise ParameterError("no sentence of the file is among the labelled ones; give another's file of the same text")
+        raise ParameterError(
+            "no sentence of the file is among the labelled ones; give another's file of the same text"
+        )
     ours = Corpus([session.work.sentences[i].with_labels(y, "label") for _, (i, y) in both])
-    found = agreement(Corpus.from_lists(ours.tokens, ours.labels), Corpus.from_lists(ours.tokens, [s.labels for s, _ in both]))
+    found = agreement(
+        Corpus.from_lists(ours.tokens, ours.labels),
+        Corpus.from_lists(ours.tokens, [s.labels for s, _ in both]),
+    )
     kind = session.work.settings.kind
     return {
         "sentences": found.sentences,
@@ -266,7 +288,9 @@ async def _missing(request: Request, error: Exception) -> Response:
 async def _refused(request: Request, error: Exception) -> Response:
     problem = problem_of(error)
     headers = {name.decode(): value.decode() for name, value in problem.headers}
-    return Response(problem_body(problem), status_code=problem.status, media_type="application/json", headers=headers)
+    return Response(
+        problem_body(problem), status_code=problem.status, media_type="application/json", headers=headers
+    )
 
 
 __all__ = ["Annotate", "Events"]

@@ -29,9 +29,13 @@ class Comparing:
         self._table: Comparison | None = None
 
     def begin(self, learners: Sequence[str] | None = None) -> dict[str, Any]:
-        """Train each learner on the labelled sentences and score it on the held-out file, or on every fifth sentence."""
+        """Train each learner on the labelled sentences; score it on the held-out file, or on every fifth sentence."""
         names = list(LEARNERS) if learners is None else learners
-        if not isinstance(names, list) or not 0 < len(names) <= MOST or not all(isinstance(x, str) for x in names):
+        if (
+            not isinstance(names, list)
+            or not 0 < len(names) <= MOST
+            or not all(isinstance(x, str) for x in names)
+        ):
             raise ParameterError(f"learners: expected a list of 1 to {MOST} names")
         for name in names:
             check_learner(name)
@@ -63,12 +67,21 @@ class Comparing:
                 rows = [_row(row) for row in table.rows]
                 self._told(
                     "compare",
-                    {"kind": event.kind, "cell": event.cell.describe(), "text": event.text, "done": done,
-                     "total": len(cells), "rows": rows},
+                    {
+                        "kind": event.kind,
+                        "cell": event.cell.describe(),
+                        "text": event.text,
+                        "done": done,
+                        "total": len(cells),
+                        "rows": rows,
+                    },
                 )
 
             collect(table, run(cells, data, cache=Cache(None), jobs=0, n_jobs=1), cells, watch)
-            self._told("compare", {"kind": "end", "done": done, "total": len(cells), "rows": [_row(r) for r in table.rows]})
+            self._told(
+                "compare",
+                {"kind": "end", "done": done, "total": len(cells), "rows": [_row(r) for r in table.rows]},
+            )
         except TagwiseError as error:
             self._told("compare", {"kind": "failed", "text": str(error)})
         finally:

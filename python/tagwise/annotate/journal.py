@@ -18,7 +18,9 @@ from tagwise.errors import FileError, TagwiseError, refusal
 try:
     import fcntl
 except ImportError:  # a system without locks of files: nobody is kept out
-    fcntl = None  # type: ignore[assignment]
+    LOCKS = False
+else:
+    LOCKS = True
 
 #: Bytes of the longest line that is read.
 LONGEST = 1 << 24
@@ -38,8 +40,10 @@ class Journal:
             self._handle = os.open(self.path, flags, 0o600)
         except OSError as error:
             raise refusal(
-                FileError, f"{self.path}: cannot be opened ({error.strerror}). Give a folder you may write to.",
-                self.path, error.errno or 5,
+                FileError,
+                f"{self.path}: cannot be opened ({error.strerror}). Give a folder you may write to.",
+                self.path,
+                error.errno or 5,
             ) from error
         try:
             self._lock()
@@ -56,7 +60,7 @@ class Journal:
         _flush_folder(os.path.dirname(self.path) or ".")
 
     def _lock(self) -> None:
-        if fcntl is None:
+        if not LOCKS:
             return
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -105,8 +109,10 @@ class Journal:
                 os.ftruncate(self._handle, self._size)
                 os.lseek(self._handle, self._size, os.SEEK_SET)
             raise refusal(
-                FileError, f"{self.path}: cannot be written ({error.strerror}). Make room; nothing was accepted.",
-                self.path, error.errno or 5,
+                FileError,
+                f"{self.path}: cannot be written ({error.strerror}). Make room; nothing was accepted.",
+                self.path,
+                error.errno or 5,
             ) from error
         self._size += len(line)
         self.entries.append(made)

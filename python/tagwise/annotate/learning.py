@@ -1,8 +1,8 @@
 """A tagger that learns each accepted sentence at once, and settles on all of them in the background.
 
 At once: a few steps of the online learner from the weights as they stand, without averaging, so that the next proposal
-has learned it. In the background, each time the labelled part has grown by a share: training from the start on all of it,
-with averaging, which is better and takes as long as it takes; sentences accepted meanwhile are then learned at once
+has learned it. In the background, each time the labelled part has grown by a share: training from the start on all of
+it, with averaging, which is better and takes as long as it takes; sentences accepted meanwhile are then learned at once
 again. Proposals are made by a model that never changes: a new one takes its place.
 """
 
@@ -32,7 +32,9 @@ def learner_of(name: str) -> type[OnlineTagger]:
     known = [key for key, kind in LEARNERS.items() if issubclass(kind, OnlineTagger)]
     kind: Any = LEARNERS.get(name)
     if name not in known:
-        raise ParameterError(f"learner={name!r} does not learn sentence by sentence; expected one of {', '.join(known)}")
+        raise ParameterError(
+            f"learner={name!r} does not learn sentence by sentence; expected one of {', '.join(known)}"
+        )
     return kind  # type: ignore[no-any-return]
 
 
@@ -47,7 +49,11 @@ class Learning:
     """
 
     def __init__(
-        self, learner: str = "mira", features: Any = "default", start: Model | None = None, n_jobs: int | None = 1
+        self,
+        learner: str = "mira",
+        features: Any = "default",
+        start: Model | None = None,
+        n_jobs: int | None = 1,
     ) -> None:
         self._kind, self._second_kind = learner_of(learner), learner_of(SECOND.get(learner, "perceptron"))
         self._features, self._start, self._n_jobs = features if start is None else start.recipe, start, n_jobs
@@ -120,7 +126,7 @@ class Learning:
         self.changed()
 
     def _train(self, corpus: Corpus) -> None:
-        """A fresh tagger on all of it, and on what was accepted meanwhile; then it takes the place of the one before."""
+        """A fresh tagger on all of it and on what was accepted meanwhile; it takes the place of the one before."""
         self._settled = len(corpus)
         tagger: Any = None
         second = None

@@ -1,4 +1,4 @@
-"""Labels that are perhaps wrong: those of labelled sentences that a model, trained without them, finds least probable."""
+"""Labels that are perhaps wrong: those that a model, trained without their sentences, finds least probable."""
 
 from __future__ import annotations
 
@@ -53,11 +53,15 @@ def suspects(corpus: Corpus, make: Callable[[], Any], *, folds: int = 5, most: i
 
 def _judged(tagger: Any, corpus: Corpus, here: list[int]) -> list[Suspect]:
     part = picked(corpus, here)
-    best = tagger.predict_kbest(part.tokens if part.columns[:1] == ("word",) and len(part.columns) == 2 else part, 1)
+    best = tagger.predict_kbest(
+        part.tokens if part.columns[:1] == ("word",) and len(part.columns) == 2 else part, 1
+    )
     known = set(tagger.classes_)
     out = []
     wrong = [
-        (i, sentence, found[0]) for i, sentence, found in zip(here, part, best) if found[0][0] != sentence.labels
+        (i, sentence, found[0])
+        for i, sentence, found in zip(here, part, best)
+        if found[0][0] != sentence.labels
     ]
     for i, sentence, (labels, score) in wrong:
         if not known.issuperset(sentence.labels):

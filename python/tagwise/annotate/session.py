@@ -107,7 +107,9 @@ class Session:
                     "search": self.search,
                 },
                 "strategies": [{"name": one.name, "title": one.title} for one in STRATEGIES.values()],
-                "documents": [{"name": name, "sentences": len(places)} for name, places in self.work.documents],
+                "documents": [
+                    {"name": name, "sentences": len(places)} for name, places in self.work.documents
+                ],
                 "exports": [f for f in EXPORTS if f != "spans" or self.work.settings.kind == "spans"],
                 "undo": undo,
                 "redo": redo,
@@ -322,7 +324,9 @@ class Session:
     # --- in the background --------------------------------------------------------------------------------
 
     def _view(self) -> View:
-        return View(self.learning.model, self.learning.second, self._seen, self.search, n_jobs=self._n_jobs or 0)
+        return View(
+            self.learning.model, self.learning.second, self._seen, self.search, n_jobs=self._n_jobs or 0
+        )
 
     def _rank(self, seconds: float | None, still: Callable[[], bool] = lambda: True) -> None:
         with contextlib.suppress(TagwiseError):
@@ -338,10 +342,15 @@ class Session:
         if self.dev is not None and model is not None:
             score = _score(model, self.dev, self._n_jobs)
             self.curve.append({"sentences": labelled, "score": score})
-            with contextlib.suppress(OSError), open(self.work.folder / "curve.jsonl", "a", encoding="utf-8") as file:
+            with (
+                contextlib.suppress(OSError),
+                open(self.work.folder / "curve.jsonl", "a", encoding="utf-8") as file,
+            ):
                 file.write(json.dumps(self.curve[-1]) + "\n")
         self._wake.set()
-        self.told("learned", {"version": self.learning.version, "curve": self.curve, "failed": self.learning.failed})
+        self.told(
+            "learned", {"version": self.learning.version, "curve": self.curve, "failed": self.learning.failed}
+        )
 
     def _background(self) -> None:
         """Rank what is left of the queue, slice by slice, whenever something changed."""

@@ -104,7 +104,9 @@ class Simulation:
         level = [(0.0, 100 * self.target), (float(end), 100 * self.target)]
         title = f"{100 * self.share:.0f} % of the full score"
         lines.append(Line(level, "target", "#999999", title, dashed=True))
-        return Chart(f"{self.corpus}: score against sentences labelled", "sentences labelled", "score", points, lines)
+        return Chart(
+            f"{self.corpus}: score against sentences labelled", "sentences labelled", "score", points, lines
+        )
 
 
 def simulate(

@@ -54,7 +54,11 @@ def why(
 
 
 def alike(
-    sentence: Sentence, token: int, labelled: Mapping[int, Sequence[str]], sentences: Sequence[Sentence], kind: str
+    sentence: Sentence,
+    token: int,
+    labelled: Mapping[int, Sequence[str]],
+    sentences: Sequence[Sentence],
+    kind: str,
 ) -> list[dict[str, Any]]:
     """Labelled sentences that share most with the surroundings of a token: the word itself counts 4, neighbours 1."""
     words = [word.casefold() for word in sentence.tokens]

@@ -159,7 +159,9 @@ class Work:
             )
         made = [_plain(sentence, fresh) for sentence in corpus]
         self._learn_labels(y for s in made for y in s.fields["label"])
-        stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", name or os.path.basename(corpus.source or "")).strip("-.")[:60]
+        stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", name or os.path.basename(corpus.source or "")).strip("-.")[
+            :60
+        ]
         path = self.folder / "documents" / f"{len(self.documents) + 1:04d}-{stem or 'document'}.jsonl"
         write_jsonl(Corpus(made), path)
         return self._add(path)
@@ -169,13 +171,18 @@ class Work:
         found = dict.fromkeys(y for y in labels if y != UNKNOWN)
         if not found:
             return
-        if not self.settings.labels and not self.given and not schemes.has_chunks(found) and set(found) != {OUTSIDE}:
+        if (
+            not self.settings.labels
+            and not self.given
+            and not schemes.has_chunks(found)
+            and set(found) != {OUTSIDE}
+        ):
             self.set(kind="tokens")
         if self.settings.kind == "spans":
             if not schemes.has_chunks(found) and set(found) != {OUTSIDE}:
                 raise CorpusError(
-                    f"the labels ({' '.join(list(found)[:5])} ...) mark no spans, but this work has spans; begin another "
-                    "folder for them"
+                    f"the labels ({' '.join(list(found)[:5])} ...) mark no spans, but this work has spans; begin "
+                    "another folder for them"
                 )
             found = dict.fromkeys(kind for y in found if (kind := schemes.split_label(y)[1]))
         fresh = [y for y in found if y not in self.settings.labels]
@@ -192,8 +199,10 @@ class Work:
         do = entry.get("do")
         if do in ("accept", "skip"):
             i, labels = entry.get("id"), entry.get("labels", [])
-            if not isinstance(i, int) or not 0 <= i < len(self.sentences) or (
-                do == "accept" and len(labels) != len(self.sentences[i])
+            if (
+                not isinstance(i, int)
+                or not 0 <= i < len(self.sentences)
+                or (do == "accept" and len(labels) != len(self.sentences[i]))
             ):
                 raise JournalError(
                     f"{self.journal.path}, line {entry['n']}: sentence {i!r} with {len(labels)} labels is none of the "
@@ -276,7 +285,7 @@ class Work:
             lawful = label == OUTSIDE or (tag in ("B", "I") and kind in known)
             if not (lawful if self.settings.kind == "spans" else label in known):
                 raise ParameterError(
-                    f"token {t}: the label {label!r} is none of this work; add its type first: {' '.join(sorted(known))}"
+                    f"token {t}: the label {label!r} is none of this work; add its type: {' '.join(sorted(known))}"
                 )
             before = labels[t - 1] if t else OUTSIDE
             if self.settings.kind == "spans" and not schemes.valid(before, label, "IOB2"):
@@ -305,7 +314,9 @@ class Work:
             raise ParameterError("labels of tokens are no spans; export conll, conllu or jsonl")
         out = io.BytesIO()
         if format == "conllu":  # spans have no column of their own: the last one is free for anything
-            write_conllu(self.corpus(places), out, label_column="misc" if self.settings.kind == "spans" else "upos")
+            write_conllu(
+                self.corpus(places), out, label_column="misc" if self.settings.kind == "spans" else "upos"
+            )
         else:
             write(self.corpus(places), out, format)
         return out.getvalue()

@@ -41,7 +41,13 @@ Reading = tuple[str | None, str | None, str | None]  # format, columns, label: a
 
 
 def simulated(
-    corpus: str, dev: str | None, learner: str, features: str, output: str | None, seeds: int, reading: Reading
+    corpus: str,
+    dev: str | None,
+    learner: str,
+    features: str,
+    output: str | None,
+    seeds: int,
+    reading: Reading,
 ) -> None:
     """Play labelling through, print the table, write the picture; a corpus known by name has a test part."""
     from tagwise.annotate.learning import learner_of
@@ -50,7 +56,11 @@ def simulated(
     form, columns, label = reading
     name = corpus.partition(":")[0]
     train = read_corpus(corpus, form, columns, label, part="train")
-    test = known_corpus(name, "test", label) if dev is None else read_corpus(dev, form, columns, label, part="test")
+    test = (
+        known_corpus(name, "test", label)
+        if dev is None
+        else read_corpus(dev, form, columns, label, part="test")
+    )
     if test is None:
         raise click.UsageError("--simulate on a file needs another to score on: --dev DEV")
     kind = learner_of(learner)
@@ -73,18 +83,32 @@ def simulated(
 @click.command()
 @click.argument("corpus", metavar="[CORPUS|FILE]", required=False)
 @click.option("--model", metavar="MODEL", help="A model that proposes from the beginning, and learns on.")
-@click.option("--work", "folder", metavar="FOLDER", help="Where the work is kept; FILE.annotate if not given.")
-@click.option("--labels", metavar="NAMES", help="Label types, by commas: PER,LOC; more can be typed in the page.")
+@click.option(
+    "--work", "folder", metavar="FOLDER", help="Where the work is kept; FILE.annotate if not given."
+)
+@click.option(
+    "--labels", metavar="NAMES", help="Label types, by commas: PER,LOC; more can be typed in the page."
+)
 @click.option("--dev", metavar="DEV", help="A labelled corpus that is scored while you label.")
 @click.option("--fresh", is_flag=True, help="Leave out the labels that the sentences come with.")
 @click.option("--learner", default="mira", show_default=True, help="An online learner.")
-@click.option("--features", "-f", metavar="SET", default="default", show_default=True, help="Feature set or template.")
-@click.option("--strategy", metavar="NAME", help="What comes next: margin, span, committee, diversity, order, search.")
-@click.option("--simulate", is_flag=True, help="Play labelling through on the labelled corpus CORPUS, and end.")
+@click.option(
+    "--features", "-f", metavar="SET", default="default", show_default=True, help="Feature set or template."
+)
+@click.option(
+    "--strategy", metavar="NAME", help="What comes next: margin, span, committee, diversity, order, search."
+)
+@click.option(
+    "--simulate", is_flag=True, help="Play labelling through on the labelled corpus CORPUS, and end."
+)
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Of a simulation.")
 @click.option("--agreement", metavar="OTHER", help="Compare the labels of FILE with those of OTHER, and end.")
-@click.option("--export", "export", metavar="FORMAT", help="Write what is labelled in FORMAT to OUTPUT, and end.")
-@click.option("-o", "--output", metavar="OUTPUT", help="A file: of --export, or the picture (SVG) of --simulate.")
+@click.option(
+    "--export", "export", metavar="FORMAT", help="Write what is labelled in FORMAT to OUTPUT, and end."
+)
+@click.option(
+    "-o", "--output", metavar="OUTPUT", help="A file: of --export, or the picture (SVG) of --simulate."
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 for any.")
 @corpus_options
@@ -162,7 +186,9 @@ def agreed(one: Corpus, two: Corpus) -> None:
         click.echo(f"sentence {where.sentence + 1}: {told}")
 
 
-def opened(corpus: str | None, folder: Path, fresh: bool, learner: str, features: str, reading: Reading) -> Any:
+def opened(
+    corpus: str | None, folder: Path, fresh: bool, learner: str, features: str, reading: Reading
+) -> Any:
     """The work of a folder, or a new one with the sentences of a corpus."""
     from tagwise.annotate.learning import learner_of
     from tagwise.annotate.work import Settings, Work

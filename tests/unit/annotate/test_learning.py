@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,9 @@ from tagwise.annotate.work import Settings, Work
 from tagwise.dataset.layout import _merged
 
 NAMES, PLACES = ["Peter", "Anna", "Mary", "John"], ["Paris", "Rome", "London", "Oslo"]
-GOLD = [
-    ([a, "went", "to", b, "."], ["B-PER", "O", "O", "B-LOC", "O"])
-    for a in NAMES
-    for b in PLACES
-] + [(["it", "rained", "in", b], ["O", "O", "O", "B-LOC"]) for b in PLACES]
+GOLD = [([a, "went", "to", b, "."], ["B-PER", "O", "O", "B-LOC", "O"]) for a in NAMES for b in PLACES] + [
+    (["it", "rained", "in", b], ["O", "O", "O", "B-LOC"]) for b in PLACES
+]
 CORPUS = tw.Corpus.from_lists(*map(list, zip(*GOLD)))
 
 
@@ -39,7 +38,8 @@ def test_codes_are_merged_as_sets_are(seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, b = (np.unique(rng.integers(0, 30, rng.integers(0, 20))) for _ in range(2))
     both, places = _merged(a, b)
-    assert both.tolist() == sorted({*a.tolist(), *b.tolist()}) and both[places].tolist() == a.tolist()
+    assert both.tolist() == sorted({*a.tolist(), *b.tolist()})
+    assert both[places].tolist() == a.tolist()
 
 
 # --- learning -------------------------------------------------------------------------------------------------
@@ -53,7 +53,8 @@ def test_a_sentence_is_learned_before_the_next_is_shown(learner: str) -> None:
     assert first is None
     sentence = CORPUS[0]
     learning.learn(sentence, sentence.labels)
-    assert learning.model is not None and learning.version == 1
+    assert learning.model is not None
+    assert learning.version == 1
     assert learning.model.predict([sentence.tokens])[0] == sentence.labels
 
 
@@ -68,7 +69,9 @@ def test_the_background_is_training_from_the_start_and_what_came_meanwhile() -> 
         return part
 
     learning.settle(corpus, wait=True)
-    assert learning.failed is None and not learning.busy and learning.model is not None
+    assert learning.failed is None
+    assert not learning.busy
+    assert learning.model is not None
     twin: Any = tw.MIRA(epochs=8, n_jobs=1).fit(part)
     del twin.state_
     twin.set_params(average=False).partial_fit(tw.Corpus([late]), epochs=5)
@@ -82,7 +85,8 @@ def test_an_error_in_the_background_is_told_and_the_model_stays(model: Any) -> N
         raise tw.CorpusError("broken")
 
     learning.settle(corpus, wait=True)
-    assert "broken" in (learning.failed or "") and learning.model is model
+    assert "broken" in (learning.failed or "")
+    assert learning.model is model
 
 
 def test_learners_that_do_not_go_sentence_by_sentence_are_refused() -> None:
@@ -112,7 +116,8 @@ def test_strategies_are_what_they_say(model: Any) -> None:
     assert hits.tolist() == ["rained" in s.tokens for s in X]
     new = wanted("diversity", View(None, None, {"went"}), [["went"], ["went", "x"], ["y", "z"]])
     assert new.tolist() == [0, -1, -2]  # nothing is learned yet: in order
-    assert (wanted("span", view, X) >= 0).all() and (wanted("span", view, X) <= 1).all()
+    assert (wanted("span", view, X) >= 0).all()
+    assert (wanted("span", view, X) <= 1).all()
     p = [m.max(axis=1) for m in model.marginals(X)]
     seen = [[w not in view.seen for w in s.tokens] for s in X]
     told = [float(np.sum((1 - q) * np.array(n))) for q, n in zip(p, seen)]
@@ -132,7 +137,8 @@ def test_a_queue_ranked_in_slices_is_the_queue_ranked_at_once(model: Any, strate
     assert left == [SLICE + 5, 5, 0, 0]
     scores = wanted(strategy, view, sentences)
     expected = sorted((i for i in range(len(sentences)) if i not in (3, 5)), key=lambda i: (-scores[i], i))
-    assert queue.order() == expected and queue.order(9) == expected[:9]
+    assert queue.order() == expected
+    assert queue.order(9) == expected[:9]
     queue.close([3], open=True)
     assert queue.stale == 1
     assert queue.refresh(strategy, view, 1) == 0
@@ -149,9 +155,7 @@ def opened(folder: Path, **settings: Any) -> Session:
 
 
 def spans_of(i: int) -> list[dict[str, Any]]:
-    return [
-        {"begin": t, "end": t + 1, "label": y[2:]} for t, y in enumerate(CORPUS[i].labels) if y != "O"
-    ]
+    return [{"begin": t, "end": t + 1, "label": y[2:]} for t, y in enumerate(CORPUS[i].labels) if y != "O"]
 
 
 def test_a_session_learns_goes_back_and_is_gone_on_with(tmp_path: Path) -> None:
@@ -160,31 +164,48 @@ def test_a_session_learns_goes_back_and_is_gone_on_with(tmp_path: Path) -> None:
     for _ in range(6):
         i = state["sentence"]["id"]
         state = session.accept(i, spans_of(i))
-    assert state["counts"]["accepted"] == 6 and state["undo"] and not state["redo"]
+    assert state["counts"]["accepted"] == 6
+    assert state["undo"]
+    assert not state["redo"]
     session.learning.wait()
-    assert session.curve and session.curve[-1]["score"] > 0.5
+    assert session.curve
+    assert session.curve[-1]["score"] > 0.5
     told = {one["label"] for one in session.shown(15)["proposal"]}
     assert told == {"PER", "LOC"}
     last = session.work.journal.entries[-1]["id"]
     back = session.undo()
-    assert back["sentence"]["id"] == last and back["redo"] and back["counts"]["accepted"] == 5
+    assert back["sentence"]["id"] == last
+    assert back["redo"]
+    assert back["counts"]["accepted"] == 5
     assert [tuple(s.values()) for s in spans_of(last)] == [tuple(s) for s in back["sentence"]["undone"]]
     assert session.redo()["counts"]["accepted"] == 6
     why = session.why(15, 0)
     shares = [one["probability"] for one in why["readings"]]
-    assert shares == sorted(shares, reverse=True) and sum(shares) <= 1.0 + 1e-6
-    assert why["decision"]["votes"] and {one["tokens"][0] for one in why["alike"]} & {"John", "Oslo"}
+    assert shares == sorted(shares, reverse=True)
+    assert sum(shares) <= 1.0 + 1e-6
+    assert why["decision"]["votes"]
+    assert {one["tokens"][0] for one in why["alike"]} & {"John", "Oslo"}
     session.close()
     again = opened(tmp_path)
-    assert again.state()["counts"]["accepted"] == 6 and again.learning.model is not None
+    assert again.state()["counts"]["accepted"] == 6
+    assert again.learning.model is not None
     again.close()
 
 
 @pytest.mark.parametrize(
     "spans",
-    [None, {}, [1], [{}], [{"begin": 0, "end": 9, "label": "PER"}], [{"begin": 1, "end": 1, "label": "PER"}],
-     [{"begin": 0, "end": 1, "label": "ORG"}], [{"begin": True, "end": 2, "label": "PER"}],
-     [{"begin": 0, "end": 2, "label": "PER"}, {"begin": 1, "end": 3, "label": "LOC"}], [{}] * 50],
+    [
+        None,
+        {},
+        [1],
+        [{}],
+        [{"begin": 0, "end": 9, "label": "PER"}],
+        [{"begin": 1, "end": 1, "label": "PER"}],
+        [{"begin": 0, "end": 1, "label": "ORG"}],
+        [{"begin": True, "end": 2, "label": "PER"}],
+        [{"begin": 0, "end": 2, "label": "PER"}, {"begin": 1, "end": 3, "label": "LOC"}],
+        [{}] * 50,
+    ],
 )
 def test_spans_that_cannot_be_are_refused_and_nothing_is_written(tmp_path: Path, spans: Any) -> None:
     session = opened(tmp_path)
@@ -210,8 +231,10 @@ def test_a_planted_mistake_comes_first() -> None:
     labels = [list(y) for y in CORPUS.labels]
     labels[5][0] = "B-LOC"
     found = suspects(CORPUS.with_labels(labels), lambda: tw.MIRA(epochs=4, n_jobs=1))
-    assert found[0].sentence == 5 and found[0].tokens == [0] and found[0].found == CORPUS[5].labels
-    assert all(a.doubt >= b.doubt > 0 for a, b in zip(found, found[1:]))
+    assert found[0].sentence == 5
+    assert found[0].tokens == [0]
+    assert found[0].found == CORPUS[5].labels
+    assert all(a.doubt >= b.doubt > 0 for a, b in itertools.pairwise(found))
     with pytest.raises(tw.ParameterError):
         suspects(CORPUS[:3], tw.MIRA)
 
@@ -222,7 +245,9 @@ def test_agreement_is_kappa() -> None:
     two = ["X"] * 20 + ["Y"] * 5 + ["X"] * 10 + ["Y"] * 15
     tokens = [[f"t{i}"] for i in range(50)]
     found = agreement(*(tw.Corpus.from_lists(tokens, [[y] for y in labels]) for labels in (one, two)))
-    assert math.isclose(found.kappa, 0.4) and math.isclose(found.accuracy, 0.7) and found.f1 is None
+    assert math.isclose(found.kappa, 0.4)
+    assert math.isclose(found.accuracy, 0.7)
+    assert found.f1 is None
     assert len(found.disagreements) == 15
     same = agreement(CORPUS, CORPUS)
     assert (same.kappa, same.f1, same.disagreements) == (1.0, 1.0, [])
@@ -233,11 +258,15 @@ def test_agreement_is_kappa() -> None:
 def test_a_simulation_counts_what_it_needs() -> None:
     found = simulate("c", CORPUS, CORPUS, lambda: tw.MIRA(epochs=2, n_jobs=1), begin=2, growth=1.5, seeds=2)
     for curve in found.curves:
-        assert curve.sentences[0] == 2 and curve.scores[-1] >= found.target or curve.sentences[-1] == len(CORPUS)
+        assert (curve.sentences[0] == 2 and curve.scores[-1] >= found.target) or curve.sentences[-1] == len(
+            CORPUS
+        )
         assert curve.sentences == sorted(set(curve.sentences))
-    assert found.rows()[0][0] == "random" and "| margin |" in found.markdown()
+    assert found.rows()[0][0] == "random"
+    assert "| margin |" in found.markdown()
     assert found.chart().document().startswith("<svg")
     hand = Simulation("c", 0.8, 9, 0.5, [Curve("random", 0, [1, 2, 4], [5, 9, 20], [0.1, 0.4, 0.8])])
     assert hand.needed("random") == (2.0, 9.0)
     hand.curves[0].scores = [0.0, 0.0, 0.0]
-    assert hand.needed("random") is None and "more than 4" in hand.markdown()
+    assert hand.needed("random") is None
+    assert "more than 4" in hand.markdown()

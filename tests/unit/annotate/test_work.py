@@ -42,7 +42,8 @@ def test_a_torn_line_is_cut_wherever_it_is_torn(tmp_path: Path) -> None:
             assert journal.cut == size - (ends[n - 1] if n else 0)
             journal.append(do="y")
         with Journal(path) as journal:
-            assert journal.entries[-1] == {"n": n + 1, "do": "y"} and not journal.cut
+            assert journal.entries[-1] == {"n": n + 1, "do": "y"}
+            assert not journal.cut
 
 
 @pytest.mark.parametrize("line", [b"{}\n", b"[1]\n", b"nonsense\n", b'{"n": 2}\n', b"\xff\n"])
@@ -80,7 +81,8 @@ def test_it_is_on_the_disk_before_anybody_is_told(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(os, "fsync", watched)
     work.accept(1, ["B-PER", "O"])
-    assert seen[-1].endswith(b"\n") and json.loads(seen[-1])["labels"] == ["B-PER", "O"]
+    assert seen[-1].endswith(b"\n")
+    assert json.loads(seen[-1])["labels"] == ["B-PER", "O"]
 
     def full(handle: int) -> None:
         raise OSError(28, "No space left on device")
@@ -135,7 +137,9 @@ def test_a_copy_of_the_folder_is_the_work(tmp_path: Path) -> None:
     work.close()
     shutil.copytree(tmp_path / "one", tmp_path / "two")
     copy = Work(tmp_path / "two")
-    assert copy.accepted == work.accepted and copy.skipped == [1] and copy.settings == work.settings
+    assert copy.accepted == work.accepted
+    assert copy.skipped == [1]
+    assert copy.settings == work.settings
     assert [s.tokens for s in copy.sentences] == TOKENS
     copy.close()
 
@@ -150,10 +154,14 @@ def test_a_copy_of_the_folder_is_the_work(tmp_path: Path) -> None:
         (["B-PER", "I-LOC"], "cannot follow"),
     ],
 )
-def test_labels_that_cannot_be_are_refused_before_they_are_written(tmp_path: Path, labels: list[str], said: str) -> None:
+def test_labels_that_cannot_be_are_refused_before_they_are_written(
+    tmp_path: Path, labels: list[str], said: str
+) -> None:
     work = begun(tmp_path)
     for place in (1, -1, 3, True, "1", None):
-        with pytest.raises(tw.ParameterError, match=said if place == 1 and place is not True else "expected a number"):
+        with pytest.raises(
+            tw.ParameterError, match=said if place == 1 and place is not True else "expected a number"
+        ):
             work.accept(place, labels)  # type: ignore[arg-type]
     assert (tmp_path / "journal.jsonl").read_bytes() == b""
     work.close()
@@ -185,7 +193,8 @@ def test_partly_labelled_files(tmp_path: Path) -> None:
     work = Work(tmp_path)
     work.read(text.encode(), "conll", "part.tsv")
     assert work.given == {0: ["B-PER", "O"], 2: ["B-LOC"]}
-    assert work.settings.labels == ["PER", "LOC"] and work.settings.kind == "spans"
+    assert work.settings.labels == ["PER", "LOC"]
+    assert work.settings.kind == "spans"
     work.accept(2, ["O"])
     assert work.labelled == {0: ["B-PER", "O"], 2: ["O"]}
     work.close()
@@ -194,14 +203,17 @@ def test_partly_labelled_files(tmp_path: Path) -> None:
 def test_labels_of_tokens(tmp_path: Path) -> None:
     work = Work(tmp_path)
     work.read(b"dogs\tNN\nbark\tVB\n\nloud\t_\n\n", "conll")
-    assert work.settings.kind == "tokens" and work.settings.labels == ["NN", "VB"]
+    assert work.settings.kind == "tokens"
+    assert work.settings.labels == ["NN", "VB"]
     work.accept(2 - 1, ["VB"])
     with pytest.raises(tw.ParameterError):
         work.export("spans")
     work.close()
 
 
-@pytest.mark.parametrize(("form", "label"), [("conll", "label"), ("spans", "label"), ("jsonl", "label"), ("conllu", "misc")])
+@pytest.mark.parametrize(
+    ("form", "label"), [("conll", "label"), ("spans", "label"), ("jsonl", "label"), ("conllu", "misc")]
+)
 def test_exports_are_read_back(tmp_path: Path, form: str, label: str) -> None:
     """What was accepted, and nothing else, comes out and is the same when it is read; more than one document."""
     work = begun(tmp_path / "w")
@@ -216,7 +228,8 @@ def test_exports_are_read_back(tmp_path: Path, form: str, label: str) -> None:
         assert pieces == [["Peter", "London"], ["New York"], ["Rome"]]
     else:
         found = tw.read(io.BytesIO(data), form, label=label)
-        assert found.tokens == [work.sentences[i].tokens for i in done] and found.labels == list(done.values())
+        assert found.tokens == [work.sentences[i].tokens for i in done]
+        assert found.labels == list(done.values())
     work.save(tmp_path / "out", form)
     assert (tmp_path / "out").read_bytes() == data
     assert [name for name, _ in work.documents] == ["notes.txt", "more"]
@@ -228,5 +241,6 @@ def test_names_of_documents_stay_in_the_folder(tmp_path: Path) -> None:
     for name in ("../../evil", "/etc/passwd", "a\0b", "..", "x" * 300, "\u202e"):
         work.read(b"a b\n", "text", name)
     inside = sorted(path.relative_to(tmp_path).parts[0] for path in tmp_path.rglob("*"))
-    assert set(inside) == {"w"} and len(list((tmp_path / "w" / "documents").iterdir())) == 6
+    assert set(inside) == {"w"}
+    assert len(list((tmp_path / "w" / "documents").iterdir())) == 6
     work.close()

@@ -1,0 +1,111 @@
+"""From a correction to updated proposals: `python -m benchmarks.annotate [--queue 10000] [--corrections 200]`.
+
+A work with a queue of so many sentences of wnut17-ner (repeated until there are enough) and a model grown over hundreds
+of labelled ones; then sentence after sentence is given its gold labels, as the queue has them come. Measured inside the
+server (journal with fsync, learning, ranking, the next proposal), over HTTP on loopback, and with `--browser` from the
+key to the first frame with the next sentence. Milliseconds, median and 95th percentile, as Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tagwise as tw
+from tagwise.annotate.server import guarded
+from tagwise.annotate.session import Session
+from tagwise.annotate.why import spans_of
+from tagwise.annotate.work import Settings, Work
+from tagwise.web.running import running
+
+LABELS = ["person", "location", "corporation", "group", "product", "creative-work"]
+
+
+def session_of(folder: Path, queue: int, labelled: int) -> tuple[Session, list[list[str]]]:
+    """A session with so many open and labelled sentences, and the gold labels of all."""
+    train = tw.load_corpus("wnut17-ner")[0]
+    work = Work(folder, Settings(labels=LABELS))
+    work.add(train[:labelled], "labelled")
+    more = [train[labelled + i % (len(train) - labelled)] for i in range(queue)]
+    work.add(tw.Corpus(more), "open", fresh=True)
+    return Session(work), [s.labels for s in train[:labelled]] + [s.labels for s in more]
+
+
+def corrected(url: str, token: str, gold: list[list[str]], n: int) -> list[dict[str, float]]:
+    """Milliseconds of each of n corrections, those over HTTP among them."""
+    client = http.client.HTTPConnection(url.removeprefix("http://"))
+    headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+
+    def ask(method: str, path: str, value: Any = None) -> Any:
+        client.request(method, path, None if value is None else json.dumps(value), headers)
+        return json.loads(client.getresponse().read())
+
+    state, out = ask("GET", "/api/state"), []
+    for _ in range(n):
+        i = state["sentence"]["id"]
+        spans = [{"begin": b, "end": e, "label": y} for b, e, y in spans_of(gold[i], "spans")]
+        begin = time.perf_counter()
+        state = ask("POST", "/api/accept", {"id": i, "spans": spans})
+        out.append({**state["milliseconds"], "over HTTP": 1e3 * (time.perf_counter() - begin)})
+    return out
+
+
+def in_browser(url: str, token: str, n: int) -> list[float]:
+    """Milliseconds from enter to the first frame with the next sentence, n times; proposals are accepted as is."""
+    import shutil
+
+    from playwright.sync_api import sync_playwright
+
+    out = []
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(f"{url}/?token={token}")
+        page.wait_for_selector("html[data-ready]")
+        for _ in range(n):
+            page.evaluate("delete document.documentElement.dataset.took")
+            page.keyboard.press("Enter")
+            page.wait_for_selector("html[data-took]")
+            out.append(float(page.get_attribute("html", "data-took")))
+        browser.close()
+    return out
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--queue", type=int, default=10_000)
+    parser.add_argument("--labelled", type=int, default=500)
+    parser.add_argument("--corrections", type=int, default=200)
+    parser.add_argument("--browser", action="store_true")
+    given = parser.parse_args()
+    token = "benchmark" * 4
+    with tempfile.TemporaryDirectory() as folder:
+        session, gold = session_of(Path(folder), given.queue, given.labelled)
+        try:
+            with running(guarded(session, token)) as url:
+                found = corrected(url, token, gold, given.corrections)
+                columns = {name: [one[name] for one in found] for name in found[0]}
+                if given.browser:
+                    columns["on screen"] = in_browser(url, token, min(50, given.corrections))
+        finally:
+            session.close()
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
+    print(
+        f"queue {given.queue:,}, {given.labelled} labelled before, {given.corrections} corrections; load {load:.1f}\n"
+    )
+    print("| milliseconds | median | p95 |\n| --- | --- | --- |")
+    for name, values in columns.items():
+        print(f"| {name} | {np.median(values):.1f} | {np.quantile(values, 0.95):.1f} |")
+
+
+if __name__ == "__main__":
+    main()
