@@ -46,8 +46,8 @@ def agreement(one: Corpus, two: Corpus) -> Agreement:
     for i, (a, b) in enumerate(zip(one, two)):
         if a.tokens != b.tokens:
             raise CorpusError(
-                f"sentence {i}: {' '.join(a.tokens[:6])!r} in one file and {' '.join(b.tokens[:6])!r} in the other; give "
-                "files of the same sentences, in the same order"
+                f"sentence {i}: {' '.join(a.tokens[:6])!r} in one file and {' '.join(b.tokens[:6])!r} in the other; "
+                "give files of the same sentences, in the same order"
             )
     first, second = one.labels, two.labels
     pairs = Counter((x, y) for a, b in zip(first, second) for x, y in zip(a, b))

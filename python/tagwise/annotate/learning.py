@@ -17,11 +17,12 @@ from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.errors import ParameterError
 from tagwise.estimators import LEARNERS
 from tagwise.estimators.online import OnlineTagger
+from tagwise.learners.loop import Iteration
 from tagwise.model.model import Model
 
 #: Epochs of training from the start, and how much the labelled part grows until it is done again.
 EPOCHS, SHARE, FEWEST = 8, 0.1, 5
-#: Visits of a sentence that is learned at once: the steps after the one that gets it right change nothing.
+#: Most visits of a sentence that is learned at once; the first without an update is the last.
 VISITS = 5
 #: The other half of a committee.
 SECOND = {"perceptron": "mira"}
@@ -85,9 +86,9 @@ class Learning:
     def _step(self, corpus: Corpus) -> None:
         if self._tagger is None:
             made = self._kind(features=self._features, n_jobs=self._n_jobs, epochs=VISITS, average=False)
-            self._tagger = made.fit(corpus, warm_start=self._start)
+            self._tagger = made.fit(corpus, warm_start=self._start, callbacks=(_right,))
         else:
-            self._tagger.partial_fit(corpus, epochs=VISITS)
+            self._tagger.partial_fit(corpus, epochs=VISITS, callbacks=(_right,))
         self._publish()
 
     def _publish(self) -> None:
@@ -157,6 +158,11 @@ class Learning:
         thread = self._thread
         if thread is not None:
             thread.join()
+
+
+def _right(entry: Iteration) -> bool:
+    """Whether an epoch changed nothing: steps behind it would not either."""
+    return entry.gradient_norm == 0
 
 
 __all__ = ["Learning", "learner_of"]

@@ -8,7 +8,6 @@ from typing import Any
 
 import rich_click as click
 
-from tagwise.annotate.work import EXPORTS
 from tagwise.cli.app import debug_option, say
 from tagwise.cli.files import corpus_options, known_corpus, names_of, read_corpus
 from tagwise.cli.models import load_model
@@ -160,6 +159,8 @@ def annotate(
         work = opened(corpus, folder_for(corpus, folder), fresh, learner, features, reading)
         try:
             settled(work, labels, strategy)
+            from tagwise.annotate.work import EXPORTS
+
             if export is None:
                 serve(work, model, dev, host, port, reading)
             elif export not in EXPORTS or output is None:
