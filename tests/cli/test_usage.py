@@ -22,6 +22,7 @@ COMMANDS = [
     "compare",
     "convert",
     "annotate",
+    "serve",
     "bench",
 ]
 

@@ -28,15 +28,14 @@ VISITS = 5
 SECOND = {"perceptron": "mira"}
 
 
-def learner_of(name: str) -> type[OnlineTagger]:
-    """An online learner by its name."""
+def learner_of(name: str) -> Any:
+    """An online learner by its name: a class, called with its parameters."""
     known = [key for key, kind in LEARNERS.items() if issubclass(kind, OnlineTagger)]
-    kind: Any = LEARNERS.get(name)
     if name not in known:
         raise ParameterError(
             f"learner={name!r} does not learn sentence by sentence; expected one of {', '.join(known)}"
         )
-    return kind  # type: ignore[no-any-return]
+    return LEARNERS[name]
 
 
 class Learning:
@@ -59,7 +58,8 @@ class Learning:
         self._kind, self._second_kind = learner_of(learner), learner_of(SECOND.get(learner, "perceptron"))
         self._features, self._start, self._n_jobs = features if start is None else start.recipe, start, n_jobs
         self._tagger: Any = None
-        self.model, self.second = start, None
+        self.model = start
+        self.second: Model | None = None
         self.version = 0  # of the model: it counts changes
         self.seconds: list[float] = []  # of the last steps
         self.failed: str | None = None  # why training in the background ended

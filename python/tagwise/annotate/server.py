@@ -21,7 +21,7 @@ def guarded(session: Session, token: str, host: str = "127.0.0.1") -> App:
     return Guards(limited, host, token=token)
 
 
-def run(session: Session, host: str, port: int, say: Callable[[str], object]) -> None:
+def run(session: Session, host: str, port: int, say: Callable[[str], None]) -> None:
     """Serve until the process is told to end; `say` is given the address with its token."""
     token = new_token()
     listening = running.bound(host, port)

@@ -170,7 +170,7 @@ class Session:
 
     # --- what people do -----------------------------------------------------------------------------------
 
-    def labels_from(self, i: int, spans: Any) -> list[str]:
+    def labels_from(self, i: Any, spans: Any) -> list[str]:
         """The labels of a sentence's tokens from spans of a request: objects with begin, end and label."""
         self.work._check(i, None)
         n = len(self.work.sentences[i])
@@ -196,7 +196,7 @@ class Session:
             raise ParameterError(f"token {labels.index(OUTSIDE)} has no label; give every token one")
         return labels
 
-    def accept(self, i: int, spans: Any) -> dict[str, Any]:
+    def accept(self, i: Any, spans: Any) -> dict[str, Any]:
         """Labels of a sentence by a person: written down, learned, and the next sentence."""
         with self._lock:
             labels = self.labels_from(i, spans)
@@ -220,7 +220,7 @@ class Session:
             }
             return out
 
-    def skip(self, i: int) -> dict[str, Any]:
+    def skip(self, i: Any) -> dict[str, Any]:
         """Leave a sentence for later, and the next."""
         with self._lock:
             self.work.skip(i)

@@ -68,7 +68,7 @@ class Simulation:
     def rows(self) -> list[tuple[str, ...]]:
         """The table: strategy, sentences, tokens, both as shares of what random order needs."""
         base = self.needed(RANDOM)
-        out = []
+        out: list[tuple[str, ...]] = []
         for name in dict.fromkeys(curve.strategy for curve in self.curves):
             found = self.needed(name)
             if found is None:
