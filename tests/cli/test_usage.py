@@ -12,6 +12,7 @@ from tagwise.cli import cli
 from .conftest import Run, shell
 
 COMMANDS = [
+    "encode",
     "train",
     "tag",
     "eval",

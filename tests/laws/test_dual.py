@@ -258,7 +258,7 @@ def test_the_certificate_is_in_the_file_the_log_and_the_line(tmp_path, caplog):
     assert last["gap"] == pytest.approx((last["objective"] - last["dual"]) / last["objective"])
     assert f"gap {last['gap']:.3g}" in caplog.messages[-1]
     tagger.save(tmp_path / "m.tagwise")
-    assert f"; {tagger.stopped_}; " in summary(tagger, 1, 1, str(tmp_path / "m.tagwise"), 0.1)
+    assert f"; {tagger.stopped_}; " in summary(tagger, train, str(tmp_path / "m.tagwise"), 0.1)
     with pytest.importorskip("sklearn").config_context(display="text"):
         assert f">{last['gap']:.1e}</td>" in tagger._repr_html_()
     kept = tw.load(tmp_path / "m.tagwise").model_.meta["metrics"]

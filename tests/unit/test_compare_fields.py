@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
 import random
@@ -271,6 +272,24 @@ def compare_risks(patch: pytest.MonkeyPatch, folder: Path) -> None:
     assert tw.compare(["hmm"], corpus={"x": (TRAIN, TEST)}, features=["S1"]).rows[0].rank is None
 
 
+@row("compare", "backend")
+def compare_backend(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Who trains: this machine as it comes; nobody of another name (those of Ray are in tests/ray)."""
+    given: list[str] = []
+    inner = sys.modules["tagwise.compare"].run
+
+    def watched(*args: Any, **keywords: Any) -> Any:
+        given.append(keywords["backend"])
+        return inner(*args, **{**keywords, "backend": "local"})
+
+    patch.setattr(sys.modules["tagwise.compare"], "run", watched)
+    simple()
+    simple(backend="ray")
+    assert given == ["local", "ray"]
+    with pytest.raises(tw.ParameterError, match="backend='nobody'"):
+        simple(backend="nobody")
+
+
 @row("compare", "title", "caption")
 def words(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """Above and below the table."""
@@ -281,6 +300,25 @@ def words(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 
 # --- run ----------------------------------------------------------------------------------------------------
+
+
+@row("run", "backend")
+def run_backend(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """A cluster has what is not in the cache, and the bounds; how it trains is in tests/ray."""
+    cells, made = plan(["hmm"], ["a"], ["S1"]), []
+    patch.setattr(
+        importlib.import_module("tagwise.compare.cluster"), "Cluster", lambda *given: made.append(given[2:])
+    )
+    patch.setattr(
+        sys.modules["tagwise.compare.run"],
+        "spread",
+        lambda cluster, missing, *_: iter([f"{len(missing)} missing"]),
+    )
+    cache = Cache(folder)
+    assert list(run(cells, {"a": DATA}, cache=cache, jobs=3, memory=7, n_jobs=2, backend="ray")) == [
+        "1 missing"
+    ]
+    assert made == [(cache, 3, 7, 2)]
 
 
 @row("run", "cells", "data", "cache", "jobs", "memory", "n_jobs", "callbacks")

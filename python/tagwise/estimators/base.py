@@ -185,8 +185,9 @@ class Tagger(Predicting, Texts, ScikitLearn):
                 workers=workers,
             )
         if backend is not None or workers is not None:
+            given = f"backend={backend!r}" if backend is not None else f"workers={workers!r}"
             raise ParameterError(
-                f"backend={backend!r} is about Shards; encode the corpus, or leave backend out"
+                f"{given} is about Shards; encode the corpus (tagwise.encode), or leave it out"
             )
         params, inputs = self.checked(), Inputs.of(X)
         warm = None if warm_start is None else model_of(warm_start)
