@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,8 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.shards.files import memory_of, write_json
+from tagwise.shards import files
+from tagwise.shards.files import memory_of, read_array, write_array, write_json
 
 WORDS = [["the", "dog"], ["a", "cat", "sees"], ["dogs", "bark"], ["the", "old", "cat"], ["it", "sees"]]
 LABELS = [["D", "N"], ["D", "N", "V"], ["N", "V"], ["D", "A", "N"], ["P", "V"]]
@@ -179,3 +182,20 @@ def test_an_amount_of_memory(wrong: Any) -> None:
     assert memory_of("2G") == 2 << 30 == memory_of("2GiB") == memory_of(2 << 30)
     with pytest.raises(tw.ParameterError, match="500M"):
         memory_of(wrong)
+
+
+def test_heads_are_read_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CPython 3.11's parser, which NumPy reads them with, counts its depth for all threads together."""
+    write_array(tmp_path / "a.npy", np.arange(3))
+    met, load = threading.Barrier(2), np.load
+
+    def watched(*args: Any, **options: Any) -> Any:
+        with pytest.raises(threading.BrokenBarrierError):
+            met.wait(0.05)  # nobody else comes
+        met.reset()
+        return load(*args, **options)
+
+    monkeypatch.setattr(files.np, "load", watched)
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(lambda _: read_array(tmp_path / "a.npy").tolist(), range(2)))
+    assert found == [[0, 1, 2]] * 2

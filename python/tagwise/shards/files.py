@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import re
+import threading
 import zlib
 from pathlib import Path
 from typing import IO, Any
@@ -71,6 +72,20 @@ def checksum(path: Path) -> int:
     return found
 
 
+#: NumPy reads the head of an array with Python's parser, whose depth CPython 3.11 counts for all threads together: two at
+#: once can end in a SystemError ("AST constructor recursion depth mismatch"). A fork in between leaves the child a free one.
+_heads = threading.Lock()
+
+
+def _free() -> None:
+    global _heads
+    _heads = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free)
+
+
 def read_array(path: Path, expected: int | None = None) -> NDArray[Any]:
     """An array, mapped; `expected` is its checksum, where it is to be looked at."""
     try:
@@ -78,7 +93,8 @@ def read_array(path: Path, expected: int | None = None) -> NDArray[Any]:
             raise damaged(path, f"checksum {found:08x}, expected {expected:08x}")
         if os.path.getsize(path) == 0:
             raise damaged(path, "it is empty")
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        with _heads:
+            array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         return array
     except OSError as error:
         raise refusal(
