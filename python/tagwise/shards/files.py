@@ -72,8 +72,8 @@ def checksum(path: Path) -> int:
     return found
 
 
-#: NumPy reads the head of an array with Python's parser, whose depth CPython 3.11 counts for all threads together: two at
-#: once can end in a SystemError ("AST constructor recursion depth mismatch"). A fork in between leaves the child a free one.
+#: NumPy reads the head of an array with Python's parser, whose depth CPython 3.11 counts for all threads together: two
+#: at once can end in a SystemError ("AST constructor recursion depth mismatch"). The child of a fork has a free one.
 _heads = threading.Lock()
 
 
