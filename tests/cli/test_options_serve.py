@@ -83,6 +83,7 @@ def serve_host(bench: Bench) -> None:
 @row("serve", "--port")
 def serve_port(bench: Bench) -> None:
     """The port; 0 is any, which is said; one that is taken is refused."""
+    Started(bench)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

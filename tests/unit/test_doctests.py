@@ -13,7 +13,15 @@ import pytest
 import tagwise
 
 #: The core, which is no Python, and what needs a package that is not there.
-LEFT_OUT = ("tagwise._core", *(() if importlib.util.find_spec("torch") else ("tagwise.torch",)))
+NEEDS = {
+    "tagwise.torch": "torch",
+    "tagwise.annotate.app": "starlette",
+    "tagwise.annotate.server": "starlette",
+}
+LEFT_OUT = (
+    "tagwise._core",
+    *(name for name, package in NEEDS.items() if not importlib.util.find_spec(package)),
+)
 MODULES = sorted(
     name
     for _, name, _ in pkgutil.walk_packages(tagwise.__path__, "tagwise.")

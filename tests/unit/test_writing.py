@@ -529,8 +529,9 @@ def test_nothing_else_opens_files_for_writing() -> None:
         "dump",
     }
     names_alone = {
-        "compat/sklearn_crfsuite/_fileresource.py: tempfile.mkstemp"
-    }  # an empty file, which others fill
+        "compat/sklearn_crfsuite/_fileresource.py: tempfile.mkstemp",  # an empty file, which others fill
+        "annotate/journal.py: os.open",  # lines are added behind others; tests/kill/annotate.py is about them
+    }
     of_files = {"os", "shutil", "tempfile", "json", "pickle", "np", "Path", "path"}
     found = []
     for module in sorted(package.rglob("*.py")):

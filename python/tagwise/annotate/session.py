@@ -23,9 +23,13 @@ from tagwise.annotate.work import EXPORTS, OUTSIDE, Work
 from tagwise.corpus import schemes
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.decoding.confidence import confidences
-from tagwise.errors import ParameterError, TagwiseError
+from tagwise.errors import FileError, ParameterError, TagwiseError
 from tagwise.features.inputs import Inputs
 from tagwise.model.model import Model
+from tagwise.writing import write_text
+
+#: Scores on the held-out file, in the folder of the work.
+CURVE = "curve.jsonl"
 
 #: Seconds that ranking may take before the next sentence is answered.
 RANKING = 0.03
@@ -55,7 +59,7 @@ class Session:
         self.queue = Queue(work.sentences)
         self.queue.close(work.labelled)
         self.search = ""
-        self.curve: list[dict[str, float]] = []
+        self.curve = _kept_curve(work)
         self.told: Callable[[str, dict[str, Any]], object] = lambda kind, data: None  # events for pages
         self._lock = threading.RLock()
         self._wake, self._ended = threading.Event(), False
@@ -342,11 +346,9 @@ class Session:
         if self.dev is not None and model is not None:
             score = _score(model, self.dev, self._n_jobs)
             self.curve.append({"sentences": labelled, "score": score})
-            with (
-                contextlib.suppress(OSError),
-                open(self.work.folder / "curve.jsonl", "a", encoding="utf-8") as file,
-            ):
-                file.write(json.dumps(self.curve[-1]) + "\n")
+            with contextlib.suppress(FileError):  # scores can be had again
+                lines = [json.dumps(point) + "\n" for point in self.curve]
+                write_text(self.work.folder / CURVE, "".join(lines))
         self._wake.set()
         self.told(
             "learned", {"version": self.learning.version, "curve": self.curve, "failed": self.learning.failed}
@@ -377,6 +379,17 @@ class Session:
         self._ranker.join()
         self.learning.wait()
         self.work.close()
+
+
+def _kept_curve(work: Work) -> list[dict[str, float]]:
+    """The curve that the folder has of the sessions before; none where the file is not as it was written."""
+    try:
+        lines = (work.folder / CURVE).read_text("utf-8").splitlines()
+        return [
+            {"sentences": int(p["sentences"]), "score": float(p["score"])} for p in map(json.loads, lines)
+        ]
+    except (OSError, ValueError, TypeError, KeyError):
+        return []
 
 
 def _score(model: Model, dev: Corpus, n_jobs: int | None) -> float:

@@ -187,11 +187,17 @@ def test_a_session_learns_goes_back_and_is_gone_on_with(tmp_path: Path) -> None:
     assert sum(shares) <= 1.0 + 1e-6
     assert why["decision"]["votes"]
     assert {one["tokens"][0] for one in why["alike"]} & {"John", "Oslo"}
+    session.learning.wait()
     session.close()
     again = opened(tmp_path)
     assert again.state()["counts"]["accepted"] == 6
+    assert again.curve[: len(session.curve)] == session.curve
     assert again.learning.model is not None
     again.close()
+    (tmp_path / "curve.jsonl").write_text("[1]\n")
+    spoilt = opened(tmp_path)
+    assert spoilt.curve == []
+    spoilt.close()
 
 
 @pytest.mark.parametrize(
