@@ -50,7 +50,7 @@ class Inputs:
         if isinstance(X, Mapping) or not hasattr(type(X), "__iter__"):
             return Inputs(X, X)  # `kind_of` refuses it
         sentences = X if isinstance(X, Sequence) else list(X)
-        if any(isinstance(sentence, Iterator) for sentence in sentences):
+        if not isinstance(X, Corpus) and any(isinstance(sentence, Iterator) for sentence in sentences):
             sentences = [list(x) if isinstance(x, Iterator) else x for x in sentences]
         if len(sentences) and is_vectors(sentences[0]):
             beside, vectors = taken_apart(sentences)
@@ -206,5 +206,7 @@ def columns_of(X: Any) -> tuple[str, ...]:
 
 def fields_of(sentence: Any) -> Mapping[str, Sequence[str]] | None:
     """The columns of a sentence that has them by name."""
+    if type(sentence) is Sentence:
+        return sentence.fields
     fields = sentence if isinstance(sentence, Mapping) else getattr(sentence, "fields", None)
     return fields if isinstance(fields, Mapping) else None
