@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,6 +18,13 @@ from tagwise.errors import ParameterError
 
 #: Whole numbers as the core takes them.
 LARGEST = 2**63 - 1
+
+
+def cores() -> int:
+    """Cores that this process may use, which in a container or under `taskset` are fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def is_text(value: Any) -> bool:

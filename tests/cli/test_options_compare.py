@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
 import sys
 from dataclasses import replace
@@ -18,6 +17,7 @@ from click.testing import Result
 import tagwise as tw
 from tagwise.compare import PRESETS
 from tagwise.compare.cache import opened, sealed
+from tagwise.params import cores
 
 from .options import DEV, TEST, TRAIN, Bench, cases, corpus, crf, debug_row, invoke, row
 
@@ -386,7 +386,7 @@ def jobs(bench: Bench) -> None:
         raise tw.errors.TrainingError("enough")
 
     bench.patch.setattr(sys.modules["tagwise.cli.compare"], "run", noting)
-    bench.patch.setattr("os.cpu_count", lambda: 3)
+    bench.patch.setattr(sys.modules["tagwise.cli.compare"], "cores", lambda: 3)
     files = ("compare", "--train", bench.train, "--test", bench.test, "--learner", "hmm", "-f", "S1")
     many = ("--seeds", 9)
     for more in ((), ("--jobs", 2), ("--jobs", 0), ("--jobs", 1), ("--jobs", 2, "--n-jobs", 5)):
@@ -415,7 +415,7 @@ def n_jobs(bench: Bench) -> None:
     table = shown(bench, "--n-jobs", 3, "--learner", "crf", "--fresh", "--max-iter", 1)
     assert set(threads) == {3}
     assert column(table, "threads") == [3, 3]
-    assert column(shown(bench, "--fresh"), "threads") == [os.cpu_count()]
+    assert column(shown(bench, "--fresh"), "threads") == [cores()]
 
 
 @row("compare", "--memory")

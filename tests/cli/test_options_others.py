@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -442,7 +443,7 @@ def bench_max_iter(bench: Bench) -> None:
 @row("bench", "--n-jobs")
 def bench_n_jobs(bench: Bench) -> None:
     """The threads; all cores if not given."""
-    bench.patch.setattr("os.cpu_count", lambda: 77)
+    bench.patch.setattr(sys.modules["tagwise.cli.bench"], "cores", lambda: 77)
     for args, threads, n_jobs in (((), "77", None), (("--n-jobs", 2), "2", 2)):
         lines, (params,) = measured(bench, *args, "-f", "S1", "--sentences", 20)
         assert (lines["threads"], params["n_jobs"]) == (threads, n_jobs)

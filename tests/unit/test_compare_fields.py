@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import os
 import random
 import sys
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from tagwise.compare.cache import Names
 from tagwise.compare.cells import measure
 from tagwise.compare.plan import held_out
 from tagwise.errors import TrainingError
+from tagwise.params import cores
 from tests.cli.options import DEV, TEST, TRAIN
 
 DATA = Data(TRAIN, TEST, DEV)
@@ -147,7 +147,7 @@ def params(patch: pytest.MonkeyPatch, folder: Path) -> None:
         accuracy(tw.CRF(features="S1", max_iter=3, l2=l2)) for l2 in (0.5, 9.0)
     ]
     assert [r.threads for r in table] == [97, 97, 97]
-    assert [r.threads for r in simple()] == [os.cpu_count()]
+    assert [r.threads for r in simple()] == [cores()]
 
 
 @row("compare", "tune")

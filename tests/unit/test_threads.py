@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tagwise as tw
+from tagwise.params import cores
 
 from ..corpora import X, Y
 
@@ -59,3 +60,14 @@ def test_results_do_not_depend_on_threads() -> None:
         tw.CRF(max_iter=4, n_jobs=n).fit(X, Y).model_.scorer.weights.tobytes() for n in (1, 2, 3, 10**6)
     ]
     assert len(set(weights)) == 1
+
+
+def test_cores_are_those_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not those of the machine; where the system does not say, those."""
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    monkeypatch.setattr(
+        "os.sched_getaffinity", lambda process: {3, 9} if process == 0 else set(), raising=False
+    )
+    assert cores() == 2
+    monkeypatch.delattr("os.sched_getaffinity")
+    assert cores() == 64

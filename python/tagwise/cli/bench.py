@@ -14,6 +14,7 @@ import rich_click as click
 from rich.console import Console
 
 from tagwise.cli.app import debug_option
+from tagwise.params import cores
 
 
 def median_seconds(work: Callable[[], Any], times: int = 5) -> float:
@@ -74,7 +75,7 @@ def bench(features: str, sentences: int, max_iter: int, n_jobs: int | None) -> N
             f"ewt-pos, {len(data):,} sentences, {data.n_tokens:,} tokens, {len(tagger.classes_)} labels",
         ),
         ("model", f"{features}, {tagger.n_features_:,} features, {size / 1e6:.1f} MB"),
-        ("threads", str(n_jobs or os.cpu_count())),
+        ("threads", str(n_jobs or cores())),
         ("training", f"{total:.2f} s for {len(tagger.history_)} iterations, features included"),
     ]
     if steps:

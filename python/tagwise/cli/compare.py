@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -39,7 +38,7 @@ from tagwise.corpus.sentence import Corpus
 from tagwise.errors import ParameterError, TrainingError
 from tagwise.estimators.sharded import BACKENDS
 from tagwise.features.sums import Features, spelled
-from tagwise.params import lookup
+from tagwise.params import cores, lookup
 from tagwise.terminal import as_text, plain, table
 from tagwise.writing import write_text
 
@@ -460,7 +459,7 @@ def compare(
     else:
         if address is not None:
             raise click.UsageError("--address is about --backend ray; leave it out, or add that")
-        processes = (os.cpu_count() or 1) if jobs is None else jobs
+        processes = cores() if jobs is None else jobs
     threads = n_jobs or (1 if processes > 1 else None)
     cache = Cache(None if fresh else folder or default_folder())
     begin = time.perf_counter()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +15,7 @@ from tagwise.compare.plan import Cell, Data, draw, tuning_parts
 from tagwise.corpus.sentence import Corpus
 from tagwise.decoding.ranks import Ranks
 from tagwise.metrics import Report, count_by_sentence, evaluate
+from tagwise.params import cores
 from tagwise.scores.kernels import KernelScorer
 
 #: Sentences with errors that a result keeps, and features of each label.
@@ -191,7 +191,7 @@ def measure(
         seconds=seconds,
         cpu=cpu,
         memory=memory,
-        threads=n_jobs or os.cpu_count(),
+        threads=n_jobs or cores(),
         rank=ranks.risk if ranks else None,
         beyond=ranks.beyond if ranks else None,
         margin=finite(ranks.median_margin) if ranks else None,

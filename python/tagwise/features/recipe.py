@@ -10,7 +10,6 @@ function is called once per sentence.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,7 +33,7 @@ from tagwise.features.sums import Features
 from tagwise.features.union import united
 from tagwise.features.vectors import Dense
 from tagwise.importing import NO_FUNCTIONS, Functions, alias, path_of, present
-from tagwise.params import is_text, meant
+from tagwise.params import cores, is_text, meant
 
 Function = Callable[[Any], Sequence[Any]]
 #: What messages call it.
@@ -246,7 +245,7 @@ class Recipe:
         asked for; where the words are read here anyway, they are looked up on the way.
         """
         inputs = Inputs.of(X)
-        jobs = os.cpu_count() or 1 if n_jobs is None else max(1, n_jobs)
+        jobs = cores() if n_jobs is None else max(1, n_jobs)
         if self.kind == "sum":
             own = [Vocabulary() for _ in self.parts]
             made = [(part.encode(inputs, each, jobs), each) for part, each in zip(self.parts, own)]

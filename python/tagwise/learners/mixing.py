@@ -8,7 +8,6 @@ and their number is a parameter of the learner, so whoever learns them, and how 
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.learners.sharded import KEPT, Setting, ranges
 from tagwise.optimizers.base import Vector
+from tagwise.params import cores
 from tagwise.scores.protocols import Objective
 from tagwise.shards.reader import Shards
 
@@ -187,7 +187,7 @@ def local(shards: Shards, course: Course, n_parts: int, memory: int | None, n_jo
     def parts(state: State, epoch: int) -> list[tuple[State, dict[str, Any]]]:
         if len(pupils) == 1:
             return [pupils[0].learn(state, epoch)]
-        with ThreadPoolExecutor(n_jobs or os.cpu_count(), thread_name_prefix="tagwise-part") as threads:
+        with ThreadPoolExecutor(n_jobs or cores(), thread_name_prefix="tagwise-part") as threads:
             return list(threads.map(lambda pupil: pupil.learn(state, epoch), pupils))
 
     return parts

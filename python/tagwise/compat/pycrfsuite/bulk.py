@@ -6,7 +6,6 @@ decides, as it does for the model as it lies.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -18,6 +17,7 @@ import tagwise._core as _core
 from tagwise.compat.pycrfsuite.items import flat_sequence
 from tagwise.features.escape import is_plain, raw
 from tagwise.foreign.chain import Chain, parts_of
+from tagwise.params import cores
 
 #: Items from which on it is worth its making.
 WORTH = 5000
@@ -41,7 +41,7 @@ class Bulk:
         try:
             if not plain:
                 raise ValueError
-            data = _core.encode_attributes(self.vocabulary, list(sequences), n_jobs=os.cpu_count() or 1)
+            data = _core.encode_attributes(self.vocabulary, list(sequences), n_jobs=cores())
         except (ValueError, TypeError):
             data = _core.encode_attributes(self.vocabulary, [flat_sequence(x) for x in sequences])
         counts, scores, paths = self.scorer.kbest(data, 2)
