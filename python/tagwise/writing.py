@@ -194,8 +194,8 @@ def _stream(handle: int, path: str, kind: type[TagwiseError]) -> Iterator[IO[byt
             out.close()
 
 
-def _flush_folder(folder: str) -> None:
-    """Have the disk remember a rename, where the system can."""
+def flush_folder(folder: str) -> None:
+    """Have the disk remember what a folder holds, where the system can."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
         try:
@@ -260,7 +260,7 @@ def _replacing(target: str, path: str, kind: type[TagwiseError]) -> Iterator[int
         if ours and os.getpid() == writer:  # not in a child that was forked meanwhile
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
-    _flush_folder(folder)
+    flush_folder(folder)
 
 
 def _opened(path: str, kind: type[TagwiseError]) -> int:
@@ -311,4 +311,4 @@ def write_text(path: Path, text: str) -> None:
         out.write(text.encode("utf-8"))
 
 
-__all__ = ["atomic", "target_of", "write_text"]
+__all__ = ["atomic", "flush_folder", "target_of", "write_text"]

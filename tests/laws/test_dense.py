@@ -115,7 +115,8 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "arow": {"epochs": 2},
     "hmsvm": {},
     "memm": {"max_iter": 8},
-    "boosting": {"rounds": 2},  # of steps in single precision: not so many that rounding grows
+    "boosting": {"rounds": 15, "step": "bound"},
+    "boosting-joint": {"rounds": 2},  # steps in single precision: not so many that rounding grows
 }
 
 

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from tagwise.errors import FileError, TagwiseError, refusal
+from tagwise.writing import flush_folder
 
 try:
     import fcntl
@@ -57,7 +58,7 @@ class Journal:
             os.close(self._handle)
             raise
         self._size = size
-        _flush_folder(os.path.dirname(self.path) or ".")
+        flush_folder(os.path.dirname(self.path) or ".")
 
     def _lock(self) -> None:
         if not LOCKS:
@@ -104,10 +105,14 @@ class Journal:
             while at < len(line):
                 at += os.write(self._handle, line[at:])
             os.fsync(self._handle)
-        except OSError as error:
+        except (
+            BaseException
+        ) as error:  # Ctrl-C too: a line that nobody counts would stand in the next one's place
             with contextlib.suppress(OSError):
                 os.ftruncate(self._handle, self._size)
                 os.lseek(self._handle, self._size, os.SEEK_SET)
+            if not isinstance(error, OSError):
+                raise
             raise refusal(
                 FileError,
                 f"{self.path}: cannot be written ({error.strerror}). Make room; nothing was accepted.",
@@ -131,16 +136,6 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _flush_folder(folder: str) -> None:
-    """Have the disk remember that the file is there, where the system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 __all__ = ["Journal", "JournalError"]

@@ -112,6 +112,21 @@ def epochs_of(params: Mapping[str, Any]) -> _core.Epochs:
     )
 
 
+def _epochs(learner: online.Learner, task: Task) -> Result:
+    """Train by the loop that all online learners share."""
+    params = task.params
+    return online.train(
+        learner,
+        params["epochs"],
+        params["patience"],
+        averaged=params["average"],
+        dev_score=task.dev_score,
+        callbacks=task.callbacks,
+        keeper=task.keeper,
+        ballot=task.ballot,
+    )
+
+
 class OnlineTagger(Tagger):
     """A learner that updates after every sentence; `history_` counts wrong tokens and updates of each epoch.
 
@@ -150,16 +165,7 @@ class OnlineTagger(Tagger):
                 learner.restore(state)
         else:
             learner = self._further_back(task, lookback, options)
-        result = online.train(
-            learner,
-            params["epochs"],
-            params["patience"],
-            averaged=params["average"],
-            dev_score=task.dev_score,
-            callbacks=task.callbacks,
-            keeper=task.keeper,
-            ballot=task.ballot,
-        )
+        result = _epochs(learner, task)
         if isinstance(learner, _core.Online):
             self.state_ = learner.state()
         return result
@@ -186,15 +192,7 @@ class OnlineTagger(Tagger):
         )
         self.__dict__.pop("state_", None)
         learner = OnlineShards(engine.parts(course, n), n, task.start, params["average"])
-        result = online.train(
-            learner,
-            params["epochs"],
-            params["patience"],
-            averaged=params["average"],
-            dev_score=task.dev_score,
-            callbacks=task.callbacks,
-            keeper=task.keeper,
-        )
+        result = _epochs(learner, task)
         self.state_ = learner.state()
         return result
 

@@ -90,6 +90,13 @@ def test_it_is_on_the_disk_before_anybody_is_told(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(tw.FileError, match="nothing was accepted"):
         work.accept(0, ["O"] * 5)
+
+    def interrupted(handle: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        work.accept(0, ["O"] * 5)
     monkeypatch.undo()
     assert work.accepted == {1: ["B-PER", "O"]}
     work.accept(2, ["B-LOC", "I-LOC", "O"])
