@@ -156,7 +156,7 @@ unsafe fn groups_kernel<S: Find>(job: &Job<'_>, sentences: &[u32]) -> Expected {
             Output::LogZ(out) => {
                 let mut log_z = [f64::NAN; WIDTH];
                 if job.edges.scaled {
-                    lanes::forward::<S>(&shape, &job.edges, &mut work, &mut log_z);
+                    lanes::forward(&shape, &job.edges, &mut work, &mut log_z);
                 }
                 for (lane, &b) in group.iter().enumerate() {
                     let z = log_z[lane];
@@ -185,7 +185,7 @@ unsafe fn expect_group<S: Simd>(
     let (chains, l) = (job.chains, shape.labels);
     let mut log_z = [f64::NAN; WIDTH];
     if job.edges.scaled {
-        lanes::forward::<S>(shape, &job.edges, work, &mut log_z);
+        lanes::forward(shape, &job.edges, work, &mut log_z);
     }
     for (lane, &b) in group.iter().enumerate() {
         if log_z[lane].is_nan() {
@@ -219,7 +219,7 @@ unsafe fn expect_group<S: Simd>(
     for v in &mut work.pairs[..l * l] {
         *v = Lane::ZERO;
     }
-    lanes::add_pairs::<S>(shape, &job.edges, &[], &work.alpha, &work.gamma, &mut work.pairs);
+    lanes::add_pairs(shape, &job.edges, &[], &work.alpha, &work.gamma, &mut work.pairs);
     let weight: [f64; WIDTH] =
         std::array::from_fn(
             |i| if log_z[i].is_nan() { 0.0 } else { group.get(i).map_or(0.0, |&b| weights[b as usize]) },

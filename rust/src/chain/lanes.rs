@@ -20,6 +20,7 @@
 
 use crate::chain::edges::Edges;
 use crate::chain::sparse::Finish;
+use crate::machine::dispatch::dispatch;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 
 /// A scale under this flags the sentence.
@@ -154,19 +155,24 @@ impl<S: Simd> Given<S> for There {
     unsafe fn give(&mut self, _: usize, _: &mut [Lane]) {}
 }
 
-/// Node scores in `work.psi` -> psi, alpha, 1/c; writes log Z of each sentence, or NaN where it is flagged.
-///
+dispatch!(
+    /// Node scores in `work.psi` -> psi, alpha, 1/c; writes log Z of each sentence, or NaN where it is flagged. `edges` is of
+    /// the shape's labels, `work` reserved for the shape. Compiled by itself: within its callers, each of them large, the
+    /// compiler's time grows with the square of what is put into one function.
+    pub fn forward(shape: &Shape, edges: &Edges, work: &mut Work, log_z: &mut [f64; WIDTH]) = forward_kernel
+);
+
 /// # Safety
-/// The machine has the instructions of `S`; `edges` is of the shape's labels, `work` reserved for the shape.
+/// The machine has the instructions of `S`.
 #[inline(always)]
-pub unsafe fn forward<S: Simd>(shape: &Shape, edges: &Edges, work: &mut Work, log_z: &mut [f64; WIDTH]) {
+unsafe fn forward_kernel<S: Simd>(shape: &Shape, edges: &Edges, work: &mut Work, log_z: &mut [f64; WIDTH]) {
     forward_from::<S>(shape, edges, work, &mut There, log_z);
 }
 
 /// As `forward`, with scores that are given position by position.
 ///
 /// # Safety
-/// As for `forward`.
+/// The machine has the instructions of `S`; otherwise as for `forward`.
 #[inline(always)]
 pub unsafe fn forward_from<S: Simd>(
     shape: &Shape,
@@ -176,7 +182,7 @@ pub unsafe fn forward_from<S: Simd>(
     log_z: &mut [f64; WIDTH],
 ) {
     let (l, positions) = (shape.labels, shape.positions());
-    debug_assert!(edges.labels == l && work.is_reserved(shape));
+    assert!(edges.labels == l && work.is_reserved(shape));
     let mut sums = [0.0f64; WIDTH];
     // The product of the scales is this times 2^exponents: one logarithm a sentence.
     let mut product_of_scales = [1.0f64; WIDTH];
@@ -405,14 +411,19 @@ pub fn tiles<S: Simd>(labels: usize, edges: &[u32]) -> Vec<bool> {
     out
 }
 
-/// Add sum_t left_{t-1}(y') right_t(y) to `pairs`: a matrix product over positions, in register tiles, over a few
-/// positions at a time so that both factors stay in the first cache. `wanted`: which tiles somebody asks for, all where
-/// it is empty.
-///
+dispatch!(
+    /// Add sum_t left_{t-1}(y') right_t(y) to `pairs`: a matrix product over positions, in register tiles, over a few
+    /// positions at a time so that both factors stay in the first cache. `wanted`: which tiles somebody asks for, all where
+    /// it is empty. `left` and `right` are [T, L] and `pairs` of all edges kept, or longer. Compiled by itself, as `forward`.
+    pub fn add_pairs(
+        shape: &Shape, edges: &Edges, wanted: &[bool], left: &[Lane], right: &[Lane], pairs: &mut [Lane]
+    ) = add_kernel
+);
+
 /// # Safety
-/// The machine has the instructions of `S`; `left` and `right` are [T, L] and `pairs` of all edges kept, or longer.
+/// The machine has the instructions of `S`.
 #[inline(always)]
-pub unsafe fn add_pairs<S: Simd>(
+unsafe fn add_kernel<S: Simd>(
     shape: &Shape,
     edges: &Edges,
     wanted: &[bool],
@@ -425,7 +436,7 @@ pub unsafe fn add_pairs<S: Simd>(
     }
     const STEP: usize = 8;
     let (l, n) = (shape.labels, shape.positions());
-    debug_assert!(left.len() >= n * l && right.len() >= n * l && pairs.len() >= l * l);
+    assert!(left.len() >= n * l && right.len() >= n * l && pairs.len() >= l * l);
     let mut begin = 1;
     while begin < n {
         let end = (begin + STEP).min(n);

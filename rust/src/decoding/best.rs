@@ -312,7 +312,7 @@ unsafe fn marginals_of_batch<S: Simd>(
     let DecodingWork { work, tile, .. } = &mut *scratch;
     let ones = Lane([1.0; WIDTH]);
     let mut log_z = [0.0; WIDTH];
-    lanes::forward::<S>(shape, edges, work, &mut log_z);
+    lanes::forward(shape, edges, work, &mut log_z);
     for (lane, &s) in batch.sentences.iter().enumerate() {
         log_zs.set(s as usize, log_z[lane]);
         if log_z[lane].is_nan() {

@@ -12,7 +12,7 @@ use crate::machine::force::{self, Taken, Way};
 use crate::machine::shared::Shared;
 use crate::machine::simd::{Lane, Level, Simd, WIDTH};
 use crate::machine::stop;
-use crate::scores::nodes::{Field, Nodes};
+use crate::scores::nodes::{self, Field, Nodes};
 use crate::scores::tile::Tile;
 
 /// Batches between two sums of the pair expectations over lanes: float32 sums stay short, and the sum stays cheap.
@@ -142,7 +142,7 @@ unsafe fn chunk_kernel<S: Simd>(
             if stepwise {
                 scratch.fields[i].reserve(batch, l);
             } else if scaled {
-                score_batch::<S>(pass, batch, i, scratch);
+                score_batch(pass, batch, i, scratch);
             } else {
                 scratch.flagged.extend((0..batch.sentences.len()).map(|lane| (i, lane)));
                 scratch.fields[i].reserve(batch, l);
@@ -153,7 +153,7 @@ unsafe fn chunk_kernel<S: Simd>(
         if scaled {
             for (i, batch) in group.iter().enumerate() {
                 let mut into = Gradient { rows: gradient, rare };
-                batch_kernel::<S>(pass, batch, i, scratch, &mut sums, stepwise.then_some(&mut into));
+                run_batch(pass, batch, i, scratch, &mut sums, stepwise.then_some(&mut into));
             }
         }
         let spread = !stepwise || !scratch.flagged.is_empty();
@@ -162,7 +162,7 @@ unsafe fn chunk_kernel<S: Simd>(
         leave_alone(pass, group, scratch, &mut sums);
         if spread {
             let PassWork { fields, tile, .. } = scratch;
-            pass.nodes.spread::<S>(group, fields, gradient, rare, tile);
+            nodes::spread(pass.nodes, group, fields, gradient, rare, tile);
         }
         done += group.len();
         if done >= DRAIN_EVERY {
@@ -225,26 +225,29 @@ fn leave_alone(pass: &Pass<'_>, group: &[Batch], scratch: &mut PassWork, sums: &
     }
 }
 
-/// Node scores of a batch.
-///
-/// # Safety
-/// The machine has the instructions of `S`; the batch is number i of its group.
-#[inline(always)]
-unsafe fn score_batch<S: Simd>(pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut PassWork) {
-    let nodes = pass.nodes;
+/// Node scores of a batch, number i of its group.
+fn score_batch(pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut PassWork) {
     let PassWork { fields, tile, .. } = scratch;
     let field = &mut fields[i];
-    field.reserve(batch, nodes.labels);
-    nodes.fill::<S>(batch, pass.rows, pass.rare, &nodes.support, &mut field.nodes, &mut field.gold, tile);
+    field.reserve(batch, pass.nodes.labels);
+    let support = &pass.nodes.support;
+    nodes::fill(pass.nodes, batch, pass.rows, pass.rare, support, &mut field.nodes, &mut field.gold, tile);
 }
 
-/// Sixteen sentences by the scaled recursions, from node scores to residuals; those beyond range are flagged instead.
-/// `stepwise`: field i need not hold node scores, residuals go to the gradient at once, and field i is left zero.
-///
+dispatch!(
+    /// Sixteen sentences by the scaled recursions, from node scores to residuals; those beyond range are flagged instead.
+    /// `pass` is of the batch's plan, and field i holds the batch's node scores. `stepwise`: field i need not hold node
+    /// scores, residuals go to the gradient at once, and field i is left zero.
+    pub fn run_batch(
+        pass: &Pass<'_>, batch: &Batch, i: usize, scratch: &mut PassWork, sums: &mut Sums,
+        stepwise: Option<&mut Gradient<'_>>,
+    ) = batch_kernel
+);
+
 /// # Safety
-/// The machine has the instructions of `S`; `pass` is of the batch's plan, and field i holds the batch's node scores.
+/// The machine has the instructions of `S`.
 #[inline(always)]
-pub unsafe fn batch_kernel<S: Simd>(
+unsafe fn batch_kernel<S: Simd>(
     pass: &Pass<'_>,
     batch: &Batch,
     i: usize,
@@ -261,7 +264,7 @@ pub unsafe fn batch_kernel<S: Simd>(
     scratch.work.reserve(shape);
     std::mem::swap(&mut scratch.work.psi, &mut scratch.fields[i].nodes);
     if pass.terms.partial.is_some() {
-        partial_batch::<S>(pass, &turn, scratch, sums);
+        run_partial(pass, &turn, scratch, sums);
         let PassWork { work, fields, .. } = scratch;
         fields[i].subtract.clear();
         fields[i].subtract.push(Lane::ZERO);
@@ -275,7 +278,7 @@ pub unsafe fn batch_kernel<S: Simd>(
         *gold = [0.0; WIDTH];
         lanes::forward_from::<S>(shape, pass.edges, work, &mut Filling { pass, batch, gold, tile }, &mut log_z);
     } else {
-        lanes::forward::<S>(shape, pass.edges, work, &mut log_z);
+        lanes::forward(shape, pass.edges, work, &mut log_z);
     }
     let mut factor = Lane::ZERO;
     for (lane, &sentence) in batch.sentences.iter().enumerate() {
@@ -302,7 +305,7 @@ pub unsafe fn batch_kernel<S: Simd>(
         }
     }
     if loss.is_pointwise() {
-        pointwise_batch::<S>(pass, &turn, &factor, scratch, sums);
+        run_pointwise(pass, &turn, &factor, scratch, sums);
         let PassWork { more, fields, .. } = &mut *scratch;
         fields[i].subtract.clear();
         fields[i].subtract.extend_from_slice(&more.omega[..shape.positions()]);
@@ -316,13 +319,13 @@ pub unsafe fn batch_kernel<S: Simd>(
         }
         fields[i].subtract.clear();
         if let Some(into) = stepwise {
-            backward::<S>(pass, shape, &factor, work, Some(Spreading { batch, into, tile }));
+            run_backward(pass, shape, &factor, work, Some(Spreading { batch, into, tile }));
             fields[i].subtract.push(Lane::ZERO);
             if !flagged.is_empty() {
                 work.psi[..shape.positions() * l].fill(Lane::ZERO);
             }
         } else {
-            backward::<S>(pass, shape, &factor, work, None);
+            run_backward(pass, shape, &factor, work, None);
             fields[i].subtract.push(factor);
         }
     }
@@ -341,12 +344,17 @@ struct Spreading<'a, 'b> {
     tile: &'a mut Tile,
 }
 
-/// The backward recursion, weighted marginals in place of psi, and the pair expectations.
-///
+dispatch!(
+    /// The backward recursion, weighted marginals in place of psi, and the pair expectations.
+    fn run_backward(
+        pass: &Pass<'_>, shape: &Shape, factor: &Lane, work: &mut Work, spreading: Option<Spreading<'_, '_>>
+    ) = backward_kernel
+);
+
 /// # Safety
 /// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn backward<S: Simd>(
+unsafe fn backward_kernel<S: Simd>(
     pass: &Pass<'_>,
     shape: &Shape,
     factor: &Lane,
@@ -366,24 +374,27 @@ unsafe fn backward<S: Simd>(
     if pass.edges.sparse.is_some() {
         return;
     }
-    lanes::add_pairs::<S>(shape, pass.edges, &work.tiles, &work.alpha, &work.gamma, &mut work.pairs);
+    lanes::add_pairs(shape, pass.edges, &work.tiles, &work.alpha, &work.gamma, &mut work.pairs);
 }
 
-/// log Z - log Z under the known labels: the same pass twice, with opposite signs.
-///
+dispatch!(
+    /// log Z - log Z under the known labels: the same pass twice, with opposite signs.
+    fn run_partial(pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mut PassWork, sums: &mut Sums) = partial_kernel
+);
+
 /// # Safety
 /// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn partial_batch<S: Simd>(pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mut PassWork, sums: &mut Sums) {
+unsafe fn partial_kernel<S: Simd>(pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mut PassWork, sums: &mut Sums) {
     let Turn { batch, i, shape, weights } = turn;
     let PassWork { work, more, tile, flagged, .. } = scratch;
     let n = shape.positions() * shape.labels;
     let (mut all, mut given, mut unused) = ([0.0; WIDTH], [0.0; WIDTH], [0.0; WIDTH]);
     more.reserve(shape);
     more.v[..n].copy_from_slice(&work.psi[..n]);
-    lanes::forward::<S>(shape, pass.edges, work, &mut all);
-    pass.nodes.fill::<S>(batch, pass.rows, pass.rare, &pass.nodes.partial, &mut work.psi, &mut unused, tile);
-    lanes::forward::<S>(shape, pass.edges, work, &mut given);
+    lanes::forward(shape, pass.edges, work, &mut all);
+    nodes::fill(pass.nodes, batch, pass.rows, pass.rare, &pass.nodes.partial, &mut work.psi, &mut unused, tile);
+    lanes::forward(shape, pass.edges, work, &mut given);
     let mut factor = Lane::ZERO;
     let mut left = Vec::new();
     for lane in 0..batch.sentences.len() {
@@ -397,25 +408,29 @@ unsafe fn partial_batch<S: Simd>(pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mut
             factor.0[lane] = weights[lane] as f32;
         }
     }
-    backward::<S>(pass, shape, &Lane(factor.0.map(|x| -x)), work, None);
+    run_backward(pass, shape, &Lane(factor.0.map(|x| -x)), work, None);
     more.p[..n].copy_from_slice(&work.psi[..n]);
     work.psi[..n].copy_from_slice(&more.v[..n]);
-    lanes::forward::<S>(shape, pass.edges, work, &mut all);
+    lanes::forward(shape, pass.edges, work, &mut all);
     for lane in left {
         lanes::clear_lane(shape, work, lane);
     }
-    backward::<S>(pass, shape, &factor, work, None);
+    run_backward(pass, shape, &factor, work, None);
     for (r, p) in work.psi[..n].iter_mut().zip(&more.p[..n]) {
         S::store(S::add(S::load(r), S::load(p)), r);
     }
 }
 
-/// The pointwise losses: marginals, then the two recursions of conditional expectations.
-///
+dispatch!(
+    /// The pointwise losses: marginals, then the two recursions of conditional expectations.
+    fn run_pointwise(pass: &Pass<'_>, turn: &Turn<'_>, factor: &Lane, scratch: &mut PassWork, sums: &mut Sums) =
+        pointwise_kernel
+);
+
 /// # Safety
 /// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn pointwise_batch<S: Simd>(
+unsafe fn pointwise_kernel<S: Simd>(
     pass: &Pass<'_>,
     turn: &Turn<'_>,
     factor: &Lane,
@@ -458,6 +473,6 @@ unsafe fn pointwise_batch<S: Simd>(
     }
     pointwise::residuals::<S>(shape, pass.edges, work, more, |t, lane| gold[lane][t] as usize);
     work.psi[..n].copy_from_slice(&more.p[..n]);
-    lanes::add_pairs::<S>(shape, pass.edges, &work.tiles, &more.u, &work.gamma, &mut work.pairs);
-    lanes::add_pairs::<S>(shape, pass.edges, &work.tiles, &work.alpha, &more.v, &mut work.pairs);
+    lanes::add_pairs(shape, pass.edges, &work.tiles, &more.u, &work.gamma, &mut work.pairs);
+    lanes::add_pairs(shape, pass.edges, &work.tiles, &work.alpha, &more.v, &mut work.pairs);
 }

@@ -23,10 +23,12 @@ mod steps;
 
 pub use build::Grain;
 pub use field::Field;
+pub use spread::spread;
 
 use crate::chain::support::{mask_rows, Support};
 use crate::dataset::plan::{Batch, Plan};
 use crate::dataset::Dataset;
+use crate::machine::dispatch::dispatch;
 use crate::machine::shared::Shared;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 use crate::scores::nodes::bundle::Bundles;
@@ -87,6 +89,30 @@ pub struct Masks {
 
 /// The place of a gold label that is not known.
 const NOWHERE: u32 = u32::MAX;
+
+dispatch!(
+    /// `Nodes::fill`, compiled by itself: what calls it is compiled sooner.
+    pub fn fill(
+        nodes: &Nodes, batch: &Batch, rows: &[Lane], rare: &[f32], masks: &Masks, psi: &mut [Lane], gold: &mut [f64; WIDTH],
+        tile: &mut Tile
+    ) = fill_kernel
+);
+
+/// # Safety
+/// As for `Nodes::fill`.
+#[inline(always)]
+unsafe fn fill_kernel<S: Simd>(
+    nodes: &Nodes,
+    batch: &Batch,
+    rows: &[Lane],
+    rare: &[f32],
+    masks: &Masks,
+    psi: &mut [Lane],
+    gold: &mut [f64; WIDTH],
+    tile: &mut Tile,
+) {
+    nodes.fill::<S>(batch, rows, rare, masks, psi, gold, tile);
+}
 
 impl Nodes {
     /// Move the gradient of the hot rows into double precision. A float32 sum of many thousand residuals swallows the
@@ -217,7 +243,7 @@ impl Nodes {
     /// The machine has the instructions of `S`; the batch is of the plan that the nodes were made for; `rows` is as `fill_rows` and `rare` as `fill_rare` fill
     /// them; `psi` has room for the batch's scores and a lane of slack.
     #[inline(always)]
-    pub unsafe fn fill<S: Simd>(
+    unsafe fn fill<S: Simd>(
         &self,
         batch: &Batch,
         rows: &[Lane],

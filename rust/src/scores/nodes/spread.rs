@@ -1,12 +1,34 @@
 //! Residuals -> gradient: the transpose of `fill`, and the gradient of features from that of rows and copies.
 
 use crate::dataset::plan::Batch;
+use crate::machine::dispatch::dispatch;
 use crate::machine::shared::Shared;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 use crate::scores::nodes::{Field, Nodes, NOWHERE};
 use crate::scores::tile::Tile;
 use rayon::prelude::*;
 use std::ops::Range;
+
+dispatch!(
+    /// `Nodes::spread`, compiled by itself.
+    pub fn spread(
+        nodes: &Nodes, group: &[Batch], fields: &mut [Field], gradient: &mut [Lane], rare: &mut [f32], tile: &mut Tile
+    ) = spread_kernel
+);
+
+/// # Safety
+/// As for `Nodes::spread`.
+#[inline(always)]
+unsafe fn spread_kernel<S: Simd>(
+    nodes: &Nodes,
+    group: &[Batch],
+    fields: &mut [Field],
+    gradient: &mut [Lane],
+    rare: &mut [f32],
+    tile: &mut Tile,
+) {
+    nodes.spread::<S>(group, fields, gradient, rare, tile);
+}
 
 impl Nodes {
     /// The transpose of `fill` for a group of batches: residuals before the gold labels are subtracted ([T, L], and
@@ -17,7 +39,7 @@ impl Nodes {
     /// The machine has the instructions of `S`; the group is one of those that the nodes were made for, `fields` are those of its batches, `gradient`
     /// is [lanes], `rare` the copies of its chunk.
     #[inline(always)]
-    pub unsafe fn spread<S: Simd>(
+    unsafe fn spread<S: Simd>(
         &self,
         group: &[Batch],
         fields: &mut [Field],
