@@ -101,7 +101,7 @@ def main() -> int:
     if given.work:
         work(given.seed, given.first, given.count)
         return 0
-    from .trial import KINDS, draw, make, use
+    from .trial import draw, make, use
 
     if given.keep or given.trace:
         original, forged, deeds = draw(given.seed, given.first)
@@ -112,7 +112,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             path = forged.write(Path(folder) / "forged.tagwise")
             try:
-                print(use(path, KINDS[make.SAVED[original.stem][0]].test()[:2], given.first))
+                print(use(path, make.ALL[make.SAVED[original.stem][0]].test()[:2], given.first))
             except BaseException:
                 traceback.print_exc()
         return 0

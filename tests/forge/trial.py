@@ -11,7 +11,6 @@ import tagwise as tw
 from tagwise.estimators.boosting import rounds
 
 from ..golden import corpus, make
-from ..golden.kinds import KINDS
 from .forgery import Forgery
 from .mutate import mutate
 
@@ -62,7 +61,7 @@ def trial(seed: int, index: int, folder: Path) -> tuple[str, str]:
     original, forged, deeds = draw(seed, index)
     said = f"{original.stem}: {'; '.join(deeds)}"
     path = forged.write(folder / "forged.tagwise")
-    X = KINDS[make.SAVED[original.stem][0]].test()[:2]
+    X = make.ALL[make.SAVED[original.stem][0]].test()[:2]
     try:
         return said, use(path, X, index)
     except BaseException as error:

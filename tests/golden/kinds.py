@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,6 +65,7 @@ edge pad: word[-1].suffix(1)
 MARKS = tw.Gazetteer(["New Oslo", ["Oslo"], "LUND"], name="cities") + tw.Regex(
     "title", "(Dr|Mrs?)[.]?", window=2
 )
+WAPITI = 'u:1=%x[-1,0]\nu:2=%X[0,0]\nu:3=%m[0,0,"\\u"]\n*:4=%t[0,0,"^[A-Z]"]\nu:5=%x[@1,0]\nb\n'
 CRFPP_WORDS = "U00:%x[1,0]\nB01:%x[0,0]\n"
 CRFPP = "U00:%x[-1,0]\nU01:%x[0,0]/%x[0,1]\nU02:%x[1,0]\nB01:%x[0,1]\nB\n"
 ONCE = {"scheme": "IOB2", "once": ["LOC"]}
@@ -70,27 +73,33 @@ ONCE = {"scheme": "IOB2", "once": ["LOC"]}
 
 @dataclass(frozen=True)
 class Kind:
-    """What is trained; `view`: "corpus", "words", "attributes", or "odd" for words with odd labels."""
+    """What is trained; `view`: "corpus", "words", "attributes", "vectors" alone or "beside" words; words with labels
+    that are "odd", "int", "float" or "bool"."""
 
     learner: type[tw.Tagger]
     params: dict[str, Any] = field(default_factory=dict)
     view: str = "words"
+    through: str | None = None  # a format of another program that it goes through before it is kept
 
-    def train(self) -> tuple[Any, list[list[str]]]:
+    def train(self) -> tuple[Any, list[list[Any]]]:
         """X and y."""
-        if self.view == "corpus":
-            return corpus.TRAIN, corpus.LABELS
-        if self.view == "attributes":
-            return corpus.attributes(corpus.TRAIN), corpus.LABELS
-        labels = corpus.LABELS
-        if self.view == "odd":
-            labels = [[corpus.ODD[y] for y in sentence] for sentence in labels]
-        return corpus.words(corpus.TRAIN), labels
+        names = {"odd": corpus.ODD, **corpus.TYPED}.get(self.view)
+        labels = [[names[y] for y in sentence] for sentence in corpus.LABELS] if names else corpus.LABELS
+        return self.seen(corpus.TRAIN), labels
 
     def test(self) -> Any:
         """What is labelled, in the same view."""
-        views = {"corpus": lambda c: c, "attributes": corpus.attributes}
-        return views.get(self.view, corpus.words)(corpus.TEST)
+        return self.seen(corpus.TEST)
+
+    def seen(self, sentences: tw.Corpus) -> Any:
+        """Sentences in this view."""
+        views: dict[str, Callable[[tw.Corpus], Any]] = {
+            "corpus": lambda c: c,
+            "attributes": corpus.attributes,
+            "vectors": corpus.arrays,
+            "beside": lambda c: tw.vectors(corpus.words(c), corpus.arrays(c), scale=0.5),
+        }
+        return views.get(self.view, corpus.words)(sentences)
 
     def new(self) -> tw.Tagger:
         """The tagger before training."""
@@ -152,10 +161,41 @@ KINDS: dict[str, Kind] = {
     "memm": Kind(tw.MEMM, {"features": PLAIN, "l2": 0.1, "max_iter": 10}),
 }
 
+#: Kinds that have a file and no more: what they are made of is in the laws of `vectors`, label types and so on.
+KEPT: dict[str, Kind] = {
+    "crf-log-pointwise": Kind(tw.CRF, _crf(loss="pointwise_log", optimizer="cg")),
+    "crf-weighted": Kind(tw.CRF, _crf(cost={"B-PER": 2.0}, class_weight={"O": 0.5}, optimizer="lbfgs")),
+    "crf-vectors": Kind(tw.CRF, _crf(features="attributes"), "vectors"),
+    "crf-beside": Kind(tw.CRF, _crf(features=MARKS + "word[0]\n"), "beside"),
+    "crf-wapiti": Kind(tw.CRF, _crf(features=WAPITI)),
+    "crf-through-wapiti": Kind(tw.CRF, _crf(features=WAPITI, start_end=False), through="wapiti"),
+    "crf-through-crfpp": Kind(tw.CRF, _crf(features=CRFPP_WORDS, start_end=False), through="crfpp"),
+    "crf-through-crfsuite": Kind(
+        tw.CRF, _crf(features="attributes", start_end=False), "attributes", through="crfsuite"
+    ),
+    "crf-int": Kind(tw.CRF, _crf(features="word[0]\n"), "int"),
+    "perceptron-float": Kind(tw.Perceptron, _online(features="word[0]\n"), "float"),
+    "hmm-bool": Kind(tw.HMM, {"features": "S1", "unknown": "shape"}, "bool"),
+    "mira-cost": Kind(tw.MIRA, _online(cost=corpus.misses, k=1)),
+    "mira-far": Kind(tw.MIRA, _online(history=(1, float("inf")), pool=4)),
+    "mira-vectors": Kind(tw.MIRA, _online(features="word[0]\n"), "beside"),
+    "memm-sparse": Kind(tw.MEMM, {"features": PLAIN, "l1": 0.05, "max_iter": 10}),
+    "hmsvm-sequence": Kind(
+        tw.HMSVM, {"features": PLAIN, "slack": "sequence", "max_epochs": 4, "dictionary": 2}
+    ),
+    "boosting-joint": Kind(tw.Boosting, {"features": PLAIN, "rounds": 2, "features_per_round": 64}),
+    "perceptron-budget": Kind(tw.Perceptron, _online(kernel="rbf", gamma=0.5, budget=12)),
+}
+
 
 @functools.cache
 def fitted(name: str) -> tw.Tagger:
     """The trained tagger of a kind; shared, so nobody may change it."""
-    kind = KINDS[name]
+    kind = (KINDS | KEPT)[name]
     X, y = kind.train()
-    return kind.new().fit(X, y)
+    tagger = kind.new().fit(X, y)
+    if kind.through is None:
+        return tagger
+    with tempfile.TemporaryDirectory() as folder:
+        tagger.save(f"{folder}/m", format=kind.through)
+        return tw.load(f"{folder}/m")
