@@ -13,7 +13,7 @@ CODE    := python tests benchmarks examples
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help dev demo test test-rust test-python test-slow test-torch test-ray test-browser coverage fuzz kills memcheck mutants soak format lint bench study shows docs clean
+.PHONY: help dev demo test test-rust test-python test-slow test-torch test-ray test-browser test-oldest test-newest coverage fuzz kills memcheck mutants soak format lint bench study shows docs clean
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,17 @@ test-ray: $(VENV)/.dev ## the tests of tagwise.ray on a cluster of this machine,
 # Packages of tagwise[web], and playwright, which drives the system's Chromium: an environment outside the clone as well.
 test-browser: $(VENV)/.dev ## the tests of tagwise.web, serve and annotate, in an environment of their own, with Chromium if it is there
 	PYTHONPATH="$(abspath python)" $$($(PY) tests/environments.py browser) -m pytest tests/web $(ARGS)
+
+# The package's own needs at the lower bounds of pyproject.toml, and at what the index has today. Both take the core that `make dev` built:
+# abi3 serves every Python. The command line's own tests look at tables of one version of rich, and are not for these.
+OLDEST ?= python3.10
+NEWEST ?= python3.13
+SUPPORTED := tests/unit tests/laws tests/e2e tests/foreign
+test-oldest: $(VENV)/.dev ## tests with the oldest versions that are supported, in an environment of their own (OLDEST=python3.10)
+	PYTHONPATH="$(abspath python)" $$($(OLDEST) tests/environments.py oldest) -m pytest -m "not slow" $(or $(ARGS),$(SUPPORTED))
+
+test-newest: $(VENV)/.dev ## tests with the newest versions there are, likewise (NEWEST=python3.13)
+	PYTHONPATH="$(abspath python)" $$($(NEWEST) tests/environments.py newest) -m pytest -m "not slow" $(or $(ARGS),$(SUPPORTED))
 
 coverage: $(VENV)/.dev ## lines and branches of the package that the Python tests reach: 95 % or more
 	rm -rf target/coverage && mkdir -p target/coverage/site

@@ -22,7 +22,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-#: What runs tests, and what the package itself needs.
+#: What runs tests.
+RUNS = (
+    "hypothesis==6.168.5; python_version < '3.11'",
+    "hypothesis==6.170.15; python_version >= '3.11'",
+    "pytest==9.2.0",
+    "pytest-xdist==3.8.0",
+)
+#: The same of fewer versions of Python, and what the package itself needs.
 COMMON = (
     "hypothesis==6.170.15",
     "numpy==2.2.6; python_version < '3.11'",
@@ -42,6 +49,18 @@ ENVIRONMENTS = {
         "uvicorn==0.54.0",
         "uvloop==0.23.0; sys_platform != 'win32'",
     ),
+    # The lower bounds of pyproject.toml, each as it is there (test_support.py), with the scipy of that scikit-learn's day.
+    "oldest": (
+        *RUNS,
+        "matplotlib==3.7.0",
+        "numpy==1.24.0; python_version < '3.12'",
+        "rich==13.0.0",
+        "rich-click==1.8.0",
+        "scikit-learn==1.3.0",
+        "scipy==1.11.1",
+    ),
+    # No bounds at all: what an index has today.
+    "newest": (*RUNS, "matplotlib", "numpy", "rich", "rich-click", "scikit-learn", "scipy"),
     "ray": (*COMMON, "ray[data]==2.60.0"),
     "torch": (
         *COMMON,
