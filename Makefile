@@ -8,7 +8,7 @@ PY     := $(BIN)/python
 NATIVE := pyproject.toml Cargo.toml Cargo.lock $(shell find rust -name '*.rs')
 # pip and maturin both look at VIRTUAL_ENV; CONDA_PREFIX beside it makes maturin refuse to choose.
 IN_VENV := env -u CONDA_PREFIX -u PYTHONPATH PIP_QUIET=1 VIRTUAL_ENV="$(abspath $(VENV))" PATH="$(abspath $(BIN)):$$PATH"
-CODE    := python tests benchmarks examples
+CODE    := python tests benchmarks examples packaging
 # The tests start some hundred processes; without bytecode each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -1,0 +1,80 @@
+"""An installed tagwise does what the first page says: train, save, load, tag, explain. Standard library alone.
+
+    python -m venv empty && empty/bin/pip install tagwise-*.whl
+    empty/bin/python -I packaging/try_wheel.py
+
+Python's -I keeps the clone off the path, so that what is tried is what was installed.
+"""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from importlib import metadata
+from pathlib import Path
+
+SENTENCE = "The cat sat on the mat .".split()
+
+
+def tried(folder: Path) -> None:
+    """The Python side: a model that is trained here tags from its file as it did before."""
+    begin = time.perf_counter()
+    import tagwise as tw
+
+    print(
+        f"import {time.perf_counter() - begin:.2f} s, tagwise {tw.__version__} from {Path(tw.__file__).parent}"
+    )
+    assert tw.__version__ == metadata.version("tagwise"), metadata.version("tagwise")
+    train, _, test = tw.load_corpus("ewt-pos")
+    tagger = tw.CRF(features="S2", max_iter=30).fit(train[:1500])
+    (labels,) = tagger.predict([SENTENCE])
+    print(*(f"{word}/{label}" for word, label in zip(SENTENCE, labels)))
+    assert (labels[0], labels[-1]) == ("DT", "."), labels
+    accuracy = tw.evaluate(test, tagger.predict(test)).accuracy
+    print(f"accuracy on test {accuracy:.4f}")
+    assert accuracy > 0.8
+    path = folder / "pos.tagwise"
+    tagger.save(path)
+    loaded = tw.load(path)
+    assert loaded.predict(test) == tagger.predict(test)
+    print(loaded.explain_prediction(SENTENCE))
+    for name in tw.LEARNERS:
+        learner = tw.LEARNERS[name](features="S1").fit(train[:20])
+        assert len(learner.predict([SENTENCE])[0]) == len(SENTENCE), name
+    print("learners:", *tw.LEARNERS)
+
+
+def commanded(folder: Path) -> None:
+    """The command line: the same file, by a program of its own."""
+    command = [sys.executable, "-I", "-m", "tagwise"]
+    said = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    assert said == f"tagwise {metadata.version('tagwise')}", said
+    model = str(folder / "pos.tagwise")
+    done = subprocess.run(
+        [*command, "tag", model, "--format", "text"],
+        input=" ".join(SENTENCE) + "\n",
+        capture_output=True,
+        text=True,
+        check=True,
+        encoding="utf-8",
+    )
+    print(done.stdout.strip())
+    assert len(done.stdout.split()) == len(SENTENCE)
+    subprocess.run([*command, "explain", model, " ".join(SENTENCE)], capture_output=True, check=True)
+
+
+def main() -> None:
+    """All of it, in a folder that is removed."""
+    print(platform.platform(), platform.python_implementation(), platform.python_version())
+    print(*sorted(f"{found.metadata['Name']}=={found.version}" for found in metadata.distributions()))
+    with tempfile.TemporaryDirectory() as folder:
+        tried(Path(folder))
+        commanded(Path(folder))
+    print("well")
+
+
+if __name__ == "__main__":
+    main()
