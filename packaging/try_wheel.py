@@ -16,7 +16,7 @@ import time
 from importlib import metadata
 from pathlib import Path
 
-SENTENCE = "The cat sat on the mat .".split()
+SENTENCE = ["The", "cat", "sat", "on", "the", "mat", "."]
 
 
 def tried(folder: Path) -> None:

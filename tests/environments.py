@@ -49,7 +49,7 @@ ENVIRONMENTS = {
         "uvicorn==0.54.0",
         "uvloop==0.23.0; sys_platform != 'win32'",
     ),
-    # The lower bounds of pyproject.toml, each as it is there (test_support.py), with the scipy of that scikit-learn's day.
+    # The lower bounds of pyproject.toml (tests/unit/test_release.py), with the scipy of that scikit-learn's day.
     "oldest": (
         *RUNS,
         "matplotlib==3.7.0",

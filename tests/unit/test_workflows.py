@@ -1,4 +1,4 @@
-"""Workflows name what is there: targets of the Makefile, scripts, jobs, folders; and they may do no more than they must."""
+"""Workflows name what is there (targets of the Makefile, scripts, jobs), and they may do no more than they must."""
 
 from __future__ import annotations
 
