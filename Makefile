@@ -13,7 +13,7 @@ CODE    := python tests benchmarks examples packaging
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help dev demo test test-rust test-python test-slow test-torch test-ray test-browser test-oldest test-newest coverage fuzz kills memcheck mutants soak format lint bench study shows docs clean
+.PHONY: help dev demo test test-rust test-python test-slow test-torch test-ray test-browser test-oldest test-newest coverage fuzz kills memcheck mutants soak format lint bench study shows licences docs clean
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -131,6 +131,9 @@ study: $(VENV)/.dev ## run the study's comparisons, write its tables (ARGS="--on
 
 shows: $(VENV)/.dev ## run the notebook and the shell session of the documentation anew, and write what they print
 	$(PY) -m tests.shows
+
+licences: $(VENV)/.dev ## write docs/licences.md anew, from Cargo.lock and pyproject.toml
+	$(PY) packaging/licences.py
 
 docs: $(VENV)/.docs ## build the documentation site into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

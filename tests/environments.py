@@ -49,9 +49,10 @@ ENVIRONMENTS = {
         "uvicorn==0.54.0",
         "uvloop==0.23.0; sys_platform != 'win32'",
     ),
-    # The lower bounds of pyproject.toml (tests/unit/test_release.py), with the scipy of that scikit-learn's day.
+    # The lower bounds of pyproject.toml (tests/unit/test_release.py), with click and scipy of their day.
     "oldest": (
         *RUNS,
+        "click==8.1.7",
         "matplotlib==3.7.0",
         "numpy==1.24.0; python_version < '3.12'",
         "rich==13.0.0",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +88,32 @@ def test_the_oldest_environment_is_made_of_the_lower_bounds() -> None:
     }
     for name, bound in said.items():
         assert f"| {name} | {bound} |" in page, name
+
+
+def test_the_page_of_licences_is_of_these_dependencies() -> None:
+    """Every crate of the lock file and every package that pyproject.toml names, and no other; each has a licence."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "packaging" / "licences.py"), "--check"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    page = text("docs/licences.md")
+    assert "| ? |" not in page
+    locked = toml("Cargo.lock")["package"]
+    assert len({one["name"] for one in locked}) == len(locked), "a crate in two versions"
+    sources = {one["source"] for one in locked if "source" in one}
+    assert sources == {"registry+https://github.com/rust-lang/crates.io-index"}
+    allowed = set(toml("deny.toml")["licenses"]["allow"])
+    for said in re.findall(r"^\| `[\w-]+` \| [\d.]+ \| ([^|]+) \|$", page, re.M):
+        for part in said.replace("(", "").replace(")", "").split(" AND "):
+            assert allowed & set(part.split(" OR ")), said
+
+
+def test_every_dependency_has_its_reason() -> None:
+    """docs/dependencies.md speaks of every package that pyproject.toml names and of every crate of Cargo.toml."""
+    page = text("docs/dependencies.md")
+    asked = [
+        *PROJECT["dependencies"],
+        *(one for many in PROJECT["optional-dependencies"].values() for one in many),
+    ]
+    names = {re.split(r"[^\w-]", one)[0] for one in asked} | toml("Cargo.toml")["dependencies"].keys()
+    assert {name for name in names if f"`{name}`" not in page} == set()

@@ -1,0 +1,121 @@
+"""Write docs/licences.md: the crates of Cargo.lock and the packages of pyproject.toml, each with its licence.
+
+python packaging/licences.py            # asks cargo (offline) and, for packages that are not installed, pypi.org
+python packaging/licences.py --check    # is the page of these files? Asks nobody
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import urllib.request
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import tomllib
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "licences.md"
+#: What a distribution says in other words, in the words of SPDX.
+SPDX = {
+    "BSD License": "BSD-3-Clause",
+    "BSD 3-Clause": "BSD-3-Clause",
+    "Apache 2.0": "Apache-2.0",
+    "Apache License 2.0": "Apache-2.0",
+    "Apache Software License": "Apache-2.0",
+    "MIT License": "MIT",
+    "Python Software Foundation License": "PSF-2.0",
+}
+HEAD = """# Licences
+
+tagwise itself is under the MIT licence. The corpora in the package: `ewt-pos` CC BY-SA 4.0, `wnut17-ner` CC BY 4.0.
+`make licences` writes this page, the tests hold it against `Cargo.lock` and `pyproject.toml`, and `cargo deny`
+(`deny.toml`) refuses a crate under any other licence than these.
+"""
+
+
+def crates() -> dict[str, str]:
+    """name -> version of every crate that the native part is built of."""
+    locked = tomllib.loads((ROOT / "Cargo.lock").read_text("utf-8"))["package"]
+    return {one["name"]: one["version"] for one in locked if "source" in one}
+
+
+def packages() -> dict[str, str]:
+    """name -> where pyproject.toml asks for it: always, or by which extras."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted = {"always": project["dependencies"], **project["optional-dependencies"]}
+    found: dict[str, list[str]] = {}
+    for place, requirements in wanted.items():
+        for requirement in requirements:
+            found.setdefault(re.split(r"[^\w-]", requirement)[0].lower(), []).append(place)
+    return {name: ", ".join(dict.fromkeys(places)) for name, places in sorted(found.items())}
+
+
+def licences_of_crates() -> dict[str, str]:
+    """name -> licence, as cargo knows it."""
+    command = ["cargo", "metadata", "--locked", "--format-version", "1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return {one["name"]: one["license"].replace("/", " OR ") for one in json.loads(done.stdout)["packages"]}
+
+
+def licence_of_package(name: str) -> str:
+    """What a distribution says of itself: an expression, else a classifier, else a short text."""
+    about: dict[str, Any]
+    try:
+        about = metadata.metadata(name).json
+        classifiers = about.get("classifier", [])
+    except metadata.PackageNotFoundError:
+        with urllib.request.urlopen(f"https://pypi.org/pypi/{name}/json", timeout=30) as answer:
+            about = json.load(answer)["info"]
+        classifiers = about["classifiers"]
+    if about.get("license_expression"):
+        return str(about["license_expression"])
+    named = [c.split(" :: ")[-1] for c in classifiers if c.startswith("License :: ")]
+    text = (about.get("license") or "").strip()
+    said = named or [text.splitlines()[0] if text else "?"]
+    return " OR ".join(SPDX.get(one, one) for one in said if one != "OSI Approved")
+
+
+def rows(text: str) -> dict[str, str]:
+    """name -> the second cell of its row."""
+    return dict(re.findall(r"^\| `([\w-]+)` \| ([^|]*) \| [^|]+ \|$", text, re.M))
+
+
+def faults() -> list[str]:
+    """Where the page says something else than the files that are here."""
+    _, *parts = PAGE.read_text("utf-8").split("\n## ")
+    out = []
+    for said, wanted in zip(map(rows, parts), (packages(), crates()), strict=True):
+        for name in sorted(said.keys() | wanted.keys()):
+            if said.get(name) != wanted.get(name):
+                out.append(f"{name}: {wanted.get(name)} here, {said.get(name)} on the page")
+    return out
+
+
+def page() -> str:
+    """The page anew."""
+    of_crates = licences_of_crates()
+    lines = [HEAD, "## Packages of pyproject.toml\n", "| package | asked for by | licence |", "|---|---|---|"]
+    lines += [f"| `{name}` | {places} | {licence_of_package(name)} |" for name, places in packages().items()]
+    lines += ["\n## Crates of Cargo.lock\n", "| crate | version | licence |", "|---|---|---|"]
+    lines += [f"| `{name}` | {version} | {of_crates[name]} |" for name, version in sorted(crates().items())]
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page, or say what is wrong with the one that is there."""
+    if arguments == ["--check"]:
+        found = faults()
+        print(
+            "\n".join([*found, "make licences writes it anew"] if found else ["docs/licences.md is current"])
+        )
+        return int(bool(found))
+    PAGE.write_text(page(), "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
