@@ -29,7 +29,7 @@ def tried(folder: Path) -> None:
     )
     assert tw.__version__ == metadata.version("tagwise"), metadata.version("tagwise")
     train, _, test = tw.load_corpus("ewt-pos")
-    tagger = tw.CRF(features="S2", max_iter=30).fit(train[:1500])
+    tagger = tw.CRF(features="default", max_iter=20).fit(train[:2000])
     (labels,) = tagger.predict([SENTENCE])
     print(*(f"{word}/{label}" for word, label in zip(SENTENCE, labels)))
     assert (labels[0], labels[-1]) == ("DT", "."), labels

@@ -1,0 +1,80 @@
+"""Instruction sets: what a model predicts does not depend on them; what is learnt, by rounding at most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise import _core
+
+from ..golden import corpus, make
+from ..golden.kinds import PLAIN
+
+EXPECTED = make.read()
+LEVELS = (
+    "",
+    "avx2",
+    "baseline",
+)  # the best of this machine, and what is forced; a level that is not there is the next one below
+#: Kinds with sums, maxima, lists, kernels and vectors of their own.
+NAMES = [
+    "crf",
+    "crf-edges",
+    "crf-order2",
+    "crf-beside",
+    "hmsvm-rbf",
+    "memm",
+    "mira-history",
+    "perceptron-poly",
+]
+
+
+@pytest.fixture(autouse=True)
+def as_it_was() -> Iterator[None]:
+    before = _core.force("")
+    yield
+    _core.force(before)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_says_the_same_at_every_level(name: str) -> None:
+    """Labels and lists are those of the day it was written; scores and marginals agree to the digits that were kept."""
+    kind, entry = make.ALL[make.SAVED[name][0]], EXPECTED[name]
+    for level in LEVELS:
+        _core.force(level)
+        tagger, X = tw.load(make.FOLDER / f"{name}.tagwise"), kind.test()
+        assert tagger.predict(X) == entry["predict"]
+        for found, wanted in zip(tagger.predict_kbest(X, 3), entry["kbest"], strict=True):
+            assert [path for path, _ in found] == [path for path, _ in wanted]
+            np.testing.assert_allclose([s for _, s in found], [s for _, s in wanted], rtol=1e-5, atol=1e-6)
+        for found, wanted in zip(
+            tagger.predict_marginals(X) if "marginals" in entry else (), entry.get("marginals", ())
+        ):
+            np.testing.assert_allclose(found, wanted, atol=1.5e-5)
+
+
+def trained(learner: tw.Tagger, level: str) -> tuple[np.ndarray, list[list[str]]]:
+    """Weights and labels of one that was trained and used at a level."""
+    _core.force(level)
+    tagger = learner.fit(corpus.words(corpus.TRAIN), corpus.LABELS)
+    return tagger.model_.scorer.weights.copy(), tagger.predict(corpus.words(corpus.TEST))
+
+
+def test_counts_and_updates_have_the_same_bits_at_every_level() -> None:
+    """Learners that add whole updates, or count, multiply nothing: no instruction set rounds otherwise."""
+    for make_one in (lambda: tw.Perceptron(features=PLAIN, epochs=3), lambda: tw.HMM()):
+        first, *others = (trained(make_one(), level) for level in LEVELS)
+        for weights, labels in others:
+            assert weights.tobytes() == first[0].tobytes()
+            assert labels == first[1]
+
+
+def test_sums_over_paths_differ_by_rounding_alone() -> None:
+    """A product and a sum in one rounding (FMA) or in two: weights of a CRF agree, and its labels are equal."""
+    first, *others = (trained(tw.CRF(features=PLAIN, l2=0.05, tol=1e-9), level) for level in LEVELS)
+    for weights, labels in others:
+        np.testing.assert_allclose(weights, first[0], rtol=0, atol=2e-4 * np.abs(first[0]).max())
+        assert labels == first[1]
