@@ -21,6 +21,7 @@ from .workloads import PEER, NoData
 BENCHMARKS = {
     "evaluation": "one loss+gradient evaluation against a CRFsuite iteration, 1 and 2 threads",
     "training": "training to CRFsuite's final objective, encoding included",
+    "peers": "CRFsuite, sklearn-crfsuite, Wapiti, CRF++, NLTK: time to train and tag, scores, on the same attributes",
     "encoding": "attribute lists, dicts and tokens to ids: nanoseconds an attribute",
     "tagging": "tagging from attribute lists and from tokens; marginals",
     "optimum": "number of features and final objective beside CRFsuite's",

@@ -162,12 +162,13 @@ def duration(times: Sequence[float]) -> str:
 def machine() -> dict[str, Any]:
     """What the figures depend on and a reader cannot guess."""
     versions = {}
-    for name in ("tagwise", "python-crfsuite", "sklearn-crfsuite", "numpy"):
+    for name in ("tagwise", "python-crfsuite", "sklearn-crfsuite", "nltk", "numpy"):
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             versions[name] = "not installed"
     return {
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "cpu": _cpu(),
         "cores": os.cpu_count(),
         "load": list(os.getloadavg()) if hasattr(os, "getloadavg") else None,

@@ -56,7 +56,7 @@ ENVIRONMENTS = {
         "matplotlib==3.7.0",
         "numpy==1.24.0; python_version < '3.12'",
         "rich==13.0.0",
-        "rich-click==1.8.0",
+        "rich-click==1.8.3",
         "scikit-learn==1.3.0",
         "scipy==1.11.1",
     ),

@@ -253,6 +253,7 @@ def test_a_pipe_is_not_read_to_see_what_it_is(tmp_path: Path) -> None:
     guess.write_text("a\tX\nb\tY\n\n")
     feed = subprocess.Popen(["sh", "-c", f"cat '{guess}' > '{pipe}'"])
     result = run("eval", pipe, guess)
+    feed.kill()  # nobody opened the pipe if the command failed before it did
     feed.wait()
     assert result.exit_code == 0, result.output
     assert "100.00" in result.output

@@ -1,0 +1,124 @@
+"""The tables of docs/benchmarks.md from the JSON of runs, each with the machine, the versions and the day.
+
+    python -m benchmarks.page --run peers loading   # run these benchmarks, keep what they measured, write the page
+    python -m benchmarks.page                       # keep what benchmarks/out has of the page's tables, write the page
+    python -m benchmarks.page --tables              # no run is taken over: the page from docs/benchmarks/*.json
+    python -m benchmarks.page --check               # whether the page says what the JSON says
+
+A table stands between `<!-- table NAME -->` and `<!-- end -->`; NAME is that of a benchmark. Figures are what the
+benchmark gave as text: median (smallest-largest) of its rounds. A demand that is missed is said to be missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .harness import OUT, VERDICT
+
+ROOT = Path(__file__).parents[1]
+PAGE, FOLDER = ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmarks"
+BLOCK = re.compile(r"<!-- table (?P<name>[\w-]+) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
+
+
+def origin(run: Mapping[str, Any]) -> str:
+    """Where and of what the figures are.
+
+    >>> about = {"cpu": "A", "cores": 2, "load": [0.5], "python": "3.12.3", "system": "Linux", "versions": {"x": "1"}}
+    >>> origin({"name": "loading", "machine": about | {"date": "2026-11-17"}, "context": {"repeat": 5, "quick": False}})
+    '`python -m benchmarks loading`, 2026-11-17: A, 2 cores (load 0.5), Linux; Python 3.12.3, x 1; 5 rounds.'
+    """
+    machine, context = run["machine"], run["context"]
+    load = f" (load {machine['load'][0]:.1f})" if machine.get("load") else ""
+    versions = {"Python": machine["python"], **machine["versions"]}
+    known = ", ".join(f"{name} {found}" for name, found in versions.items() if found != "not installed")
+    rounds = min(context["repeat"], 3) if context["quick"] else context["repeat"]
+    return (
+        f"`python -m benchmarks {run['name']}`, {machine['date']}: {machine['cpu']}, {machine['cores']} cores{load}, "
+        f"{machine['system']}; {known}; {rounds} rounds."
+    )
+
+
+def markdown(run: Mapping[str, Any]) -> str:
+    """A run as a table of the page: rows, demands where there are any, notes, where it comes from."""
+    rows = run["rows"]
+    columns = list(dict.fromkeys(name for row in rows for name in row["cells"]))
+    demands = any(row["demand"] for row in rows)
+    head = ["", *(name.strip() for name in columns), *(["goal", ""] if demands else [])]
+    lines = [head, ["---"] * len(head)]
+    for row in rows:
+        verdict = [row["demand"], VERDICT[row["holds"]]] if demands else []
+        lines.append([row["name"], *(row["cells"].get(name, "") for name in columns), *verdict])
+    text = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    return text + "\n" + "".join(f"{note}\n" for note in [*run["notes"], origin(run)])
+
+
+def runs(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
+    """What was measured, by the benchmark's name."""
+    return {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))}
+
+
+def written(page: str, known: Mapping[str, Mapping[str, Any]]) -> str:
+    """The page with its tables as the JSON has them."""
+    return BLOCK.sub(lambda m: f"<!-- table {m['name']} -->\n{markdown(known[m['name']])}<!-- end -->", page)
+
+
+def differences(page: str, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """What page and JSON do not agree on."""
+    found = {match["name"]: match["body"] for match in BLOCK.finditer(page)}
+    out = [f"docs/benchmarks/{name}.json: no table of the page" for name in known.keys() - found.keys()]
+    out += [f"table {name}: no docs/benchmarks/{name}.json" for name in found.keys() - known.keys()]
+    out += [
+        f"table {name} is another"
+        for name in found.keys() & known.keys()
+        if found[name] != markdown(known[name])
+    ]
+    return sorted(out)
+
+
+def take_over(names: set[str]) -> list[str]:
+    """Copy the newest runs of these benchmarks from benchmarks/out; those that there were."""
+    taken = sorted(name for name in names if (OUT / f"{name}.json").is_file())
+    FOLDER.mkdir(exist_ok=True)
+    for name in taken:
+        run = json.loads((OUT / f"{name}.json").read_text("utf-8"))
+        kept = {part: run[part] for part in ("name", "title", "rows", "notes", "context", "machine")}
+        (FOLDER / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+    return taken
+
+
+def main(arguments: list[str]) -> int:
+    """Run, keep, write or check."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.page", description="The tables of docs/benchmarks.md."
+    )
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--run", nargs="+", metavar="NAME", help="run these benchmarks first")
+    how.add_argument("--tables", action="store_true", help="take no run over")
+    how.add_argument("--check", action="store_true", help="say whether page and JSON agree; write nothing")
+    chosen = parser.parse_args(arguments)
+    page = PAGE.read_text("utf-8")
+    if chosen.check:
+        faults = differences(page, runs())
+        print("\n".join(faults) or "docs/benchmarks.md is current")
+        return int(bool(faults))
+    named = {match["name"] for match in BLOCK.finditer(page)}
+    if chosen.run:
+        done = subprocess.run([sys.executable, "-m", "benchmarks", *chosen.run], cwd=ROOT, check=False)
+        if done.returncode not in (0, 1):  # 1: a demand was missed, which the page says
+            return done.returncode
+        named &= set(chosen.run)
+    if not chosen.tables:
+        print("taken over:", *take_over(named))
+    PAGE.write_text(written(page, runs()), "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
