@@ -57,7 +57,7 @@ ENVIRONMENTS = {
         "numpy==1.24.0; python_version < '3.12'",
         "rich==13.0.0",
         "rich-click==1.8.3",
-        "scikit-learn==1.3.0",
+        "scikit-learn==1.4.0",
         "scipy==1.11.1",
     ),
     # No bounds at all: what an index has today.
