@@ -9,6 +9,7 @@ Python's -I keeps the clone off the path, so that what is tried is what was inst
 from __future__ import annotations
 
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -48,11 +49,16 @@ def tried(folder: Path) -> None:
 
 
 def commanded(folder: Path) -> None:
-    """The command line: the same file, by a program of its own."""
-    command = [sys.executable, "-I", "-m", "tagwise"]
+    """The command line, as pip installed it: the same file, and one that it trains itself."""
+    script = shutil.which("tagwise", path=str(Path(sys.executable).parent))
+    assert script is not None, f"no tagwise beside {sys.executable}"
+    command = [script]
     said = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     assert said == f"tagwise {metadata.version('tagwise')}", said
-    model = str(folder / "pos.tagwise")
+    model, other = str(folder / "pos.tagwise"), str(folder / "other.tagwise")
+    options = ["--features", "S2", "--set", "max_iter=5", "--quiet", "--output", other]
+    subprocess.run([*command, "train", "wnut17-ner:dev", *options], check=True)
+    subprocess.run([*command, "eval", other, "wnut17-ner:test"], capture_output=True, check=True)
     done = subprocess.run(
         [*command, "tag", model, "--format", "text"],
         input=" ".join(SENTENCE) + "\n",
