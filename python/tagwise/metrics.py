@@ -60,6 +60,11 @@ class Report:
     """What evaluate found. It prints itself as conlleval does, and as a table in rich.
 
     ``chunked`` tells whether the labels mark chunks: then ``score`` is F1, else the accuracy of tokens.
+
+    >>> import tagwise as tw
+    >>> report = tw.evaluate([["B-PER", "I-PER", "O"]], [["B-PER", "O", "O"]])
+    >>> report.f1, round(report.accuracy, 3), report.confusion["I-PER", "O"]
+    (0.0, 0.667, 1)
     """
 
     chunked: bool
@@ -237,6 +242,11 @@ class Calibration:
 
     ``ece``: expected calibration error, the mean of |accuracy - confidence| over bins weighted by their counts
     (Naeini, Cooper and Hauskrecht 2015).
+
+    >>> import tagwise as tw
+    >>> found = tw.calibration([0.9, 0.95, 0.6, 0.55], [True, True, True, False])
+    >>> round(found.ece, 3)
+    0.275
     """
 
     confidence: tuple[float, ...]  # mean confidence of each bin

@@ -78,6 +78,12 @@ def compare(
         title: what to print above the table.
         caption: what to print below it.
         verbose: 1 shows a line of progress on a terminal or in a notebook, and logs every cell to the logger `tagwise`.
+
+    >>> import tagwise as tw
+    >>> train, _, test = tw.load_corpus("wnut17-ner")
+    >>> table = tw.compare(["perceptron", "hmm"], corpus={"few": (train[:20], test[:20])}, features=["S1"])
+    >>> [(row["learner"], row["features"], row["sentences"]) for row in table.summary()]
+    [('perceptron', 'S1', 20), ('hmm', 'S1', 20)]
     """
     data = resolve_corpora(corpus)
     settings = dict(params or {})

@@ -274,7 +274,12 @@ def read_conll(
     optional_label: bool = False,
     encoding: str = "utf-8",
 ) -> Corpus:
-    """A whole CoNLL file as a Corpus; the arguments are those of iter_conll."""
+    r"""A whole CoNLL file as a Corpus; the arguments are those of iter_conll.
+
+    >>> import io
+    >>> read_conll(io.StringIO("a DT\ndog NN\n\nit PRP\n")).labels
+    [['DT', 'NN'], ['PRP']]
+    """
     names, kept_label = check_columns(columns, label)
     sentences = iter_conll(
         file,
@@ -348,7 +353,7 @@ def write_conll(
     documents: bool = True,
     comments: bool = False,
 ) -> None:
-    """Write sentences as CoNLL columns, one after the other as they come.
+    r"""Write sentences as CoNLL columns, one after the other as they come.
 
     Args:
         sentences: a Corpus or any iterable of sentences.
@@ -357,6 +362,12 @@ def write_conll(
         separator: a tab or a space.
         documents: write ``-DOCSTART-`` rows where documents begin.
         comments: write the sentences' comments too.
+
+    >>> from pathlib import Path
+    >>> import tagwise as tw
+    >>> write_conll([tw.Sentence({"word": ["a", "dog"], "label": ["DT", "NN"]}, "label")], "two.txt")
+    >>> Path("two.txt").read_text()
+    'a\tDT\ndog\tNN\n\n'
     """
     if separator not in ("\t", " "):
         raise CorpusError(f"separator={separator!r} is neither a tab nor a space. Pass '\\t' or ' '.")

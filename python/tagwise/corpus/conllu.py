@@ -23,11 +23,16 @@ _EMPTY_NODE = re.compile(r"(0|[1-9][0-9]{0,8})\.([1-9][0-9]{0,8})$", re.ASCII)
 def iter_conllu(
     file: File, columns: Sequence[str] | None = None, label: str | None = "upos", *, encoding: str = "utf-8"
 ) -> Iterator[Sentence]:
-    """Sentences of a CoNLL-U file, one at a time.
+    r"""Sentences of a CoNLL-U file, one at a time.
 
     The columns are word (FORM), lemma, upos, xpos, feats, head, deprel, deps, misc; ``columns`` keeps some.
     Comments, multiword tokens (``3-4``) and empty nodes (``5.1``) are kept with their sentence and written
     back by write_conllu; ``# newdoc`` begins a document.
+
+    >>> import io
+    >>> rows = io.StringIO("1\tDogs\tdog\tNOUN\tNNS\t_\t2\tnsubj\t_\t_\n\n")
+    >>> [(sentence.tokens, sentence.labels) for sentence in iter_conllu(rows)]
+    [(['Dogs'], ['NOUN'])]
     """
     names = CONLLU_COLUMNS if columns is None else tuple(columns)
     unknown = [n for n in names if n not in CONLLU_COLUMNS]
@@ -178,7 +183,12 @@ def _split_rows(
 def read_conllu(
     file: File, columns: Sequence[str] | None = None, label: str | None = "upos", *, encoding: str = "utf-8"
 ) -> Corpus:
-    """A whole CoNLL-U file as a Corpus; the arguments are those of iter_conllu."""
+    r"""A whole CoNLL-U file as a Corpus; the arguments are those of iter_conllu.
+
+    >>> import io
+    >>> read_conllu(io.StringIO("1\tDogs\tdog\tNOUN\tNNS\t_\t0\troot\t_\t_\n"), label="xpos").labels
+    [['NNS']]
+    """
     sentences = iter_conllu(file, columns, label, encoding=encoding)
     return Corpus(sentences, columns=columns or CONLLU_COLUMNS, label=label, source=source_name(file))
 
@@ -218,7 +228,14 @@ def format_conllu(sentence: Sentence, *, label_column: str = "upos") -> str:
 
 
 def write_conllu(sentences: Iterable[Sentence], file: File, *, label_column: str = "upos") -> None:
-    """Write sentences as CoNLL-U, as format_conllu shows them; ``file`` as in write_conll."""
+    r"""Write sentences as CoNLL-U, as format_conllu shows them; ``file`` as in write_conll.
+
+    >>> from pathlib import Path
+    >>> import tagwise as tw
+    >>> write_conllu([tw.Sentence({"word": ["dog"], "label": ["NOUN"]}, "label")], "one.conllu")
+    >>> Path("one.conllu").read_text().split("\t")[:4]
+    ['1', 'dog', '_', 'NOUN']
+    """
     with writer(file) as write:
         for s in sentences:
             write(format_conllu(s, label_column=label_column))

@@ -145,7 +145,12 @@ def read(
     encoding: str = "utf-8",
     optional_label: bool = False,
 ) -> Corpus:
-    """A whole file of any format as a Corpus; the format by its ending or its contents unless given."""
+    r"""A whole file of any format as a Corpus; the format by its ending or its contents unless given.
+
+    >>> import io
+    >>> read(io.StringIO("a\tDT\ndog\tNN\n"), "conll").labels
+    [['DT', 'NN']]
+    """
     _, sentences = iter_sentences(
         file, format, columns=columns, label=label, encoding=encoding, optional_label=optional_label
     )
@@ -153,6 +158,13 @@ def read(
 
 
 def write(sentences: Iterable[Sentence], file: File, format: str | None = None) -> None:
-    """Write sentences in a format, by the file's ending unless given; CoNLL columns in doubt."""
+    r"""Write sentences in a format, by the file's ending unless given; CoNLL columns in doubt.
+
+    >>> from pathlib import Path
+    >>> import tagwise as tw
+    >>> write([tw.Sentence({"word": ["a", "dog"], "label": ["DT", "NN"]}, "label")], "two.jsonl")
+    >>> Path("two.jsonl").read_text()
+    '{"tokens": ["a", "dog"], "labels": ["DT", "NN"]}\n'
+    """
     _check_format(format)
     TABLE[format or format_of_name(source_name(file)) or DEFAULT].write(sentences, file)

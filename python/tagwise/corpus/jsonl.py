@@ -39,6 +39,10 @@ def iter_jsonl(
     with one string a token is a column of its name. Other keys are kept with the sentence; ``newdoc`` begins
     a document. A line may also be just an array of tokens. ``columns`` names those wanted; None: those of
     the first line. Keys that stand for a column may be given in its place.
+
+    >>> import io
+    >>> [sentence.labels for sentence in iter_jsonl(io.StringIO('{"tokens": ["a", "dog"], "labels": ["DT", "NN"]}'))]
+    [['DT', 'NN']]
     """
     names, label = check_columns(*own_names(columns, label))
     name, chunks = open_text(file, encoding)
@@ -139,7 +143,12 @@ def jsonl_sentences(
 def read_jsonl(
     file: File, columns: Sequence[str] | None = None, label: str | None = "label", *, encoding: str = "utf-8"
 ) -> Corpus:
-    """A whole JSONL file as a Corpus; the arguments are those of iter_jsonl."""
+    """A whole JSONL file as a Corpus; the arguments are those of iter_jsonl.
+
+    >>> import io
+    >>> read_jsonl(io.StringIO('{"tokens": ["a", "dog"], "labels": ["DT", "NN"]}')).labels
+    [['DT', 'NN']]
+    """
     columns, label = own_names(columns, label)
     return collect(iter_jsonl(file, columns, label, encoding=encoding), file, columns, label)
 
@@ -157,7 +166,14 @@ def format_jsonl(sentence: Sentence) -> str:
 
 
 def write_jsonl(sentences: Iterable[Sentence], file: File) -> None:
-    """Write sentences as JSONL; ``file`` as in write_conll."""
+    r"""Write sentences as JSONL; ``file`` as in write_conll.
+
+    >>> from pathlib import Path
+    >>> import tagwise as tw
+    >>> write_jsonl([tw.Sentence({"word": ["a", "dog"]})], "two.jsonl")
+    >>> Path("two.jsonl").read_text()
+    '{"tokens": ["a", "dog"]}\n'
+    """
     with writer(file) as write:
         for s in sentences:
             write(format_jsonl(s))

@@ -19,7 +19,12 @@ NAME = "raw"
 def iter_raw(
     file: File, *, tokenizer: Tokenizes | None = None, encoding: str = "utf-8"
 ) -> Iterator[Sentence]:
-    """Unlabelled sentences of a file with one text a line; tokenizer: that of the library unless given."""
+    """Unlabelled sentences of a file with one text a line; tokenizer: that of the library unless given.
+
+    >>> import io
+    >>> [sentence.tokens for sentence in iter_raw(io.StringIO("It's late. Go!"))]
+    [['It', "'s", 'late', '.'], ['Go', '!']]
+    """
     _, chunks = open_text(file, encoding)
     return line_sentences(chunks, tokenizer=tokenizer)
 
@@ -46,7 +51,12 @@ def line_sentences(
 
 
 def read_raw(file: File, *, tokenizer: Tokenizes | None = None, encoding: str = "utf-8") -> Corpus:
-    """A whole file of raw text as an unlabelled Corpus; the arguments are those of iter_raw."""
+    """A whole file of raw text as an unlabelled Corpus; the arguments are those of iter_raw.
+
+    >>> import io
+    >>> len(read_raw(io.StringIO("It's late. Go!")))
+    2
+    """
     return Corpus(
         iter_raw(file, tokenizer=tokenizer, encoding=encoding), columns=("word",), source=source_name(file)
     )
@@ -63,7 +73,14 @@ def format_raw(sentence: Sentence, end: str = "\n") -> str:
 
 
 def write_raw(sentences: Iterable[Sentence], file: File) -> None:
-    """Write the texts of sentences, one a line, without labels; sentences of one text are put together."""
+    r"""Write the texts of sentences, one a line, without labels; sentences of one text are put together.
+
+    >>> from pathlib import Path
+    >>> import tagwise as tw
+    >>> write_raw(tw.span_corpus(["Anna left. She did."], [[]]), "texts.txt")
+    >>> Path("texts.txt").read_text()
+    'Anna left. She did.\n'
+    """
     with writer(file) as write:
         for sentence in sentences:
             write(format_raw(sentence))

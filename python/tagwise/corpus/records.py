@@ -89,6 +89,11 @@ def iter_spans(
         scheme: of the labels that spans become, where a line does not say so itself (``"scheme"``).
         misaligned: what becomes of spans that do not fit the tokens, see spans_to_labels.
         encoding: of the file.
+
+    >>> import io
+    >>> line = '{"text": "Oslo, again", "spans": [{"start": 0, "end": 4, "label": "LOC"}]}'
+    >>> [sentence.labels for sentence in iter_spans(io.StringIO(line))]
+    [['B-LOC', 'O', 'O']]
     """
     name, chunks = open_text(file, encoding)
     scheme = scheme if scheme == TOKEN else scheme_name(scheme)
@@ -103,7 +108,12 @@ def read_spans(
     misaligned: Policy = "error",
     encoding: str = "utf-8",
 ) -> Corpus:
-    """A whole JSONL file of texts with spans as a Corpus; the arguments are those of iter_spans."""
+    """A whole JSONL file of texts with spans as a Corpus; the arguments are those of iter_spans.
+
+    >>> import io
+    >>> read_spans(io.StringIO('{"text": "In Oslo", "spans": [{"start": 3, "end": 7, "label": "LOC"}]}')).labels
+    [['O', 'B-LOC']]
+    """
     found = iter_spans(file, tokenizer=tokenizer, scheme=scheme, misaligned=misaligned, encoding=encoding)
     return Corpus(found, columns=("word", "label"), source=source_name(file))
 
@@ -291,9 +301,15 @@ def format_spans(sentence: Sentence) -> str:
 
 
 def write_spans(sentences: Iterable[Sentence], file: File) -> None:
-    """Write sentences as JSONL of texts with spans; sentences of one text are put together. ``file`` as in write_conll.
+    r"""Write sentences as JSONL of texts with spans, those of one text put together; ``file`` as in write_conll.
 
     Labels of a scheme become its spans; others a span for every token, with ``"scheme": "token"`` beside them.
+
+    >>> from pathlib import Path
+    >>> import tagwise as tw
+    >>> write_spans(tw.span_corpus(["In Oslo"], [[(3, 7, "LOC")]]), "texts.jsonl")
+    >>> Path("texts.jsonl").read_text()
+    '{"text": "In Oslo", "spans": [{"start": 3, "end": 7, "label": "LOC"}]}\n'
     """
     known = isinstance(sentences, Corpus) and sentences.label is not None and len(sentences) > 0
     records = Records(is_chunked(sentences.label_set) if known else None)  # type: ignore[attr-defined]

@@ -35,6 +35,10 @@ class TextSpan(NamedTuple):
     """A piece of a text with a label: ``text == whole[start:end]``, counted in characters.
 
     probability: that exactly this span is there; None where nobody knows.
+
+    >>> span = TextSpan("LOC", "London", 14, 20)
+    >>> span.label, "Peter flew to London."[span.start : span.end] == span.text
+    ('LOC', True)
     """
 
     label: Any
@@ -130,6 +134,9 @@ def spans_to_labels(
         scheme: IOB2, IOBES, ... or "token": a span is the label of one token.
         misaligned: a span that begins or ends inside a token or at a blank is an "error", is made to "expand" to the
             tokens that it touches or to "shrink" to those inside it, or is to "drop"; all but the first are reported.
+
+    >>> spans_to_labels(["In New York."], [[(3, 11, "LOC")]]).labels
+    [['O', 'B-LOC', 'I-LOC', 'O']]
     """
     if misaligned not in POLICIES:
         raise ParameterError(f"misaligned={misaligned!r}; expected one of {', '.join(POLICIES)}")
@@ -225,6 +232,9 @@ def labels_to_spans(
         texts: texts, or what a tokenizer made of them.
         labels: one for each token of each text.
         tokenizer: that of the library unless given.
+
+    >>> labels_to_spans(["In New York."], [["O", "B-LOC", "I-LOC", "O"]])
+    [[TextSpan(label='LOC', text='New York', start=3, end=11, probability=None)]]
     """
     found, given = tokenized(texts, tokenizer), lists(labels, "labels")
     if len(given) != len(found):
@@ -320,7 +330,11 @@ def span_corpus(
     scheme: str = "IOB2",
     misaligned: Policy = "error",
 ) -> Corpus:
-    """Texts with spans as a Corpus to train on; arguments as in `spans_to_labels`."""
+    """Texts with spans as a Corpus to train on; arguments as in `spans_to_labels`.
+
+    >>> span_corpus(["Anna left.", "In Oslo."], [[(0, 4, "PER")], [(3, 7, "LOC")]]).labels
+    [['B-PER', 'O', 'O'], ['O', 'B-LOC', 'O']]
+    """
     found = spans_to_labels(texts, spans, tokenizer=tokenizer, scheme=scheme, misaligned=misaligned)
     made = [s for text, labels in zip(found.texts, found.labels) for s in sentences_of(text, labels)]
     return Corpus([s for s in made if len(s)], columns=("word", "label"), label="label")

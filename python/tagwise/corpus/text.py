@@ -12,7 +12,12 @@ from tagwise.errors import CorpusError
 
 
 def iter_text(file: File, *, encoding: str = "utf-8") -> Iterator[Sentence]:
-    """Unlabelled sentences of a text with one sentence a line, its tokens separated by spaces."""
+    r"""Unlabelled sentences of a text with one sentence a line, its tokens separated by spaces.
+
+    >>> import io
+    >>> [sentence.tokens for sentence in iter_text(io.StringIO("a dog\na cat"))]
+    [['a', 'dog'], ['a', 'cat']]
+    """
     _, chunks = open_text(file, encoding)
     return text_sentences(chunks)
 
@@ -38,7 +43,12 @@ def text_sentences(chunks: Iterator[str]) -> Iterator[Sentence]:
 
 
 def read_text(file: File, *, encoding: str = "utf-8") -> Corpus:
-    """A whole text file of tokens as an unlabelled Corpus."""
+    r"""A whole text file of tokens as an unlabelled Corpus.
+
+    >>> import io
+    >>> len(read_text(io.StringIO("a dog\na cat")))
+    2
+    """
     return Corpus(iter_text(file, encoding=encoding), columns=("word",), source=source_name(file))
 
 
@@ -58,7 +68,14 @@ def format_text(sentence: Sentence, *, join: str | None = None) -> str:
 
 
 def write_text(sentences: Iterable[Sentence], file: File, *, join: str | None = None) -> None:
-    """Write sentences as lines of tokens; ``file`` as in write_conll."""
+    r"""Write sentences as lines of tokens; ``file`` as in write_conll.
+
+    >>> from pathlib import Path
+    >>> import tagwise as tw
+    >>> write_text([tw.Sentence({"word": ["a", "dog"], "label": ["DT", "NN"]}, "label")], "tagged.txt", join="/")
+    >>> Path("tagged.txt").read_text()
+    'a/DT dog/NN\n'
+    """
     with writer(file) as write:
         for s in sentences:
             write(format_text(s, join=join))

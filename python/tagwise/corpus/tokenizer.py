@@ -73,6 +73,10 @@ class Tokenized:
 
     offsets: the first character of each token and the one behind its last, [T, 2]; bounds: the first token of each
     sentence, and T last, [S + 1].
+
+    >>> found = Tokenizer()("Well, go. Now!")
+    >>> found.tokens, found.bounds.tolist()
+    (['Well', ',', 'go', '.', 'Now', '!'], [0, 4, 6])
     """
 
     text: str
@@ -108,6 +112,9 @@ class Tokenizer:
         hyphens: cut words at hyphens, ``well|-|known``; numbers such as 2024-05-01 stay whole.
         sentences: look for the ends of sentences; else a text is one sentence.
         abbreviations: words, in lower case and without the dot, that keep a dot behind them.
+
+    >>> Tokenizer()("They don't.").tokens, Tokenizer(contractions=False)("They don't.").tokens
+    (['They', 'do', "n't", '.'], ['They', "don't", '.'])
     """
 
     contractions: bool = True

@@ -75,6 +75,11 @@ def load(
         mmap: use weights and texts where they lie in the file, so that processes share one copy of them. While the
             tagger lives nobody may write to the file or cut it short: predictions would be others, or the process would
             end with SIGBUS. Replace it by renaming another one over it, as `save` does.
+
+    >>> import tagwise as tw
+    >>> tw.CRF(features="S1").fit([["a", "dog"]], [["DT", "NN"]]).save("pos.tagwise")
+    >>> load("pos.tagwise").predict([["a", "dog"]])
+    [['DT', 'NN']]
     """
     model = Model.load(path, functions=functions, trust=trust, mmap=mmap)
     learner = model.meta.get("learner")

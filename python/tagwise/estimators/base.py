@@ -41,7 +41,15 @@ from tagwise.shards.reader import Shards
 
 
 class Tagger(Predicting, Texts, ScikitLearn):
-    """A learner of label sequences: parameters in, `fit`, `predict`."""
+    """A learner of label sequences: parameters in, `fit`, `predict`.
+
+    >>> import tagwise as tw
+    >>> tagger = tw.CRF(features="S1", l2=0.1)
+    >>> tagger.get_params()["l2"], tagger.set_params(l2=1.0).l2
+    (0.1, 1.0)
+    >>> tagger.fit([["a", "dog"]], [["DT", "NN"]]).classes_
+    ('DT', 'NN')
+    """
 
     name: ClassVar[str] = ""
     starts_warm: ClassVar[bool] = True  # whether training can begin from given weights

@@ -42,6 +42,11 @@ class HMM(Tagger):
     P(x, y) = P(y_1) P(x_1 | y_1) prod_t P(y_t | y_{t-1}) P(x_t | y_t) P(end | y_T)
 
     With `overlapping` every attribute of a token is emitted by itself given the label: s_t(y) = sum_a log P(a | y).
+
+    >>> X = [["the", "cat", "sleeps"], ["a", "dog", "barks"]]
+    >>> y = [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
+    >>> HMM().fit(X, y).predict([["a", "cat", "barks"]])
+    [['DT', 'NN', 'VBZ']]
     """
 
     name = "hmm"
@@ -159,6 +164,11 @@ class MEMM(Tagger):
 
     The same features as a CRF, but each step is normalised by itself: decoding cannot take mass back from a label that
     the words to come speak against (label bias).
+
+    >>> X = [["the", "cat", "sleeps"], ["a", "dog", "barks"]]
+    >>> y = [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
+    >>> MEMM(features="S1", l2=0.1).fit(X, y).predict([["a", "cat", "barks"]])
+    [['DT', 'NN', 'VBZ']]
     """
 
     name = "memm"

@@ -51,6 +51,12 @@ class Boosting(Tagger):
     some weights a round: those features are taken whose upper bounds on the loss after their best steps are smallest.
     The model has only the features that were chosen; `rounds_` lists them in order. As it comes there are six
     rounds of up to 4096 features, on pieces of at most five tokens; `features_per_round=1` is the paper's algorithm.
+
+    >>> X = [["the", "cat", "sleeps"], ["a", "dog", "barks"]]
+    >>> y = [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
+    >>> tagger = Boosting(features="S1", rounds=5, features_per_round=1).fit(X, y)
+    >>> len(tagger.rounds_), tagger.n_features_ <= 5
+    (5, True)
     """
 
     name = "boosting"

@@ -89,6 +89,12 @@ class CRF(Tagger):
 
     which of a single token is log(1 + weight(y) (1 - p_y) / p_y): the odds against a right label of weight 5 count five
     times.
+
+    >>> X = [["the", "cat", "sleeps"], ["a", "dog", "barks"]]
+    >>> y = [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
+    >>> tagger = CRF(features="S1", l2=0.1).fit(X, y)
+    >>> tagger.predict([["the", "dog", "sleeps"]])
+    [['DT', 'NN', 'VBZ']]
     """
 
     name = "crf"

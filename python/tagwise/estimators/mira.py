@@ -14,7 +14,13 @@ SEQUENCE_COST = "how bad a wrong path is: the margin that is asked for"
 
 
 class MIRA(OnlineTagger):
-    """k-best MIRA: the smallest change of w by which the gold path beats each of the k best by its cost."""
+    """k-best MIRA: the smallest change of w by which the gold path beats each of the k best by its cost.
+
+    >>> X = [["the", "cat", "sleeps"], ["a", "dog", "barks"]]
+    >>> y = [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
+    >>> MIRA(features="S1", k=2, epochs=5).fit(X, y).predict([["a", "cat", "barks"]])
+    [['DT', 'NN', 'VBZ']]
+    """
 
     name = "mira"
     PARAMS = (
@@ -109,7 +115,13 @@ class MIRA(OnlineTagger):
 
 
 class PassiveAggressive(OnlineTagger):
-    """Passive-aggressive learning (Crammer et al. 2006): the best path alone, with slack linear (1) or squared (2)."""
+    """Passive-aggressive learning (Crammer et al. 2006): the best path alone, with slack linear (1) or squared (2).
+
+    >>> X = [["the", "cat", "sleeps"], ["a", "dog", "barks"]]
+    >>> y = [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
+    >>> PassiveAggressive(features="S1", epochs=5).fit(X, y).predict([["a", "cat", "barks"]])
+    [['DT', 'NN', 'VBZ']]
+    """
 
     name = "pa"
     PARAMS = (
@@ -183,7 +195,13 @@ class PassiveAggressive(OnlineTagger):
 
 
 class AROW(OnlineTagger):
-    """Adaptive regularisation of weights (Crammer, Kulesza and Dredze 2009): a variance for every feature."""
+    """Adaptive regularisation of weights (Crammer, Kulesza and Dredze 2009): a variance for every feature.
+
+    >>> X = [["the", "cat", "sleeps"], ["a", "dog", "barks"]]
+    >>> y = [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
+    >>> AROW(features="S1", epochs=5).fit(X, y).predict([["a", "cat", "barks"]])
+    [['DT', 'NN', 'VBZ']]
+    """
 
     name = "arow"
     PARAMS = (

@@ -143,6 +143,12 @@ def regularization_path(
         warm_start: whose weights the first step begins with, as in `fit`.
         forget: with `warm_start`, as in `fit`.
         progress: called after each step.
+
+    >>> import tagwise as tw
+    >>> train, dev, _ = tw.load_corpus("wnut17-ner")
+    >>> path = tw.regularization_path(tw.CRF(features="S1"), train[:30], dev[:30], strengths=(1.0, 0.1))
+    >>> [step.strength for step in path.steps]
+    [1.0, 0.1]
     """
     declared = lookup(tagger.PARAMS, parameter, type(tagger).__name__)
     strengths = list(strengths)

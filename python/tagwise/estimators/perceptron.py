@@ -26,6 +26,12 @@ class Perceptron(Kernelised, OnlineTagger):
     """Structured perceptron (Collins 2002): w += S(gold) - S(best path) where they differ; averaged by default.
 
     With a kernel, in its dual form: node scores come from training tokens, transitions keep their weights.
+
+    >>> X = [["the", "cat", "sleeps"], ["a", "dog", "barks"]]
+    >>> y = [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
+    >>> tagger = Perceptron(features="S1", epochs=5).fit(X, y)
+    >>> tagger.partial_fit([["the", "bird", "sings"]], [["DT", "NN", "VBZ"]]).predict([["a", "bird", "barks"]])
+    [['DT', 'NN', 'VBZ']]
     """
 
     name = "perceptron"

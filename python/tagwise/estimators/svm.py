@@ -21,6 +21,12 @@ class HMSVM(Kernelised, Tagger):
     min 1/2 ||w||^2 + C sum_i xi_i   s.t.   1/2 [H(y_i) - H(y)] >= 1 - xi_i   for all y != y_i
 
     by working sets of wrong paths; `history_` has the duality gap of every epoch.
+
+    >>> X = [["the", "cat", "sleeps"], ["a", "dog", "barks"]]
+    >>> y = [["DT", "NN", "VBZ"], ["DT", "NN", "VBZ"]]
+    >>> tagger = HMSVM(features="S1", C=1.0).fit(X, y)
+    >>> tagger.predict([["a", "cat", "barks"]]), tagger.history_[-1]["gap"] <= 0.01
+    ([['DT', 'NN', 'VBZ']], True)
     """
 
     name = "hmsvm"

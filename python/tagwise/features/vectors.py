@@ -32,6 +32,9 @@ class Vectors:
         sentence: what stands beside them: tokens, attributes, a Sentence; None where the vectors are all there is.
         scale: what values are multiplied by, a number, or "auto": one over the root of their mean square in training.
             Training keeps it in the model, which has it from then on; 1 if not given.
+
+    >>> Vectors([[0.5, 1.0], [0.0, 2.0]], ["a", "dog"]).values.shape
+    (2, 2)
     """
 
     __slots__ = ("scale", "sentence", "values")
@@ -84,6 +87,9 @@ def vectors(X: Any, values: Any, *, scale: float | str | None = None) -> list[Ve
         X: sentences of any kind.
         values: an array [T, D] for each, or one array [tokens, D] for all of them, in order.
         scale: as in `Vectors`.
+
+    >>> [sentence.values.tolist() for sentence in vectors([["a"], ["b", "c"]], [[[1.0]], [[2.0], [3.0]]])]
+    [[[1.0]], [[2.0], [3.0]]]
     """
     sentences = list(X)
     if getattr(values, "ndim", None) == 2:

@@ -45,6 +45,11 @@ class Model:
     """What a learner leaves behind. `meta` goes into the file as it is: learner, parameters, metrics.
 
     `arrays`: what a learner keeps beside its weights, as name.part -> float64 or uint32.
+
+    >>> import tagwise as tw
+    >>> model = tw.CRF(features="S1", max_iter=3).fit([["a", "dog"]], [["DT", "NN"]]).model_
+    >>> model.labels, model.predict([["a", "dog"]])
+    (('DT', 'NN'), [['DT', 'NN']])
     """
 
     labels: tuple[str, ...]
