@@ -1,43 +1,40 @@
-"""The first examples that people read show what they promise."""
+"""The first pages that people read run, and show what they promise."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from .test_documentation import BLOCK, ROOT
+from tests.shows import pages
 
 
-def names_of(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blocks: int) -> dict[str, object]:
-    """What the first blocks of a page leave."""
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for block in [*BLOCK.finditer((ROOT / page).read_text("utf-8"))][:blocks]:
-        exec(block[1], names)
-    return names
+def names_of(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the Python of a page leaves."""
+    run = pages.Run(page, tmp_path)
+    monkeypatch.chdir(run.work)
+    assert run.all("python")
+    return run.names
 
 
-def test_the_readme_prints_what_it_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_readme_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of speech of a sentence as a person would give them, and an accuracy as stated."""
-    names = names_of("README.md", tmp_path, monkeypatch, 1)
-    text = (ROOT / "README.md").read_text("utf-8")
+    names = names_of("README.md", tmp_path, monkeypatch)
+    text = (pages.ROOT / "README.md").read_text("utf-8")
     promised = re.search(r"\"!\"\]\]\)\) +# (\[\[.*\]\])", text)
     assert promised is not None
-    printed = capsys.readouterr().out
-    assert printed.splitlines()[0] == promised[1] == "[['PRP', 'VBP', 'NNP', '.']]"
+    printed = str(names["tagger"].predict([["I", "love", "London", "!"]]))
+    assert printed == promised[1] == "[['PRP', 'VBP', 'NNP', '.']]"
     share = re.search(r"# (\d+) % right", text)
     assert share is not None
-    score = names["tagger"].score(names["test"])  # type: ignore[attr-defined]
-    assert round(100 * score) == int(share[1]) >= 90
+    assert round(100 * names["tagger"].score(names["test"])) == int(share[1]) >= 90
 
 
-def test_the_tutorial_finds_london(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_ten_minutes_find_london(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its entity tagger knows the place and the person of its own sentences."""
-    names = names_of("docs/tutorial.md", tmp_path, monkeypatch, 4)
-    found = names["tagger"].predict(names["sentences"])  # type: ignore[attr-defined]
+    names = names_of("docs/ten-minutes.md", tmp_path, monkeypatch)
+    found = names["tagger"].predict(names["sentences"])
     assert found[0] == ["O", "O", "B-location", "O"]
     assert found[1] == ["B-person", "I-person", "O", "O"]

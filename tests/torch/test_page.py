@@ -1,15 +1,28 @@
-"""The code of docs/torch.md runs."""
+"""Pages whose code needs torch run, and so do the examples in the docstrings of tagwise.torch."""
 
 from __future__ import annotations
 
+import doctest
+import importlib
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
-from tests.e2e import test_documentation as pages
+from tests.shows import pages
 
 
-def test_the_code_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pages.test_the_code_of_a_page_runs(pages.ROOT / "docs" / "torch.md", tmp_path, monkeypatch)
+@pytest.mark.parametrize("page", [page for page in pages.PAGES if "torch" in pages.needed(page)])
+def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = pages.Run(page, tmp_path)
+    monkeypatch.chdir(run.work)
+    assert run.all("python")
+
+
+@pytest.mark.parametrize("name", ["layer", "heads", "distribution"])
+def test_examples_of_docstrings_are_true(name: str) -> None:
+    module = importlib.import_module(f"tagwise.torch.{name}")
+    found = doctest.testmod(module)
+    assert found.attempted
+    assert not found.failed

@@ -39,7 +39,7 @@ UNKNOWN: dict[str, str] = {
 class HMM(Tagger):
     """Hidden Markov model: smoothed counts of labels, label pairs and symbols, as log probabilities.
 
-    P(x, y) = P(y_1) P(x_1 | y_1) prod_t P(y_t | y_{t-1}) P(x_t | y_t) P(end | y_T)
+        P(x, y) = P(y_1) P(x_1 | y_1) prod_t P(y_t | y_{t-1}) P(x_t | y_t) P(end | y_T)
 
     With `overlapping` every attribute of a token is emitted by itself given the label: s_t(y) = sum_a log P(a | y).
 
@@ -158,7 +158,7 @@ class HMM(Tagger):
 class MEMM(Tagger):
     """Maximum-entropy Markov model (McCallum, Freitag and Pereira 2000): a classifier of y_t given y_{t-1} and x_t.
 
-    P(y | x) = prod_t P(y_t | y_{t-1}, x_t);  minimise  -sum_t log P(y_t | y_{t-1}, x_t) + l2 ||w||^2 + l1 ||w||_1
+        P(y | x) = prod_t P(y_t | y_{t-1}, x_t);  minimise  -sum_t log P(y_t | y_{t-1}, x_t) + l2 ||w||^2 + l1 ||w||_1
 
     each token times the weight of its label where class_weight gives one.
 

@@ -45,8 +45,8 @@ class Round(NamedTuple):
 class Boosting(Tagger):
     """AdaBoost.MR for label sequences (Altun, Hofmann and Johnson 2002).
 
-    minimise  sum_i w_i (e^{l_i} - 1),  l_i = -log P(y_i | x_i)      (loss="exp")
-              sum_i w_i sum_t (1 / p_t(gold) - 1)                    (loss="pointwise_exp")
+        minimise  sum_i w_i (e^{l_i} - 1),  l_i = -log P(y_i | x_i)      (loss="exp")
+                  sum_i w_i sum_t (1 / p_t(gold) - 1)                    (loss="pointwise_exp")
 
     some weights a round: those features are taken whose upper bounds on the loss after their best steps are smallest.
     The model has only the features that were chosen; `rounds_` lists them in order. As it comes there are six

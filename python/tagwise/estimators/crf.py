@@ -73,19 +73,19 @@ SHARDED: dict[str, tuple[Any, ...]] = {
 class CRF(Tagger):
     """Conditional random field (Lafferty, McCallum and Pereira 2001), trained on the whole corpus at once.
 
-    minimise  sum_i w_i loss(x_i, y_i) + l2 ||w||^2 + l1 ||w||_1 + prior ||w - w_0||^2
+        minimise  sum_i w_i loss(x_i, y_i) + l2 ||w||^2 + l1 ||w||_1 + prior ||w - w_0||^2
 
     where w_0 are the weights of the model that `fit` is given to start from (`warm_start`), with one of the four losses
     of Altun, Johnson and Hofmann (2003): with l_i = -log P(y_i | x_i),
 
-    log            l_i
-    exp            e^{l_i} - 1
-    pointwise_log  -sum_t log P(y_it | x_i)
-    pointwise_exp  sum_t 1 / P(y_it | x_i)
+        log            l_i
+        exp            e^{l_i} - 1
+        pointwise_log  -sum_t log P(y_it | x_i)
+        pointwise_exp  sum_t 1 / P(y_it | x_i)
 
     cost and class_weight change the log loss to that of a softmax margin (Gimpel and Smith 2010),
 
-    log sum_y exp(score(y) + sum_t [y_t != y_it] (cost(y_it) + log weight(y_it))) - score(y_i)
+        log sum_y exp(score(y) + sum_t [y_t != y_it] (cost(y_it) + log weight(y_it))) - score(y_i)
 
     which of a single token is log(1 + weight(y) (1 - p_y) / p_y): the odds against a right label of weight 5 count five
     times.

@@ -18,7 +18,7 @@ from tagwise.params import Choice, Flag, Number, Param
 class HMSVM(Kernelised, Tagger):
     """Hidden Markov SVM (Altun, Tsochantaridis and Hofmann 2003).
 
-    min 1/2 ||w||^2 + C sum_i xi_i   s.t.   1/2 [H(y_i) - H(y)] >= 1 - xi_i   for all y != y_i
+        min 1/2 ||w||^2 + C sum_i xi_i   s.t.   1/2 [H(y_i) - H(y)] >= 1 - xi_i   for all y != y_i
 
     by working sets of wrong paths; `history_` has the duality gap of every epoch.
 

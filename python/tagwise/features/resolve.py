@@ -27,13 +27,16 @@ _CRFPP = re.compile(r"(?:[UB](?:[^%]|%x\[[^@%\]]*\])*|#.*)?")
 
 
 def resolve(spec: Any, columns: Sequence[str] | None = (DEFAULT_COLUMN,)) -> Recipe:
-    """Recipe for a specification over these columns.
+    r"""Recipe for a specification over these columns.
 
     Args:
         spec: "S1", "S2", "S3", "S3(window=2)", "pos", "ner", "default" (also None), template text (ours or
             CRF++'s), patterns of Wapiti, the path of a file of either, a function of a sentence, a Gazetteer, a Regex,
             a sum of these (`Features`, or a text such as "default+gazetteer:cities.txt"), "attributes", or a Recipe.
         columns: names of the columns, the token first; None where X holds attributes already.
+
+    >>> resolve("word[0].lower\nword[-1].suffix(2)").render(["The", "Dog"])
+    [['word[0].lower=the'], ['word[0].lower=dog', 'word[-1].suffix(2)=he']]
     """
     if isinstance(spec, Recipe):
         return spec

@@ -152,6 +152,12 @@ def find_errors(corpus: Corpus, predicted: Sequence[Sequence[str]]) -> Errors:
     Where labels mark spans, each gold span that was not found exactly stands in one group, with the predicted span that
     shares most tokens with it if there is one; each predicted span that is nobody's is spurious. Else each token
     with a wrong label is an error.
+
+    >>> import tagwise as tw
+    >>> corpus = tw.span_corpus(["Anna met Ben in Oslo"], [[(0, 4, "PER"), (9, 12, "PER"), (16, 20, "LOC")]])
+    >>> found = find_errors(corpus, [["O", "O", "B-LOC", "O", "B-LOC"]])
+    >>> [group.title for group in found.groups]
+    ['PER missed', 'PER taken for LOC']
     """
     report = evaluate(corpus.labels, predicted)
     found: dict[tuple[str, str | None, str | None], Group] = {}

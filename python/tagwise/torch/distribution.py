@@ -17,13 +17,21 @@ from tagwise.torch.chains import Chains
 class LinearChain(Distribution):  # type: ignore[misc]
     """Paths y of each sentence with p(y) in proportion to exp of their score.
 
-    emissions: (B, T, L), or (T, L) for one sentence; padded, packed or nested.
-    transitions: (L, L) [before, label]; or of each token (B, T, L, L), those of the first not used; or two factors
-        (B, T, L, R) of these.
-    start, end: (L,), 0 if None.
-    lengths: (B,), all T if None. A path is -1 beyond its end.
+    Args:
+        emissions: (B, T, L), or (T, L) for one sentence; padded, packed or nested.
+        transitions: (L, L) [before, label]; or of each token (B, T, L, L), those of the first not used; or two factors
+            (B, T, L, R) of these.
+        start: (L,), 0 if None.
+        end: (L,), 0 if None.
+        lengths: (B,), all T if None. A path is -1 beyond its end.
+        validate_args: as in torch.distributions.
 
     What depends on scores alone is differentiable by them. `-inf` forbids.
+
+    >>> import torch
+    >>> chain = LinearChain(torch.zeros(3, 2), torch.zeros(2, 2))
+    >>> round(chain.log_prob(torch.tensor([0, 1, 1])).exp().item(), 4)      # one of eight
+    0.125
     """
 
     arg_constraints: dict[str, Any] = {}  # noqa: RUF012

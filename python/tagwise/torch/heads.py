@@ -15,11 +15,17 @@ from tagwise.torch.layer import CRF
 class Heads(nn.Module):  # type: ignore[misc]
     """CRF layers, one for each kind of tags that the sentences have.
 
-    layers: `CRF` layers, each with its own labels, constraints and loss; or numbers of labels, for plain ones.
-    batch_first: of layers that are made of numbers.
+    Args:
+        layers: `CRF` layers, each with its own labels, constraints and loss; or numbers of labels, for plain ones.
+        batch_first: of layers that are made of numbers.
 
     Emissions and tags are lists, one entry a head, or tensors whose first dimension is the heads: (H, B, T, L) and
     (H, B, T). A mask or lengths are the same for all.
+
+    >>> import torch
+    >>> heads = Heads([2, 3], batch_first=True)
+    >>> heads([torch.zeros(1, 4, 2), torch.zeros(1, 4, 3)], [torch.zeros(1, 4).long()] * 2).shape
+    torch.Size([2])
     """
 
     def __init__(self, layers: Iterable[CRF | int], batch_first: bool = False) -> None:

@@ -19,17 +19,25 @@ from tagwise.torch.inputs import Batch
 class CRF(nn.Module):  # type: ignore[misc]
     """A conditional random field over the scores that a network gives the labels of each token.
 
-    num_tags: number of labels L.
-    batch_first: emissions are (B, T, L), tags and masks (B, T); else (T, B, L) and (T, B).
-    constraints: what paths may be: a scheme's name ("BIO", "IOBES", ...), a mapping or an object as `tw.CRF` takes
-        them. What is forbidden scores -inf wherever scores are used; parameters and state_dict are as without.
-    labels: the names of the labels, which constraints speak of.
-    loss: what `forward` is the negative of: "log", whose negative is the log-likelihood, or another name of
-        `tagwise.torch.LOSSES`.
-    cost: of the losses that have one: a number for each wrong label (1 if None), or a matrix (L, L) [gold, label].
+    Args:
+        num_tags: number of labels L.
+        batch_first: emissions are (B, T, L), tags and masks (B, T); else (T, B, L) and (T, B).
+        constraints: what paths may be: a scheme's name ("BIO", "IOBES", ...), a mapping or an object as `tw.CRF` takes
+            them. What is forbidden scores -inf wherever scores are used; parameters and state_dict are as without.
+        labels: the names of the labels, which constraints speak of.
+        loss: what `forward` is the negative of: "log", whose negative is the log-likelihood, or another name of
+            `tagwise.torch.LOSSES`.
+        cost: of the losses that have one: a number for each wrong label (1 if None), or a matrix (L, L) [gold, label].
 
     In place of a padded tensor, emissions may be a PackedSequence or a jagged nested tensor. Sentences are told by a
     mask, or by `lengths`, which on a GPU are used as they are: nothing waits for the device, nothing there is checked.
+
+    >>> import torch
+    >>> crf = CRF(2, batch_first=True)
+    >>> _ = torch.nn.init.zeros_(crf.transitions)
+    >>> emissions = torch.tensor([[[9.0, 0.0], [0.0, 9.0], [0.0, 9.0]]])
+    >>> crf.decode(emissions), crf(emissions, torch.tensor([[0, 1, 1]])) < 0
+    ([[0, 1, 1]], tensor(True))
     """
 
     #: Traits of a call whose tensors are used as they are: those of the next are compared, and not read again.

@@ -1,0 +1,20 @@
+"""Pages whose code needs Ray run, on the cluster of this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.shows import pages
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")  # of its own, about itself
+@pytest.mark.parametrize("page", [page for page in pages.PAGES if "ray" in pages.needed(page)])
+def test_the_code_of_a_page_runs(
+    page: str, nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = pages.Run(page, tmp_path)
+    monkeypatch.chdir(run.work)
+    assert run.all("python")

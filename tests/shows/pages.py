@@ -1,0 +1,320 @@
+"""The code on the pages of the documentation: what there is, and a run of a page from top to bottom.
+
+A page is one session: its `python` blocks share their names, its commands (`sh`, and behind `$ ` in `console`) a
+folder. What a page shows is held against what is printed: examples behind `>>>` as doctest does; a `text` block right
+behind a `python` block, and the lines below a command of `console`, line by line and in order, figures aside, where a
+line `...` stands for any. A mark on the line before a block says what else holds for it:
+
+    <!-- not run: REASON -->       counted, never run; its commands are looked up all the same
+    <!-- needs: PACKAGE -->        run where the package is installed: in the session of make test-PACKAGE
+
+Commands that make the files which a page speaks of, and that nobody needs to read, stand in a comment of the page:
+
+    <!-- run first:
+    tagwise convert wnut17-ner:dev train.txt
+    -->
+"""
+
+from __future__ import annotations
+
+import configparser
+import contextlib
+import doctest
+import importlib.util
+import io
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tagwise.compare import PRESETS
+from tests.shows import session
+
+ROOT = Path(__file__).parents[2]
+PAGES = (
+    "README.md",
+    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")),
+    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "examples").rglob("*.md")),
+)
+FENCE = re.compile(
+    r"(?:^<!-- (?P<mark>not run|needs): (?P<said>[^\n]*?) -->\n)?"
+    r"^(?P<indent> *)```(?P<language>[\w+-]*)[^\n]*\n(?P<code>.*?)^(?P=indent)```[ ]*$",
+    re.MULTILINE | re.DOTALL,
+)
+FIRST = re.compile(r"^<!-- run first:\n(?P<code>.*?)^-->$", re.MULTILINE | re.DOTALL)
+COMMANDS = ("sh", "console")
+RUN = ("python", *COMMANDS)
+#: Data and drawings: read by a parser where there is one, never run.
+DATA = ("text", "json", "ini", "dockerfile", "template", "mermaid")
+#: A page that `make shows` writes, and whose session has a test of its own.
+WRITTEN = ("docs/everyday.md",)
+#: Pages whose Python is run, and looked at more closely, by tests/e2e/test_promises.py.
+PROMISES = ("README.md", "docs/ten-minutes.md")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of code: its language, its first line on the page, what stands in front of it, what stands behind it."""
+
+    language: str
+    code: str
+    line: int
+    not_run: str = ""
+    needs: str = ""
+    shown: str | None = None  # the text block right behind a python block: what it prints
+
+    def here(self) -> bool:
+        """Whether this environment can run it."""
+        return not self.not_run and (not self.needs or importlib.util.find_spec(self.needs) is not None)
+
+
+def blocks(text: str) -> list[Block]:
+    """The blocks of a page, in its order.
+
+    >>> blocks("<!-- needs: torch -->\\n```python\\nx = 1\\n```\\n")[0].needs
+    'torch'
+    """
+    found = sorted([*FENCE.finditer(text), *FIRST.finditer(text)], key=lambda match: match.start())
+    out: list[Block] = []
+    for match in found:
+        line = text.count("\n", 0, match.start("code"))
+        if match.re is FIRST:
+            out.append(Block("sh", match["code"], line))
+            continue
+        indent, language = len(match["indent"]), match["language"]
+        code = "".join(row[indent:] for row in match["code"].splitlines(keepends=True))
+        before = out[-1] if out else None
+        if language == "text" and before and before.language == "python":
+            end = text.rfind("```", 0, match.start())
+            if not text[end + 3 : match.start()].strip() and not before.code.startswith(">>>"):
+                out[-1] = Block(**{**before.__dict__, "shown": code})
+        said = {"not run": "not_run", "needs": "needs"}
+        marks = {said[match["mark"]]: match["said"]} if match["mark"] else {}
+        out.append(Block(language, code, line, **marks))
+    return out
+
+
+def inline(text: str) -> list[str]:
+    """Commands of tagwise that stand in the text itself, between backticks."""
+    plain = FENCE.sub("", FIRST.sub("", text))
+    return re.findall(r"`(tagwise [a-z][^`\n]*)`", plain)
+
+
+def of(page: str) -> list[Block]:
+    """The blocks of a page by its path."""
+    return blocks((ROOT / page).read_text("utf-8"))
+
+
+def indented(text: str) -> Iterator[int]:
+    """Lines that begin a block by their indent alone, which says no language; those of lists are text."""
+    plain = FENCE.sub(lambda match: "\n" * match[0].count("\n"), FIRST.sub("", text))
+    item = False
+    lines = plain.splitlines()
+    for i, row in enumerate(lines):
+        if re.match(r"\s*([-*]|\d+\.) ", row):
+            item = True
+        elif row.strip() and not row.startswith(" "):
+            item = row.startswith(("!!!", "???"))
+        if row.startswith("    ") and row.strip() and not item and (i == 0 or not lines[i - 1].strip()):
+            yield i + 1
+
+
+# --- commands -----------------------------------------------------------------------------------------------
+
+
+def commands(block: Block) -> list[str]:
+    """The commands of a block of a shell; one goes on behind a backslash, and to the end of its here-document."""
+    if block.language == "console":
+        return session.commands(block.code)
+    out: list[str] = []
+    until = ""
+    for row in block.code.splitlines():
+        if out and (until or out[-1].endswith("\\")):
+            out[-1] += "\n" + row
+            until = "" if row == until else until
+        elif row.strip() and not row.lstrip().startswith("#"):
+            out.append(row)
+            begun = re.search(r"<<\s*'?(\w+)'?", row)
+            until = begun[1] if begun else ""
+    return out
+
+
+def words(command: str) -> list[list[str]]:
+    """The words of each program of a pipe."""
+    lexer = shlex.shlex(command.replace("\\\n", " "), posix=True, punctuation_chars="|;&<>()")
+    lexer.whitespace_split = True
+    out: list[list[str]] = [[]]
+    for word in lexer:
+        if set(word) <= set("|;&()"):
+            out.append([])
+        else:
+            out[-1].append(word)
+    return [part for part in out if part]
+
+
+def unknown(command: str, options: Mapping[str, set[str]], targets: set[str]) -> list[str]:
+    """What a command names that there is not: commands and options of tagwise, targets of make, modules, scripts.
+
+    >>> unknown("tagwise tag x --frmat text | make sleep", {"tag": {"--format"}}, {"test"})
+    ['tagwise tag --frmat', 'make sleep']
+    """
+    out = []
+    for part in words(command):
+        part = [word for word in part if not re.fullmatch(r"[A-Z_]+=.*", word)]
+        if part[:1] == ["tagwise"] and len(part) > 1 and not part[1].startswith("-"):
+            known = options.get(part[1])
+            if known is None:
+                out.append(f"tagwise {part[1]}")
+                continue
+            given = [word.split("=")[0] for word in part[2:] if re.match(r"--[a-z]|-[a-z]$", word)]
+            out += [f"tagwise {part[1]} {word}" for word in given if word not in known]
+            if part[1] == "compare" and part[2:3] and re.match(r"[a-z]", part[2]) and part[2] not in PRESETS:
+                out.append(f"tagwise compare {part[2]}")
+        elif part[:1] == ["make"]:
+            out += [f"make {word}" for word in part[1:] if "=" not in word and word not in targets]
+        elif part[:2] == ["python", "-m"] and part[2].startswith(("benchmarks", "tests")):
+            at = ROOT / part[2].replace(".", "/")
+            if not (at.with_suffix(".py").exists() or (at / "__main__.py").exists()):
+                out.append(f"python -m {part[2]}")
+        elif (
+            part[:1] == ["python"] and part[1:2] and part[1].endswith(".py") and not (ROOT / part[1]).exists()
+        ):
+            out.append(f"python {part[1]}")
+    return out
+
+
+# --- a run --------------------------------------------------------------------------------------------------
+
+
+def masked(text: str) -> list[str]:
+    """A text without figures, widths of tables and times: what must not change from machine to machine."""
+    plain = re.sub(r"[+-]?\d[\d.,]*(e[+-]?\d+)?", "#", text)
+    plain = re.sub(r"[─━╭╮╰╯│]+", "", plain)
+    rows = (re.sub(r"(# ?)+", "#", re.sub(r"\s+", " ", line)).strip() for line in plain.splitlines())
+    return [row for row in rows if row and row != "#"]
+
+
+def missing(shown: str, printed: str) -> list[str]:
+    """Lines that a page shows and that were not printed, in their order; `...` is no line.
+
+    >>> missing("F1 12.5\\n...\\nnew", "a\\nF1 13\\nb")
+    ['new']
+    """
+    rest = iter(masked(printed))
+    return [row for row in masked(shown) if row != "..." and row not in rest]
+
+
+class Run:
+    """A page that is being run: names of its Python, a folder with its files, a home with the command `tagwise`."""
+
+    def __init__(self, page: str, folder: Path) -> None:
+        self.page = page
+        self.names: dict[str, Any] = {"__name__": "__page__"}
+        self.home, self.work = folder / "home", folder / "work"
+        session.install(self.home)
+        self.work.mkdir()
+        self.done = 0
+
+    def python(self, block: Block) -> None:
+        """Run a block of Python, and hold what it prints against what the page shows."""
+        if block.code.startswith(">>>"):
+            test = doctest.DocTestParser().get_doctest(
+                block.code, self.names, self.page, self.page, block.line
+            )
+            said: list[str] = []
+            flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+            outcome = doctest.DocTestRunner(verbose=False, optionflags=flags).run(
+                test, out=said.append, clear_globs=False
+            )
+            assert not outcome.failed, "".join(said)
+            self.names = test.globs
+        else:
+            code = compile("\n" * block.line + block.code, str(ROOT / self.page), "exec")
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(code, self.names)
+            if block.shown is not None:
+                lost = missing(block.shown, printed.getvalue())
+                assert not lost, f"{self.page}:{block.line}: not printed: {lost}\n{printed.getvalue()}"
+        self.done += 1
+
+    def shell(self, block: Block) -> None:
+        """Run the commands of a block; each must end well, unless the page shows its exit status."""
+        parts = re.split(r"(?m)^\$ ", block.code)[1:] if block.language == "console" else []
+        for i, command in enumerate(commands(block)):
+            printed = session.run(command, self.work, self.home)
+            shown = parts[i][len(command) + 1 :] if parts else ""
+            said = f"{self.page}:{block.line}: {command}\n{printed}"
+            assert ("[exit status" in printed) == ("[exit status" in shown), said
+            lost = missing(shown, printed)
+            assert not lost, f"{said}not printed: {lost}"
+        self.done += 1
+
+    def all(self, *languages: str) -> int:
+        """Run the blocks of these languages that can be run here; how many they are."""
+        for block in of(self.page):
+            if block.language in languages and block.here():
+                self.python(block) if block.language == "python" else self.shell(block)
+        return self.done
+
+
+def parsed(block: Block) -> None:
+    """Read a block of data by the parser of its format."""
+    if block.language == "json":
+        for row in block.code.splitlines():
+            json.loads(row)
+    elif block.language == "ini":
+        configparser.ConfigParser(strict=False, allow_no_value=True).read_string(block.code)
+
+
+def needed(page: str) -> set[str]:
+    """Packages that blocks of a page ask for."""
+    return {block.needs for block in of(page) if block.needs}
+
+
+def with_commands() -> list[str]:
+    """Pages that have commands to run."""
+    if shutil.which("bash") is None:
+        return []
+    return [
+        page
+        for page in PAGES
+        if page not in WRITTEN and any(b.language in COMMANDS and not b.not_run for b in of(page))
+    ]
+
+
+def counts() -> list[tuple[str, dict[str, int]]]:
+    """For each page with code: blocks run here, in the session of a package, and not at all."""
+    out = []
+    for page in PAGES:
+        code = [block for block in of(page) if block.language in RUN]
+        if code:
+            found = {
+                "python": sum(b.language == "python" and not b.not_run for b in code),
+                "commands": sum(b.language in COMMANDS and not b.not_run for b in code),
+                "needs": sum(bool(b.needs) for b in code),
+                "not run": sum(bool(b.not_run) for b in code),
+            }
+            out.append((page, found))
+    return out
+
+
+def main() -> None:
+    """List the pages and their blocks: `python -m tests.shows.pages`."""
+    print(f"{'page':<34}{'python':>8}{'commands':>10}{'of these: needs a package':>28}{'not run':>9}")
+    for page, found in counts():
+        print(
+            f"{page:<34}{found['python']:>8}{found['commands']:>10}{found['needs']:>28}{found['not run']:>9}"
+        )
+    for page in PAGES:
+        for block in of(page):
+            if block.not_run:
+                print(f"{page}:{block.line}: not run: {block.not_run}")
+
+
+if __name__ == "__main__":
+    main()

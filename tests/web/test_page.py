@@ -1,0 +1,33 @@
+"""What the page of the server asks by curl is answered: each command as a request, without a socket."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+
+import tagwise as tw
+from tests.shows import pages
+from tests.web.asking import ask
+from tests.web.test_serve import app_of
+
+
+def test_the_requests_of_the_page_are_answered(tagger: tw.CRF) -> None:
+    """Every `curl` of docs/serve.md: 200, and JSON without an error."""
+    app = app_of(tagger)
+    lines = [row for b in pages.of("docs/serve.md") if b.language == "sh" for row in b.code.splitlines()]
+    asked = [row for row in lines if "curl " in row]
+    assert len(asked) >= 6
+    for row in asked:
+        words = shlex.split(row)
+        path = next(re.sub(r"^localhost:8000", "", word) for word in words if word.startswith("localhost"))
+        headers, body = {}, b""
+        if "-d" in words:
+            body = words[words.index("-d") + 1].encode()
+        elif "--data-binary" in words:  # what printf writes into the pipe
+            body = words[words.index("printf") + 1].replace("\\n", "\n").encode()
+            headers = dict([words[words.index("-H") + 1].split(": ")])
+        found = ask(app, "POST" if body else "GET", path, headers, body)
+        assert found.status == 200, (row, found)
+        for line in found.body.splitlines():
+            assert "error" not in json.loads(line), row
