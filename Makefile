@@ -13,7 +13,7 @@ CODE    := python tests benchmarks examples packaging
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help dev demo test test-rust test-python test-slow test-torch test-ray test-browser test-oldest test-newest coverage fuzz kills memcheck mutants soak format lint bench study shows licences docs clean
+.PHONY: help dev demo example test test-rust test-python test-slow test-torch test-ray test-browser test-oldest test-newest coverage fuzz kills memcheck mutants soak format lint bench study shows licences docs clean
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ dev: $(VENV)/.dev ## build everything into .venv, ready to work on
 
 demo: $(VENV)/.package ## train and compare taggers on the bundled corpora (under two minutes)
 	$(BIN)/tagwise compare
+
+example: $(VENV)/.package ## one of the programs to copy: NAME=addresses, ingredients, references, notes, chunking, pos
+	$(PY) -m examples.$(NAME) $(ARGS)
 
 test: test-rust test-python ## all tests, Rust and Python
 

@@ -1,4 +1,4 @@
-"""The notebook and the shell session of the documentation run, and show what they show."""
+"""The notebooks and the shell session of the documentation run, and show what they show."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import tagwise as tw
-from tests.shows import notebook, session
+from tests.shows import notebook, pages, session
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -25,20 +25,13 @@ def ctrl_c() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-def masked(text: str) -> list[str]:
-    """A text without its figures, widths of tables and times: what must not change from machine to machine."""
-    plain = re.sub(r"[+-]?\d[\d.,]*(e[+-]?\d+)?", "#", text)
-    plain = re.sub(r"[─━╭╮╰╯│]+", "", plain)
-    return [re.sub(r"\s+", " ", line).strip() for line in plain.splitlines() if line.strip()]
-
-
 def outputs(book: dict[str, Any]) -> list[tuple[str, list[str], list[str]]]:
     """What the cells show: its kinds, and the first line of its text; the rest is a matter of rounding."""
     out = []
     for cell in book["cells"]:
         for shown in cell.get("outputs", []):
             text = shown.get("text") or shown["data"]["text/plain"]
-            out.append((shown["output_type"], sorted(shown.get("data", ())), masked("".join(text))[:1]))
+            out.append((shown["output_type"], sorted(shown.get("data", ())), pages.masked("".join(text))[:1]))
     return out
 
 
@@ -49,15 +42,18 @@ def answers(page: str) -> list[tuple[str, list[str], bool]]:
         parts = re.split(r"(?m)^\$ ", block[1])[1:]
         for command, part in zip(session.commands(block[1]), parts):
             printed = part[len(command) + 1 :]
-            out.append((command, masked(printed)[:1], "[exit status" in printed))
+            out.append((command, pages.masked(printed)[:1], "[exit status" in printed))
     return out
 
 
-def test_the_notebook_runs_and_shows_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("book", sorted(path.name for path in DOCS.glob("*.ipynb")))
+def test_a_notebook_runs_and_shows_what_it_shows(
+    book: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every cell in order; the texts are those that were committed, figures aside; displays are HTML too."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TAGWISE_CACHE", str(tmp_path / "cache"))
-    committed = notebook.read(DOCS / "everyday.ipynb")
+    committed = notebook.read(DOCS / book)
     again = notebook.run(committed)
     assert outputs(again) == outputs(committed)
     html = [
@@ -66,7 +62,7 @@ def test_the_notebook_runs_and_shows_what_it_shows(tmp_path: Path, monkeypatch: 
         for shown in cell.get("outputs", [])
         if "data" in shown
     ]
-    assert sum(bool(text) for text in html) >= 5  # corpus, sentence, tagger, report, explanation
+    assert sum(bool(text) for text in html) >= 5  # corpora, sentences, taggers, reports, explanations
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Run the notebook and the shell session of the documentation anew: `python -m tests.shows`."""
+"""Run the notebooks and the shell session of the documentation anew: `python -m tests.shows`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def main() -> None:
         before = os.getcwd()
         os.chdir(folder)
         try:
-            book = DOCS / "everyday.ipynb"
-            notebook.write(book, notebook.run(notebook.read(book)))
+            for book in sorted(DOCS.glob("*.ipynb")):
+                notebook.write(book, notebook.run(notebook.read(book)))
         finally:
             os.chdir(before)
 

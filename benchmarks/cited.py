@@ -1,0 +1,117 @@
+"""Figures of the study that other pages cite: tables cut out of its JSON, figures in the text, two charts.
+
+    python -m benchmarks.cited             # write them
+    python -m benchmarks.cited --check     # whether the pages say what the JSON says
+
+On a page a table stands between `<!-- cut TABLE; COLUMN; COLUMN: ROW; ROW -->` and `<!-- end -->` (all rows where none
+is named), a figure of the text between `<!-- fig TABLE; ROW; COLUMN -->` and `<!-- / -->`; what is shown of a cell
+there is its first word: the figure without its deviation.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import study
+from tagwise.report.figures import Palette
+from tagwise.report.svg import Chart, Point
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("docs/which-learner.md", "docs/papers.md", "docs/paper.md")
+CUT = re.compile(r"<!-- cut (?P<said>[^>]*?) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
+FIGURE = re.compile(r"<!-- fig (?P<said>[^>]*?) -->(?P<body>[^<]*)<!-- / -->")
+#: A chart: the table, the columns of x and y, its names; x is on a logarithmic scale.
+CHARTS = {
+    "learners-names": (
+        "sizes-names",
+        "CPU s, all",
+        "8,323",
+        "Spanish entities: F1 against seconds of training",
+    ),
+    "learners-tags": (
+        "sizes-tags",
+        "CPU s, all",
+        "12,544",
+        "Parts of speech: accuracy against seconds of training",
+    ),
+}
+
+Tables = Mapping[str, Mapping[str, Any]]
+
+
+def cell(table: Mapping[str, Any], row: str, column: str) -> str:
+    """A cell by the names of its row and its column."""
+    at = table["head"].index(column)
+    return str(next(cells for cells in table["rows"] if cells[0] == row)[at])
+
+
+def cut(said: str, known: Tables) -> str:
+    """The table that a mark asks for.
+
+    >>> known = {"t": {"head": ["learner", "F1", "s"], "rows": [["crf", "80", "2"], ["hmm", "60", "1"]]}}
+    >>> print(cut("t; learner; F1: crf", known), end="")
+    | learner | F1 |
+    |---|---|
+    | crf | 80 |
+    """
+    asked, _, rows = said.partition(":")
+    name, *columns = (part.strip() for part in asked.split(";"))
+    table = known[name]
+    wanted = [row.strip() for row in rows.split(";")] if rows.strip() else [row[0] for row in table["rows"]]
+    cells = [[cell(table, row, column) for column in columns] for row in wanted]
+    return study.markdown({"head": columns, "rows": cells})
+
+
+def figure(said: str, known: Tables) -> str:
+    """The figure that a mark asks for."""
+    name, row, column = (part.strip() for part in said.split(";"))
+    return cell(known[name], row, column).split()[0]
+
+
+def written(page: str, known: Tables) -> str:
+    """The page with its cut tables and figures as the JSON has them."""
+    page = CUT.sub(lambda m: f"<!-- cut {m['said']} -->\n{cut(m['said'], known)}<!-- end -->", page)
+    return FIGURE.sub(lambda m: f"<!-- fig {m['said']} -->{figure(m['said'], known)}<!-- / -->", page)
+
+
+def chart(name: str, known: Tables) -> str:
+    """One of CHARTS as SVG."""
+    table, x, y, title = CHARTS[name]
+    rows = [row[0] for row in known[table]["rows"]]
+    palette = Palette([{"learner": row, "features": ""} for row in rows])
+    drawn = Chart(title, "CPU seconds", "percent", log_x=True, height=420)
+    for row in rows:
+        seconds, score = (float(cell(known[table], row, c).split()[0].replace(",", "")) for c in (x, y))
+        drawn.points.append(
+            Point(
+                seconds, score, row, palette.colour(row), f"{row}: {score:.2f} in {seconds:.1f} s", label=row
+            )
+        )
+    return drawn.document()
+
+
+def files(known: Tables) -> dict[Path, str]:
+    """Everything that is written, by its path."""
+    out = {ROOT / page: written((ROOT / page).read_text("utf-8"), known) for page in PAGES}
+    return out | {ROOT / "docs" / "pictures" / f"{name}.svg": chart(name, known) for name in CHARTS}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write, or check."""
+    check = "--check" in (sys.argv[1:] if arguments is None else arguments)
+    other = []
+    for path, text in files(study.tables()).items():
+        if path.exists() and path.read_text("utf-8") == text:
+            continue
+        other.append(f"{path.relative_to(ROOT)}: not what docs/study/*.json says")
+        if not check:
+            path.write_text(text, "utf-8")
+    return study.say(other) if check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

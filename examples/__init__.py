@@ -1,0 +1,1 @@
+"""Programs to copy: `make example NAME=addresses`, or `python -m examples.addresses`."""

@@ -1,0 +1,94 @@
+"""What the examples share: pieces to sentences, slips of the keyboard, invented names, a score beside a baseline."""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+import tagwise as tw
+
+#: A piece of a text and its label; None for what is no part of anything.
+Piece = tuple[str, str | None]
+CUT = tw.Tokenizer()
+
+
+def sentence(pieces: Iterable[Piece]) -> tw.Sentence:
+    """Pieces as tokens with labels of IOB2: the tokens of a piece are one span."""
+    tokens, labels = [], []
+    for text, label in pieces:
+        for i, token in enumerate(CUT(text).tokens):
+            tokens.append(token)
+            labels.append("O" if label is None else f"{'I' if i else 'B'}-{label}")
+    return tw.Sentence({"word": tokens, "label": labels}, "label")
+
+
+def slip(rng: random.Random, text: str, chance: float) -> str:
+    """The text, now and then with a slip in one of its words: two letters changed over, one left out, one doubled."""
+    if rng.random() >= chance or len(text) < 5:
+        return text
+    i = rng.randrange(1, len(text) - 2)
+    if not (text[i].isalpha() and text[i + 1].isalpha()):
+        return text
+    return rng.choice(
+        (
+            text[:i] + text[i + 1] + text[i] + text[i + 2 :],
+            text[:i] + text[i + 1 :],
+            text[:i] + text[i] + text[i:],
+        )
+    )
+
+
+def invented(rng: random.Random, starts: Sequence[str], middles: Sequence[str], ends: Sequence[str]) -> str:
+    """A name that nobody has: a start, perhaps a middle, an end."""
+    return rng.choice(starts) + (rng.choice(middles) if rng.random() < 0.5 else "") + rng.choice(ends)
+
+
+def two_lists(make: Callable[[random.Random], str], n: int, seed: int) -> tuple[list[str], list[str]]:
+    """Names to train with and names to test with, none in both."""
+    rng, known = random.Random(seed), dict[str, None]()
+    while len(known) < 2 * n:
+        known[make(rng)] = None
+    names = list(known)
+    return names[:n], names[n:]
+
+
+def commonest(train: tw.Corpus, test: tw.Corpus) -> list[list[str]]:
+    """The baseline: each word's commonest label in training, and that of all words for words it does not have."""
+    seen: dict[str, Counter[str]] = {}
+    every: Counter[str] = Counter()
+    for words, labels in zip(train.tokens, train.labels):
+        for word, label in zip(words, labels):
+            seen.setdefault(word, Counter())[label] += 1
+            every[label] += 1
+    usual = every.most_common(1)[0][0]
+    return [[seen[w].most_common(1)[0][0] if w in seen else usual for w in words] for words in test.tokens]
+
+
+def run(
+    title: str,
+    tagger: tw.Tagger,
+    parts: Callable[[int, int], tuple[tw.Corpus, tw.Corpus]],
+    sizes: tuple[int, int],
+) -> tuple[float, float]:
+    """Train, score beside the baseline, show a sentence; F1 (accuracy where labels are no spans) of both."""
+    options = argparse.ArgumentParser(description=title)
+    options.add_argument("--train", type=int, default=sizes[0], help="training sentences")
+    options.add_argument("--test", type=int, default=sizes[1], help="sentences held out")
+    given = options.parse_args()
+    return trained(title, tagger, *parts(given.train, given.test))
+
+
+def trained(title: str, tagger: tw.Tagger, train: tw.Corpus, test: tw.Corpus) -> tuple[float, float]:
+    """As `run`, on parts that are made."""
+    tagger.fit(train)
+    found = tagger.predict(test)
+    report, base = tw.evaluate(test, found), tw.evaluate(test, commonest(train, test))
+    what = "F1" if report.chunked else "accuracy"
+    print(f"{title}: {len(train):,} sentences to learn from, {len(test):,} held out")
+    print(report)
+    print(f"{what} {100 * report.score:.1f}, each word's commonest label {100 * base.score:.1f}\n")
+    for word, label in zip(test[0].tokens, found[0]):
+        print(f"  {word:<20} {label}")
+    return report.score, base.score

@@ -1,0 +1,95 @@
+"""The examples run, and are better than each word's commonest label on names that they have never seen."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from examples import common
+
+import tagwise as tw
+
+ROOT = Path(__file__).parents[2]
+NAMES = sorted(path.parent.name for path in (ROOT / "examples").glob("*/__main__.py"))
+#: Sentences to learn from and to be scored on here: fewer than the examples take themselves.
+SIZES = {"chunking": (300, 150), "pos": (300, 150)}
+#: Kinds whose words the held-out part has none of in common with training, tokens of one word's shape aside.
+NEW = {"addresses": "TOWN", "ingredients": "NAME", "references": "AUTHOR", "notes": "DRUG"}
+
+
+def test_there_are_examples_and_each_is_described() -> None:
+    assert set(NEW) | set(SIZES) == set(NAMES)
+    page = (ROOT / "docs" / "examples.md").read_text("utf-8")
+    for name in NAMES:
+        assert f"make example NAME={name}" in page
+        assert f"make example NAME={name}" in (ROOT / "examples" / name / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_learns(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A third of the baseline's errors and more are gone, and what is left shows that it is no copy of the answers."""
+    example = importlib.import_module(f"examples.{name}.__main__")
+    train, test = example.parts(*SIZES.get(name, (150, 100)))
+    score, base = common.trained(name, example.tagger(), train, test)
+    assert 1 - score < (1 - base) * 2 / 3
+    assert score < 1
+    assert f"{len(test):,} held out" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", sorted(NEW))
+def test_data_is_made_by_a_seed_and_names_are_new(name: str) -> None:
+    """The same seed, the same sentences; most names of the held-out part are in no training sentence."""
+    example = importlib.import_module(f"examples.{name}.__main__")
+    train, test = example.parts(60, 60, seed=3)
+    again, other = example.parts(60, 60, seed=3)[0], example.parts(60, 60, seed=4)[0]
+    assert list(again.tokens) == list(train.tokens) != list(other.tokens)
+
+    def names(corpus: tw.Corpus) -> list[str]:
+        return [
+            word.lower()
+            for words, labels in zip(corpus.tokens, corpus.labels)
+            for word, label in zip(words, labels)
+            if label.endswith(NEW[name]) and len(word) > 4
+        ]
+
+    known = set(names(train))
+    found = names(test)
+    assert sum(word in known for word in found) < len(found) / 4
+    assert {label for labels in test.labels for label in labels} <= {
+        y for labels in train.labels for y in labels
+    }
+
+
+def test_the_baseline_is_what_it_says() -> None:
+    """By hand: a word seen twice as A and once as B is A, an unknown one the commonest of all."""
+    train = tw.Corpus.from_lists([["x", "x", "x", "y"]], [["A", "A", "B", "B"]])
+    test = tw.Corpus.from_lists([["x", "z"]], [["A", "A"]])
+    assert common.commonest(train, test)[0][0] == "A"
+    assert common.commonest(train, test)[0][1] in ("A", "B")
+    assert common.sentence([("New York", "LOC"), ("!", None)]).labels == ["B-LOC", "I-LOC", "O"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_the_command_prints_a_score(name: str) -> None:
+    """As people start it: the score that docs/examples.md says, to a point."""
+    row = next(
+        row
+        for row in (ROOT / "docs" / "examples.md").read_text("utf-8").splitlines()
+        if f"NAME={name}`" in row
+    )
+    told = [float(number) for number in re.findall(r"\d+\.\d", row)]
+    found = subprocess.run(
+        [sys.executable, "-m", f"examples.{name}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    last = next(row for row in found.stdout.splitlines() if "each word's commonest label" in row)
+    assert [float(number) for number in re.findall(r"\d+\.\d", last)] == pytest.approx(told, abs=1.0)
