@@ -132,7 +132,7 @@ bench: $(VENV)/.dev ## ratios against other taggers, measured side by side (need
 study: $(VENV)/.dev ## run the study's comparisons, write its tables (ARGS="--only small-300", "--tables", "--check")
 	$(PY) -m benchmarks.study $(ARGS)
 
-shows: $(VENV)/.dev ## run the notebook and the shell session of the documentation anew, and write what they print
+shows: $(VENV)/.dev ## run the notebooks and the shell session of the documentation anew, and write what they print
 	$(PY) -m tests.shows
 
 licences: $(VENV)/.dev ## write docs/licences.md anew, from Cargo.lock and pyproject.toml
