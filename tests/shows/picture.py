@@ -21,7 +21,7 @@ PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "compare.svg"
 WIDTH = 100
 COMMAND = (
     "tagwise compare --corpus ewt-pos -f S2 --size 1000 --learner crf --learner crf-l1 --learner mira "
-    "--learner perceptron --learner hmsvm --learner hmm --against crf --set l2=0.1 --set epochs=10 --max-iter 50"
+    "--learner perceptron --learner hmsvm --learner hmm --against crf"
 )
 #: The format of rich, without the fonts that it would have fetched.
 FORMAT = inspect.signature(Console.export_svg).parameters["code_format"].default
