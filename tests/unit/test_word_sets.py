@@ -12,6 +12,8 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 from tagwise.corpus.sentence import Sentence
+from tagwise.decoding import paths
+from tagwise.decoding.plan import settles
 from tagwise.features.inputs import Inputs
 from tagwise.scores.dictionary import Dictionary
 
@@ -105,3 +107,75 @@ def test_a_column_that_is_not_there() -> None:
     template = _core.Template("word[0]", ["word"])
     with pytest.raises(ValueError, match="no column 1; the template has 1"):
         _core.encode_words(template, _core.Vocabulary(), [[["a"]]], _core.WordSets([], []), 1)
+
+
+def zipf(n: int, labels: int, seed: int) -> tuple[list[list[str]], list[list[str]]]:
+    """Words of which a few are frequent, each with labels of its own: one, two, or any."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for _ in range(n):
+        ranks = np.minimum(rng.zipf(1.3, size=rng.integers(0, 12)), 5000)
+        X.append([f"{chr(97 + r % 26)}{r * 7919 % 10007:x}{r % 3}" for r in ranks])
+        y.append([f"L{(r + rng.integers(1 + r % 3)) % labels}" for r in ranks])
+    return X, y
+
+
+# Rules that look at one token, and at others; datasets of rows, and of runs (4,000 tokens and more).
+@pytest.mark.parametrize("features", ["S2", "default"])
+@pytest.mark.parametrize("n", [60, 900])
+def test_tokens_with_one_label_need_no_attributes(features: str, n: int) -> None:
+    """They have none where the best path is asked for, the others have all of theirs, and the path is the same."""
+    X, y = zipf(300, 20, 0)
+    model = tw.Perceptron(features=features, epochs=2, dictionary=2).fit(X, y).model_
+    assert model.dictionary is not None
+    settles_a_label = {
+        word for word, row in model.dictionary.of.items() if model.dictionary.sets[row].sum() == 1
+    }
+    X, _ = zipf(n, 20, 1)
+    words = [word for sentence in X for word in sentence]
+    assert (len(words) > 4000) is (n == 900)
+    ptr, ids, _ = model.encode(X, 1).node()
+    rows = [ids[a:b].tolist() for a, b in zip(ptr.tolist(), ptr.tolist()[1:])]
+    wanted = [[] if word in settles_a_label else row for word, row in zip(words, rows)]
+    assert all(rows) and 0.1 < sum(map(bool, wanted)) / len(rows) < 0.9
+    for threads in (1, 2):
+        ptr, ids, _ = model.encode(X, threads, settled=False).node()
+        assert [ids[a:b].tolist() for a, b in zip(ptr.tolist(), ptr.tolist()[1:])] == wanted
+    inputs = Inputs.of(X)
+    path = paths.best(model.scoring, inputs, model.encode(inputs))
+    assert [y for labels in model.predict(X) for y in labels] == [model.labels[y] for y in path]
+
+
+@pytest.mark.parametrize("labels", [5, 20, 50, 70])
+def test_few_labels_by_themselves_are_all_labels_side_by_side(labels: int) -> None:
+    """One lane of labels, two, four and more; weights in a table, sums of runs, and neither."""
+    X, y = zipf(300, labels, 2)
+    tagger = tw.CRF(features="default", max_iter=5, dictionary=2, n_jobs=1).fit(X, y)
+    X, _ = zipf(900, labels, 3)
+    found = {}
+    for ways in ("broad", "narrow", "narrow,avx2", "narrow,baseline", "narrow,single", "narrow,layout", ""):
+        before = _core.force(ways)
+        try:
+            _core.taken()
+            found[ways] = tagger.predict(X)
+            taken = _core.taken()
+        finally:
+            _core.force(before)
+        if "narrow" in ways:
+            assert taken["narrow"] == sum(map(bool, X))
+        assert found[ways] == found["broad"]
+
+
+def test_what_an_answer_needs_attributes_for() -> None:
+    """Rules that could set the dictionary aside, local models and labels further back have all of them."""
+    X, y = zipf(60, 5, 4)
+    free = tw.Perceptron(features="S1", epochs=1, dictionary=1)
+    assert settles(free.fit(X, y).model_.scoring)
+    for other in (
+        tw.Perceptron(features="S1", epochs=1),
+        tw.Perceptron(features="S1", epochs=1, dictionary=1, constraints={"forbidden": [("L0", "L1")]}),
+        tw.Perceptron(features="S1", epochs=1, dictionary=1, constraints={"forbidden": [(None, "L1")]}),
+        tw.Perceptron(features="S1", epochs=1, dictionary=1, history=(2, 2)),
+        tw.MEMM(features="S1", max_iter=2, dictionary=1),
+    ):
+        assert not settles(other.fit(X, y).model_.scoring)

@@ -15,6 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tagwise._core import (
     Dataset,
     Template,
@@ -237,12 +240,18 @@ class Recipe:
         return self.dense.attached(data, vectors or (), vocab)
 
     def encode(
-        self, X: Any, vocab: Vocabulary, n_jobs: int | None = 1, words: WordSets | None = None
+        self,
+        X: Any,
+        vocab: Vocabulary,
+        n_jobs: int | None = 1,
+        words: WordSets | None = None,
+        settled: NDArray[np.bool_] | None = None,
     ) -> Dataset:
         """Dataset of the sentences: a growing vocabulary gets new attributes, a locked one drops them.
 
         n_jobs: threads, None for all cores; the result does not depend on it. words: what `Inputs.numbers` will be
-        asked for; where the words are read here anyway, they are looked up on the way.
+        asked for; where the words are read here anyway, they are looked up on the way. settled: numbers of words whose
+        tokens nobody will ask for node attributes of; they may have none then.
         """
         inputs = Inputs.of(X)
         jobs = cores() if n_jobs is None else max(1, n_jobs)
@@ -254,7 +263,8 @@ class Recipe:
             column = self._word_column(inputs)
             if words is None or column is None:
                 return encode_tokens(self.template, vocab, self._columns(inputs), jobs)
-            data, numbers = encode_words(self.template, vocab, self._columns(inputs), words, column, jobs)
+            columns = self._columns(inputs)
+            data, numbers = encode_words(self.template, vocab, columns, words, column, jobs, settled)
             inputs.noted.append((words, numbers))
             return data
         if self.kind == "function":

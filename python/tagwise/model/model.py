@@ -17,7 +17,7 @@ from tagwise.corpus.labels import named, texts, type_name
 from tagwise.dataset.layout import Named, carried
 from tagwise.decoding import paths
 from tagwise.decoding.lookback import Memory
-from tagwise.decoding.plan import Allowed, plan_of
+from tagwise.decoding.plan import Allowed, plan_of, settles
 from tagwise.errors import CorpusError, ModelFileError, ParameterError
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
@@ -68,11 +68,16 @@ class Model:
 
     # --- prediction -------------------------------------------------------------------------------------
 
-    def encode(self, X: Any, n_jobs: int | None = None) -> _core.Dataset:
-        """Sentences of any kind as the model's attributes; unknown attributes are dropped."""
+    def encode(self, X: Any, n_jobs: int | None = None, *, settled: bool = True) -> _core.Dataset:
+        """Sentences of any kind as the model's attributes; unknown attributes are dropped.
+
+        settled: whether attributes of tokens are wanted whose words have one label in the tag dictionary.
+        """
         X = Inputs.of(X)
-        words = None if self.dictionary is None else self.dictionary.words
-        data = self.recipe.encode(X, self.vocabulary, n_jobs, words)
+        dictionary = self.dictionary
+        words = None if dictionary is None else dictionary.words
+        out = None if dictionary is None or settled else dictionary.settled
+        data = self.recipe.encode(X, self.vocabulary, n_jobs, words, out)
         return self.recipe.with_vectors(data, X, self.vocabulary)
 
     def predict(
@@ -89,7 +94,9 @@ class Model:
         """Labels of each sentence: the best path ("viterbi"), each token's most probable label ("pointwise"), or the
         best path of a beam ("beam")."""
         X = Inputs.of(X)
-        data = self.encode(X, n_jobs)
+        # The best path asks nothing of tokens with one label: their attributes are not made.
+        plain = decoder == "viterbi" and allowed is None and constraints is None
+        data = self.encode(X, n_jobs, settled=not (plain and settles(self.scoring)))
         path = paths.best(
             self.scoring,
             X,

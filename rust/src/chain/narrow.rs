@@ -1,31 +1,44 @@
-//! Best paths where tokens may take few labels, as with a tag dictionary: only cells of allowed labels exist.
+//! Best paths where tokens may take few labels, as with a tag dictionary: only what allowed labels need is computed.
 //!
 //! ```text
 //! delta_t(y) = s_t(y) + max_{y' allowed at t-1} delta_{t-1}(y') + A[y', y]        y allowed at t
 //! ```
 //!
-//! One sentence at a time, label by label: with one or two labels a token that is less work than sixteen sentences side by
-//! side with all labels. The same floats are added in the same order as in `lanes`, but for those of a token's only label,
-//! which all paths share and nobody need look up: both give the same path.
+//! One sentence at a time, sixteen labels side by side: a token costs as many steps as the one before it may take labels,
+//! times the lanes that its own labels lie in. Labels are numbered by frequency, so that these are one or two. The same
+//! floats are added in the same order as in `lanes`, but for those of a token's only label, which all paths share and
+//! nobody need look up: both give the same path.
 
 use crate::chain::support::Support;
-use crate::machine::simd::WIDTH;
+use crate::machine::simd::{Lane, Simd, WIDTH};
 
-/// With more labels than this a token's cells are filled side by side.
-const MANY: usize = 8;
+/// Lanes that one walk over the labels before fills.
+const MOST: usize = 4;
 
-/// The labels of each set, one after the other.
+/// The labels of each set, one after the other, and the lanes that they lie in.
 pub struct Allowed {
     labels: Vec<u16>,
     ends: Vec<u32>, // [sets]
+    lanes: Vec<u16>,
+    lane_ends: Vec<u32>, // [sets]
+}
+
+/// Part `set` of a list whose parts end there.
+#[inline(always)]
+fn part<'a>(list: &'a [u16], ends: &[u32], set: u32) -> &'a [u16] {
+    let begin = if set == 0 { 0 } else { ends[set as usize - 1] as usize };
+    &list[begin..ends[set as usize] as usize]
 }
 
 impl Allowed {
     pub fn new(support: &Support, labels: usize) -> Allowed {
-        let mut out = Allowed { labels: Vec::new(), ends: Vec::new() };
+        let mut out = Allowed { labels: Vec::new(), ends: Vec::new(), lanes: Vec::new(), lane_ends: Vec::new() };
         for set in support.sets.chunks_exact(labels.max(1)) {
             out.labels.extend((0..labels).filter(|&y| set[y]).map(|y| y as u16));
             out.ends.push(out.labels.len() as u32);
+            let lanes = set.chunks(WIDTH).enumerate().filter(|(_, lane)| lane.contains(&true));
+            out.lanes.extend(lanes.map(|(v, _)| v as u16));
+            out.lane_ends.push(out.lanes.len() as u32);
         }
         out
     }
@@ -33,101 +46,137 @@ impl Allowed {
     /// Labels of a set, ascending.
     #[inline(always)]
     pub fn of(&self, set: u32) -> &[u16] {
-        let begin = if set == 0 { 0 } else { self.ends[set as usize - 1] as usize };
-        &self.labels[begin..self.ends[set as usize] as usize]
+        part(&self.labels, &self.ends, set)
     }
 
-    /// Pairs of labels that the steps of a sentence look at, sixteen side by side where a token may take many.
-    pub fn pairs(&self, sets: &[u32], labels: usize) -> usize {
-        let to = |n: usize| if n > MANY { labels.div_ceil(WIDTH) } else { n };
-        sets.windows(2).map(|s| self.of(s[0]).len() * to(self.of(s[1]).len())).sum()
+    /// Lanes that they lie in, ascending.
+    #[inline(always)]
+    pub fn lanes(&self, set: u32) -> &[u16] {
+        part(&self.lanes, &self.lane_ends, set)
     }
+
+    /// Steps of a sentence: labels of a token times lanes of the next.
+    pub fn steps(&self, sets: &[u32]) -> usize {
+        sets.windows(2).map(|s| self.of(s[0]).len() * self.lanes(s[1]).len()).sum()
+    }
+}
+
+/// Scores of label pairs, [L, L], in whole lanes: [L, lanes of L]; those behind the last label are 0.
+pub fn padded(edge: &[f32], labels: usize) -> Vec<Lane> {
+    let width = labels.div_ceil(WIDTH);
+    let mut out = vec![Lane::ZERO; labels * width];
+    for (row, lanes) in edge.chunks_exact(labels.max(1)).zip(out.chunks_exact_mut(width.max(1))) {
+        for (y, &x) in row.iter().enumerate() {
+            lanes[y / WIDTH].0[y % WIDTH] = x;
+        }
+    }
+    out
+}
+
+/// What holds for all sentences of a call.
+#[derive(Clone, Copy)]
+pub struct Ground<'a> {
+    pub lists: &'a Allowed,
+    pub masks: &'a [Lane], // [sets, width] 0 and -infinity
+    pub edge: &'a [Lane],  // [L, width]
+    pub width: usize,
 }
 
 /// Scratch of one thread.
 #[derive(Default)]
 pub struct Narrow {
-    delta: Vec<f32>, // cells of the token before
-    next: Vec<f32>,
-    back: Vec<u16>, // [cells of all tokens] place in the list of the token before
-    ends: Vec<u32>, // [T] where each token's cells end
-    best: Vec<f32>, // [L] of all labels of a token that may take many
-    from: Vec<u32>, // [L]
+    delta: Vec<Lane>, // [width] of the token before, in its lanes alone
+    next: Vec<Lane>,
+    back: Vec<Lane>, // label before, as a number, for the lanes of all tokens
+    begin: Vec<u32>, // [T] where each token's begin
 }
 
 impl Narrow {
-    /// Best path of a sentence whose tokens have these sets; `node(t, labels, out)` pushes the scores of labels, `edge` is
-    /// [L, L], `emit(t, label)` gets the path. Its score, which is not finite where there is none.
+    /// Best path of a sentence whose tokens have these sets; `node(t, row)` writes the scores of the set's lanes for a token
+    /// that may take several labels, `emit(t, label)` gets the path. Its score, which is not finite where there is none.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; the ground is of one number of labels, and has all of these sets.
     #[inline(always)]
-    pub fn run(
+    pub unsafe fn run<S: Simd>(
         &mut self,
-        lists: &Allowed,
+        ground: &Ground<'_>,
         sets: &[u32],
-        labels: usize,
-        edge: &[f32],
-        mut node: impl FnMut(usize, &[u16], &mut Vec<f32>),
+        mut node: impl FnMut(usize, &mut [Lane]),
         mut emit: impl FnMut(usize, u16),
     ) -> f32 {
+        let Ground { lists, masks, width, .. } = *ground;
         self.back.clear();
-        self.ends.clear();
+        self.begin.clear();
+        self.delta.resize(width, Lane::ZERO);
+        self.next.resize(width, Lane::ZERO);
         let mut before: &[u16] = &[];
         for (t, &set) in sets.iter().enumerate() {
-            let here = lists.of(set);
-            self.next.clear();
-            node(t, here, &mut self.next);
-            if t > 0 && here.len() > MANY {
-                self.best.clear();
-                self.best.resize(labels, f32::NEG_INFINITY);
-                self.from.clear();
-                self.from.resize(labels, 0);
-                for (i, (&a, &d)) in before.iter().zip(&self.delta).enumerate() {
-                    let row = &edge[a as usize * labels..(a as usize + 1) * labels];
-                    for ((best, from), &x) in self.best.iter_mut().zip(self.from.iter_mut()).zip(row) {
-                        let v = d + x;
-                        *from = if v > *best { i as u32 } else { *from };
-                        *best = if v > *best { v } else { *best };
+            let (here, lanes) = (lists.of(set), lists.lanes(set));
+            match here.len() {
+                0 => {}
+                1 => self.next[lanes[0] as usize] = Lane::ZERO,
+                _ => node(t, &mut self.next),
+            }
+            for &v in lanes {
+                let x = &mut self.next[v as usize];
+                S::store(S::add(S::load(x), S::load(&masks[set as usize * width + v as usize])), x);
+            }
+            self.begin.push(self.back.len() as u32);
+            if t > 0 {
+                for some in lanes.chunks(MOST) {
+                    match some.len() {
+                        1 => self.step::<S, 1>(ground, before, some),
+                        2 => self.step::<S, 2>(ground, before, some),
+                        3 => self.step::<S, 3>(ground, before, some),
+                        _ => self.step::<S, MOST>(ground, before, some),
                     }
-                }
-                for (&y, s) in here.iter().zip(self.next.iter_mut()) {
-                    *s += self.best[y as usize];
-                    self.back.push(self.from[y as usize] as u16);
-                }
-            } else {
-                for (&y, s) in here.iter().zip(self.next.iter_mut()) {
-                    let mut from = 0;
-                    if t > 0 {
-                        let mut best = f32::NEG_INFINITY;
-                        for (i, (&a, &d)) in before.iter().zip(&self.delta).enumerate() {
-                            let v = d + edge[a as usize * labels + y as usize];
-                            if v > best {
-                                (best, from) = (v, i);
-                            }
-                        }
-                        *s += best;
-                    }
-                    self.back.push(from as u16);
                 }
             }
-            self.ends.push(self.back.len() as u32);
             std::mem::swap(&mut self.delta, &mut self.next);
             before = here;
         }
-        let mut at = 0;
-        for (i, &d) in self.delta.iter().enumerate() {
-            if d > self.delta[at] {
-                at = i;
-            }
-        }
-        let Some(&score) = self.delta.get(at).filter(|_| !sets.is_empty()) else {
+        let score = |y: u16| self.delta[y as usize / WIDTH].0[y as usize % WIDTH];
+        let Some(&first) = before.first() else {
             return if sets.is_empty() { 0.0 } else { f32::NEG_INFINITY };
         };
-        if score.is_finite() {
-            for t in (0..sets.len()).rev() {
-                emit(t, lists.of(sets[t])[at]);
-                let begin = if t == 0 { 0 } else { self.ends[t - 1] as usize };
-                at = self.back[begin + at] as usize;
+        let mut y = before.iter().fold(first, |best, &y| if score(y) > score(best) { y } else { best });
+        let best = score(y);
+        if best.is_finite() {
+            for (t, &set) in sets.iter().enumerate().rev() {
+                emit(t, y);
+                if t > 0 {
+                    let place = lists.lanes(set).iter().position(|&v| v == y / WIDTH as u16).unwrap_or(0);
+                    y = self.back[self.begin[t] as usize + place].0[y as usize % WIDTH] as u16;
+                }
             }
         }
-        score
+        best
+    }
+
+    /// N lanes of a token: the best way to each label from those allowed before it, added to its node score.
+    ///
+    /// # Safety
+    /// As for `run`; there are N lanes.
+    #[inline(always)]
+    unsafe fn step<S: Simd, const N: usize>(&mut self, ground: &Ground<'_>, before: &[u16], lanes: &[u16]) {
+        let mut best = [S::splat(f32::NEG_INFINITY); N];
+        let mut from = [S::splat(0.0); N];
+        for &a in before {
+            let d = S::splat(self.delta[a as usize / WIDTH].0[a as usize % WIDTH]);
+            let (row, number) = (&ground.edge[a as usize * ground.width..], S::splat(f32::from(a)));
+            for i in 0..N {
+                let v = S::add(d, S::load(&row[lanes[i] as usize]));
+                from[i] = S::select_gt(v, best[i], number, from[i]);
+                best[i] = S::max(v, best[i]);
+            }
+        }
+        for i in 0..N {
+            let x = &mut self.next[lanes[i] as usize];
+            S::store(S::add(best[i], S::load(x)), x);
+            let mut back = Lane::ZERO;
+            S::store(from[i], &mut back);
+            self.back.push(back);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use crate::chain::best;
 use crate::chain::lanes::{self, Shape, Work};
 use crate::chain::log::{self, Trellis};
-use crate::chain::narrow::{Allowed, Narrow};
+use crate::chain::narrow::{Allowed, Ground, Narrow};
 use crate::chain::support::{mask_rows, Support};
 use crate::dataset::plan::{Batch, Plan};
 use crate::dataset::Dataset;
@@ -25,7 +25,7 @@ use rayon::prelude::*;
 /// Batches that one task takes at a time.
 const TASK: usize = 4;
 
-/// A pair of allowed labels by itself takes as long as so many pairs of sixteen sentences side by side.
+/// A step of a sentence by itself takes as long as so many pairs of labels of sixteen sentences side by side.
 const NARROW: usize = 2;
 
 /// What to do with a sentence's scores, and where to put the result.
@@ -79,15 +79,7 @@ impl Scorer {
         let table = self.table(data.tokens());
         force::count(Taken::Table, usize::from(table.is_some()));
         let plan = Plan::new(&data.sentences);
-        // Sums of runs serve sentences side by side: where most go by themselves they are not worth making.
-        let alone = match (&support, &lists) {
-            (Some((support, _)), Some(lists)) => {
-                plan.batches.iter().filter(|batch| few_pairs(self, data, support, lists, batch)).count()
-            }
-            _ => 0,
-        };
-        let runs = if 2 * alone > plan.batches.len() { None } else { data.node.runs() };
-        let runs = runs.and_then(|runs| Some((runs, table?.sums(runs)?)));
+        let runs = data.node.runs().and_then(|runs| Some((runs, table?.sums(runs)?)));
         let from = match &runs {
             Some((runs, sums)) => Attributes { single: &runs.rest, runs: Some((&runs.of, sums)) },
             None => Attributes { single: data.node.csr(), runs: None },
@@ -109,17 +101,17 @@ impl Scorer {
 
 /// Bytes of a cell: sixteen sentences side by side, in three arrays.
 const PER_CELL: usize = 3 * size_of::<Lane>();
-/// How many tokens ahead weights are asked for.
+/// How many tokens ahead weights are asked for, and what says where they are.
 const NEXT: usize = 2;
+const FAR: usize = 6;
 
-/// Whether the sentences of a batch, each by itself, have so few pairs of allowed labels that this is less work than all
-/// pairs side by side.
-fn few_pairs(scorer: &Scorer, data: &Dataset, support: &Support, lists: &Allowed, batch: &Batch) -> bool {
+/// Whether the sentences of a batch, each by itself, take fewer steps than all pairs of labels side by side.
+fn few_steps(scorer: &Scorer, data: &Dataset, support: &Support, lists: &Allowed, batch: &Batch) -> bool {
     let labels = scorer.layout.labels;
     let sets = |s: u32| &support.of[data.sentences[s as usize]..data.sentences[s as usize + 1]];
-    let pairs: usize = batch.sentences.iter().map(|&s| lists.pairs(sets(s), labels)).sum();
+    let steps: usize = batch.sentences.iter().map(|&s| lists.steps(sets(s))).sum();
     let positions = Shape { labels, lengths: batch.lengths }.positions();
-    let fewer = NARROW * pairs < positions * (scorer.edges.len() + labels);
+    let fewer = NARROW * steps < positions * (scorer.edges.len() + labels);
     (fewer || force::is_forced(Way::Narrow)) && !force::is_forced(Way::Broad)
 }
 
@@ -164,11 +156,12 @@ unsafe fn batches_kernel<S: Find>(job: &BatchDecoding<'_>, batches: &[Batch]) ->
             }
             continue;
         }
-        if let (Output::Paths(paths), Some(lists), Some((support, _))) = (&job.output, &job.lists, &job.support) {
-            let sets = |s: u32| &support.of[data.sentences[s as usize]..data.sentences[s as usize + 1]];
-            if few_pairs(scorer, data, support, lists, batch) {
-                for (lane, &s) in batch.sentences.iter().enumerate() {
-                    narrow_path::<S>(job, lists, sets(s), paths, (s, batch.lengths[lane] as usize), &mut scratch);
+        if let (Output::Paths(paths), Some(lists), Some((support, masks))) = (&job.output, &job.lists, &job.support) {
+            if few_steps(scorer, data, support, lists, batch) {
+                let ground = Ground { lists, masks, edge: scorer.edge_lanes(), width: l.div_ceil(WIDTH) };
+                for &s in &batch.sentences {
+                    let sets = &support.of[data.sentences[s as usize]..data.sentences[s as usize + 1]];
+                    narrow_path::<S>(job, &ground, sets, paths, s, &mut scratch);
                 }
                 continue;
             }
@@ -200,48 +193,51 @@ unsafe fn batches_kernel<S: Find>(job: &BatchDecoding<'_>, batches: &[Batch]) ->
     scratch.failed
 }
 
-/// The best path of a sentence (its number and length) whose tokens may take few labels.
+/// The best path of a sentence whose tokens may take few labels.
 ///
 /// # Safety
 /// The machine has the instructions of `S`; no other thread works on the sentence.
 #[inline(always)]
 unsafe fn narrow_path<S: Simd>(
     job: &BatchDecoding<'_>,
-    lists: &Allowed,
+    ground: &Ground<'_>,
     sets: &[u32],
     paths: &Shared<'_, u16>,
-    (s, length): (u32, usize),
+    s: u32,
     scratch: &mut DecodingWork,
 ) {
-    let (scorer, data, l) = (job.scorer, job.data, job.scorer.layout.labels);
-    let (begin, last) = (data.sentences[s as usize], length.saturating_sub(1));
-    let tile = &mut scratch.tile;
-    let node = |t: usize, labels: &[u16], out: &mut Vec<f32>| {
-        // Every path goes through a token's only label: what it scores is the same for all of them.
-        if labels.len() == 1 {
-            return out.push(0.0);
-        }
+    let (scorer, data, lists) = (job.scorer, job.data, ground.lists);
+    let (begin, last) = (data.sentences[s as usize], sets.len().saturating_sub(1));
+    let node = |t: usize, row: &mut [Lane]| {
+        let lanes = lists.lanes(sets[t]);
         match job.table {
             Some(table) => {
-                let lanes = labels.iter().fold(0, |bits, &y| bits | 1 << (y as usize / WIDTH % 32));
-                table.score_some::<S>(data.node.csr(), begin + t, 0, lanes, tile);
+                // Every path goes through a token's only label: what it scores is the same for all of them.
+                let several = |at: usize| sets.get(at).filter(|&&set| lists.of(set).len() > 1);
+                if several(t + FAR).is_some() {
+                    table.prefetch_entries(&job.from, begin + t + FAR);
+                }
+                if let Some(&next) = several(t + NEXT) {
+                    table.prefetch_some(&job.from, begin + t + NEXT, lists.lanes(next));
+                }
+                table.score_some::<S>(&job.from, begin + t, lanes, row);
             }
-            None => scorer.fill_lane(data, begin + t, 0, tile),
+            None => {
+                row.fill(Lane::ZERO);
+                scorer.fill(data, begin + t, (false, false), row);
+            }
         }
-        for &y in labels {
-            let y = y as usize;
-            let mut x = tile.0[y / WIDTH][0].0[y % WIDTH];
-            if t == 0 {
-                x += scorer.start[y];
+        for (scores, here) in [(&scorer.start, t == 0), (&scorer.end, t == last)] {
+            if here {
+                lists
+                    .of(sets[t])
+                    .iter()
+                    .for_each(|&y| row[y as usize / WIDTH].0[y as usize % WIDTH] += scores[y as usize]);
             }
-            if t == last {
-                x += scorer.end[y];
-            }
-            out.push(x);
         }
     };
     let emit = |t: usize, y: u16| paths.set(begin + t, y);
-    if scratch.narrow.run(lists, sets, l, scorer.edge_floats(), node, emit).is_finite() {
+    if scratch.narrow.run::<S>(ground, sets, node, emit).is_finite() {
         scratch.by_cells += 1;
     } else {
         scratch.leave(job, s);
@@ -257,6 +253,12 @@ unsafe fn score_position<S: Simd>(job: &BatchDecoding<'_>, batch: &Batch, t: usi
     let (scorer, data, l) = (job.scorer, job.data, job.scorer.layout.labels);
     let (width, active) = (l.div_ceil(WIDTH), batch.active(t));
     let begin = |lane: usize| data.sentences[batch.sentences[lane] as usize];
+    let after = batch.active(t + 1);
+    // The token so many lanes on, at this position or the next.
+    let ahead = |lane: usize| match lane.checked_sub(active) {
+        None => Some(begin(lane) + t),
+        Some(lane) => (lane < after).then(|| begin(lane) + t + 1),
+    };
     let DecodingWork { work, tile, .. } = scratch;
     for lane in 0..active {
         let token = begin(lane) + t;
@@ -268,8 +270,11 @@ unsafe fn score_position<S: Simd>(job: &BatchDecoding<'_>, batch: &Batch, t: usi
         match job.table {
             _ if only => (0..width).for_each(|v| tile.0[v][lane] = Lane::ZERO),
             Some(table) => {
-                if lane + NEXT < active {
-                    table.prefetch(&job.from, begin(lane + NEXT) + t);
+                if let Some(far) = ahead(lane + FAR) {
+                    table.prefetch_entries(&job.from, far);
+                }
+                if let Some(next) = ahead(lane + NEXT) {
+                    table.prefetch(&job.from, next);
                 }
                 table.score::<S>(&job.from, token, lane, tile)
             }

@@ -46,15 +46,15 @@ impl Column {
     /// Append one token.
     #[inline]
     pub fn push(&mut self, text: &str) -> Result<()> {
-        let key = hash(text.as_bytes());
+        let key = Key::lookup(text);
         let mask = self.table.len() - 1;
-        let mut slot = key.key as usize & mask;
+        let mut slot = key as usize & mask;
         loop {
             let number = self.table[slot];
             if number == EMPTY {
                 break;
             }
-            if self.keys[number as usize] == key && self.text(number as usize) == text {
+            if self.keys[number as usize].key == key && self.text(number as usize) == text {
                 self.cells.push(number);
                 return Ok(());
             }
@@ -69,7 +69,7 @@ impl Column {
         self.table[slot] = number;
         self.bytes.push_str(text);
         self.ends.push(self.bytes.len());
-        self.keys.push(key);
+        self.keys.push(hash(text.as_bytes()));
         self.cells.push(number);
         if 2 * self.ends.len() > self.table.len() {
             self.grow();

@@ -1,6 +1,7 @@
 //! A model ready to score.
 
 use crate::chain::edges::Edges;
+use crate::chain::narrow;
 use crate::chain::sparse::{Pattern, Purpose};
 use crate::dataset::layout::Layout;
 use crate::dataset::{runs, Dataset};
@@ -24,6 +25,7 @@ pub struct Scorer {
     forbidden: Vec<u32>,
     edge_scores: OnceLock<Vec<f64>>, // [L, L], made when somebody asks for it
     score: OnceLock<Vec<f32>>,       // the same in single precision
+    lanes: OnceLock<Vec<Lane>>,      // and in whole lanes
     pub(crate) edges: Edges,
     pub(crate) start: Vec<f32>,
     pub(crate) end: Vec<f32>,
@@ -83,13 +85,14 @@ impl Scorer {
             Some(pattern) => Edges::listed(&Arc::new(pattern), &edge_weights(&layout, &weights)),
             None => Edges::new(l, edge_scores.get_or_init(|| all_edges(&layout, &weights, forbidden))),
         };
-        let (forbidden, score) = (forbidden.to_vec(), OnceLock::new());
+        let (forbidden, score, lanes) = (forbidden.to_vec(), OnceLock::new(), OnceLock::new());
         Ok(Scorer {
             layout,
             weights,
             forbidden,
             edge_scores,
             score,
+            lanes,
             edges,
             start,
             end,
@@ -127,6 +130,11 @@ impl Scorer {
             None => &self.edges.score,
             Some(_) => self.score.get_or_init(|| self.edge_scores().iter().map(|&x| x as f32).collect()),
         }
+    }
+
+    /// The same in whole lanes: [L, lanes of L].
+    pub(crate) fn edge_lanes(&self) -> &[Lane] {
+        self.lanes.get_or_init(|| narrow::padded(self.edge_floats(), self.layout.labels))
     }
 
     /// The packed weights, where they pay for so many tokens.

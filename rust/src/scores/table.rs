@@ -141,23 +141,41 @@ impl Table {
         Some(sums)
     }
 
+    /// Ask for what says where the weights of a token's attributes are.
+    #[inline(always)]
+    pub fn prefetch_entries(&self, from: &Attributes, token: usize) {
+        let entries = self.entries.as_ptr();
+        from.single.ids_of(token).iter().for_each(|&id| prefetch(entries.wrapping_add(id as usize)));
+    }
+
     /// Ask for what `score` will read of a token that comes soon.
     #[inline(always)]
     pub fn prefetch(&self, from: &Attributes, token: usize) {
+        match self.width {
+            1 => self.prefetch_in::<1>(from, token),
+            2 => self.prefetch_in::<2>(from, token),
+            3 => self.prefetch_in::<3>(from, token),
+            _ => self.prefetch_in::<4>(from, token), // wider tables have no sums
+        }
+    }
+
+    /// W: the width where there are sums.
+    #[inline(always)]
+    fn prefetch_in<const W: usize>(&self, from: &Attributes, token: usize) {
         if let Some((of, sums)) = from.runs {
             for &run in of.ids_of(token) {
-                let row = sums.as_ptr().wrapping_add(run as usize * self.width);
-                (0..self.width).for_each(|j| prefetch(row.wrapping_add(j)));
+                let row = sums.as_ptr().wrapping_add(run as usize * W);
+                (0..W).for_each(|j| prefetch(row.wrapping_add(j)));
             }
         }
         for &id in from.single.ids_of(token) {
-            let entry = &self.entries[id as usize];
-            let (row, pair) = (self.rows.as_ptr(), self.pairs.as_ptr());
-            let (row, pair) = (row.wrapping_add(entry.first as usize), pair.wrapping_add(entry.first as usize));
-            if self.width == 1 {
+            let entry = self.entries[id as usize];
+            let row = self.rows.as_ptr().wrapping_add(entry.first as usize);
+            if W == 1 {
                 prefetch(row);
                 continue;
             }
+            let pair = self.pairs.as_ptr().wrapping_add(entry.first as usize);
             prefetch(if entry.lanes() > 0 { row.cast::<u8>() } else { pair.cast::<u8>() });
             prefetch(row.wrapping_add(entry.lanes().saturating_sub(1)));
         }
@@ -252,46 +270,123 @@ impl Table {
         }
     }
 
-    /// The same for the lanes of labels in the set of bits `wanted` alone: with few labels a token most of a row need not
-    /// be fetched. The other lanes of the tile are left as they are. The same floats are added in the same order.
+    /// The same for some lanes of labels alone, into a row of lanes: with few labels a token most of what its attributes
+    /// have need not be fetched. The other lanes of the row are of no meaning. The same floats are added in the same order.
     ///
     /// # Safety
-    /// The machine has the instructions of `S`.
+    /// As for `score`; the row has the table's width, and all of the lanes.
     #[inline(always)]
-    pub unsafe fn score_some<S: Simd>(&self, data: &Csr, token: usize, lane: usize, wanted: u32, tile: &mut Tile) {
-        if self.width > 4 {
-            return self.score_wide::<S>(data, token, lane, tile);
+    pub unsafe fn score_some<S: Simd>(&self, from: &Attributes, token: usize, lanes: &[u16], row: &mut [Lane]) {
+        match (self.width, lanes.len(), from.single.values.is_empty()) {
+            (1..=4, 1, true) => self.some_in::<S, 1, true>(from, token, lanes, row),
+            (1..=4, 2, true) => self.some_in::<S, 2, true>(from, token, lanes, row),
+            (1..=4, 3, true) => self.some_in::<S, 3, true>(from, token, lanes, row),
+            (1..=4, 4, true) => self.some_in::<S, 4, true>(from, token, lanes, row),
+            (1..=4, 1, false) => self.some_in::<S, 1, false>(from, token, lanes, row),
+            (1..=4, 2, false) => self.some_in::<S, 2, false>(from, token, lanes, row),
+            (1..=4, 3, false) => self.some_in::<S, 3, false>(from, token, lanes, row),
+            (1..=4, 4, false) => self.some_in::<S, 4, false>(from, token, lanes, row),
+            _ => {
+                lanes.iter().for_each(|&v| row[v as usize] = Lane::ZERO);
+                for at in from.single.ptr[token]..from.single.ptr[token + 1] {
+                    let (id, value) = (from.single.ids[at], from.single.value(at));
+                    let entry = self.entries[id as usize];
+                    for &v in lanes.iter().take_while(|&&v| (v as usize) < entry.lanes()) {
+                        let (x, sum) = (&self.rows[entry.first as usize + v as usize], &mut row[v as usize]);
+                        S::store(S::add(S::load(sum), S::mul(S::splat(value), S::load(x))), sum);
+                    }
+                    self.add_list(id, value, row);
+                }
+            }
         }
+    }
+
+    /// # Safety
+    /// As for `score_some`; there are N lanes, and at most four of the table.
+    #[inline(always)]
+    unsafe fn some_in<S: Simd, const N: usize, const ONES: bool>(
+        &self,
+        from: &Attributes,
+        token: usize,
+        lanes: &[u16],
+        row: &mut [Lane],
+    ) {
+        let data = from.single;
+        let of: [usize; N] = std::array::from_fn(|i| lanes[i] as usize);
+        let mut sum = [S::splat(0.0); N];
+        if let Some((runs, sums)) = from.runs {
+            for &run in runs.ids_of(token) {
+                let at = run as usize * self.width;
+                for i in 0..N {
+                    sum[i] = S::add(sum[i], S::load(&sums[at + of[i]]));
+                }
+            }
+        }
+        let mut lists = [0u8; LISTS];
+        let mut n = 0;
         let (first, end) = (data.ptr[token], data.ptr[token + 1]);
         let mut begin = first;
         loop {
             let stop = end.min(begin + LISTS);
-            for j in (0..self.width).filter(|j| wanted >> j & 1 != 0) {
-                let mut sum = S::splat(0.0);
-                for at in begin..stop {
-                    let entry = self.entries[data.ids[at] as usize];
-                    let scale = if self.width == 1 { entry.scale() } else { 1.0 };
-                    if self.width == 1 || j < entry.lanes() {
-                        let row = &*self.rows.as_ptr().add(entry.first as usize + j);
-                        let x = S::mul(S::splat(scale), S::load(row));
-                        sum = S::add(sum, S::mul(S::splat(data.value(at)), x));
-                    }
+            for at in begin..stop {
+                let entry = self.entries[data.ids[at] as usize];
+                let base = self.rows.as_ptr().wrapping_add(entry.first as usize);
+                let value = S::splat(if ONES { 1.0 } else { data.value(at) });
+                if self.width == 1 {
+                    let x = S::mul(S::splat(entry.scale()), S::load(&*base));
+                    sum[0] = S::add(sum[0], if ONES { x } else { S::mul(value, x) });
+                    continue;
                 }
-                let place = &mut tile.0[j][lane];
-                S::store(if begin == first { sum } else { S::add(S::load(place), sum) }, place);
+                for i in 0..N {
+                    let lane = if of[i] < entry.lanes() { base.add(of[i]) } else { &Lane::ZERO as *const Lane };
+                    let x = S::load(&*lane);
+                    sum[i] = S::add(sum[i], if ONES { x } else { S::mul(value, x) });
+                }
+                lists[n] = (at - begin) as u8;
+                n += usize::from(entry.pairs() > 0);
             }
-            for at in begin..if self.width == 1 { begin } else { stop } {
-                let value = data.value(at);
-                for pair in self.pairs_of(data.ids[at]) {
-                    if wanted >> (pair.label as usize / WIDTH) & 1 != 0 {
-                        tile.0[pair.label as usize / WIDTH][lane].0[pair.label as usize % WIDTH] += pair.weight * value;
-                    }
-                }
+            for i in 0..N {
+                let place = &mut row[of[i]];
+                S::store(if begin == first { sum[i] } else { S::add(S::load(place), sum[i]) }, place);
+            }
+            for &at in &lists[..n] {
+                let at = begin + at as usize;
+                self.add_list(data.ids[at], data.value(at), row);
             }
             if stop == end {
                 break;
             }
-            begin = stop;
+            (begin, n, sum) = (stop, 0, [S::splat(0.0); N]);
+        }
+    }
+
+    /// Adds the list of an attribute to a row of lanes. Not for tables of one lane.
+    #[inline(always)]
+    fn add_list(&self, id: u32, value: f32, row: &mut [Lane]) {
+        for pair in self.pairs_of(id) {
+            row[pair.label as usize / WIDTH].0[pair.label as usize % WIDTH] += pair.weight * value;
+        }
+    }
+
+    /// Ask for what `score_some` will read of a token that comes soon.
+    #[inline(always)]
+    pub fn prefetch_some(&self, from: &Attributes, token: usize, lanes: &[u16]) {
+        if let Some((of, sums)) = from.runs {
+            for &run in of.ids_of(token) {
+                let row = sums.as_ptr().wrapping_add(run as usize * self.width);
+                lanes.iter().for_each(|&v| prefetch(row.wrapping_add(v as usize)));
+            }
+        }
+        for &id in from.single.ids_of(token) {
+            let entry = &self.entries[id as usize];
+            let row = self.rows.as_ptr().wrapping_add(entry.first as usize);
+            if self.width == 1 {
+                prefetch(row);
+            } else if entry.lanes() == 0 {
+                prefetch(self.pairs.as_ptr().wrapping_add(entry.first as usize));
+            } else {
+                lanes.iter().for_each(|&v| prefetch(row.wrapping_add((v as usize).min(entry.lanes() - 1))));
+            }
         }
     }
 

@@ -83,12 +83,19 @@ impl<H: Hash> Joint<'_, H> {
     }
 }
 
-/// Keys of all rules at every token: [length, rules]. Rule by rule, so that what a rule looks at stays at hand.
-pub fn keys<H: Hash>(joints: &[Joint<'_, H>], begin: usize, length: usize, keys: &mut Vec<H>) {
+/// Keys of all rules at every token but those that are left out: [length, rules]. Rule by rule, so that what a rule looks
+/// at stays at hand.
+pub fn keys<H: Hash>(
+    joints: &[Joint<'_, H>],
+    begin: usize,
+    length: usize,
+    out: impl Fn(usize) -> bool,
+    keys: &mut Vec<H>,
+) {
     keys.clear();
     keys.resize(length * joints.len(), H::ABSENT);
     for (j, joint) in joints.iter().enumerate().filter(|(_, joint)| joint.id.is_none()) {
-        for t in joint.range(length) {
+        for t in joint.range(length).filter(|&t| !out(t)) {
             keys[t * joints.len() + j] = joint.key(begin, t, length);
         }
     }

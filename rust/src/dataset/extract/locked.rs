@@ -9,8 +9,11 @@ use crate::dataset::vocab::{Vocab, NONE};
 use crate::dataset::Dataset;
 use crate::features::rule::{outside, TemplateRule};
 use crate::machine::force::{self, Taken, Way};
+use crate::machine::simd::prefetch;
 use crate::machine::stop;
 
+/// Ids that lie in one line of the caches.
+const LINE: usize = 16;
 /// Places outside of a sentence whose attributes are found once.
 const NEAR: usize = 4;
 
@@ -33,6 +36,13 @@ fn outside_key(rule: &TemplateRule, distance: isize) -> u64 {
 }
 
 impl Extractor<'_> {
+    /// Whether a token needs no node attributes.
+    #[inline(always)]
+    fn is_settled(&self, token: usize) -> bool {
+        let text = |column: usize| self.tokens.columns[column].cells[token] as usize;
+        self.settled.as_ref().is_some_and(|settled| settled.texts[text(settled.column)])
+    }
+
     /// The dataset of a locked vocabulary: unknown attributes are left out.
     pub fn locked(&self, vocab: &Vocab) -> Dataset {
         let known: Vec<Vec<u32>> = (0..self.tokens.columns.len()).map(|c| self.known(c, vocab)).collect();
@@ -66,6 +76,7 @@ impl Extractor<'_> {
             let mut room = Room::default();
             for s in sentences {
                 stop::look();
+                self.ask(s + 1, [&known, runs.as_ref().map_or(&[], |(_, runs)| runs)], &joined);
                 let second = runs.as_ref().map(|(_, runs)| Second { runs, of: &mut out.of, marks: &mut out.marks });
                 self.look_up(&node, s, vocab, &known, &mut room, &mut out.node, second);
                 if !self.edge.is_empty() {
@@ -133,16 +144,19 @@ impl Extractor<'_> {
         let slots = self.slots[column];
         let texts = self.tokens.columns[column].texts();
         let groups = || self.node.groups.iter().chain(&self.edge.groups).filter(|g| g.column == column);
+        let settled = self.settled.as_ref().filter(|settled| settled.column == column);
         self.jobs.concat(texts + 2 * NEAR + 1, |range| {
             let mut rows = Vec::with_capacity(range.len() * slots);
             let (mut keys, mut ids) = (Vec::new(), Vec::new());
             for row in range {
                 keys.clear();
-                for rule in groups().flat_map(|group| &group.rules) {
-                    keys.push(match row.checked_sub(texts) {
+                let is_settled = settled.is_some_and(|settled| settled.texts.get(row) == Some(&true));
+                for group in groups() {
+                    keys.extend(group.rules.iter().map(|rule| match row.checked_sub(texts) {
+                        None if is_settled && group.offset == 0 && !rule.edge => ABSENT.key,
                         None => self.group_key(rule, column, row).key,
                         Some(place) => outside_key(rule, place as isize - NEAR as isize),
-                    });
+                    }));
                 }
                 vocab.get_many(&keys, &mut ids);
                 let mut rest = &ids[..];
@@ -160,10 +174,27 @@ impl Extractor<'_> {
         })
     }
 
+    /// Ask for what `look_up` will read of a sentence's texts: their rows in arrays that lie by texts, columns first.
+    fn ask(&self, s: usize, rows: [&[Vec<u32>]; 2], joined: &[Vec<u64>]) {
+        let Some(&end) = self.tokens.sentences.get(s + 1) else { return };
+        for (c, column) in self.tokens.columns.iter().enumerate() {
+            for &text in &column.cells[self.tokens.sentences[s]..end] {
+                let text = text as usize;
+                for (rows, width) in rows.iter().zip([self.slots[c], self.groups[c]]) {
+                    if let Some(rows) = rows.get(c) {
+                        let row = rows.as_ptr().wrapping_add(text * width);
+                        (0..width).step_by(LINE).for_each(|at| prefetch(row.wrapping_add(at)));
+                    }
+                }
+                prefetch(joined[c].as_ptr().wrapping_add(text * self.shared[c].len()));
+            }
+        }
+    }
+
     /// Append the rows of one sentence's tokens; with a `second` place their runs go there, and are left out of the rows.
     fn look_up(
         &self,
-        Rules { plan, joints }: &Rules<'_>,
+        Rules { plan, joints, is_edge }: &Rules<'_>,
         s: usize,
         vocab: &Vocab,
         known: &[Vec<u32>],
@@ -173,7 +204,8 @@ impl Extractor<'_> {
     ) {
         let (begin, end) = (self.tokens.sentences[s], self.tokens.sentences[s + 1]);
         let length = end - begin;
-        joint::keys(joints, begin, length, &mut room.keys);
+        let out = |t: usize| !*is_edge && self.is_settled(begin + t);
+        joint::keys(joints, begin, length, out, &mut room.keys);
         vocab.get_many(&room.keys, &mut room.ids);
         for (j, joint) in joints.iter().enumerate() {
             if let Some(id) = joint.id {
@@ -183,6 +215,14 @@ impl Extractor<'_> {
         let mut ids = Writer::new(rows, length * plan.width);
         let mut second = second.map(|to| (to.runs, Writer::new(to.of, length * plan.groups.len()), to.marks));
         for t in 0..length {
+            if out(t) {
+                ids.end_row();
+                if let Some((_, of, marks)) = &mut second {
+                    of.end_row();
+                    marks.resize(marks.len() + plan.groups.len(), 0);
+                }
+                continue;
+            }
             for group in &plan.groups {
                 let before = ids.at;
                 let mut run = NONE;
@@ -246,13 +286,14 @@ impl Extractor<'_> {
 struct Rules<'a> {
     plan: &'a RulePlan<'a>,
     joints: Vec<Joint<'a, u64>>,
+    is_edge: bool,
 }
 
 impl<'a> Rules<'a> {
     fn new(of: &'a Extractor<'_>, plan: &'a RulePlan<'a>, joined: &'a [Vec<u64>], vocab: &Vocab) -> Rules<'a> {
         let mut joints = of.joints(plan, joined);
         joints.iter_mut().for_each(|joint| joint.id = joint.constant().map(|key| vocab.get(key)));
-        Rules { plan, joints }
+        Rules { plan, joints, is_edge: std::ptr::eq(plan, &of.edge) }
     }
 }
 

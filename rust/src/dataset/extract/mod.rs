@@ -19,7 +19,7 @@ use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::features::rule::{outside, outside_text, Part, TemplateRule};
 use crate::features::template::Template;
-use crate::features::text::{apply, TextScratch};
+use crate::features::text::{apply, lower, Function, TextScratch};
 use crate::features::tokens::Tokens;
 use crate::machine::hash::{hash, Key};
 use joint::Joint;
@@ -121,6 +121,13 @@ struct RulePlan<'a> {
     width: usize,                              // most attributes of a token
 }
 
+/// Distinct texts of a column whose tokens need no node attributes: whatever these score, their label is known.
+#[derive(Clone, Debug)]
+pub struct Settled {
+    pub column: usize,
+    pub texts: Vec<bool>,
+}
+
 /// A template laid over tokens: the values of its atoms at every distinct text.
 pub struct Extractor<'a> {
     template: &'a Template,
@@ -135,6 +142,7 @@ pub struct Extractor<'a> {
     shared: Vec<Vec<usize>>,    // [columns] atoms of the column that joint rules use
     jobs: Jobs,
     spare: Arc<Spare>, // memory of datasets that are gone
+    settled: Option<Settled>,
 }
 
 /// How work on chunks is spread; results come back in order.
@@ -175,8 +183,14 @@ fn chunks(n: usize) -> Vec<std::ops::Range<usize>> {
 }
 
 impl<'a> Extractor<'a> {
-    /// `spare`: memory that runs are made in, and go back to.
-    pub fn new(template: &'a Template, tokens: &'a Tokens, threads: usize, spare: Arc<Spare>) -> Extractor<'a> {
+    /// `spare`: memory that runs are made in, and go back to; `settled`: tokens that `locked` makes no node attributes of.
+    pub fn new(
+        template: &'a Template,
+        tokens: &'a Tokens,
+        threads: usize,
+        spare: Arc<Spare>,
+        settled: Option<Settled>,
+    ) -> Extractor<'a> {
         let mut widths = vec![0; tokens.columns.len()];
         let place = template.atoms.iter().map(|atom| {
             widths[atom.column] += 1;
@@ -239,6 +253,7 @@ impl<'a> Extractor<'a> {
             shared,
             jobs,
             spare,
+            settled,
         };
         it.values = (0..tokens.columns.len()).map(|c| it.values_of(c)).collect();
         it
@@ -248,18 +263,34 @@ impl<'a> Extractor<'a> {
     fn values_of(&self, column: usize) -> Vec<Key> {
         let atoms: Vec<_> = self.template.atoms.iter().filter(|a| a.column == column).collect();
         let texts = &self.tokens.columns[column];
+        let alone = self.template.rules.iter().all(|r| !r.edge && r.parts.iter().all(|part| part.offset == 0));
+        let settled = self.settled.as_ref().filter(|settled| alone && settled.column == column);
         self.jobs.concat(texts.texts(), |range| {
-            let mut scratch = TextScratch::default();
+            let (mut scratch, mut small) = (TextScratch::default(), String::new());
             let mut values = Vec::with_capacity(range.len() * atoms.len());
             for number in range {
+                if settled.is_some_and(|settled| settled.texts[number]) {
+                    values.resize(values.len() + atoms.len(), ABSENT); // nobody looks at it
+                    continue;
+                }
+                small.clear();
                 for atom in &atoms {
-                    values.push(match &atom.functions[..] {
-                        [] => texts.key(number).present(),
-                        functions => match apply(functions, texts.text(number), &mut scratch) {
-                            Some(value) => hash(value.as_bytes()).present(),
-                            None => ABSENT,
-                        },
-                    });
+                    let text = texts.text(number);
+                    let value = match &atom.functions[..] {
+                        [] => {
+                            values.push(texts.key(number).present());
+                            continue;
+                        }
+                        // Most affixes are those of lower-case text, which is made once.
+                        [Function::Lower, rest @ ..] => {
+                            if small.is_empty() {
+                                lower(text, &mut small);
+                            }
+                            apply(rest, &small, &mut scratch)
+                        }
+                        functions => apply(functions, text, &mut scratch),
+                    };
+                    values.push(value.map_or(ABSENT, |value| hash(value.as_bytes()).present()));
                 }
             }
             values
@@ -369,8 +400,9 @@ impl<'a> Extractor<'a> {
         )
     }
 
-    /// The dataset of a growing vocabulary: ids in order of first occurrence.
+    /// The dataset of a growing vocabulary: ids in order of first occurrence. All tokens have attributes, settled or not.
     pub fn grow(&self, vocab: &mut Vocab) -> Result<Dataset> {
+        debug_assert!(self.settled.is_none());
         let mut known: Vec<Vec<u32>> =
             self.tokens.columns.iter().zip(&self.slots).map(|(c, &slots)| vec![NONE; c.texts() * slots]).collect();
         let mut data = Dataset { sentences: self.tokens.sentences.clone(), ..Dataset::default() };
@@ -403,7 +435,7 @@ impl<'a> Extractor<'a> {
         keys: &mut Vec<Key>,
         rows: &mut Csr,
     ) -> Result<()> {
-        joint::keys(joints, begin, length, keys);
+        joint::keys(joints, begin, length, |_| false, keys);
         vocab.warm(keys.iter().map(|key| key.key));
         let mut keys = keys.iter();
         for t in 0..length {

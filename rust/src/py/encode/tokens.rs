@@ -1,6 +1,6 @@
 //! Token strings -> dataset through a template: strings are copied into the flat table, the rest runs without the GIL.
 
-use crate::dataset::extract::Extractor;
+use crate::dataset::extract::{Extractor, Settled};
 use crate::dataset::runs::Spare;
 use crate::error::Error;
 use crate::features::template::Template;
@@ -8,7 +8,7 @@ use crate::features::tokens::Tokens;
 use crate::py::common::{guard, run};
 use crate::py::encode::{corpus_error, utf8, PyDataset, PyVocab};
 use crate::py::words::PyWordSets;
-use numpy::PyArray1;
+use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl PyTemplate {
         closed(&self.inner)?;
         let mut tokens = Tokens::new(self.inner.columns.len());
         push(&mut tokens, &self.inner, 0, columns)?;
-        guard(|| Ok(Extractor::new(&self.inner, &tokens, 1, self.spare.clone()).texts()))
+        guard(|| Ok(Extractor::new(&self.inner, &tokens, 1, self.spare.clone(), None).texts()))
     }
 
     #[allow(clippy::type_complexity)]
@@ -228,12 +228,13 @@ pub(super) fn encode_tokens(
     n_jobs: usize,
 ) -> PyResult<PyDataset> {
     let tokens = table(&template.get().inner, sentences)?;
-    dataset(py, template.get(), vocab, &tokens, n_jobs)
+    dataset(py, template.get(), vocab, &tokens, None, n_jobs)
 }
 
 /// The same, and the number that `words` has for each token's text in a column: every distinct text is looked up once.
+/// `settled`: numbers of words whose tokens a locked vocabulary gets no node attributes of.
 #[pyfunction]
-#[pyo3(signature = (template, vocab, sentences, words, column, n_jobs=1))]
+#[pyo3(signature = (template, vocab, sentences, words, column, n_jobs=1, settled=None))]
 pub(super) fn encode_words<'py>(
     py: Python<'py>,
     template: &Bound<'_, PyTemplate>,
@@ -242,6 +243,7 @@ pub(super) fn encode_words<'py>(
     words: &Bound<'_, PyWordSets>,
     column: usize,
     n_jobs: usize,
+    settled: Option<PyReadonlyArray1<'py, bool>>,
 ) -> PyResult<(PyDataset, Bound<'py, PyArray1<u32>>)> {
     let tokens = table(&template.get().inner, sentences)?;
     let Some(texts) = tokens.columns.get(column) else {
@@ -249,7 +251,15 @@ pub(super) fn encode_words<'py>(
     };
     let numbers: Vec<u32> = (0..texts.texts()).map(|text| words.get().look(texts.key(text))).collect();
     let found = PyArray1::from_iter(py, texts.cells.iter().map(|&text| numbers[text as usize]));
-    Ok((dataset(py, template.get(), vocab, &tokens, n_jobs)?, found))
+    let settled = match settled {
+        None => None,
+        Some(marks) => {
+            let marks = marks.as_slice()?;
+            let texts = numbers.iter().map(|&n| marks.get(n as usize).copied().unwrap_or(false)).collect();
+            Some(Settled { column, texts })
+        }
+    };
+    Ok((dataset(py, template.get(), vocab, &tokens, settled, n_jobs)?, found))
 }
 
 fn dataset(
@@ -257,6 +267,7 @@ fn dataset(
     template: &PyTemplate,
     vocab: &Bound<'_, PyVocab>,
     tokens: &Tokens,
+    settled: Option<Settled>,
     n_jobs: usize,
 ) -> PyResult<PyDataset> {
     let (template, spare) = (&template.inner, template.spare.clone());
@@ -265,11 +276,11 @@ fn dataset(
     let inner = if locked {
         let vocab = vocab.try_borrow()?;
         let vocab = &vocab.inner;
-        run(py, n_jobs, || Extractor::new(template, tokens, n_jobs, spare).locked(vocab))?
+        run(py, n_jobs, || Extractor::new(template, tokens, n_jobs, spare, settled).locked(vocab))?
     } else {
         let mut vocab = vocab.try_borrow_mut()?;
         let vocab = &mut vocab.inner;
-        run(py, n_jobs, || Extractor::new(template, tokens, n_jobs, spare).grow(vocab))??
+        run(py, n_jobs, || Extractor::new(template, tokens, n_jobs, spare, None).grow(vocab))??
     };
     Ok(PyDataset { inner: inner.into() })
 }
