@@ -28,6 +28,11 @@ def named(features: str, n_jobs: int | None = 1, **parameters: Any) -> Any:
     return tw.CRF(features=features, n_jobs=n_jobs, **parameters)
 
 
+def perceptron(features: str, **parameters: Any) -> Any:
+    """A perceptron over tokens with a named feature set."""
+    return tw.Perceptron(features=features, n_jobs=1, **parameters)
+
+
 def trained(name: str, iterations: int, n_jobs: int = 1) -> Any:
     """A CRF of a workload after a few iterations."""
     return crf(n_jobs=n_jobs, max_iter=iterations).fit(*workload(name))

@@ -1,4 +1,4 @@
-"""Tagging from attribute lists, from tokens with native feature sets; marginals as arrays."""
+"""Tagging from attribute lists, from tokens with native feature sets, with a tag dictionary; marginals as arrays."""
 
 from __future__ import annotations
 
@@ -84,10 +84,33 @@ def from_tokens(context: Context, result: Result) -> None:
             result.raw[name] = {"tokens": n, "ours": asdict(times)}
 
 
+def with_dictionary(context: Context, result: Result) -> None:
+    """The same perceptron's features with a tag dictionary and without: the share of the time that is left."""
+    for corpus in ("ewt-pos", "ptb-sample"):
+        try:
+            X, y, tokens = ours.token_corpus(corpus)
+        except NoData as missing:
+            result.notes.append(f"tag dictionary, {corpus} left out: {missing}")
+            continue
+        n = sum(map(len, tokens))
+        for features in ("pos", "S2", "default"):
+            sides: dict[str, Callable[[], object]] = {}
+            for count in (None, 3):
+                tagger = ours.perceptron(features, epochs=3, dictionary=count).fit(X, y)
+                sides[str(count)] = lambda t=tagger, X=tokens: t.predict(X)
+            times = alternate(sides, context.rounds)
+            share = Ratio.of(times["3"].cpu, times["None"].cpu)
+            cells = {"ours by CPU time": rate(n, times["3"].cpu), "by CPU time": str(share)}
+            name = f"tag dictionary (n=3) beside none, {corpus}, {features}, 1 core"
+            result.add(name, cells, "< 1x", share.median < 1)
+            result.raw[name] = {"tokens": n, "with": asdict(times["3"]), "without": asdict(times["None"])}
+
+
 def run(context: Context) -> Result:
-    """The three parts; what needs missing data is left out with a word."""
+    """The four parts; what needs missing data is left out with a word."""
     result = Result("tagging", "Tagging")
     from_tokens(context, result)
+    with_dictionary(context, result)
     try:
         for name in context.workloads:
             sentences(name, "test")

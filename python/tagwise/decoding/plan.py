@@ -77,8 +77,8 @@ def plan_of(
 def settles(scoring: Scoring) -> bool:
     """Whether a token whose word has one label in the dictionary takes it whatever its attributes are.
 
-    Every path goes through it then, and scores the same there. Rules could set the dictionary aside, labels further back
-    are searched for in other ways, and a local classifier weighs all labels at each token.
+    Every path goes through it then, and scores the same there. Rules could set the dictionary aside, labels further
+    back are searched for in other ways, and a local classifier weighs all labels at each token.
     """
     rules, scorer = scoring.rules, scoring.scorer
     free = rules is None or bool(
