@@ -93,7 +93,8 @@ pub struct Narrow {
 
 impl Narrow {
     /// Best path of a sentence whose tokens have these sets; `node(t, row)` writes the scores of the set's lanes for a token
-    /// that may take several labels, `emit(t, label)` gets the path. Its score, which is not finite where there is none.
+    /// that may take several labels, and gets no row for others; `emit(t, label)` gets the path. Its score, which is not
+    /// finite where there is none.
     ///
     /// # Safety
     /// The machine has the instructions of `S`; the ground is of one number of labels, and has all of these sets.
@@ -102,7 +103,7 @@ impl Narrow {
         &mut self,
         ground: &Ground<'_>,
         sets: &[u32],
-        mut node: impl FnMut(usize, &mut [Lane]),
+        mut node: impl FnMut(usize, Option<&mut [Lane]>),
         mut emit: impl FnMut(usize, u16),
     ) -> f32 {
         let Ground { lists, masks, width, .. } = *ground;
@@ -113,10 +114,11 @@ impl Narrow {
         let mut before: &[u16] = &[];
         for (t, &set) in sets.iter().enumerate() {
             let (here, lanes) = (lists.of(set), lists.lanes(set));
-            match here.len() {
-                0 => {}
-                1 => self.next[lanes[0] as usize] = Lane::ZERO,
-                _ => node(t, &mut self.next),
+            if here.len() > 1 {
+                node(t, Some(&mut self.next));
+            } else {
+                node(t, None);
+                lanes.iter().for_each(|&v| self.next[v as usize] = Lane::ZERO);
             }
             for &v in lanes {
                 let x = &mut self.next[v as usize];

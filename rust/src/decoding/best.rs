@@ -208,20 +208,20 @@ unsafe fn narrow_path<S: Simd>(
 ) {
     let (scorer, data, lists) = (job.scorer, job.data, ground.lists);
     let (begin, last) = (data.sentences[s as usize], sets.len().saturating_sub(1));
-    let node = |t: usize, row: &mut [Lane]| {
-        let lanes = lists.lanes(sets[t]);
-        match job.table {
-            Some(table) => {
-                // Every path goes through a token's only label: what it scores is the same for all of them.
-                let several = |at: usize| sets.get(at).filter(|&&set| lists.of(set).len() > 1);
-                if several(t + FAR).is_some() {
-                    table.prefetch_entries(&job.from, begin + t + FAR);
-                }
-                if let Some(&next) = several(t + NEXT) {
-                    table.prefetch_some(&job.from, begin + t + NEXT, lists.lanes(next));
-                }
-                table.score_some::<S>(&job.from, begin + t, lanes, row);
+    let several = |at: usize| sets.get(at).copied().filter(|&set| lists.of(set).len() > 1);
+    // Every path goes through a token's only label: what it scores is the same for all of them.
+    let node = |t: usize, row: Option<&mut [Lane]>| {
+        if let Some(table) = job.table {
+            if several(t + FAR).is_some() {
+                table.prefetch_entries(&job.from, begin + t + FAR);
             }
+            if let Some(next) = several(t + NEXT) {
+                table.prefetch_some(&job.from, begin + t + NEXT, lists.lanes(next));
+            }
+        }
+        let Some(row) = row else { return };
+        match job.table {
+            Some(table) => table.score_some::<S>(&job.from, begin + t, lists.lanes(sets[t]), row),
             None => {
                 row.fill(Lane::ZERO);
                 scorer.fill(data, begin + t, (false, false), row);
