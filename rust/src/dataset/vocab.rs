@@ -13,7 +13,7 @@ use crate::machine::simd::prefetch;
 /// Marks an empty slot of the table, and an attribute that a vocabulary does not know.
 pub const NONE: u32 = u32::MAX;
 
-/// Keys that are interned at once: what they need comes from the memory meanwhile, and all of it stays in the nearest cache.
+/// Keys that are looked up or interned at once: what they need comes from the memory meanwhile, and all of it stays in the nearest cache.
 const AT_ONCE: usize = 64;
 
 /// Open addressing with linear probing over a power of two of slots; at most half of them are taken.
@@ -162,19 +162,23 @@ impl Vocab {
     /// Ids of many keys; 0 stands for no key. In strides: every slot is asked for before any is read, and every key that
     /// a slot names before any is compared, so that the memory's latencies overlap.
     pub fn get_many(&self, keys: &[u64], ids: &mut Vec<u32>) {
-        self.warm(keys.iter().copied());
         let mask = self.table.len().wrapping_sub(1);
         ids.clear();
-        ids.extend(keys.iter().map(|&key| {
-            let id = self.table.get(key as usize & mask).copied().unwrap_or(NONE);
-            prefetch(self.keys.as_ptr().wrapping_add(id as usize));
-            id
-        }));
-        for (id, &key) in ids.iter_mut().zip(keys) {
-            if key == 0 {
-                *id = NONE;
-            } else if *id != NONE && self.keys[*id as usize] != key {
-                *id = self.get(key);
+        ids.reserve(keys.len());
+        for keys in keys.chunks(AT_ONCE) {
+            self.warm(keys.iter().copied());
+            let first = ids.len();
+            ids.extend(keys.iter().map(|&key| {
+                let id = self.table.get(key as usize & mask).copied().unwrap_or(NONE);
+                prefetch(self.keys.as_ptr().wrapping_add(id as usize));
+                id
+            }));
+            for (id, &key) in ids[first..].iter_mut().zip(keys) {
+                if key == 0 {
+                    *id = NONE;
+                } else if *id != NONE && self.keys[*id as usize] != key {
+                    *id = self.get(key);
+                }
             }
         }
     }
