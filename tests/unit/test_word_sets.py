@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tagwise.corpus.sentence import Sentence
 from tagwise.decoding import paths
 from tagwise.decoding.plan import settles
 from tagwise.features.inputs import Inputs
+from tagwise.scores.constraints import Constraints
 from tagwise.scores.dictionary import Dictionary
 
 
@@ -169,13 +171,12 @@ def test_few_labels_by_themselves_are_all_labels_side_by_side(labels: int) -> No
 def test_what_an_answer_needs_attributes_for() -> None:
     """Rules that could set the dictionary aside, local models and labels further back have all of them."""
     X, y = zipf(60, 5, 4)
-    free = tw.Perceptron(features="S1", epochs=1, dictionary=1)
-    assert settles(free.fit(X, y).model_.scoring)
-    for other in (
-        tw.Perceptron(features="S1", epochs=1),
-        tw.Perceptron(features="S1", epochs=1, dictionary=1, constraints={"forbidden": [("L0", "L1")]}),
-        tw.Perceptron(features="S1", epochs=1, dictionary=1, constraints={"forbidden": [(None, "L1")]}),
-        tw.Perceptron(features="S1", epochs=1, dictionary=1, history=(2, 2)),
-        tw.MEMM(features="S1", max_iter=2, dictionary=1),
-    ):
-        assert not settles(other.fit(X, y).model_.scoring)
+    free = tw.Perceptron(features="S1", epochs=1, dictionary=1).fit(X, y).model_.scoring
+    assert settles(free)
+    local = tw.MEMM(features="S1", max_iter=2).fit(X, y).model_.scoring
+    assert not settles(replace(local, dictionary=free.dictionary))
+    assert not settles(replace(free, dictionary=None))
+    for rule in ({"forbidden": [("L0", "L1")]}, {"forbidden": [(None, "L1")]}, {"once": ["L1"]}):
+        assert not settles(replace(free, constraints=Constraints.parse(rule)))
+    further = tw.Perceptron(features="S1", epochs=1, dictionary=1, history=(2, 2)).fit(X, y).model_.scoring
+    assert not settles(further)

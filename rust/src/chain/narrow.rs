@@ -82,6 +82,17 @@ pub struct Ground<'a> {
     pub width: usize,
 }
 
+/// A sentence as the search sees it. No closure: one would be compiled without the machine's vector instructions.
+pub trait Sentence {
+    /// The scores of the set's lanes at token t, into a row of lanes; no row for a token that may take one label or none.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    unsafe fn node<S: Simd>(&self, t: usize, row: Option<&mut [Lane]>);
+    /// The label of token t.
+    fn emit(&self, t: usize, label: u16);
+}
+
 /// Scratch of one thread.
 #[derive(Default)]
 pub struct Narrow {
@@ -92,20 +103,12 @@ pub struct Narrow {
 }
 
 impl Narrow {
-    /// Best path of a sentence whose tokens have these sets; `node(t, row)` writes the scores of the set's lanes for a token
-    /// that may take several labels, and gets no row for others; `emit(t, label)` gets the path. Its score, which is not
-    /// finite where there is none.
+    /// Best path of a sentence whose tokens have these sets. Its score, which is not finite where there is none.
     ///
     /// # Safety
     /// The machine has the instructions of `S`; the ground is of one number of labels, and has all of these sets.
     #[inline(always)]
-    pub unsafe fn run<S: Simd>(
-        &mut self,
-        ground: &Ground<'_>,
-        sets: &[u32],
-        mut node: impl FnMut(usize, Option<&mut [Lane]>),
-        mut emit: impl FnMut(usize, u16),
-    ) -> f32 {
+    pub unsafe fn run<S: Simd>(&mut self, ground: &Ground<'_>, sets: &[u32], sentence: &impl Sentence) -> f32 {
         let Ground { lists, masks, width, .. } = *ground;
         self.back.clear();
         self.begin.clear();
@@ -115,9 +118,9 @@ impl Narrow {
         for (t, &set) in sets.iter().enumerate() {
             let (here, lanes) = (lists.of(set), lists.lanes(set));
             if here.len() > 1 {
-                node(t, Some(&mut self.next));
+                sentence.node::<S>(t, Some(&mut self.next));
             } else {
-                node(t, None);
+                sentence.node::<S>(t, None);
                 lanes.iter().for_each(|&v| self.next[v as usize] = Lane::ZERO);
             }
             for &v in lanes {
@@ -146,7 +149,7 @@ impl Narrow {
         let best = score(y);
         if best.is_finite() {
             for (t, &set) in sets.iter().enumerate().rev() {
-                emit(t, y);
+                sentence.emit(t, y);
                 if t > 0 {
                     let place = lists.lanes(set).iter().position(|&v| v == y / WIDTH as u16).unwrap_or(0);
                     y = self.back[self.begin[t] as usize + place].0[y as usize % WIDTH] as u16;

@@ -3,7 +3,7 @@
 use crate::chain::best;
 use crate::chain::lanes::{self, Shape, Work};
 use crate::chain::log::{self, Trellis};
-use crate::chain::narrow::{Allowed, Ground, Narrow};
+use crate::chain::narrow::{Allowed, Ground, Narrow, Sentence};
 use crate::chain::support::{mask_rows, Support};
 use crate::dataset::plan::{Batch, Plan};
 use crate::dataset::Dataset;
@@ -160,8 +160,14 @@ unsafe fn batches_kernel<S: Find>(job: &BatchDecoding<'_>, batches: &[Batch]) ->
             if few_steps(scorer, data, support, lists, batch) {
                 let ground = Ground { lists, masks, edge: scorer.edge_lanes(), width: l.div_ceil(WIDTH) };
                 for &s in &batch.sentences {
-                    let sets = &support.of[data.sentences[s as usize]..data.sentences[s as usize + 1]];
-                    narrow_path::<S>(job, &ground, sets, paths, s, &mut scratch);
+                    let begin = data.sentences[s as usize];
+                    let sets = &support.of[begin..data.sentences[s as usize + 1]];
+                    let sentence = Few { job, lists, paths, sets, begin };
+                    if scratch.narrow.run::<S>(&ground, sets, &sentence).is_finite() {
+                        scratch.by_cells += 1;
+                    } else {
+                        scratch.leave(job, s);
+                    }
                 }
                 continue;
             }
@@ -193,54 +199,55 @@ unsafe fn batches_kernel<S: Find>(job: &BatchDecoding<'_>, batches: &[Batch]) ->
     scratch.failed
 }
 
-/// The best path of a sentence whose tokens may take few labels.
-///
-/// # Safety
-/// The machine has the instructions of `S`; no other thread works on the sentence.
-#[inline(always)]
-unsafe fn narrow_path<S: Simd>(
-    job: &BatchDecoding<'_>,
-    ground: &Ground<'_>,
-    sets: &[u32],
-    paths: &Shared<'_, u16>,
-    s: u32,
-    scratch: &mut DecodingWork,
-) {
-    let (scorer, data, lists) = (job.scorer, job.data, ground.lists);
-    let (begin, last) = (data.sentences[s as usize], sets.len().saturating_sub(1));
-    let several = |at: usize| sets.get(at).copied().filter(|&set| lists.of(set).len() > 1);
+/// A sentence whose tokens may take few labels.
+struct Few<'a> {
+    job: &'a BatchDecoding<'a>,
+    lists: &'a Allowed,
+    paths: &'a Shared<'a, u16>,
+    sets: &'a [u32],
+    begin: usize,
+}
+
+impl Few<'_> {
+    /// The set of a token that may take several labels.
+    #[inline(always)]
+    fn several(&self, t: usize) -> Option<u32> {
+        self.sets.get(t).copied().filter(|&set| self.lists.of(set).len() > 1)
+    }
+}
+
+impl Sentence for Few<'_> {
     // Every path goes through a token's only label: what it scores is the same for all of them.
-    let node = |t: usize, row: Option<&mut [Lane]>| {
-        if let Some(table) = job.table {
-            if several(t + FAR).is_some() {
-                table.prefetch_entries(&job.from, begin + t + FAR);
+    #[inline(always)]
+    unsafe fn node<S: Simd>(&self, t: usize, row: Option<&mut [Lane]>) {
+        let (scorer, from, token) = (self.job.scorer, &self.job.from, self.begin + t);
+        if let Some(table) = self.job.table {
+            if self.several(t + FAR).is_some() {
+                table.prefetch_entries(from, token + FAR);
             }
-            if let Some(next) = several(t + NEXT) {
-                table.prefetch_some(&job.from, begin + t + NEXT, lists.lanes(next));
+            if let Some(next) = self.several(t + NEXT) {
+                table.prefetch_some(from, token + NEXT, self.lists.lanes(next));
             }
         }
         let Some(row) = row else { return };
-        match job.table {
-            Some(table) => table.score_some::<S>(&job.from, begin + t, lists.lanes(sets[t]), row),
+        match self.job.table {
+            Some(table) => table.score_some::<S>(from, token, self.lists.lanes(self.sets[t]), row),
             None => {
                 row.fill(Lane::ZERO);
-                scorer.fill(data, begin + t, (false, false), row);
+                scorer.fill(self.job.data, token, (false, false), row);
             }
         }
-        for (scores, here) in [(&scorer.start, t == 0), (&scorer.end, t == last)] {
-            if here {
-                lists
-                    .of(sets[t])
-                    .iter()
-                    .for_each(|&y| row[y as usize / WIDTH].0[y as usize % WIDTH] += scores[y as usize]);
+        for (scores, here) in [(&scorer.start, t == 0), (&scorer.end, t + 1 == self.sets.len())] {
+            for &y in self.lists.of(self.sets[t]).iter().filter(|_| here) {
+                row[y as usize / WIDTH].0[y as usize % WIDTH] += scores[y as usize];
             }
         }
-    };
-    let emit = |t: usize, y: u16| paths.set(begin + t, y);
-    if scratch.narrow.run::<S>(ground, sets, node, emit).is_finite() {
-        scratch.by_cells += 1;
-    } else {
-        scratch.leave(job, s);
+    }
+
+    #[inline(always)]
+    fn emit(&self, t: usize, label: u16) {
+        // SAFETY: each token belongs to one sentence, each sentence to one thread.
+        unsafe { self.paths.set(self.begin + t, label) };
     }
 }
 
