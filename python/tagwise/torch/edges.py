@@ -1,6 +1,7 @@
 """The linear CRF with edge attributes on a GPU: every token has transitions of its own.
 
 Loops over tokens in plain PyTorch and double precision (`varying`), derived by autograd, group of sentences by group.
+Pointwise losses are functions of marginals, which are derivatives: autograd goes over the loops twice.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Edges:
 
 
 class EdgeObjective(Objective):
-    """The same values and gradients, with transitions of each token; sequential losses alone."""
+    """The same values and gradients, with transitions of each token."""
 
     captured = False
 
@@ -85,7 +86,9 @@ class EdgeObjective(Objective):
         super().__init__(problem, on)
         self.edges = Edges(problem.data, problem.layout, self.w.device)
         lengths = self.sentences.lengths.cpu().numpy().astype(np.int64)
-        self._groups = tuple(ragged.runs(lengths, _PAIRS // self.rows.labels**2))
+        self._pointwise_loss = self.loss.startswith("pointwise")
+        room = _PAIRS // (4 if self._pointwise_loss else 1)
+        self._groups = tuple(ragged.runs(lengths, room // self.rows.labels**2))
 
     def _batches(self, chain: Chain) -> Iterator[tuple[Chain, Tensor, Tensor, slice]]:
         for begin, end, longest in self._groups:
@@ -98,6 +101,11 @@ class EdgeObjective(Objective):
         chain = self.sentences.chain()
         if self.margin is not None:
             chain.emissions.add_(self.margin)
+        weight = self.log_weight.exp()
+        if self._pointwise_loss:
+            self._tokens(chain, weight)
+            self._derive(chain, weight)
+            return
         high, values = [], []
         for some, cells, _, which in self._batches(chain):
             with torch.no_grad():
@@ -105,7 +113,6 @@ class EdgeObjective(Objective):
             values.append(found)
             high.append(found + self.log_weight[which])
         every, tops = torch.cat(values), torch.cat(high)
-        weight = self.log_weight.exp()
         slope = weight
         self.figures[1] = tops.max()
         if self.loss == "exp":
@@ -124,11 +131,24 @@ class EdgeObjective(Objective):
         e, w, start, end = (x.double() for x in (some.emissions[cells], *some[1:4]))
         return Chains(e, w, start, end, some.lengths, edges)
 
-    def _losses(self, chains: Chains, cells: Tensor) -> Tensor:
-        """l_i of each sentence."""
+    def _tokens(self, chain: Chain, weight: Tensor) -> None:
+        """The figures of a pointwise loss: its value, and the largest -log p_t."""
+        self.figures[0], self.figures[1] = 0.0, -torch.inf
+        for some, cells, there, which in self._batches(chain):
+            with torch.no_grad():
+                p = losses.gold_marginals(self._scored(some, cells), self._target(cells))
+            every = p.reciprocal() if self.loss == "pointwise_exp" else -p.log()
+            self.figures[0] += (weight[which] * torch.where(there, every, 0.0).sum(1)).sum()
+            self.figures[1] = torch.maximum(self.figures[1], -p.log().min())
+
+    def _target(self, cells: Tensor) -> Target:
         tags = None if self.tags is None else self.tags[cells]
-        support = None if self.partial is None else ~self.partial[cells]
-        return losses.log(chains, Target(tags, support))
+        return Target(tags, None if self.partial is None else ~self.partial[cells])
+
+    def _losses(self, chains: Chains, cells: Tensor) -> Tensor:
+        """l_i of each sentence, or, pointwise, its loss."""
+        loss = losses.LOSSES[self.loss] if self._pointwise_loss else losses.log
+        return loss(chains, self._target(cells), None)
 
     def _derive(self, chain: Chain, slope: Tensor) -> None:
         labels, into = self.rows.labels, self.back.into

@@ -42,7 +42,6 @@ def refuse(problem: Any) -> None:
     odd = {
         "order > 1": problem.order is not None,
         "labels that occur once": problem.once is not None,
-        "pointwise losses with edge attributes": edges and problem.loss.startswith("pointwise"),
         f"edge attributes of more than {gpu.MOST_LABELS} labels": edges
         and problem.layout.n_labels > gpu.MOST_LABELS,
         "vectors": problem.data.vectors is not None,

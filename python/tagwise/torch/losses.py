@@ -77,7 +77,7 @@ def exp(chains: Chains, target: Target, cost: Tensor | float | None = None) -> T
 # --- pointwise ----------------------------------------------------------------------------------------------
 
 
-def _gold_marginals(chains: Chains, target: Target) -> Tensor:
+def gold_marginals(chains: Chains, target: Target) -> Tensor:
     """p_t(y_t) (B, T), 1 beyond an end; not below the smallest normal number, where its derivative ends."""
     p = of.marginals(chains)
     if target.tags is not None:
@@ -89,11 +89,11 @@ def _gold_marginals(chains: Chains, target: Target) -> Tensor:
 
 
 def pointwise_log(chains: Chains, target: Target, cost: Tensor | float | None = None) -> Tensor:
-    return -_gold_marginals(chains, target).log().sum(1)
+    return -gold_marginals(chains, target).log().sum(1)
 
 
 def pointwise_exp(chains: Chains, target: Target, cost: Tensor | float | None = None) -> Tensor:
-    return torch.where(of.inside(chains), _gold_marginals(chains, target).reciprocal(), 0.0).sum(1)
+    return torch.where(of.inside(chains), gold_marginals(chains, target).reciprocal(), 0.0).sum(1)
 
 
 # --- margins and costs --------------------------------------------------------------------------------------
@@ -180,5 +180,5 @@ def log_of_sum(name: str, chains: Chains, target: Target) -> Tensor:
         return torch.logsumexp(-log_likelihood(chains, target), 0)
     if name != "pointwise_exp":
         raise ParameterError(f"reduction log_sum is for the losses exp and pointwise_exp, not for {name}")
-    each = torch.where(of.inside(chains), -_gold_marginals(chains, target).log(), -torch.inf)
+    each = torch.where(of.inside(chains), -gold_marginals(chains, target).log(), -torch.inf)
     return torch.logsumexp(each.flatten(), 0)
