@@ -81,6 +81,7 @@ __all__ = [
     "once_marginals",
     "order_marginals",
     "prune",
+    "row_lists",
     "sequence_cost",
     "small_program",
     "taken",
@@ -148,24 +149,33 @@ class Vocabulary:
 
 @final
 class Chains:
-    """Node scores [B, T, L], lengths [B], edge scores [L, L], start and end scores [L] of a batch of sentences."""
+    """Node scores [B, T, L], lengths [B] (T each where they are left out), edge scores [L, L], start and end scores [L] of
+    a batch of sentences, and their tags [B, T], where log-likelihoods are asked for."""
 
     def __new__(
         cls,
         node: NDArray[np.float32],
-        lengths: NDArray[np.int32],
-        edge: NDArray[np.float64],
-        start: NDArray[np.float64],
-        end: NDArray[np.float64],
+        lengths: NDArray[np.int32] | None,
+        edge: NDArray[np.float32],
+        start: NDArray[np.float32],
+        end: NDArray[np.float32],
+        tags: NDArray[np.int64] | None = None,
     ) -> Chains: ...
-    def log_z(self, n_jobs: int = 0) -> NDArray[np.float64]:
-        """log Z of every sentence: [B]."""
-    def expect(
-        self, weights: NDArray[np.float64], n_jobs: int = 0
-    ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Weighted marginals [B * T * L] and weighted sums over pairs [L * L], first labels [L], last labels [L]."""
-    def best(self, n_jobs: int = 0) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Best paths [B * T], -1 beyond an end, and their scores [B]."""
+    def values(self, n_jobs: int = 0) -> NDArray[np.float64]:
+        """log Z of every sentence, or the log-likelihood of its tags: [B]."""
+    def gradient(
+        self,
+        weights: NDArray[np.float64] | None,
+        node: NDArray[np.float32],
+        edge: NDArray[np.float32],
+        start: NDArray[np.float32],
+        end: NDArray[np.float32],
+        n_jobs: int = 0,
+    ) -> NDArray[np.float64]:
+        """The values [B], and the gradient of their sum weighted by sentences (1 each where `weights` is None) into the
+        arrays given: by node scores [B, T, L], edge scores [L, L], start and end scores [L]."""
+    def best(self, paths: NDArray[np.int64], n_jobs: int = 0) -> NDArray[np.float64]:
+        """Best paths into `paths` [B, T], -1 beyond an end; their scores [B]."""
 
 @final
 class Dataset:
@@ -527,6 +537,9 @@ def write_model(
     stream: IO[bytes], header: str, vocabulary: Vocabulary, scorer: Scorer, extra: dict[str, NDArray[Any]]
 ) -> None:
     """Write a model to an open stream: header, vocabulary, scorer, and further named arrays (float64 or uint32)."""
+
+def row_lists(rows: NDArray[np.int64], lengths: NDArray[np.int32] | None = None) -> list[list[int]]:
+    """Rows of numbers [B, T] as lists, each as long as its length says, or whole."""
 
 def name_paths(path: NDArray[np.uint16], offsets: NDArray[np.uint64], labels: list[str]) -> list[list[str]]:
     """Label ids of all tokens ([tokens]) as one list of labels a sentence; `offsets` [N + 1] are the dataset's."""

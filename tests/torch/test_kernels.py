@@ -72,6 +72,10 @@ def test_a_batch(labels: int, dtype: Any, tolerance: float) -> None:
         by = gpu.expect(Chain(*chain, y), found.rows, scale)
         for ours, theirs in zip(by, gradient):
             close(ours, theirs, tolerance)
+        total, by = gpu.gradient(Chain(*chain, y))
+        close(total, want.value.sum(), tolerance)
+        for ours, theirs in zip(by, plain.expect(Chain(*exact, y), want.rows, torch.ones(3).double())):
+            close(ours, theirs, tolerance)
         row = gpu.sums(Chain(*flat, y_flat, places))
         close(row.value, want.value, tolerance)
         by = gpu.expect(Chain(*flat, y_flat, places), row.rows, scale)

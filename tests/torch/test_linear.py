@@ -123,7 +123,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "edge attributes": {"features": EDGES},
     "edge attributes, exp": {"features": EDGES, "loss": "exp", "l2": 0.3, "max_length": 4},
     "edge attributes, pointwise log": {"features": EDGES, "loss": "pointwise_log", "l2": 0.3},
-    "edge attributes, pointwise exp": {"features": EDGES, "loss": "pointwise_exp", "l2": 0.3, "max_length": 4},
+    "edge attributes, pointwise exp": {
+        "features": EDGES,
+        "loss": "pointwise_exp",
+        "l2": 0.3,
+        "max_length": 4,
+    },
 }
 
 

@@ -41,7 +41,13 @@ class Plan:
             *(_CROWDED if crowded else ()),
         )
         self.processors = launching.processors(device)
+        self._small = (-(-labels // 4)) ** 2 <= 128  # tiles of pairs fit into as many threads
         self._kernels: dict[str, launching.Kernel] = {}
+
+    def blocks(self, batch: int, time: int) -> tuple[int, int]:
+        """Blocks that share the pieces of sentences in `expect_pairs`, and threads of each."""
+        most = (8 if self._small else 4) * self.processors
+        return min(batch * -(-time // _TOKENS), most), 128 if self._small else 256
 
     def __getitem__(self, name: str) -> launching.Kernel:
         """A kernel by its name; the best path and the second derivative are sources of their own."""
@@ -147,38 +153,48 @@ def _room(chain: Chain, into: Gradient | None) -> tuple[Gradient, tuple[int, ...
     return out, by if chain.places is None else (0, *by)
 
 
-def _reduce(on: Plan, labels: int, work: tuple[int, ...], blocks: int, out: Gradient) -> None:
+def _reduce(
+    on: Plan,
+    labels: int,
+    work: tuple[int, ...],
+    blocks: int,
+    out: Gradient,
+    values: tuple[int, int, int] = (0, 0, 0),
+) -> None:
+    """Sums of blocks into their sum; of values, where and how many they are, to where theirs goes."""
     pairs, starts, ends = work
     on["expect_sum"](
-        (-(-(labels * labels + 2 * labels) // 32), 1, 1),
+        (-(-(labels * labels + 2 * labels + 1) // 32), 1, 1),
         256,
         *(pairs, blocks, starts, ends),
-        *(out.transitions.data_ptr(), out.start.data_ptr(), out.end.data_ptr()),
+        *(out.transitions.data_ptr(), out.start.data_ptr(), out.end.data_ptr(), *values),
     )
 
 
 def _parts(start: Tensor, labels: int, blocks: int) -> tuple[Tensor, tuple[int, ...]]:
     """Room for the sums of each block over pairs, first and last tokens."""
     work = start.new_empty(blocks * labels * (labels + 2))
-    pairs, item = work.data_ptr(), work.element_size()
+    return work, _cut(work.data_ptr(), labels, blocks, work.element_size())
+
+
+def _cut(pairs: int, labels: int, blocks: int, item: int) -> tuple[int, ...]:
+    """Where the sums of blocks lie that begin here: over pairs, first and last tokens."""
     starts = pairs + blocks * labels * labels * item
-    return work, (pairs, starts, starts + blocks * labels * item)
+    return pairs, starts, starts + blocks * labels * item
 
 
 def expect(chain: Chain, rows: Tensor, scale: Tensor, into: Gradient | None = None) -> Gradient:
     """As `plain.expect`; a scale of no dimension is that of all. The same bits every time. `into`: where it goes."""
     batch, time, labels, told = _told(chain)
     out, by = _room(chain, into)
-    pieces = batch * -(-time // _TOKENS)
-    if not pieces:
+    if not batch or not time:
         return Gradient(*(x.zero_() for x in out))
     on = plan(labels, chain.emissions.dtype, chain.emissions.device.index)
-    small = (-(-labels // 4)) ** 2 <= 128  # tiles of pairs fit into as many threads
-    blocks = min(pieces, (8 if small else 4) * on.processors)
+    blocks, threads = on.blocks(batch, time)
     held, work = _parts(chain.start, labels, blocks)
     on["expect_pairs"](
         (blocks, 1, 1),
-        128 if small else 256,
+        threads,
         *told,
         *(*_known(rows, labels), scale.data_ptr(), scale.stride(0) if scale.dim() else 0),
         *(out.emissions.data_ptr(), *by, *work),
@@ -186,6 +202,34 @@ def expect(chain: Chain, rows: Tensor, scale: Tensor, into: Gradient | None = No
     _reduce(on, labels, work, blocks, out)
     del held  # until here
     return out
+
+
+def gradient(chain: Chain) -> tuple[Tensor, Gradient]:
+    """The sum of the values and its gradient: `sums` and `expect` at once, with as few calls as it takes.
+
+    The host is what a step of a small batch waits for: whatever is not an answer is one piece of memory.
+    """
+    batch, time, labels, told = _told(chain)
+    emissions, start = chain.emissions, chain.start
+    on = plan(labels, emissions.dtype, emissions.device.index)
+    if not batch or (time >= LONG and batch <= on.processors):
+        found = sums(chain)
+        return found.value.sum(), expect(chain, found.rows, start.new_ones(()))
+    out = Gradient(*map(torch.empty_like, chain[:4]))
+    blocks, threads = on.blocks(batch, time)
+    ahead, behind = batch * time * (labels + 1), batch * time * labels
+    held = start.new_empty(ahead + behind + batch + blocks * labels * (labels + 2))
+    total, item = start.new_empty(()), held.element_size()
+    at = held.data_ptr()
+    values = at + (ahead + behind) * item
+    known = at, at + ahead * item
+    work = _cut(values + batch * item, labels, blocks, item)
+    on["chain_forward"]((batch, 2, 1), on.threads, *told, *known, values, 0, time, 1, 0, 0, 0)
+    by = out.emissions.data_ptr(), *out.emissions.stride()
+    on["expect_pairs"]((blocks, 1, 1), threads, *told, *known, 0, 0, *by, *work)
+    _reduce(on, labels, work, blocks, out, (values, batch, total.data_ptr()))
+    del held  # until here
+    return total, out
 
 
 def bend(

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+import tagwise._core as _core
 from tagwise.errors import ParameterError, TensorError
 from tagwise.scores.constraints import Constraints, Rules
 from tagwise.torch import chains as of
@@ -116,10 +117,10 @@ class CRF(nn.Module):  # type: ignore[misc]
         with inputs.plainly(self.transitions.device):
             chains, target = self._against(emissions, tags, mask, lengths, edges, partial, reduction)
             if self.loss_name == "log" and reduction != "log_sum":
-                if reduction == "sum" and target.tags is not None:  # the usual case: one node of the graph
+                if reduction != "none" and target.tags is not None:  # the usual case: one node of the graph
                     if usual and self._as_given(chains, target, emissions, tags):
                         self._met = _traits(emissions, tags, self._parameters)
-                    return of.log_likelihood(chains, target.tags, True)
+                    return losses.averaged(of.log_likelihood(chains, target.tags, True), chains, reduction)
                 return losses.reduced(losses.log_likelihood(chains, target), chains, reduction)
             return -self._loss(chains, target, cost, reduction)
 
@@ -318,10 +319,7 @@ def _traits(emissions: Any, tags: Any, parameters: Any) -> tuple[Any, ...]:
 
 
 def _lists(path: Tensor, lengths: Tensor | None) -> list[list[int]]:
-    rows: list[list[int]] = path.tolist()
-    if lengths is None:
-        return rows
-    return [row[:many] for row, many in zip(rows, lengths.tolist())]
+    return _core.row_lists(path.cpu().numpy(), None if lengths is None else lengths.cpu().numpy())
 
 
 def _rules(constraints: Any, labels: Sequence[str] | None, many: int) -> Rules:

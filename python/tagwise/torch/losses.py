@@ -163,14 +163,16 @@ LOSSES: dict[str, Callable[[Chains, Target, Tensor | float | None], Tensor]] = {
 
 def reduced(values: Tensor, chains: Chains, reduction: str) -> Tensor:
     """The values of sentences (B,) as they are, added up, or a mean over sentences or tokens."""
-    if reduction == "none":
-        return values
-    if reduction == "mean":
-        return values.mean()
-    total = values.sum()
+    return values if reduction == "none" else averaged(values.sum(), chains, reduction)
+
+
+def averaged(total: Tensor, chains: Chains, reduction: str) -> Tensor:
+    """A sum over sentences as it is, or a mean over sentences or tokens."""
     if reduction == "sum":
         return total
     batch, time, _ = chains.emissions.shape
+    if reduction == "mean":
+        return total / batch if batch else total * torch.nan
     return total / (batch * time if chains.lengths is None else chains.lengths.sum())
 
 

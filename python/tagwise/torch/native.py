@@ -1,12 +1,11 @@
 """Chains on the CPU in single precision: the lanes of the core, on PyTorch's arrays as they lie, by all its threads.
 
-Nothing is kept between `sums` and `expect`: the recursions are run again with the weights of the sentences, which costs
-less than keeping them.
+Nothing is kept between `sums` and `expect`: the recursions are run again with the weights of the sentences. Where all
+weigh the same, `gradient` has run them once for both.
 """
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,51 +15,36 @@ from tagwise.torch.protocol import Chain, Gradient, Sums
 
 
 def _chains(chain: Chain) -> _core.Chains:
-    many = plain._lengths(chain.emissions, chain.lengths).to(torch.int32)
-    node = chain.emissions.detach().to(torch.float32).contiguous()
-    double = [x.detach().double().contiguous().numpy() for x in chain[1:4]]
-    return _core.Chains(node.numpy(), many.numpy(), *double)
+    single = (x.detach().to(torch.float32).contiguous().numpy() for x in chain[:4])
+    node, edge, start, end = single
+    many = None if chain.lengths is None else chain.lengths.to(torch.int32).contiguous().numpy()
+    tags = None if chain.tags is None else chain.tags.detach().contiguous().numpy()
+    return _core.Chains(node, many, edge, start, end, tags)
 
 
 def sums(chain: Chain) -> Sums:
-    """As `plain.sums`, without the recursions."""
-    total = torch.from_numpy(_chains(chain).log_z(torch.get_num_threads()))
-    if chain.tags is not None:
-        scored = plain.path_score(chain.double())
-        total = torch.where(total > -torch.inf, scored - total, -torch.inf)
-    return Sums(total.to(chain.start.dtype), chain.start.new_empty(0))
+    """As `plain.sums`, without the recursions; not a number where a tag is no label."""
+    value = torch.from_numpy(_chains(chain).values(torch.get_num_threads()))
+    return Sums(value.to(chain.start.dtype), chain.start.new_empty(0))
+
+
+def _derived(chain: Chain, scale: Tensor | None) -> tuple[Tensor, Gradient]:
+    """The values, and the gradient of sum_b scale_b value_b (scale 1 if None)."""
+    weights = None if scale is None else scale.detach().double().contiguous().numpy()
+    out = [torch.empty(x.shape, dtype=torch.float32) for x in chain[:4]]
+    value = _chains(chain).gradient(weights, *(x.numpy() for x in out), torch.get_num_threads())
+    return torch.from_numpy(value), Gradient(*(x.to(given.dtype) for x, given in zip(out, chain[:4])))
+
+
+def gradient(chain: Chain) -> tuple[Tensor, Gradient]:
+    """The sum of the values and its gradient: `sums` and `expect` at once."""
+    value, found = _derived(chain, None)
+    return value.sum().to(chain.start.dtype), found
 
 
 def expect(chain: Chain, rows: Tensor, scale: Tensor) -> Gradient:
     """As `plain.expect`."""
-    emissions, transitions, start, _, lengths, tags, _ = chain
-    weights = np.ascontiguousarray((scale if tags is None else -scale).detach().double().numpy())
-    found = [torch.from_numpy(x) for x in _chains(chain).expect(weights, torch.get_num_threads())]
-    out = Gradient(
-        found[0].view(emissions.shape),
-        found[1].view(transitions.shape).to(start.dtype),
-        found[2].to(start.dtype),
-        found[3].to(start.dtype),
-    )
-    if tags is not None:
-        _add_gold(out, lengths, tags, scale)
-    return out._replace(emissions=out.emissions.to(emissions.dtype))
-
-
-def _add_gold(out: Gradient, lengths: Tensor | None, tags: Tensor, scale: Tensor) -> None:
-    """The counts of the tags, weighted, on top."""
-    many = plain._lengths(out.emissions, lengths)
-    inside = torch.arange(tags.shape[1]) < many[:, None]
-    y = torch.where(inside, tags, 0)
-    weight = torch.where(inside, scale[:, None], 0.0)
-    out.emissions.scatter_add_(2, y[:, :, None], weight[:, :, None].to(out.emissions.dtype))
-    labels = len(out.start)
-    pairs = (y[:, :-1] * labels + y[:, 1:]).flatten()
-    out.transitions.view(-1).index_add_(0, pairs, weight[:, 1:].flatten())
-    here = scale * (many > 0)
-    if tags.shape[1]:
-        out.start.index_add_(0, y[:, 0], here)
-        out.end.index_add_(0, y.gather(1, (many - 1).clamp(min=0)[:, None]).squeeze(1), here)
+    return _derived(chain, scale)[1]
 
 
 def bend(chain: Chain, rows: Tensor, scale: Tensor, along: Gradient) -> tuple[Gradient, Tensor]:
@@ -70,7 +54,6 @@ def bend(chain: Chain, rows: Tensor, scale: Tensor, along: Gradient) -> tuple[Gr
 
 def best(chain: Chain) -> tuple[Tensor, Tensor]:
     """As `plain.best`."""
-    path, value = _chains(chain).best(torch.get_num_threads())
-    return torch.from_numpy(path).view(chain.emissions.shape[:2]), torch.from_numpy(value).to(
-        chain.start.dtype
-    )
+    path = torch.empty(chain.emissions.shape[:2], dtype=torch.int64)
+    value = _chains(chain._replace(tags=None)).best(path.numpy(), torch.get_num_threads())
+    return path, torch.from_numpy(value).to(chain.start.dtype)

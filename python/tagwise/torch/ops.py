@@ -10,6 +10,7 @@ through it: two passes of the dispatcher through Python cost ten times what the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from tagwise.torch.protocol import Chain, Engine, Gradient
 _CHAIN = "Tensor emissions, Tensor transitions, Tensor start, Tensor end, Tensor? lengths"
 _SUMS = "Tensor rows, Tensor scale"
 _ALONG = "Tensor along_emissions, Tensor along_transitions, Tensor along_start, Tensor along_end"
+_INPUTS = 6
 _LIBRARY = torch.library.Library("tagwise", "DEF")
 _LIBRARY.define(f"chain({_CHAIN}, Tensor? tags) -> (Tensor, Tensor)")
 _LIBRARY.define(f"expect({_CHAIN}, Tensor? tags, {_SUMS}) -> (Tensor, Tensor, Tensor, Tensor)")
@@ -141,18 +143,45 @@ torch.library.register_autograd("tagwise::expect", _expect_traced, setup_context
 torch.library.register_autograd("tagwise::bend", _no_more, lib=_LIBRARY)
 
 
+def _at_once(emissions: Tensor, start: Tensor) -> Callable[[Chain], tuple[Tensor, Gradient]] | None:
+    """What computes a sum of values with its gradient. Those of half precision are to be scaled before they are rounded."""
+    who = engine(emissions)
+    if emissions.dtype != start.dtype:
+        return None
+    return gpu.gradient if who is gpu else native.gradient if who is native else None
+
+
 class _Chain(torch.autograd.Function):  # type: ignore[misc]
-    """The values alone, or their sum: whatever else came out of it would cost a gradient."""
+    """The values alone, or their sum: whatever else came out of it would cost a gradient.
+
+    The gradient of a sum is computed with it, up to a factor, and given away once: who derives again has it computed
+    again.
+    """
 
     @staticmethod
     def forward(ctx: Any, added: bool, *inputs: Any) -> Any:
+        ctx.known = None
+        at_once = _at_once(inputs[0], inputs[2]) if added and any(ctx.needs_input_grad) else None
+        if at_once is not None:
+            total, ctx.known = at_once(Chain(*inputs))
+            ctx.save_for_backward(*inputs)
+            return total
         value, rows = _chain(*inputs)
         ctx.save_for_backward(*inputs, rows)
         return value.sum() if added else value
 
     @staticmethod
     def backward(ctx: Any, slope: Tensor) -> Any:
+        known, ctx.known = ctx.known, None
+        if known is not None and not torch.is_grad_enabled():
+            if slope.device.type != "cpu":
+                torch._foreach_mul_(known, slope)
+            elif float(slope) != 1.0:
+                torch._foreach_mul_(known, float(slope))
+            return None, *known, None, None
         kept = ctx.saved_tensors
+        if len(kept) == _INPUTS:
+            kept = *kept, recursions(*kept)[1]
         if not slope.dim() and (torch.is_grad_enabled() or engine(kept[0]) is not gpu):
             slope = slope.expand(kept[0].shape[0])
         return None, *expect(*kept, slope), None, None
@@ -198,8 +227,11 @@ def chain(
     given = emissions, transitions, start, end, lengths, tags
     if torch.compiler.is_compiling():
         value = torch.ops.tagwise.chain(*given)[0]
-        return value.sum() if added else value
-    return _Chain.apply(added, *given)
+    elif torch.is_grad_enabled():
+        return _Chain.apply(added, *given)
+    else:
+        value = _chain(*given)[0]
+    return value.sum() if added else value
 
 
 def recursions(*given: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -81,31 +81,33 @@ unsafe fn best_paths<S: Simd, const NOTED: bool>(
             }
         });
     }
-    std::array::from_fn(|lane| {
-        let n = shape.lengths[lane] as usize;
-        if n == 0 {
-            return 0.0;
-        }
-        let last = &work.psi[(n - 1) * l..n * l];
-        let mut y = 0;
-        for (k, s) in last.iter().enumerate() {
-            if s.0[lane] > last[y].0[lane] {
-                y = k;
-            }
-        }
-        let score = last[y].0[lane];
-        for t in (0..n).rev() {
-            emit(lane, t, y as u16);
-            if t > 0 {
-                let known = work.alpha[t * l + y].0[lane];
+    // Sentences step back side by side: what each waits for is one number after the other.
+    let mut label = [0usize; WIDTH];
+    let mut score = [0.0; WIDTH];
+    for t in (0..positions).rev() {
+        let here = &work.psi[t * l..(t + 1) * l];
+        for lane in (0..WIDTH).take_while(|&lane| t < shape.lengths[lane] as usize) {
+            let mut y = 0;
+            if t + 1 == shape.lengths[lane] as usize {
+                for (k, s) in here.iter().enumerate() {
+                    if s.0[lane] > here[y].0[lane] {
+                        y = k;
+                    }
+                }
+                score[lane] = here[y].0[lane];
+            } else {
+                let after = label[lane];
+                let known = work.alpha[(t + 1) * l + after].0[lane];
                 y = if NOTED {
                     known as usize
                 } else {
-                    let gave = |k: &usize| work.psi[(t - 1) * l + k].0[lane] + edges.score[k * l + y] == known;
+                    let gave = |k: &usize| here[*k].0[lane] + edges.score[k * l + after] == known;
                     (0..l).find(gave).unwrap_or(0)
                 };
             }
+            label[lane] = y;
+            emit(lane, t, y as u16);
         }
-        score
-    })
+    }
+    score
 }

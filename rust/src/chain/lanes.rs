@@ -22,6 +22,7 @@ use crate::chain::edges::Edges;
 use crate::chain::sparse::Finish;
 use crate::machine::dispatch::dispatch;
 use crate::machine::simd::{Lane, Simd, WIDTH};
+use std::ops::Range;
 
 /// A scale under this flags the sentence.
 const TINY: f32 = 1e-30;
@@ -48,8 +49,14 @@ impl Shape {
 
     /// Whether every lane has a token at position t.
     #[inline(always)]
-    fn full(&self, t: usize) -> bool {
+    pub fn full(&self, t: usize) -> bool {
         (t as u32) < self.lengths[WIDTH - 1]
+    }
+
+    /// 1 for the lanes whose last token is at position t, else 0.
+    #[inline(always)]
+    pub fn ends(&self, t: usize) -> Lane {
+        Lane(std::array::from_fn(|i| if self.lengths[i] as usize == t + 1 { 1.0 } else { 0.0 }))
     }
 }
 
@@ -296,7 +303,7 @@ pub unsafe fn backward_step<S: Simd, const OVER: bool>(
 ) {
     let l = shape.labels;
     debug_assert!(edges.labels == l && work.is_reserved(shape) && t < shape.positions());
-    let ends = Lane(std::array::from_fn(|i| if shape.lengths[i] as usize == t + 1 { 1.0 } else { 0.0 }));
+    let ends = shape.ends(t);
     let (here, after) = if OVER && edges.sparse.is_some() {
         let (even, odd) = work.gamma[..2 * l].split_at_mut(l);
         match t % 2 {
@@ -412,11 +419,12 @@ pub fn tiles<S: Simd>(labels: usize, edges: &[u32]) -> Vec<bool> {
 }
 
 dispatch!(
-    /// Add sum_t left_{t-1}(y') right_t(y) to `pairs`: a matrix product over positions, in register tiles, over a few
-    /// positions at a time so that both factors stay in the first cache. `wanted`: which tiles somebody asks for, all where
-    /// it is empty. `left` and `right` are [T, L] and `pairs` of all edges kept, or longer. Compiled by itself, as `forward`.
+    /// Add sum_t left_{t-1}(y') right_t(y) over these positions, from 1 on, to `pairs`: a matrix product, in register tiles,
+    /// over a few positions at a time so that both factors stay in the first cache. `wanted`: which tiles somebody asks for,
+    /// all where it is empty. `left` and `right` are [T, L] and `pairs` of all edges kept, or longer. Compiled by itself, as
+    /// `forward`.
     pub fn add_pairs(
-        shape: &Shape, edges: &Edges, wanted: &[bool], left: &[Lane], right: &[Lane], pairs: &mut [Lane]
+        edges: &Edges, wanted: &[bool], left: &[Lane], right: &[Lane], pairs: &mut [Lane], positions: Range<usize>
     ) = add_kernel
 );
 
@@ -424,20 +432,19 @@ dispatch!(
 /// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn add_kernel<S: Simd>(
-    shape: &Shape,
     edges: &Edges,
     wanted: &[bool],
     left: &[Lane],
     right: &[Lane],
     pairs: &mut [Lane],
+    positions: Range<usize>,
 ) {
     if let Some(sparse) = &edges.sparse {
-        return sparse.add_pairs::<S>(shape, left, right, pairs);
+        return sparse.add_pairs::<S>(left, right, pairs, positions);
     }
     const STEP: usize = 8;
-    let (l, n) = (shape.labels, shape.positions());
-    assert!(left.len() >= n * l && right.len() >= n * l && pairs.len() >= l * l);
-    let mut begin = 1;
+    let (l, n, mut begin) = (edges.labels, positions.end, positions.start);
+    assert!(begin > 0 && left.len() >= n * l && right.len() >= n * l && pairs.len() >= l * l);
     while begin < n {
         let end = (begin + STEP).min(n);
         let mut wanted = wanted.iter();

@@ -3,33 +3,47 @@
 use crate::chain::batch::Chains;
 use crate::error::{Error, Result};
 use crate::py::common::run;
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3};
+use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1};
+use numpy::{PyReadwriteArray2, PyReadwriteArray3};
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 
 type Floats<'py> = Bound<'py, PyArray1<f64>>;
 
-/// Node scores [B, T, L], lengths [B], edge scores [L, L], start and end scores [L] of a batch of sentences.
+/// Node scores [B, T, L], lengths [B] (T each where they are left out), edge scores [L, L], start and end scores [L] of a
+/// batch of sentences, and their tags [B, T], where log-likelihoods are asked for.
 #[pyclass(name = "Chains", module = "tagwise._core", frozen)]
 pub struct PyChains {
-    node: Py<numpy::PyArray3<f32>>,
+    node: Py<PyArray3<f32>>,
+    tags: Option<Py<PyArray2<i64>>>,
     shape: (usize, usize, usize),
     lengths: Vec<u32>,
     edge: Vec<f64>,
-    start: Vec<f64>,
-    end: Vec<f64>,
+    start: Vec<f32>,
+    end: Vec<f32>,
 }
 
 impl PyChains {
     fn with<R: Send>(&self, py: Python<'_>, n_jobs: usize, work: impl FnOnce(&Chains<'_>) -> R + Send) -> PyResult<R> {
         let array = self.node.bind(py).try_readonly()?;
         let node = array.as_slice()?;
+        let tags = self.tags.as_ref().map(|tags| tags.bind(py).try_readonly()).transpose()?;
+        let tags = tags.as_ref().map(|tags| tags.as_slice()).transpose()?;
         let (_, time, labels) = self.shape;
         let (lengths, edge, start, end) = (&self.lengths, &self.edge, &self.start, &self.end);
-        run(py, n_jobs, move || work(&Chains { labels, time, node, lengths, edge, start, end }))
+        run(py, n_jobs, move || work(&Chains { labels, time, node, lengths, edge, start, end, tags }))
+    }
+
+    /// Refuses an array of other than so many numbers.
+    fn room(what: &str, many: usize, expected: usize) -> Result<()> {
+        match many == expected {
+            true => Ok(()),
+            false => Err(Error::Value(format!("{what}: expected room for {expected} numbers, got {many}"))),
+        }
     }
 }
 
-fn checked(shape: (usize, usize, usize), lengths: &[i32], edge: (usize, usize), ends: (usize, usize)) -> Result<()> {
+fn checked(shape: (usize, usize, usize), lengths: &[u32], edge: (usize, usize), ends: (usize, usize)) -> Result<()> {
     let (batch, time, labels) = shape;
     if edge != (labels, labels) || ends != (labels, labels) || lengths.len() != batch || labels == 0 || labels >= 65535
     {
@@ -39,8 +53,8 @@ fn checked(shape: (usize, usize, usize), lengths: &[i32], edge: (usize, usize), 
             lengths.len()
         )));
     }
-    match lengths.iter().find(|&&n| n < 0 || n as usize > time) {
-        Some(n) => Err(Error::Value(format!("a sentence of {n} tokens in a batch of {time}"))),
+    match lengths.iter().find(|&&n| n as usize > time) {
+        Some(n) => Err(Error::Value(format!("a sentence of {} tokens in a batch of {time}", *n as i32))),
         None => Ok(()),
     }
 }
@@ -48,59 +62,108 @@ fn checked(shape: (usize, usize, usize), lengths: &[i32], edge: (usize, usize), 
 #[pymethods]
 impl PyChains {
     #[new]
+    #[pyo3(signature = (node, lengths, edge, start, end, tags = None))]
     fn new(
-        node: Bound<'_, numpy::PyArray3<f32>>,
-        lengths: PyReadonlyArray1<'_, i32>,
-        edge: PyReadonlyArray2<'_, f64>,
-        start: PyReadonlyArray1<'_, f64>,
-        end: PyReadonlyArray1<'_, f64>,
+        node: Bound<'_, PyArray3<f32>>,
+        lengths: Option<PyReadonlyArray1<'_, i32>>,
+        edge: PyReadonlyArray2<'_, f32>,
+        start: PyReadonlyArray1<'_, f32>,
+        end: PyReadonlyArray1<'_, f32>,
+        tags: Option<Bound<'_, PyArray2<i64>>>,
     ) -> PyResult<PyChains> {
         let shape = {
-            let array: PyReadonlyArray3<'_, f32> = node.try_readonly()?;
+            let array = node.try_readonly()?;
             array.as_slice().map_err(|_| Error::Value("node scores must lie one after the other".into()))?;
             array.as_array().dim()
         };
-        let lengths: Vec<i32> = lengths.as_array().to_vec();
+        let lengths: Vec<u32> = match lengths {
+            Some(lengths) => lengths.as_array().iter().map(|&n| n as u32).collect(),
+            None => vec![shape.1 as u32; shape.0],
+        };
         let (start, end) = (start.as_array().to_vec(), end.as_array().to_vec());
         checked(shape, &lengths, edge.as_array().dim(), (start.len(), end.len()))?;
-        let lengths = lengths.into_iter().map(|n| n as u32).collect();
-        let edge = edge.as_array().iter().copied().collect();
-        Ok(PyChains { node: node.unbind(), shape, lengths, edge, start, end })
+        if let Some(tags) = &tags {
+            let array = tags.try_readonly()?;
+            if array.as_slice().is_err() || array.as_array().dim() != (shape.0, shape.1) {
+                return Err(Error::Value("tags must be one a token and lie one after the other".into()).into());
+            }
+        }
+        let edge = edge.as_array().iter().map(|&x| f64::from(x)).collect();
+        Ok(PyChains { node: node.unbind(), tags: tags.map(Bound::unbind), shape, lengths, edge, start, end })
     }
 
-    /// log Z of every sentence: [B].
+    /// log Z of every sentence, or the log-likelihood of its tags: [B].
     #[pyo3(signature = (n_jobs = 0))]
-    fn log_z<'py>(&self, py: Python<'py>, n_jobs: usize) -> PyResult<Floats<'py>> {
-        Ok(PyArray1::from_vec(py, self.with(py, n_jobs, |chains| chains.log_z())?))
+    fn values<'py>(&self, py: Python<'py>, n_jobs: usize) -> PyResult<Floats<'py>> {
+        Ok(PyArray1::from_vec(py, self.with(py, n_jobs, |chains| chains.values())?))
     }
 
-    /// Weighted marginals [B * T * L] and weighted sums over pairs [L * L], first labels [L], last labels [L].
-    #[pyo3(signature = (weights, n_jobs = 0))]
-    #[allow(clippy::type_complexity)]
-    fn expect<'py>(
+    /// The values [B], and the gradient of their sum weighted by sentences (1 each where `weights` is None) into the arrays
+    /// given: by node scores [B, T, L], edge scores [L, L], start and end scores [L].
+    #[pyo3(signature = (weights, node, edge, start, end, n_jobs = 0))]
+    #[allow(clippy::too_many_arguments)]
+    fn gradient<'py>(
         &self,
         py: Python<'py>,
-        weights: PyReadonlyArray1<'_, f64>,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
+        mut node: PyReadwriteArray3<'_, f32>,
+        mut edge: PyReadwriteArray2<'_, f32>,
+        mut start: PyReadwriteArray1<'_, f32>,
+        mut end: PyReadwriteArray1<'_, f32>,
         n_jobs: usize,
-    ) -> PyResult<(Bound<'py, PyArray1<f32>>, Floats<'py>, Floats<'py>, Floats<'py>)> {
-        let weights = weights.as_array().to_vec();
-        if weights.len() != self.shape.0 {
-            let message = format!("{} sentences need as many weights, got {}", self.shape.0, weights.len());
-            return Err(Error::Value(message).into());
+    ) -> PyResult<Floats<'py>> {
+        let (batch, time, labels) = self.shape;
+        let weights = weights.map_or_else(|| vec![1.0; batch], |weights| weights.as_array().to_vec());
+        Self::room("weights", weights.len(), batch)?;
+        let cells = node.as_slice_mut()?;
+        Self::room("node", cells.len(), batch * time * labels)?;
+        let (values, sums) = self.with(py, n_jobs, |chains| chains.gradient(&weights, cells))?;
+        let parts = [
+            ("edge", edge.as_slice_mut()?, sums.edge),
+            ("start", start.as_slice_mut()?, sums.start),
+            ("end", end.as_slice_mut()?, sums.end),
+        ];
+        for (name, out, found) in parts {
+            Self::room(name, out.len(), found.len())?;
+            out.iter_mut().zip(found).for_each(|(cell, x)| *cell = x as f32);
         }
-        let (p, sums) = self.with(py, n_jobs, |chains| chains.expect(&weights))?;
-        let floats = |v: Vec<f64>| PyArray1::from_vec(py, v);
-        Ok((PyArray1::from_vec(py, p), floats(sums.edge), floats(sums.start), floats(sums.end)))
+        Ok(PyArray1::from_vec(py, values))
     }
 
-    /// Best paths [B * T], -1 beyond an end, and their scores [B].
-    #[pyo3(signature = (n_jobs = 0))]
-    fn best<'py>(&self, py: Python<'py>, n_jobs: usize) -> PyResult<(Bound<'py, PyArray1<i64>>, Floats<'py>)> {
-        let (paths, scores) = self.with(py, n_jobs, |chains| chains.best())?;
-        Ok((PyArray1::from_vec(py, paths), PyArray1::from_vec(py, scores)))
+    /// Best paths into `paths` [B, T], -1 beyond an end; their scores [B].
+    #[pyo3(signature = (paths, n_jobs = 0))]
+    fn best<'py>(
+        &self,
+        py: Python<'py>,
+        mut paths: PyReadwriteArray2<'_, i64>,
+        n_jobs: usize,
+    ) -> PyResult<Floats<'py>> {
+        let cells = paths.as_slice_mut()?;
+        Self::room("paths", cells.len(), self.shape.0 * self.shape.1)?;
+        Ok(PyArray1::from_vec(py, self.with(py, n_jobs, |chains| chains.best(cells))?))
     }
 }
 
+/// Rows of numbers [B, T] as lists, each as long as its length says, or whole.
+#[pyfunction]
+#[pyo3(signature = (rows, lengths = None))]
+fn row_lists<'py>(
+    py: Python<'py>,
+    rows: PyReadonlyArray2<'_, i64>,
+    lengths: Option<PyReadonlyArray1<'_, i32>>,
+) -> PyResult<Bound<'py, PyList>> {
+    let (rows, lengths) = (rows.as_array(), lengths.as_ref().map(|n| n.as_array()));
+    let (batch, time) = rows.dim();
+    PyChains::room("lengths", lengths.map_or(batch, |n| n.len()), batch)?;
+    let out = PyList::empty(py);
+    for (b, row) in rows.outer_iter().enumerate() {
+        let many = lengths.map_or(time, |n| usize::try_from(n[b]).map_or(0, |n| n.min(time)));
+        out.append(PyList::new(py, row.iter().take(many))?)?;
+    }
+    Ok(out)
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(row_lists, m)?)?;
     m.add_class::<PyChains>()
 }

@@ -56,7 +56,7 @@ expect_pairs(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
     const i64 b = at % B, t0 = (at / B) * TOKENS, n = lengths ? lengths[b] : T, stop = places ? n : T;
     const int many = stop - t0 < TOKENS ? (int)(stop - t0) : TOKENS;
     const int rounds = (many + THREADS / SUB - 1) / (THREADS / SUB) * (THREADS / SUB);  // all threads, for the shuffles
-    const real g = scale[b * scale_stride], w = tags ? -g : g;
+    const real g = scale ? scale[b * scale_stride] : (real)1, w = tags ? -g : g;
     const given* scores = FROM(e, b, eb, et);
     const i64* y = FROM(tags, b, tb, tt);
     given* const changes = FROM(grad, b, gb, gt);
@@ -190,15 +190,17 @@ expect_pairs(CHAIN, const real* A, const real* R, const real* scale, i64 scale_s
 }
 #endif
 
-// Columns of `pairs`, `starts` and `ends` added up, rows 8 apart by each warp and then the warps in order.
+// Columns of `pairs`, `starts` and `ends` added up, rows 8 apart by each warp and then the warps in order; and, where they are
+// given, the values of the sentences.
 extern "C" __global__ void expect_sum(const real* pairs, i64 blocks, const real* starts, const real* ends, real* gW,
-                                        real* gstart, real* gend) {
+                                        real* gstart, real* gend, const real* values, i64 many, real* total) {
   __shared__ real part[8][32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int column = blockIdx.x * 32 + lane, all = L * L + 2 * L;
-  const int which = column < L * L ? 0 : column < L * L + L ? 1 : 2;
-  const real* from = which == 0 ? pairs + column : which == 1 ? starts + column - L * L : ends + column - L * L - L;
-  const int rows = blocks, width = which == 0 ? L * L : L;
+  const int column = blockIdx.x * 32 + lane, all = L * L + 2 * L + (values ? 1 : 0);
+  const int which = column < L * L ? 0 : column < L * L + L ? 1 : column < L * L + 2 * L ? 2 : 3;
+  const real* from = which == 0 ? pairs + column : which == 1 ? starts + column - L * L
+                   : which == 2 ? ends + column - L * L - L : values;
+  const int rows = which == 3 ? many : blocks, width = which == 0 ? L * L : which == 3 ? 1 : L;
   real s = 0;
   if (column < all)
 #pragma unroll 8
@@ -208,5 +210,5 @@ extern "C" __global__ void expect_sum(const real* pairs, i64 blocks, const real*
   if (warp || column >= all) return;
   s = 0;
   for (int v = 0; v < 8; v++) s += part[v][lane];
-  (which == 0 ? gW + column : which == 1 ? gstart + column - L * L : gend + column - L * L - L)[0] = s;
+  (which == 0 ? gW + column : which == 1 ? gstart + column - L * L : which == 2 ? gend + column - L * L - L : total)[0] = s;
 }

@@ -1,8 +1,8 @@
 //! Sums over labels and pair expectations of listed edges.
 
 use super::{Entry, Sparse, SAFE};
-use crate::chain::lanes::Shape;
 use crate::machine::simd::{Lane, Simd};
+use std::ops::Range;
 
 /// What becomes of the sum of every label. No closure: that would not be compiled for the machine's vectors.
 pub trait Finish<S: Simd> {
@@ -113,14 +113,20 @@ impl Sparse {
         S::fma(others, S::splat(self.base), listed)
     }
 
-    /// Add sum_t left_{t-1}(y') right_t(y) to `pairs` for every listed edge, by number.
+    /// Add sum_t left_{t-1}(y') right_t(y) over these positions, from 1 on, to `pairs` for every listed edge, by number.
     ///
     /// # Safety
     /// The machine has the instructions of `S`; `left` and `right` are [T, L], `pairs` [edges], or longer.
     #[inline(always)]
-    pub unsafe fn add_pairs<S: Simd>(&self, shape: &Shape, left: &[Lane], right: &[Lane], pairs: &mut [Lane]) {
-        let l = shape.labels;
-        for t in 1..shape.positions() {
+    pub unsafe fn add_pairs<S: Simd>(
+        &self,
+        left: &[Lane],
+        right: &[Lane],
+        pairs: &mut [Lane],
+        positions: Range<usize>,
+    ) {
+        let l = self.pattern.labels;
+        for t in positions {
             self.add_step::<S>(&left[(t - 1) * l..t * l], &right[t * l..(t + 1) * l], pairs);
         }
     }

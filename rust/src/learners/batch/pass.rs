@@ -374,7 +374,7 @@ unsafe fn backward_kernel<S: Simd>(
     if pass.edges.sparse.is_some() {
         return;
     }
-    lanes::add_pairs(shape, pass.edges, &work.tiles, &work.alpha, &work.gamma, &mut work.pairs);
+    lanes::add_pairs(pass.edges, &work.tiles, &work.alpha, &work.gamma, &mut work.pairs, 1..shape.positions());
 }
 
 dispatch!(
@@ -473,6 +473,6 @@ unsafe fn pointwise_kernel<S: Simd>(
     }
     pointwise::residuals::<S>(shape, pass.edges, work, more, |t, lane| gold[lane][t] as usize);
     work.psi[..n].copy_from_slice(&more.p[..n]);
-    lanes::add_pairs(shape, pass.edges, &work.tiles, &more.u, &work.gamma, &mut work.pairs);
-    lanes::add_pairs(shape, pass.edges, &work.tiles, &work.alpha, &more.v, &mut work.pairs);
+    lanes::add_pairs(pass.edges, &work.tiles, &more.u, &work.gamma, &mut work.pairs, 1..shape.positions());
+    lanes::add_pairs(pass.edges, &work.tiles, &work.alpha, &more.v, &mut work.pairs, 1..shape.positions());
 }
