@@ -2,10 +2,11 @@
 
     python -m benchmarks.torch [--device cuda|cpu] [-o FOLDER]
 
-Every figure is a median; ratios are of the same run. On a GPU `graph` replays the kernels as a CUDA graph, `eager` goes
-through autograd and the host's clock, with what `(x * 2).sum().backward()` costs there beside it; `log Z` is eager too,
-with other packages beside it where they are installed (`peers`). Needs torch and pytorch-crf; the linear CRF needs
-TAGWISE_DATA with conll2000.
+Every figure is a median; ratios are of the same run. On the CPU ours and the peer's take turns, and ratios of the
+processor's time stand beside those of the clock: other programs lengthen the one less. On a GPU `graph` replays the
+kernels as a CUDA graph, `eager` goes through autograd and the host's clock, with what `(x * 2).sum().backward()` costs
+there beside it; `log Z` is eager too, with other packages beside it where they are installed (`peers`). Needs torch and
+pytorch-crf; the linear CRF needs TAGWISE_DATA with conll2000.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from torchcrf import CRF as Peer
 import tagwise as tw
 import tagwise.torch as tt
 from benchmarks.torch import peers
-from tagwise.torch import ops
+from tagwise.torch import gpu, ops
+from tagwise.torch.protocol import Chain
 
 SIZES = [(64, 128, 9), (256, 128, 9), (64, 512, 23), (256, 128, 50), (1024, 64, 50)]
 OPTIMUM = 13139.36  # CRFsuite's on conll2000, l2 = 1
@@ -43,6 +45,20 @@ def clocked(call: Callable[[], Any], rounds: int, device: str) -> float:
         _sync(device)
         found.append(1e3 * (time.perf_counter() - begun))
     return statistics.median(found[1:])
+
+
+def in_turns(calls: dict[str, Callable[[], Any]], rounds: int, device: str) -> dict[str, tuple[float, float]]:
+    """Median milliseconds of each call by the host's clock and of the process's processors, all of them in turns."""
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
+    for _ in range(rounds + 1):
+        for name, call in calls.items():
+            _sync(device)
+            begun, worked = time.perf_counter(), time.process_time()
+            call()
+            _sync(device)
+            found[name].append((1e3 * (time.perf_counter() - begun), 1e3 * (time.process_time() - worked)))
+    median = statistics.median
+    return {k: (median(x for x, _ in v[1:]), median(x for _, x in v[1:])) for k, v in found.items()}
 
 
 def replayed(call: Callable[[], Any]) -> float:
@@ -72,61 +88,95 @@ def _sync(device: str) -> None:
         torch.cuda.synchronize()
 
 
+def _crfs(labels: int, device: str) -> tuple[Any, Any]:
+    ours, peer = tt.CRF(labels, batch_first=True).to(device), Peer(labels, batch_first=True).to(device)
+    peer.load_state_dict(ours.state_dict())
+    return ours, peer
+
+
+def _step(model: Any, emissions: Any, tags: Any) -> None:
+    model.zero_grad()
+    emissions.grad = None
+    model(emissions, tags).backward()
+
+
+def on_the_cpu(batch: int, length: int, labels: int) -> dict[str, Any]:
+    """One size: forward and backward, and decoding to lists, ours and the peer's in turns."""
+    torch.manual_seed(0)
+    emissions = torch.randn(batch, length, labels, requires_grad=True)
+    tags = torch.randint(labels, (batch, length))
+    row: dict[str, Any] = {"size": f"B{batch} T{length} L{labels}", "device": "cpu"}
+    ours, peer = _crfs(labels, "cpu")
+    for what, calls in (
+        ("", [lambda: _step(ours, emissions, tags), lambda: _step(peer, emissions, tags)]),
+        (" decode", [lambda: ours.decode(emissions), lambda: peer.decode(emissions)]),
+    ):
+        calls[0]()
+        found = in_turns({"ours": calls[0], "theirs": calls[1]}, 5, "cpu")
+        (row["eager" if not what else "decode"], mine), (row[f"pytorch-crf{what}"], yours) = found.values()
+        row[f"ratio{what}"] = found["theirs"][0] / found["ours"][0]
+        row[f"processor ms{what}"], row[f"ratio{what}, processor"] = [mine, yours], yours / mine
+    return row
+
+
 def layer(batch: int, length: int, labels: int, device: str, peer_rounds: int = 3) -> dict[str, Any]:
     """One size: forward and backward, and decoding, ours and the peer's."""
+    row = (
+        on_the_cpu(batch, length, labels)
+        if device == "cpu"
+        else on_a_gpu(batch, length, labels, device, peer_rounds)
+    )
+    print(json.dumps({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()}), flush=True)
+    return row
+
+
+def on_a_gpu(batch: int, length: int, labels: int, device: str, peer_rounds: int) -> dict[str, Any]:
+    """The same, also as CUDA graphs, with memory and other packages beside it."""
     torch.manual_seed(0)
     emissions = torch.randn(batch, length, labels, device=device, requires_grad=True)
     tags = torch.randint(labels, (batch, length), device=device)
-    ours, peer = tt.CRF(labels, batch_first=True).to(device), Peer(labels, batch_first=True).to(device)
-    peer.load_state_dict(ours.state_dict())
-
-    def step(model: Any) -> None:
-        model.zero_grad()
-        emissions.grad = None
-        model(emissions, tags).backward()
-
+    ours, peer = _crfs(labels, device)
+    few = labels <= 64
     row: dict[str, Any] = {"size": f"B{batch} T{length} L{labels}", "device": device}
-    row["eager"] = clocked(lambda: step(ours), 200 if device == "cuda" and labels <= 64 else 20, device)
+    row["eager"] = clocked(lambda: _step(ours, emissions, tags), 200 if few else 20, device)
     with torch.no_grad():
         chain = ours.transitions, ours.start_transitions, ours.end_transitions, None
-        if device == "cuda" and labels <= 64:
-            from tagwise.torch import gpu
-            from tagwise.torch.protocol import Chain
-
-            one = torch.ones(batch, device=device)
-
-            def kernels() -> None:
-                given = Chain(emissions, *chain, tags)
-                gpu.expect(given, gpu.sums(given).rows, one)
-
-            row["graph"] = replayed(kernels)
+        if few:
+            given = Chain(emissions, *chain, tags)
+            row["graph"] = replayed(lambda: gpu.gradient(given))
             row["decode graph"] = replayed(lambda: ops.best(emissions, *chain))
             torch.cuda.reset_peak_memory_stats()
             before = torch.cuda.memory_allocated()
-            kernels()
+            gpu.gradient(given)
             row["memory / emissions"] = (torch.cuda.max_memory_allocated() - before) / (4 * emissions.numel())
         row["decode"] = clocked(lambda: ops.best(emissions, *chain), 20, device)
         if peer_rounds:
             row["pytorch-crf decode"] = clocked(lambda: peer.decode(emissions), 1, device)
     if peer_rounds:
-        row["pytorch-crf"] = clocked(lambda: step(peer), peer_rounds, device)
+        row["pytorch-crf"] = clocked(lambda: _step(peer, emissions, tags), peer_rounds, device)
         row["ratio"] = row["pytorch-crf"] / row.get("graph", row["eager"])
         row["ratio eager"] = row["pytorch-crf"] / row["eager"]
         row["ratio decode"] = row["pytorch-crf decode"] / row.get("decode graph", row["decode"])
-    if labels <= 64 and length <= 512:
-        given = (emissions, *(x.detach().clone().requires_grad_() for x in ours.parameters()))
-        given = given[0], given[3], given[1], given[2]  # parameters are start, end, transitions
-        ours_sum = peers.step(lambda *x: ops.chain(*x, None, None), given)
-        row["log Z"], want = clocked(ours_sum, 20, device), ours_sum()
-        for name, total in peers.peers().items():
-            run = peers.step(total, given)
-            try:
-                found = run()  # compiles
-                assert abs(found - want) <= 1e-4 * abs(want), (found, want)
-                row[f"{name} log Z"] = clocked(run, 3, device)
-            except Exception as error:  # what another package cannot do is said, and ends nothing
-                row[f"{name} log Z"] = f"failed: {error}"[:200]
-    print(json.dumps({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()}), flush=True)
+    if few and length <= 512:
+        row.update(_log_z(emissions, ours, device))
+    return row
+
+
+def _log_z(emissions: Any, ours: Any, device: str) -> dict[str, Any]:
+    """log Z alone, eager, with other packages beside it."""
+    row: dict[str, Any] = {}
+    parts = ours.transitions, ours.start_transitions, ours.end_transitions
+    given = (emissions, *(x.detach().clone().requires_grad_() for x in parts))
+    ours_sum = peers.step(lambda *x: ops.chain(*x, None, None), given)
+    row["log Z"], want = clocked(ours_sum, 20, device), ours_sum()
+    for name, total in peers.peers().items():
+        run = peers.step(total, given)
+        try:
+            found = run()  # compiles
+            assert abs(found - want) <= 1e-4 * abs(want), (found, want)
+            row[f"{name} log Z"] = clocked(run, 3, device)
+        except Exception as error:  # what another package cannot do is said, and ends nothing
+            row[f"{name} log Z"] = f"failed: {error}"[:200]
     return row
 
 
@@ -138,7 +188,7 @@ def encoder(device: str) -> dict[str, Any]:
     tags = torch.randint(labels, (batch, length), device=device)
     lstm = torch.nn.LSTM(200, hidden, num_layers=2, batch_first=True, bidirectional=True).to(device)
     out = torch.nn.Linear(2 * hidden, labels).to(device)
-    models = {"tagwise": tt.CRF(labels, batch_first=True), "pytorch-crf": Peer(labels, batch_first=True)}
+    crf, peer = _crfs(labels, device)
     parts = [*lstm.parameters(), *out.parameters()]
 
     def step(crf: Any) -> None:
@@ -146,13 +196,14 @@ def encoder(device: str) -> dict[str, Any]:
         loss = scores.sum() if crf is None else -crf(scores, tags)
         torch.autograd.grad(loss, parts)
 
-    bare = clocked(lambda: step(None), 50 if device == "cuda" else 20, device)
+    calls = {"bare": lambda: step(None), "tagwise": lambda: step(crf)}
+    found = {
+        name: wall for name, (wall, _) in in_turns(calls, 50 if device == "cuda" else 10, device).items()
+    }
+    found["pytorch-crf"] = clocked(lambda: step(peer), 3, device)
+    bare = found.pop("bare")
     row: dict[str, Any] = {"BiLSTM alone, ms": bare}
-    rounds = {"tagwise": 50 if device == "cuda" else 10, "pytorch-crf": 3}
-    for name, crf in models.items():
-        crf.to(device)
-        whole = clocked(lambda crf=crf: step(crf), rounds[name], device)  # type: ignore[misc]
-        row[f"{name}, share %"] = 100 * (whole - bare) / whole
+    row.update({f"{name}, share %": 100 * (whole - bare) / whole for name, whole in found.items()})
     print(json.dumps(row), flush=True)
     return row
 

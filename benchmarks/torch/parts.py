@@ -73,6 +73,7 @@ def eager(batch: int = 64, length: int = 128, labels: int = 9) -> dict[str, Any]
         "layer": stepped(lambda: crf(e, y)),
         "operator": stepped(lambda: ops.chain(e, *parameters, None, y, True)),
         "kernels": kernels,
+        "kernels at once": lambda: gpu.gradient(Chain(*still, None, y)),
         "an operator of nothing": stepped(lambda: Bare.apply(e, *parameters, None, y)),
         "(x * 2).sum()": stepped(lambda: (e * 2).sum()),
         "layer, forward": lambda: crf(e, y),

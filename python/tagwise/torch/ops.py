@@ -144,7 +144,7 @@ torch.library.register_autograd("tagwise::bend", _no_more, lib=_LIBRARY)
 
 
 def _at_once(emissions: Tensor, start: Tensor) -> Callable[[Chain], tuple[Tensor, Gradient]] | None:
-    """What computes a sum of values with its gradient. Those of half precision are to be scaled before they are rounded."""
+    """What computes a sum with its gradient; those of half precision are to be scaled before they are rounded."""
     who = engine(emissions)
     if emissions.dtype != start.dtype:
         return None
