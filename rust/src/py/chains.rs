@@ -2,7 +2,7 @@
 
 use crate::chain::batch::Chains;
 use crate::error::{Error, Result};
-use crate::py::common::run;
+use crate::py::common::{guard, run};
 use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1};
 use numpy::{PyReadwriteArray2, PyReadwriteArray3};
 use pyo3::prelude::*;
@@ -31,7 +31,11 @@ impl PyChains {
         let tags = tags.as_ref().map(|tags| tags.as_slice()).transpose()?;
         let (_, time, labels) = self.shape;
         let (lengths, edge, start, end) = (&self.lengths, &self.edge, &self.start, &self.end);
-        run(py, n_jobs, move || work(&Chains { labels, time, node, lengths, edge, start, end, tags }))
+        let chains = Chains { labels, time, node, lengths, edge, start, end, tags };
+        match chains.is_small() {
+            true => guard(|| Ok(py.detach(|| work(&chains)))),
+            false => run(py, n_jobs, || work(&chains)),
+        }
     }
 
     /// Refuses an array of other than so many numbers.

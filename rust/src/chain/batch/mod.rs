@@ -21,6 +21,8 @@ use std::cell::RefCell;
 
 /// Tasks of a batch at most, whatever the number of threads; sums over pairs are added task by task.
 const TASKS: usize = 32;
+/// Numbers times labels of a batch that one thread has done before another is awake: less than a millisecond's work.
+const SMALL: usize = 1 << 21;
 /// Lanes of scratch that a thread keeps for the next call.
 const KEPT: usize = 1 << 18;
 
@@ -70,6 +72,11 @@ thread_local! {
 }
 
 impl Chains<'_> {
+    /// Whether the calling thread does it all: there is little to do.
+    pub fn is_small(&self) -> bool {
+        self.node.len().saturating_mul(self.labels + 8) < SMALL
+    }
+
     /// log Z of every sentence, or the log-likelihood of its tags; 0 of an empty one, -infinity where no path is allowed.
     pub fn values(&self) -> Vec<f64> {
         let mut out = vec![0.0; self.lengths.len()];
@@ -105,20 +112,21 @@ impl Chains<'_> {
         let job = Job { chains: self, edges: Edges::new(self.labels, self.edge), output };
         let stop = stop::current();
         let groups_of_a_task = order.len().div_ceil(WIDTH).div_ceil(TASKS).max(1);
-        let parts: Vec<Expected> = order
-            .par_chunks(groups_of_a_task * WIDTH)
-            .map(|sentences| {
-                let (_small_is_zero, _mine) = (FlushToZero::new(), stop.enter());
-                WORK.with_borrow_mut(|work| {
-                    // SAFETY: every sentence is in one chunk.
-                    let found = unsafe { groups(&job, sentences, work) };
-                    if work.psi.len() > KEPT {
-                        *work = Work::default();
-                    }
-                    found
-                })
+        let task = |sentences: &[u32]| {
+            let (_small_is_zero, _mine) = (FlushToZero::new(), stop.enter());
+            WORK.with_borrow_mut(|work| {
+                // SAFETY: every sentence is in one task.
+                let found = unsafe { groups(&job, sentences, work) };
+                if work.psi.len() > KEPT {
+                    *work = Work::default();
+                }
+                found
             })
-            .collect();
+        };
+        let parts: Vec<Expected> = match self.is_small() {
+            true => order.chunks(groups_of_a_task * WIDTH).map(task).collect(),
+            false => order.par_chunks(groups_of_a_task * WIDTH).map(task).collect(),
+        };
         let mut all = Expected::new(self.labels);
         for part in &parts {
             let sums = [(&mut all.edge, &part.edge), (&mut all.start, &part.start), (&mut all.end, &part.end)];
