@@ -15,8 +15,7 @@ from tagwise.torch.protocol import Chain, Gradient, Sums
 
 
 def _chains(chain: Chain) -> _core.Chains:
-    single = (x.detach().to(torch.float32).contiguous().numpy() for x in chain[:4])
-    node, edge, start, end = single
+    node, edge, start, end = (x.detach().to(torch.float32).contiguous().numpy() for x in chain[:4])
     many = None if chain.lengths is None else chain.lengths.to(torch.int32).contiguous().numpy()
     tags = None if chain.tags is None else chain.tags.detach().contiguous().numpy()
     return _core.Chains(node, many, edge, start, end, tags)
@@ -32,7 +31,8 @@ def _derived(chain: Chain, scale: Tensor | None) -> tuple[Tensor, Gradient]:
     """The values, and the gradient of sum_b scale_b value_b (scale 1 if None)."""
     weights = None if scale is None else scale.detach().double().contiguous().numpy()
     out = [torch.empty(x.shape, dtype=torch.float32) for x in chain[:4]]
-    value = _chains(chain).gradient(weights, *(x.numpy() for x in out), torch.get_num_threads())
+    node, edge, start, end = (x.numpy() for x in out)
+    value = _chains(chain).gradient(weights, node, edge, start, end, torch.get_num_threads())
     return torch.from_numpy(value), Gradient(*(x.to(given.dtype) for x, given in zip(out, chain[:4])))
 
 
