@@ -24,7 +24,7 @@ const TASKS: usize = 32;
 /// Numbers times labels of a batch that one thread has done before another is awake: less than a millisecond's work.
 const SMALL: usize = 1 << 21;
 /// Lanes of scratch that a thread keeps for the next call.
-const KEPT: usize = 1 << 18;
+const KEPT: usize = 1 << 16;
 
 /// Sentence b scores label y of token t < lengths[b] by node[b, t, y]; start and end scores come on top.
 pub struct Chains<'a> {
