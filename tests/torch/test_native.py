@@ -8,6 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
+from tagwise.errors import TensorError  # noqa: E402
 from tagwise.torch import native, plain  # noqa: E402
 from tagwise.torch.protocol import Chain  # noqa: E402
 from tests.torch.common import DEVICES, case, close  # noqa: E402
@@ -89,3 +90,18 @@ def test_a_tag_that_is_no_label_is_not_followed() -> None:
     got = native.sums(chain).value
     assert got[0] == want[0]
     assert got[1].isnan()
+
+
+def test_a_layer_that_has_met_such_tensors_looks_at_the_next() -> None:
+    """Tags that there are not are refused, and unknown ones seen, whatever the layer was given before."""
+    it = case((4, 4), size=3, dtype=torch.float32)
+    want = it.layer(it.emissions, it.tags)
+    for _ in range(2):
+        assert it.layer(it.emissions, it.tags) == want
+    other = it.tags.clone()
+    other[1, 2] = 3
+    with pytest.raises(TensorError, match="3 at token 2 of sentence 1"):
+        it.layer(it.emissions, other)
+    other[1, 2] = -100
+    close(it.layer(it.emissions, other), it.layer(it.emissions, other, partial=True).item(), 1e-6)
+    assert it.layer(it.emissions, other) > want

@@ -12,7 +12,7 @@ import tagwise._core as _core
 from tagwise.errors import ParameterError, TensorError
 from tagwise.scores.constraints import Constraints, Rules
 from tagwise.torch import chains as of
-from tagwise.torch import gpu, inputs, losses, ops, search
+from tagwise.torch import gpu, inputs, losses, native, ops, search
 from tagwise.torch.chains import Chains
 from tagwise.torch.inputs import Batch
 
@@ -113,7 +113,9 @@ class CRF(nn.Module):  # type: ignore[misc]
             held = self._parameters
             if self._met == _traits(emissions, tags, held):
                 order = held["transitions"], held["start_transitions"], held["end_transitions"]
-                return ops.chain(emissions, *order, None, tags, True)
+                value = ops.chain(emissions, *order, None, tags, True)
+                if emissions.device.type != "cpu" or not bool(value.isnan()):
+                    return value  # else some tags may be none: looked at below
         with inputs.plainly(self.transitions.device):
             chains, target = self._against(emissions, tags, mask, lengths, edges, partial, reduction)
             if self.loss_name == "log" and reduction != "log_sum":
@@ -125,8 +127,8 @@ class CRF(nn.Module):  # type: ignore[misc]
             return -self._loss(chains, target, cost, reduction)
 
     def _as_given(self, chains: Chains, target: inputs.Target, emissions: Any, tags: Any) -> bool:
-        """Whether the operator gets the very tensors that the layer got, without a look at what is in them."""
-        if torch.compiler.is_compiling() or ops.engine(chains.emissions) is not gpu:
+        """Whether the operator gets the very tensors that the layer got, and no look at what is in them is needed."""
+        if torch.compiler.is_compiling() or ops.engine(chains.emissions) not in (gpu, native):
             return False
         held = self._parameters
         pairs = (
