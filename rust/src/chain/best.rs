@@ -5,7 +5,7 @@ use crate::chain::lanes::{by_block, Shape, Work};
 use crate::chain::sparse;
 use crate::machine::find::Find;
 use crate::machine::force::{self, Taken, Way};
-use crate::machine::simd::{Simd, WIDTH};
+use crate::machine::simd::{Lane, Simd, WIDTH};
 
 /// Labels from which on it is faster to search for the label before each one of a path than to note it for all labels.
 const MANY: usize = 32;
@@ -43,20 +43,21 @@ pub(crate) unsafe fn viterbi<S: Find>(
 /// # Safety
 /// As for `viterbi`.
 #[inline(always)]
-unsafe fn best_paths<S: Simd, const NOTED: bool>(
+unsafe fn best_paths<S: Find, const NOTED: bool>(
     shape: &Shape,
     edges: &Edges,
     work: &mut Work,
     mut emit: impl FnMut(usize, usize, u16),
 ) -> [f32; WIDTH] {
-    const MOST: usize = 6;
+    // Labels are noted in as many registers again.
+    let most = if NOTED { 6 } else { S::BLOCK.max(6) };
     let (l, positions) = (shape.labels, shape.positions());
     debug_assert!(edges.labels == l && work.is_reserved(shape));
     for t in 1..positions {
         let (before, here) = work.psi.split_at_mut(t * l);
         let from = &before[(t - 1) * l..];
         let back = &mut work.alpha[t * l..(t + 1) * l];
-        by_block!([1 2 3 4 5 6] MOST, l, y, N => {
+        by_block!([1 2 3 4 5 6 7 8 9 10 11 12] most, l, y, N => {
             let mut best = [S::splat(0.0); N];
             let mut index = [S::splat(0.0); N];
             let first = S::load(&from[0]);
@@ -84,8 +85,13 @@ unsafe fn best_paths<S: Simd, const NOTED: bool>(
     // Sentences step back side by side: what each waits for is one number after the other.
     let mut label = [0usize; WIDTH];
     let mut score = [0.0; WIDTH];
+    let mut rows = Rows::default();
+    let columns = if NOTED { &[] } else { edges.columns() };
     for t in (0..positions).rev() {
         let here = &work.psi[t * l..(t + 1) * l];
+        if !NOTED && t + 1 < positions {
+            rows.turn::<S>(&work.psi[t * l..], l);
+        }
         for lane in (0..WIDTH).take_while(|&lane| t < shape.lengths[lane] as usize) {
             let mut y = 0;
             if t + 1 == shape.lengths[lane] as usize {
@@ -98,16 +104,52 @@ unsafe fn best_paths<S: Simd, const NOTED: bool>(
             } else {
                 let after = label[lane];
                 let known = work.alpha[(t + 1) * l + after].0[lane];
-                y = if NOTED {
-                    known as usize
-                } else {
-                    let gave = |k: &usize| here[*k].0[lane] + edges.score[k * l + after] == known;
-                    (0..l).find(gave).unwrap_or(0)
-                };
+                y = if NOTED { known as usize } else { rows.find::<S>(columns, after, lane, known) };
             }
             label[lane] = y;
             emit(lane, t, y as u16);
         }
     }
     score
+}
+
+/// Best scores of the labels of a position, sentence by sentence, for the search of the label that a path came from.
+#[derive(Default)]
+struct Rows(Vec<[Lane; WIDTH]>); // [L / 16] squares, a sentence a lane
+
+impl Rows {
+    /// # Safety
+    /// The machine has the instructions of `S`; `here` begins with the lanes of the labels.
+    #[inline(always)]
+    unsafe fn turn<S: Simd>(&mut self, here: &[Lane], labels: usize) {
+        self.0.resize(labels.div_ceil(WIDTH), [Lane::ZERO; WIDTH]);
+        for (v, square) in self.0.iter_mut().enumerate() {
+            let rest = &here[v * WIDTH..];
+            if let Some(from) = rest.first_chunk() {
+                S::transpose(from, square);
+            } else {
+                let mut padded = [Lane::ZERO; WIDTH];
+                padded[..rest.len()].copy_from_slice(rest);
+                S::transpose(&padded, square);
+            }
+        }
+    }
+
+    /// The first label from which the step into `after` scores `known`. Behind the last label columns hold no numbers, which
+    /// are equal to nothing.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn find<S: Find>(&self, columns: &[Lane], after: usize, lane: usize, known: f32) -> usize {
+        let (width, known) = (self.0.len(), S::splat(known));
+        let column = &columns[after * width..(after + 1) * width];
+        for (v, (square, scores)) in self.0.iter().zip(column).enumerate() {
+            let gave = S::equal(S::add(S::load(&square[lane]), S::load(scores)), known);
+            if gave != 0 {
+                return v * WIDTH + gave.trailing_zeros() as usize;
+            }
+        }
+        0
+    }
 }

@@ -1,7 +1,8 @@
 //! Edge scores of a first-order chain as the recursions of `lanes` need them.
 
 use crate::chain::sparse::{Pattern, Sparse};
-use std::sync::Arc;
+use crate::machine::simd::{Lane, WIDTH};
+use std::sync::{Arc, OnceLock};
 
 /// Widest span of finite edge scores for which the scaled recursions are safe in float32.
 pub const MAX_RANGE: f32 = 80.0;
@@ -12,7 +13,8 @@ pub struct Edges {
     pub labels: usize,
     pub sparse: Option<Sparse>,
     pub score: Vec<f32>, // [L, L] A[y', y]; -infinity forbids
-    pub m: Vec<f32>,     // [L, L] exp(A - max)
+    columns: OnceLock<Vec<Lane>>,
+    pub m: Vec<f32>, // [L, L] exp(A - max)
     /// [L, L] max + log M: the scores that the recursions really use, rounded as M is. The gold path is scored with
     /// them, so that one edge's rounding error, met hundreds of thousands of times, cancels in log Z - H.
     pub rounded: Vec<f64>,
@@ -30,6 +32,7 @@ impl Edges {
             labels: pattern.labels,
             sparse: Some(sparse),
             score: Vec::new(),
+            columns: OnceLock::new(),
             m: Vec::new(),
             rounded: Vec::new(),
             transposed: Vec::new(),
@@ -45,6 +48,20 @@ impl Edges {
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Scores of all edges into each label, A[., y] for y = 0..L: [L, L padded to 16], behind them no numbers. Made when
+    /// first asked for.
+    pub fn columns(&self) -> &[Lane] {
+        let width = self.labels.div_ceil(WIDTH);
+        self.columns.get_or_init(|| {
+            let mut out = vec![Lane([f32::NAN; WIDTH]); self.labels * width];
+            for (edge, &score) in self.score.iter().enumerate() {
+                let (from, to) = (edge / self.labels, edge % self.labels);
+                out[to * width + from / WIDTH].0[from % WIDTH] = score;
+            }
+            out
+        })
     }
 
     /// Where those of an edge (label' * L + label) are kept.
@@ -83,6 +100,7 @@ impl Edges {
             labels,
             sparse: None,
             score: score.iter().map(|&x| x as f32).collect(),
+            columns: OnceLock::new(),
             m,
             rounded,
             transposed,
