@@ -45,7 +45,7 @@ def test_a_gradient_may_be_asked_for_again(device: str, dtype: Any) -> None:
         close(part.grad, 2 * theirs.cpu().double(), 1e-5)
 
 
-@pytest.mark.parametrize("size", [1, 9, 16, 23])
+@pytest.mark.parametrize("size", [1, 9, 16, 23, 40])
 @pytest.mark.parametrize("spread", [1.0, 60.0])
 def test_squares_of_the_lanes(size: int, spread: float) -> None:
     """Lengths around the sixteen sentences, tokens and numbers that the core takes at a time; scores within single
@@ -78,6 +78,9 @@ def test_squares_of_the_lanes(size: int, spread: float) -> None:
     want_paths, want_scores = plain.best(Chain(e, *parts, many).double())
     close(scores, want_scores, 1e-4)
     assert torch.equal(paths < 0, want_paths < 0)
+    lawful = want_scores > -torch.inf
+    its_score = plain.path_score(Chain(e, *parts, many, paths).double())
+    close(its_score[lawful], want_scores[lawful], 1e-4)
 
 
 def test_a_tag_that_is_no_label_is_not_followed() -> None:
