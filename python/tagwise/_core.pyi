@@ -149,8 +149,8 @@ class Vocabulary:
 
 @final
 class Chains:
-    """Node scores [B, T, L], lengths [B] (T each where they are left out), edge scores [L, L], start and end scores [L] of
-    a batch of sentences, and their tags [B, T], where log-likelihoods are asked for."""
+    """Node scores [B, T, L], lengths [B] (T each where they are left out), edge scores [L, L], start and end scores [L]
+    of a batch of sentences, and their tags [B, T], where log-likelihoods are asked for."""
 
     def __new__(
         cls,
