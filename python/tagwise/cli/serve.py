@@ -109,7 +109,7 @@ def serve(
 
     def work(i: int, told: Any = None) -> None:
         app = application(Service(shelf, settings, i), host, hosts, secret)
-        run(app, listening, ready=told)
+        run(app, listening, ready=told, half_closed=True)
 
     if workers == 1:
         work(0, announce)

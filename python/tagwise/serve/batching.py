@@ -9,16 +9,19 @@ batch by batch while small ones go on; the core releases the GIL. What waits is 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Protocol
 
 from tagwise.serve.metrics import Metrics
 from tagwise.serve.shelf import Shelved
 from tagwise.serve.work import Job, run
 from tagwise.web.problems import Problem
+
+logger = logging.getLogger("tagwise.serve")
 
 #: Seconds that the loop may be held up by one batch.
 TURN = 0.004
@@ -36,6 +39,19 @@ def busy(seconds: int = 1) -> Problem:
     )
 
 
+class Waiting(Protocol):
+    """Who waits for an answer: a future, or whatever is told as one is."""
+
+    def done(self) -> bool:
+        """Whether nobody waits any more."""
+
+    def set_result(self, result: bytes, /) -> None:
+        """The answer."""
+
+    def set_exception(self, exception: Exception, /) -> None:
+        """Why there is none."""
+
+
 class Batcher:
     """Gathers the jobs of one model.
 
@@ -51,8 +67,8 @@ class Batcher:
     ) -> None:
         self.model, self.metrics, self.most, self.most_tokens = model, metrics, waiting, tokens
         self.pace: float | None = None  # seconds a token, with the Python around it
-        self._small: deque[tuple[Job, asyncio.Future[bytes]]] = deque()
-        self._large: deque[tuple[Job, asyncio.Future[bytes]]] = deque()
+        self._small: deque[tuple[Job, Waiting]] = deque()
+        self._large: deque[tuple[Job, Waiting]] = deque()
         self.queued = 0  # tokens
         self._turn = self._working = False
         self._thread: ThreadPoolExecutor | None = None
@@ -64,20 +80,26 @@ class Batcher:
 
     def submit(self, job: Job) -> asyncio.Future[bytes]:
         """The answer of a job, which comes when its batch is done."""
-        self._admit(job.cost)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[bytes] = loop.create_future()
-        if self.pace is not None and job.cost * self.pace <= TURN:
-            self._small.append((job, future))
-            if not self._turn:
-                self._turn = True
-                loop.call_soon(
-                    loop.call_soon, self._in_turn
-                )  # one more turn: sockets are read between two of them
-        else:
+        if not self.soon(job, future):
+            self._admit(job.cost)
             self._large.append((job, future))
             self._hand_over(loop)
         return future
+
+    def soon(self, job: Job, waiting: Waiting) -> bool:
+        """Whether a job is small enough to be done between two turns; then it will be."""
+        if self.pace is None or job.cost * self.pace > TURN or self._is_full(job.cost):
+            return False
+        self.queued += job.cost
+        self._small.append((job, waiting))
+        if not self._turn:
+            self._turn = True
+            loop = asyncio.get_running_loop()
+            # one more turn: sockets are read between two of them
+            loop.call_soon(loop.call_soon, self._in_turn)
+        return True
 
     async def call(self, function: Callable[[], bytes], cost: int) -> bytes:
         """The answer of what goes to the thread by itself."""
@@ -87,8 +109,11 @@ class Batcher:
         finally:
             self.queued -= cost
 
+    def _is_full(self, cost: int) -> bool:
+        return self.waiting >= self.most or (self.queued > 0 and self.queued + cost > self.most_tokens)
+
     def _admit(self, cost: int) -> None:
-        if self.waiting >= self.most or (self.queued and self.queued + cost > self.most_tokens):
+        if self._is_full(cost):
             self.metrics.refused += 1
             raise busy()
         self.queued += cost
@@ -137,18 +162,19 @@ class Batcher:
         task.add_done_callback(back)
 
     def _run(self, batch: list[Any], alone: bool) -> tuple[list[bytes | Exception], float]:
-        begin = time.perf_counter()
+        begin = time.process_time()
         jobs = [job for job, _ in batch]
         try:
             found = run(self.model.loaded, self.model.name, jobs, alone)
         except BaseException as error:  # whatever it is, nobody may wait for ever
             found = [error if isinstance(error, Exception) else RuntimeError(repr(error))] * len(jobs)
-        return found, time.perf_counter() - begin
+        return found, time.process_time() - begin
 
     def _done(self, batch: list[Any], found: list[bytes | Exception], seconds: float) -> None:
         """Hand out answers; note how long a token took: less counts soon, more little by little.
 
-        Time is taken from a clock that goes on while other processes have the core.
+        Time is the processor's, for this process: a machine that is busy with others does not make a batch larger. What
+        other threads do beside the batch is in it.
         """
         cost = sum(job.cost for job, _ in batch)
         self.queued -= cost
@@ -158,13 +184,16 @@ class Batcher:
             self.pace = pace
         self.pace += (0.5 if pace < self.pace else 0.05) * (pace - self.pace)
         self.metrics.batch(self.model.name, len(batch), cost, seconds)
-        for (_, future), answer in zip(batch, found):
-            if future.done():
+        for (_, waiting), answer in zip(batch, found):
+            if waiting.done():
                 continue
-            if isinstance(answer, bytes):
-                future.set_result(answer)
-            else:
-                future.set_exception(answer)
+            try:
+                if isinstance(answer, bytes):
+                    waiting.set_result(answer)
+                else:
+                    waiting.set_exception(answer)
+            except Exception:  # of one connection: the others wait for theirs
+                logger.exception("an answer could not be sent")
 
     def close(self) -> None:
         """End the thread, once it has done what it does."""

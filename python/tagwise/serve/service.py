@@ -14,6 +14,7 @@ from typing import Any
 from tagwise.serve import openapi, shapes, work
 from tagwise.serve.batching import Batcher
 from tagwise.serve.metrics import Metrics
+from tagwise.serve.plain import PlainTags
 from tagwise.serve.shelf import Shelf
 from tagwise.web.asgi import App, Message, Receive, Scope, Send, answer, header
 from tagwise.web.guards import Guards
@@ -129,11 +130,15 @@ class Service:
             raise Problem(404, "ModelError", f"there is no model {name[:100]!r}; there are: {known}")
         return self.batchers[name]
 
+    def job(self, body: bytes | bytearray) -> tuple[Batcher, work.Job]:
+        """What a request of /tag asks for, and whom; a Problem, or an error of ours, where it is wrong."""
+        request = shapes.parsed(body, shapes.TAG)
+        return self._batcher(request), work.job_of(request, self.settings.limits.tokens)
+
     async def _tagged(self, body: bytes | bytearray) -> bytes:
         """The answer of one request of /tag."""
-        request = shapes.parsed(body, shapes.TAG)
-        batcher = self._batcher(request)
-        return await self._in_time(batcher.submit(work.job_of(request, self.settings.limits.tokens)))
+        batcher, job = self.job(body)
+        return await self._in_time(batcher.submit(job))
 
     async def _in_time(self, future: Awaitable[bytes]) -> bytes:
         try:
@@ -284,10 +289,12 @@ async def windows(receive: Receive, longest: int) -> Any:
 
 
 class Counted:
-    """Counts requests, their statuses and times; unknown paths are one."""
+    """Counts requests, their statuses and times; unknown paths are one. `plain`: the way of plain requests, if any."""
 
-    def __init__(self, app: App, metrics: Metrics, paths: Iterable[str]) -> None:
-        self.app, self.metrics, self.paths = app, metrics, frozenset(paths)
+    def __init__(
+        self, app: App, metrics: Metrics, paths: Iterable[str], plain: PlainTags | None = None
+    ) -> None:
+        self.app, self.metrics, self.paths, self.plain = app, metrics, frozenset(paths), plain
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -316,7 +323,12 @@ def application(
     """The service behind its guards and limits."""
     limited = Limited(service, service.settings.limits, is_stream)
     guarded = Guards(limited, bound=bound, hosts=hosts, token=token, open_paths=("/health", "/ready"))
-    return Counted(guarded, service.metrics, openapi.OPERATIONS)
+    plain = (
+        PlainTags(service.job, service.metrics, guarded, service.settings.limits.body)
+        if token is None
+        else None
+    )
+    return Counted(guarded, service.metrics, openapi.OPERATIONS, plain)
 
 
 __all__ = ["NDJSON", "Service", "Settings", "application"]

@@ -61,6 +61,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "array": (list,),
     "object": (dict,),
 }
+_ONLY_STRINGS = frozenset({str})
 _NAMES = {str: "a string", bool: "true or false", list: "a list", dict: "an object", type(None): "null"}
 
 
@@ -78,8 +79,10 @@ def fault(value: Any, schema: Schema, place: str) -> str | None:
     if schema["type"] == "array":
         items = schema["items"]
         if items.get("type") == "string":  # what nearly all of a request is
-            wrong = next((i for i, x in enumerate(value) if type(x) is not str), None)
-            return None if wrong is None else fault(value[wrong], items, f"{place}[{wrong}]")
+            if set(map(type, value)) <= _ONLY_STRINGS:
+                return None
+            wrong = next(i for i, x in enumerate(value) if type(x) is not str)
+            return fault(value[wrong], items, f"{place}[{wrong}]")
         return next((f for i, x in enumerate(value) if (f := fault(x, items, f"{place}[{i}]"))), None)
     if schema["type"] == "object":
         return _object_fault(value, schema, place)
@@ -87,12 +90,9 @@ def fault(value: Any, schema: Schema, place: str) -> str | None:
 
 
 def _any_fault(value: Any, choices: list[Schema], place: str) -> str | None:
-    faults = [fault(value, choice, place) for choice in choices]
-    if None in faults:
-        return None
-    fitting = [f for f, choice in zip(faults, choices) if type(value) in _TYPES[choice["type"]]]
-    if fitting:
-        return fitting[0]
+    for choice in choices:  # no two are of one type
+        if type(value) in _TYPES[choice["type"]]:
+            return fault(value, choice, place)
     wanted = " or ".join(_shown(choice) for choice in choices)
     return f"{place} is {_NAMES.get(type(value), 'a number')}; expected {wanted}"
 

@@ -21,6 +21,9 @@ from tagwise.web.problems import Problem
 #: Characters a token of a text is taken for until it is cut: small, so that long texts are never taken for short.
 CHARACTERS = 3
 _TOKENIZER = Tokenizer()
+_JSON = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":")
+).encode  # made once: `dumps` makes one a call
 _WHOLE = Tokenizer(sentences=False)
 
 
@@ -102,8 +105,7 @@ def run(loaded: Loaded, name: str, jobs: Sequence[Job], alone: bool) -> list[byt
                 (out[i],) = run(loaded, name, [jobs[i]], alone)
             continue
         for i, results in zip(members, found):
-            text = json.dumps(results, ensure_ascii=False, separators=(",", ":"))
-            out[i] = f"{head}{text}}}\n".encode()
+            out[i] = f"{head}{_JSON(results)}}}\n".encode()
     return out
 
 

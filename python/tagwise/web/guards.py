@@ -35,7 +35,7 @@ HEADERS = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
-_NO_STORE = (b"cache-control", b"no-store")
+NO_STORE = (b"cache-control", b"no-store")
 #: host, or [address of IPv6], and a port perhaps.
 _HOST = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+))(?::[0-9]{1,5})?")
 
@@ -101,8 +101,8 @@ class Guards:
                 headers = list(message.get("headers", ()))
                 names = {name.lower() for name, _ in headers}
                 headers += [pair for pair in HEADERS if pair[0] not in names]
-                if _NO_STORE[0] not in names:
-                    headers.append(_NO_STORE)
+                if NO_STORE[0] not in names:
+                    headers.append(NO_STORE)
                 message = {**message, "headers": headers}
             await send(message)
 
@@ -129,13 +129,7 @@ class Guards:
         found = headers_of(scope, b"host")
         if len(found) != 1:
             raise Problem(400, "HostError", "a request has one Host header", close=True)
-        if found[0] in self._fine:
-            return found[0]
-        name = host_name(found[0].decode("latin-1"))
-        known = name is not None and (
-            "*" in self.hosts or name in self.hosts or (self.addresses and is_address(name))
-        )
-        if not known:
+        if not self.is_ours(found[0]):
             raise Problem(
                 421,
                 "HostError",
@@ -143,9 +137,19 @@ class Guards:
                 "start it with --allow-host NAME to let it",
                 close=True,
             )
-        if len(self._fine) < 64:
-            self._fine.add(found[0])
         return found[0]
+
+    def is_ours(self, host: bytes) -> bool:
+        """Whether a Host header has a name that the server answers to."""
+        if host in self._fine:
+            return True
+        name = host_name(host.decode("latin-1"))
+        known = name is not None and (
+            "*" in self.hosts or name in self.hosts or (self.addresses and is_address(name))
+        )
+        if known and len(self._fine) < 64:
+            self._fine.add(host)
+        return known
 
     @staticmethod
     def check_origin(scope: Scope, host: bytes) -> None:

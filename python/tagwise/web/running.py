@@ -21,7 +21,10 @@ from typing import Any
 
 from tagwise.errors import ParameterError, TagwiseError, refusal
 from tagwise.web import need
-from tagwise.web.asgi import App
+from tagwise.web.asgi import App, Receive, Scope, Send, answer
+from tagwise.web.guards import HEADERS, NO_STORE
+from tagwise.web.plain import Plain, with_plain
+from tagwise.web.problems import JSON, Problem, body_of
 
 HEADER_SECONDS = 10.0
 HEADER_BYTES = 64 << 10
@@ -67,8 +70,14 @@ def url_of(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def punctual(protocol: Any, seconds: float = HEADER_SECONDS, most: int = HEADER_BYTES) -> Any:
-    """uvicorn's protocol of a connection, with limits on the time and the bytes of a request's headers."""
+def punctual(
+    protocol: Any, seconds: float = HEADER_SECONDS, most: int = HEADER_BYTES, half_closed: bool = False
+) -> Any:
+    """uvicorn's protocol of a connection, with limits on the time and the bytes of a request's headers.
+
+    half_closed: who has sent a whole request and then closed his side of the connection is still answered. That he has
+    gone altogether looks the same, and is found when the answer is sent: not for answers without end.
+    """
 
     class Punctual(protocol):  # type: ignore[misc]
         _timer: asyncio.TimerHandle | None = None
@@ -104,6 +113,13 @@ def punctual(protocol: Any, seconds: float = HEADER_SECONDS, most: int = HEADER_
             if self._bytes > most and not self.transport.is_closing():
                 self.transport.abort()
 
+        def eof_received(self) -> Any:
+            cycle = self.cycle
+            if half_closed and cycle is not None and not cycle.response_complete and not cycle.more_body:
+                cycle.keep_alive = False
+                return True
+            return super().eof_received()
+
         def connection_lost(self, exc: Exception | None) -> None:
             self._arrived()
             super().connection_lost(exc)
@@ -111,11 +127,39 @@ def punctual(protocol: Any, seconds: float = HEADER_SECONDS, most: int = HEADER_
     return Punctual
 
 
-def protocol_class(seconds: float = HEADER_SECONDS) -> Any:
-    """uvicorn's protocol by httptools where that is installed, else in Python; either with limits of headers."""
+def protocol_class(
+    seconds: float = HEADER_SECONDS,
+    *,
+    half_closed: bool = False,
+    plain: Plain | None = None,
+    connections: int = CONNECTIONS,
+) -> Any:
+    """uvicorn's protocol by httptools where that is installed, else in Python; either with limits of headers.
+
+    By httptools plain requests go a shorter way, where the application has one.
+    """
     fast = importlib.util.find_spec("httptools") is not None
     module, name = ("httptools_impl", "HttpToolsProtocol") if fast else ("h11_impl", "H11Protocol")
-    return punctual(getattr(importlib.import_module(f"uvicorn.protocols.http.{module}"), name), seconds)
+    base = getattr(importlib.import_module(f"uvicorn.protocols.http.{module}"), name)
+    found = punctual(base, seconds, half_closed=half_closed)
+    return with_plain(found, plain, connections) if fast and plain is not None else found
+
+
+class Crowded:
+    """Refuses requests while there are more connections, or requests, than there may be."""
+
+    def __init__(self, app: App, most: int) -> None:
+        self.app, self.most = app, most
+        self.state: Any = None  # uvicorn's, which knows both
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        state = self.state
+        crowd = 0 if state is None else max(len(state.connections), len(state.tasks))
+        if scope["type"] != "http" or crowd <= self.most:
+            return await self.app(scope, receive, send)
+        said = "there are too many connections; try again later"
+        problem = Problem(503, "BusyError", said, [(b"retry-after", b"1")], close=True)
+        return await answer(send, 503, body_of(problem), JSON, [*problem.headers, *HEADERS, NO_STORE])
 
 
 def server_of(
@@ -125,6 +169,7 @@ def server_of(
     grace: float = GRACE,
     headers: float = HEADER_SECONDS,
     idle: int = IDLE,
+    half_closed: bool = False,
 ) -> Any:
     """uvicorn's server of an application, which ends without a traceback when it is told to.
 
@@ -134,6 +179,7 @@ def server_of(
         grace: seconds that requests in flight have to end.
         headers: seconds that the headers of a request have to arrive.
         idle: seconds that a connection may be open without a request.
+        half_closed: answer those who have closed their side of a connection behind a request.
     """
     need("a server", ("uvicorn",))
     import uvicorn
@@ -165,20 +211,23 @@ def server_of(
                     signal.signal(number, handler)
 
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # each malformed request is a warning there
+    crowded = Crowded(app, connections)
+    plain = getattr(app, "plain", None)
     config = uvicorn.Config(
-        app,
-        http=protocol_class(headers),
+        crowded,
+        http=protocol_class(headers, half_closed=half_closed, plain=plain, connections=connections),
         ws="none",
         lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=connections,
         timeout_keep_alive=idle,
         timeout_graceful_shutdown=int(grace),
     )
-    return Server(config)
+    server = Server(config)
+    crowded.state = server.server_state
+    return server
 
 
 def run(
@@ -188,9 +237,10 @@ def run(
     ready: Callable[[], None] | None = None,
     connections: int = CONNECTIONS,
     grace: float = GRACE,
+    half_closed: bool = False,
 ) -> None:
     """Serve an application at a socket until SIGTERM or SIGINT; requests in flight have `grace` seconds to end."""
-    server = server_of(app, connections=connections, grace=grace)
+    server = server_of(app, connections=connections, grace=grace, half_closed=half_closed)
     server.ready = ready
     try:
         server.run(sockets=[listening])
@@ -228,6 +278,7 @@ def running(app: App, host: str = "127.0.0.1", port: int = 0, **settings: Any) -
 __all__ = [
     "CONNECTIONS",
     "GRACE",
+    "Crowded",
     "bound",
     "protocol_class",
     "punctual",
