@@ -6,7 +6,8 @@
 Both sides load one model: ours, and the same weights in CRFsuite's format. Both begin at tokens and make the same
 attributes of them, which is checked; both run on uvicorn with httptools and uvloop, in one process each. The load comes
 from a third process. Requests are bounded in count and in time. Since these three share the cores, the CPU seconds of a
-server for a thousand requests stand beside its rate.
+server for a thousand requests stand beside its rate. Beside both stands their handler without a tagger, which answers
+the same thing always: what Starlette and uvicorn can do at most.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def material(folder: Path) -> tuple[Path, Path, list[list[str]]]:
 
 
 def peer(path: str) -> None:
-    """A minimal handler: JSON in, attributes, Tagger.tag, JSON out."""
+    """A minimal handler: JSON in, attributes, Tagger.tag, JSON out; without a path, JSON in and out alone."""
     import pycrfsuite
     import uvicorn
     from starlette.applications import Starlette
@@ -95,10 +96,13 @@ def peer(path: str) -> None:
     from starlette.routing import Route
 
     tagger = pycrfsuite.Tagger()
-    tagger.open(path)
+    if path:
+        tagger.open(path)
 
     async def tag(request: Request) -> JSONResponse:
         given = (await request.json())["sentences"]
+        if not path:
+            return JSONResponse({"results": [{"labels": ["O"] * len(words)} for words in given]})
         return JSONResponse({"results": [{"labels": tagger.tag(attributes(words))} for words in given]})
 
     listening = socket.socket()
@@ -205,6 +209,15 @@ async def loaded(port: int, connections: int, requests: list[bytes], seconds: fl
     return load
 
 
+def looped(load: Any) -> Any:
+    """What a coroutine gives, by the loop that the servers have: the load must not be what is measured."""
+    try:
+        import uvloop
+    except ModuleNotFoundError:
+        return asyncio.run(load)
+    return uvloop.run(load)
+
+
 @dataclass
 class Side:
     """Figures of one side under one load, a number a round."""
@@ -218,7 +231,7 @@ class Side:
 def measure(side: Side, pid: int, port: int, connections: int, requests: list[bytes], seconds: float) -> None:
     """One round of one side."""
     before, begin = cpu_seconds(pid), time.perf_counter()
-    load = asyncio.run(loaded(port, connections, requests, seconds, COUNT))
+    load = looped(loaded(port, connections, requests, seconds, COUNT))
     took, cpu = time.perf_counter() - begin, cpu_seconds(pid) - before
     assert load.seconds, "no answer"
     assert not load.wrong, f"{load.wrong} requests were refused"
@@ -250,10 +263,15 @@ def run(context: Context) -> Result:
         mine, theirs, sentences = material(Path(folder))
         with (
             server("benchmarks.serve", "--peer", str(theirs)) as (their, their_port),
+            server("benchmarks.serve", "--peer", "") as (empty, empty_port),
             server("tagwise", "serve", str(mine), "--port", "0") as (our, our_port),
         ):
             check({"crfsuite": their_port, "ours": our_port}, sentences)
-            sides = {"crfsuite": (their.pid, their_port), "ours": (our.pid, our_port)}
+            sides = {
+                "crfsuite": (their.pid, their_port),
+                "empty": (empty.pid, empty_port),
+                "ours": (our.pid, our_port),
+            }
             for connections, n in LOADS:
                 requests = [
                     request_of([*sentences, *sentences][i : i + n])
@@ -270,14 +288,18 @@ def run(context: Context) -> Result:
 def add(result: Result, connections: int, n: int, found: dict[str, Side]) -> None:
     """A row."""
     middle = statistics.median
-    theirs, ours = found["crfsuite"], found["ours"]
+    theirs, empty, ours = found["crfsuite"], found["empty"], found["ours"]
     ratios = [a / b for a, b in zip(ours.rate, theirs.rate)]
     by_cpu = [a / b for a, b in zip(theirs.cpu, ours.cpu)]
     cells = {
         "theirs/s": f"{middle(theirs.rate):,.0f}",
+        "empty/s": f"{middle(empty.rate):,.0f}",
         "ours/s": f"{middle(ours.rate):,.0f}",
         "ratio": f"{middle(ratios):.1f} ({min(ratios):.1f} to {max(ratios):.1f})",
         "by server's CPU": f"{middle(by_cpu):.1f}",
+        "CPU ms a request: theirs, empty, ours": ", ".join(
+            f"{middle(side.cpu):.3f}" for side in (theirs, empty, ours)
+        ),
         "theirs p50, p99 ms": f"{1e3 * middle(theirs.p50):.1f}, {1e3 * middle(theirs.p99):.1f}",
         "ours p50, p99 ms": f"{1e3 * middle(ours.p50):.1f}, {1e3 * middle(ours.p99):.1f}",
     }
@@ -377,7 +399,7 @@ def main() -> int:
     resource.setrlimit(
         resource.RLIMIT_NOFILE, (min(4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2
     )
-    if chosen.peer:
+    if chosen.peer is not None:
         peer(chosen.peer)
         return 0
     return soak(chosen.minutes)

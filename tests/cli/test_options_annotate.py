@@ -11,6 +11,8 @@ import pytest
 
 import tagwise as tw
 from tagwise.annotate.session import Session
+from tagwise.annotate.simulate import Curve, Simulation
+from tagwise.corpus import schemes
 
 from .conftest import columns
 from .options import DEV, TRAIN, Bench, cases, debug_row, fitted, invoke, row
@@ -154,6 +156,31 @@ def simulate(bench: Bench) -> None:
     assert twice.stderr.count("random: 20") == 2 * once.stderr.count("random: 20")
     assert bench.path("c.svg").read_text().startswith("<svg")
     assert invoke("annotate", bench.train, "--simulate").exit_code == 2
+
+
+@row("annotate", "--growth", "--epochs")
+def played(bench: Bench) -> None:
+    """How large steps are, how long training takes, and which orders are played; spans are those of the page."""
+    seen: list[dict[str, Any]] = []
+
+    def simulate(name: str, pool: tw.Corpus, test: tw.Corpus, make: Any, **settings: Any) -> Any:
+        seen.append({**settings, "made": make(), "labels": {y for labels in pool.labels for y in labels}})
+        return Simulation(name, 0.5, len(pool), 0.95, [Curve("random", 0, [20], [200], [0.5])])
+
+    bench.patch.setattr("tagwise.annotate.simulate.simulate", simulate)
+    iob1 = [list(zip(s.tokens, schemes.convert(s.labels, None, "IOB1"))) for s in TRAIN]
+    args = ("annotate", bench.path("iob1.txt", columns(iob1)), "--simulate", "--dev", bench.test)
+    bench.ok(*args)
+    bench.ok(*args, "--growth", 2.5, "--epochs", 3, "--strategy", "span,order")
+    bench.ok(*args, "--learner", "crf", "--epochs", 3)
+    plain, other, crf = seen
+    assert (plain["growth"], plain["made"].epochs) == (1.2, 8)
+    assert plain["strategies"] == ("margin", "span", "committee", "diversity")
+    assert (other["growth"], other["made"].epochs, other["strategies"]) == (2.5, 3, ["span", "order"])
+    assert isinstance(crf["made"], tw.CRF)
+    assert any(y.startswith("B-") for y in plain["labels"])
+    assert invoke(*args, "--growth", 1).exit_code == 2
+    assert invoke(*args, "--strategy", "nothing").exit_code == 2
 
 
 @pytest.mark.parametrize("case", cases("annotate"))

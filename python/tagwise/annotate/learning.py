@@ -1,9 +1,10 @@
 """A tagger that learns each accepted sentence at once, and settles on all of them in the background.
 
 At once: a few steps of the online learner from the weights as they stand, without averaging, so that the next proposal
-has learned it. In the background, each time the labelled part has grown by a share: training from the start on all of
-it, with averaging, which is better and takes as long as it takes; sentences accepted meanwhile are then learned at once
-again. Proposals are made by a model that never changes: a new one takes its place.
+has learned it; of a CRF, training on this sentence with a prior around the weights as they stand. In the background,
+each time the labelled part has grown by a share: training from the start on all of it, with averaging, which is better
+and takes as long as it takes; sentences accepted meanwhile are then learned at once again. Proposals are made by a
+model that never changes: a new one takes its place.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.errors import ParameterError
-from tagwise.estimators import LEARNERS
+from tagwise.estimators import CRF, LEARNERS
 from tagwise.estimators.online import OnlineTagger
 from tagwise.learners.loop import Iteration
 from tagwise.model.model import Model
@@ -26,11 +27,13 @@ EPOCHS, SHARE, FEWEST = 8, 0.1, 5
 VISITS = 5
 #: The other half of a committee.
 SECOND = {"perceptron": "mira"}
+#: Of a CRF: the strength of the prior around what it knows, iterations on a sentence, and those that are an epoch.
+PRIOR, ITERATIONS, AN_EPOCH = 0.1, 10, 6
 
 
 def learner_of(name: str) -> Any:
-    """An online learner by its name: a class, called with its parameters."""
-    known = [key for key, kind in LEARNERS.items() if issubclass(kind, OnlineTagger)]
+    """A learner that goes on from a sentence more, by its name: a class, called with its parameters."""
+    known = [key for key, kind in LEARNERS.items() if issubclass(kind, OnlineTagger | CRF)]
     if name not in known:
         raise ParameterError(
             f"learner={name!r} does not learn sentence by sentence; expected one of {', '.join(known)}"
@@ -38,11 +41,19 @@ def learner_of(name: str) -> Any:
     return LEARNERS[name]
 
 
+def fresh(name: str, epochs: int, **settings: Any) -> Any:
+    """An unfitted tagger that goes through its training set about so many times."""
+    kind = learner_of(name)
+    if issubclass(kind, CRF):
+        return kind(max_iter=AN_EPOCH * epochs, **settings)
+    return kind(epochs=epochs, **settings)
+
+
 class Learning:
     """The tagger of a session. `model` is what proposes now, None before anything was learned; `second` disagrees.
 
     Args:
-        learner: name of an online learner.
+        learner: name of an online learner, or crf.
         features: as estimators take them.
         start: a model that proposes until something is learned, and whose weights learning begins from.
         n_jobs: threads of training and tagging, None for all cores.
@@ -55,7 +66,7 @@ class Learning:
         start: Model | None = None,
         n_jobs: int | None = 1,
     ) -> None:
-        self._kind, self._second_kind = learner_of(learner), learner_of(SECOND.get(learner, "perceptron"))
+        self._kind, self._name, self._second = learner_of(learner), learner, SECOND.get(learner, "perceptron")
         self._features, self._start, self._n_jobs = features if start is None else start.recipe, start, n_jobs
         self._tagger: Any = None
         self.model = start
@@ -84,7 +95,13 @@ class Learning:
             return took
 
     def _step(self, corpus: Corpus) -> None:
-        if self._tagger is None:
+        if issubclass(self._kind, CRF):
+            before = self._start if self._tagger is None else self._tagger.model_
+            settings = {"features": self._features, "n_jobs": self._n_jobs, "max_iter": ITERATIONS}
+            if before is not None:
+                settings |= {"prior": PRIOR, "l2": 0.0}
+            self._tagger = self._kind(**settings).fit(corpus, warm_start=before)
+        elif self._tagger is None:
             made = self._kind(features=self._features, n_jobs=self._n_jobs, epochs=VISITS, average=False)
             self._tagger = made.fit(corpus, warm_start=self._start, callbacks=(_right,))
         else:
@@ -132,11 +149,12 @@ class Learning:
         tagger: Any = None
         second = None
         if len(corpus):
-            settings = {"features": self._features, "n_jobs": self._n_jobs, "epochs": EPOCHS}
-            tagger = self._kind(**settings).fit(corpus, warm_start=self._start)
-            second = self._second_kind(**{**settings, "epochs": 3}).fit(corpus).model_
-            tagger.__dict__.pop("state_", None)  # steps from here on go from the averaged weights
-            tagger.set_params(average=False)
+            settings = {"features": self._features, "n_jobs": self._n_jobs}
+            tagger = fresh(self._name, EPOCHS, **settings).fit(corpus, warm_start=self._start)
+            second = fresh(self._second, 3, **settings).fit(corpus).model_
+            if isinstance(tagger, OnlineTagger):
+                tagger.__dict__.pop("state_", None)  # steps from here on go from the averaged weights
+                tagger.set_params(average=False)
         with self._lock:
             self._tagger, self.second, self.failed = tagger, second, None
             since, self._since = self._since or [], []
@@ -165,4 +183,4 @@ def _right(entry: Iteration) -> bool:
     return entry.gradient_norm == 0
 
 
-__all__ = ["Learning", "learner_of"]
+__all__ = ["Learning", "fresh", "learner_of"]

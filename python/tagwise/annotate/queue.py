@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tagwise.annotate.ranking import View, strategy_of, wanted
 
-#: Sentences that are ranked at a time.
-SLICE = 128
+#: Sentences that are ranked at a time: by somebody who waits, and in the background.
+FIRST, SLICE = 32, 128
+
+
+class Slice(NamedTuple):
+    """Open sentences whose ranks are old, the most wanted by these; what they are to be ranked by."""
+
+    places: NDArray[np.int64]
+    strategy: str
+    view: View
+    version: int
+    by_place: bool
+
+    def scores(self, sentences: Sequence[Any]) -> NDArray[np.float64]:
+        """How much each is wanted. Nothing of the queue is looked at: this may run beside whatever changes it."""
+        found = wanted(self.strategy, self.view, [sentences[i] for i in self.places])
+        # by the place in the file: those of the slice, moved to where it stands
+        return found + np.arange(len(self.places)) - self.places if self.by_place else found
 
 
 class Queue:
     """Open sentences with how much each is wanted, by a model of a certain version.
 
-    `refresh` ranks the most wanted anew until its time is over; `stale` counts what is left, which `refresh` without a
-    limit, in the background, goes through. Between the two the ranks of earlier models serve.
+    `refresh` ranks the most wanted anew until its time is over; `stale` counts what is left, which goes on in the
+    background, slice by slice: `due` under whatever lock there is, its scores without, `put` under it again. Meanwhile
+    the ranks of earlier models serve.
     """
 
     def __init__(self, sentences: Sequence[Any]) -> None:
@@ -55,40 +73,41 @@ class Queue:
         """How many open sentences are ranked by an older model."""
         return int(np.count_nonzero(self.open & (self._version != self._now)))
 
-    def refresh(
-        self,
-        strategy: str,
-        view: View,
-        version: int,
-        *,
-        seconds: float | None = None,
-        still: Callable[[], bool] = lambda: True,
-    ) -> int:
-        """Rank open sentences anew, slice by slice from the most wanted on; how many are left.
-
-        It ends when all are done, when the seconds are over (a slice is always done), or when `still` says no.
-        """
-        begin = time.perf_counter()
+    def due(self, strategy: str, view: View, version: int, most: int = SLICE) -> Slice | None:
+        """The next to be ranked; None where all are by this model."""
         key = (strategy, view.search)
         if key != self._key:
             self._key = key
             self._version[:] = -1
         by_place = not strategy_of(strategy).learned or view.model is None
         self._now = 0 if by_place else version
-        while still():
-            old = np.flatnonzero(self.open & (self._version != self._now))
-            if not len(old):
-                break
-            size = min(SLICE, len(old))
-            top = old if size == len(old) else old[np.argpartition(-self.scores[old], size - 1)[:size]]
-            top = np.sort(top)
-            found = wanted(strategy, view, [self._sentences[i] for i in top])
-            # by the place in the file: those of the slice, moved to where it stands
-            self.scores[top] = found + np.arange(len(top)) - top if by_place else found
-            self._version[top] = self._now
+        old = np.flatnonzero(self.open & (self._version != self._now))
+        if not len(old):
+            return None
+        size = min(most, len(old))
+        top = old if size == len(old) else old[np.argpartition(-self.scores[old], size - 1)[:size]]
+        return Slice(np.sort(top), strategy, view, self._now, by_place)
+
+    def put(self, done: Slice, scores: NDArray[np.float64]) -> bool:
+        """Take ranks, unless others are asked for by now: of another strategy, or by another model."""
+        if (done.strategy, done.view.search) != self._key or done.version != self._now:
+            return False
+        self.scores[done.places] = scores
+        self._version[done.places] = done.version
+        return True
+
+    def refresh(self, strategy: str, view: View, version: int, *, seconds: float | None = None) -> int:
+        """Rank open sentences anew, slice by slice from the most wanted on; how many are left.
+
+        It ends when all are done, or when the seconds are over. A slice is always done: of few where there is a limit.
+        """
+        begin = time.perf_counter()
+        most = SLICE if seconds is None else FIRST
+        while (found := self.due(strategy, view, version, most)) is not None:
+            self.put(found, found.scores(self._sentences))
             if seconds is not None and time.perf_counter() - begin >= seconds:
                 break
         return self.stale
 
 
-__all__ = ["SLICE", "Queue"]
+__all__ = ["FIRST", "SLICE", "Queue", "Slice"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from tagwise.annotate.app import MOST_FILE, Annotate
@@ -13,6 +14,9 @@ from tagwise.web.limits import Limited, Limits
 
 #: Seconds that requests in flight have when the server is told to end: pages listen for ever.
 GRACE = 1.0
+#: Seconds after which a thread that works in Python lets another one: who waits for an answer waits for no slice of the
+#: queue. Python's own are 5 ms, each time that the core's work ends.
+SWITCH = 0.0005
 
 
 def guarded(session: Session, token: str, host: str = "127.0.0.1") -> App:
@@ -23,6 +27,7 @@ def guarded(session: Session, token: str, host: str = "127.0.0.1") -> App:
 
 def run(session: Session, host: str, port: int, say: Callable[[str], None]) -> None:
     """Serve until the process is told to end; `say` is given the address with its token."""
+    sys.setswitchinterval(SWITCH)
     token = new_token()
     listening = running.bound(host, port)
     url = f"{running.url_of(listening)}/?token={token}"

@@ -11,10 +11,10 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tagwise.annotate.learning import Learning, learner_of
+from tagwise.annotate.learning import Learning, fresh
 from tagwise.annotate.mistakes import suspects
 from tagwise.annotate.queue import Queue
 from tagwise.annotate.ranking import STRATEGIES, View, strategy_of
@@ -31,8 +31,8 @@ from tagwise.writing import write_text
 #: Scores on the held-out file, in the folder of the work.
 CURVE = "curve.jsonl"
 
-#: Seconds that ranking may take before the next sentence is answered.
-RANKING = 0.03
+#: Seconds that ranking may take before the next sentence is answered; a slice is always done.
+RANKING = 0.01
 #: Sentences of the queue that are shown, characters of a search.
 SHOWN, LONGEST_SEARCH = 12, 200
 
@@ -57,12 +57,14 @@ class Session:
         if model is not None:
             self._labels_of(model)
         self.queue = Queue(work.sentences)
-        self.queue.close(work.labelled)
+        self._reopen(range(len(work.sentences)))
         self.search = ""
         self.curve = _kept_curve(work)
         self.told: Callable[[str, dict[str, Any]], object] = lambda kind, data: None  # events for pages
         self._lock = threading.RLock()
         self._wake, self._ended = threading.Event(), False
+        self._calm = threading.Event()  # nobody waits for an answer: the background may go on
+        self._calm.set()
         self._seen = {word for i in work.labelled for word in work.sentences[i].tokens}
         if work.labelled:
             self.learning.settle(self._corpus, wait=True)
@@ -84,6 +86,22 @@ class Session:
     def _corpus(self) -> Corpus:
         with self._lock:
             return self.work.corpus()
+
+    @contextlib.contextmanager
+    def _asked(self) -> Iterator[None]:
+        """While somebody waits for an answer: nobody else changes anything, and the background waits."""
+        self._calm.clear()
+        try:
+            with self._lock:
+                yield
+        finally:
+            self._calm.set()
+
+    def _reopen(self, places: Iterable[int]) -> None:
+        """Have the sentences that wait for labels in the queue: of those that say the same, the first."""
+        asked, every = set(self.work.asked()), list(places)
+        self.queue.close(i for i in every if i not in asked)
+        self.queue.close((i for i in every if i in asked), open=True)
 
     # --- what a page shows --------------------------------------------------------------------------------
 
@@ -202,15 +220,17 @@ class Session:
 
     def accept(self, i: Any, spans: Any) -> dict[str, Any]:
         """Labels of a sentence by a person: written down, learned, and the next sentence."""
-        with self._lock:
+        with self._asked():
             labels = self.labels_from(i, spans)
-            begin = time.perf_counter()
+            begin, cpu = time.perf_counter(), time.thread_time()
             self.work.accept(i, labels)
             written = time.perf_counter()
-            self.queue.close([i])
+            self.queue.close(self.work.same(i))
             sentence = self.work.sentences[i]
             self._seen.update(sentence.tokens)
+            before = time.thread_time()
             learned = self.learning.learn(sentence, labels)
+            learning = time.thread_time() - before
             self._after()
             ranked = time.perf_counter()
             out = self.state()
@@ -221,12 +241,14 @@ class Session:
                 "ranking": 1e3 * (ranked - written - learned),
                 "proposal": 1e3 * (end - ranked),
                 "all": 1e3 * (end - begin),
+                "CPU of learning": 1e3 * learning,
+                "CPU of all": 1e3 * (time.thread_time() - cpu),
             }
             return out
 
     def skip(self, i: Any) -> dict[str, Any]:
         """Leave a sentence for later, and the next."""
-        with self._lock:
+        with self._asked():
             self.work.skip(i)
             return self.state()
 
@@ -239,13 +261,13 @@ class Session:
         return self._back(self.work.redo, follow=False)
 
     def _back(self, deed: Callable[[], int | None], follow: bool = True) -> dict[str, Any]:
-        with self._lock:
+        with self._asked():
             before = dict(self.work.accepted)
             i = deed()
             if i is None:
                 return self.state()
             gone = before.get(i)
-            self.queue.close([i], open=i not in self.work.labelled)
+            self._reopen(self.work.same(i))
             labels = self.work.labelled.get(i)
             if labels is not None and labels != gone:
                 self.learning.learn(self.work.sentences[i], labels)
@@ -266,7 +288,7 @@ class Session:
 
     def choose(self, strategy: str | None = None, search: str | None = None) -> dict[str, Any]:
         """Another strategy, or another search."""
-        with self._lock:
+        with self._asked():
             if search is not None:
                 if not isinstance(search, str) or len(search) > LONGEST_SEARCH:
                     raise ParameterError(f"search: expected a text of at most {LONGEST_SEARCH} characters")
@@ -288,7 +310,7 @@ class Session:
         with self._lock:
             places = self.work.read(data, format, name)
             self.queue.extend(len(self.work.sentences))
-            self.queue.close(i for i in places if i in self.work.given)
+            self._reopen(places)
             self._after()
             return self.state()
 
@@ -311,9 +333,10 @@ class Session:
             places = sorted(self.work.labelled)
             corpus = self.work.corpus(places)
             settings = self.work.settings
-        kind = learner_of(settings.learner)
         features = self.learning._features
-        found = suspects(corpus, lambda: kind(features=features, epochs=5, n_jobs=self._n_jobs), most=most)
+        found = suspects(
+            corpus, lambda: fresh(settings.learner, 5, features=features, n_jobs=self._n_jobs), most=most
+        )
         return [
             {
                 "id": places[one.sentence],
@@ -332,11 +355,26 @@ class Session:
             self.learning.model, self.learning.second, self._seen, self.search, n_jobs=self._n_jobs or 0
         )
 
-    def _rank(self, seconds: float | None, still: Callable[[], bool] = lambda: True) -> None:
+    def _rank(self, seconds: float | None) -> None:
         with contextlib.suppress(TagwiseError):
             self.queue.refresh(
-                self.work.settings.strategy, self._view(), self.learning.version, seconds=seconds, still=still
+                self.work.settings.strategy, self._view(), self.learning.version, seconds=seconds
             )
+
+    def _rank_a_slice(self) -> bool:
+        """Rank the next few; whether there were some. Whoever corrects a sentence meanwhile does not wait for it."""
+        self._calm.wait()
+        with self._lock:
+            found = self.queue.due(self.work.settings.strategy, self._view(), self.learning.version)
+        if found is None:
+            return False
+        try:
+            scores = found.scores(self.work.sentences)
+        except TagwiseError:
+            return False
+        with self._lock:
+            self.queue.put(found, scores)
+        return True
 
     def _settled(self) -> None:
         """A model from the background: the queue is ranked by it, the held-out file is scored."""
@@ -361,13 +399,8 @@ class Session:
             self._wake.clear()
             if self._ended:
                 return
-            while not self._ended:
-                with self._lock:
-                    self._rank(0.0)
-                    left = self.queue.stale
-                if not left or self._wake.is_set():
-                    break
-                time.sleep(0.001)  # whoever waits for the lock has it now
+            while not self._ended and not self._wake.is_set() and self._rank_a_slice():
+                pass
             with self._lock:
                 brief = [self._brief(i) for i in self._order()]
             self.told("ranked", {"queue": brief, "stale": self.queue.stale})

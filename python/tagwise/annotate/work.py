@@ -14,7 +14,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -85,6 +85,7 @@ class Work:
             self.settings = self._settings(settings)
             self.sentences: list[Sentence] = []
             self.documents: list[tuple[str, range]] = []
+            self._same: dict[Hashable, list[int]] = {}  # sentences by what they say
             self.given: dict[int, list[str]] = {}
             for path in sorted((self.folder / "documents").glob("[0-9]*.jsonl")):
                 self._add(path)
@@ -142,6 +143,7 @@ class Work:
                 self.given[i] = labels
             bare = {name: column for name, column in sentence.fields.items() if name != "label"}
             self.sentences.append(Sentence(bare, doc=sentence.doc, meta=sentence.meta))
+            self._same.setdefault(_said(bare), []).append(i)
         places = range(first, len(self.sentences))
         self.documents.append((re.sub(r"^\d+-|\.jsonl$", "", path.name), places))
         return places
@@ -293,10 +295,29 @@ class Work:
 
     # --- what is there ------------------------------------------------------------------------------------
 
+    def same(self, i: int) -> list[int]:
+        """The sentences that say what sentence i does, itself among them, in their order."""
+        return self._same[_said(self.sentences[i].fields)]
+
     @property
     def labelled(self) -> dict[int, list[str]]:
-        """All labels there are: those that came with a document, and over them those that were accepted."""
-        return {**self.given, **self.accepted}
+        """All labels there are: those that came with a document, and over them those that were accepted.
+
+        A sentence that says what an accepted one does, and has no labels of its own, has those.
+        """
+        found = {**self.given, **self.accepted}
+        if len(self._same) < len(self.sentences):
+            for i, labels in self.accepted.items():
+                for j in self.same(i):
+                    found.setdefault(j, labels)
+        return found
+
+    def asked(self) -> Iterator[int]:
+        """Sentences that wait for labels, each once: of those that say the same the first."""
+        found = self.labelled
+        for places in self._same.values():
+            if (first := next((i for i in places if i not in found), None)) is not None:
+                yield first
 
     def corpus(self, places: Sequence[int] | None = None) -> Corpus:
         """Labelled sentences as a corpus, in their order."""
@@ -330,6 +351,11 @@ class Work:
     def close(self) -> None:
         """Let go of the journal."""
         self.journal.close()
+
+
+def _said(columns: Mapping[str, Sequence[str]]) -> Hashable:
+    """What makes two sentences the same: all that features can look at."""
+    return tuple((name, *column) for name, column in sorted(columns.items()))
 
 
 def _plain(sentence: Sentence, fresh: bool) -> Sentence:

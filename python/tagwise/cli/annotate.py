@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import rich_click as click
 
 from tagwise.cli.app import debug_option, say
 from tagwise.cli.files import corpus_options, known_corpus, names_of, read_corpus
 from tagwise.cli.models import load_model
+from tagwise.corpus import schemes
 from tagwise.corpus.formats import read
 from tagwise.corpus.sentence import Corpus
 from tagwise.errors import CorpusError, ParameterError
@@ -39,20 +40,43 @@ SIMULATED = ("margin", "span", "committee", "diversity")
 Reading = tuple[str | None, str | None, str | None]  # format, columns, label: as `corpus_options` has them
 
 
+class Played(NamedTuple):
+    """How a simulation is played: names of strategies by commas, other beginnings, epochs, growth of a step."""
+
+    strategies: str | None
+    seeds: int
+    epochs: int
+    growth: float
+
+
+def in_iob2(corpus: Corpus) -> Corpus:
+    """A labelled corpus with its spans in IOB2, as pages have them; labels that mark no spans stay."""
+    if not schemes.has_chunks({y for labels in corpus.labels for y in labels}):
+        return corpus
+    found = [s.with_labels(schemes.convert(s.labels, None, "IOB2"), corpus.label) for s in corpus]
+    return Corpus(found, columns=corpus.columns, label=corpus.label, source=corpus.source)
+
+
 def simulated(
     corpus: str,
     dev: str | None,
     learner: str,
     features: str,
     output: str | None,
-    seeds: int,
+    played: Played,
     reading: Reading,
 ) -> None:
-    """Play labelling through, print the table, write the picture; a corpus known by name has a test part."""
-    from tagwise.annotate.learning import learner_of
+    """Play labelling through, print the table, write the picture; a corpus known by name has a test part.
+
+    Spans are those of the page: IOB2.
+    """
+    from tagwise.annotate.learning import fresh, learner_of
+    from tagwise.annotate.ranking import strategy_of
     from tagwise.annotate.simulate import Curve, simulate
 
     form, columns, label = reading
+    strategies = [strategy_of(one).name for one in (played.strategies or "").replace(",", " ").split()]
+    learner_of(learner)
     name = corpus.partition(":")[0]
     train = read_corpus(corpus, form, columns, label, part="train")
     test = (
@@ -62,15 +86,23 @@ def simulated(
     )
     if test is None:
         raise click.UsageError("--simulate on a file needs another to score on: --dev DEV")
-    kind = learner_of(learner)
 
     def watch(curve: Curve) -> None:
         say(f"{curve.strategy}: {curve.sentences[-1]} sentences, score {100 * curve.scores[-1]:.1f}")
 
     def make() -> Any:
-        return kind(features=features, epochs=8)
+        return fresh(learner, played.epochs, features=features)
 
-    found = simulate(name, train, test, make, strategies=SIMULATED, seeds=seeds, watch=watch)
+    found = simulate(
+        name,
+        in_iob2(train),
+        in_iob2(test),
+        make,
+        strategies=strategies or SIMULATED,
+        seeds=played.seeds,
+        growth=played.growth,
+        watch=watch,
+    )
     click.echo(
         f"{name}: {100 * found.full:.2f} with all {found.pool:,} sentences; needed to reach {100 * found.target:.2f}"
         f"\n\n{found.markdown()}"
@@ -90,17 +122,29 @@ def simulated(
 )
 @click.option("--dev", metavar="DEV", help="A labelled corpus that is scored while you label.")
 @click.option("--fresh", is_flag=True, help="Leave out the labels that the sentences come with.")
-@click.option("--learner", default="mira", show_default=True, help="An online learner.")
+@click.option("--learner", default="mira", show_default=True, help="An online learner, or crf.")
 @click.option(
     "--features", "-f", metavar="SET", default="default", show_default=True, help="Feature set or template."
 )
 @click.option(
-    "--strategy", metavar="NAME", help="What comes next: margin, span, committee, diversity, order, search."
+    "--strategy",
+    metavar="NAME",
+    help="What comes next: margin, span, committee, diversity, order, search; of a simulation, some by commas.",
 )
 @click.option(
     "--simulate", is_flag=True, help="Play labelling through on the labelled corpus CORPUS, and end."
 )
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Of a simulation.")
+@click.option(
+    "--epochs", type=click.IntRange(min=1), default=8, show_default=True, help="Of training in a simulation."
+)
+@click.option(
+    "--growth",
+    type=click.FloatRange(min=1.0, min_open=True),
+    default=1.2,
+    show_default=True,
+    help="How much larger the labelled part is after each step of a simulation.",
+)
 @click.option("--agreement", metavar="OTHER", help="Compare the labels of FILE with those of OTHER, and end.")
 @click.option(
     "--export", "export", metavar="FORMAT", help="Write what is labelled in FORMAT to OUTPUT, and end."
@@ -124,6 +168,8 @@ def annotate(
     strategy: str | None,
     simulate: bool,
     seeds: int,
+    epochs: int,
+    growth: float,
     agreement: str | None,
     export: str | None,
     output: str | None,
@@ -150,7 +196,7 @@ def annotate(
     if simulate:
         if corpus is None:
             raise click.UsageError("--simulate needs a labelled corpus")
-        simulated(corpus, dev, learner, features, output, seeds, reading)
+        simulated(corpus, dev, learner, features, output, Played(strategy, seeds, epochs, growth), reading)
     elif agreement is not None:
         if corpus is None:
             raise click.UsageError("--agreement needs two files")

@@ -14,12 +14,11 @@ import tagwise as tw
 from tagwise.annotate.agreement import agreement
 from tagwise.annotate.learning import Learning
 from tagwise.annotate.mistakes import suspects
-from tagwise.annotate.queue import SLICE, Queue
+from tagwise.annotate.queue import FIRST, SLICE, Queue
 from tagwise.annotate.ranking import STRATEGIES, View, margins, wanted
 from tagwise.annotate.session import Session
 from tagwise.annotate.simulate import Curve, Simulation, simulate
 from tagwise.annotate.work import Settings, Work
-from tagwise.dataset.layout import _merged
 
 NAMES, PLACES = ["Peter", "Anna", "Mary", "John"], ["Paris", "Rome", "London", "Oslo"]
 GOLD = [([a, "went", "to", b, "."], ["B-PER", "O", "O", "B-LOC", "O"]) for a in NAMES for b in PLACES] + [
@@ -33,19 +32,10 @@ def model() -> Any:
     return tw.MIRA(epochs=2, n_jobs=1).fit(CORPUS[:6]).model_
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_codes_are_merged_as_sets_are(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    a, b = (np.unique(rng.integers(0, 30, rng.integers(0, 20))) for _ in range(2))
-    both, places = _merged(a, b)
-    assert both.tolist() == sorted({*a.tolist(), *b.tolist()})
-    assert both[places].tolist() == a.tolist()
-
-
 # --- learning -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("learner", ["mira", "perceptron", "pa", "arow"])
+@pytest.mark.parametrize("learner", ["mira", "perceptron", "pa", "arow", "crf"])
 def test_a_sentence_is_learned_before_the_next_is_shown(learner: str) -> None:
     """A few steps on a sentence, and the model that proposes is another one, which labels it right."""
     learning = Learning(learner)
@@ -135,15 +125,23 @@ def test_a_queue_ranked_in_slices_is_the_queue_ranked_at_once(model: Any, strate
     queue = Queue(sentences)
     queue.close([3, 5])
     view = View(model, search="rained", n_jobs=1)
-    left = [queue.refresh(strategy, view, 1, seconds=0.0) for _ in range(4)]
-    assert left == [SLICE + 5, 5, 0, 0]
+    assert queue.refresh(strategy, view, 1, seconds=0.0) == 2 * SLICE + 5 - FIRST
+    done = FIRST
+    while (found := queue.due(strategy, view, 1)) is not None:
+        done += len(found.places)
+        assert queue.put(found, found.scores(sentences))
+    assert done == 2 * SLICE + 5
     scores = wanted(strategy, view, sentences)
     expected = sorted((i for i in range(len(sentences)) if i not in (3, 5)), key=lambda i: (-scores[i], i))
     assert queue.order() == expected
     assert queue.order(9) == expected[:9]
     queue.close([3], open=True)
     assert queue.stale == 1
+    late = queue.due(strategy, view, 1)
+    assert late is not None
     assert queue.refresh(strategy, view, 1) == 0
+    queue.due("span", view, 1)
+    assert not queue.put(late, late.scores(sentences)), "ranks of a strategy that was left meanwhile"
 
 
 # --- a session ------------------------------------------------------------------------------------------------
@@ -230,6 +228,29 @@ def test_a_model_proposes_from_the_beginning(tmp_path: Path, model: Any) -> None
     session.accept(0, spans_of(0))
     assert session.learning.model is not model
     session.close()
+
+
+def test_sentences_that_say_the_same_are_asked_for_once(tmp_path: Path) -> None:
+    """One of them is in the queue; its labels are those of all, as long as these have none of their own."""
+    one, other = CORPUS[0].tokens, CORPUS[5].tokens
+    work = Work(tmp_path, Settings(labels=["PER", "LOC"]))
+    work.add(tw.Corpus.from_lists([one, other, one, one]), "text")
+    session = Session(work)
+    assert session.queue.order() == [0, 1]
+    state = session.accept(0, spans_of(0))
+    assert state["counts"]["open"] == 1
+    assert work.labelled == dict.fromkeys((0, 2, 3), CORPUS[0].labels)
+    assert session.undo()["counts"]["open"] == 2
+    assert work.labelled == {}
+    assert sorted(session.queue.order()) == [0, 1]
+    session.redo()
+    session.accept(2, [])
+    assert work.labelled == {0: CORPUS[0].labels, 2: ["O"] * len(one), 3: CORPUS[0].labels}
+    session.close()
+    again = Work(tmp_path)
+    assert again.labelled == work.labelled
+    assert again.export("jsonl").count(b"\n") == 3
+    again.close()
 
 
 # --- mistakes, agreement, simulation --------------------------------------------------------------------------
