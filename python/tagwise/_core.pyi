@@ -343,6 +343,10 @@ class Layout:
     @staticmethod
     def from_arrays(n_attributes: int, n_labels: int, arrays: dict[str, Any]) -> Layout:
         """A layout from its arrays, as `arrays` gives them."""
+    def united(self, other: Layout) -> tuple[Layout, NDArray[np.int64]]:
+        """The layout with the features of both, and the place of each feature of this one in it."""
+    def narrowed(self, dataset: Dataset) -> tuple[Layout, Dataset, NDArray[np.int64]] | None:
+        """The part of the layout that these sentences see, the sentences in attributes of the part, and places."""
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays that make the layout up."""
     def __len__(self) -> int:

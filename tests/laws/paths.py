@@ -92,6 +92,7 @@ DECODING = (
     "baseline,narrow,table",
     "log",
     "log,slow",
+    "handed",
 )
 
 

@@ -92,7 +92,7 @@ def test_the_switch_is_obeyed() -> None:
     seen, within = {}, {}
     for ways in DECODING:
         scorer = _core.Scorer(c.layout, w.astype(np.float32))  # a table stays with it
-        with forced(ways):
+        with forced(f"{ways},handed"):  # where a call is done is counted by itself
             scorer.viterbi(c.data)
             seen[ways] = _core.taken()
             scorer.viterbi(c.data, allowed=support)

@@ -12,7 +12,7 @@ import pytest
 
 import tagwise as tw
 from tagwise.corpus import schemes
-from tagwise.dataset.layout import codes_of, layout_of, united
+from tagwise.dataset.layout import codes_of, layout_of
 from tagwise.model.prune import prune
 
 from ..corpora import X, Y
@@ -51,6 +51,29 @@ def test_training_in_pieces_is_training(
         assert part.classes_ == whole.classes_
     assert [e["objective"] for e in pieces.history_] == [e["objective"] for e in whole.history_]
     assert [e["iteration"] for e in pieces.history_] == list(range(1, 8))
+
+
+@pytest.mark.parametrize(("kind", "params"), KINDS)
+@pytest.mark.parametrize("features", ["S2", EDGE])
+def test_a_part_of_the_features_is_enough(kind: type[Any], params: dict[str, Any], features: str) -> None:
+    """A sentence is learned by the features that it sees, where nobody asks for all weights along the way.
+
+    With a dev set all are asked for; one epoch is kept whatever its score. Model and state of training are the same to
+    the bit, and go on to be.
+    """
+    few, all_ = (kind(features=features, epochs=3, **params).fit(X, Y) for _ in range(2))
+    more = [([["Oslo", "sings"]], [["NEW", "VERB"]]), (X[1:2], Y[1:2]), ([["the"]], [["DET"]])]
+    for x, y in more:
+        few.partial_fit(x, y)
+        all_.partial_fit(x, y, dev=X, dev_y=Y)
+        np.testing.assert_array_equal(weights(few), weights(all_))
+        assert few.state_.keys() == all_.state_.keys()
+        for name, value in few.state_.items():
+            np.testing.assert_array_equal(value, all_.state_[name])
+        few.partial_fit(x, y, epochs=3)
+        for _ in range(3):
+            all_.partial_fit(x, y, dev=X, dev_y=Y)
+        np.testing.assert_array_equal(weights(few), weights(all_))
 
 
 def test_the_first_call_is_fit() -> None:
@@ -328,7 +351,7 @@ def test_layouts_are_rebuilt_from_their_codes() -> None:
     again = layout_of(layout.n_attributes, layout.n_labels, codes_of(layout), pairs=True)
     for name, array in layout.arrays().items():
         np.testing.assert_array_equal(again.arrays()[name], array)
-    same, places = united(layout, layout)
+    same, places = layout.united(layout)
     assert len(same) == len(layout)
     np.testing.assert_array_equal(places, np.arange(len(layout)))
 

@@ -138,47 +138,6 @@ def kept(layout: _core.Layout, keep: NDArray[np.bool_]) -> tuple[_core.Layout, N
     return layout_of(int(used.sum()), n, left, has_pairs(layout)), used
 
 
-def united(old: _core.Layout, new: _core.Layout) -> tuple[_core.Layout, NDArray[np.int64]]:
-    """The layout with the features of both, and the place of each old feature in it.
-
-    The new layout has the old one's attributes and labels under the same numbers, and may have more.
-    """
-    before, n = old.n_labels, new.n_labels
-
-    def recode(code: Codes, i: int) -> Codes:
-        if i in (2, 3):
-            return code
-        label, rest = code % before, code // before
-        if i == 4:
-            label, rest = rest % before * n + label, rest // before
-            return rest * (n * n) + label
-        return rest * n + label
-
-    known = codes_of(old)
-    if before != n:
-        known = [recode(code, i) for i, code in enumerate(known)]
-    both, places, at = [], [], 0
-    for a, b in zip(known, codes_of(new)):
-        code, place = _merged(a, b)
-        both.append(code)
-        places.append(at + place)
-        at += len(code)
-    return layout_of(new.n_attributes, n, both, has_pairs(old) or has_pairs(new)), np.concatenate(places)
-
-
-def _merged(a: Codes, b: Codes) -> tuple[Codes, NDArray[np.int64]]:
-    """The codes of both, each once, and the place of each of `a`; both ascend, and so does what comes out.
-
-    Few are new where a model grows by a sentence: they are looked up one by one, and `a` is copied around them.
-    """
-    at = np.searchsorted(a, b)
-    inside = at < len(a)
-    inside[inside] = a[at[inside]] == b[inside]
-    at, fresh = at[~inside], b[~inside]
-    before = np.cumsum(np.bincount(at, minlength=len(a) + 1))[: len(a)]
-    return np.insert(a, at, fresh), np.arange(len(a)) + before
-
-
 # --- weights by name ----------------------------------------------------------------------------------------
 
 

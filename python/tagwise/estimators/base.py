@@ -326,7 +326,8 @@ class Tagger(Predicting, Texts, ScikitLearn):
             "objective": result.objective,
             "stopped": result.reason,
         }
-        last = next((entry for entry in result.history if entry["iteration"] == result.best_iteration), {})
+        entries = reversed(result.history)  # the best of a long history is among its last
+        last: dict[str, Any] = next((e for e in entries if e["iteration"] == result.best_iteration), {})
         metrics |= {name: last[name] for name in ("dual", "gap") if last.get(name) is not None}
         scores = [entry["dev_score"] for entry in result.history if entry["dev_score"] is not None]
         if scores:

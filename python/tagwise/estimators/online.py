@@ -16,6 +16,7 @@ from tagwise.corpus import labels
 from tagwise.dataset.check import checked_weights
 from tagwise.errors import ParameterError, TrainingError
 from tagwise.estimators.base import Tagger, listeners, usual_for_shards, watched, with_line
+from tagwise.estimators.growth import ARRAYS, Part, weights_of
 from tagwise.estimators.limits import Limits
 from tagwise.estimators.task import Task, dev_scorer
 from tagwise.features.inputs import Inputs
@@ -127,6 +128,12 @@ def _epochs(learner: online.Learner, task: Task) -> Result:
     )
 
 
+def _part(task: Task) -> Part | None:
+    """The part of a task that its sentences see, where that is enough: nobody looks at all weights along the way."""
+    whole = task.params["shards"] > 1 or task.dev_score or task.keeper or task.ballot
+    return None if whole else Part.of(task.layout, task.data)
+
+
 class OnlineTagger(Tagger):
     """A learner that updates after every sentence; `history_` counts wrong tokens and updates of each epoch.
 
@@ -158,16 +165,21 @@ class OnlineTagger(Tagger):
             "sample_weight": None if task.sample_weight is None else task.sample_weight.astype(np.float32),
         }
         self.__dict__.pop("state_", None)
-        learner: _core.Online | _core.HistoryOnline
-        if lookback is None:
-            learner = _core.Online(task.data, task.layout, self._rule(task), **options)
-            if state is not None:
-                learner.restore(state)
-        else:
-            learner = self._further_back(task, lookback, options)
+        if lookback is not None:
+            return _epochs(self._further_back(task, lookback, options), task)
+        part = None if state is None else _part(task)
+        if part is not None and state is not None:
+            learner = _core.Online(part.data, part.layout, self._rule(task), **options)
+            learner.restore(part.inside(state))
+            result = _epochs(learner, task)
+            self.state_ = part.outside(state, learner.state(), params.get("variance", 1.0))
+            result.weights = weights_of(self.state_, params["average"])
+            return result
+        learner = _core.Online(task.data, task.layout, self._rule(task), **options)
+        if state is not None:
+            learner.restore(state)
         result = _epochs(learner, task)
-        if isinstance(learner, _core.Online):
-            self.state_ = learner.state()
+        self.state_ = learner.state()
         return result
 
     def _sharded(self, params: dict[str, Any]) -> Callable[[Task, Shards, Engine], Result]:
@@ -295,7 +307,7 @@ class OnlineTagger(Tagger):
         model = self._fitted()
         task = self._task(X, gold, {**params, "features": model.recipe}, model)
         task.params = params
-        for name, fill in (("weights", 0.0), ("sums", 0.0), ("variance", params.get("variance", 1.0))):
+        for name, fill in zip(ARRAYS, (0.0, 0.0, params.get("variance", 1.0))):
             if len(state.get(name, ())):
                 wide = np.full(len(task.layout), fill)
                 wide[task.places] = state[name]

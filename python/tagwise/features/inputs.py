@@ -45,6 +45,8 @@ class Inputs:
         """Anything that a user passes as X; what was read before stays as it is."""
         if isinstance(X, Inputs):
             return X
+        if type(X) is list and set(map(type, X)) == {list}:  # what is asked for most, one sentence at a time
+            return Inputs(X, X)
         if not isinstance(X, Corpus) and foreign.kind_of(X) is not None:
             X = foreign.corpus_of(X)
         if isinstance(X, Mapping) or not hasattr(type(X), "__iter__"):

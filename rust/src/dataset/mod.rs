@@ -3,6 +3,7 @@
 pub mod csr;
 pub mod dense;
 pub mod extract;
+pub mod growth;
 pub mod layout;
 pub mod plan;
 pub mod runs;

@@ -28,6 +28,13 @@ pub struct Vocab {
     locked: bool,
 }
 
+/// A copy with room behind it: what grows by a sentence is copied once, not a second time at the first push.
+fn with_room<T: Copy>(from: &[T]) -> Vec<T> {
+    let mut out = Vec::with_capacity(from.len() + from.len() / 16 + 1024);
+    out.extend_from_slice(from);
+    out
+}
+
 impl Vocab {
     pub fn new() -> Vocab {
         Vocab { table: vec![NONE; 1024].into(), ..Vocab::default() }
@@ -126,12 +133,21 @@ impl Vocab {
     /// A copy that takes new attributes; those it has keep their ids. `lock` dropped what growth needs: the check of a
     /// known attribute (0 here: not known) is taken from its next occurrence, and it counts as seen often enough.
     pub fn growing(&self) -> Vocab {
-        let mut out = self.clone();
-        if self.locked {
-            (out.checks, out.counts, out.locked) = (vec![0; self.len()], vec![u32::MAX; self.len()], false);
-            if out.table.len() < 1024 {
-                out.rehash(1024);
-            }
+        if !self.locked {
+            return self.clone();
+        }
+        let n = self.len();
+        let mut out = Vocab {
+            keys: with_room(&self.keys).into(),
+            table: self.table.clone(),
+            text: with_room(&self.text).into(),
+            text_end: with_room(&self.text_end).into(),
+            checks: vec![0; n],
+            counts: vec![u32::MAX; n],
+            locked: false,
+        };
+        if out.table.len() < 1024 {
+            out.rehash(1024);
         }
         out
     }

@@ -54,9 +54,11 @@ pub enum Way {
     Avx2,
     /// No vector instructions beyond the baseline's.
     Baseline,
+    /// Short calls are handed to a thread, as long ones are.
+    Handed,
 }
 
-const WAYS: [(&str, Way); 21] = [
+const WAYS: [(&str, Way); 22] = [
     ("log", Way::Log),
     ("wide", Way::Wide),
     ("slow", Way::Slow),
@@ -78,6 +80,7 @@ const WAYS: [(&str, Way); 21] = [
     ("single", Way::Single),
     ("avx2", Way::Avx2),
     ("baseline", Way::Baseline),
+    ("handed", Way::Handed),
 ];
 
 /// Nobody has asked yet: the environment decides.
@@ -147,11 +150,13 @@ pub enum Taken {
     Avx512,
     Avx2,
     Baseline,
+    /// Calls that were done where they were asked for.
+    Here,
 }
 
-pub const TAKEN: [&str; 18] = [
+pub const TAKEN: [&str; 19] = [
     "lanes", "wide", "log", "narrow", "chart", "chunks", "batches", "tiles", "rows", "rare", "noted", "sought",
-    "sparse", "table", "runs", "avx512", "avx2", "baseline",
+    "sparse", "table", "runs", "avx512", "avx2", "baseline", "here",
 ];
 static COUNTS: [AtomicU64; TAKEN.len()] = [const { AtomicU64::new(0) }; TAKEN.len()];
 

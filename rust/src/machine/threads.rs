@@ -7,10 +7,14 @@
 //! Threads do not survive a fork. A child finds locks as they stood, some of them held by threads that it does not have, so
 //! it never touches what its parent kept: the process that made the pools is noted beside them, and another one begins
 //! anew. What the parent had is left where it is.
+//!
+//! A call that is short needs no other thread: `here` has a pool that is the calling thread itself, so that whatever the
+//! call would spread is done in place. Such a pool goes with its thread into a forked child.
 
 use crate::error::{Error, Result};
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::cell::OnceCell;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 #[derive(Default)]
@@ -119,10 +123,51 @@ pub fn lend(n_jobs: usize) -> Result<Lent> {
     Ok(Lent::Several(pool))
 }
 
+/// Threads that may have a pool of themselves. rayon never frees what such a thread had (some kilobytes), so that a
+/// process that starts a thread for each call must not have one for each.
+const MOST_HERE: usize = 256;
+static HERE: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static MINE: OnceCell<Option<&'static ThreadPool>> = const { OnceCell::new() };
+}
+
+/// The pool that is the calling thread: what it installs is done in place, with whatever that spreads. None for threads
+/// beyond `MOST_HERE`.
+pub fn here() -> Option<&'static ThreadPool> {
+    MINE.with(|mine| {
+        *mine.get_or_init(|| {
+            if HERE.fetch_add(1, Ordering::Relaxed) >= MOST_HERE {
+                HERE.fetch_sub(1, Ordering::Relaxed);
+                return None;
+            }
+            let built = ThreadPoolBuilder::new().num_threads(1).use_current_thread().build();
+            built.ok().map(|pool| &*Box::leak(Box::new(pool)))
+        })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use rayon::prelude::*;
+
+    #[test]
+    fn work_that_is_done_here_stays_on_this_thread() {
+        let mine = std::thread::current().id();
+        for _ in 0..2 {
+            let ids = || (0..1000).into_par_iter().map(|_| std::thread::current().id()).collect::<Vec<_>>();
+            assert!(here().is_none_or(|pool| pool.install(ids).iter().all(|&id| id == mine)));
+            assert_ne!(lend(1).unwrap().pool().install(|| std::thread::current().id()), mine);
+        }
+    }
+
+    #[test]
+    fn threads_that_come_and_go_have_a_pool_of_themselves_up_to_a_number() {
+        let tried = |_| std::thread::spawn(|| here().is_some()).join().unwrap();
+        let found: Vec<bool> = (0..MOST_HERE + 3).map(tried).collect();
+        assert!(!found[MOST_HERE..].contains(&true));
+    }
 
     #[test]
     fn calls_of_one_thread_do_not_wait_for_each_other() {

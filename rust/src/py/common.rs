@@ -4,6 +4,7 @@ use crate::chain::once::Groups;
 use crate::chain::support::Support;
 use crate::decoding;
 use crate::error::{Error, Result};
+use crate::machine::force::{count, is_forced, Taken, Way};
 use crate::machine::stop::{Stop, Stopped};
 use crate::machine::threads;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1};
@@ -67,6 +68,24 @@ pub fn attempt<R: Send>(
         Some(Ok(answer)) => Ok((Some(answer), raised)),
         _ => Ok((None, raised)),
     }
+}
+
+/// Steps, of about a nanosecond each, up to which work is short: done where it is asked for, since handing it to a thread
+/// and waiting takes a tenth of a millisecond, and much more where other processes want the cores. Signals wait so long.
+const SHORT: usize = 2_000_000;
+/// And up to which the GIL is kept: whoever lets go of it where other threads want it waits for milliseconds.
+const TINY: usize = 200_000;
+
+/// The same as `run` for work of about so many steps: short work stays on the calling thread.
+pub fn run_of<R: Send>(py: Python<'_>, n_jobs: usize, steps: usize, work: impl FnOnce() -> R + Send) -> PyResult<R> {
+    if steps > SHORT || is_forced(Way::Handed) {
+        return run(py, n_jobs, work);
+    }
+    let Some(pool) = threads::here() else { return run(py, n_jobs, work) };
+    count(Taken::Here, 1);
+    let work = || catch_unwind(AssertUnwindSafe(|| pool.install(work)));
+    let done = if steps <= TINY { work() } else { py.detach(work) };
+    done.map_err(|payload| defect(&*payload).into())
 }
 
 /// Does what needs no threads and does not take long; a panic becomes an InternalError.

@@ -1,8 +1,9 @@
 //! Which features exist, as a Python object.
 
+use crate::dataset::growth;
 use crate::dataset::layout::{Choice, Layout, LayoutArrays};
 use crate::error::Error;
-use crate::py::common::{guard, run};
+use crate::py::common::{guard, run_of};
 use crate::py::encode::PyDataset;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -29,7 +30,10 @@ impl PyLayout {
         start_end: bool,
     ) -> PyResult<PyLayout> {
         let data = &dataset.inner;
-        let layout = run(py, 1, || Layout::build(data, n_attributes, n_labels, Choice { all_pairs, start_end }))??;
+        let each = 4 * n_labels * if all_pairs { n_attributes } else { 0 } + 100 * data.node.csr().ids.len();
+        let choice = Choice { all_pairs, start_end };
+        let build = || Layout::build(data, n_attributes, n_labels, choice);
+        let layout = run_of(py, 1, each + 10 * n_attributes, build)??;
         Ok(PyLayout { inner: Arc::new(layout) })
     }
 
@@ -52,6 +56,30 @@ impl PyLayout {
             pair: take::<u32>(arrays, "pair")?.into(),
         };
         guard(|| Ok(PyLayout { inner: Arc::new(Layout::new(arrays)?) }))
+    }
+
+    /// The layout with the features of both, and the place of each feature of this one in it; the other has the
+    /// attributes and labels of this one under the same numbers, and may have more.
+    fn united<'py>(&self, py: Python<'py>, other: &PyLayout) -> PyResult<(PyLayout, Bound<'py, PyArray1<i64>>)> {
+        let steps = 10 * (self.inner.len() + other.inner.len() + other.inner.attributes);
+        let (layout, places) = run_of(py, 1, steps, || growth::united(&self.inner, &other.inner))??;
+        Ok((PyLayout { inner: Arc::new(layout) }, PyArray1::from_vec(py, places)))
+    }
+
+    /// The part of the layout that these sentences see, the sentences in attributes of the part, and the place of each
+    /// of its features in the whole; None where tokens have vectors.
+    #[allow(clippy::type_complexity)]
+    fn narrowed<'py>(
+        &self,
+        py: Python<'py>,
+        dataset: &PyDataset,
+    ) -> PyResult<Option<(PyLayout, PyDataset, Bound<'py, PyArray1<i64>>)>> {
+        let data = &dataset.inner;
+        let steps = 200 * data.node.csr().ids.len() + 10 * data.tokens();
+        let found = run_of(py, 1, steps, || growth::narrowed(&self.inner, data))??;
+        Ok(found.map(|(layout, data, places)| {
+            (PyLayout { inner: Arc::new(layout) }, PyDataset { inner: data.into() }, PyArray1::from_vec(py, places))
+        }))
     }
 
     /// The arrays that make the layout up.

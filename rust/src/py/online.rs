@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::learners::online::cost::Judge;
 use crate::learners::online::{program, Online, OnlineState};
 use crate::machine::threads;
-use crate::py::common::{guard, run};
+use crate::py::common::{guard, run, run_of};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
 use crate::py::options::{self, answer, PyCost, PyEpochs, PyLimits, PyRule, Raised};
@@ -41,7 +41,8 @@ impl PyOnline {
         if n_jobs == 0 {
             options.epochs.shards = threads::cores();
         }
-        let inner = run(py, 1, || Online::new(data, &layout, options))??;
+        let steps = 20 * layout.len() + 100 * data.node.csr().ids.len();
+        let inner = run_of(py, 1, steps, || Online::new(data, &layout, options))??;
         Ok(PyOnline { inner, n_jobs, raised })
     }
 
@@ -54,7 +55,8 @@ impl PyOnline {
     ) -> PyResult<Bound<'py, PyDict>> {
         let order = order.map(|o| o.as_array().to_vec());
         let (inner, n_jobs) = (&mut self.inner, self.n_jobs);
-        let tally = run(py, n_jobs, || inner.epoch(order))?;
+        let steps = inner.epoch_steps();
+        let tally = run_of(py, n_jobs, steps, || inner.epoch(order))?;
         answer(py, tally, &self.raised)
     }
 
@@ -68,7 +70,7 @@ impl PyOnline {
     /// The weights now, or their average over all steps: one a feature.
     #[pyo3(signature = (averaged = true))]
     fn weights<'py>(&self, py: Python<'py>, averaged: bool) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let weights = run(py, 1, || self.inner.weights(averaged))??;
+        let weights = run_of(py, 1, 5 * self.inner.features(), || self.inner.weights(averaged))??;
         Ok(PyArray1::from_vec(py, weights))
     }
 

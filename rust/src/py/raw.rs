@@ -1,7 +1,7 @@
 //! Raw text to tokens and sentences, many texts a call.
 
 use crate::features::raw::{self, Options};
-use crate::py::common::run;
+use crate::py::common::run_of;
 use crate::py::encode::{corpus_error, each, kind, utf8};
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -36,7 +36,8 @@ fn tokenize<'py>(
     })?;
     let abbreviations = abbreviations.into_iter().collect();
     let options = Options { contractions, hyphens, sentences, abbreviations };
-    let found = run(py, n_jobs, || raw::tokenize(&held, &options))??;
+    let steps = held.iter().map(|text| 20 * text.len()).sum();
+    let found = run_of(py, n_jobs, steps, || raw::tokenize(&held, &options))??;
     let places = found.tokens.iter().flat_map(|&(begin, end)| [begin, end]).collect();
     Ok((PyArray1::from_vec(py, places), PyArray1::from_vec(py, found.sentences), PyArray1::from_vec(py, found.texts)))
 }

@@ -1,7 +1,7 @@
 //! Features and weights, ready to label sentences, as a Python object.
 
 use crate::decoding::lists;
-use crate::py::common::{self, guard, run, support, PyLists, PySupport};
+use crate::py::common::{self, guard, run_of, support, PyLists, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
 use crate::scores::scorer::Scorer;
@@ -65,7 +65,7 @@ impl PyScorer {
     ) -> PyResult<Bound<'py, PyArray1<u16>>> {
         let data = &dataset.inner;
         let support = support(allowed, data.tokens(), self.inner.layout().labels)?;
-        let paths = run(py, n_jobs, || self.inner.viterbi(data, support.as_ref()))??;
+        let paths = run_of(py, n_jobs, self.inner.steps(data), || self.inner.viterbi(data, support.as_ref()))??;
         Ok(PyArray1::from_vec(py, paths))
     }
 
@@ -81,7 +81,8 @@ impl PyScorer {
     ) -> PyResult<PyLists<'py>> {
         let data = &dataset.inner;
         let support = support(allowed, data.tokens(), self.inner.layout().labels)?;
-        let found = run(py, n_jobs, || lists::lists(&self.inner, data, support.as_ref(), k))??;
+        let steps = self.inner.steps(data).saturating_mul(4 + 4 * k);
+        let found = run_of(py, n_jobs, steps, || lists::lists(&self.inner, data, support.as_ref(), k))??;
         Ok(common::lists(py, found))
     }
 
@@ -97,7 +98,8 @@ impl PyScorer {
     ) -> PyResult<(Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<f64>>)> {
         let (data, l) = (&dataset.inner, self.inner.layout().labels);
         let support = support(allowed, data.tokens(), l)?;
-        let (p, log_z) = run(py, n_jobs, || self.inner.marginals(data, support.as_ref()))??;
+        let (p, log_z) =
+            run_of(py, n_jobs, 4 * self.inner.steps(data), || self.inner.marginals(data, support.as_ref()))??;
         Ok((PyArray1::from_vec(py, p).reshape([data.tokens(), l])?, PyArray1::from_vec(py, log_z)))
     }
 }

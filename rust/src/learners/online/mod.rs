@@ -121,6 +121,19 @@ impl Online {
         self.bank.clock
     }
 
+    pub fn features(&self) -> usize {
+        self.features
+    }
+
+    /// About how many steps of a nanosecond an epoch takes: lists of k paths, updates of a path's features, and, in
+    /// parts, what mixing them takes.
+    pub fn epoch_steps(&self) -> usize {
+        let (data, l) = (&self.task.tokens.data, self.task.tokens.labels);
+        let mixed = self.shards.len().saturating_mul(20 * self.features);
+        let visited = data.tokens().saturating_mul(l * l + 100).saturating_add(50 * data.node.csr().ids.len());
+        visited.saturating_mul(4 * self.task.rule.k().max(1)).saturating_add(mixed)
+    }
+
     /// One pass over the sentences, or over those of `order` where it is given.
     pub fn epoch(&mut self, order: Option<Vec<u32>>) -> Result<Tally> {
         let n = self.task.tokens.data.len();

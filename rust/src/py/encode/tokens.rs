@@ -5,7 +5,7 @@ use crate::dataset::runs::Spare;
 use crate::error::Error;
 use crate::features::template::Template;
 use crate::features::tokens::Tokens;
-use crate::py::common::{guard, run};
+use crate::py::common::{guard, run, run_of};
 use crate::py::encode::{corpus_error, utf8, PyDataset, PyVocab};
 use crate::py::words::PyWordSets;
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -273,14 +273,16 @@ fn dataset(
     let (template, spare) = (&template.inner, template.spare.clone());
     closed(template)?;
     let locked = vocab.try_borrow()?.inner.is_locked();
+    let cells: usize = tokens.columns.iter().map(|column| column.cells.len()).sum();
+    let steps = cells.saturating_mul(60 * (1 + template.rules.len())); // a rule at a token: a text, its hash, a look
     let inner = if locked {
         let vocab = vocab.try_borrow()?;
         let vocab = &vocab.inner;
-        run(py, n_jobs, || Extractor::new(template, tokens, n_jobs, spare, settled).locked(vocab))?
+        run_of(py, n_jobs, steps, || Extractor::new(template, tokens, n_jobs, spare, settled).locked(vocab))?
     } else {
         let mut vocab = vocab.try_borrow_mut()?;
         let vocab = &mut vocab.inner;
-        run(py, n_jobs, || Extractor::new(template, tokens, n_jobs, spare, None).grow(vocab))??
+        run_of(py, n_jobs, steps, || Extractor::new(template, tokens, n_jobs, spare, None).grow(vocab))??
     };
     Ok(PyDataset { inner: inner.into() })
 }
