@@ -329,10 +329,16 @@ class Tagger(Predicting, Texts, ScikitLearn):
         entries = reversed(result.history)  # the best of a long history is among its last
         last: dict[str, Any] = next((e for e in entries if e["iteration"] == result.best_iteration), {})
         metrics |= {name: last[name] for name in ("dual", "gap") if last.get(name) is not None}
-        scores = [entry["dev_score"] for entry in result.history if entry["dev_score"] is not None]
+        scored = task.dev_score is not None or "dev_score" in self._metrics()  # else no entry has one
+        scores = [e["dev_score"] for e in result.history if e["dev_score"] is not None] if scored else []
         if scores:
             metrics["dev_score"] = max(scores)
         return {"learner": self.name, "params": kept, "metrics": metrics, **file_columns(task.recipe, task.X)}
+
+    def _metrics(self) -> dict[str, Any]:
+        """What the model says of its training so far; nothing before there is one."""
+        found: dict[str, Any] = self.model_.meta.get("metrics", {}) if hasattr(self, "model_") else {}
+        return found
 
     # --- what prediction needs --------------------------------------------------------------------------
 

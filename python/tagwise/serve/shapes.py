@@ -123,6 +123,20 @@ def _shown(schema: Schema) -> str:
     return {"string": "a string", "boolean": "true or false", "object": "an object"}[schema["type"]]
 
 
+def _is_usual(found: Any, schema: Schema) -> bool:
+    """Whether a request has words of one sentence or of many, as the schema lets it, and nothing else: it is right."""
+    if type(found) is not dict or len(found) != 1:
+        return False
+    ((name, given),) = found.items()
+    if type(given) is not list or name not in schema["properties"]:
+        return False
+    if name == "tokens":
+        return set(map(type, given)) <= _ONLY_STRINGS
+    return name == "sentences" and all(
+        type(sentence) is list and set(map(type, sentence)) <= _ONLY_STRINGS for sentence in given
+    )
+
+
 def parsed(body: bytes | bytearray, schema: Schema) -> dict[str, Any]:
     """The request of a body, or a Problem that says where it is wrong."""
     try:
@@ -138,7 +152,7 @@ def parsed(body: bytes | bytearray, schema: Schema) -> dict[str, Any]:
         raise Problem(400, "JsonError", message) from None
     except (RecursionError, ValueError):
         raise Problem(400, "JsonError", "the body is nested too deep, or has a number too long") from None
-    if (wrong := fault(found, schema, "the request")) is not None:
+    if not _is_usual(found, schema) and (wrong := fault(found, schema, "the request")) is not None:
         raise Problem(400, "RequestError", wrong)
     if "\\u" in text and "\\ud" in text.lower():  # half a pair of UTF-16 is no character
         try:

@@ -95,8 +95,9 @@ def run(loaded: Loaded, name: str, jobs: Sequence[Job], alone: bool) -> list[byt
     for i, job in enumerate(jobs):
         groups.setdefault(job.wish, []).append(i)
     for wish, members in groups.items():
+        asked = [jobs[i] for i in members]
         try:
-            found = _answers(loaded, tagger, wish, [jobs[i] for i in members])
+            found = (_usual if _is_usual(loaded, wish, asked) else _answers)(loaded, tagger, wish, asked)
         except Exception as error:
             if len(members) == 1:
                 out[members[0]] = error
@@ -107,6 +108,28 @@ def run(loaded: Loaded, name: str, jobs: Sequence[Job], alone: bool) -> list[byt
         for i, results in zip(members, found):
             out[i] = f"{head}{_JSON(results)}}}\n".encode()
     return out
+
+
+def _is_usual(loaded: Loaded, wish: Wish, jobs: list[Job]) -> bool:
+    """Whether all ask for labels of words alone, of a model that looks at these."""
+    if wish != Wish() or len(loaded.tagger.model_.recipe.columns) > 1:
+        return False
+    return all(job.texts is None and all(type(s) is list for s in job.sentences) for job in jobs)
+
+
+def _usual(loaded: Loaded, tagger: Tagger, wish: Wish, jobs: list[Job]) -> list[list[dict[str, Any]]]:
+    """The results of each job where labels of words are all that is asked for: what `_answers` gives, sooner."""
+    sentences = [sentence for job in jobs for sentence in job.sentences]
+    paths = iter(tagger.predict(sentences) if sentences else ())
+    if not loaded.chunked:
+        return [[{"labels": next(paths)} for _ in job.sentences] for job in jobs]
+    return [[_marked(next(paths)) for _ in job.sentences] for job in jobs]
+
+
+def _marked(path: Sequence[str]) -> dict[str, Any]:
+    """Labels, and the spans that they mark; most sentences have none."""
+    found = token_spans(path, True) if any(y != "O" for y in path) else ()
+    return {"labels": path, "spans": [{"label": y, "tokens": [begin, end]} for y, begin, end in found]}
 
 
 def _answers(loaded: Loaded, tagger: Tagger, wish: Wish, jobs: list[Job]) -> list[list[dict[str, Any]]]:
