@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from typing import Any
 
@@ -103,6 +104,10 @@ def serve(
     secret = new_token() if token else None
     listening = bound(host, port)
     url = url_of(listening)
+
+    # What is there now stays to the end: it is not looked through for rubbish again and again, nor copied in workers.
+    gc.collect()
+    gc.freeze()
 
     def announce() -> None:
         say(f"serving {', '.join(shelf.models)} at {url}" + (f"/?token={secret}" if secret else ""))

@@ -25,6 +25,8 @@ logger = logging.getLogger("tagwise.serve")
 
 #: Seconds that the loop may be held up by one batch.
 TURN = 0.004
+#: Jobs up to which a batch waits for more of them.
+TOGETHER = 64
 #: Tokens of a batch in the thread, as long as it is not one job.
 BATCH = 20_000
 
@@ -97,9 +99,15 @@ class Batcher:
         if not self._turn:
             self._turn = True
             loop = asyncio.get_running_loop()
-            # one more turn: sockets are read between two of them
-            loop.call_soon(loop.call_soon, self._in_turn)
+            loop.call_soon(self._gather, loop, 0)
         return True
+
+    def _gather(self, loop: asyncio.AbstractEventLoop, before: int) -> None:
+        """Sockets are read between two turns: one more as long as each brings more jobs, and these are few."""
+        if before < len(self._small) <= TOGETHER:
+            loop.call_soon(self._gather, loop, len(self._small))
+        else:
+            self._in_turn()
 
     async def call(self, function: Callable[[], bytes], cost: int) -> bytes:
         """The answer of what goes to the thread by itself."""
@@ -201,4 +209,4 @@ class Batcher:
             self._thread.shutdown(wait=True)
 
 
-__all__ = ["BATCH", "TURN", "Batcher", "busy"]
+__all__ = ["BATCH", "TOGETHER", "TURN", "Batcher", "busy"]
