@@ -30,7 +30,7 @@ impl PyLayout {
         start_end: bool,
     ) -> PyResult<PyLayout> {
         let data = &dataset.inner;
-        let each = 4 * n_labels * if all_pairs { n_attributes } else { 0 } + 100 * data.node.csr().ids.len();
+        let each = 4 * n_labels * if all_pairs { n_attributes } else { 0 } + 100 * data.node.sparse().ids.len();
         let choice = Choice { all_pairs, start_end };
         let build = || Layout::build(data, n_attributes, n_labels, choice);
         let layout = run_of(py, 1, each + 10 * n_attributes, build)??;
@@ -75,7 +75,7 @@ impl PyLayout {
         dataset: &PyDataset,
     ) -> PyResult<Option<(PyLayout, PyDataset, Bound<'py, PyArray1<i64>>)>> {
         let data = &dataset.inner;
-        let steps = 200 * data.node.csr().ids.len() + 10 * data.tokens();
+        let steps = 200 * data.node.sparse().ids.len() + 10 * data.tokens();
         let found = run_of(py, 1, steps, || growth::narrowed(&self.inner, data))??;
         Ok(found.map(|(layout, data, places)| {
             (PyLayout { inner: Arc::new(layout) }, PyDataset { inner: data.into() }, PyArray1::from_vec(py, places))

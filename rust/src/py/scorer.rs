@@ -81,7 +81,7 @@ impl PyScorer {
     ) -> PyResult<PyLists<'py>> {
         let data = &dataset.inner;
         let support = support(allowed, data.tokens(), self.inner.layout().labels)?;
-        let steps = self.inner.steps(data).saturating_mul(4 + 4 * k);
+        let steps = self.inner.steps(data).saturating_mul(k.saturating_add(1)).saturating_mul(4);
         let found = run_of(py, n_jobs, steps, || lists::lists(&self.inner, data, support.as_ref(), k))??;
         Ok(common::lists(py, found))
     }
@@ -98,8 +98,9 @@ impl PyScorer {
     ) -> PyResult<(Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<f64>>)> {
         let (data, l) = (&dataset.inner, self.inner.layout().labels);
         let support = support(allowed, data.tokens(), l)?;
-        let (p, log_z) =
-            run_of(py, n_jobs, 4 * self.inner.steps(data), || self.inner.marginals(data, support.as_ref()))??;
+        let (p, log_z) = run_of(py, n_jobs, self.inner.steps(data).saturating_mul(4), || {
+            self.inner.marginals(data, support.as_ref())
+        })??;
         Ok((PyArray1::from_vec(py, p).reshape([data.tokens(), l])?, PyArray1::from_vec(py, log_z)))
     }
 }

@@ -17,6 +17,8 @@ use std::sync::{Arc, OnceLock};
 
 /// Tokens from which on the weights are packed first: it takes as long as some thousand tokens, and stays.
 const WORTH_A_TABLE: usize = runs::WORTH;
+/// Nanoseconds that the attributes of a token take, a score of them with as much each.
+const A_TOKEN: usize = 400;
 
 /// Features and their weights, ready to score.
 pub struct Scorer {
@@ -116,10 +118,10 @@ impl Scorer {
     }
 
     /// About how many steps of a nanosecond the best paths of these sentences take: pairs of labels and attributes of each
-    /// token, and what each call takes.
+    /// token, of which nothing is counted: where they lie in runs, no rows are made of them.
     pub fn steps(&self, data: &Dataset) -> usize {
-        let pairs = data.tokens().saturating_mul(self.layout.labels * self.layout.labels);
-        pairs.saturating_add(20 * data.node.csr().ids.len()).saturating_add(100 * self.layout.labels)
+        let (labels, tokens) = (self.layout.labels, data.tokens());
+        tokens.saturating_mul(labels * labels + A_TOKEN).saturating_add(100 * labels)
     }
 
     pub fn weights(&self) -> &Buf<f32> {
