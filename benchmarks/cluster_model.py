@@ -1,6 +1,7 @@
 """What a pass over a corpus costs on a cluster: a model, a simulation that checks it, and what it says of 10^9 tokens.
 
     python -m benchmarks.cluster_model                    # the simulation at two sizes, then the table
+    python -m benchmarks.cluster_model --measure encoded/ # the costs of this machine first, and the table of these
 
 The driver's network carries the weights to one worker after the other, and their gradients back; workers compute once
 they have the weights, while others still wait for theirs. So the network is busy for all of it, or the last worker is
@@ -15,15 +16,19 @@ compute or a network carry: a lock is the driver's network, and each message wai
 
 from __future__ import annotations
 
+import argparse
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tagwise.learners.sharded import OverShards
+import tagwise as tw
+from tagwise.learners.sharded import OverShards, Setting, ShardObjectives
 from tagwise.learners.sums import Part
+from tagwise.optimizers import OPTIMIZERS
 
 
 @dataclass(frozen=True)
@@ -102,8 +107,59 @@ def simulated(cluster: Cluster) -> float:
     return seconds
 
 
+def least(call: Callable[[], object], times: int = 5) -> float:
+    """Seconds of this process's own work that a call takes, the least of some: others may be at work beside it."""
+    found = []
+    for _ in range(times):
+        begin = time.process_time()
+        call()
+        found.append(time.process_time() - begin)
+    return min(found)
+
+
+def measured(folder: str, shards: int = 3) -> dict[str, float]:
+    """The costs of this machine: a token of a pass by one thread, memory as sums of vectors use it, an L-BFGS step.
+
+    Of a step, what it costs beside the objective is told in vectors that are gone over once.
+    """
+    whole = tw.Shards(folder)
+    some = ShardObjectives(whole, Setting(whole.layout()), range(min(shards, len(whole))))
+    w = np.random.default_rng(1).normal(scale=0.1, size=len(whole.layout()))
+    tokens = sum(int(whole.gold(k)[0][-1]) for k in some.numbers)
+    token = least(lambda: some.sums(w, 1, False)) / tokens
+    n = 10_000_000
+    a, b = np.ones(n), np.ones(n)
+    memory = 2 * 8 * n / least(lambda: np.add(a, b, out=a))
+    curve = np.linspace(0.5, 1.5, n)
+
+    def objective(w: np.ndarray, gradient: np.ndarray) -> float:
+        np.multiply(curve, w - 1.0, out=gradient)
+        return 0.5 * float(gradient @ (w - 1.0))
+
+    steps = OPTIMIZERS["lbfgs"].run(objective, np.zeros(n), n_jobs=1)
+    for _ in range(8):  # until all pairs are there
+        before = next(steps)
+    own = least(lambda: objective(before.w, a))
+    spent, evaluations = time.process_time(), before.evaluations
+    for _ in range(4):
+        before = next(steps)
+    spent = (time.process_time() - spent - own * (before.evaluations - evaluations)) / 4
+    return {"token": token, "memory": memory, "vectors": round(spent * memory / (8 * n))}
+
+
 def main() -> None:
     """Simulate, then say what the model says."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--measure", metavar="FOLDER", help="shards to measure the costs of this machine with"
+    )
+    options = parser.parse_args()
+    costs = {} if options.measure is None else measured(options.measure)
+    if costs:
+        print(
+            f"a token {1e6 * costs['token']:.2f} us, memory {costs['memory'] / 1e9:.1f} GB/s, a step of L-BFGS "
+            f"{costs['vectors']} vectors"
+        )
     small = Cluster(4e5, 200_000, 4, bandwidth=100e6, latency=5e-3, vectors=0)
     for cluster in (small, replace(small, tokens=3.2e6, features=400_000, workers=16)):
         found = sorted(simulated(cluster) for _ in range(5))[2]
@@ -115,7 +171,7 @@ def main() -> None:
     print("".join(f"{name:>{max(10, len(name) + 2)}}" for name in columns))
     for tokens, features in ((1e7, 10**6), (1e8, 10**7), (1e9, 10**7), (1e9, 10**8)):
         for workers in (1, 10, 100):
-            c = Cluster(tokens, features, workers)
+            c = replace(Cluster(tokens, features, workers), **costs)
             print(
                 f"{tokens:10.0e}{features:10.0e}{workers:10}{c.compute:10.1f}{c.seconds:10.1f}{c.by_tree:10.1f}"
                 f"{c.epoch:20.1f}"

@@ -50,17 +50,53 @@ def test_attributes_and_features_are_those_of_the_corpus(files: Path, features: 
         assert shards.n_tokens == sum(map(len, SOME))
 
 
+#: One kind at most once in a sentence, and rules about neighbours and ends.
+RULES = {"once": ["product"], "forbidden": [["B-person", "I-location"], ["I-group", None]]}
+
+
 @pytest.mark.parametrize(
-    "given", [{}, {"loss": "exp"}, {"min_count": 2, "start_end": False}, {"l1": 0.1, "optimizer": "auto"}]
+    ("kind", "given"),
+    [
+        (tw.CRF, {}),
+        *((tw.CRF, {"loss": loss}) for loss in _core.LOSSES if loss != "log"),
+        (tw.CRF, {"min_count": 2, "start_end": False}),
+        (tw.CRF, {"l1": 0.1, "optimizer": "auto"}),
+        (tw.CRF, {"cost": 1.5}),
+        (tw.CRF, {"cost": {"B-person": 2.0}, "class_weight": "balanced"}),
+        (tw.CRF, {"constraints": "IOB2"}),
+        (tw.CRF, {"constraints": RULES}),
+        (tw.MEMM, {}),
+        (tw.MEMM, {"class_weight": "balanced", "start_end": False, "min_count": 2}),
+    ],
 )
-def test_one_shard_is_a_corpus_in_memory_to_the_bit(files: Path, given: dict[str, Any]) -> None:
+def test_one_shard_is_a_corpus_in_memory_to_the_bit(files: Path, kind: Any, given: dict[str, Any]) -> None:
     settings = {**SETTINGS, **given}
-    theirs = tw.CRF(features="S2", **settings).fit(SOME)
-    ours = tw.CRF(**settings).fit(encoded(files, "one", 10**6))
+    theirs = kind(features="S2", **settings).fit(SOME)
+    ours = kind(**settings).fit(encoded(files, "one", 10**6))
     assert ours.objective_ == theirs.objective_
     assert ours.model_.scorer.weights.tobytes() == theirs.model_.scorer.weights.tobytes()
     assert ours.predict(SOME[:20]) == theirs.predict(SOME[:20])
     assert ours.model_.meta == theirs.model_.meta
+
+
+@pytest.mark.parametrize("kind", [tw.Perceptron, tw.MIRA])
+def test_online_learners_keep_to_rules_over_shards(files: Path, kind: Any) -> None:
+    """One shard in its own order is the corpus in memory; a model of many keeps to the rules too."""
+    settings: dict[str, Any] = {"epochs": 2, "shuffle": False, "constraints": "IOB2"}
+    theirs = kind(features="S2", **settings).fit(SOME)
+    ours = kind(**settings).fit(encoded(files, "one", 10**6))
+    assert ours.model_.scorer.weights.tobytes() == theirs.model_.scorer.weights.tobytes()
+    assert ours.model_.constraints == theirs.model_.constraints
+    assert kind(**settings).fit(encoded(files, "many", 400)).predict(SOME[:3])
+
+
+def test_what_breaks_the_rules_is_named_by_file_and_line(tmp_path: Path) -> None:
+    (tmp_path / "a.conll").write_text("a O\nb I-X\n\nc B-X\nd I-X\n", "utf-8")
+    shards = tw.encode(tmp_path / "a.conll", tmp_path / "enc", features="S1")
+    with pytest.raises(tw.TrainingError, match=r"a\.conll:1: "):
+        tw.CRF(constraints="IOB2").fit(shards)
+    with pytest.raises(tw.ParameterError, match=r"constraints='auto'.*name it"):
+        tw.MIRA(constraints="auto").fit(shards)
 
 
 def test_many_shards_are_the_same_function(files: Path) -> None:

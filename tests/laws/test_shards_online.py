@@ -154,7 +154,8 @@ def test_a_run_that_was_stopped_goes_on(shards: tw.Shards, tmp_path: Path, parts
         ({"history": (1, 2)}, "history"),
         ({"voters": 50}, "voters"),
         ({"mode": "batch"}, "mode='online'"),
-        ({"constraints": "bio"}, "constraints"),
+        ({"constraints": "auto"}, "constraints"),
+        ({"dictionary": 2}, "dictionary"),
     ],
 )
 def test_what_is_not_done_over_shards_is_refused(shards: tw.Shards, given: dict[str, Any], said: str) -> None:

@@ -22,10 +22,10 @@ def nodes() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def shards(tmp_path_factory: pytest.TempPathFactory) -> tw.Shards:
-    """Seven shards of a few hundred sentences."""
+    """Nine shards of a few hundred sentences."""
     folder = tmp_path_factory.mktemp("shards")
     corpus = tw.load_corpus("wnut17-ner")[0][:300]
     tw.write_conll(corpus, folder / "a.conll")
-    made = tw.encode(folder / "a.conll", folder / "enc", features="S2", shard_tokens=850)
-    assert len(made) == 7
+    made = tw.encode(folder / "a.conll", folder / "enc", features="S2", shard_tokens=650)
+    assert len(made) == 9
     return made

@@ -78,7 +78,7 @@ def cluster(n: int = 2) -> Iterator[Any]:
     }
     import ray
 
-    nodes = started(n, {"num_cpus": 2, "object_store_memory": 80 << 20})
+    nodes = started(n, {"num_cpus": 4, "object_store_memory": 80 << 20})
     ray.init(
         address=nodes.address,
         log_to_driver=False,

@@ -91,19 +91,49 @@ def test_what_a_worker_refuses_is_raised(nodes: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Ray Data's own
-def test_tag_labels_batches(nodes: Any, model: Path) -> None:
-    """By Ray Data: the labels that a tagger gives, rows in their order."""
+@pytest.mark.parametrize("form", ["default", "pyarrow"])
+def test_tag_labels_batches(nodes: Any, model: Path, form: str) -> None:
+    """By Ray Data: the labels that a tagger gives, rows in their order; tokens stay lists of texts."""
+    import pyarrow
     import ray
 
     sentences = TEST[:120].tokens
     rows = [{"id": i, "tokens": list(tokens)} for i, tokens in enumerate(sentences)]
-    data = ray.data.from_items(rows).map_batches(
-        tagwise.ray.Tag, fn_constructor_args=[str(model)], concurrency=2, batch_size=32
+    data = (
+        ray.data.from_items(rows)
+        .map_batches(
+            tagwise.ray.Tag, fn_constructor_args=[str(model)], concurrency=2, batch_size=32, batch_format=form
+        )
+        .materialize()
     )
+    assert data.schema().types[1:] == [pyarrow.list_(pyarrow.string())] * 2
     found = {row["id"]: list(row["predicted"]) for row in data.take_all()}
     assert [found[i] for i in range(len(rows))] == tw.load(model).predict(sentences)
     with pytest.raises(tw.CorpusError, match="text"):
         tagwise.ray.Tag(model)({"text": ["a b"]})
+
+
+def test_tag_reads_tables_as_they_come(model: Path) -> None:
+    """Lists or texts, in pieces, cut out of larger ones, empty, with what is missing; labels that are there go."""
+    import pyarrow as pa
+
+    sentences = [["Paris", "sleeps"], [], ["a", "b", "c"], ["d"]]
+    expected, tag = tw.load(model).predict(sentences), tagwise.ray.Tag(model)
+    whole = pa.table({"tokens": sentences, "id": [1, 2, 3, 4]})
+    pieces = pa.concat_tables([whole.slice(0, 1), whole.slice(1, 3)])
+    for table in (whole, pieces, tag(whole)):
+        found = tag(table)
+        assert found.column("predicted").to_pylist() == expected
+        assert found.column("id").to_pylist() == [1, 2, 3, 4]
+        assert found.column_names == ["tokens", "id", "predicted"]
+    assert tag(whole.slice(2, 2)).column("predicted").to_pylist() == expected[2:]
+    assert tag(whole.slice(0, 0)).column("predicted").to_pylist() == []
+    texts = pa.table({"tokens": [" ".join(sentence) for sentence in sentences]})
+    assert tag(texts).column("predicted").to_pylist() == expected
+    odd = pa.table({"tokens": [["a", None]]})
+    assert tag(odd).column("predicted").to_pylist() == tw.load(model).predict([["a", "None"]])
+    with pytest.raises(tw.CorpusError, match="text"):
+        tag(pa.table({"text": ["a b"]}))
 
 
 def test_files_into_a_folder(nodes: Any, model: Path, tmp_path: Path) -> None:

@@ -37,17 +37,37 @@ def alone(shards: tw.Shards) -> tw.Tagger:
     return tw.CRF(**SETTINGS).fit(shards)
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("workers", [1, 2, 3, 8])
 def test_the_bits_do_not_depend_on_the_workers(
     nodes: Any, shards: tw.Shards, alone: tw.Tagger, workers: int
 ) -> None:
     assert bits(tw.CRF(**SETTINGS).fit(shards, backend="ray", workers=workers)) == bits(alone)
 
 
-def test_the_exponential_loss_too(nodes: Any, shards: tw.Shards) -> None:
-    settings = {**SETTINGS, "loss": "exp", "max_iter": 3}
-    theirs = tw.CRF(**settings).fit(shards, backend="ray", workers=2)
-    assert bits(theirs) == bits(tw.CRF(**settings).fit(shards))
+#: Learners with an objective, with all that it may be made of.
+LEARNERS: dict[str, tuple[Any, dict[str, Any]]] = {
+    **{loss: (tw.CRF, {"loss": loss}) for loss in _core.LOSSES if loss != "log"},
+    "l1": (tw.CRF, {"l1": 0.1, "optimizer": "auto"}),
+    "cost": (tw.CRF, {"cost": 1.5, "class_weight": "balanced"}),
+    "rules": (tw.CRF, {"constraints": {"scheme": "IOB2", "once": ["product"]}}),
+    "memm": (tw.MEMM, {"class_weight": "balanced"}),
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_all_that_has_an_objective(nodes: Any, shards: tw.Shards, name: str) -> None:
+    kind, given = LEARNERS[name]
+    settings = {**SETTINGS, "max_iter": 3, **given}
+    theirs = kind(**settings).fit(shards, backend="ray", workers=3)
+    assert bits(theirs) == bits(kind(**settings).fit(shards))
+
+
+def test_edge_attributes_too(nodes: Any, tmp_path: Path) -> None:
+    tw.write_conll(tw.load_corpus("wnut17-ner")[0][:60], tmp_path / "a.conll")
+    features = "word[-1..1]\nedge: word[0].shape\n"
+    shards = tw.encode(tmp_path / "a.conll", tmp_path / "enc", features=features, shard_tokens=300)
+    theirs = tw.CRF(**SETTINGS).fit(shards, backend="ray", workers=2)
+    assert bits(theirs) == bits(tw.CRF(**SETTINGS).fit(shards))
 
 
 def test_every_shard_has_a_worker() -> None:

@@ -143,6 +143,8 @@ def test_what_cannot_be_trained_is_refused(file: Path) -> None:
         {"optimizer": "sgd"},
         {"dictionary": 1},
         {"pi": 0.5},
+        {"max_length": 5},
+        {"partial": True},
     ):
         with pytest.raises(tw.ParameterError, match=next(iter(given))):
             tw.CRF(**given).fit(shards)

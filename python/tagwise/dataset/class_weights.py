@@ -52,16 +52,21 @@ class Domain:
         return "balanced, a mapping of label -> number > 0, or None"
 
 
-def label_weights(given: Any, labels: Sequence[str], gold: NDArray[np.uint16]) -> NDArray[np.float64] | None:
-    """The weight of each label, [L]; None where all count the same. Labels that are not named have 1.
+def label_counts(gold: NDArray[np.uint16], n: int) -> NDArray[np.int64]:
+    """How many tokens have each of n labels; tokens without a label have none of them."""
+    return np.bincount(gold[gold < n], minlength=n)
 
-    "balanced" is N / (L n) for a label that n of the N tokens have, where L labels occur, as scikit-learn's: each of
-    them has the same part of the whole. A label without a token has 1.
+
+def label_weights(given: Any, labels: Sequence[str], counts: NDArray[Any]) -> NDArray[np.float64] | None:
+    """The weight of each label, [L], given how often each occurs; None where all count the same.
+
+    Labels that are not named have 1. "balanced" is N / (L n) for a label that n of the N tokens have, where L labels
+    occur, as scikit-learn's: each of them has the same part of the whole. A label without a token has 1.
     """
     if given is None:
         return None
     if given == BALANCED:
-        counts = np.bincount(gold[gold < len(labels)], minlength=len(labels)).astype(np.float64)
+        counts = counts.astype(np.float64)
         present = np.count_nonzero(counts)
         out: NDArray[np.float64] = np.where(
             counts > 0, counts.sum() / (max(present, 1) * np.maximum(counts, 1)), 1.0
@@ -79,4 +84,4 @@ def class_weight(help_: str) -> Param:
     return Param("class_weight", None, Domain(), help_)
 
 
-__all__ = ["Domain", "class_weight", "label_weights"]
+__all__ = ["Domain", "class_weight", "label_counts", "label_weights"]

@@ -313,7 +313,8 @@ class Tagger(Predicting, Texts, ScikitLearn):
     def _sharded(self, params: dict[str, Any]) -> Callable[[Task, Shards, Engine], Result]:
         """How the learner goes through shards, given who works on them; refused where it cannot."""
         raise ParameterError(
-            f"{self.name} is not trained on shards yet; use crf, perceptron, mira, pa or arow, or a corpus in memory"
+            f"{self.name} is not trained on shards yet; use crf, memm, perceptron, mira, pa or arow, or a corpus in "
+            "memory"
         )
 
     def _meta(self, task: Task, result: Result) -> dict[str, Any]:

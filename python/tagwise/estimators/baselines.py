@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -11,10 +11,10 @@ import numpy as np
 import tagwise._core as _core
 from tagwise.dataset.check import lengths_of
 from tagwise.dataset.class_weights import class_weight as class_weight_param
-from tagwise.dataset.class_weights import label_weights
+from tagwise.dataset.class_weights import label_counts, label_weights
 from tagwise.dataset.layout import dense_layout, step_layout
 from tagwise.errors import ParameterError
-from tagwise.estimators.base import Tagger
+from tagwise.estimators.base import Tagger, usual_for_shards
 from tagwise.estimators.task import COMMON, FEATURES, STOPPING, Task
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
@@ -23,11 +23,15 @@ from tagwise.features.sets import quoted
 from tagwise.learners import generative, gradient
 from tagwise.learners.backends import current
 from tagwise.learners.loop import Iteration, Result
+from tagwise.learners.mixing import Engine
+from tagwise.learners.sharded import ShardedProblem, Steps
 from tagwise.model.model import Model
 from tagwise.optimizers import OPTIMIZERS
 from tagwise.optimizers.base import Vector
 from tagwise.params import Choice, Flag, Number, Param
+from tagwise.shards.reader import Shards
 
+NO_EDGES = "MEMM takes no edge attributes; leave them out of the features, or use CRF for them"
 #: What unknown words are told apart by: rules over the word's column.
 UNKNOWN: dict[str, str] = {
     "one": "",
@@ -233,21 +237,44 @@ class MEMM(Tagger):
 
     def _train(self, task: Task) -> Result:
         if task.data.n_edge_attributes:
-            raise ParameterError(
-                "MEMM takes no edge attributes; leave them out of the features, or use CRF for them"
-            )
+            raise ParameterError(NO_EDGES)
         params, labels = task.params, len(task.labels)
         steps = task.data.steps(task.layout.n_attributes, labels, params["start_end"])
         weight = task.sample_weight
         if weight is not None:
             weight = np.repeat(weight, lengths_of(task.data))
-        by_label = label_weights(params["class_weight"], task.labels, task.data.gold)
+        by_label = label_weights(params["class_weight"], task.labels, label_counts(task.data.gold, labels))
         if by_label is not None:
             of_token = by_label[task.data.gold]
             weight = of_token if weight is None else weight * of_token
         problem = gradient.Problem(
             steps, step_layout(task.layout), sample_weight=weight, n_sentences=len(task.data)
         )
+        return self._optimise(task, problem)
+
+    def _sharded(self, params: dict[str, Any]) -> Callable[[Task, Shards, Engine], Result]:
+        usual_for_shards(params, optimizer=("auto", "lbfgs", "owlqn", "cg"))
+        return self._minimise_shards
+
+    def _minimise_shards(self, task: Task, shards: Shards, engine: Engine) -> Result:
+        params = task.params
+        if shards.recipe.has_edges:
+            raise ParameterError(NO_EDGES)
+        weights = label_weights(params["class_weight"], task.labels, shards.label_counts)
+        problem = ShardedProblem(
+            task.data,
+            step_layout(task.layout),
+            shards=shards,
+            min_count=params["min_count"],
+            source=engine.objective,
+            steps=Steps(params["start_end"], weights),
+        )
+        return self._optimise(task, problem)
+
+    @staticmethod
+    def _optimise(task: Task, problem: gradient.Problem) -> Result:
+        """Minimise, from the weights to start from."""
+        params = task.params
         return gradient.train(
             problem,
             task.start,

@@ -15,7 +15,7 @@ from tagwise.corpus.labels import text
 from tagwise.dataset import partial
 from tagwise.dataset.check import check_lengths
 from tagwise.dataset.class_weights import class_weight as class_weight_param
-from tagwise.dataset.class_weights import label_weights
+from tagwise.dataset.class_weights import label_counts, label_weights
 from tagwise.dataset.weights import length_weights
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import Tagger, usual_for_shards
@@ -58,12 +58,9 @@ class ChainTask(Task):
 #: What is done over shards; the rest is not yet.
 SHARDED: dict[str, tuple[Any, ...]] = {
     "order": (1,),
-    "cost": (None,),
-    "class_weight": (None,),
     "pi": (1.0,),
     "max_length": (None,),
     "partial": (False,),
-    "constraints": (None,),
     "dictionary": (None,),
     "device": ("cpu",),
     "optimizer": ("auto", "lbfgs", "owlqn", "cg"),
@@ -282,13 +279,17 @@ class CRF(Tagger):
 
     def _minimise_shards(self, task: Task, shards: Shards, engine: Engine) -> Result:
         params = task.params
+        if task.limits is not None and task.limits.once is not None:
+            _check_once(params)
         problem = ShardedProblem(
             task.data,
             task.layout,
             params["loss"],
+            cost=_costs(params, task.labels, shards.label_counts),
             shards=shards,
             min_count=params["min_count"],
             source=engine.objective,
+            rules=task.rules,
         )
         return self._optimise(task, problem, task.start)
 
@@ -330,7 +331,7 @@ class CRF(Tagger):
             allowed=limits.support,
             once=limits.once,
             partial=task.partial,
-            cost=_costs(params, task.labels, data.gold),
+            cost=_costs(params, task.labels, label_counts(data.gold, len(task.labels))),
             order=task.order,
             pieces=piece_of,
         )
@@ -390,11 +391,11 @@ def _check_once(params: dict[str, Any]) -> None:
 
 
 def _costs(
-    params: dict[str, Any], labels: Sequence[str], gold: NDArray[np.uint16]
+    params: dict[str, Any], labels: Sequence[str], counts: NDArray[np.int64]
 ) -> NDArray[np.float64] | None:
     """What a wrong label costs inside log Z, [L, L] by the right one: `cost`, and the logarithm of its weight."""
     matrix = _cost_matrix(params["cost"], labels, params["loss"])
-    weights = label_weights(params["class_weight"], labels, gold)
+    weights = label_weights(params["class_weight"], labels, counts)
     if weights is None:
         return matrix
     if params["loss"] != "log":

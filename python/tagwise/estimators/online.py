@@ -80,7 +80,6 @@ SHARDED: dict[str, tuple[Any, ...]] = {
     "history": (None,),
     "document": (False,),
     "kernel": (None, "none"),
-    "constraints": (None,),
     "dictionary": (None,),
 }
 
@@ -201,6 +200,7 @@ class OnlineTagger(Tagger):
             params["shuffle"],
             params["seed"],
             params["min_count"],
+            task.rules,
         )
         self.__dict__.pop("state_", None)
         learner = OnlineShards(engine.parts(course, n), n, task.start, params["average"])

@@ -12,6 +12,7 @@ import tagwise._core as _core
 from tagwise.corpus.sentence import Corpus
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import Tagger, listeners, model_of, watched
+from tagwise.estimators.limits import Limits
 from tagwise.estimators.resuming import keeper_of
 from tagwise.estimators.task import Task, dev_scorer
 from tagwise.features.inputs import Inputs
@@ -21,8 +22,9 @@ from tagwise.learners import mixing
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.loop import Callback
 from tagwise.learners.mixing import Engine
-from tagwise.learners.sharded import local
+from tagwise.learners.sharded import Rules, local
 from tagwise.model.model import Model, transfer
+from tagwise.scores.constraints import Constraints
 from tagwise.shards.reader import Shards
 
 #: Who works on shards.
@@ -53,6 +55,8 @@ def fit_shards(
     empty = _core.encode_attributes(_core.Vocabulary(), [])
     start = np.zeros(len(layout))
     task = Task(empty, layout, list(shards.labels), vocabulary, recipe, params, start, Inputs.of(like))
+    if params.get("constraints") is not None:
+        task.rules, task.limits = _rules(params, task.labels)
     if warm_start is not None:
         if not forget:
             raise ParameterError(
@@ -71,6 +75,19 @@ def fit_shards(
     result = watched(lambda task: learner(task, shards, engine), task, tagger.name)
     tagger._keep(task, result)
     return tagger._ended(result)
+
+
+def _rules(params: dict[str, Any], labels: list[str]) -> tuple[Rules, Limits]:
+    """The constraints as shards are trained with them, and as the model keeps them."""
+    constraints = Constraints.parse(params["constraints"])
+    if constraints.scheme == "auto":
+        raise ParameterError(
+            "constraints='auto' goes through all gold labels for their scheme, which shards are too many for: name "
+            "it (constraints='IOB2')"
+        )
+    found = constraints.rules(labels)
+    forbidden = None if found.pairs.all() else found.forbidden
+    return Rules(constraints, labels), Limits(constraints, forbidden=forbidden, once=found.once)
 
 
 def _recipe(features: Any, shards: Shards) -> Recipe:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.learners.sharded import KEPT, Setting, ranges
+from tagwise.learners.sharded import KEPT, Rules, Setting, ranges
 from tagwise.optimizers.base import Vector
 from tagwise.params import cores
 from tagwise.scores.protocols import Objective
@@ -42,11 +42,13 @@ class Course:
     shuffle: bool = True
     seed: int = 0
     min_count: int = 1
+    rules: Rules | None = None
 
     def learner(self, shards: Shards, k: int) -> _core.Online:
         """That of one shard."""
-        epochs = _core.Epochs(average=self.average, shuffle=False)
-        return _core.Online(shards.dataset(k, self.min_count), self.layout, self.rule(), epochs=epochs)
+        epochs, data = _core.Epochs(average=self.average, shuffle=False), shards.dataset(k, self.min_count)
+        limits = None if self.rules is None else self.rules.limits(data)
+        return _core.Online(data, self.layout, self.rule(), epochs=epochs, limits=limits)
 
     def order(self, n: int, epoch: int, k: int) -> NDArray[np.uint32]:
         """The order of n things in an epoch, from the raw bits of a generator that are the same everywhere.

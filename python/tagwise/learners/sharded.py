@@ -11,7 +11,7 @@ import os
 import re
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -24,6 +24,7 @@ from tagwise.errors import TrainingError
 from tagwise.learners.backends import Backend
 from tagwise.learners.gradient import Problem, scale_of
 from tagwise.learners.sums import Part, Tree, logarithmic, plain, total_of
+from tagwise.scores.constraints import Constraints, boundary_support
 from tagwise.scores.protocols import Objective, Vector
 from tagwise.shards.reader import Shards
 
@@ -34,16 +35,68 @@ KEPT = 14
 
 
 @dataclass(frozen=True)
+class Rules:
+    """What label sequences may be, whichever shard they are of."""
+
+    constraints: Constraints
+    labels: Sequence[str]
+
+    def limits(self, data: _core.Dataset) -> _core.Limits:
+        """What the core is told about these sentences."""
+        rules = self.constraints.rules(self.labels)
+        forbidden = None if rules.pairs.all() else rules.forbidden
+        return _core.Limits(forbidden, boundary_support(rules, data.offsets), rules.once)
+
+
+@dataclass(frozen=True)
 class Setting:
-    """What the objective of a shard is made of beside its sentences."""
+    """What the objective of a shard is made of beside its sentences: `layout` is of chains, or of their `steps`."""
 
     layout: _core.Layout
     loss: str = "log"
     min_count: int = 1
+    cost: NDArray[np.float64] | None = None  # of a label where another is right, [L, L]
+    rules: Rules | None = None
+    steps: Steps | None = None
 
     def objective(self, shards: Shards, k: int) -> _core.Objective:
         """The objective of one shard."""
-        return _core.Objective(shards.dataset(k, self.min_count), self.layout, loss=self.loss)
+        data, weight = shards.dataset(k, self.min_count), None
+        if self.steps is not None:
+            data, weight = self.steps.of(data, self.layout)
+        limits = None if self.rules is None else self.rules.limits(data)
+        return _core.Objective(
+            data, self.layout, loss=self.loss, sample_weight=weight, limits=limits, cost=self.cost
+        )
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Every token by itself, given the label before it: what a MEMM learns from (`dataset.layout.step_layout`)."""
+
+    start_end: bool = True
+    weights: NDArray[np.float64] | None = None  # of labels, [L]
+
+    def of(
+        self, data: _core.Dataset, layout: _core.Layout
+    ) -> tuple[_core.Dataset, NDArray[np.float64] | None]:
+        """The steps of sentences, and what each of them counts."""
+        labels = layout.n_labels
+        steps = data.steps(layout.n_attributes - labels - 2, labels, self.start_end)
+        return steps, None if self.weights is None else self.weights[data.gold]
+
+    def counts(self, shards: Shards) -> NDArray[np.int64]:
+        """How many tokens stand behind each label, begin a sentence and end one: the attributes of steps alone."""
+        found = np.zeros(len(shards.labels) + 2, dtype=np.int64)
+        for k in range(len(shards)):
+            offsets, gold = shards.gold(k)
+            bounds = offsets.astype(np.int64)
+            full = np.diff(bounds) > 0
+            last = np.zeros(len(gold), dtype=np.bool_)
+            last[bounds[1:][full] - 1] = True
+            found[:-2] += np.bincount(gold[~last], minlength=len(shards.labels))
+            found[-2:] += full.sum() if self.start_end else 0
+        return found
 
 
 class ShardObjectives:
@@ -55,13 +108,20 @@ class ShardObjectives:
         folder = self._folder() if self._is_large(memory) else None
         for k in numbers:
             if folder is None:
-                self._made.append((setting.objective(shards, k), None))
+                self._made.append((self._objective(setting, k), None))
                 continue
             paged = _core.Paged(folder)
             with _ONE_AT_A_TIME, paged:
-                objective = setting.objective(shards, k)
+                objective = self._objective(setting, k)
             paged.release()
             self._made.append((objective, paged))
+
+    def _objective(self, setting: Setting, k: int) -> _core.Objective:
+        """That of a shard; what it refuses is named by file and line."""
+        try:
+            return setting.objective(self.shards, k)
+        except TrainingError as error:
+            raise TrainingError(self._told(k, str(error))) from error
 
     @property
     def paged(self) -> int:
@@ -133,16 +193,21 @@ class ShardedProblem(Problem):
     shards: Shards | None = None
     min_count: int = 1
     source: Callable[[Setting], Objective] | None = None
+    rules: Rules | None = None
+    steps: Steps | None = None
 
     def objective(self, backend: Backend | None = None) -> Objective:
         """Loss and gradient of all shards."""
         assert self.source is not None
-        return self.source(Setting(self.layout, self.loss, self.min_count))
+        setting = Setting(self.layout, self.loss, self.min_count, self.cost, self.rules, self.steps)
+        return self.source(setting)
 
     def scale(self) -> NDArray[np.float32]:
         """From the counts of attributes that the shards have."""
         assert self.shards is not None
         kept = self.shards.counts[self.shards.kept(self.min_count)]
+        if self.steps is not None:
+            kept = np.concatenate([kept, self.steps.counts(self.shards)])
         return scale_of(kept, self.shards.n_tokens, self.layout)
 
     def why_no_dual(self, l2: float) -> str | None:
@@ -174,4 +239,13 @@ def local(shards: Shards, memory: int | None) -> Callable[[Setting], Objective]:
     return objective
 
 
-__all__ = ["OverShards", "Setting", "ShardObjectives", "ShardedProblem", "local", "ranges"]
+__all__ = [
+    "OverShards",
+    "Rules",
+    "Setting",
+    "ShardObjectives",
+    "ShardedProblem",
+    "Steps",
+    "local",
+    "ranges",
+]

@@ -93,6 +93,30 @@ class Model:
     ) -> list[list[Any]]:
         """Labels of each sentence: the best path ("viterbi"), each token's most probable label ("pointwise"), or the
         best path of a beam ("beam")."""
+        path, offsets = self.predict_numbers(
+            X,
+            decoder=decoder,
+            allowed=allowed,
+            constraints=constraints,
+            beam=beam,
+            memory=memory,
+            n_jobs=n_jobs,
+        )
+        found = _core.name_paths(path, offsets, list(self.labels))
+        return found if self.label_type == "str" else [self.typed(labels) for labels in found]
+
+    def predict_numbers(
+        self,
+        X: Any,
+        *,
+        decoder: str = "viterbi",
+        allowed: Allowed | None = None,
+        constraints: Any = None,
+        beam: int | None = None,
+        memory: Memory | None = None,
+        n_jobs: int | None = None,
+    ) -> tuple[NDArray[np.uint16], NDArray[np.uint64]]:
+        """What `predict` answers as numbers in `labels`, one a token, and where each sentence begins and ends."""
         X = Inputs.of(X)
         # The best path asks nothing of tokens with one label: their attributes are not made.
         plain = decoder == "viterbi" and allowed is None and constraints is None
@@ -108,8 +132,7 @@ class Model:
             memory=memory,
             n_jobs=n_jobs or 0,
         )
-        found = _core.name_paths(path, data.offsets, list(self.labels))
-        return found if self.label_type == "str" else [self.typed(labels) for labels in found]
+        return path, data.offsets
 
     def marginals(
         self,

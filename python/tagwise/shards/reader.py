@@ -192,8 +192,7 @@ class Shards:
         if min_count > 1:
             keep = self.kept(min_count)
             to = np.where(keep, np.cumsum(keep) - 1, NOWHERE).astype(np.uint32)[to]
-        names = {label: y for y, label in enumerate(self.labels)}
-        label = np.array([names[label] for label in note["labels"]], dtype=np.uint16)
+        label = self._numbers(note)
         node = _numbered(array("node_ptr"), array("ids"), array("values"), to)
         edge = None
         if "edge_ids" in note["arrays"]:
@@ -206,6 +205,22 @@ class Shards:
             raise damaged(place, str(error)) from error
         self._sound.add(k)
         return data
+
+    def _numbers(self, note: Mapping[str, Any]) -> NDArray[np.uint16]:
+        """The number here of each label of a shard."""
+        names = {label: y for y, label in enumerate(self.labels)}
+        return np.array([names[label] for label in note["labels"]], dtype=np.uint16)
+
+    def gold(self, k: int) -> tuple[NDArray[np.uint64], NDArray[np.uint16]]:
+        """Where the sentences of a shard begin, and the labels of its tokens."""
+        number = self._number[k]
+        place, note = self.path / shard_name(number), self._note(number)
+        return read_array(place / "offsets.npy"), self._numbers(note)[read_array(place / "gold.npy")]
+
+    @property
+    def label_counts(self) -> NDArray[np.int64]:
+        """How often each label occurs, in all shards."""
+        return np.array(self.manifest["label_counts"], dtype=np.int64)
 
     def place(self, k: int, s: int) -> str:
         """File and line of a sentence of a shard."""
