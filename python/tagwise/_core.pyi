@@ -841,6 +841,10 @@ class Svm:
     @property
     def epochs(self) -> int:
         """Epochs so far."""
+    def state(self) -> dict[str, Any]:
+        """What training can be resumed from after an epoch, to the bit."""
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of a solver of the same data and options."""
 
 @final
 class Kernel:
@@ -882,6 +886,10 @@ class KernelPerceptron:
     @property
     def epochs(self) -> int:
         """Epochs so far."""
+    def state(self) -> dict[str, Any]:
+        """What training can be resumed from, to the bit."""
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of a learner of the same data and options."""
     @property
     def n_support(self) -> int:
         """Distinct tokens whose beta is not 0."""
@@ -908,6 +916,10 @@ class KernelSvm:
         """One epoch: decoding, working sets, duality gap. Where training stands after it."""
     def weights(self) -> NDArray[np.float64]:
         """Weights of the layout's features, then beta [distinct tokens, L]."""
+    def state(self) -> dict[str, Any]:
+        """What training can be resumed from after an epoch, to the bit."""
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of a solver of the same data and options."""
     @property
     def epochs(self) -> int:
         """Epochs so far."""
@@ -1017,8 +1029,10 @@ class HistoryOnline:
     @property
     def epochs(self) -> int:
         """Epochs so far."""
-    def restore(self, weights: NDArray[np.float64]) -> None:
-        """Begin from weights as `weights` gives them."""
+    def state(self) -> dict[str, Any]:
+        """What training can be resumed from: one number a feature in each array, those of the terms last."""
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state: one of `state`, or weights alone."""
 
 def once_kbest(
     scorer: Scorer,
@@ -1164,5 +1178,9 @@ class Boosting:
         """Derivative of the logarithm of the loss in every weight, [features]: the kept sums over N."""
     def recompute(self) -> None:
         """Compute all sentences and all sums again."""
+    def state(self) -> dict[str, Any]:
+        """What training can be resumed from, to the bit: arrays by their names."""
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of a booster of the same data and options."""
     def bounds(self, bound: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The best step of every feature and its bound on Z, under loose, tight or exact: two arrays [features]."""

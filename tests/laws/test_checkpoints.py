@@ -22,6 +22,16 @@ TRAIN, DEV, _ = tw.load_corpus("wnut17-ner")
 assert DEV is not None
 TRAIN, DEV = TRAIN[:230], DEV[:25]
 SMALL = TRAIN[:40]
+TINY = TRAIN[:12]
+
+
+def in_documents(sentences: tw.Corpus, n: int) -> tw.Corpus:
+    """The same sentences in documents of so many."""
+    begins = (str(i) if i % n == 0 else None for i in range(len(sentences)))
+    return tw.Corpus([tw.Sentence(s.fields, s.label, doc=doc) for s, doc in zip(sentences, begins)])
+
+
+DOCUMENTS = in_documents(TINY, 4)
 
 #: What is trained: a learner, and on what; sentences enough for stochastic epochs where they are to come first.
 RUNS: dict[str, tuple[Callable[[], tw.Tagger], tw.Corpus]] = {
@@ -47,6 +57,56 @@ RUNS: dict[str, tuple[Callable[[], tw.Tagger], tw.Corpus]] = {
     "mira": (lambda: tw.MIRA(features="S1", epochs=6, k=3), SMALL),
     "pa": (lambda: tw.PassiveAggressive(features="S1", epochs=6), SMALL),
     "arow": (lambda: tw.AROW(features="S1", epochs=6), SMALL),
+    "voters": (lambda: tw.Perceptron(features="S1", epochs=6, voters=12), SMALL),
+    "history": (lambda: tw.Perceptron(features="S1", epochs=6, history=(2, 3)), TINY),
+    "history, last weights": (lambda: tw.MIRA(features="S1", epochs=6, history=(1, 2), average=False), TINY),
+    "document": (lambda: tw.Perceptron(features="S1", epochs=6, document=True), DOCUMENTS),
+    "kernel rows": (lambda: tw.Perceptron(features="S1", epochs=6, kernel="rbf", form="rows"), TINY),
+    "kernel, written out": (
+        lambda: tw.Perceptron(features="S1", epochs=6, kernel="poly", form="expanded", average=False),
+        TINY,
+    ),
+    "kernel, budget": (
+        lambda: tw.Perceptron(features="S1", epochs=6, kernel="poly", form="rows", budget=9),
+        TINY,
+    ),
+    "svm": (lambda: tw.HMSVM(features="S1", max_epochs=6, tol=0.0), SMALL),
+    "svm, a slack a path": (
+        lambda: tw.HMSVM(features="S1", max_epochs=6, tol=0.0, slack="sequence", max_paths=4),
+        TINY,
+    ),
+    "svm, converges": (lambda: tw.HMSVM(features="S1", C=0.1, tol=1e-2, rescale="margin"), SMALL),
+    "svm, kernel": (lambda: tw.HMSVM(features="S1", max_epochs=6, tol=0.0, kernel="rbf"), TINY),
+    "svm, kernel written out": (
+        lambda: tw.HMSVM(features="S1", max_epochs=6, tol=0.0, kernel="poly", form="expanded"),
+        TINY,
+    ),
+    "boosting": (
+        lambda: tw.Boosting(features="S1", rounds=12, every=2, features_per_round=20, seed=3),
+        SMALL,
+    ),
+    "boosting, one by one": (
+        lambda: tw.Boosting(
+            features="S1", rounds=24, every=4, features_per_round=1, bound="loose", candidates=0.5
+        ),
+        SMALL,
+    ),
+    "boosting, apart": (
+        lambda: tw.Boosting(
+            features="S1", rounds=12, every=2, features_per_round=4, overlap=False, step="line_search"
+        ),
+        SMALL,
+    ),
+    "boosting, exact": (
+        lambda: tw.Boosting(features="S1", rounds=6, every=1, features_per_round=2, bound="exact"),
+        TINY[:4],
+    ),
+    "boosting, pointwise": (
+        lambda: tw.Boosting(
+            features="S1", rounds=12, every=2, features_per_round=9, loss="pointwise_exp", step="bound"
+        ),
+        SMALL,
+    ),
 }
 
 
@@ -243,21 +303,79 @@ def test_a_checkpoint_that_cannot_be_written_is_an_error(tmp_path: Path) -> None
         )
 
 
+def test_what_is_counted_needs_none_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A hidden Markov model is as it would be; nothing is written, and nothing believed that lies there."""
+    path, plain = tmp_path / "c", tw.HMM(features="S1").fit(SMALL)
+    path.write_bytes(b"something else")
+    with caplog.at_level("INFO", logger="tagwise"):
+        tagger = tw.HMM(features="S1").fit(SMALL, checkpoint=Checkpoint(path, every=1, resume=True))
+    assert "hmm is counted in one pass" in caplog.text
+    assert path.read_bytes() == b"something else"
+    assert saved(tagger, tmp_path / "a") == saved(plain, tmp_path / "b")
+    with pytest.raises(tw.ParameterError, match="expected a number of iterations, or a time"):
+        tw.HMM(features="S1").fit(SMALL, checkpoint=Checkpoint(path, every="often"))
+
+
 @pytest.mark.parametrize(
-    "tagger",
+    ("make", "other", "said"),
     [
-        tw.HMSVM(features="S1", max_epochs=2),
-        tw.Boosting(features="S1", rounds=2),
-        tw.HMM(features="S1"),
-        tw.Perceptron(features="S1", epochs=2, history=(1, 2)),
-        tw.Perceptron(features="S1", epochs=2, kernel="poly"),
+        (tw.HMSVM, {"C": 2.0}, "C was 1.0 and is 2.0 now"),
+        (tw.Boosting, {"max_step": 2.0}, "max_step was 5.0 and is 2.0 now"),
+        (tw.Perceptron, {"history": (1, 2)}, "history was None and is"),
+        (tw.Perceptron, {"kernel": "poly"}, "kernel was None and is 'poly' now"),
+        (tw.Perceptron, {"document": True}, "document was False and is True now"),
     ],
-    ids=["hmsvm", "boosting", "hmm", "history", "kernel"],
 )
-def test_who_keeps_none_says_so(tagger: tw.Tagger, tmp_path: Path) -> None:
-    with pytest.raises(tw.ParameterError, match="leave checkpoint out"):
-        tagger.fit(SMALL[:5], checkpoint=Checkpoint(tmp_path / "c", every=1))
-    assert not list(tmp_path.iterdir())
+def test_other_parameters_of_the_others_are_refused(
+    make: Any, other: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    """As those of a CRF are; and so are other sentences, and other documents of the same sentences."""
+    few = {tw.HMSVM: {"max_epochs": 2}, tw.Boosting: {"rounds": 2, "every": 1}}.get(make, {"epochs": 2})
+    kept = Checkpoint(tmp_path / "c", every=1, resume=True)
+    make(features="S1", **few).fit(DOCUMENTS, checkpoint=kept)
+    with pytest.raises(tw.TrainingError, match=said):
+        make(features="S1", **few, **other).fit(DOCUMENTS, checkpoint=kept)
+    with pytest.raises(tw.TrainingError, match="the training sentences, their features or labels are others"):
+        make(features="S1", **few).fit(DOCUMENTS[:-1], checkpoint=kept)
+    (tmp_path / "c").unlink()
+    if make is tw.Perceptron:
+        make(features="S1", **few, **other).fit(DOCUMENTS, checkpoint=kept)
+        again = in_documents(TINY, 3)
+        if "document" in other:
+            with pytest.raises(tw.TrainingError, match="the training sentences"):
+                make(features="S1", **few, **other).fit(again, checkpoint=kept)
+        else:  # who does not look at documents does not mind
+            make(features="S1", **few, **other).fit(again, checkpoint=kept)
+
+
+@pytest.mark.parametrize(
+    "name", ["perceptron", "history", "kernel rows", "kernel, written out", "svm", "svm, kernel", "boosting"]
+)
+def test_states_of_other_data_are_refused_by_the_core(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever hands one in: nothing is read beyond an array, and the learner stays as it is."""
+    make, data = RUNS[name]
+    states: list[Any] = []
+
+    class Noting(Keeper):
+        def __init__(self) -> None:
+            self.loop = self.learner = None
+
+        def due(self, iteration: int) -> bool:
+            return iteration == 2
+
+        def write(self, loop: Any, learner: Any) -> None:
+            states.append(learner)
+
+    def trained(corpus: tw.Corpus, keeper: Any) -> tw.Tagger:
+        monkeypatch.setattr("tagwise.estimators.base.keeper_of", lambda *given: keeper)
+        return make().fit(corpus, checkpoint=Checkpoint("c"))
+
+    trained(data, Noting())
+    (state,) = states
+    other = Noting()
+    other.learner = state
+    with pytest.raises((ValueError, tw.TrainingError), match=r"train anew|finite numbers"):
+        trained(data[:-2], other)
 
 
 @pytest.mark.parametrize(

@@ -271,7 +271,7 @@ def test_the_loss_of_an_epoch_is_weighted(name: str) -> None:
             if name not in ("kernel", "history 12"):
                 online.restore({"weights": b.weights(3)})
             elif name == "history 12":
-                online.restore(np.concatenate([b.weights(3), np.zeros(b.labels**2)]))
+                online.restore({"weights": np.concatenate([b.weights(3), np.zeros(b.labels**2)])})
             tallies.append(online.epoch())
         one, more_, none = tallies
         assert more_["loss"] == pytest.approx(2.5 * one["loss"], rel=1e-6)

@@ -62,6 +62,19 @@ def pushed(history: _core.History) -> _core.History:
     return history
 
 
+def resumed(made: Callable[[], Any]) -> tuple[Callable[[], Any], dict[str, Any]]:
+    """A learner that goes on from a state after an epoch, whose arrays and numbers are the arguments."""
+    first = made()
+    first.run(2, 0.01) if isinstance(first, _core.Boosting) else first.epoch()
+
+    def restored(**state: Any) -> Any:
+        learner = made()
+        learner.restore(state)
+        return learner
+
+    return lambda: restored, dict(first.state())
+
+
 def flat(made: Callable[..., Any]) -> Callable[..., Any]:
     """A learner from one flat list of options, its dataset and layout among them."""
     names = ("layout", "terms", "kind")
@@ -456,10 +469,9 @@ def learners(m: Made) -> Targets:
             lambda: c.HistoryOnline(d, layout, m.terms, c.Rule("mira")).weights,
             given(averaged=True),
         ),
-        "HistoryOnline.restore": (
-            lambda: c.HistoryOnline(d, layout, m.terms, c.Rule("mira")).restore,
-            given(weights=np.zeros(len(layout) + len(m.terms))),
-        ),
+        "HistoryOnline.restore": resumed(lambda: c.HistoryOnline(d, layout, m.terms, c.Rule("mira"))),
+        "Svm.restore": resumed(lambda: c.Svm(d, layout)),
+        "Boosting.restore": resumed(lambda: c.Boosting(d, layout, c.Rounds("tight"))),
         "Boosting": (
             lambda: flat(told.boosting),
             given(
@@ -547,6 +559,8 @@ def kernels(m: Made) -> Targets:
             lambda: c.KernelPerceptron(d, bare, m.kernel).epoch,
             given(order=np.array([0, 1], u32)),
         ),
+        "KernelPerceptron.restore": resumed(lambda: c.KernelPerceptron(d, bare, m.kernel)),
+        "KernelSvm.restore": resumed(lambda: c.KernelSvm(d, bare, m.kernel)),
         "KernelSvm": (
             lambda: c.KernelSvm,
             given(

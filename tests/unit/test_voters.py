@@ -85,8 +85,6 @@ def test_what_does_not_go_together(params: dict[str, Any], message: str) -> None
 def test_other_ways_on_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="voters=0"):
         copy.deepcopy(TAGGER).partial_fit(X, Y)
-    with pytest.raises(ParameterError, match="voters=0"):
-        tw.Perceptron(epochs=4, voters=8).fit(X, Y, checkpoint=tw.Checkpoint(tmp_path / "kept"))
     with pytest.raises(ModelFileError, match="voters=0"):
         TAGGER.save(tmp_path / "other", format="crfsuite")
 

@@ -20,7 +20,7 @@ from tagwise.errors import CorpusError, ParameterError, TrainingError, not_fitte
 from tagwise.estimators.growth import grown, joined
 from tagwise.estimators.limits import Limits, lawful_gold, limits_of
 from tagwise.estimators.predicting import Predicting
-from tagwise.estimators.resuming import keeper_of
+from tagwise.estimators.resuming import checked_checkpoint, keeper_of
 from tagwise.estimators.scikit import ScikitLearn
 from tagwise.estimators.task import TRANSIENT, Task, dev_scorer
 from tagwise.estimators.texts import Texts
@@ -54,7 +54,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
     name: ClassVar[str] = ""
     starts_warm: ClassVar[bool] = True  # whether training can begin from given weights
     _point: Point | None = None  # while a regularisation path is walked: where dual ascent begins, and ends
-    resumes: ClassVar[bool] = False  # whether training can go on from a checkpoint
+    resumes: ClassVar[bool] = True  # whether training goes by iterations, and so can go on from a checkpoint
     PARAMS: ClassVar[tuple[Param, ...]] = ()
 
     model_: Model
@@ -164,8 +164,8 @@ class Tagger(Predicting, Texts, ScikitLearn):
                 stay, with those of X beside them; so do word lists that its features learnt (`is_rare`), its tag
                 dictionary, and the scheme that constraints="auto" found.
             forget: with `warm_start`: have the labels and features of X alone, with the weights that they had.
-            checkpoint: keep the state of training in a file every so often, and go on from it if asked to: CRF, MEMM
-                and the first-order online learners.
+            checkpoint: keep the state of training in a file every so often, and go on from it if asked to. A hidden
+                Markov model, which is counted in one pass, keeps none.
             backend: with Shards: who works on them: "local", or "ray", by the cluster that Ray is connected to.
             workers: with backend="ray": into how many the shards are spread; as many as there are CPUs if not given.
                 The model does not depend on it.
@@ -215,11 +215,10 @@ class Tagger(Predicting, Texts, ScikitLearn):
             dev_y = scored.gold(dev_y)
             task.dev_score = dev_scorer(lambda w: self._model(task, w), task, scored, dev_y)
         if checkpoint is not None:
+            task.keeper = keeper_of(self.name, task, checkpoint, scored, dev_y) if self.resumes else None
             if not self.resumes:
-                raise ParameterError(
-                    f"{self.name} keeps no checkpoints: what it needs to go on is not kept yet; leave checkpoint out"
-                )
-            task.keeper = keeper_of(self.name, task, checkpoint, scored, dev_y)
+                checked_checkpoint(checkpoint)
+                logger.info("%s is counted in one pass: it keeps no checkpoint, and needs none", self.name)
         task.callbacks = listeners(callbacks, params)
         try:
             self._keep(task, result := watched(self._train, task, self.name))

@@ -55,6 +55,7 @@ class HMM(Tagger):
 
     name = "hmm"
     starts_warm = False
+    resumes = False
     probabilistic = True
     PARAMS = (
         Param("features", "S1", FEATURES.domain, FEATURES.help + "; one rule, unless overlapping"),
@@ -177,7 +178,6 @@ class MEMM(Tagger):
 
     name = "memm"
     probabilistic = True
-    resumes = True
     PARAMS = (
         FEATURES,
         Param("l1", 0.0, Number(0.0), "strength of ||w||_1, added to the sum over tokens"),

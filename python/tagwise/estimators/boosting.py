@@ -274,6 +274,7 @@ class Boosting(Tagger):
             params["patience"],
             dev_score=task.dev_score,
             callbacks=task.callbacks,
+            keeper=task.keeper,
         )
         return result
 

@@ -96,7 +96,6 @@ class CRF(Tagger):
 
     name = "crf"
     probabilistic = True
-    resumes = True
     PARAMS = (
         FEATURES,
         Param("loss", "log", Choice(LOSSES), "loss of a sentence"),

@@ -141,7 +141,6 @@ class OnlineTagger(Tagger):
     keeps what it needs to go on as if training had never stopped.
     """
 
-    resumes = True
     state_: dict[str, Any]
 
     def _bare(self) -> OnlineTagger:
@@ -362,7 +361,7 @@ class OnlineTagger(Tagger):
         learner = _core.HistoryOnline(task.data, task.layout, terms, self._rule(task), words=words, **options)
         start = np.concatenate([task.start, task.far_start(lookback)])
         if start.any():
-            learner.restore(start)
+            learner.restore({"weights": start})
         return learner
 
     def _model(self, task: Task, w: Vector) -> Model:

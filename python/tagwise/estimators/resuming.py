@@ -12,6 +12,7 @@ from tagwise.errors import ParameterError
 from tagwise.estimators.task import TRANSIENT, Task
 from tagwise.features.inputs import Inputs
 from tagwise.learners.checkpoint import Checkpoint, Keeper, digest
+from tagwise.scores.lookback import Lookback
 
 
 def keeper_of(
@@ -26,10 +27,7 @@ def keeper_of(
 
     shards: the digest of the training set, where that is no dataset in memory.
     """
-    if not isinstance(checkpoint, Checkpoint):
-        raise ParameterError(
-            f"checkpoint={checkpoint!r}: expected a tagwise.Checkpoint(path, every=..., resume=...)"
-        )
+    checked_checkpoint(checkpoint)
     scored = None
     if dev is not None:
         encoded = task.recipe.encode(dev, task.vocabulary, task.params["n_jobs"])
@@ -41,12 +39,36 @@ def keeper_of(
         "tagwise": _core.__version__,
         "learner": learner,
         "params": shown,
-        "data": digest(task.labels, data, task.layout.arrays(), task.limits, _partial(task)),
+        "data": digest(
+            task.labels, data, task.layout.arrays(), task.limits, _partial(task), _documents(task)
+        ),
         "sample_weight": digest(task.sample_weight),
-        "start": digest(task.start),
+        "start": digest(task.start, _far_start(task)),
         "dev": scored,
     }
     return Keeper(checkpoint, run)
+
+
+def checked_checkpoint(checkpoint: Any) -> None:
+    """Refuse what says neither where nor how often."""
+    if not isinstance(checkpoint, Checkpoint):
+        raise ParameterError(
+            f"checkpoint={checkpoint!r}: expected a tagwise.Checkpoint(path, every=..., resume=...)"
+        )
+    checkpoint.interval()
+
+
+def _documents(task: Task) -> Any:
+    """The words and the documents that features on earlier tokens of a document read beside the dataset."""
+    if not task.params.get("document"):
+        return None
+    return [list(words) for words in task.X.words("document=True")], task.X.starts
+
+
+def _far_start(task: Task) -> Any:
+    """The weights to start from of labels further back."""
+    lookback = Lookback.of(task.params)
+    return None if lookback is None or task.warm is None else task.far_start(lookback)
 
 
 def _arrays(data: _core.Dataset) -> tuple[Any, ...]:
@@ -72,4 +94,4 @@ def _plain(value: Any) -> Any:
         return repr(value)
 
 
-__all__ = ["keeper_of"]
+__all__ = ["checked_checkpoint", "keeper_of"]

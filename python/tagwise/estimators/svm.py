@@ -165,4 +165,5 @@ class HMSVM(Kernelised, Tagger):
             params["patience"],
             dev_score=task.dev_score,
             callbacks=task.callbacks,
+            keeper=task.keeper,
         )

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Result, Stopping, run
-from tagwise.optimizers.base import Step, Vector
+from tagwise.optimizers.base import State, Step, Vector
 
 #: The longest native call: Ctrl-C is heard between two.
 SECONDS = 0.2
@@ -34,34 +35,57 @@ Steps = dict[str, NDArray[Any]]
 
 
 class Ensemble:
-    """The features chosen so far, block by block."""
+    """The features chosen so far, block by block; or those of a state, to go on from."""
 
-    def __init__(self, booster: _core.Boosting) -> None:
+    def __init__(self, booster: _core.Boosting, resume: State | None = None) -> None:
         self.booster = booster
-        self.start = booster.log_loss
         self.parts: list[dict[str, Any]] = []
         self.ends = [0]  # features chosen up to the end of each block
+        self.nonzero = list[int]()  # weights that are not zero, at the start and then
+        self.sentences, self.more = 0, True
         self.interrupted = False
+        if resume is not None:
+            booster.restore(resume["booster"])
+            self.parts = [resume["steps"]]
+            self.ends, self.nonzero = list(resume["ends"]), list(resume["nonzero"])
+            self.sentences, self.more = resume["sentences"], resume["more"]
 
-    def blocks(self, rounds: int, every: int) -> Iterator[Step]:
-        """The starting point, then a state after every `every` rounds; an interrupted block is a state too.
+    def state(self) -> State:
+        """What to go on from, to the bit."""
+        return {
+            "booster": self.booster.state(),
+            "steps": self.steps(len(self.ends)),
+            "ends": self.ends,
+            "nonzero": self.nonzero,
+            "sentences": self.sentences,
+            "more": self.more,
+        }
+
+    def _step(self, slope: float, keep: bool) -> Step:
+        """Where the booster stands."""
+        w, passes = self.booster.weights(), -(-self.sentences // max(len(self.booster.losses()), 1))
+        if len(self.nonzero) < len(self.ends):  # else it is where a run is resumed
+            self.nonzero.append(int(np.count_nonzero(w)))
+        return Step(w, max(self.booster.log_loss, LEAST), slope, passes, self.state if keep else None)
+
+    def blocks(self, rounds: int, every: int, *, keep: bool = False) -> Iterator[Step]:
+        """Where it stands, then a state after every `every` rounds; an interrupted block is a state too.
 
         The value of a state is the logarithm of the loss, its gradient norm the last feature's slope, its evaluations
         the passes over the training set that the sentences computed so far amount to.
         """
-        yield Step(self.booster.weights(), max(self.start, LEAST), 0.0, 0)
-        done, sentences, more = 0, 0, True
-        n = max(len(self.booster.losses()), 1)
-        while done < rounds and more:
+        yield self._step(0.0, keep)
+        while self.booster.rounds < rounds and self.more:
             interrupted = None
-            wanted, slope = min(done + every, rounds), 0.0
+            wanted, slope = min(self.booster.rounds + every, rounds), 0.0
             try:
-                while done < wanted and more:
-                    part = self.booster.run(wanted - done, SECONDS)
-                    done, more = self.booster.rounds, bool(part["more"])
+                while self.booster.rounds < wanted and self.more:
+                    part = self.booster.run(wanted - self.booster.rounds, SECONDS)
+                    self.more = bool(part["more"])
                     if len(part["feature"]):
                         self.parts.append(part)
-                        slope, sentences = float(part["slope"][-1]), sentences + int(part["sentences"].sum())
+                        slope = float(part["slope"][-1])
+                        self.sentences += int(part["sentences"].sum())
                     if part["raised"] is not None:
                         raise part["raised"]
             except KeyboardInterrupt as signal:
@@ -69,7 +93,7 @@ class Ensemble:
             self.ends.append(sum(len(part["feature"]) for part in self.parts))
             if self.ends[-1] == self.ends[-2] and interrupted is None:
                 return
-            yield Step(self.booster.weights(), max(self.booster.log_loss, LEAST), slope, -(-sentences // n))
+            yield self._step(slope, keep)
             if interrupted is not None:
                 raise interrupted
 
@@ -92,25 +116,20 @@ def train(
     *,
     dev_score: Callable[[Vector], float] | None = None,
     callbacks: Iterable[Callback] = (),
+    keeper: Keeper | None = None,
 ) -> tuple[Result, Steps]:
     """Boost; an iteration of the history is a block of `every` rounds, its objective the logarithm of the loss."""
-    ensemble = Ensemble(booster)
+    ensemble = Ensemble(booster, None if keeper is None else keeper.learner)
     stopping = Stopping(-(-rounds // every), 0.0, 1, patience)
-    nonzero: list[int] = []
-
-    def states() -> Iterator[Step]:
-        for block in ensemble.blocks(rounds, every):
-            nonzero.append(int(np.count_nonzero(block.w)))
-            yield block
-
-    result = run(states(), stopping, dev_score=dev_score, callbacks=callbacks)
+    blocks = ensemble.blocks(rounds, every, keep=keeper is not None)
+    result = run(blocks, stopping, dev_score=dev_score, callbacks=callbacks, keeper=keeper)
     steps = ensemble.steps(result.best_iteration)
     for entry in result.history:
         block = entry["iteration"]
         chosen = ensemble.ends[block]
         rounds_of = ensemble.steps(block)["round"]
         entry["rounds"] = int(rounds_of[-1]) + 1 if len(rounds_of) else 0
-        entry["chosen"], entry["nonzero"] = chosen, nonzero[block]
+        entry["chosen"], entry["nonzero"] = chosen, ensemble.nonzero[block]
     if ensemble.interrupted:
         result.reason, result.interrupted = "interrupted; the ensemble reached so far is kept", True
     elif result.reason.startswith("reached max_iter"):

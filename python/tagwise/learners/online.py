@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import tagwise._core as _core
-from tagwise.errors import ParameterError
 from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.learners.mixing import OnlineShards
@@ -19,8 +18,6 @@ from tagwise.optimizers.base import State, Step, Vector
 from tagwise.scores.voters import Ballot
 
 Learner = _core.Online | _core.HistoryOnline | _core.KernelPerceptron | OnlineShards
-#: Those whose state can be kept and gone on from.
-RESUMED = (_core.Online, OnlineShards)
 
 
 def epochs(
@@ -79,20 +76,15 @@ def train(
     stopping = Stopping(n_epochs, 0.0, 1, patience)
     plain: list[float] = []
     found = None if keeper is None else keeper.learner
-    if keeper is not None and ballot is not None:
-        raise ParameterError("checkpoints keep no voters: leave checkpoint out, or train with voters=0")
-    if keeper is not None and not isinstance(online, RESUMED):
-        raise ParameterError(
-            "checkpoints of kernels and of labels further back (history, document) are not kept yet: "
-            "leave checkpoint out, or train a first-order tagger without a kernel"
-        )
-    if found is not None and isinstance(online, RESUMED):
+    if found is not None:
         online.restore(found["online"])
         plain = found["plain"]
+        if ballot is not None:
+            ballot.restore(found["ballot"])
 
     def state() -> State:
-        assert isinstance(online, RESUMED)
-        return {"online": online.state(), "plain": plain}
+        voters = {} if ballot is None else {"ballot": ballot.state()}
+        return {"online": online.state(), "plain": plain, **voters}
 
     def score_plain() -> None:
         if averaged and dev_score is not None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
+from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Result, Stopping, run
-from tagwise.optimizers.base import Step, Vector, relative_gap
+from tagwise.optimizers.base import State, Step, Vector, relative_gap
 
 #: What an epoch adds to its entry of the history.
 REPORTED = ("dual", "gap", "slack", "violated", "paths", "decoded", "truncated")
@@ -17,6 +18,8 @@ class Solver(Protocol):
 
     def epoch(self) -> dict[str, Any]: ...
     def weights(self) -> Vector: ...
+    def state(self) -> dict[str, Any]: ...
+    def restore(self, state: dict[str, Any], /) -> None: ...
 
 
 def train(
@@ -27,20 +30,36 @@ def train(
     *,
     dev_score: Callable[[Vector], float] | None = None,
     callbacks: Iterable[Callback] = (),
+    keeper: Keeper | None = None,
 ) -> Result:
-    """Run epochs until the relative duality gap is under `tol`."""
+    """Run epochs until the relative duality gap is under `tol`. States, to keep and to go on from, are the core's."""
     reports: list[dict[str, Any]] = []
+    if keeper is not None and keeper.learner is not None:
+        solver.restore(keeper.learner["solver"])
+        reports = keeper.learner["reports"]
+
+    def state() -> State:
+        return {"solver": solver.state(), "reports": reports}
+
+    kept = None if keeper is None else state
+
+    def step() -> Step:
+        """After an epoch: the value is the primal objective, the gradient norm the relative duality gap."""
+        last = reports[-1]
+        return Step(
+            solver.weights(), last["primal"], last["gap"], len(reports), state=kept, dual=last["dual"]
+        )
 
     def states() -> Iterator[Step]:
-        """A state an epoch: its value is the primal objective, its gradient norm the relative duality gap."""
-        yield Step(solver.weights(), 0.0, 0.0, 0)
+        """The starting point, or where the run is resumed; then one an epoch."""
+        yield step() if reports else Step(solver.weights(), 0.0, 0.0, 0, state=kept)
         while True:
-            state = solver.epoch()
-            gap = relative_gap(state["primal"], state["dual"])
-            reports.append({"gap": gap, **state})
-            yield Step(solver.weights(), state["primal"], gap, len(reports), dual=state["dual"])
+            found = solver.epoch()
+            reports.append({"gap": relative_gap(found["primal"], found["dual"]), **found})
+            yield step()
 
-    result = run(states(), Stopping(max_epochs, tol, 1, patience), dev_score=dev_score, callbacks=callbacks)
+    stopping = Stopping(max_epochs, tol, 1, patience)
+    result = run(states(), stopping, dev_score=dev_score, callbacks=callbacks, keeper=keeper)
     for entry, report in zip(result.history, reports):
         entry.update({name: report[name] for name in REPORTED})
     return result

@@ -117,6 +117,17 @@ class Ballot:
         n = sum(epoch <= epochs for epoch in self.epochs)
         del self.weights[n:], self.counts[n:], self.epochs[n:]
 
+    def state(self) -> dict[str, Any]:
+        """What to go on from."""
+        none = np.zeros((0, 0), dtype=np.float32)
+        weights = np.stack(self.weights) if self.weights else none
+        return {"weights": weights, "counts": list(self.counts), "epochs": list(self.epochs)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        self.weights = [np.array(voter) for voter in state["weights"]]
+        self.counts, self.epochs = list(state["counts"]), list(state["epochs"])
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The voters as a model keeps them; nothing before the first."""
         if not self.counts:

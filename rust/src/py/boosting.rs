@@ -1,5 +1,6 @@
 //! Boosting as a Python object: many rounds a call.
 
+use crate::error::Error;
 use crate::learners::boosting::bound::{self, StepLimits};
 use crate::learners::boosting::loss::{Boosted, Target};
 use crate::learners::boosting::select::Draw;
@@ -7,7 +8,7 @@ use crate::learners::boosting::{Boosting, BoostingOptions, RoundOptions};
 use crate::py::common::{add_names, attempt, run};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
-use crate::py::options::listed;
+use crate::py::options::{array, listed};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -140,6 +141,20 @@ impl PyBoosting {
     fn recompute(&mut self, py: Python<'_>) -> PyResult<()> {
         let (inner, n_jobs) = (&mut self.inner, self.n_jobs);
         Ok(run(py, n_jobs, || inner.recompute())??)
+    }
+
+    /// What training can be resumed from, to the bit: arrays by their names.
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Dict<'py>> {
+        let out = PyDict::new(py);
+        for (name, array) in run(py, 1, || self.inner.saved())? {
+            out.set_item(name, PyArray1::from_vec(py, array))?;
+        }
+        Ok(out)
+    }
+
+    /// Go on from a state of a booster of the same data and options.
+    fn restore(&mut self, state: &Bound<'_, PyDict>) -> PyResult<()> {
+        Ok(self.inner.restore(|name| array(state, name).map_err(|error| Error::Value(error.to_string())))?)
     }
 
     /// The best step of every feature and its bound on Z, under loose, tight or exact: two arrays [features].

@@ -9,9 +9,9 @@ use crate::learners::svm::Solver;
 use crate::py::common::{self, run, support, PyLists, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
-use crate::py::options::{self, answer, keep, listed, raised, PyEpochs, PyLimits, Raised};
+use crate::py::options::{self, answer, array, keep, listed, number, raised, PyEpochs, PyLimits, Raised};
 use crate::py::scorer::PyScorer;
-use crate::py::svm::{standing, PyMargins};
+use crate::py::svm::{self, put_weights, standing, weights_of, PyMargins};
 use crate::scores::kernel::rows::Distinct;
 use crate::scores::kernel::table::Betas;
 use crate::scores::kernel::{Form, Kernel, KernelKind};
@@ -155,6 +155,26 @@ impl PyKernelPerceptron {
         self.inner.epochs()
     }
 
+    /// What training can be resumed from, to the bit.
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (out, table) = (PyDict::new(py), &self.inner.table);
+        let (sums, clock, epochs) = self.inner.state();
+        put_weights(&out, "", table.weights.clone())?;
+        put_weights(&out, "sums.", sums.clone())?;
+        out.set_item("kept", PyArray1::from_slice(py, table.kept()))?;
+        out.set_item("steps", clock)?;
+        out.set_item("epochs", epochs)?;
+        Ok(out)
+    }
+
+    /// Go on from a state of a learner of the same data and options.
+    fn restore(&mut self, state: &Bound<'_, PyDict>) -> PyResult<()> {
+        let (weights, sums) = (weights_of(state, "")?, weights_of(state, "sums.")?);
+        let kept: Vec<f64> = array(state, "kept")?;
+        let (clock, epochs) = (number(state, "steps")?, number(state, "epochs")? as u64);
+        Ok(self.inner.restore(weights, &kept, sums, clock, epochs)?)
+    }
+
     /// Distinct tokens whose beta is not 0.
     #[getter]
     fn n_support(&self) -> usize {
@@ -212,6 +232,18 @@ impl PyKernelSvm {
         }
         self.inner.space.failure()?;
         standing(py, &state?)
+    }
+
+    /// What training can be resumed from after an epoch, to the bit.
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        svm::written(py, run(py, 1, || self.inner.state())?)
+    }
+
+    /// Go on from a state of a solver of the same data and options.
+    fn restore(&mut self, state: &Bound<'_, PyDict>) -> PyResult<()> {
+        let (py, given) = (state.py(), svm::given(state)?);
+        let inner = &mut self.inner;
+        Ok(run(py, 1, || inner.restore(given))??)
     }
 
     /// Weights of the layout's features, then beta [distinct tokens, L].

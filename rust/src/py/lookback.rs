@@ -9,6 +9,7 @@ use crate::machine::simd::Lane;
 use crate::py::common::{self, groups, guard, run, support, PyGroups, PyLists, PySupport};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
+use crate::py::online;
 use crate::py::options::{self, answer, PyEntities, PyEpochs, PyLimits, PyRule, Raised};
 use crate::py::scorer::PyScorer;
 use crate::scores::document::Words;
@@ -178,9 +179,15 @@ impl PyHistoryOnline {
         self.inner.epochs()
     }
 
-    /// Begin from weights as `weights` gives them.
-    fn restore(&mut self, weights: PyReadonlyArray1<'_, f64>) -> PyResult<()> {
-        guard(|| Ok(self.inner.restore(&weights.as_array().to_vec())?))
+    /// What training can be resumed from: one number a feature in each array, those of the terms last.
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        online::written(py, guard(|| Ok(self.inner.state()?))?)
+    }
+
+    /// Go on from a state: one of `state`, or weights alone.
+    fn restore(&mut self, state: &Bound<'_, PyDict>) -> PyResult<()> {
+        let given = online::given(state)?;
+        guard(|| Ok(self.inner.restore(&given)?))
     }
 }
 

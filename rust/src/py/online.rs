@@ -88,32 +88,42 @@ impl PyOnline {
 
     /// What training can be resumed from.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (out, state) = (PyDict::new(py), guard(|| Ok(self.inner.state()))?);
-        out.set_item("weights", PyArray1::from_vec(py, state.weights))?;
-        out.set_item("sums", PyArray1::from_vec(py, state.sums))?;
-        out.set_item("variance", PyArray1::from_vec(py, state.variance))?;
-        out.set_item("steps", state.steps)?;
-        out.set_item("epochs", state.epochs)?;
-        Ok(out)
+        written(py, guard(|| Ok(self.inner.state()))?)
     }
 
     /// Go on from a state: one of `state`, or weights alone.
     fn restore(&mut self, state: &Bound<'_, PyDict>) -> PyResult<()> {
-        let array = |name: &str| -> PyResult<Vec<f64>> {
-            match state.get_item(name)? {
-                None => Ok(Vec::new()),
-                Some(x) => Ok(x.extract::<PyReadonlyArray1<'_, f64>>()?.as_array().to_vec()),
-            }
-        };
-        let given = OnlineState {
-            weights: array("weights")?,
-            sums: array("sums")?,
-            variance: array("variance")?,
-            steps: state.get_item("steps")?.map_or(Ok(0.0), |x| x.extract())?,
-            epochs: state.get_item("epochs")?.map_or(Ok(0), |x| x.extract())?,
-        };
+        let given = given(state)?;
         guard(|| Ok(self.inner.restore(&given)?))
     }
+}
+
+/// The state of an online learner as a dict.
+pub fn written(py: Python<'_>, state: OnlineState) -> PyResult<Bound<'_, PyDict>> {
+    let out = PyDict::new(py);
+    out.set_item("weights", PyArray1::from_vec(py, state.weights))?;
+    out.set_item("sums", PyArray1::from_vec(py, state.sums))?;
+    out.set_item("variance", PyArray1::from_vec(py, state.variance))?;
+    out.set_item("steps", state.steps)?;
+    out.set_item("epochs", state.epochs)?;
+    Ok(out)
+}
+
+/// The state that a dict has; what it does not have is nothing.
+pub fn given(state: &Bound<'_, PyDict>) -> PyResult<OnlineState> {
+    let array = |name: &str| -> PyResult<Vec<f64>> {
+        match state.get_item(name)? {
+            None => Ok(Vec::new()),
+            Some(x) => Ok(x.extract::<PyReadonlyArray1<'_, f64>>()?.as_array().to_vec()),
+        }
+    };
+    Ok(OnlineState {
+        weights: array("weights")?,
+        sums: array("sums")?,
+        variance: array("variance")?,
+        steps: state.get_item("steps")?.map_or(Ok(0.0), |x| x.extract())?,
+        epochs: state.get_item("epochs")?.map_or(Ok(0), |x| x.extract())?,
+    })
 }
 
 /// tau of max b.tau - 1/2 tau' G tau over tau >= 0, and sum tau <= limit where it is given.

@@ -54,6 +54,18 @@ pub fn listed<T: numpy::Element + Clone>(given: Option<PyReadonlyArray1<'_, T>>)
     given.map(|array| array.as_array().to_vec()).unwrap_or_default()
 }
 
+/// An array of a state, by its name.
+pub fn array<T: numpy::Element + Clone>(state: &Bound<'_, PyDict>, name: &str) -> PyResult<Vec<T>> {
+    let found = state.get_item(name)?.ok_or_else(|| Error::Value(format!("the state has no {name:?}")))?;
+    Ok(found.extract::<PyReadonlyArray1<'_, T>>()?.as_array().to_vec())
+}
+
+/// A number of a state, by its name.
+pub fn number(state: &Bound<'_, PyDict>, name: &str) -> PyResult<f64> {
+    let found = state.get_item(name)?.ok_or_else(|| Error::Value(format!("the state has no {name:?}")))?;
+    found.extract::<f64>()
+}
+
 /// As `PySupport` and `PyGroups`, kept until they are read.
 type KeptSupport = (Py<PyArray2<bool>>, Py<PyArray1<u32>>);
 type KeptGroups = (Py<PyArray1<u32>>, Py<PyArray2<bool>>);

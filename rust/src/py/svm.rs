@@ -1,13 +1,15 @@
 //! The Hidden Markov SVM as a Python object: one call an epoch.
 
 use crate::learners::svm::options::{Slack, SvmOptions};
-use crate::learners::svm::space::Linear;
+use crate::learners::svm::saved::SvmState;
+use crate::learners::svm::space::{Linear, SpaceState};
 use crate::learners::svm::Solver;
 use crate::py::common::{add_names, run};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
-use crate::py::options::{self, listed, PyLimits};
+use crate::py::options::{self, array, listed, number, PyLimits};
 use crate::scores::cells::TokenCells;
+use crate::scores::kernel::table::Weights;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -106,6 +108,66 @@ impl PySvm {
     fn epochs(&self) -> u64 {
         self.inner.epochs()
     }
+
+    /// What training can be resumed from after an epoch, to the bit.
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        written(py, run(py, 1, || self.inner.state())?)
+    }
+
+    /// Go on from a state of a solver of the same data and options.
+    fn restore(&mut self, state: &Bound<'_, PyDict>) -> PyResult<()> {
+        let (py, given) = (state.py(), given(state)?);
+        let inner = &mut self.inner;
+        Ok(run(py, 1, || inner.restore(given))??)
+    }
+}
+
+/// A state to go on from as a dict.
+pub fn written(py: Python<'_>, state: SvmState) -> PyResult<Bound<'_, PyDict>> {
+    let out = PyDict::new(py);
+    out.set_item("sizes", PyArray1::from_vec(py, state.sizes))?;
+    out.set_item("paths", PyArray1::from_vec(py, state.paths))?;
+    out.set_item("alpha", PyArray1::from_vec(py, state.alpha))?;
+    out.set_item("bound", PyArray1::from_vec(py, state.bound))?;
+    out.set_item("gram", PyArray1::from_vec(py, state.gram))?;
+    out.set_item("idle", PyArray1::from_vec(py, state.idle))?;
+    out.set_item("quiet", PyArray1::from_vec(py, state.quiet))?;
+    out.set_item("epsilon", state.epsilon)?;
+    out.set_item("epochs", state.epochs)?;
+    put_weights(&out, "", state.space.weights)?;
+    out.set_item("kept", PyArray1::from_vec(py, state.space.kept))?;
+    Ok(out)
+}
+
+/// The state that a dict has.
+pub fn given(state: &Bound<'_, PyDict>) -> PyResult<SvmState> {
+    Ok(SvmState {
+        sizes: array(state, "sizes")?,
+        paths: array(state, "paths")?,
+        alpha: array(state, "alpha")?,
+        bound: array(state, "bound")?,
+        gram: array(state, "gram")?,
+        idle: array(state, "idle")?,
+        quiet: array(state, "quiet")?,
+        epsilon: number(state, "epsilon")?,
+        epochs: number(state, "epochs")? as u64,
+        space: SpaceState { weights: weights_of(state, "")?, kept: array(state, "kept")? },
+    })
+}
+
+/// Weights of support tokens, transitions, starts and ends into a dict.
+pub fn put_weights(out: &Bound<'_, PyDict>, of: &str, weights: Weights) -> PyResult<()> {
+    let Weights { beta, edge, start, end } = weights;
+    for (name, array) in [("beta", beta), ("edge", edge), ("start", start), ("end", end)] {
+        out.set_item(format!("{of}{name}"), PyArray1::from_vec(out.py(), array))?;
+    }
+    Ok(())
+}
+
+/// Weights that a dict has.
+pub fn weights_of(state: &Bound<'_, PyDict>, of: &str) -> PyResult<Weights> {
+    let part = |name: &str| array(state, &format!("{of}{name}"));
+    Ok(Weights { beta: part("beta")?, edge: part("edge")?, start: part("start")?, end: part("end")? })
 }
 
 /// A state as a dict.

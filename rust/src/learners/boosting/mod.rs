@@ -21,6 +21,7 @@ pub mod line;
 pub mod loss;
 pub mod pass;
 pub mod pointwise;
+pub mod saved;
 pub mod search;
 pub mod select;
 pub mod state;

@@ -68,10 +68,10 @@ fn by_first(x: &(f64, usize), y: &(f64, usize)) -> std::cmp::Ordering {
 
 /// A gain, or a bound on it, computed earlier, of a feature whose cells have not changed since.
 #[derive(Clone, Copy, Default)]
-struct KnownGain {
-    gain: f64,
-    slack: f64, // eps |e^step - e^-step|; 0 for a bound that does not depend on N
-    n: f64,     // N then; 0 where nothing is known
+pub(super) struct KnownGain {
+    pub(super) gain: f64,
+    pub(super) slack: f64, // eps |e^step - e^-step|; 0 for a bound that does not depend on N
+    pub(super) n: f64,     // N then; 0 where nothing is known
 }
 
 impl KnownGain {
@@ -96,11 +96,11 @@ pub struct Selector {
     bound: Bound,
     limits: StepLimits,
     draw: Draw,
-    estimate: Vec<f64>,    // [features] optimistic gains
-    best: Vec<f64>,        // [blocks] the largest of them
-    known: Vec<KnownGain>, // [features] for the tight bound
-    floor: f64,
-    exact: Option<Exact>,
+    pub(super) estimate: Vec<f64>,    // [features] optimistic gains
+    pub(super) best: Vec<f64>,        // [blocks] the largest of them
+    pub(super) known: Vec<KnownGain>, // [features] for the tight bound
+    pub(super) floor: f64,
+    pub(super) exact: Option<Exact>,
     used: Vec<u64>, // [N] round in which a sentence was last touched
     list: Vec<(f64, usize)>,
     sentences: Vec<u32>,

@@ -52,7 +52,7 @@ pub struct State {
     pub m: Vec<f64>,                   // [cells] moments
     pub mass: Vec<f64>,                // [cells] sums of d; empty for the loose bound, where it is N
     pub changed: Vec<AtomicBool>,      // [blocks]
-    built: f64,                        // N when the sums were built
+    pub(super) built: f64,             // N when the sums were built
     by_attribute: Option<ByAttribute>, // where rounds are wide
     /// Sentences where edges, starts and ends can fire.
     pub fires: [usize; 3],

@@ -107,6 +107,33 @@ impl Dual {
         self.support.len()
     }
 
+    /// Sums for the average, steps and epochs so far: with the table, all that training can be resumed from.
+    pub fn state(&self) -> (&Weights, f64, u64) {
+        (&self.sums, self.clock, self.epochs)
+    }
+
+    /// Go on from a state of a learner of the same data and options: weights, what they summed up to, and `state`.
+    pub fn restore(&mut self, weights: Weights, kept: &[f64], sums: Weights, clock: f64, epochs: u64) -> Result<()> {
+        let (l, own) = (self.table.layout.labels, &self.sums);
+        let fits = sums.beta.len() == own.beta.len()
+            && sums.edge.len() == own.edge.len()
+            && [sums.start.len(), sums.end.len()] == [l, l];
+        if !fits {
+            return Err(Error::Value("the state is of other data; train anew".into()));
+        }
+        self.table.restore(weights, kept)?;
+        (self.sums, self.clock, self.epochs) = (sums, clock, epochs);
+        self.support.clear();
+        self.place.fill(0);
+        for (u, beta) in self.table.weights.beta.chunks_exact(l).enumerate() {
+            if beta.iter().any(|&x| x != 0.0) {
+                self.support.push(u as u32);
+                self.place[u] = self.support.len() as u32;
+            }
+        }
+        Ok(())
+    }
+
     /// One pass over the sentences, or over those of `order` where it is given.
     pub fn epoch(&mut self, order: Option<Vec<u32>>) -> Result<Tally> {
         let n = self.table.data.len();

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::learners::online::cost::{Cost, Judge};
 use crate::learners::online::differences::Differences;
 use crate::learners::online::rule::Rule;
-use crate::learners::online::{afford_list, check, program, OnlineOptions};
+use crate::learners::online::{afford_list, check, program, OnlineOptions, OnlineState};
 use crate::learners::tally::{not_finite, Tally};
 use crate::machine::budget;
 use crate::machine::dispatch::dispatch;
@@ -190,31 +190,52 @@ impl Learner {
         let clock = bank.clock.max(1.0);
         let mean = |w: f32, u: &[f64], at: usize| f64::from(w) - if averaged { u[at] / clock } else { 0.0 };
         let mut out = self.tokens.gather(|c| mean(bank.w(c), &bank.u, c));
-        let (l, width) = (terms.labels, terms.width());
-        out.extend((0..terms.len()).map(|i| {
-            let at = i / l * width * WIDTH + i % l;
-            mean(far.rows[at / WIDTH].0[at % WIDTH], &far.u, at)
-        }));
+        out.extend(places(terms).map(|at| mean(far.rows[at / WIDTH].0[at % WIDTH], &far.u, at)));
         Ok(out)
     }
 
-    /// Begin from weights as `weights` gives them.
-    pub fn restore(&mut self, weights: &[f64]) -> Result<()> {
-        let terms = *self.search.terms();
-        if weights.len() != self.features + terms.len() || weights.iter().any(|x| !x.is_finite()) {
-            return Err(Error::Value(format!(
-                "{} finite weights are needed, got {}",
-                self.features + terms.len(),
-                weights.len()
-            )));
+    /// What training can be resumed from, to the bit: features of the first order, then those of the terms.
+    pub fn state(&self) -> Result<OnlineState> {
+        let (bank, far) = (&self.bank, &self.far);
+        let mut sums = Vec::new();
+        if !bank.u.is_empty() {
+            sums = self.tokens.gather(|c| bank.u[c]);
+            sums.extend(places(self.search.terms()).map(|at| far.u[at]));
         }
+        let weights = self.weights(false)?;
+        Ok(OnlineState { weights, sums, variance: Vec::new(), steps: bank.clock, epochs: self.epochs })
+    }
+
+    /// Go on from a state: one of `state`, or weights from elsewhere with the other arrays empty.
+    pub fn restore(&mut self, state: &OnlineState) -> Result<()> {
+        let terms = *self.search.terms();
+        let n = self.features + terms.len();
+        state.check(n)?;
+        if !state.variance.is_empty() {
+            return Err(Error::Value("learners with history have no variances; this state is of another one".into()));
+        }
+        let (near, far) = state.weights.split_at(self.features);
         let bank = &mut self.bank;
-        self.tokens.scatter(&weights[..self.features], |c, x| bank.set_w(c, x as f32));
+        self.tokens.scatter(near, |c, x| bank.set_w(c, x as f32));
         bank.refresh(&self.tokens);
-        let far: Vec<f32> = weights[self.features..].iter().map(|&x| x as f32).collect();
-        self.far.rows = terms.lanes(&far);
+        self.far.rows = terms.lanes(&far.iter().map(|&x| x as f32).collect::<Vec<f32>>());
+        if !bank.u.is_empty() {
+            bank.u.fill(0.0);
+            self.far.u.fill(0.0);
+            let (u, far) = (&mut bank.u, &mut self.far.u);
+            let (near, further) = state.sums.split_at(self.features.min(state.sums.len()));
+            self.tokens.scatter(near, |c, x| u[c] = x);
+            places(&terms).zip(further).for_each(|(at, &x)| far[at] = x);
+        }
+        (bank.clock, self.epochs) = (state.steps, state.epochs);
         Ok(())
     }
+}
+
+/// Where the weight of each feature of the terms lies in their rows of lanes.
+fn places(terms: &Lookback) -> impl Iterator<Item = usize> {
+    let (l, width) = (terms.labels, terms.width());
+    (0..terms.len()).map(move |i| i / l * width * WIDTH + i % l)
 }
 
 dispatch!(fn step(learner: &mut Learner, sentence: u32, tally: &mut Tally) -> Result<()> = step_kernel);

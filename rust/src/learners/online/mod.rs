@@ -78,6 +78,23 @@ pub struct OnlineState {
     pub epochs: u64,
 }
 
+impl OnlineState {
+    /// Refuses what is no state of a learner of so many features.
+    pub(crate) fn check(&self, features: usize) -> Result<()> {
+        for (name, v, optional) in
+            [("weights", &self.weights, false), ("sums", &self.sums, true), ("variance", &self.variance, true)]
+        {
+            if !(v.len() == features || (optional && v.is_empty())) || v.iter().any(|x| !x.is_finite()) {
+                return Err(Error::Value(format!("{name} of a state need {features} finite numbers, got {}", v.len())));
+            }
+        }
+        if !(self.steps >= 0.0 && self.steps.is_finite()) || self.variance.iter().any(|&v| v <= 0.0) {
+            return Err(Error::Value("a state needs steps >= 0 and variances > 0".into()));
+        }
+        Ok(())
+    }
+}
+
 /// Bytes of a weight: itself, its sum, its variance.
 const PER_CELL: usize = 20;
 
@@ -297,17 +314,7 @@ impl Online {
 
     /// Go on from a state: one of `state`, or weights from elsewhere with the other arrays empty.
     pub fn restore(&mut self, state: &OnlineState) -> Result<()> {
-        let n = self.features;
-        for (name, v, optional) in
-            [("weights", &state.weights, false), ("sums", &state.sums, true), ("variance", &state.variance, true)]
-        {
-            if !(v.len() == n || (optional && v.is_empty())) || v.iter().any(|x| !x.is_finite()) {
-                return Err(Error::Value(format!("{name} of a state need {n} finite numbers, got {}", v.len())));
-            }
-        }
-        if !(state.steps >= 0.0 && state.steps.is_finite()) || state.variance.iter().any(|&v| v <= 0.0) {
-            return Err(Error::Value("a state needs steps >= 0 and variances > 0".into()));
-        }
+        state.check(self.features)?;
         let (bank, tokens) = (&mut self.bank, &self.task.tokens);
         tokens.scatter(&state.weights, |c, x| bank.set_w(c, x as f32));
         if !bank.u.is_empty() {

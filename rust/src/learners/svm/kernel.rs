@@ -8,7 +8,7 @@ use crate::chain::chart::Steps;
 
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::learners::svm::space::{Space, SpaceWork};
+use crate::learners::svm::space::{Space, SpaceState, SpaceWork};
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::simd::Lane;
@@ -189,5 +189,13 @@ impl Space for KernelSpace {
         }
         let norm = self.table.norm();
         (norm, norm)
+    }
+
+    fn state(&self) -> SpaceState {
+        SpaceState { weights: self.table.weights.clone(), kept: self.table.kept().to_vec() }
+    }
+
+    fn restore(&mut self, state: SpaceState, _: &mut dyn Iterator<Item = (u32, &[u16], f64)>) -> Result<()> {
+        self.table.restore(state.weights, &state.kept)
     }
 }

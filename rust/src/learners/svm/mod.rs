@@ -16,6 +16,7 @@
 pub mod block;
 pub mod kernel;
 pub mod options;
+pub mod saved;
 pub mod space;
 
 use crate::chain::chart::{Chart, Steps};

@@ -6,10 +6,12 @@
 use crate::chain::chart::{Chart, Steps};
 
 use crate::dataset::Dataset;
+use crate::error::Result;
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
 use crate::scores::cells::{Bank, TokenCells};
+use crate::scores::kernel::table::Weights;
 
 /// Scratch of one thread.
 pub struct SpaceWork {
@@ -32,6 +34,13 @@ impl SpaceWork {
             row: Vec::new(),
         }
     }
+}
+
+/// What the weights have that the alphas do not tell: betas, transitions, starts and ends, and what they have summed up to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SpaceState {
+    pub weights: Weights,
+    pub kept: Vec<f64>,
 }
 
 /// A feature space with a weight vector in it.
@@ -57,6 +66,12 @@ pub trait Space: Send + Sync {
     /// Set w to the sum of amount * d of everything `each` yields, free of what rounding had added up to, and answer
     /// ||w||^2 of that sum, and of the weights as scores see them.
     fn restate(&mut self, each: &mut dyn Iterator<Item = (u32, &[u16], f64)>) -> (f64, f64);
+
+    /// What is needed beside the alphas to go on after an epoch, whose end is `restate`.
+    fn state(&self) -> SpaceState;
+
+    /// The weights of a state, whose alphas are those of `each`.
+    fn restore(&mut self, state: SpaceState, each: &mut dyn Iterator<Item = (u32, &[u16], f64)>) -> Result<()>;
 
     fn gold(&self, sentence: u32) -> &[u16] {
         let data = self.data();
@@ -162,5 +177,15 @@ impl Space for Linear {
         }
         self.bank.refresh(tokens);
         (norm, seen)
+    }
+
+    /// After an epoch the weights are those that the alphas sum up to.
+    fn state(&self) -> SpaceState {
+        SpaceState::default()
+    }
+
+    fn restore(&mut self, _: SpaceState, each: &mut dyn Iterator<Item = (u32, &[u16], f64)>) -> Result<()> {
+        self.restate(each);
+        Ok(())
     }
 }

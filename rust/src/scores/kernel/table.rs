@@ -157,6 +157,40 @@ impl Betas {
         matches!(self.scores, Kept::Expanded { .. })
     }
 
+    /// What the betas have summed up to: scores of tokens [L, U], or weights of terms [terms, L]. They are sums of changes
+    /// in the order in which these came, which the betas alone do not tell.
+    pub fn kept(&self) -> &[f64] {
+        match &self.scores {
+            Kept::Rows { score, .. } => score,
+            Kept::Expanded { weight, .. } => weight,
+        }
+    }
+
+    /// Weights, and what they have summed up to, of a table of the same data.
+    pub fn restore(&mut self, weights: Weights, kept: &[f64]) -> Result<()> {
+        let (l, own) = (self.layout.labels, &mut self.weights);
+        let scores = match &mut self.scores {
+            Kept::Rows { score, .. } => score,
+            Kept::Expanded { weight, .. } => weight,
+        };
+        let parts = [
+            (own.beta.len(), weights.beta.len()),
+            (l * l, weights.edge.len()),
+            (l, weights.start.len()),
+            (l, weights.end.len()),
+            (scores.len(), kept.len()),
+        ];
+        if parts.iter().any(|(wanted, given)| wanted != given) {
+            return Err(Error::Value("the state is of other data; train anew".into()));
+        }
+        scores.copy_from_slice(kept);
+        for at in (0..l * l).filter(|&at| self.edge_exists[at] && self.edge_allowed[at]) {
+            self.steps.set(0, at / l, at % l, weights.edge[at] as f32);
+        }
+        *own = weights;
+        Ok(())
+    }
+
     /// First token of a sentence and the one behind its last.
     pub fn range(&self, sentence: u32) -> (usize, usize) {
         (self.data.sentences[sentence as usize], self.data.sentences[sentence as usize + 1])

@@ -1,0 +1,82 @@
+//! What boosting can be resumed from: all that rounds move by differences, and what the selection remembers.
+//!
+//! Sums that were moved by differences are not to the bit those that are built anew from the weights, and what is chosen
+//! follows them. So they are kept as they are.
+
+use crate::error::{Error, Result};
+use crate::learners::boosting::bound::Gain;
+use crate::learners::boosting::select::KnownGain;
+use crate::learners::boosting::Boosting;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Arrays of a state, each under its name.
+pub type Saved = Vec<(&'static str, Vec<f64>)>;
+
+impl Boosting {
+    pub fn saved(&self) -> Saved {
+        let (state, selector) = (&self.state, &self.selector);
+        let flag = |changed: &AtomicBool| f64::from(u8::from(changed.load(Ordering::Relaxed)));
+        let known = selector.known.iter().flat_map(|k| [k.gain, k.slack, k.n]).collect();
+        let exact = selector.exact.iter().flat_map(|exact| &exact.gain).flat_map(|g| [g.step, g.gain]).collect();
+        let counts = [self.rounds, selector.evaluated, selector.estimated].map(|x| x as f64);
+        let [rounds, evaluated, estimated] = counts;
+        vec![
+            ("numbers", vec![rounds, evaluated, estimated, state.shift, state.n, state.built, selector.floor]),
+            ("w", state.w.clone()),
+            ("edges", state.edges.score.clone()),
+            ("node", state.node.clone()),
+            ("psi", state.psi.clone()),
+            ("tops", state.tops.clone()),
+            ("residual", state.residual.clone()),
+            ("pairs", state.pairs.clone()),
+            ("l", state.l.clone()),
+            ("e", state.e.clone()),
+            ("d", state.d.clone()),
+            ("m", state.m.clone()),
+            ("mass", state.mass.clone()),
+            ("changed", state.changed.iter().map(flag).collect()),
+            ("estimate", selector.estimate.clone()),
+            ("best", selector.best.clone()),
+            ("known", known),
+            ("exact", exact),
+        ]
+    }
+
+    /// Go on from a state of a booster of the same data and options; `array` gives the arrays by their names.
+    pub fn restore(&mut self, mut array: impl FnMut(&str) -> Result<Vec<f64>>) -> Result<()> {
+        let mut found = Vec::new();
+        for (name, own) in self.saved() {
+            let given = array(name)?;
+            if given.len() != own.len() {
+                return Err(Error::Value("the state is of other data; train anew".into()));
+            }
+            found.push(given);
+        }
+        let mut found = found.into_iter();
+        let mut next = || found.next().unwrap_or_default();
+        let (state, selector) = (&mut self.state, &mut self.selector);
+        let numbers = next();
+        self.rounds = numbers[0] as u64;
+        (selector.evaluated, selector.estimated) = (numbers[1] as u64, numbers[2] as u64);
+        (state.shift, state.n, state.built, selector.floor) = (numbers[3], numbers[4], numbers[5], numbers[6]);
+        state.w = next();
+        state.edges.score = next();
+        state.edges.update();
+        for array in [&mut state.node, &mut state.psi, &mut state.tops, &mut state.residual, &mut state.pairs] {
+            *array = next();
+        }
+        for array in [&mut state.l, &mut state.e, &mut state.d, &mut state.m, &mut state.mass] {
+            *array = next();
+        }
+        let changed = next();
+        state.changed.iter().zip(changed).for_each(|(flag, x)| flag.store(x != 0.0, Ordering::Relaxed));
+        (selector.estimate, selector.best) = (next(), next());
+        let known = next();
+        selector.known = known.chunks_exact(3).map(|k| KnownGain { gain: k[0], slack: k[1], n: k[2] }).collect();
+        let gains = next();
+        if let Some(exact) = &mut selector.exact {
+            exact.gain = gains.chunks_exact(2).map(|g| Gain { step: g[0], gain: g[1] }).collect();
+        }
+        Ok(())
+    }
+}

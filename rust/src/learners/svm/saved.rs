@@ -1,0 +1,88 @@
+//! What the training of a Hidden Markov SVM can be resumed from: the working sets, and what an epoch leaves to the next.
+
+use crate::error::{Error, Result};
+use crate::learners::svm::space::{Space, SpaceState};
+use crate::learners::svm::{alphas, Set, Solver};
+
+/// The state after an epoch. The paths of all sentences lie one after the other.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SvmState {
+    pub sizes: Vec<u32>, // [N] paths of each sentence
+    pub paths: Vec<u16>,
+    pub alpha: Vec<f64>,
+    pub bound: Vec<f64>,
+    pub gram: Vec<f64>,
+    pub idle: Vec<u8>,
+    pub quiet: Vec<u8>, // [N]
+    pub epsilon: f64,
+    pub epochs: u64,
+    pub space: SpaceState,
+}
+
+/// The next `n` of an array; fewer where there are no more.
+fn next<'a, T>(rest: &mut &'a [T], n: usize) -> &'a [T] {
+    let (here, behind) = rest.split_at(n.min(rest.len()));
+    *rest = behind;
+    here
+}
+
+impl<S: Space> Solver<S> {
+    pub fn state(&self) -> SvmState {
+        let mut out = SvmState {
+            quiet: self.quiet.clone(),
+            epsilon: self.epsilon,
+            epochs: self.epochs,
+            space: self.space.state(),
+            ..SvmState::default()
+        };
+        for set in &self.sets {
+            out.sizes.push(set.alpha.len() as u32);
+            out.paths.extend_from_slice(&set.paths);
+            out.alpha.extend_from_slice(&set.alpha);
+            out.bound.extend_from_slice(&set.bound);
+            out.gram.extend_from_slice(&set.gram);
+            out.idle.extend_from_slice(&set.idle);
+        }
+        out
+    }
+
+    /// Go on from a state of a solver of the same data and options.
+    pub fn restore(&mut self, state: SvmState) -> Result<()> {
+        let other = || Error::Value("the state is of other data; train anew".into());
+        let n = self.sets.len();
+        if [state.sizes.len(), state.quiet.len()] != [n, n]
+            || state.paths.iter().any(|&y| y as usize >= self.work.chart.labels)
+        {
+            return Err(other());
+        }
+        let (mut paths, mut alpha, mut bound) = (&state.paths[..], &state.alpha[..], &state.bound[..]);
+        let (mut gram, mut idle) = (&state.gram[..], &state.idle[..]);
+        let mut sets = Vec::with_capacity(state.sizes.len());
+        for (i, &k) in state.sizes.iter().enumerate() {
+            let (k, gold) = (k as usize, self.space.gold(i as u32));
+            let mut set = Set {
+                paths: next(&mut paths, k * gold.len()).to_vec(),
+                alpha: next(&mut alpha, k).to_vec(),
+                bound: next(&mut bound, k).to_vec(),
+                gram: next(&mut gram, k * k).to_vec(),
+                idle: next(&mut idle, k).to_vec(),
+                at: Vec::new(),
+            };
+            let lengths = [set.paths.len(), set.alpha.len(), set.bound.len(), set.gram.len(), set.idle.len()];
+            if lengths != [k * gold.len(), k, k, k * k, k] {
+                return Err(other());
+            }
+            if k > 0 {
+                set.mark(gold);
+            }
+            sets.push(set);
+        }
+        if !(paths.is_empty() && alpha.is_empty() && bound.is_empty() && gram.is_empty() && idle.is_empty()) {
+            return Err(other());
+        }
+        let half = |(i, path, alpha)| (i, path, 0.5 * alpha);
+        self.space.restore(state.space, &mut alphas(&sets).map(half))?;
+        (self.sets, self.quiet, self.epsilon, self.epochs) = (sets, state.quiet, state.epsilon, state.epochs);
+        Ok(())
+    }
+}
