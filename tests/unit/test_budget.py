@@ -138,3 +138,42 @@ except MemoryError as error:
         assert done.returncode == 0, done.stderr
         found.append(done.stdout.strip())
     assert found == ["refused", ""]
+
+
+#: Training on a corpus in memory under a limit of the system, which may strike wherever memory is asked for.
+IN_MEMORY = """
+import resource
+import tagwise as tw
+
+def used():
+    with open("/proc/self/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmData:"))
+
+train = tw.load_corpus("ewt-pos")[0][:3000]
+tw.CRF(features="S1", max_iter=1).fit(train[:10])  # what is loaded when it is needed first
+most = int(sys.argv[1]) << 20
+resource.setrlimit(resource.RLIMIT_DATA, (used() + most,) * 2)
+try:
+    tw.CRF(max_iter=2, optimizer="lbfgs", n_jobs=1).fit(train)
+    print("done")
+except MemoryError as error:
+    print("refused", error)
+"""
+
+
+def test_a_corpus_that_does_not_fit_is_an_error_and_no_abort() -> None:
+    """Whatever the limit of the process is: the run ends, or says what would not fit."""
+    found = []
+    for most in (8, 24, 48, 96, 400):
+        done = subprocess.run(
+            [sys.executable, "-c", "import sys\n" + IN_MEMORY, str(most)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"},
+        )
+        assert done.returncode == 0, (most, done.returncode, done.stderr[-2000:])
+        found.append(done.stdout.split()[0])
+    assert found[0] == "refused"
+    assert found[-1] == "done"
+    assert found == sorted(found, reverse=True)  # more memory never does worse

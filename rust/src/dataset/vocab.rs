@@ -6,6 +6,7 @@
 //! reported, so that within one vocabulary keys are certainly distinct.
 
 use crate::error::{Error, Result};
+use crate::machine::budget;
 use crate::machine::container::Buf;
 use crate::machine::hash::Key;
 use crate::machine::simd::prefetch;
@@ -13,6 +14,8 @@ use crate::machine::simd::prefetch;
 /// Marks an empty slot of the table, and an attribute that a vocabulary does not know.
 pub const NONE: u32 = u32::MAX;
 
+/// Bytes of an attribute while the vocabulary grows: its key, its check, its count, the end of its text.
+const PER_ATTRIBUTE: usize = 28;
 /// Keys that are looked up or interned at once: what they need comes from the memory meanwhile, and all of it stays in the nearest cache.
 const AT_ONCE: usize = 64;
 
@@ -284,9 +287,20 @@ impl Vocab {
         self.counts.push(1);
         self.table.to_mut()[slot] = id;
         if 2 * self.keys.len() > self.table.len() {
+            self.afford_growth()?;
             self.rehash(4 * self.keys.len());
         }
         Ok(id)
+    }
+
+    /// Refuses what the memory cannot hold until the table is full again: its slots, and twice what there is of the rest.
+    fn afford_growth(&self) -> Result<()> {
+        let n = self.keys.len();
+        budget::need(
+            &format!("a vocabulary of {} attributes", 2 * n),
+            (2 * n * PER_ATTRIBUTE + 2 * self.text.len()).saturating_add(8 * n * size_of::<u32>()),
+            "raise min_count, use fewer templates, or encode the corpus as shards (tagwise encode)",
+        )
     }
 
     fn rehash(&mut self, slots: usize) {

@@ -2,13 +2,20 @@
 //!
 //! A file of a few kilobytes, or one parameter, can ask for more memory than a machine has: tables of label pairs, cells of
 //! history, beams, lists. What grows faster than its input is claimed here first. The limit is half of the machine's
-//! memory; the environment variable `TAGWISE_MEMORY` gives another one in GiB.
+//! memory, or of the control group's that the process is in; the environment variable `TAGWISE_MEMORY` gives another one in
+//! GiB. Where the system refuses the process more than so many bytes (`ulimit -d`, `ulimit -v`), no call may claim more than
+//! is left of them: what the allocator does not get ends the process, what is claimed in vain is an error.
 
 use crate::error::{Error, Result};
+use std::path::Path;
 
 const GIB: f64 = (1u64 << 30) as f64;
 /// Half of the memory of a machine that does not say how much it has.
 const UNKNOWN: usize = 4 << 30;
+/// What stays for small arrays at least, where the system has set a limit.
+const UNCLAIMED: usize = 32 << 20;
+/// Less is not looked at: the system is asked each time.
+const SMALL: usize = 1 << 22;
 
 /// A number of bytes in which nothing overflows: sums and products stay at the largest number there is.
 pub fn bytes(factors: &[usize]) -> usize {
@@ -30,29 +37,89 @@ pub fn power(base: usize, power: usize, most: usize) -> usize {
 /// Memory of the machine in bytes, or that of the control group that the process is in, where the system says.
 fn machine() -> Option<usize> {
     let info = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let total = info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().trim_end_matches(" kB");
-    let total = total.parse::<usize>().ok()?.checked_mul(1024)?;
-    let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|max| max.trim().parse().ok());
-    Some(group.map_or(total, |group: usize| total.min(group)))
+    let total = kilobytes(&info, "MemTotal:")?;
+    Some(group(&std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default()).map_or(total, |most| total.min(most)))
+}
+
+/// The number of a line such as `MemTotal:  16384 kB`, in bytes.
+fn kilobytes(text: &str, name: &str) -> Option<usize> {
+    let number = text.lines().find_map(|line| line.strip_prefix(name))?.trim().trim_end_matches(" kB");
+    number.parse::<usize>().ok()?.checked_mul(1024)
+}
+
+/// The smallest limit of the control groups that hold a process, as its `/proc/self/cgroup` names them: of both versions,
+/// and of all groups above. Inside of a container the group's own folder is the root.
+fn group(groups: &str) -> Option<usize> {
+    let mut least = None;
+    for line in groups.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(kinds), Some(path)) = (parts.next(), parts.next()) else { continue };
+        let (root, file) = match kinds {
+            "" => ("/sys/fs/cgroup", "memory.max"),
+            _ if kinds.split(',').any(|kind| kind == "memory") => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            _ => continue,
+        };
+        for above in Path::new(path.trim_start_matches('/')).ancestors() {
+            let most = std::fs::read_to_string(Path::new(root).join(above).join(file)).ok();
+            let most = most.and_then(|most| most.trim().parse::<usize>().ok()); // "max" is no number
+            least = [least, most].into_iter().flatten().min();
+        }
+    }
+    least
+}
+
+/// What the limits of the process leave it, as `/proc/self/limits` and `/proc/self/status` say: of its data, and of its
+/// addresses.
+fn left(limits: &str, status: &str) -> Option<usize> {
+    let of = |limit: &str, used: &str| {
+        let most = limits.lines().find_map(|line| line.strip_prefix(limit))?.split_whitespace().next()?;
+        let most = most.parse::<usize>().ok()?; // "unlimited" is no number
+        Some(most.saturating_sub(kilobytes(status, used)?))
+    };
+    [of("Max data size", "VmData:"), of("Max address space", "VmSize:")].into_iter().flatten().min()
+}
+
+/// What the process may still get where the system has set it a limit; some of it stays for what nobody claims.
+fn room() -> Option<usize> {
+    let read = |name| std::fs::read_to_string(name).ok();
+    left(&read("/proc/self/limits")?, &read("/proc/self/status")?)
+        .map(|left| left.saturating_sub((left / 8).max(UNCLAIMED)))
+}
+
+/// The most that may be asked for, and how a person raises it: of the machine's memory a half, or the whole.
+fn most(whole: bool) -> (usize, &'static str) {
+    let given = std::env::var("TAGWISE_MEMORY").ok().and_then(|gib| gib.trim().parse::<f64>().ok());
+    let limit = match given.filter(|gib| *gib > 0.0) {
+        Some(gib) => (gib * GIB) as usize,
+        None => machine().unwrap_or(2 * UNKNOWN) / if whole { 1 } else { 2 },
+    };
+    match room() {
+        Some(room) if room < limit => (room, "the limit of the process (ulimit -d, ulimit -v), of which this is left"),
+        _ => (limit, "the limit (environment variable TAGWISE_MEMORY, in GiB)"),
+    }
 }
 
 /// The most that one call may claim.
 pub fn limit() -> usize {
-    let given = std::env::var("TAGWISE_MEMORY").ok().and_then(|gib| gib.trim().parse::<f64>().ok());
-    match given.filter(|gib| *gib > 0.0) {
-        Some(gib) => (gib * GIB) as usize,
-        None => machine().map_or(UNKNOWN, |total| total / 2),
-    }
+    most(false).0
 }
 
 /// Refuses what would take more bytes than the limit; `what` says what takes them, `remedy` what to do.
 pub fn claim(what: &str, bytes: usize, remedy: &str) -> Result<()> {
-    let limit = if bytes < 1 << 24 { bytes } else { limit() };
+    refuse(what, bytes, remedy, false)
+}
+
+/// The same for what grows as its input does, which may take all that there is.
+pub fn need(what: &str, bytes: usize, remedy: &str) -> Result<()> {
+    refuse(what, bytes, remedy, true)
+}
+
+fn refuse(what: &str, bytes: usize, remedy: &str, whole: bool) -> Result<()> {
+    let (limit, raise) = if bytes < SMALL { (bytes, "") } else { most(whole) };
     match bytes <= limit {
         true => Ok(()),
         false => Err(Error::Memory(format!(
-            "{what} would take {:.1} GiB, the limit is {:.1} GiB; {remedy}, or raise the limit (environment variable \
-             TAGWISE_MEMORY, in GiB)",
+            "{what} would take {:.1} GiB, the limit is {:.1} GiB; {remedy}, or raise {raise}",
             bytes as f64 / GIB,
             limit as f64 / GIB
         ))),
@@ -89,5 +156,22 @@ mod tests {
         assert!(matches!(claim("all", usize::MAX, "stop"), Err(Error::Memory(m)) if m.contains("all would take")));
         assert!(matches!(filled("x", 0u64, usize::MAX), Err(Error::Memory(_))));
         assert_eq!(filled("x", 7u8, 3).unwrap(), [7, 7, 7]);
+    }
+
+    #[test]
+    fn limits_of_the_process_count() {
+        let limits = "Limit                     Soft Limit           Hard Limit           Units     \n\
+                      Max data size             1073741824           unlimited            bytes     \n\
+                      Max address space         unlimited            unlimited            bytes     \n";
+        let status = "VmSize:\t  500000 kB\nVmData:\t  524288 kB\n";
+        assert_eq!(left(limits, status), Some(1 << 29));
+        assert_eq!(
+            left(&limits.replace("Max address space         unlimited", "Max address space  512000000"), status),
+            Some(0)
+        );
+        assert_eq!(left(&limits.replace("1073741824", "unlimited"), status), None);
+        assert_eq!(left("", status), None);
+        assert_eq!(kilobytes("a: 1 kB\nMemTotal:       7 kB", "MemTotal:"), Some(7 << 10));
+        assert_eq!(group("0::/there/is/no/such\n1:cpu:/a\nnonsense"), group("0::/"));
     }
 }

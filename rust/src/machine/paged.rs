@@ -16,8 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Smaller blocks stay on the heap: one in a file takes several calls of the system.
-const LARGE: usize = 1 << 20;
+/// Smaller blocks stay on the heap: one in a file takes several calls of the system, and a map of which it has 65,530 for a
+/// process. What a shard of 200,000 tokens has in smaller ones is some hundred kilobytes.
+const LARGE: usize = 1 << 16;
 /// What a map begins at a multiple of, on every machine.
 const PAGE: usize = 4096;
 
@@ -41,6 +42,11 @@ struct Block {
 
 fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether large blocks lie in files now.
+pub fn is_open() -> bool {
+    OPEN.load(Relaxed) != 0
 }
 
 /// The allocator of the core: the system's, and files while somebody asks for them.

@@ -393,21 +393,23 @@ impl<'a> Extractor<'a> {
     /// Refuses more attributes than the memory can hold, by the most that the rules give.
     fn afford(&self) -> Result<()> {
         let (tokens, width) = (self.tokens.tokens(), self.node.width.max(self.edge.width));
+        let texts = self.tokens.columns.iter().zip(&self.slots).map(|(column, &slots)| column.texts() * slots);
+        let known = budget::bytes(&[texts.sum(), size_of::<u32>()]);
         budget::claim(
             &format!("up to {width} attributes of each of {tokens} tokens"),
-            budget::bytes(&[tokens, width, size_of::<u32>()]),
-            "use fewer rules or encode fewer sentences at a time",
+            budget::bytes(&[tokens, width * size_of::<u32>() + size_of::<usize>()]).saturating_add(known),
+            "use fewer rules, encode fewer sentences at a time, or train on shards (tagwise encode)",
         )
     }
 
     /// The dataset of a growing vocabulary: ids in order of first occurrence. All tokens have attributes, settled or not.
     pub fn grow(&self, vocab: &mut Vocab) -> Result<Dataset> {
         debug_assert!(self.settled.is_none());
+        self.afford()?;
         let mut known: Vec<Vec<u32>> =
             self.tokens.columns.iter().zip(&self.slots).map(|(c, &slots)| vec![NONE; c.texts() * slots]).collect();
         let mut data = Dataset { sentences: self.tokens.sentences.clone(), ..Dataset::default() };
         // Room for every rule at every token, of which only what is used is ever touched, and the rest given back.
-        self.afford()?;
         data.node.csr_mut().ids.reserve(self.tokens.tokens() * self.node.width);
         data.node.csr_mut().ptr.reserve(self.tokens.tokens());
         let (mut keys, joined) = (Vec::new(), self.joined());

@@ -9,8 +9,10 @@ use crate::error::{Error, Result};
 use crate::learners::batch::loss::LARGE;
 use crate::learners::batch::pass::{run_chunk, Pass, PassWork, Sums, FEW, GROUP};
 use crate::learners::batch::terms::{check, EdgeScores, Setting, Terms};
+use crate::machine::budget;
 use crate::machine::dispatch::FlushToZero;
 use crate::machine::force::{self, Way};
+use crate::machine::paged;
 use crate::machine::shared::Shared;
 use crate::machine::simd::{Lane, WIDTH};
 use crate::machine::stop;
@@ -21,6 +23,9 @@ use std::sync::{Arc, Mutex};
 
 /// Joint rows are many: attributes seldom seen are left to the copies, so that rows stay in the second cache.
 const GRAIN: Grain = Grain { frequent: 32, fold: true, group: GROUP, vectors: true };
+
+/// Bytes that are kept for each attribute of each token, measured on conll2002-es.
+const PER_ATTRIBUTE: usize = 11;
 
 fn grain(labels: usize) -> Grain {
     let frequent = match (force::is_forced(Way::Rows), force::is_forced(Way::Rare)) {
@@ -72,7 +77,15 @@ impl Objective {
         afford(l)?;
         check(&data, l, &terms)?;
         let plan = Plan::new(&data.sentences);
+        let remedy = "use fewer features, or train on shards (tagwise encode)";
+        if !paged::is_open() {
+            let bytes = budget::bytes(&[data.node.sparse().ids.len(), PER_ATTRIBUTE]);
+            budget::need(&format!("{} tokens made ready for training", data.tokens()), bytes, remedy)?;
+        }
         let mut nodes = Nodes::new(&data, &layout, &plan, grain(l))?;
+        let bytes = budget::bytes(&[nodes.n_lanes(), plan.chunks.len() + 1, size_of::<Lane>()]);
+        let rare = budget::bytes(&[nodes.n_copies(), 2 * size_of::<f32>()]);
+        budget::need("sums of an evaluation", bytes.saturating_add(rare), remedy)?;
         let pattern = Pattern::new(l, &layout.edges, &terms.limits.forbidden, Purpose::Training)?.map(Arc::new);
         if let Some(support) = &terms.limits.support {
             nodes.support = nodes.masks(&data, &plan, support);
