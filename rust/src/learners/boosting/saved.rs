@@ -9,6 +9,9 @@ use crate::learners::boosting::select::KnownGain;
 use crate::learners::boosting::Boosting;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Sums of a state are smaller, and so are their squares: a common factor is taken out of what is large.
+const MOST: f64 = 1e150;
+
 /// Arrays of a state, each under its name.
 pub type Saved = Vec<(&'static str, Vec<f64>)>;
 
@@ -49,6 +52,13 @@ impl Boosting {
             let given = array(name)?;
             if given.len() != own.len() {
                 return Err(Error::Value("the state is of other data; train anew".into()));
+            }
+            // The floor, the last of the numbers, is infinite at first.
+            let finite = if name == "numbers" { &given[..given.len() - 1] } else { &given[..] };
+            if let Some(x) = finite.iter().find(|x| x.is_nan() || x.abs() > MOST) {
+                return Err(Error::Value(format!(
+                    "{name} of the state has {x}, which no training leads to; train anew"
+                )));
             }
             found.push(given);
         }
