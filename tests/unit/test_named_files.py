@@ -13,11 +13,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 NAMED = re.compile(r"(?<![\w./*<-])((?:[\w-]+/)*[\w-]+\.(?:rs|py))(?![\w*/])")
 #: Stand for any name, or for a file of the reader's own.
-EXAMPLES = {"NAME", "mycosts", "mykernels", "features"}
+EXAMPLES = {"NAME", "mycosts", "mykernels", "mymodule", "features"}
 
 
 def sources() -> list[Path]:
-    folders = ("python", "rust", "tests", "benchmarks", "examples")
+    folders = ("python", "rust", "tests", "benchmarks", "examples", "packaging")
     return [p for folder in folders for kind in ("py", "rs") for p in (ROOT / folder).rglob(f"*.{kind}")]
 
 
