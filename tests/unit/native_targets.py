@@ -102,17 +102,21 @@ def documents(m: Made) -> _core.HistoryScorer:
 def decoders(m: Made) -> Targets:
     """Scores to labels."""
     d, c = m.dataset, _core
-    ends = {"start": np.zeros(3), "end": np.zeros(3)}
-    chains = given(
-        node=np.zeros((2, 4, 3), f32), lengths=np.array([4, 2], np.int32), edge=np.zeros((3, 3)), **ends
-    )
+    shapes = {"node": (2, 4, 3), "edge": (3, 3), "start": (3,), "end": (3,)}
+    scores, gradient = ({name: np.zeros(shape, f32) for name, shape in shapes.items()} for _ in range(2))
+    lengths = np.array([4, 2], np.int32)
+    chains = given(**scores, lengths=lengths, tags=np.zeros((2, 4), np.int64))
     return {
         "force": (lambda: c.force, given(ways="")),
         "taken": (lambda: c.taken, given()),
         "Chains": (lambda: c.Chains, chains),
-        "Chains.log_z": (lambda: c.Chains(**chains).log_z, given(n_jobs=2)),
-        "Chains.expect": (lambda: c.Chains(**chains).expect, given(weights=np.ones(2), n_jobs=2)),
-        "Chains.best": (lambda: c.Chains(**chains).best, given(n_jobs=2)),
+        "Chains.values": (lambda: c.Chains(**chains).values, given(n_jobs=2)),
+        "Chains.gradient": (
+            lambda: c.Chains(**chains).gradient,
+            given(weights=np.ones(2), **gradient, n_jobs=2),
+        ),
+        "Chains.best": (lambda: c.Chains(**chains).best, given(paths=np.zeros((2, 4), np.int64), n_jobs=2)),
+        "row_lists": (lambda: c.row_lists, given(rows=np.zeros((2, 4), np.int64), lengths=lengths)),
         "chain_marginals": (lambda: c.chain_marginals, given(node=np.zeros((2, 3)), edge=np.zeros((3, 3)))),
         "chain_log_partition": (
             lambda: c.chain_log_partition,
@@ -247,6 +251,8 @@ def datasets(m: Made) -> Targets:
             lambda: c.Layout.build,
             given(dataset=d, n_attributes=len(vocab), n_labels=3, all_pairs=True, start_end=True),
         ),
+        "Layout.united": (lambda: m.layout.united, given(other=m.bare)),
+        "Layout.narrowed": (lambda: m.layout.narrowed, given(dataset=d)),
         "Layout.from_arrays": (
             lambda: c.Layout.from_arrays,
             given(n_attributes=len(vocab), n_labels=3, arrays=layout.arrays()),
