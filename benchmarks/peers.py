@@ -262,6 +262,14 @@ def missing(name: str) -> bool:
     return path is None
 
 
+def versions() -> Iterator[str]:
+    """What the programs that are no packages say of themselves."""
+    for command in ("wapiti", "crf_learn"):
+        if shutil.which(command):
+            done = subprocess.run([command, "--version"], capture_output=True, text=True, check=False)
+            yield (done.stdout + done.stderr).strip().splitlines()[0]
+
+
 def run(context: Context) -> Result:
     """Every side on every corpus, in turn, several rounds."""
     result = Result(
@@ -271,6 +279,7 @@ def run(context: Context) -> Result:
     there = [name for name in SIDES if not missing(name)]
     for name in SIDES.keys() - set(there):
         result.notes.append(f"{name} is not here: {NEEDS[name]} was not found.")
+    result.notes += versions()
     for corpus, train, test in corpora(most):
         found: dict[str, list[Times]] = {name: [] for name in there}
         for r in range(context.rounds):

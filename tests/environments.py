@@ -49,14 +49,15 @@ ENVIRONMENTS = {
         "uvicorn==0.54.0",
         "uvloop==0.23.0; sys_platform != 'win32'",
     ),
-    # The lower bounds of pyproject.toml (tests/unit/test_release.py), with click and scipy of their day.
+    # The lower bounds of pyproject.toml (tests/unit/test_release.py), with click, pyparsing and scipy of their day.
     "oldest": (
         *RUNS,
-        "click==8.1.7",
+        "click==8.2.0",
         "matplotlib==3.7.0",
+        "pyparsing==3.1.0",
         "numpy==1.24.0; python_version < '3.12'",
         "rich==13.0.0",
-        "rich-click==1.8.3",
+        "rich-click==1.8.9",
         "scikit-learn==1.4.0",
         "scipy==1.11.1",
     ),
