@@ -162,7 +162,7 @@ except MemoryError as error:
 
 
 def test_a_corpus_that_does_not_fit_is_an_error_and_no_abort() -> None:
-    """Under a limit of the process that is too small it is refused by what would not fit; under a larger one it ends."""
+    """Under too small a limit of the process it is refused, by what would not fit; under a larger one it ends."""
     found = []
     for most in (8, 400):
         done = subprocess.run(

@@ -114,14 +114,22 @@ pub fn need(what: &str, bytes: usize, remedy: &str) -> Result<()> {
     refuse(what, bytes, remedy, true)
 }
 
+/// Bytes for people.
+fn shown(bytes: usize) -> String {
+    match bytes as f64 / GIB {
+        gib if gib < 0.1 => format!("{:.0} MiB", 1024.0 * gib),
+        gib => format!("{gib:.1} GiB"),
+    }
+}
+
 fn refuse(what: &str, bytes: usize, remedy: &str, whole: bool) -> Result<()> {
     let (limit, raise) = if bytes < SMALL { (bytes, "") } else { most(whole) };
     match bytes <= limit {
         true => Ok(()),
         false => Err(Error::Memory(format!(
-            "{what} would take {:.1} GiB, the limit is {:.1} GiB; {remedy}, or raise {raise}",
-            bytes as f64 / GIB,
-            limit as f64 / GIB
+            "{what} would take {}, the limit is {}; {remedy}, or raise {raise}",
+            shown(bytes),
+            shown(limit)
         ))),
     }
 }
