@@ -123,8 +123,9 @@ def measured(folder: str, shards: int = 3) -> dict[str, float]:
     Of a step, what it costs beside the objective is told in vectors that are gone over once.
     """
     whole = tw.Shards(folder)
-    some = ShardObjectives(whole, Setting(whole.layout()), range(min(shards, len(whole))))
-    w = np.random.default_rng(1).normal(scale=0.1, size=len(whole.layout()))
+    layout = whole.layout()
+    some = ShardObjectives(whole, Setting(layout), range(min(shards, len(whole))))
+    w = np.random.default_rng(1).normal(scale=0.1, size=len(layout))
     tokens = sum(int(whole.gold(k)[0][-1]) for k in some.numbers)
     token = least(lambda: some.sums(w, 1, False)) / tokens
     n = 10_000_000
