@@ -80,9 +80,11 @@ OLDEST ?= python3.10
 NEWEST ?= python3.13
 SUPPORTED := tests/unit tests/laws tests/e2e tests/foreign
 test-oldest: $(VENV)/.dev ## tests with the oldest versions that are supported, in an environment of their own (OLDEST=python3.10)
+	@$(OLDEST) -c "" || { echo "error: $(OLDEST) does not run; make test-oldest OLDEST=/path/to/python names another" >&2; exit 1; }
 	PYTHONPATH="$(abspath python)" $$($(OLDEST) tests/environments.py oldest) -m pytest -m "not slow" $(or $(ARGS),$(SUPPORTED))
 
 test-newest: $(VENV)/.dev ## tests with the newest versions there are, likewise (NEWEST=python3.13)
+	@$(NEWEST) -c "" || { echo "error: $(NEWEST) does not run; make test-newest NEWEST=/path/to/python names another" >&2; exit 1; }
 	PYTHONPATH="$(abspath python)" $$($(NEWEST) tests/environments.py newest) -m pytest -m "not slow" $(or $(ARGS),$(SUPPORTED))
 
 coverage: $(VENV)/.dev ## lines and branches of the package that the Python tests reach: 95 % or more

@@ -79,7 +79,8 @@ class Learning:
         self._settled = 0  # labelled sentences when training from the start was last begun
         self._since: list[tuple[Sentence, list[str]]] | None = None  # learned while it runs
         self._anew = False  # once it has ended, again
-        self._thread: threading.Thread | None = None
+        self._thread: threading.Thread | None = None  # that trains
+        self._last: threading.Thread | None = None  # that trained last, and may still tell of it
 
     # --- at once ------------------------------------------------------------------------------------------
 
@@ -124,7 +125,7 @@ class Learning:
                 self._anew = True
             else:
                 self._since = []
-                self._thread = threading.Thread(target=self._settle, args=(corpus,), daemon=True)
+                self._thread = self._last = threading.Thread(target=self._settle, args=(corpus,), daemon=True)
                 self._thread.start()
             thread = self._thread
         if wait:
@@ -172,9 +173,8 @@ class Learning:
         return self._thread is not None
 
     def wait(self) -> None:
-        """Until nothing runs in the background."""
-        thread = self._thread
-        if thread is not None:
+        """Until nothing runs in the background, and whoever is told of it has been."""
+        while (thread := self._last) is not None and thread.is_alive():
             thread.join()
 
 

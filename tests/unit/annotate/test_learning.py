@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +81,18 @@ def test_an_error_in_the_background_is_told_and_the_model_stays(model: Any) -> N
     learning.settle(corpus, wait=True)
     assert "broken" in (learning.failed or "")
     assert learning.model is model
+
+
+def test_waiting_ends_once_the_change_was_told() -> None:
+    """Training is over before its change is told: who waits waits for both."""
+    learning, gate, told = Learning(n_jobs=1), threading.Event(), []
+    learning.changed = lambda: told.append(gate.wait(60))
+    learning.settle(lambda: CORPUS[:2])
+    while learning.busy:
+        time.sleep(0.001)
+    threading.Timer(0.05, gate.set).start()
+    learning.wait()
+    assert told == [True]
 
 
 def test_learners_that_do_not_go_sentence_by_sentence_are_refused() -> None:
