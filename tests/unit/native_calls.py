@@ -15,7 +15,8 @@ import numpy as np
 from tagwise import _core
 from tagwise.errors import InternalError
 
-from .native_targets import FILE, Made, targets
+from .native_made import Made
+from .native_targets import FILE, targets
 
 u16 = np.uint16
 

@@ -18,7 +18,8 @@ import pytest
 
 from tagwise import _core
 
-from .native_targets import Made, targets
+from .native_made import Made
+from .native_targets import targets
 
 ROOT = Path(__file__).parents[2]
 
