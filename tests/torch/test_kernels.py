@@ -103,6 +103,19 @@ def test_a_batch(labels: int, dtype: Any, tolerance: float) -> None:
     close(scores, want_scores, tolerance)
 
 
+@pytest.mark.parametrize(("labels", "dtype"), [(5, torch.float32), (33, torch.float64)])
+def test_a_gradient_times_a_number(labels: int, dtype: Any) -> None:
+    """In place, all four parts of it, whatever the strides of the emissions and the number of blocks."""
+    e, *more = drawn(labels, dtype, (200, 7, 190))
+    for emissions in (e, e.transpose(0, 1).contiguous().transpose(0, 1), torch.cat([e, e], 2)[:, :, :labels]):
+        _, found = gpu.gradient(Chain(emissions, *more))
+        for by in (-2.5, 1.0, 0.0):
+            was = [x.clone() for x in found]
+            gpu.scale(found, torch.tensor(by, dtype=dtype))
+            for ours, before in zip(found, was):
+                assert torch.equal(ours, by * before)
+
+
 def test_pieces_of_long_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut into pieces that are summed side by side, sentences have the same values and gradients."""
     monkeypatch.setattr(gpu, "LONG", 8)

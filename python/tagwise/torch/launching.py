@@ -1,7 +1,8 @@
 """Compiling and launching the kernels of `kernels/`: by NVRTC, for the device and the numbers at hand.
 
-`cuda.core` compiles and launches; nothing is built on the user's machine beforehand. What was compiled is kept for the
-process, by source, device and macros.
+`cuda.core` compiles; nothing is built on the user's machine beforehand. What was compiled is kept for the process, by
+source, device and macros. The core launches, through the driver that PyTorch has loaded: what lies between a call in
+Python and a kernel is paid at every step of training.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import torch
 
+import tagwise._core as _core
 from tagwise.errors import TagwiseError
 
 Macros = tuple[tuple[str, int], ...]
@@ -45,7 +47,7 @@ def text(source: str) -> str:
 
 @cache
 def _driver() -> Any:
-    """The driver that PyTorch has loaded, for contexts."""
+    """The driver that PyTorch has loaded."""
     driver, pointer = (
         ctypes.CDLL("nvcuda.dll" if hasattr(ctypes, "windll") else "libcuda.so.1"),
         ctypes.c_void_p,
@@ -81,17 +83,9 @@ def _in_context(device: int) -> Iterator[None]:
 
 
 @cache
-def _stream_of(handle: int) -> Any:
-    from cuda.core import Stream
-
-    return Stream.from_handle(handle)
-
-
-@cache
-def _shape(grid: tuple[int, int, int], block: int) -> Any:
-    from cuda.core import LaunchConfig
-
-    return LaunchConfig(grid=grid, block=block)
+def _launcher() -> int:
+    """Where the driver's function lies that launches."""
+    return ctypes.cast(_driver().cuLaunchKernel, ctypes.c_void_p).value or 0
 
 
 class Kernel:
@@ -102,25 +96,19 @@ class Kernel:
     """
 
     def __init__(self, source: str, device: int, macros: Macros, name: str) -> None:
-        from cuda.core import launch
-
-        self._kernel = _module(source, device, macros).get_kernel(name)
-        self._device, self._name, self._launch = device, name, launch
+        self._held = _module(source, device, macros).get_kernel(name)  # unloaded with the last who holds it
+        self._launch = _core._Launch(_launcher(), int(self._held.handle))
+        self._device, self._name = device, name
 
     def __call__(self, grid: tuple[int, int, int], block: int, *arguments: int) -> None:
         """Launch blocks of so many threads."""
-        stream, shape = _stream_of(_stream(self._device)), _shape(grid, block)
-        try:
-            self._launch(stream, shape, self._kernel, *arguments)
-        except Exception:
+        if self._launch(grid, block, _stream(self._device), *arguments):
             with _in_context(self._device):
-                self._again(stream, shape, arguments)
-
-    def _again(self, stream: Any, shape: Any, arguments: tuple[int, ...]) -> None:
-        try:
-            self._launch(stream, shape, self._kernel, *arguments)
-        except Exception as error:
-            raise TagwiseError(f"the kernel {self._name} was not launched: {error}") from error
+                failed = self._launch(grid, block, _stream(self._device), *arguments)
+            if failed:
+                raise TagwiseError(
+                    f"the kernel {self._name} was not launched: the driver says error {failed}"
+                )
 
 
 @cache

@@ -10,7 +10,6 @@ through it: two passes of the dispatcher through Python cost ten times what the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -18,7 +17,7 @@ from torch import Tensor
 
 from tagwise.errors import TensorError
 from tagwise.torch import gpu, native, plain, wide
-from tagwise.torch.protocol import Chain, Engine, Gradient
+from tagwise.torch.protocol import AtOnce, Chain, Engine, Gradient
 
 _CHAIN = "Tensor emissions, Tensor transitions, Tensor start, Tensor end, Tensor? lengths"
 _SUMS = "Tensor rows, Tensor scale"
@@ -143,12 +142,10 @@ torch.library.register_autograd("tagwise::expect", _expect_traced, setup_context
 torch.library.register_autograd("tagwise::bend", _no_more, lib=_LIBRARY)
 
 
-def _at_once(emissions: Tensor, start: Tensor) -> Callable[[Chain], tuple[Tensor, Gradient]] | None:
-    """What computes a sum with its gradient; those of half precision are to be scaled before they are rounded."""
+def _at_once(emissions: Tensor, start: Tensor) -> AtOnce | None:
+    """Who computes a sum with its gradient; those of half precision are to be scaled before they are rounded."""
     who = engine(emissions)
-    if emissions.dtype != start.dtype:
-        return None
-    return gpu.gradient if who is gpu else native.gradient if who is native else None
+    return who if emissions.dtype == start.dtype and (who is gpu or who is native) else None
 
 
 class _Chain(torch.autograd.Function):  # type: ignore[misc]
@@ -160,10 +157,10 @@ class _Chain(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(ctx: Any, added: bool, *inputs: Any) -> Any:
-        ctx.known = None
-        at_once = _at_once(inputs[0], inputs[2]) if added and any(ctx.needs_input_grad) else None
-        if at_once is not None:
-            total, ctx.known = at_once(Chain(*inputs))
+        who = _at_once(inputs[0], inputs[2]) if added and any(ctx.needs_input_grad) else None
+        ctx.who, ctx.known = who, None
+        if who is not None:
+            total, ctx.known = who.gradient(Chain(*inputs))
             ctx.save_for_backward(*inputs)
             return total
         value, rows = _chain(*inputs)
@@ -174,10 +171,7 @@ class _Chain(torch.autograd.Function):  # type: ignore[misc]
     def backward(ctx: Any, slope: Tensor) -> Any:
         known, ctx.known = ctx.known, None
         if known is not None and not torch.is_grad_enabled():
-            if slope.device.type != "cpu":
-                torch._foreach_mul_(known, slope)
-            elif float(slope) != 1.0:
-                torch._foreach_mul_(known, float(slope))
+            ctx.who.scale(known, slope)
             return None, *known, None, None
         kept = ctx.saved_tensors
         if len(kept) == _INPUTS:

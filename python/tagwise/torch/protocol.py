@@ -69,3 +69,13 @@ class Engine(Protocol):
 
     def best(self, chain: Chain, /) -> tuple[Tensor, Tensor]:
         """The best path of each sentence, -1 beyond its end in a batch, and its score; of equals the lower label."""
+
+
+class AtOnce(Protocol):
+    """Who also computes a sum with its gradient, in one go."""
+
+    def gradient(self, chain: Chain, /) -> tuple[Tensor, Gradient]:
+        """The sum of the values, and its gradient."""
+
+    def scale(self, found: Gradient, by: Tensor, /) -> None:
+        """Such a gradient times a number, a tensor of no dimension, in place."""

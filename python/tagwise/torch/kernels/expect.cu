@@ -212,3 +212,15 @@ extern "C" __global__ void expect_sum(const real* pairs, i64 blocks, const real*
   for (int v = 0; v < 8; v++) s += part[v][lane];
   (which == 0 ? gW + column : which == 1 ? gstart + column - L * L : which == 2 ? gend + column - L * L - L : total)[0] = s;
 }
+
+// A gradient times a number that is on the device, in place: `many` numbers by emissions, and those of the parameters. Where it
+// is 1, as of a loss that is derived itself, nothing is touched.
+extern "C" __global__ void expect_scale(const real* by, given* grad, i64 many, real* gW, real* gstart, real* gend) {
+  const real x = *by;
+  if (x == 1) return;
+  for (i64 k = (i64)blockIdx.x * blockDim.x + threadIdx.x; k < many + L * L + 2 * L; k += (i64)gridDim.x * blockDim.x) {
+    const i64 j = k - many;
+    if (j < 0) grad[k] = narrow(wide(grad[k]) * x);
+    else (j < L * L ? gW + j : j < L * L + L ? gstart + j - L * L : gend + j - L * L - L)[0] *= x;
+  }
+}
