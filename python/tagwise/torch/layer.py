@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -114,7 +115,7 @@ class CRF(nn.Module):  # type: ignore[misc]
             if self._met == _traits(emissions, tags, held):
                 order = held["transitions"], held["start_transitions"], held["end_transitions"]
                 value = ops.chain(emissions, *order, None, tags, True)
-                if emissions.device.type != "cpu" or not bool(value.isnan()):
+                if emissions.device.type != "cpu" or not math.isnan(value.item()):
                     return value  # else some tags may be none: looked at below
         with inputs.plainly(self.transitions.device):
             chains, target = self._against(emissions, tags, mask, lengths, edges, partial, reduction)

@@ -4,7 +4,10 @@
 use crate::chain::batch::Chains;
 use crate::chain::lanes::{Given, Shape};
 use crate::machine::shared::Shared;
-use crate::machine::simd::{Lane, Simd, WIDTH};
+use crate::machine::simd::{prefetch, Lane, Simd, WIDTH};
+
+/// Numbers ahead of those at hand that are asked for: sixteen rows are more than a machine foresees by itself.
+const AHEAD: usize = 4 * WIDTH;
 
 /// Sixteen numbers: a load, where a copy would be a call.
 #[inline(always)]
@@ -44,6 +47,7 @@ impl Rows {
         let mut tile = [Lane::ZERO; WIDTH];
         for (lane, row) in tile.iter_mut().enumerate() {
             let begin = self.begin[lane] + at;
+            prefetch(from.as_ptr().wrapping_add(begin + AHEAD));
             match self.some(lane, at) {
                 WIDTH => row.0 = whole(&from[begin..begin + WIDTH]),
                 0 => {}
