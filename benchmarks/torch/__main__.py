@@ -5,8 +5,9 @@
 Every figure is a median; ratios are of the same run. On the CPU ours and the peer's take turns, and ratios of the
 processor's time stand beside those of the clock: other programs lengthen the one less. On a GPU `graph` replays the
 kernels as a CUDA graph, `eager` goes through autograd and the host's clock, with what `(x * 2).sum().backward()` costs
-there beside it; `log Z` is eager too, with other packages beside it where they are installed (`peers`). Needs torch and
-pytorch-crf; the linear CRF needs TAGWISE_DATA with conll2000.
+there beside it, both also where autograd has no thread of its own for the device (`one thread`); `log Z` is eager too,
+with other packages beside it where they are installed (`peers`). Needs torch and pytorch-crf; the linear CRF needs
+TAGWISE_DATA with conll2000.
 """
 
 from __future__ import annotations
@@ -105,8 +106,8 @@ def _crfs(labels: int, device: str) -> tuple[Any, Any]:
 
 
 def _step(model: Any, emissions: Any, tags: Any) -> None:
-    model.zero_grad()
-    emissions.grad = None
+    for x in (emissions, model.transitions, model.start_transitions, model.end_transitions):
+        x.grad = None
     model(emissions, tags).backward()
 
 
@@ -148,6 +149,8 @@ def on_a_gpu(batch: int, length: int, labels: int, device: str, peer_rounds: int
     few = labels <= 64
     row: dict[str, Any] = {"size": f"B{batch} T{length} L{labels}", "device": device}
     row["eager"] = clocked(lambda: _step(ours, emissions, tags), 200 if few else 20, device)
+    with torch.autograd.set_multithreading_enabled(False):
+        row["eager, one thread"] = clocked(lambda: _step(ours, emissions, tags), 200 if few else 20, device)
     with torch.no_grad():
         chain = ours.transitions, ours.start_transitions, ours.end_transitions, None
         if few:
@@ -307,15 +310,18 @@ def main() -> None:
         else f"{os.cpu_count()} cores, {platform.machine()}"
     )
     x = torch.randn(64, 128, 9, device=given.device, requires_grad=True)
+    plainest = "(x * 2).sum().backward(), ms"
     result: dict[str, Any] = {
         "machine": name,
         "torch": torch.__version__,
         "tagwise": tw.__version__,
         "date": time.strftime("%Y-%m-%d"),
-        "(x * 2).sum().backward(), ms": clocked(lambda: (x * 2).sum().backward(), 50, given.device),
+        plainest: clocked(lambda: (x * 2).sum().backward(), 50, given.device),
         "layer": [layer(*size, given.device) for size in SIZES],
     }
     if given.device == "cuda":
+        with torch.autograd.set_multithreading_enabled(False):
+            result[f"{plainest}, one thread"] = clocked(lambda: (x * 2).sum().backward(), 50, given.device)
         result["layer"].append(layer(8, 100_000, 9, given.device, peer_rounds=0))
         result["layer"].append(layer(16, 512, 1000, given.device, peer_rounds=1))
         result["linear CRF, conll2000"] = linear()

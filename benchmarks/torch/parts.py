@@ -2,7 +2,8 @@
 
     python -m benchmarks.torch.parts
 
-Milliseconds, medians. `wall` waits for the device after each call, `host` is what a call takes before it returns.
+Milliseconds, medians. `wall` waits for the device after each call, `host` is what a call takes before it returns; `one
+thread` is `wall` where autograd derives on the calling thread (`torch.autograd.set_multithreading_enabled(False)`).
 Needs TAGWISE_DATA with conll2000.
 """
 
@@ -79,7 +80,11 @@ def eager(batch: int = 64, length: int = 128, labels: int = 9) -> dict[str, Any]
         "layer, forward": lambda: crf(e, y),
         "layer, no gradient": torch.no_grad()(lambda: crf(e, y)),
     }
-    row = {name: {"wall": clocked(call, 200, "cuda"), "host": _host(call)} for name, call in calls.items()}
+    row: dict[str, Any] = {}
+    for name, call in calls.items():
+        row[name] = {"wall": clocked(call, 200, "cuda"), "host": _host(call)}
+        with torch.autograd.set_multithreading_enabled(False):
+            row[name]["one thread"] = clocked(call, 200, "cuda")
     return {"size": f"B{batch} T{length} L{labels}", **row, "as a graph": replayed(kernels)}
 
 
