@@ -459,9 +459,11 @@ class Dual:
         sample_weight: NDArray[np.float64] | None = None,
         limits: Limits | None = None,
     ) -> Dual: ...
-    def epoch(self, seed: int = 0, n_jobs: int = 0) -> tuple[int, int, float]:
+    def __len__(self) -> int: ...
+    def epoch(self, seed: int = 0, n_jobs: int = 0, together: bool = False) -> tuple[int, int, float]:
         """One epoch of visits.
 
+        together: by two threads, each visit at the weights behind the second before it; the bits do not depend on n_jobs.
         Tokens visited, visits that float32 could not do, sum of the distances that the visits found.
         """
     def primal(self, n_jobs: int = 0) -> float:

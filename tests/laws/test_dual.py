@@ -14,7 +14,7 @@ from tagwise import _core
 from tagwise.cli.train import summary
 from tagwise.errors import ParameterError
 from tagwise.learners import gradient
-from tagwise.learners.dual import Ascent, Point, steps
+from tagwise.learners.dual import TOGETHER, Ascent, Point, steps
 from tagwise.learners.loop import Iteration, Result, Stopping
 from tagwise.learners.progress import TrainingProgress
 
@@ -50,9 +50,9 @@ def test_the_twin_closes_its_gap_at_newtons_optimum():
     assert found[-1] == pytest.approx((best, best), rel=1e-6)
 
 
-@pytest.mark.parametrize("way", SIMD)
+@pytest.mark.parametrize(("way", "together"), [*((way, False) for way in SIMD), ("", True)])
 @pytest.mark.parametrize("l2", [0.1, 1.0, 10.0])
-def test_the_certificate_bounds_an_enumerated_optimum(l2, way):
+def test_the_certificate_bounds_an_enumerated_optimum(l2, way, together):
     for seed in range(4):
         corpus = random_corpus(seed, 2 + seed % 2, n=5, longest=4, valued=seed % 2 == 1)
         places = np.array(corpus.places())
@@ -62,27 +62,28 @@ def test_the_certificate_bounds_an_enumerated_optimum(l2, way):
             ascent = dual(corpus, l2)
             gaps = []
             for _ in range(60):
-                ascent.epoch(0)
+                ascent.epoch(0, 2, together)
                 primal, below = ascent.certificate()
                 assert below <= best * (1 + 1e-6)
                 assert best <= primal * (1 + 1e-6)
                 assert primal == pytest.approx(ascent.primal(), rel=1e-9)
                 gaps.append((primal - below) / primal)
         assert gaps[-1] < gaps[0]
-        assert min(gaps) < (1e-4 if l2 >= 1.0 else 1e-3)
+        assert together or min(gaps) < (1e-4 if l2 >= 1.0 else 1e-3)
         if min(gaps) < 1e-5:
             assert ascent.weights() == pytest.approx(w, abs=2e-2)
 
 
+@pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("labels", [3, 17, 40])
-def test_weights_are_those_of_the_dual_point(labels):
+def test_weights_are_those_of_the_dual_point(labels, together):
     """w = 1/(2 l2) sum_i s_i (F(y_i) - F(mu_i)), after any number of epochs."""
     corpus = random_corpus(labels, labels, n=25, valued=True)
     s = np.random.default_rng(0).uniform(0.0, 3.0, 25)
     s[3] = 0.0
     ascent = dual(corpus, 0.7, sample_weight=s)
     for _ in range(3):
-        ascent.epoch(1)
+        ascent.epoch(1, 2, together)
         _, nodes, pairs, _, _ = ascent.state()
         nodes = nodes.reshape(corpus.data.n_tokens, -1)
         pairs = pairs.reshape(len(corpus.gold), -1)
@@ -154,14 +155,16 @@ def test_a_weight_of_two_is_a_sentence_given_twice():
     assert other.objective_ != pytest.approx(tw.CRF(**options).fit(X, y).objective_, rel=1e-3)
 
 
-def test_threads_and_repetition_change_no_bit():
+@pytest.mark.parametrize("together", [False, True])
+def test_threads_and_repetition_change_no_bit(together, monkeypatch):
+    monkeypatch.setenv("TAGWISE_MOST_THREADS", "4")
     corpus = random_corpus(8, 7, n=60)
     found = []
-    for n_jobs in (1, 2, 4, 1):
+    for n_jobs in (1, 2, 3, 4, 2, 1):
         ascent = dual(corpus)
         values = []
         for _ in range(4):
-            ascent.epoch(5, n_jobs)
+            ascent.epoch(5, n_jobs, together)
             values += [ascent.primal(n_jobs), *ascent.certificate(n_jobs)]
         found.append((values, ascent.weights().tobytes()))
     assert all(one == found[0] for one in found)
@@ -172,6 +175,33 @@ def test_threads_and_repetition_change_no_bit():
     same.epoch(5)
     same.epoch(5)
     assert not np.array_equal(other.weights(), same.weights())  # the seed arrives
+
+
+def test_two_visits_together_find_the_same_weights():
+    """The two that an epoch begins with find 0, and each goes where it would go alone."""
+    corpus = random_corpus(2, 4, n=2)
+    one = dual(corpus)
+    one.epoch(0, 2, True)
+    for i in range(2):
+        alone = dual(corpus, sample_weight=np.eye(2)[i])
+        alone.epoch(0)
+        begin, end = corpus.data.offsets[i : i + 2]
+        ours, other = (d.state()[1].reshape(corpus.data.n_tokens, -1)[begin:end] for d in (one, alone))
+        assert ours.tobytes() == other.tobytes()
+    after = dual(corpus)
+    after.epoch(0)
+    assert after.weights().tobytes() != one.weights().tobytes()
+
+
+@pytest.mark.parametrize("l2", [1.0, 10.0])
+def test_sentences_that_are_all_alike_do_not_overshoot_together(l2):
+    """Each does what the one beside it does at once, and all of them together must still come down."""
+    x, y = [f"w{i % 3}" for i in range(40)], ["AB"[i % 2] for i in range(40)]
+    options = {"features": "S3", "l2": l2, "max_iter": 300}
+    ours = tw.CRF(optimizer="dual", tol=1e-5, **options).fit([x] * TOGETHER, [y] * TOGETHER)
+    other = tw.CRF(optimizer="lbfgs", tol=1e-9, **options).fit([x] * TOGETHER, [y] * TOGETHER)
+    assert "certified" in ours.stopped_
+    assert ours.objective_ == pytest.approx(other.objective_, rel=1e-5)
 
 
 def test_a_state_goes_on_to_the_bit():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ def encode_labels(
         )
     y = y if isinstance(y, Sequence) else list(y)
     try:
-        return np.fromiter((index[label] for sentence in y for label in sentence), dtype=np.uint16)
+        return np.fromiter(map(index.__getitem__, chain.from_iterable(y)), dtype=np.uint16)
     except KeyError as error:
         for s, sentence in enumerate(y):
             for t, label in enumerate(sentence):

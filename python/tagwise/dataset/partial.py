@@ -27,7 +27,8 @@ Support = tuple[NDArray[np.bool_], NDArray[np.uint32]]
 
 def is_partial(y: Sequence[Sequence[Any]]) -> bool:
     """Whether some token carries a collection of labels, or None, in place of one label."""
-    return any(not isinstance(label, str) for sentence in y for label in sentence)
+    kinds = {kind for sentence in y for kind in set(map(type, sentence))}
+    return not all(issubclass(kind, str) for kind in kinds)
 
 
 def parse(y: Sequence[Sequence[Any]], separator: str = "|", unknown: str = "_") -> list[list[Known]]:

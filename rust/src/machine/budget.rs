@@ -22,6 +22,19 @@ pub fn bytes(factors: &[usize]) -> usize {
     factors.iter().fold(1, |product: usize, &x| product.saturating_mul(x))
 }
 
+/// Gives the system back what was freed: the allocator of glibc keeps blocks of up to 32 MiB for the process, and what encoding
+/// freed (25 MiB on conll2000) would stand beside what training needs. For the ends of large pieces of work; some milliseconds.
+pub fn give_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        extern "C" {
+            fn malloc_trim(pad: usize) -> std::ffi::c_int;
+        }
+        // SAFETY: may be called at any time, by any thread (malloc_trim(3), MT-Safe).
+        unsafe { malloc_trim(0) };
+    }
+}
+
 /// min(base^power, most), without overflow: paths of a sentence, for one.
 pub fn power(base: usize, power: usize, most: usize) -> usize {
     let mut out = 1usize;

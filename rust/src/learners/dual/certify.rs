@@ -4,7 +4,7 @@
 //! nodes are those kept, or nearly so, and its pairs are its own; the weights of this dual point are w less 1/(2 l2) times
 //! the features of what differs. All of it is exact but for rounding, however near the coupling came.
 
-use super::visit::{score, score_edges};
+use super::visit::{pad, score, score_edges};
 use super::{Dual, Scratch};
 use crate::chain::beside;
 use crate::machine::dispatch::{dispatch, FlushToZero};
@@ -131,7 +131,8 @@ unsafe fn add_kernel<S: Find>(dual: &Dual, which: Range<u32>, couples: bool) -> 
         if !couples {
             continue;
         }
-        let mu = &dual.nodes[begin * width..end * width];
+        pad(&dual.nodes[begin * l..end * l], l, &mut scratch.mu);
+        let mu = &scratch.mu;
         ground.spread.prefetch_cells(tokens, &out.nodes, i);
         out.entropy += s * beside::couple(beside, moves, mu, ROUNDS);
         for (sums, pairs) in all.chunks_exact_mut(WIDTH).zip(&beside.pairs) {

@@ -1,11 +1,11 @@
 //! One visit of a sentence: towards its distribution under the weights now, by a step in closed form.
 
-use super::{Block, Dual, Ground, Scratch, Visited};
+use super::epoch::NOBODY;
+use super::{Block, Ground, Scratch};
 use crate::chain::beside;
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
-use crate::machine::simd::{ask, Lane, WIDTH};
-use crate::machine::stop;
+use crate::machine::simd::{Lane, WIDTH};
 use crate::scores::cells::spread;
 
 /// Every so many visits of a sentence its step is tried by one more recursion.
@@ -15,41 +15,32 @@ const FAR: f32 = 15.0;
 /// Least share of the step tried that is taken, and the least correction of the steps of a sentence.
 const LEAST: (f64, f64) = (0.2, 0.02);
 
-dispatch!(
-    /// Visits in this order.
-    pub(super) fn run(dual: &mut Dual, order: &[u32]) -> Visited = run_kernel
-);
-
-/// # Safety
-/// The machine has the instructions of `S`.
-#[inline(always)]
-unsafe fn run_kernel<S: Find>(dual: &mut Dual, order: &[u32]) -> Visited {
-    let Dual { ground, w, nodes, pairs, blocks, scratch, way, .. } = dual;
-    let (width, edges) = (ground.tokens.width, ground.edge_at.len());
-    let mut out = Visited::default();
-    for (k, &i) in order.iter().enumerate() {
-        stop::look();
-        let next = order.get(k + 1).copied().unwrap_or(i);
-        let (begin, end) = ground.tokens.range(next);
-        ask(&nodes[begin * width..end * width]);
-        ask(&pairs[next as usize * edges..(next as usize + 1) * edges]);
-        let (begin, end) = ground.tokens.range(i);
-        let own = Own {
-            mu: &mut nodes[begin * width..end * width],
-            pairs: &mut pairs[i as usize * edges..(i as usize + 1) * edges],
-            block: &mut blocks[i as usize],
-        };
-        out.failed += usize::from(visit::<S>(ground, own, w, scratch, way, i, next).is_none());
-        out.tokens += end - begin;
-    }
-    out
+/// One sentence's part of the dual point.
+pub(super) struct Own<'a> {
+    pub mu: &'a mut [f32],    // [T, L]
+    pub pairs: &'a mut [f32], // [edge features]
+    pub block: &'a mut Block,
 }
 
-/// One sentence's part of the dual point.
-struct Own<'a> {
-    mu: &'a mut [Lane],   // [T, width]
-    pairs: &'a mut [f32], // [edge features]
-    block: &'a mut Block,
+/// Rows of L numbers as lanes, the last ones filled up with 0.
+pub(super) fn pad(rows: &[f32], labels: usize, out: &mut Vec<Lane>) {
+    let width = labels.div_ceil(WIDTH);
+    out.clear();
+    out.resize(rows.len() / labels * width, Lane::ZERO);
+    for (row, to) in rows.chunks_exact(labels).zip(out.chunks_exact_mut(width)) {
+        for (some, lane) in row.chunks(WIDTH).zip(to) {
+            lane.0[..some.len()].copy_from_slice(some);
+        }
+    }
+}
+
+/// What the weights are to move by: step F(d) of a sentence.
+#[derive(Default)]
+pub(super) struct Move {
+    pub sentence: u32, // or NOBODY
+    step: f32,
+    d: Vec<Lane>,    // [T, width] p - mu
+    pairs: Vec<f32>, // [edge features] the same of the pair sums
 }
 
 /// Factors of the edge scores now; false where these are beyond float32.
@@ -110,7 +101,7 @@ unsafe fn compare<S: Find>(p: &[Lane], mu: &[Lane], d: &mut [Lane]) -> f64 {
     f64::from(S::total(sum))
 }
 
-/// One visit; None where float32 cannot do it, and then nothing has changed.
+/// One visit: moves q_i, and says what the weights are to move by. None where float32 cannot do it, and then nothing has changed.
 ///
 /// ```text
 /// p = marginals of w;  d = p - mu
@@ -123,17 +114,16 @@ unsafe fn compare<S: Find>(p: &[Lane], mu: &[Lane], d: &mut [Lane]) -> f64 {
 /// # Safety
 /// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn visit<S: Find>(
+pub(super) unsafe fn find<S: Find>(
     ground: &Ground,
     own: Own<'_>,
-    w: &mut [Lane],
+    w: &[Lane],
     scratch: &mut Scratch,
-    way: &mut Way,
-    sentence: u32,
-    next: u32,
+    to: &mut Move,
+    (sentence, next): (u32, u32),
 ) -> Option<()> {
     let tokens = &ground.tokens;
-    let n = own.mu.len() / tokens.width;
+    let n = own.mu.len() / tokens.labels;
     let rate = ground.sample_weight[sentence as usize] / (2.0 * ground.l2);
     if n == 0 {
         own.block.distance = 0.0;
@@ -146,14 +136,15 @@ unsafe fn visit<S: Find>(
     score(ground, w, scratch, sentence, Some(next));
     beside::marginals(&mut scratch.beside, &scratch.moves, n)?;
     ground.spread.prefetch_cells(tokens, w, next);
-    way.d.resize(own.mu.len(), Lane::ZERO);
-    let distance = compare::<S>(&scratch.beside.p, own.mu, &mut way.d);
+    pad(own.mu, tokens.labels, &mut scratch.mu);
+    to.d.resize(scratch.mu.len(), Lane::ZERO);
+    let distance = compare::<S>(&scratch.beside.p, &scratch.mu, &mut to.d);
     let found = scratch.beside.pairs.as_ptr().cast::<f32>();
-    way.pairs.resize(own.pairs.len(), 0.0);
-    for ((&at, &mu), d) in ground.edge_at.iter().zip(&*own.pairs).zip(&mut way.pairs) {
+    to.pairs.resize(own.pairs.len(), 0.0);
+    for ((&at, &mu), d) in ground.edge_at.iter().zip(&*own.pairs).zip(&mut to.pairs) {
         *d = *found.add(at as usize) - mu;
     }
-    let square = of_pairs(&way.pairs, &way.pairs) + spread::square(&ground.spread, tokens, sentence, &way.d);
+    let square = of_pairs(&to.pairs, &to.pairs) + spread::square(&ground.spread, tokens, sentence, &to.d);
     let q = rate * square;
     let block = own.block;
     let tries = (block.visits.wrapping_add(sentence)) % TRY_EVERY == TRY_EVERY - 1;
@@ -166,25 +157,41 @@ unsafe fn visit<S: Find>(
     }
     block.distance = distance;
     if tries {
-        (way.rate, way.square) = (rate, square);
-        g = tried::<S>(ground, (own.mu, own.pairs), way, scratch, sentence, g);
+        g = tried::<S>(ground, own.pairs, to, scratch, sentence, (g, rate, square));
         let share = (g * q / ((1.0 - g) * distance)).clamp(LEAST.1, 1.0);
         if share.is_finite() {
             block.kappa = (block.kappa * share).sqrt();
         }
     }
     let (by, g32) = (S::splat(g as f32), g as f32);
-    for (mu, d) in own.mu.iter_mut().zip(&way.d) {
+    for (mu, d) in scratch.mu.iter_mut().zip(&to.d) {
         S::store(S::fma(by, S::load(d), S::load(mu)), mu);
     }
-    let step = -(rate * g) as f32;
-    let edge_weights = w.as_mut_ptr().cast::<f32>().add(tokens.edges[0] as usize);
-    for ((mu, &d), &at) in own.pairs.iter_mut().zip(&way.pairs).zip(&ground.edge_at) {
-        *mu += g32 * d;
-        *edge_weights.add(at as usize) += step * d;
+    for (row, from) in own.mu.chunks_exact_mut(tokens.labels).zip(scratch.mu.chunks_exact(tokens.width)) {
+        for (some, lane) in row.chunks_mut(WIDTH).zip(from) {
+            some.copy_from_slice(&lane.0[..some.len()]);
+        }
     }
-    spread::apply(&ground.spread, tokens, sentence, &way.d, step, w);
+    for (mu, &d) in own.pairs.iter_mut().zip(&to.pairs) {
+        *mu += g32 * d;
+    }
+    (to.sentence, to.step) = (sentence, -(rate * g) as f32);
     Some(())
+}
+
+/// Moves the weights by what a visit found.
+///
+/// # Safety
+/// `w` are [cells].
+pub(super) unsafe fn apply(ground: &Ground, by: &Move, w: &mut [Lane]) {
+    if by.sentence == NOBODY {
+        return;
+    }
+    let edge_weights = w.as_mut_ptr().cast::<f32>().add(ground.tokens.edges[0] as usize);
+    for (&d, &at) in by.pairs.iter().zip(&ground.edge_at) {
+        *edge_weights.add(at as usize) += by.step * d;
+    }
+    spread::apply(&ground.spread, &ground.tokens, by.sentence, &by.d, by.step, w);
 }
 
 /// sum x y, in sums that do not wait for each other.
@@ -200,15 +207,6 @@ fn of_pairs(x: &[f32], y: &[f32]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
-/// The way that a step goes.
-#[derive(Default)]
-pub(super) struct Way {
-    d: Vec<Lane>,    // [T, width] p - mu
-    pairs: Vec<f32>, // [edge features] the same of the pair sums
-    rate: f64,
-    square: f64, // |F(d)|^2
-}
-
 /// A step that is shortened where the sentence, after it, would stand beyond p: a secant of <F(d), F(p' - mu - g d)>,
 /// where p' is its distribution at the weights behind the step. Never lengthened: that diverges.
 ///
@@ -217,14 +215,13 @@ pub(super) struct Way {
 #[inline(always)]
 unsafe fn tried<S: Find>(
     ground: &Ground,
-    (mu, pairs): (&[Lane], &[f32]),
-    way: &Way,
+    pairs: &[f32],
+    way: &Move,
     scratch: &mut Scratch,
     sentence: u32,
-    g: f64,
+    (g, rate, square): (f64, f64, f64),
 ) -> f64 {
-    let Way { d, pairs: d_pairs, rate, square } = way;
-    let (rate, square) = (*rate, *square);
+    let Move { d, pairs: d_pairs, .. } = way;
     scratch.moved.resize(scratch.moved.len().max(d.len()), Lane::ZERO);
     let moved = &mut scratch.moved[..d.len()];
     spread::scores(&ground.spread, &ground.tokens, sentence, d, moved);
@@ -249,7 +246,7 @@ unsafe fn tried<S: Find>(
     }
     let step = S::splat(trial as f32);
     let mut sum = S::splat(0.0);
-    for (((x, p), mu), d) in moved.iter().zip(&scratch.beside.p).zip(mu).zip(d) {
+    for (((x, p), mu), d) in moved.iter().zip(&scratch.beside.p).zip(&scratch.mu).zip(d) {
         let rest = S::sub(S::sub(S::load(p), S::load(mu)), S::mul(step, S::load(d)));
         sum = S::fma(S::load(x), rest, sum);
     }

@@ -10,6 +10,7 @@
 pub mod bank;
 mod fill;
 mod lists;
+mod read;
 pub(crate) mod spread;
 
 use crate::chain::support::{mask_rows, Support};
@@ -20,6 +21,8 @@ use crate::machine::simd::{prefetch, Lane, WIDTH};
 use crate::scores::check::{allowed_edges, check_gold, check_labels};
 use crate::scores::scorer::afford;
 pub use bank::Bank;
+use rayon::prelude::*;
+use read::Lists;
 use std::sync::Arc;
 
 /// An attribute seen this often gets a row ...
@@ -30,6 +33,9 @@ const MANY: usize = 8;
 /// A token's rows come in groups of this many, filled up with row 0, whose weights stay 0: few lengths, which the
 /// machine's branch prediction learns.
 const GROUP: usize = 4;
+
+/// Parts that lists are read in.
+const PARTS: usize = 8;
 
 #[derive(Clone, Copy, Debug)]
 struct RareCell {
@@ -44,10 +50,25 @@ enum RowNumbers {
 }
 
 impl RowNumbers {
-    fn new(all: Vec<u32>, most: usize) -> RowNumbers {
+    /// Room for so many numbers below `most`.
+    fn with_capacity(many: usize, most: usize) -> RowNumbers {
         match most <= 1 << 16 {
-            true => RowNumbers::Short(all.iter().map(|&r| r as u16).collect()),
-            false => RowNumbers::Long(all),
+            true => RowNumbers::Short(Vec::with_capacity(many)),
+            false => RowNumbers::Long(Vec::with_capacity(many)),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            RowNumbers::Short(rows) => rows.len(),
+            RowNumbers::Long(rows) => rows.len(),
+        }
+    }
+
+    fn extend(&mut self, more: &[u32]) {
+        match self {
+            RowNumbers::Short(rows) => rows.extend(more.iter().map(|&row| row as u16)),
+            RowNumbers::Long(rows) => rows.extend(more),
         }
     }
 
@@ -259,7 +280,7 @@ impl TokenCells {
         data.check_layout(layout.attributes)?;
         let allowed = allowed_edges(l, forbidden)?;
         check_gold(&data, l, &allowed, support)?;
-        let cells = CellPlaces::new(&data, layout)?;
+        let mut cells = CellPlaces::new(&data, layout)?;
         let mut out = TokenCells {
             labels: l,
             width,
@@ -272,9 +293,9 @@ impl TokenCells {
             pair_ptr: Vec::new(),
             pairs: Vec::new(),
             pair_values: Vec::new(),
-            exists: cells.exists,
+            exists: std::mem::take(&mut cells.exists),
             wide: cells.wide,
-            cell_of: cells.cell_of,
+            cell_of: std::mem::take(&mut cells.cell_of),
             edges: cells.edges,
             cells: cells.cells.next_multiple_of(WIDTH),
             masks: support.map(|s| mask_rows(&s.sets, l, width)).unwrap_or_default(),
@@ -282,88 +303,41 @@ impl TokenCells {
             allowed,
             data,
         };
-        let rows = out.read(layout, &cells.row_of, cells.wide as u32, cells.boundaries)?;
-        out.rows = RowNumbers::new(rows, cells.lanes);
+        out.read(layout, &cells)?;
         Ok(out)
     }
 
-    /// The lists of all tokens; answers the first lanes of their rows, in whole groups.
-    fn read(&mut self, layout: &Layout, row_of: &[u32], wide: u32, boundaries: [u32; 2]) -> Result<Vec<u32>> {
-        let data = self.data.clone();
-        let valued = !data.node.csr().values.is_empty();
-        let mut rows: Vec<u32> = Vec::new();
-        let mut here: [Vec<(u32, f32)>; 2] = Default::default(); // of a token: narrow rows, wide ones
-        if data.has_edge_attributes() {
+    /// The lists of all tokens: in parts, one a thread at a time, which are put one behind the other.
+    fn read(&mut self, layout: &Layout, cells: &CellPlaces) -> Result<()> {
+        let n = self.data.len();
+        let at = |part: usize| n * part / PARTS;
+        let parts = (0..PARTS).into_par_iter().with_max_len(1);
+        let parts: Vec<Lists> =
+            parts.map(|part| Lists::read(self, layout, cells, at(part)..at(part + 1))).collect::<Result<_>>()?;
+        let sum = |of: &dyn Fn(&Lists) -> usize| parts.iter().map(of).sum::<usize>();
+        let mut rows = RowNumbers::with_capacity(sum(&|part| part.rows.len()), cells.lanes);
+        self.rare.reserve_exact(sum(&|part| part.rare.len()));
+        if self.data.has_edge_attributes() {
             self.pair_ptr.push(0);
         }
-        for (i, s) in data.sentences.windows(2).enumerate() {
-            let (begins, ends) = data.ends(i);
-            if (s[1] - s[0]).saturating_mul(self.width * WIDTH) > u32::MAX as usize {
-                return Err(Error::Value("a sentence has more than 4 billion scores; cut it".into()));
-            }
-            self.spans.push(At { row: rows.len(), wide: rows.len(), rare: self.rare.len() });
-            for t in s[0]..s[1] {
-                let mut at = At { row: rows.len(), wide: 0, rare: self.rare.len() };
-                here.iter_mut().for_each(Vec::clear);
-                self.push_token(layout, row_of, s[0], t, |row, value| {
-                    here[usize::from(row >= wide)].push((row, value));
-                });
-                for (row, is_there) in boundaries.into_iter().zip([begins && t == s[0], ends && t + 1 == s[1]]) {
-                    if is_there {
-                        here[1].push((row, 1.0));
-                    }
-                }
-                for (some, none) in here.iter_mut().zip([0, wide]) {
-                    at.wide = rows.len();
-                    some.resize(some.len().next_multiple_of(GROUP), (none, 0.0));
-                    rows.extend(some.iter().map(|(row, _)| row));
-                    if valued {
-                        self.row_values.extend(some.iter().map(|(_, value)| value));
-                    }
-                }
-                self.at.push(at);
-            }
+        for mut part in parts {
+            let (row, rare, pair) = (rows.len(), self.rare.len(), self.pairs.len());
+            let behind = |at: At| At { row: row + at.row, wide: row + at.wide, rare: rare + at.rare };
+            self.at.extend(part.at.into_iter().map(behind));
+            self.spans.extend(part.spans.into_iter().map(behind));
+            rows.extend(&part.rows);
+            self.row_values.append(&mut part.row_values);
+            self.rare.append(&mut part.rare);
+            self.rare_values.append(&mut part.rare_values);
+            self.pair_ptr.extend(part.pair_ptr.into_iter().map(|at| pair + at));
+            self.pairs.append(&mut part.pairs);
+            self.pair_values.append(&mut part.pair_values);
         }
         let end = At { row: rows.len(), wide: rows.len(), rare: self.rare.len() };
         self.at.push(end);
         self.spans.push(end);
-        Ok(rows)
-    }
-
-    fn push_token(
-        &mut self,
-        layout: &Layout,
-        row_of: &[u32],
-        begin: usize,
-        token: usize,
-        mut push_row: impl FnMut(u32, f32),
-    ) {
-        let data = self.data.clone();
-        let here = ((token - begin) * self.width * WIDTH) as u32;
-        let valued = !data.node.csr().values.is_empty();
-        for (a, value) in data.node.csr().row(token) {
-            if row_of[a as usize] != u32::MAX {
-                push_row(row_of[a as usize], value);
-                continue;
-            }
-            let (first, labels) = layout.node(a);
-            for (i, &label) in labels.iter().enumerate() {
-                self.rare.push(RareCell { cell: self.cell_of[first + i], at: here + u32::from(label) });
-                if valued {
-                    self.rare_values.push(value);
-                }
-            }
-        }
-        if data.has_edge_attributes() {
-            for (a, value) in data.edge.row(token) {
-                let (first, pairs) = layout.pairs(a);
-                for (i, &pair) in pairs.iter().enumerate() {
-                    self.pairs.push((self.cell_of[first + i], pair));
-                    self.pair_values.push(value);
-                }
-            }
-            self.pair_ptr.push(self.pairs.len());
-        }
+        self.rows = rows;
+        Ok(())
     }
 
     /// First token of a sentence and the one behind its last.
