@@ -211,6 +211,12 @@ class Dataset:
         """Node attributes in CSR form: row pointers [tokens + 1], ids, values (empty: all are 1)."""
     def edge(self) -> _Csr:
         """Edge attributes in CSR form; no rows where there are none."""
+    @staticmethod
+    def joined(parts: Sequence[Dataset]) -> Dataset:
+        """The sentences of several labelled datasets, one behind the other.
+
+        Without edge attributes, vectors and cuts.
+        """
     def cut(self, most: int) -> tuple[Dataset, NDArray[np.uint32]]:
         """Sentences of more than `most` tokens cut into pieces of similar length, and the sentence of each piece.
 
@@ -458,7 +464,9 @@ class Dual:
         *,
         sample_weight: NDArray[np.float64] | None = None,
         limits: Limits | None = None,
-    ) -> Dual: ...
+        sweeps: int = 0,
+    ) -> Dual:
+        """`sweeps`: that the visits of an epoch come in, each in the order of the sentences; 0 for any order."""
     def __len__(self) -> int: ...
     def epoch(self, seed: int = 0, n_jobs: int = 0, together: bool = False) -> tuple[int, int, float]:
         """One epoch of visits.
@@ -475,6 +483,13 @@ class Dual:
         """Epochs so far."""
     def weights(self) -> NDArray[np.float64]:
         """The weights now, one a feature."""
+    def set_weights(self, weights: NDArray[np.float64]) -> None:
+        """Take other weights, one a feature; the dual point stays."""
+    def terms(self, couples: bool = True, n_jobs: int = 0) -> tuple[float, float, NDArray[np.float64]]:
+        """(loss, entropy, [features] what its chains differ by from the dual point), without the penalty.
+
+        The loss alone where `couples` is false. The loss is NaN where a sentence is beyond float32.
+        """
     def state(
         self,
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32], NDArray[np.float64], int]:

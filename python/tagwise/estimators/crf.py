@@ -63,7 +63,7 @@ SHARDED: dict[str, tuple[Any, ...]] = {
     "partial": (False,),
     "dictionary": (None,),
     "device": ("cpu",),
-    "optimizer": ("auto", "lbfgs", "owlqn", "cg"),
+    "optimizer": ("auto", "lbfgs", "owlqn", "cg", "dual"),
 }
 
 
@@ -130,6 +130,12 @@ class CRF(Tagger):
             Choice(("auto", *OPTIMIZERS)),
             OPTIMIZER_HELP,
         ),
+        Param(
+            "shards",
+            1,
+            Number(1, integer=True),
+            "dual on encoded shards: ascend so many parts at once and add their gains; 1: one shard after the other",
+        ),
         Param("device", "cpu", Choice(tuple(BACKENDS)), DEVICE_HELP),
         Param("cost", None, Anything("number, or mapping of label -> number"), COST_HELP),
         class_weight_param(CLASS_HELP),
@@ -164,6 +170,7 @@ class CRF(Tagger):
         sigma: float | None = None,
         prior: float = 0.0,
         optimizer: Literal["auto", "lbfgs", "cg", "sgd", "dual", "owlqn"] = "auto",
+        shards: int = 1,
         device: Literal["cpu", "cuda"] = "cpu",
         cost: Any = None,
         class_weight: Any = None,
@@ -199,6 +206,8 @@ class CRF(Tagger):
             prior: with warm_start: strength of ||w - w_0||^2 around that model's weights, so that it is not forgotten
             optimizer: auto: dual for the log loss with l2 > 0, owlqn where l1 > 0, else sgd for a few epochs and then
                 lbfgs
+            shards: dual on encoded shards: ascend so many parts at once and add their gains; 1: one shard after the
+                other
             device: where training and decoding are done; cuda needs a GPU and pip install 'tagwise[torch]'
             cost: cost of a wrong label inside log Z (softmax-margin, log loss); by right label, or one for all (number,
                 or mapping of label -> number)
@@ -280,6 +289,16 @@ class CRF(Tagger):
         params = task.params
         if task.limits is not None and task.limits.once is not None:
             _check_once(params)
+        if (parts := params["shards"]) > len(shards):
+            raise ParameterError(
+                f"shards={parts} parts, but there are {len(shards)} shards on disk; take fewer, or encode with a "
+                "smaller --shard-tokens"
+            )
+        if parts > 1 and params["optimizer"] != "dual":
+            raise ParameterError(
+                f"shards={parts} parts are what optimizer='dual' ascends at once; optimizer={params['optimizer']!r} "
+                "goes through all shards: leave shards out"
+            )
         problem = ShardedProblem(
             task.data,
             task.layout,
@@ -289,11 +308,18 @@ class CRF(Tagger):
             min_count=params["min_count"],
             source=engine.objective,
             rules=task.rules,
+            climbing=engine.climbing,
+            n_parts=parts,
         )
         return self._optimise(task, problem, task.start)
 
     def _minimise(self, task: Task) -> Result:
         assert isinstance(task, ChainTask)
+        if task.params["shards"] > 1:
+            raise ParameterError(
+                f"shards={task.params['shards']} parts are about shards on disk; leave shards out, or encode the "
+                "corpus (tagwise encode)"
+            )
         params, data, sample_weight = task.params, task.data, task.sample_weight
         piece_of = None
         if params["max_length"] is not None:

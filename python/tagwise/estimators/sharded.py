@@ -22,6 +22,7 @@ from tagwise.learners import mixing
 from tagwise.learners.checkpoint import Checkpoint
 from tagwise.learners.loop import Callback
 from tagwise.learners.mixing import Engine
+from tagwise.learners.rounds import Here
 from tagwise.learners.sharded import Rules, local
 from tagwise.model.model import Model, transfer
 from tagwise.scores.constraints import Constraints
@@ -108,15 +109,24 @@ def _engine(shards: Shards, backend: str, workers: int | None, n_jobs: int) -> E
     if backend not in BACKENDS:
         raise ParameterError(f"backend={backend!r}: expected one of {', '.join(BACKENDS)}")
     if backend == "ray":
+        from tagwise.ray.climbing import Workers as Climbing
         from tagwise.ray.training import connected, source
         from tagwise.ray.training import mixing as by_ray
 
         connected()
-        return Engine(source(shards, workers), lambda course, n: by_ray(shards, course, n, workers))
+        return Engine(
+            source(shards, workers),
+            lambda course, n: by_ray(shards, course, n, workers),
+            lambda climb: Climbing(shards, climb, workers),
+        )
     if workers is not None:
         raise ParameterError(f"workers={workers!r} is about backend='ray'; leave it out, or set n_jobs")
     memory = shards.memory
-    return Engine(local(shards, memory), lambda course, n: mixing.local(shards, course, n, memory, n_jobs))
+    return Engine(
+        local(shards, memory),
+        lambda course, n: mixing.local(shards, course, n, memory, n_jobs),
+        lambda climb: Here(shards, climb, memory),
+    )
 
 
 __all__ = ["fit_shards"]

@@ -15,11 +15,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
-import tagwise._core as _core
 from tagwise.optimizers.base import State, Step, relative_gap
+from tagwise.scores.protocols import Vector
 
 #: Smallest relative gap that sums in float32 can show.
 FINEST = 3e-6
@@ -37,6 +38,31 @@ FALL, MOST = 0.5, 4
 NAMES = ("weights", "nodes", "pairs", "blocks", "epochs")
 
 
+class Core(Protocol):
+    """What ascends: `_core.Dual` of a dataset, `rounds.DualShards` of shards. `epochs`: so far."""
+
+    @property
+    def epochs(self) -> int: ...
+
+    def epoch(self, seed: int = 0, n_jobs: int = 0) -> tuple[int, int, float]:
+        """Tokens visited, visits that float32 could not do, sum of the distances that the visits found."""
+
+    def primal(self, n_jobs: int = 0) -> float:
+        """P of the weights now; NaN where a sentence is beyond float32."""
+
+    def certificate(self, n_jobs: int = 0) -> tuple[float, float]:
+        """P and D of the weights now."""
+
+    def weights(self) -> Vector:
+        """The weights now."""
+
+    def state(self) -> tuple[Any, ...]:
+        """What to go on from, to the bit, as `NAMES` says."""
+
+    def restore(self, weights: Any, nodes: Any, pairs: Any, blocks: Any, epochs: int) -> None:
+        """Go on from a state."""
+
+
 class Ascent:
     """Epochs of dual ascent, from the dual point of the gold labels or from a state of one.
 
@@ -44,7 +70,7 @@ class Ascent:
     after each epoch, not relative; value: the objective where it was evaluated last.
     """
 
-    def __init__(self, core: _core.Dual, n_jobs: int, seed: int, resume: State | None = None) -> None:
+    def __init__(self, core: Core, n_jobs: int, seed: int, resume: State | None = None) -> None:
         self.core, self.n_jobs, self.seed = core, n_jobs, seed
         self.bound, self.share, self.gaps, self.value = 0.0, SHARE, list[float](), math.inf
         self.together = len(core) >= TOGETHER
@@ -64,10 +90,15 @@ class Ascent:
         return {**known, **dict(zip(NAMES, self.core.state()))}
 
     def certify(self, distance: float) -> float:
-        """P now; the bound is raised to D where that is larger."""
+        """P now; the bound is raised to D where that is larger.
+
+        What was said after earlier epochs is said anew by the share found here, so that their fall is not mistaken.
+        """
         primal, dual = self.core.certificate(self.n_jobs)
         self.bound = max(self.bound, dual)
+        before = self.share
         self.share = (primal - self.bound) / distance if distance > 0.0 else SHARE
+        self.gaps[:] = [gap * (self.share / before) for gap in self.gaps] if before > 0.0 else []
         return primal
 
     def step(self, value: float, *, keep: bool) -> Step:
@@ -92,7 +123,7 @@ class Point:
         """Take the point where an ascent stands."""
         self.of, self.l2, self.state = of, l2, ascent.state()
 
-    def at(self, of: str, l2: float, core: _core.Dual) -> State | None:
+    def at(self, of: str, l2: float, core: Core) -> State | None:
         """The state to begin with at l2; None where there is no point of this data."""
         if self.state is None or self.of != of:
             return None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -200,10 +201,11 @@ class Problem:
         }
         return next((what for what, there in odd.items() if there), None)
 
-    def dual(self, l2: float) -> _core.Dual:
-        """Dual ascent on the log loss."""
+    @contextmanager
+    def dual(self, l2: float) -> Iterator[dual.Core]:
+        """Dual ascent on the log loss, and what it holds for as long as it is needed."""
         limits = _core.Limits(self.forbidden, self.allowed, None)
-        return _core.Dual(self.data, self.layout, l2, sample_weight=self.sample_weight, limits=limits)
+        yield _core.Dual(self.data, self.layout, l2, sample_weight=self.sample_weight, limits=limits)
 
     @cached_property
     def digest(self) -> str:
@@ -331,16 +333,17 @@ def _certified(
     """Steps of dual ascent, and behind them those of L-BFGS from their weights, where these have to go on."""
     step: Step | None = None
     if known is None or "epochs" in known:
-        core, of = problem.dual(l2), "" if point is None else problem.digest
-        if point is not None and known is None:
-            known = point.at(of, l2, core)
-        ascent = dual.Ascent(core, n_jobs, seed, known)
-        if point is not None:
-            point.state = None
-        for step in dual.steps(ascent, tol, keep=keep):
-            if point is not None and step.gap <= tol:
-                point.keep(of, l2, ascent)
-            yield step
+        of = "" if point is None else problem.digest
+        with problem.dual(l2) as core:
+            if point is not None and known is None:
+                known = point.at(of, l2, core)
+            ascent = dual.Ascent(core, n_jobs, seed, known)
+            if point is not None:
+                point.state = None
+            for step in dual.steps(ascent, tol, keep=keep):
+                if point is not None and step.gap <= tol:
+                    point.keep(of, l2, ascent)
+                yield step
         known = None
         del ascent, core  # their copy of the training set
     start = np.zeros(len(problem.layout)) if step is None else step.w

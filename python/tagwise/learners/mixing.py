@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.learners.sharded import KEPT, Rules, Setting, ranges
+from tagwise.learners.held import KEPT, ranges
+from tagwise.learners.rounds import Climb, Climbing
+from tagwise.learners.sharded import Rules, Setting
 from tagwise.optimizers.base import Vector
 from tagwise.params import cores
 from tagwise.scores.protocols import Objective
@@ -64,10 +66,11 @@ class Course:
 
 @dataclass(frozen=True)
 class Engine:
-    """What works on shards: it gives their objective, and the parts that an online learner mixes."""
+    """What works on shards: it gives their objective, parts that an online learner mixes, and who climbs the dual."""
 
     objective: Callable[[Setting], Objective]
     parts: Callable[[Course, int], Parts]
+    climbing: Callable[[Climb], Climbing]
 
 
 class Pupil:

@@ -1,37 +1,24 @@
-"""The objective of a corpus in shards, on this machine: those of its shards, held in memory or paged to disk.
-
-What an engine keeps of a shard is several times its arrays, and takes as long to make as a dozen evaluations. So it is
-made once. Where all of it is more than memory allows, it lies in files (`_core.Paged`): the system keeps as much of it
-in memory as there is room, the shard that comes next is asked for ahead, and one that is done with is let go.
-"""
+"""The objective of a corpus in shards, on this machine: those of its shards, held in memory or paged to disk."""
 
 from __future__ import annotations
 
-import os
-import re
-import tempfile
-import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.errors import TrainingError
 from tagwise.learners.backends import Backend
 from tagwise.learners.gradient import Problem, scale_of
+from tagwise.learners.held import Held, folder_of, ranges
+from tagwise.learners.rounds import Climb, Climbing, DualShards
 from tagwise.learners.sums import Part, Tree, logarithmic, plain, total_of
 from tagwise.scores.constraints import Constraints, boundary_support
 from tagwise.scores.protocols import Objective, Vector
 from tagwise.shards.reader import Shards
-
-#: Arrays that are made while a `Paged` is open are its own, whichever thread makes them.
-_ONE_AT_A_TIME = threading.Lock()
-#: Bytes that an engine keeps for each attribute of each token: measured on conll2002-es, 11, and some room.
-KEPT = 14
 
 
 @dataclass(frozen=True)
@@ -40,6 +27,11 @@ class Rules:
 
     constraints: Constraints
     labels: Sequence[str]
+
+    @property
+    def once(self) -> bool:
+        """Whether there are labels that occur once."""
+        return self.constraints.rules(self.labels).once is not None
 
     def limits(self, data: _core.Dataset) -> _core.Limits:
         """What the core is told about these sentences."""
@@ -104,54 +96,27 @@ class ShardObjectives:
 
     def __init__(self, shards: Shards, setting: Setting, numbers: range, memory: int | None = None) -> None:
         self.shards, self.numbers = shards, numbers
-        self._made: list[tuple[_core.Objective, _core.Paged | None]] = []
-        folder = self._folder() if self._is_large(memory) else None
-        for k in numbers:
-            if folder is None:
-                self._made.append((self._objective(setting, k), None))
-                continue
-            paged = _core.Paged(folder)
-            with _ONE_AT_A_TIME, paged:
-                objective = self._objective(setting, k)
-            paged.release()
-            self._made.append((objective, paged))
-
-    def _objective(self, setting: Setting, k: int) -> _core.Objective:
-        """That of a shard; what it refuses is named by file and line."""
-        try:
-            return setting.objective(self.shards, k)
-        except TrainingError as error:
-            raise TrainingError(self._told(k, str(error))) from error
+        folder = folder_of(shards, numbers, memory)
+        self._held = Held(lambda k: setting.objective(shards, k), numbers, folder, shards.place)
 
     @property
     def paged(self) -> int:
         """Bytes that lie in files; 0 where all is held in memory."""
-        return sum(paged.n_bytes for _, paged in self._made if paged is not None)
-
-    def _is_large(self, memory: int | None) -> bool:
-        share = len(self.numbers) / max(len(self.shards), 1)
-        return memory is not None and self.shards.manifest["node_attributes"] * KEPT * share > memory
-
-    def _folder(self) -> str:
-        """Where pages go: beside the shards, where that can be written to."""
-        path = os.fspath(self.shards.path)
-        return path if os.access(path, os.W_OK) else tempfile.gettempdir()
+        return self._held.paged
 
     def parts(self, w: Vector, n_jobs: int, log_domain: bool) -> Iterator[Part]:
         """The parts of these shards, each by itself, in their order."""
-        for i, (k, (objective, paged)) in enumerate(zip(self.numbers, self._made)):
-            if paged is not None and (later := self._made[(i + 1) % len(self._made)][1]) is not None:
-                later.ahead()
+        in_files = self.paged > 0
+
+        def part(k: int, objective: _core.Objective) -> Part:
             gradient = np.empty(len(w))
             evaluate = objective.log_value if log_domain else objective.value
-            try:
-                value, largest = evaluate(w, gradient, n_jobs)
-            except TrainingError as error:
-                raise TrainingError(self._told(k, str(error))) from error
-            if paged is not None:
+            value, largest = evaluate(w, gradient, n_jobs)
+            if in_files:
                 objective.rest()
-                paged.release()
-            yield Part(k, 0, value, largest, gradient)
+            return Part(k, 0, value, largest, gradient)
+
+        return self._held.each(part)
 
     def sums(self, w: Vector, n_jobs: int, log_domain: bool) -> list[Part]:
         """The parts of these shards, added as far as they belong together."""
@@ -159,11 +124,6 @@ class ShardObjectives:
         for part in self.parts(w, n_jobs, log_domain):
             tree.push(part)
         return tree.parts
-
-    def _told(self, k: int, message: str) -> str:
-        """A message about a sentence with its file and line."""
-        found = re.match(r"sentence (\d+)(?=:)", message)
-        return message if found is None else f"{self.shards.place(k, int(found[1]))}{message[found.end() :]}"
 
 
 class OverShards:
@@ -195,6 +155,8 @@ class ShardedProblem(Problem):
     source: Callable[[Setting], Objective] | None = None
     rules: Rules | None = None
     steps: Steps | None = None
+    climbing: Callable[[Climb], Climbing] | None = None  # gives who ascends them
+    n_parts: int = 1  # that ascend at once
 
     def objective(self, backend: Backend | None = None) -> Objective:
         """Loss and gradient of all shards."""
@@ -211,23 +173,31 @@ class ShardedProblem(Problem):
         return scale_of(kept, self.shards.n_tokens, self.layout)
 
     def why_no_dual(self, l2: float) -> str | None:
-        """Dual ascent keeps a state a sentence and is not made for shards yet."""
-        return "shards"
+        """What of the problem dual ascent cannot do; None where it can."""
+        assert self.shards is not None
+        odd = {
+            "the steps of a MEMM": self.steps is not None,
+            "edge attributes": self.shards.recipe.has_edges,
+            "labels that occur once": self.rules is not None and self.rules.once,
+        }
+        return next((what for what, there in odd.items() if there), super().why_no_dual(l2))
+
+    @contextmanager
+    def dual(self, l2: float) -> Iterator[DualShards]:
+        """Rounds of dual ascent, by whoever works on the shards."""
+        assert self.climbing is not None
+        limits = None if self.rules is None else self.rules.limits
+        climb = Climb(self.layout, l2, self.n_parts, self.min_count, limits)
+        climbing = self.climbing(climb)
+        try:
+            yield DualShards(climb, climbing)
+        finally:
+            climbing.close()
 
     @property
     def warms_up(self) -> bool:
         """Stochastic epochs go through one training set in memory."""
         return False
-
-
-def ranges(n: int, parts: int) -> list[range]:
-    """Neighbouring shards in so many parts, as even as there can be.
-
-    >>> ranges(5, 2)
-    [range(0, 2), range(2, 5)]
-    """
-    parts = max(1, min(parts, n))
-    return [range(a, b) for a, b in pairwise(n * i // parts for i in range(parts + 1))]
 
 
 def local(shards: Shards, memory: int | None) -> Callable[[Setting], Objective]:

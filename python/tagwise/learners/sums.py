@@ -42,6 +42,12 @@ def logarithmic(a: Part, b: Part) -> Part:
     return Part(a.first, a.level + 1, value, max(a.largest, b.largest), a.gradient)
 
 
+def both(a: Part, b: Part) -> Part:
+    """The same where `largest` is a number to be added as well."""
+    np.add(a.gradient, b.gradient, out=a.gradient)
+    return Part(a.first, a.level + 1, a.value + b.value, a.largest + b.largest, a.gradient)
+
+
 class Tree:
     """Adds parts that come in the order of their shards; it holds one part a level at most."""
 
@@ -77,4 +83,4 @@ def total_of(parts: Iterable[Part], add: Callable[[Part, Part], Part]) -> Part:
     return tree.total()
 
 
-__all__ = ["Part", "Tree", "logarithmic", "plain", "total_of"]
+__all__ = ["Part", "Tree", "both", "logarithmic", "plain", "total_of"]

@@ -21,8 +21,10 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.errors import ParameterError
+from tagwise.learners.held import ranges
 from tagwise.learners.mixing import Course, Parts, Pupil, State
-from tagwise.learners.sharded import OverShards, Setting, ShardObjectives, ranges
+from tagwise.learners.rounds import Climb
+from tagwise.learners.sharded import OverShards, Setting, ShardObjectives
 from tagwise.learners.sums import Part
 from tagwise.ray.crew import Crew, connected, places
 from tagwise.scores.protocols import Objective, Vector
@@ -38,12 +40,12 @@ class Told:
     n_attributes: int
     n_labels: int
     arrays: dict[str, NDArray[Any]]
-    more: dict[str, Any]  # of a `Setting` or a `Course` beside its layout
+    more: dict[str, Any]  # of a `Setting`, a `Course` or a `Climb` beside its layout
     memory: int | None  # of a machine
     cpus: int
 
     @staticmethod
-    def of(shards: Shards, setting: Setting | Course, cpus: int) -> Told:
+    def of(shards: Shards, setting: Setting | Course | Climb, cpus: int) -> Told:
         layout = setting.layout
         more = {name: value for name, value in vars(setting).items() if name != "layout"}
         sizes, path = (layout.n_attributes, layout.n_labels), os.path.abspath(shards.path)

@@ -59,6 +59,21 @@ impl Csr {
         &self.ids[self.ptr[r]..self.ptr[r + 1]]
     }
 
+    /// Append the rows of another.
+    pub fn append(&mut self, other: &Csr) {
+        let before = self.ids.len();
+        self.ids.extend_from_slice(&other.ids);
+        self.ptr.extend(other.ptr[1..].iter().map(|&end| before + end));
+        if self.values.is_empty() && !other.values.is_empty() {
+            self.values = vec![1.0; before];
+        }
+        match other.values.is_empty() {
+            true if self.values.is_empty() => {}
+            true => self.values.resize(self.ids.len(), 1.0),
+            false => self.values.extend_from_slice(&other.values),
+        }
+    }
+
     /// Append the rows of another, all of value 1.
     pub fn append_ones(&mut self, other: &Csr) {
         debug_assert!(other.values.is_empty());

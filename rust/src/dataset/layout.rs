@@ -78,6 +78,14 @@ impl Layout {
             table.saturating_add(pairs),
             "use fewer attributes (min_count) or labels",
         )?;
+        if !choice.all_pairs || data.has_edge_attributes() {
+            let seen = if choice.all_pairs { 0 } else { data.node.sparse().ids.len() };
+            budget::need(
+                &format!("the labels that {} tokens' attributes occur with", data.tokens()),
+                budget::bytes(&[seen.max(data.edge.ids.len()), size_of::<u32>()]).saturating_add(2 * table),
+                "use fewer features, or train on shards (tagwise encode)",
+            )?;
+        }
         let mut out = LayoutArrays { labels, attributes, ..LayoutArrays::default() };
         let all: Vec<u16> = (0..labels as u16).collect();
         if choice.all_pairs {

@@ -11,8 +11,9 @@ pub mod vocab;
 
 use crate::dataset::csr::Csr;
 use crate::dataset::dense::Dense;
-use crate::dataset::runs::Rows;
+use crate::dataset::runs::{Rows, Runs};
 use crate::error::{Error, Result};
+use crate::machine::on_write::OnWrite;
 
 /// Gold label of a token that has none.
 pub const NO_LABEL: u16 = u16::MAX;
@@ -21,15 +22,33 @@ pub const NO_LABEL: u16 = u16::MAX;
 #[derive(Clone, Debug)]
 pub struct Dataset {
     pub sentences: Vec<usize>, // [N + 1] first token of each sentence
-    pub node: Rows,            // one row a token
+    pub node: OnWrite<Rows>,   // one row a token
     pub edge: Csr,             // one row a token, or no row at all where no edge attribute exists
     pub gold: Vec<u16>,        // [tokens], or empty for an unlabelled corpus
     pub cuts: Vec<bool>,       // [N + 1] whether a sentence goes on behind a border, or empty where none does
 }
 
+impl From<Csr> for OnWrite<Rows> {
+    fn from(rows: Csr) -> Self {
+        Rows::from(rows).into()
+    }
+}
+
+impl From<Runs> for OnWrite<Rows> {
+    fn from(runs: Runs) -> Self {
+        Rows::from(runs).into()
+    }
+}
+
 impl Default for Dataset {
     fn default() -> Self {
-        Dataset { sentences: vec![0], node: Rows::default(), edge: Csr::default(), gold: Vec::new(), cuts: Vec::new() }
+        Dataset {
+            sentences: vec![0],
+            node: Rows::default().into(),
+            edge: Csr::default(),
+            gold: Vec::new(),
+            cuts: Vec::new(),
+        }
     }
 }
 
@@ -79,6 +98,27 @@ impl Dataset {
 
     pub fn end_sentence(&mut self) {
         self.sentences.push(self.node.rows());
+    }
+
+    /// The sentences of several labelled datasets, one behind the other, without edge attributes, vectors and cuts.
+    pub fn joined(parts: &[&Dataset]) -> Result<Dataset> {
+        let mut rows = Csr::default();
+        let (mut sentences, mut gold) = (vec![0], Vec::new());
+        rows.ids.reserve_exact(parts.iter().map(|part| part.node.csr().ids.len()).sum());
+        rows.ptr.reserve_exact(parts.iter().map(|part| part.tokens()).sum());
+        for part in parts {
+            let whole = part.cuts.is_empty() && part.node.dense().is_none() && !part.has_edge_attributes();
+            if !whole || part.gold.len() != part.tokens() {
+                return Err(Error::Value(
+                    "datasets to join must be labelled, without edge attributes, vectors and cut sentences".into(),
+                ));
+            }
+            let before = rows.rows();
+            sentences.extend(part.sentences[1..].iter().map(|&end| before + end));
+            gold.extend_from_slice(&part.gold);
+            rows.append(part.node.csr());
+        }
+        Ok(Dataset { sentences, node: rows.into(), gold, ..Dataset::default() })
     }
 
     /// The same tokens with every sentence of more than `most` tokens cut into pieces of similar length, which know where
@@ -154,7 +194,7 @@ impl Dataset {
         }
         let out = Dataset {
             sentences: self.sentences.clone(),
-            node: self.node.with_dense(dense),
+            node: self.node.with_dense(dense).into(),
             edge: self.edge.clone(),
             gold: self.gold.clone(),
             cuts: self.cuts.clone(),

@@ -10,6 +10,7 @@ pub mod force;
 pub mod hash;
 pub mod lazy;
 pub mod names;
+pub mod on_write;
 pub mod paged;
 pub mod pages;
 pub mod shared;

@@ -21,7 +21,7 @@ type Parts<'py> =
 #[pymethods]
 impl PyDual {
     #[new]
-    #[pyo3(signature = (dataset, layout, l2, *, sample_weight = None, limits = None))]
+    #[pyo3(signature = (dataset, layout, l2, *, sample_weight = None, limits = None, sweeps = 0))]
     fn new(
         py: Python<'_>,
         dataset: &PyDataset,
@@ -29,11 +29,14 @@ impl PyDual {
         l2: f64,
         sample_weight: Option<PyReadonlyArray1<'_, f64>>,
         limits: Option<&PyLimits>,
+        sweeps: usize,
     ) -> PyResult<Self> {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
         let limits = options::limits(py, limits, data.tokens(), layout.labels)?;
         let weights = listed(sample_weight);
-        Ok(PyDual { inner: run(py, 0, || Dual::new(data, layout, l2, weights, &limits))?? })
+        let mut inner = run(py, 0, || Dual::new(data, layout, l2, weights, &limits))??;
+        inner.set_sweeps(sweeps);
+        Ok(PyDual { inner })
     }
 
     /// One epoch of visits: (tokens visited, visits that float32 could not do, sum of the distances that the visits found).
@@ -71,6 +74,25 @@ impl PyDual {
     /// The weights now, one a feature.
     fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         Ok(PyArray1::from_vec(py, guard(|| Ok(self.inner.weights()))?))
+    }
+
+    /// Take other weights, one a feature; the dual point stays.
+    fn set_weights(&mut self, weights: PyReadonlyArray1<'_, f64>) -> PyResult<()> {
+        let (inner, weights) = (&mut self.inner, weights.as_array());
+        guard(|| Ok(inner.set_weights(&weights.to_vec())?))
+    }
+
+    /// (loss, entropy, [features] what the chains of the entropy differ by from the dual point), without the penalty. The
+    /// loss alone where `couples` is false.
+    #[pyo3(signature = (couples = true, n_jobs = 0))]
+    fn terms<'py>(
+        &self,
+        py: Python<'py>,
+        couples: bool,
+        n_jobs: usize,
+    ) -> PyResult<(f64, f64, Bound<'py, PyArray1<f64>>)> {
+        let terms = run(py, n_jobs, || self.inner.terms(couples))?;
+        Ok((terms.loss, terms.entropy, PyArray1::from_vec(py, terms.off)))
     }
 
     /// What training can be resumed from, to the bit.

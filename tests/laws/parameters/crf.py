@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +13,9 @@ import pytest
 import tagwise as tw
 from tagwise import _core
 from tagwise.dataset import encode
-from tagwise.learners import gradient, stochastic
+from tagwise.learners import dual, gradient, stochastic
 from tagwise.learners.backends import BACKENDS, Backend
+from tagwise.learners.rounds import SWEEPS
 from tagwise.optimizers import OPTIMIZERS, lbfgs
 
 from .. import told
@@ -26,6 +28,7 @@ from .rows import NAMES, Bench, bits, by_length, dense, exact, mask, names, prob
 Loss = Callable[[Scores, Path], tuple[float, Scores]]
 
 P = problem(3, [4, 1, 3, 5, 2, 4])
+SPREAD = problem(4, [4, 2, 3, 5, 2, 4, 3, 4])
 OPTIMUM: dict[str, Any] = {"tol": 0.0, "max_iter": 400, "optimizer": "lbfgs"}
 
 
@@ -186,6 +189,29 @@ def optimizer(b: Bench) -> None:
     steps = [s.value for s, _ in zip(stochastic.sgd(evaluate, descent), range(5))]
     history = b.fit(P, optimizer="sgd", l2=0.2, tol=0.0, max_iter=4, seed=5).history_
     assert [entry["objective"] for entry in history] == pytest.approx(steps[1:], rel=1e-6)
+
+
+@row("shards", "crf")
+def shards(b: Bench) -> None:
+    """So many parts of encoded shards ascend at once, each as the core does with l2 / n; their mean is added."""
+    words = [["".join("xo"[int(v > 0)] for v in x) for x in sentence] for sentence in SPREAD.X]
+    with tempfile.TemporaryDirectory() as folder:
+        tw.write_conll(tw.Corpus.from_lists(words, names(SPREAD)), f"{folder}/a.conll")
+        made = tw.encode(f"{folder}/a.conll", f"{folder}/enc", features="word[0]\n", shard_tokens=4)
+        layout = made.layout()
+        for n in (1, 2, 3):
+            w = np.zeros(len(layout))
+            for i in range(n):
+                part = range(len(made) * i // n, len(made) * (i + 1) // n)
+                data = _core.Dataset.joined([made.dataset(k) for k in part])
+                core = _core.Dual(data, layout, 0.7 / n, sweeps=SWEEPS)
+                core.epoch(5 + i)
+                w += core.weights() / n
+            given = {"optimizer": "dual", "l2": 0.7, "tol": 0.0, "max_iter": 1, "seed": 5}
+            with b.monkeypatch.context() as patched:
+                patched.setattr(dual, "MOST", 1)
+                tagger = b.kind(**given, shards=n).fit(made)
+            np.testing.assert_allclose(tagger.model_.scorer.weights, w, rtol=1e-5, atol=1e-6)
 
 
 @row("device", "crf")

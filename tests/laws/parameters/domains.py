@@ -36,6 +36,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "sigma": None,
         "prior": 0.0,
         "optimizer": "auto",
+        "shards": 1,
         "device": "cpu",
         "cost": None,
         "class_weight": None,

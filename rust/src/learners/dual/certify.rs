@@ -23,21 +23,31 @@ const MANY: usize = 1 << 24;
 const ROUNDS: usize = 1;
 
 /// What some sentences add.
-struct Part {
-    loss: f64,
-    entropy: f64,
-    nodes: Vec<Lane>, // [cells] s F(m - mu)
-    pairs: Vec<f64>,  // [edge features] s (c - mu)
+pub(super) struct Part {
+    pub loss: f64,
+    pub entropy: f64,
+    pub nodes: Vec<Lane>, // [cells] s F(m - mu)
+    pub pairs: Vec<f64>,  // [edge features] s (c - mu)
 }
 
 /// P(w) alone.
 pub(super) fn primal(dual: &Dual) -> f64 {
-    let loss: f64 = in_parts(dual, PARTS as u32, false).iter().map(|part| part.loss).sum();
+    let loss: f64 = in_parts(dual, parts_of(dual, false), false).iter().map(|part| part.loss).sum();
     let square: f64 = dual.w.iter().flat_map(|lane| lane.0).map(|w| f64::from(w) * f64::from(w)).sum();
     loss + dual.ground.l2 * square
 }
 
-fn in_parts(dual: &Dual, parts: u32, couples: bool) -> Vec<Part> {
+/// How many parts the sums are made of, of P and D or of P alone.
+pub(super) fn parts_of(dual: &Dual, couples: bool) -> u32 {
+    let few = couples && dual.w.len() * WIDTH >= MANY;
+    if few {
+        1
+    } else {
+        PARTS as u32
+    }
+}
+
+pub(super) fn in_parts(dual: &Dual, parts: u32, couples: bool) -> Vec<Part> {
     let n = dual.blocks.len() as u32;
     let stop = stop::current();
     (0..parts)
@@ -53,7 +63,7 @@ fn in_parts(dual: &Dual, parts: u32, couples: bool) -> Vec<Part> {
 
 /// P(w) and D.
 pub(super) fn certificate(dual: &Dual) -> (f64, f64) {
-    let found = in_parts(dual, if dual.w.len() * WIDTH < MANY { PARTS as u32 } else { 1 }, true);
+    let found = in_parts(dual, parts_of(dual, true), true);
     let rate = 1.0 / (2.0 * dual.ground.l2);
     let (mut before, mut behind) = (0.0, 0.0);
     for (i, w) in dual.w.iter().enumerate() {

@@ -18,6 +18,7 @@
 
 mod certify;
 mod epoch;
+mod shard;
 mod visit;
 
 use crate::chain::beside::{Beside, Moves};
@@ -31,6 +32,7 @@ use crate::machine::simd::{Lane, WIDTH};
 use crate::scores::cells::spread::Spread;
 use crate::scores::cells::TokenCells;
 use crate::scores::check::check_weights;
+pub use shard::Terms;
 use std::sync::Arc;
 
 /// Most visits of a sentence in an epoch.
@@ -81,8 +83,9 @@ struct Ground {
     spread: Spread,
     sample_weight: Vec<f64>,
     l2: f64,
-    edge_at: Vec<u32>,   // [edge features] place in [L, width] lanes
-    no_edge: Vec<Lane>,  // [L, width] 0, or -infinity where there is no edge or no label
+    sweeps: usize, // that an epoch's visits come in, each in the order of the sentences; 0 for any order
+    edge_at: Vec<u32>, // [edge features] place in [L, width] lanes
+    no_edge: Vec<Lane>, // [L, width] 0, or -infinity where there is no edge or no label
     no_label: Box<Lane>, // the same for the last lane of node scores; in a box, since Python's objects are not aligned as lanes are
 }
 
@@ -153,6 +156,7 @@ impl Dual {
                 tokens,
                 sample_weight,
                 l2,
+                sweeps: 0,
                 edge_at: layout.edges.iter().map(|&e| place(e)).collect(),
                 no_edge,
                 no_label: Box::new(Lane(std::array::from_fn(|i| if i < last { 0.0 } else { f32::NEG_INFINITY }))),
@@ -199,6 +203,7 @@ impl Dual {
         }
         order.retain(|&i| self.ground.sample_weight[i as usize] > 0.0);
         generator.shuffle(&mut order);
+        self.ground.in_sweeps(&mut order);
         order
     }
 
@@ -275,7 +280,10 @@ impl Dual {
         for (to, from) in self.nodes.chunks_exact_mut(labels).zip(state.nodes.chunks_exact(width * WIDTH)) {
             to.copy_from_slice(&from[..labels]);
         }
-        (self.pairs, self.blocks, self.epochs) = (state.pairs, state.blocks, state.epochs);
+        // In place: the arrays may lie in files.
+        self.pairs.copy_from_slice(&state.pairs);
+        self.blocks.copy_from_slice(&state.blocks);
+        self.epochs = state.epochs;
         Ok(())
     }
 }

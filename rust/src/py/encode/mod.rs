@@ -228,6 +228,14 @@ impl PyDataset {
         csr(py, &self.inner.edge)
     }
 
+    /// The sentences of several labelled datasets, one behind the other; without edge attributes, vectors and cuts.
+    #[staticmethod]
+    fn joined(py: Python<'_>, parts: Vec<PyRef<'_, PyDataset>>) -> PyResult<PyDataset> {
+        let parts: Vec<_> = parts.iter().map(|part| part.inner.clone()).collect();
+        let data = run(py, 1, || Dataset::joined(&parts.iter().map(|part| &**part).collect::<Vec<_>>()))??;
+        Ok(PyDataset { inner: data.into() })
+    }
+
     /// Sentences of more than `most` tokens cut into pieces of similar length, and the sentence of each piece. Pieces know
     /// where they were cut: start and end features fire at the true ends of sentences only.
     fn cut<'py>(&self, py: Python<'py>, most: usize) -> PyResult<(PyDataset, Array<'py, u32>)> {

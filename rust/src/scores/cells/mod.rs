@@ -452,6 +452,10 @@ impl TokenCells {
         self.cell_of.iter().map(|&c| of_cell(c as usize)).collect()
     }
 
+    pub fn features(&self) -> usize {
+        self.cell_of.len()
+    }
+
     /// `set(cell, value)` for the value of every feature.
     pub fn scatter(&self, of_feature: &[f64], mut set: impl FnMut(usize, f64)) {
         for (&c, &x) in self.cell_of.iter().zip(of_feature) {

@@ -1,0 +1,268 @@
+"""Dual ascent over shards: parts that ascend at once end at the optimum of all, with the same bits whoever ascends."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise import _core
+from tagwise.learners.rounds import Climb, Climbers, DualShards, Here
+
+from .corpora import Corpus, random_corpus
+from .reference import dual as twin
+from .reference.optimum import newton, paths_of
+
+PARTS = (1, 2, 5)
+
+
+def cut(n: int, parts: int) -> list[range]:
+    """Neighbours, in parts."""
+    return [range(n * i // parts, n * (i + 1) // parts) for i in range(parts)]
+
+
+def paths(corpus: Corpus) -> list[Any]:
+    places = np.array(corpus.places())
+    return [paths_of(x, y, corpus.labels, places) for x, y in zip(corpus.X, corpus.gold)]
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_the_twin_closes_its_gap_at_newtons_optimum(parts: int) -> None:
+    """In any number of parts, and D never falls."""
+    corpus = random_corpus(3, 3, n=5, longest=3)
+    sentences = paths(corpus)
+    found = twin.rounds(sentences, np.ones(5), 0.5, cut(5, parts), parts, 60 * parts)
+    best, _ = newton(sentences, "log", 0.5, len(corpus.layout))
+    assert all(d <= best + 1e-9 <= p + 2e-9 for p, d in found)
+    assert all(after >= before - 1e-9 for (_, before), (_, after) in itertools.pairwise(found))
+    assert found[-1] == pytest.approx((best, best), rel=1e-6)
+
+
+def test_parts_that_go_the_same_way_must_go_less_far() -> None:
+    """The same sentence in every part: added as if each were alone, they jump over the optimum and back."""
+    corpus = random_corpus(3, 3, n=1, longest=3)
+    sentences = paths(corpus) * 6
+    alone, safe = (twin.rounds(sentences, np.ones(6), 0.1, cut(6, 6), sigma, 12) for sigma in (1.0, 6.0))
+    assert all(after >= before - 1e-9 for (_, before), (_, after) in itertools.pairwise(safe))
+    assert any(after < before for (_, before), (_, after) in itertools.pairwise(alone))
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> tw.Shards:
+    """Some shards of short sentences, with three labels."""
+    folder = tmp_path_factory.mktemp("rounds")
+    rng = np.random.default_rng(5)
+    words = [[f"w{int(w)}" for w in rng.zipf(1.7, int(n)) % 25] for n in rng.integers(1, 5, 40)]
+    labels = [["ABC"[(len(w) + ord(w[-1]) + int(rng.random() < 0.2)) % 3] for w in one] for one in words]
+    tw.write_conll(tw.Corpus.from_lists(words, labels), folder / "a.conll")
+    made = tw.encode(folder / "a.conll", folder / "enc", features="word[-1..1]\n", shard_tokens=10)
+    assert len(made) >= 8
+    return made
+
+
+def of_shards(shards: tw.Shards) -> Corpus:
+    """The sentences of all shards as dense matrices."""
+    layout, X, gold = shards.layout(), [], []
+    for k in range(len(shards)):
+        data = shards.dataset(k)
+        ptr, ids, _ = data.node()
+        rows = np.zeros((data.n_tokens, layout.n_attributes))
+        for t in range(data.n_tokens):
+            rows[t, ids[int(ptr[t]) : int(ptr[t + 1])]] = 1.0
+        for begin, end in itertools.pairwise(data.offsets.astype(int)):
+            X.append(rows[begin:end])
+            gold.append(tuple(int(y) for y in data.gold[begin:end]))
+    return Corpus(shards.dataset(0), layout, X, [], gold, layout.n_labels)
+
+
+def ascent(shards: tw.Shards, parts: int, l2: float = 0.5, memory: int | None = None) -> DualShards:
+    climb = Climb(shards.layout(), l2, parts)
+    return DualShards(climb, Here(shards, climb, memory))
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_the_certificate_bounds_an_enumerated_optimum(shards: tw.Shards, parts: int) -> None:
+    corpus = of_shards(shards)
+    best, w = newton(paths(corpus), "log", 0.5, len(corpus.layout))
+    found, gaps = ascent(shards, parts), []
+    for _ in range(50 * parts):
+        tokens, failed, distance = found.epoch(0)
+        assert tokens > 0
+        assert (failed, distance > 0.0) == (0, True)
+        primal, below = found.certificate()
+        assert below <= best * (1 + 1e-6)
+        assert best <= primal * (1 + 1e-6)
+        assert primal == pytest.approx(found.primal(), rel=1e-9)
+        gaps.append((primal - below) / primal)
+    assert min(gaps) < 1e-4
+    assert found.weights() == pytest.approx(w, abs=2e-2)
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_weights_are_those_of_the_dual_point(shards: tw.Shards, parts: int) -> None:
+    """w = 1/(2 l2) sum_i (F(y_i) - F(mu_i)) over the points of all parts, after any number of rounds."""
+    corpus, l2 = of_shards(shards), 0.7
+    found, edges = ascent(shards, parts, l2), shards.layout().arrays()["edges"].astype(int)
+    for _ in range(3):
+        found.epoch(1)
+        _, nodes, pairs, _, _ = found.state()
+        mu = np.concatenate([rows.reshape(-1, 16) for rows in nodes])[:, : corpus.labels]
+        moves = np.concatenate([rows.reshape(-1, len(edges)) for rows in pairs])
+        want, begin = np.zeros(len(corpus.layout)), 0
+        for i, gold in enumerate(corpus.gold):
+            d = np.eye(corpus.labels)[list(gold)] - mu[begin : begin + len(gold)]
+            begin += len(gold)
+            block = np.zeros((corpus.labels, corpus.labels))
+            for a, b in itertools.pairwise(gold):
+                block[a, b] += 1.0
+            block.ravel()[edges] -= moves[i]
+            flat = np.concatenate([(corpus.X[i].T @ d).ravel(), block.ravel(), d[0], d[-1]])
+            want += flat[np.array(corpus.places())] / (2 * l2)
+        assert found.weights() == pytest.approx(want, abs=1e-4 * max(1.0, np.abs(want).max()))
+        assert np.abs(want).max() > 0.1
+
+
+def test_terms_are_those_of_the_certificate() -> None:
+    """Of one training set: P and D from its loss, its entropy and what its chains are off by."""
+    corpus = random_corpus(6, 18, n=30, valued=True)
+    core = _core.Dual(corpus.data, corpus.layout, 0.4, sample_weight=np.linspace(0.0, 2.0, 30))
+    w = (
+        np.random.default_rng(0)
+        .normal(scale=0.3, size=len(corpus.layout))
+        .astype(np.float32)
+        .astype(np.float64)
+    )
+    for given in (None, w):
+        core.epoch(0)
+        if given is not None:
+            core.set_weights(given)
+            np.testing.assert_array_equal(core.weights(), given)
+        loss, entropy, off = core.terms()
+        at = core.weights()
+        there = at - off / 0.8
+        found = (loss + 0.4 * at @ at, entropy - 0.4 * there @ there)
+        assert found == pytest.approx(core.certificate(), rel=1e-6)
+        assert np.abs(off).max() > 1e-3
+        alone, none, nothing = core.terms(couples=False)
+        assert alone == pytest.approx(loss, rel=1e-9)
+        assert (none, len(nothing)) == (0.0, 0)
+    with pytest.raises(ValueError, match="features"):
+        core.set_weights(w[1:])
+
+
+def test_threads_and_files_change_no_bit(shards: tw.Shards) -> None:
+    found = []
+    for memory, n_jobs in ((None, 1), (None, 2), (None, 4), (0, 2)):
+        one = ascent(shards, 5, memory=memory)
+        values = [(one.epoch(3, n_jobs), one.primal(n_jobs), one.certificate(n_jobs)) for _ in range(3)]
+        found.append((values, one.weights().tobytes()))
+    assert all(one == found[0] for one in found)
+    other = ascent(shards, 5)
+    for _ in range(3):
+        other.epoch(4)
+    assert other.weights().tobytes() != found[0][1]  # the seed arrives
+
+
+def test_what_ascends_lies_in_files_where_memory_is_short(tmp_path: Path) -> None:
+    tw.write_conll(tw.load_corpus("wnut17-ner")[0][:300], tmp_path / "a.conll")
+    shards = tw.encode(tmp_path / "a.conll", tmp_path / "enc", features="S2", shard_tokens=2000)
+    climb = Climb(shards.layout(), 1.0, 2)
+    assert Climbers(shards, climb, range(2), None).paged == 0
+    needed = climb.bytes_each(shards) * shards.manifest["node_attributes"]
+    paged = Climbers(shards, climb, range(2), 1000).paged
+    assert 0.3 * needed < paged < 2.0 * needed
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_state_goes_on_to_the_bit(shards: tw.Shards, parts: int) -> None:
+    whole, first, second = (ascent(shards, parts) for _ in range(3))
+    for _ in range(4):
+        whole.epoch(2)
+    first.epoch(2)
+    second.restore(*first.state())
+    assert second.epochs == 1
+    for _ in range(3):
+        second.epoch(2)
+    assert second.weights().tobytes() == whole.weights().tobytes()
+    assert second.certificate() == whole.certificate()
+
+
+@pytest.fixture(scope="module")
+def larger(tmp_path_factory: pytest.TempPathFactory) -> tw.Shards:
+    """Enough sentences for the fall of the gap to be seen from round to round."""
+    folder = tmp_path_factory.mktemp("larger")
+    tw.write_conll(tw.load_corpus("wnut17-ner")[0][:300], folder / "a.conll")
+    return tw.encode(folder / "a.conll", folder / "enc", features="S1", shard_tokens=1000)
+
+
+SETTINGS: dict[str, Any] = {"optimizer": "dual", "l2": 2.0, "tol": 1e-3}
+
+
+def bits(tagger: tw.Tagger) -> tuple[float, bytes]:
+    return tagger.objective_, tagger.model_.scorer.weights.tobytes()
+
+
+GIVEN: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "min_count": {"min_count": 2},
+    "rules": {"constraints": {"scheme": "IOB2", "forbidden": [["I-group", None]]}},
+    "no ends": {"start_end": False},
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_training_ends_at_the_optimum_of_all(larger: tw.Shards, name: str) -> None:
+    given = GIVEN[name]
+    best = tw.CRF(optimizer="lbfgs", l2=2.0, tol=1e-9, **given).fit(larger)
+    for parts in (1, 3):
+        tagger = tw.CRF(**SETTINGS, shards=parts, **given).fit(larger)
+        assert "certified" in tagger.stopped_
+        assert tagger.history_[-1]["gap"] <= 1e-3
+        assert best.objective_ <= tagger.objective_ * (1 + 1e-6)
+        assert tagger.objective_ <= best.objective_ * (1 + 1e-3)
+        assert all(entry["dual"] <= best.objective_ * (1 + 1e-6) for entry in tagger.history_)
+
+
+def test_the_number_of_parts_arrives_and_is_no_secret(shards: tw.Shards) -> None:
+    given = {**SETTINGS, "max_iter": 3, "tol": 1e-9}
+    one, two = (tw.CRF(**given, shards=n).fit(shards) for n in (1, 2))
+    assert bits(one) != bits(two)
+    assert bits(two) == bits(tw.CRF(**given, shards=2, n_jobs=1).fit(shards))
+    with pytest.raises(tw.ParameterError, match="shards on disk"):
+        tw.CRF(**SETTINGS, shards=99).fit(shards)
+    with pytest.raises(tw.ParameterError, match="ascends at once"):
+        tw.CRF(shards=2).fit(shards)
+    with pytest.raises(tw.ParameterError, match="shards on disk"):
+        tw.CRF(features="S1", shards=2).fit([["a", "b"]], [["A", "B"]])
+    with pytest.raises(tw.ParameterError, match="cannot do l2=0"):
+        tw.CRF(**{**SETTINGS, "l2": 0.0}).fit(shards)
+    with pytest.raises(tw.ParameterError, match="cannot do loss='exp'"):
+        tw.CRF(**SETTINGS, loss="exp").fit(shards)
+
+
+def test_where_it_is_slow_lbfgs_goes_on(shards: tw.Shards) -> None:
+    best = tw.CRF(optimizer="lbfgs", l2=1e-4, tol=1e-8).fit(shards)
+    tagger = tw.CRF(optimizer="dual", l2=1e-4, tol=1e-6, shards=2).fit(shards)
+    assert "certified" not in tagger.stopped_
+    assert tagger.objective_ == pytest.approx(best.objective_, rel=1e-2)
+
+
+def test_a_run_that_was_stopped_goes_on_to_the_bit(larger: tw.Shards, tmp_path: Path) -> None:
+    given = {**SETTINGS, "tol": 1e-9, "shards": 3, "max_iter": 6}
+    whole = tw.CRF(**given).fit(larger)
+
+    keep = {"path": tmp_path / "run.checkpoint", "every": 1}
+    stop = [lambda entry: entry.iteration == 3]
+    tw.CRF(**given).fit(larger, checkpoint=tw.Checkpoint(**keep), callbacks=stop)
+    seen: list[int] = []
+    again = tw.CRF(**given).fit(
+        larger,
+        checkpoint=tw.Checkpoint(**keep, resume=True),
+        callbacks=[lambda entry: seen.append(entry.iteration) or None],
+    )
+    assert min(seen) > 0
+    assert bits(again) == bits(whole)

@@ -1,0 +1,91 @@
+"""Dual ascent by Ray: the bits of one machine for any number of workers, and for workers that are lost on the way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tagwise as tw
+from tagwise.learners.rounds import Climb, DualShards, Here
+
+pytest.importorskip("ray", reason="ray is not installed: make test-ray")
+
+from tagwise.ray.climbing import Workers
+
+SETTINGS: dict[str, Any] = {"max_iter": 4, "optimizer": "dual", "l2": 1.0, "tol": 1e-6, "shards": 4}
+
+
+def bits(tagger: tw.Tagger) -> tuple[float, bytes]:
+    return tagger.objective_, tagger.model_.scorer.weights.tobytes()
+
+
+@pytest.fixture(scope="module")
+def alone(shards: tw.Shards) -> tw.Tagger:
+    """The model of this process."""
+    return tw.CRF(**SETTINGS).fit(shards)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 8])
+def test_the_bits_do_not_depend_on_the_workers(
+    nodes: Any, shards: tw.Shards, alone: tw.Tagger, workers: int
+) -> None:
+    assert bits(tw.CRF(**SETTINGS).fit(shards, backend="ray", workers=workers)) == bits(alone)
+
+
+def test_lbfgs_goes_on_by_ray(nodes: Any, shards: tw.Shards) -> None:
+    """The actors of the ascent are let go first: there may be no room for others beside them."""
+    given = {**SETTINGS, "l2": 1e-4, "max_iter": 30, "shards": 2}
+    theirs = tw.CRF(**given).fit(shards, backend="ray", workers=2)
+    assert "gap" not in theirs.history_[-1]
+    assert bits(theirs) == bits(tw.CRF(**given).fit(shards))
+
+
+def test_one_part_is_not_for_ray(nodes: Any, shards: tw.Shards) -> None:
+    with pytest.raises(tw.ParameterError, match="shards=2"):
+        tw.CRF(optimizer="dual").fit(shards, backend="ray")
+
+
+def test_workers_that_are_killed_do_their_rounds_once_more(nodes: Any, shards: tw.Shards) -> None:
+    """One is killed between rounds, one within a round, one before a certificate, one before its points are wanted."""
+    climb = Climb(shards.layout(), 1.0, 3)
+    workers = Workers(shards, climb, 2)
+    theirs, ours = DualShards(climb, workers), DualShards(climb, Here(shards, climb))
+
+    def kill(wait: float) -> threading.Timer:
+        victim = workers.crew._asked(0, lambda actor: actor.ready.remote())
+        timer = threading.Timer(wait, os.kill, (victim, signal.SIGKILL))
+        timer.start()
+        return timer
+
+    assert theirs.epoch(2) == ours.epoch(2)
+    for wait in (0.0, 0.02):
+        timer = kill(wait)
+        assert theirs.epoch(2) == ours.epoch(2)
+        timer.join()
+    timer = kill(0.0)
+    timer.join()
+    assert theirs.certificate() == ours.certificate()
+    timer = kill(0.0)
+    timer.join()
+    ended, wanted = theirs.state(), ours.state()
+    assert ended[0].tobytes() == wanted[0].tobytes()
+    for a, b in zip(ended[1:4], wanted[1:4]):
+        assert [x.tobytes() for x in a] == [x.tobytes() for x in b]
+    workers.crew.all(lambda actor: actor.ready.remote())
+    assert workers.lost == 4
+    workers.close()
+
+
+def test_a_driver_that_was_stopped_goes_on(
+    nodes: Any, shards: tw.Shards, alone: tw.Tagger, tmp_path: Path
+) -> None:
+    kept = tw.Checkpoint(tmp_path / "run.checkpoint", every=1)
+    stop = [lambda entry: entry.iteration == 2]
+    tw.CRF(**SETTINGS).fit(shards, backend="ray", workers=2, checkpoint=kept, callbacks=stop)
+    again = tw.Checkpoint(kept.path, every=1, resume=True)
+    assert bits(tw.CRF(**SETTINGS).fit(shards, backend="ray", workers=3, checkpoint=again)) == bits(alone)
