@@ -175,3 +175,42 @@ def test_a_corpus_that_does_not_fit_is_an_error_and_no_abort() -> None:
         assert done.returncode == 0, (most, done.returncode, done.stderr[-2000:])
         found.append(done.stdout.split()[0])
     assert found == ["refused", "done"]
+
+
+#: 20 million attributes of tokens, 80 MB, with 60 MB left.
+LABELLED = """
+import sys, resource
+import numpy as np
+from tagwise import _core
+
+def used():
+    with open("/proc/self/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmData:"))
+
+n, each = 400_000, 50
+gold = (np.arange(n) % 3).astype(np.uint16)
+ids = (np.arange(n * each, dtype=np.uint32) * np.uint32(2654435761)) % np.uint32(1000)
+rows = (np.arange(n + 1, dtype=np.uint64) * each, ids, np.zeros(0, np.float32))
+data = _core.Dataset.from_arrays(np.arange(0, n + 1, 10, dtype=np.uint64), np.zeros(0, np.uint16), rows)
+resource.setrlimit(resource.RLIMIT_DATA, (used() + (60 << 20),) * 2)
+labelled = data.with_gold(gold)
+assert labelled.gold.tolist() == gold.tolist() and len(data.gold) == 0 and labelled.n_attributes == n * each
+try:
+    _core.Layout.build(labelled, 1000, 3)
+except MemoryError as error:
+    print("refused", error)
+"""
+
+
+def test_labels_do_not_copy_attributes_and_features_are_claimed() -> None:
+    """The rows of a dataset are those of the same sentences with labels; a layout says what it needs beside them."""
+    done = subprocess.run(
+        [sys.executable, "-c", LABELLED],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"},
+    )
+    assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
+    assert "refused the labels that 400000 tokens' attributes occur with would take" in done.stdout
+    assert "train on shards" in done.stdout
