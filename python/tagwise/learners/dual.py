@@ -35,6 +35,9 @@ TOGETHER = 512
 #: Epochs until the objective is evaluated: as many as bring the gap to this share, and at most so many.
 FALL, MOST = 0.5, 4
 
+#: Where parts ascend at once: L-BFGS goes on once so many epochs lower the objective by less than this share of it.
+FLAT = 0.01
+
 NAMES = ("weights", "nodes", "pairs", "blocks", "epochs")
 
 
@@ -67,16 +70,21 @@ class Ascent:
     """Epochs of dual ascent, from the dual point of the gold labels or from a state of one.
 
     bound: the largest D so far, 0 at the start; share: gap over distances at the last certificate; gaps: what they say
-    after each epoch, not relative; value: the objective where it was evaluated last.
+    after each epoch, not relative; value: the objective where it was evaluated last; values: epochs and objective where
+    it was evaluated. hasty: L-BFGS is to go on as soon as it is as fast.
     """
 
-    def __init__(self, core: Core, n_jobs: int, seed: int, resume: State | None = None) -> None:
-        self.core, self.n_jobs, self.seed = core, n_jobs, seed
+    def __init__(
+        self, core: Core, n_jobs: int, seed: int, resume: State | None = None, *, hasty: bool = False
+    ) -> None:
+        self.core, self.n_jobs, self.seed, self.hasty = core, n_jobs, seed, hasty
+        self.values: list[list[float]] = []
         self.bound, self.share, self.gaps, self.value = 0.0, SHARE, list[float](), math.inf
         self.together = len(core) >= TOGETHER
         if resume is not None:
             self.bound, self.share, self.gaps = resume["bound"], resume["share"], list(resume["gaps"])
             self.value = resume.get("value", math.inf)
+            self.values = list(resume.get("values", []))
             core.restore(*(resume[name] for name in NAMES))
 
     def state(self) -> State:
@@ -86,6 +94,7 @@ class Ascent:
             "share": self.share,
             "gaps": self.gaps[-1 - LOOK_BACK :],
             "value": self.value,
+            "values": self.values[-1 - LOOK_BACK :],
         }
         return {**known, **dict(zip(NAMES, self.core.state()))}
 
@@ -100,6 +109,21 @@ class Ascent:
         self.share = (primal - self.bound) / distance if distance > 0.0 else SHARE
         self.gaps[:] = [gap * (self.share / before) for gap in self.gaps] if before > 0.0 else []
         return primal
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether L-BFGS, of which an evaluation costs about as much as an epoch, would be faster from here on.
+
+        Its evaluations lower what is above the optimum by some 9 % each, over a long way (conll2000, from 13 % to 1e-3
+        in 59, from 2 % in 34). Epochs of two parts do more down to 2 %, of five down to 4 %.
+        """
+        if not self.hasty or not self.values:
+            return False
+        epochs, value = self.values[-1]
+        for then, before in reversed(self.values):
+            if epochs - then >= LOOK_BACK:
+                return (before - value) * LOOK_BACK < FLAT * value * (epochs - then)
+        return False
 
     def step(self, value: float, *, keep: bool) -> Step:
         """Where the weights stand now; in place of the gradient's norm, which nobody computes, the relative gap."""
@@ -136,7 +160,8 @@ class Point:
 def steps(ascent: Ascent, tol: float, *, keep: bool = False) -> Iterator[Step]:
     """The starting point, then a state for each one to four epochs; ends where L-BFGS should go on.
 
-    That is: where float32 fails or is at its end, or where the last epochs' rate needs too many more of them.
+    That is: where float32 fails or is at its end, where the last epochs' rate needs too many more of them, or where
+    they do less than L-BFGS would and the ascent is hasty.
     """
     core, n_jobs, gaps, wanted = ascent.core, ascent.n_jobs, ascent.gaps, max(tol, FINEST)
     value = core.primal(n_jobs)
@@ -158,7 +183,10 @@ def steps(ascent: Ascent, tol: float, *, keep: bool = False) -> Iterator[Step]:
         ascent.value = ascent.certify(distance) if near else core.primal(n_jobs)
         if not math.isfinite(ascent.value):
             return
+        ascent.values.append([core.epochs, ascent.value])
         yield ascent.step(ascent.value, keep=keep)
+        if ascent.is_flat:
+            return
 
 
 def is_slow(gaps: list[float], wanted: float) -> bool:

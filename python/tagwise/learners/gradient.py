@@ -214,6 +214,11 @@ class Problem:
         return digest(arrays, self.sample_weight, self.forbidden, self.allowed)
 
     @property
+    def hasty(self) -> bool:
+        """Whether L-BFGS goes on from dual ascent as soon as it is as fast, certificate or not."""
+        return False
+
+    @property
     def warms_up(self) -> bool:
         """Whether stochastic epochs are possible and pay."""
         plain = self.cost is None and self.partial is None and self.order is None
@@ -337,7 +342,7 @@ def _certified(
         with problem.dual(l2) as core:
             if point is not None and known is None:
                 known = point.at(of, l2, core)
-            ascent = dual.Ascent(core, n_jobs, seed, known)
+            ascent = dual.Ascent(core, n_jobs, seed, known, hasty=problem.hasty)
             if point is not None:
                 point.state = None
             for step in dual.steps(ascent, tol, keep=keep):

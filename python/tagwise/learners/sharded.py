@@ -195,6 +195,11 @@ class ShardedProblem(Problem):
             climbing.close()
 
     @property
+    def hasty(self) -> bool:
+        """Where parts ascend at once, the last stretch is slow."""
+        return self.n_parts > 1
+
+    @property
     def warms_up(self) -> bool:
         """Stochastic epochs go through one training set in memory."""
         return False

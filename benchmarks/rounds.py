@@ -1,0 +1,145 @@
+"""Rounds, bytes and seconds to a gap over the same shards: gradients with L-BFGS, and dual ascent in parts.
+
+    $(python tests/environments.py ray) -m benchmarks.rounds encoded/ --workers 2 --parts 1,2,4
+
+The optimum is that of an ascent in this process, certified to a tenth of the gap or less. A round of L-BFGS is an
+evaluation; one of the ascent is an epoch of all parts, or an evaluation of the objective or the certificate on the way.
+Seconds are counted from when the workers have their shards in memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import tagwise as tw
+from tagwise.learners import dual
+from tagwise.learners.gradient import Evaluation, scale_of
+from tagwise.learners.rounds import Climb, DualShards, Here
+from tagwise.learners.sharded import OverShards, Setting, local
+from tagwise.optimizers import OPTIMIZERS, Step
+from tagwise.scores.protocols import Vector
+
+
+@dataclass
+class Way:
+    """A way to the optimum. `steps`: on it; `rounds`, `sent`: until a step, and bytes so far."""
+
+    name: str
+    steps: Iterator[Step]
+    rounds: Callable[[Step], int]
+    sent: Callable[[], int]
+
+    def walk(self, best: float, gap: float) -> None:
+        """Say when the objective is within the gap, and when that is certified, where it is."""
+        begin, near = time.perf_counter(), False
+        for step in self.steps:
+            said = f"{self.rounds(step):5} rounds {time.perf_counter() - begin:8.1f} s {self.sent() / 1e6:9.1f} MB"
+            if not near and step.value <= best * (1.0 + gap):
+                print(f"{self.name:34} within    {said}", flush=True)
+                near = True
+            if step.gap <= gap:
+                print(f"{self.name:34} certified {said}", flush=True)
+                return
+            if near and step.dual is None:
+                return
+        print(f"{self.name:34} ended     {said}, {step.value / best - 1.0:.1e} above", flush=True)
+
+
+class Counted(DualShards):
+    """An ascent that counts how often all parts are asked."""
+
+    asked = 0
+
+    def epoch(self, seed: int = 0, n_jobs: int = 0) -> tuple[int, int, float]:
+        self.asked += 1
+        return super().epoch(seed, n_jobs)
+
+    def primal(self, n_jobs: int = 0) -> float:
+        self.asked += 1
+        return super().primal(n_jobs)
+
+    def certificate(self, n_jobs: int = 0) -> tuple[float, float]:
+        self.asked += 1
+        return super().certificate(n_jobs)
+
+
+def ascent(
+    name: str, climb: Climb, climbing: Any, gap: float, n_jobs: int, go_on: Callable[[Vector], Way]
+) -> Way:
+    """That of dual ascent, and of L-BFGS behind it where training goes on so."""
+    core, later = Counted(climb, climbing), list[Way]()
+    going = dual.Ascent(core, n_jobs, 0, hasty=climb.n_parts > 1)
+
+    def steps() -> Iterator[Step]:
+        yield from dual.steps(going, gap)
+        climbing.close()
+        print(f"{name:34} L-BFGS    {core.asked:5} rounds, goes on behind them", flush=True)
+        later.append(go_on(core.weights()))
+        yield from later[0].steps
+
+    def sent() -> int:
+        return getattr(climbing, "sent", 0) + sum(way.sent() for way in later)
+
+    return Way(name, steps(), lambda step: core.asked + sum(way.rounds(step) for way in later), sent)
+
+
+def descent(
+    name: str, shards: tw.Shards, objective: Any, l2: float, n_jobs: int, start: Vector, worker: Any = None
+) -> Way:
+    """That of L-BFGS, in the variables that training has."""
+    layout = shards.layout()
+    scale = scale_of(shards.counts[shards.kept()], shards.n_tokens, layout)
+    steps = OPTIMIZERS["lbfgs"].run(Evaluation(objective, l2, n_jobs), start, n_jobs=n_jobs, scale=scale)
+    return Way(name, steps, lambda step: step.evaluations, lambda: getattr(worker, "sent", 0))
+
+
+def main() -> None:
+    """Walk all ways."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--parts", default="1,2")
+    parser.add_argument("--l2", type=float, default=1.0)
+    parser.add_argument("--gap", type=float, default=1e-3)
+    parser.add_argument("--here", action="store_true", help="without Ray, by threads of this process")
+    options = parser.parse_args()
+    shards = tw.Shards(options.folder, memory="1T")
+    layout, l2, n_jobs = shards.layout(), options.l2, options.workers
+    best = tw.CRF(optimizer="dual", l2=l2, tol=options.gap / 30, n_jobs=n_jobs).fit(shards)
+    print(
+        f"{shards.n_tokens:,} tokens, {len(layout):,} features, {len(shards)} shards; optimum {best.objective_:.2f}, "
+        f"{best.stopped_}",
+        flush=True,
+    )
+    name = "here" if options.here else f"{n_jobs} workers"
+    if not options.here:
+        from tagwise.ray.climbing import Workers as Climbing
+        from tagwise.ray.training import Workers, connected
+
+        connected()
+
+    def gradients(start: Vector) -> Way:
+        if options.here:
+            return descent("lbfgs here", shards, local(shards, None)(Setting(layout)), l2, n_jobs, start)
+        workers = Workers(shards, Setting(layout), n_jobs)
+        return descent(f"lbfgs, {name}", shards, OverShards(workers.parts), l2, n_jobs, start, workers)
+
+    for parts in map(int, options.parts.split(",")):
+        climb = Climb(layout, l2, parts)
+        by_ray = parts > 1 and not options.here
+        climbing = Climbing(shards, climb, n_jobs) if by_ray else Here(shards, climb)
+        told = f"dual, {name if by_ray else 'here'}, {parts} part{'s' * (parts > 1)}"
+        ascent(told, climb, climbing, options.gap, n_jobs, gradients).walk(best.objective_, options.gap)
+        gc.collect()  # and with them the workers of L-BFGS
+    gradients(np.zeros(len(layout))).walk(best.objective_, options.gap)
+
+
+if __name__ == "__main__":
+    main()
