@@ -221,6 +221,19 @@ def test_a_state_goes_on_to_the_bit():
         dual(random_corpus(1, 3, n=5)).restore(*first.state())
 
 
+def test_a_certificate_does_not_show_as_a_rise_of_the_gap():
+    """What earlier epochs said is told by the share that is found, so that the rate stays what it was."""
+    corpus = random_corpus(9, 6, n=40)
+    ascent = Ascent(dual(corpus), 1, 0)
+    distances = [ascent.core.epoch(0)[2] for _ in range(8)]
+    ascent.gaps = [ascent.share * distance for distance in distances]
+    before = list(ascent.gaps)
+    value = ascent.certify(distances[-1])
+    factor = (value - ascent.bound) / before[-1]
+    assert factor != pytest.approx(1.0, rel=0.05)
+    assert ascent.gaps == pytest.approx([factor * gap for gap in before], rel=1e-9)
+
+
 def test_a_dual_point_serves_another_penalty():
     """w(q) is 1/(2 l2) times what q says: the same q at l2' has (l2 / l2') w, and bounds the optimum there."""
     corpus = random_corpus(11, 5, n=40)

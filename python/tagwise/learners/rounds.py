@@ -11,7 +11,7 @@ Richtarik and Takac 2015). A core with l2 / K does just that. The true change is
 One part is the ascent of all sentences. More parts need more rounds. Their number is a parameter, so that whoever
 ascends does not show. Shards of a part are joined, and not ascended in turn: the first of them would take all that the
 others have in common with it, and give it back slowly. (Of conll2000, 5 shards in turn were at 1.6e-2 after 17 passes;
-their sentences in any order need 5 for that.) The visits of an epoch come in sweeps, so that files are read in order.
+their sentences in any order need 7 for that.) The visits of an epoch come in sweeps, so that files are read in order.
 """
 
 from __future__ import annotations
