@@ -77,11 +77,14 @@ def batch(m: Made) -> Targets:
                 sample_weight=np.ones(3),
                 forbidden=np.zeros(0, u32),
                 allowed=m.allowed,
+                sweeps=2,
             ),
         ),
         "Dual.epoch": (lambda: c.Dual(d, layout, 1.0).epoch, given(seed=1, n_jobs=1)),
         "Dual.primal": (lambda: c.Dual(d, layout, 1.0).primal, given(n_jobs=1)),
         "Dual.certificate": (lambda: c.Dual(d, layout, 1.0).certificate, given(n_jobs=1)),
+        "Dual.set_weights": (lambda: c.Dual(d, layout, 1.0).set_weights, given(weights=w)),
+        "Dual.terms": (lambda: c.Dual(d, layout, 1.0).terms, given(couples=True, n_jobs=1)),
         "Dual.restore": (
             lambda: c.Dual(d, layout, 1.0).restore,
             given(
