@@ -285,3 +285,22 @@ def test_a_run_that_was_stopped_goes_on_to_the_bit(larger: tw.Shards, tmp_path: 
     )
     assert min(seen) > 0
     assert bits(again) == bits(whole)
+
+
+def test_joined_datasets_are_their_sentences_in_order() -> None:
+    """With values where one has them; a lone dataset stays what it is."""
+    ones, valued = random_corpus(1, 3, n=7), random_corpus(2, 3, n=5, valued=True)
+    for parts in ([ones], [ones, valued], [valued, ones], [ones, ones, valued]):
+        made = _core.Dataset.joined([part.data for part in parts])
+        assert made.gold.tolist() == [y for part in parts for y in part.data.gold.tolist()]
+        lengths = [n for part in parts for n in np.diff(part.data.offsets.astype(int)).tolist()]
+        assert np.diff(made.offsets.astype(int)).tolist() == lengths
+        found = []
+        for data in [made, *(part.data for part in parts)]:
+            ptr, ids, values = data.node()
+            values = values if len(values) else np.ones(len(ids), np.float32)
+            found.append([list(zip(ids[a:b], values[a:b])) for a, b in itertools.pairwise(ptr.astype(int))])
+        assert found[0] == [row for rows in found[1:] for row in rows]
+    for odd in (random_corpus(1, 3, n=4, edge_attributes=True).data, ones.data.cut(2)[0]):
+        with pytest.raises(ValueError, match="without edge attributes"):
+            _core.Dataset.joined([ones.data, odd])
