@@ -25,6 +25,7 @@ from tagwise.errors import ParameterError, TrainingError
 from tagwise.learners import dual, stochastic
 from tagwise.learners.backends import Backend, current, exponential
 from tagwise.learners.checkpoint import Keeper, digest
+from tagwise.learners.dual import Core
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.optimizers import OPTIMIZERS, Optimizer, State, Step
 from tagwise.optimizers.base import HostVectors, Vectors
@@ -201,11 +202,15 @@ class Problem:
         }
         return next((what for what, there in odd.items() if there), None)
 
-    @contextmanager
-    def dual(self, l2: float) -> Iterator[dual.Core]:
-        """Dual ascent on the log loss, and what it holds for as long as it is needed."""
+    def dual(self, l2: float) -> _core.Dual:
+        """Dual ascent on the log loss."""
         limits = _core.Limits(self.forbidden, self.allowed, None)
-        yield _core.Dual(self.data, self.layout, l2, sample_weight=self.sample_weight, limits=limits)
+        return _core.Dual(self.data, self.layout, l2, sample_weight=self.sample_weight, limits=limits)
+
+    @contextmanager
+    def ascending(self, l2: float) -> Iterator[Core]:
+        """Dual ascent by whoever does it here, for as long as it is needed."""
+        yield self.dual(l2)
 
     @cached_property
     def digest(self) -> str:
@@ -339,7 +344,7 @@ def _certified(
     step: Step | None = None
     if known is None or "epochs" in known:
         of = "" if point is None else problem.digest
-        with problem.dual(l2) as core:
+        with problem.ascending(l2) as core:
             if point is not None and known is None:
                 known = point.at(of, l2, core)
             ascent = dual.Ascent(core, n_jobs, seed, known, hasty=problem.hasty)

@@ -183,7 +183,7 @@ class ShardedProblem(Problem):
         return next((what for what, there in odd.items() if there), super().why_no_dual(l2))
 
     @contextmanager
-    def dual(self, l2: float) -> Iterator[DualShards]:
+    def ascending(self, l2: float) -> Iterator[DualShards]:
         """Rounds of dual ascent, by whoever works on the shards."""
         assert self.climbing is not None
         limits = None if self.rules is None else self.rules.limits
