@@ -304,3 +304,22 @@ def test_joined_datasets_are_their_sentences_in_order() -> None:
     for odd in (random_corpus(1, 3, n=4, edge_attributes=True).data, ones.data.cut(2)[0]):
         with pytest.raises(ValueError, match="without edge attributes"):
             _core.Dataset.joined([ones.data, odd])
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_what_is_wrong_with_a_sentence_is_told_by_its_line(shards: tw.Shards, parts: int) -> None:
+    """A pair that the rules forbid, met in some shard behind the first: as an objective of shards tells it."""
+    gold = [tuple(shards.labels[y] for y in one) for one in of_shards(shards).gold]
+    first = {}
+    for i, one in enumerate(gold):
+        for pair in itertools.pairwise(one):
+            first.setdefault(pair, i)
+    late = max(first, key=lambda pair: first[pair])
+    assert first[late] >= shards.sentences(0)
+    told = []
+    for given in ({"optimizer": "lbfgs"}, {"optimizer": "dual", "shards": parts}):
+        with pytest.raises(tw.TrainingError) as error:
+            tw.CRF(**given, constraints={"forbidden": [list(late)]}).fit(shards)
+        told.append(str(error.value))
+    assert told[0] == told[1]
+    assert "a.conll" in told[0]

@@ -37,6 +37,15 @@ def test_the_bits_do_not_depend_on_the_workers(
     assert bits(tw.CRF(**SETTINGS).fit(shards, backend="ray", workers=workers)) == bits(alone)
 
 
+def test_rules_and_rare_attributes_arrive(nodes: Any, shards: tw.Shards) -> None:
+    """What a worker is told beside the layout."""
+    rules = {"constraints": {"scheme": "IOB2", "forbidden": [["I-group", None]]}, "min_count": 2}
+    given = {**SETTINGS, **rules}
+    theirs = tw.CRF(**given).fit(shards, backend="ray", workers=2)
+    assert bits(theirs) == bits(tw.CRF(**given).fit(shards))
+    assert bits(theirs) != bits(tw.CRF(**{**given, "constraints": None}).fit(shards))
+
+
 def test_lbfgs_goes_on_by_ray(nodes: Any, shards: tw.Shards) -> None:
     """The actors of the ascent are let go first: there may be no room for others beside them."""
     given = {**SETTINGS, "l2": 1e-4, "max_iter": 30, "shards": 2}
