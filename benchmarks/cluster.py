@@ -19,6 +19,7 @@ import numpy as np
 
 import tagwise as tw
 import tagwise.ray
+import tagwise.ray.tagging as tagging_module
 from tagwise.learners.sharded import OverShards, Setting, local
 from tagwise.ray.crew import connected
 from tagwise.ray.training import Workers
@@ -86,6 +87,9 @@ def tagging(options: argparse.Namespace) -> None:
         for part in PARTS
     }
 
+    batch = pa.table({"tokens": blocks[0]})
+    print("a batch:", ", ".join(f"{name} {ns:.0f} ns" for name, ns in shares(options.given, batch).items()))
+
     def by_ray(part: float) -> int:
         data = held[part].map_batches(
             tagwise.ray.Tag,
@@ -117,6 +121,27 @@ def tagging(options: argparse.Namespace) -> None:
     print(
         f"Ray Data, once it runs: {100 * rate['ray'] / rate['threads']:.1f} % of the local engine's tokens/s"
     )
+
+
+def shares(path: str, table: Any, times: int = 15) -> dict[str, float]:
+    """Processor time of one batch in this process, nanoseconds a token: the least of some, parts and whole in turns."""
+    tag, column, found = tagging_module.Tag(path), table.column("tokens"), dict[str, float]()
+    sentences = tagging_module._sentences(column)
+    numbers = tag.model.predict_numbers(sentences, n_jobs=1)
+    parts: dict[str, Callable[[], Any]] = {
+        "Arrow to lists": lambda: tagging_module._sentences(column),
+        "engine": lambda: tag.model.predict_numbers(sentences, n_jobs=1),
+        "column": lambda: tag._beside(table, *numbers),
+        "all": lambda: tag(table),
+        "lists to lists": lambda: tag.model.predict(sentences, n_jobs=1),
+    }
+    for _ in range(times):
+        for name, call in parts.items():
+            begin = time.process_time()
+            call()
+            spent = 1e9 * (time.process_time() - begin) / len(numbers[0])
+            found[name] = min(found.get(name, spent), spent)
+    return found
 
 
 #: What is tagged: a quarter, and all.
