@@ -79,7 +79,7 @@ def points(method: str, case: Any, l2: float, threads: int) -> Iterator[Point]:
         ascent, tokens, passes, reached = dual.Ascent(core, threads, 0), case.data.n_tokens, 0.0, math.inf
         while True:
             start = time.perf_counter()
-            seen, _, distance = core.epoch(0, threads, ascent.together)
+            seen, _, distance = core.epoch(0, threads)
             passes += seen / tokens
             a_pass = (time.perf_counter() - start) * tokens / seen
             value, gap = core.primal(threads), math.inf

@@ -467,11 +467,11 @@ class Dual:
         sweeps: int = 0,
     ) -> Dual:
         """`sweeps`: that the visits of an epoch come in, each in the order of the sentences; 0 for any order."""
-    def __len__(self) -> int: ...
-    def epoch(self, seed: int = 0, n_jobs: int = 0, together: bool = False) -> tuple[int, int, float]:
+    def epoch(self, seed: int = 0, n_jobs: int = 0, together: bool | None = None) -> tuple[int, int, float]:
         """One epoch of visits.
 
         together: by two threads, each visit at the weights behind the second before it; the bits do not depend on n_jobs.
+        None: where there are 512 sentences and more.
         Tokens visited, visits that float32 could not do, sum of the distances that the visits found.
         """
     def primal(self, n_jobs: int = 0) -> float:

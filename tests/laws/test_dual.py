@@ -14,7 +14,7 @@ from tagwise import _core
 from tagwise.cli.train import summary
 from tagwise.errors import ParameterError
 from tagwise.learners import gradient
-from tagwise.learners.dual import TOGETHER, Ascent, Point, steps
+from tagwise.learners.dual import Ascent, Point, steps
 from tagwise.learners.loop import Iteration, Result, Stopping
 from tagwise.learners.progress import TrainingProgress
 
@@ -24,6 +24,8 @@ from .reference import dual as twin
 from .reference.optimum import newton, paths_of
 
 SIMD = ("", "avx2", "baseline")
+#: Sentences from which on visits go together.
+TOGETHER = 512
 
 
 def dual(corpus: Corpus, l2: float = 0.5, **options: object) -> _core.Dual:

@@ -30,8 +30,6 @@ LOOK_BACK, TOO_MANY = 4, 60
 SHARE = 0.25
 #: A certificate costs two or three passes, so it is taken when the gap should be within this factor of `tol`.
 NEAR = 1.1
-#: Sentences from which on visits are made by two threads, each at weights that do not have the one before it.
-TOGETHER = 512
 #: Epochs until the objective is evaluated: as many as bring the gap to this share, and at most so many.
 FALL, MOST = 0.5, 4
 
@@ -80,7 +78,6 @@ class Ascent:
         self.core, self.n_jobs, self.seed, self.hasty = core, n_jobs, seed, hasty
         self.values: list[list[float]] = []
         self.bound, self.share, self.gaps, self.value = 0.0, SHARE, list[float](), math.inf
-        self.together = len(core) >= TOGETHER
         if resume is not None:
             self.bound, self.share, self.gaps = resume["bound"], resume["share"], list(resume["gaps"])
             self.value = resume.get("value", math.inf)
@@ -173,7 +170,7 @@ def steps(ascent: Ascent, tol: float, *, keep: bool = False) -> Iterator[Step]:
     while not (is_slow(gaps, wanted * ascent.value) or relative_gap(ascent.value, ascent.bound) <= FINEST):
         before = gaps[-1] if gaps else math.inf
         for _ in range(MOST):
-            _, failed, distance = core.epoch(ascent.seed, n_jobs, ascent.together)
+            _, failed, distance = core.epoch(ascent.seed, n_jobs)
             if failed:
                 return
             gaps.append(ascent.share * distance)

@@ -40,9 +40,16 @@ impl PyDual {
     }
 
     /// One epoch of visits: (tokens visited, visits that float32 could not do, sum of the distances that the visits found).
-    /// together: by two threads, each visit at the weights behind the second before it; the bits do not depend on n_jobs.
-    #[pyo3(signature = (seed = 0, n_jobs = 0, together = false))]
-    fn epoch(&mut self, py: Python<'_>, seed: u64, n_jobs: usize, together: bool) -> PyResult<(usize, usize, f64)> {
+    /// together: by two threads, each visit at the weights behind the second before it; the bits do not depend on n_jobs. None: where there are
+    /// 512 sentences and more.
+    #[pyo3(signature = (seed = 0, n_jobs = 0, together = None))]
+    fn epoch(
+        &mut self,
+        py: Python<'_>,
+        seed: u64,
+        n_jobs: usize,
+        together: Option<bool>,
+    ) -> PyResult<(usize, usize, f64)> {
         let inner = &mut self.inner;
         let visited = run(py, n_jobs, || inner.epoch(seed, together))?;
         Ok((visited.tokens, visited.failed, visited.distance))
@@ -58,11 +65,6 @@ impl PyDual {
     #[pyo3(signature = (n_jobs = 0))]
     fn certificate(&self, py: Python<'_>, n_jobs: usize) -> PyResult<(f64, f64)> {
         run(py, n_jobs, || self.inner.certificate())
-    }
-
-    /// Number of sentences.
-    fn __len__(&self) -> usize {
-        self.inner.len()
     }
 
     /// Epochs so far.

@@ -42,6 +42,8 @@ const SHARE: f64 = 0.6;
 /// What of the visits goes by the gaps, and by which power of them.
 const BY_GAP: (f64, f64) = (0.8, 0.7);
 
+/// Sentences from which on visits are made by two threads.
+const TOGETHER: usize = 512;
 /// Visits beside each other are made at the weights behind the visit so many before. With one more, two threads would wait less, but
 /// passes are lost (conll2002-es certified to 2e-5 after 34 of them with 2, to 8e-5 with 3), and sentences that are all alike overshoot:
 /// x' = x - h x_before is stable for every h < 1 where one step is not seen, not where two are.
@@ -208,9 +210,9 @@ impl Dual {
     }
 
     /// One epoch of visits. `together`: by two threads of the pool, if it has them, each visit at weights that do not have the one before
-    /// it. The bits do not depend on the number of threads.
-    pub fn epoch(&mut self, seed: u64, together: bool) -> Visited {
-        let lag = if together { LAG } else { 1 };
+    /// it; as there are sentences enough, unless said. The bits do not depend on the number of threads.
+    pub fn epoch(&mut self, seed: u64, together: Option<bool>) -> Visited {
+        let lag = if together.unwrap_or(self.blocks.len() >= TOGETHER) { LAG } else { 1 };
         let order = epoch::spaced(self.order(seed), lag);
         let mut out = epoch::run(self, &order, lag);
         self.epochs += 1;
@@ -227,12 +229,6 @@ impl Dual {
     /// (P(w), D) of the weights now; P is NaN where a sentence is beyond float32.
     pub fn certificate(&self) -> (f64, f64) {
         certify::certificate(self)
-    }
-
-    /// Number of sentences.
-    #[allow(clippy::len_without_is_empty)]
-    pub fn len(&self) -> usize {
-        self.blocks.len()
     }
 
     /// Epochs so far.
