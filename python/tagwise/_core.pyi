@@ -276,18 +276,28 @@ class Template:
         """Texts of every token's attributes in one sentence given by its columns."""
 
 def encode_tokens(
-    template: Template, vocab: Vocabulary, sentences: Iterable[Sequence[Sequence[str]]], n_jobs: int = 1
+    template: Template,
+    vocab: Vocabulary,
+    sentences: Iterable[Sequence[Sequence[str]]] | Iterable[Sequence[str]],
+    n_jobs: int = 1,
+    *,
+    bare: bool = False,
 ) -> Dataset:
-    """Dataset of sentences given by their columns; a locked vocabulary drops unknown attributes."""
+    """Dataset of sentences given by their columns; a locked vocabulary drops unknown attributes.
+
+    bare: a sentence is the values of the template's only column, not a list of columns.
+    """
 
 def encode_words(
     template: Template,
     vocab: Vocabulary,
-    sentences: Iterable[Sequence[Sequence[str]]],
+    sentences: Iterable[Sequence[Sequence[str]]] | Iterable[Sequence[str]],
     words: WordSets,
     column: int,
     n_jobs: int = 1,
     settled: NDArray[np.bool_] | None = None,
+    *,
+    bare: bool = False,
 ) -> tuple[Dataset, NDArray[np.uint32]]:
     """The same, and the number that `words` has for each token's text in a column.
 

@@ -122,7 +122,7 @@ def datasets(m: Made) -> Targets:
         ),
         "encode_tokens": (
             lambda: c.encode_tokens,
-            given(template=m.template, vocab=c.Vocabulary(), sentences=[[["a", "b"]]], n_jobs=2),
+            given(template=m.template, vocab=c.Vocabulary(), sentences=[[["a", "b"]]], n_jobs=2, bare=False),
         ),
         "encode_words": (
             lambda: c.encode_words,
@@ -133,6 +133,7 @@ def datasets(m: Made) -> Targets:
                 words=c.WordSets([b"a"], [1]),
                 column=0,
                 n_jobs=2,
+                bare=False,
             ),
         ),
         "tokenize": (

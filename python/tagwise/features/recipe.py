@@ -261,10 +261,13 @@ class Recipe:
             return united(made, vocab, jobs)
         if self.kind == "template":
             column = self._word_column(inputs)
+            bare = not self.marks and inputs.kind == "tokens" and self.columns == (self.token_column,)
+            columns = inputs.sentences if bare else self._columns(inputs)
             if words is None or column is None:
-                return encode_tokens(self.template, vocab, self._columns(inputs), jobs)
-            columns = self._columns(inputs)
-            data, numbers = encode_words(self.template, vocab, columns, words, column, jobs, settled)
+                return encode_tokens(self.template, vocab, columns, jobs, bare=bare)
+            data, numbers = encode_words(
+                self.template, vocab, columns, words, column, jobs, settled, bare=bare
+            )
             inputs.noted.append((words, numbers))
             return data
         if self.kind == "function":

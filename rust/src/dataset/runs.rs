@@ -1,31 +1,56 @@
 //! Attributes that tokens have in common, for scoring: what a template makes of one text (its affixes, its shape) is the
-//! same wherever the text stands, so that it is summed once and not at every token.
+//! same wherever the text stands, so that it is looked up once, and summed once, and not at every token.
+//!
+//! A token's scores are the sum of its runs' sums and of its single attributes. A run is summed by itself first, whether
+//! the sum is kept or not, so that scores have the same bits whatever was tagged before.
 
 use crate::dataset::csr::Csr;
 use crate::dataset::dense::Dense;
 use crate::machine::lazy::Lazy;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Texts seen this often have runs ...
-pub const OFTEN: u32 = 3;
-/// ... of at least so many attributes; shorter ones are as fast by themselves.
-pub const LONG: u32 = 3;
-/// Most runs: their sums are to stay in the nearer caches. Texts are numbered as they occur, frequent ones early.
-pub const MOST: usize = 1 << 15;
 /// Tokens from which on runs pay.
 pub const WORTH: usize = 4000;
 
-/// The mark of a group of attributes that is a run; any other is their number.
-pub const RUN: u8 = u8::MAX;
+/// The run without attributes.
+pub const NOTHING: u32 = 0;
 
-/// Attributes of tokens, without values, in runs and single. A token's come in groups, then single ones.
+/// Runs with their attributes, in the order in which they were met. Runs are added, never changed.
+#[derive(Clone, Debug)]
+pub struct Book {
+    pub ids: Csr,             // attributes of each run
+    pub largest: Option<u32>, // of all attributes
+    /// The same of two books only where one is the other's beginning.
+    pub number: u64,
+}
+
+impl Default for Book {
+    fn default() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let mut ids = Csr::default();
+        ids.end_row(); // NOTHING
+        Book { ids, largest: None, number: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+impl Book {
+    /// Append runs; the number of the first.
+    pub fn append(&mut self, runs: &Csr) -> u32 {
+        let first = self.ids.rows() as u32;
+        self.ids.append_ones(runs);
+        self.largest = self.largest.max(runs.ids.iter().copied().max());
+        first
+    }
+}
+
+/// Attributes of tokens, without values: as many runs for each, then single ones.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
-    pub ids: Csr,       // attributes of each run
-    pub of: Csr,        // runs of each token
-    pub rest: Csr,      // its other attributes
-    pub groups: usize,  // of each token
-    pub marks: Vec<u8>, // [tokens, groups] in which order they come
+    pub book: Arc<Book>,
+    pub of: Vec<u32>,  // [tokens, groups] runs of each token
+    pub rest: Csr,     // its other attributes
+    pub groups: usize, // runs of a token
     pub home: Arc<Spare>,
 }
 
@@ -62,26 +87,23 @@ impl Spare {
 impl Drop for Runs {
     fn drop(&mut self) {
         self.home.give(std::mem::take(&mut self.rest));
-        self.home.give(std::mem::take(&mut self.of));
+        self.home.give(Csr { ids: std::mem::take(&mut self.of), ..Csr::default() });
     }
 }
 
 impl Runs {
+    /// Runs of a token.
+    #[inline(always)]
+    pub fn of(&self, token: usize) -> &[u32] {
+        &self.of[token * self.groups..(token + 1) * self.groups]
+    }
+
     /// One row a token.
     fn rows(&self) -> Csr {
         let mut out = Csr::default();
         for token in 0..self.rest.rows() {
-            let (mut of, mut rest) = (self.of.ids_of(token).iter(), self.rest.ids_of(token));
-            for &mark in &self.marks[token * self.groups..(token + 1) * self.groups] {
-                if mark == RUN {
-                    of.by_ref().take(1).for_each(|&run| out.ids.extend_from_slice(self.ids.ids_of(run as usize)));
-                } else {
-                    let here;
-                    (here, rest) = rest.split_at(mark as usize);
-                    out.ids.extend_from_slice(here);
-                }
-            }
-            out.ids.extend_from_slice(rest);
+            self.of(token).iter().for_each(|&run| out.ids.extend_from_slice(self.book.ids.ids_of(run as usize)));
+            out.ids.extend_from_slice(self.rest.ids_of(token));
             out.end_row();
         }
         out
@@ -165,6 +187,6 @@ impl Rows {
         // The largest of all, which vectors find faster than a search the first that is too large.
         let most = |rows: &Csr| rows.ids.iter().copied().max();
         let last = self.dense().map(|dense| dense.first + dense.size as u32 - 1);
-        self.runs.as_ref().map_or_else(|| most(self.sparse()).max(last), |runs| most(&runs.ids).max(most(&runs.rest)))
+        self.runs.as_ref().map_or_else(|| most(self.sparse()).max(last), |runs| runs.book.largest.max(most(&runs.rest)))
     }
 }

@@ -10,6 +10,7 @@ use crate::machine::budget;
 use crate::machine::container::Buf;
 use crate::machine::hash::Key;
 use crate::machine::simd::prefetch;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Marks an empty slot of the table, and an attribute that a vocabulary does not know.
 pub const NONE: u32 = u32::MAX;
@@ -29,6 +30,13 @@ pub struct Vocab {
     checks: Vec<u64>,   // [A] while growing, empty once locked
     counts: Vec<u32>,   // [A] occurrences seen while growing, empty once locked
     locked: bool,
+    stamp: u64, // the same of two locked vocabularies only where they are equal
+}
+
+/// A number that nobody had before.
+fn stamp() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// A copy with room behind it: what grows by a sentence is copied once, not a second time at the first push.
@@ -71,7 +79,7 @@ impl Vocab {
         if table.iter().filter(|&&id| id != NONE).count() != n {
             return bad("its table does not name every attribute once");
         }
-        Ok(Vocab { keys, table, text, text_end, locked: true, ..Vocab::default() })
+        Ok(Vocab { keys, table, text, text_end, locked: true, stamp: stamp(), ..Vocab::default() })
     }
 
     /// The arrays that make the vocabulary up: keys, table, text, text_end.
@@ -91,8 +99,16 @@ impl Vocab {
         self.locked
     }
 
+    /// What a locked vocabulary is known by: what was looked up in one with the same stamp need not be again.
+    pub fn stamp(&self) -> Option<u64> {
+        self.locked.then_some(self.stamp)
+    }
+
     /// No attribute is added from here on; what only growth needs is dropped.
     pub fn lock(&mut self) {
+        if !self.locked {
+            self.stamp = stamp();
+        }
         self.locked = true;
         self.checks = Vec::new();
         self.counts = Vec::new();
@@ -148,6 +164,7 @@ impl Vocab {
             checks: vec![0; n],
             counts: vec![u32::MAX; n],
             locked: false,
+            stamp: 0,
         };
         if out.table.len() < 1024 {
             out.rehash(1024);
@@ -319,7 +336,7 @@ impl Vocab {
     /// Keep the attributes for which `keep` holds; returns old id -> new id or NONE. Order is preserved.
     pub fn retain(&mut self, keep: impl Fn(u32) -> bool) -> Vec<u32> {
         let mut map = vec![NONE; self.len()];
-        let mut small = Vocab { locked: self.locked, ..Vocab::default() };
+        let mut small = Vocab { locked: self.locked, stamp: stamp(), ..Vocab::default() };
         let grown = !self.counts.is_empty();
         for (old, new) in map.iter_mut().enumerate() {
             if !keep(old as u32) {

@@ -44,6 +44,15 @@ struct BatchDecoding<'a> {
     output: Output<'a>,
 }
 
+impl BatchDecoding<'_> {
+    /// Ask for the attributes of a batch that comes soon: its sentences lie anywhere in the dataset.
+    fn ask(&self, batch: &Batch) {
+        for &s in &batch.sentences {
+            self.from.ask(self.data.sentences[s as usize]..self.data.sentences[s as usize + 1]);
+        }
+    }
+}
+
 impl Scorer {
     /// Best path of every sentence: [tokens].
     pub fn viterbi(&self, data: &Dataset, support: Option<&Support>) -> Result<Vec<u16>> {
@@ -79,19 +88,26 @@ impl Scorer {
         let table = self.table(data.tokens());
         force::count(Taken::Table, usize::from(table.is_some()));
         let plan = Plan::new(&data.sentences);
-        let runs = data.node.runs().and_then(|runs| Some((runs, table?.sums(runs)?)));
+        let runs = data.node.runs().and_then(|runs| Some((runs, table?.sums(&runs.book, self.sums.take())?)));
         let from = match &runs {
-            Some((runs, sums)) => Attributes { single: &runs.rest, runs: Some((&runs.of, sums)) },
+            Some((runs, sums)) => Attributes { single: &runs.rest, runs: Some((runs, sums)) },
             None => Attributes { single: data.node.csr(), runs: None },
         };
         let job = BatchDecoding { scorer: self, table, from, data, support, lists, output };
         let (tasks, stop) = (plan.batches.par_chunks(TASK), stop::current());
         let failed: Option<u32> = tasks
-            .filter_map(|batches| {
-                let (_small_is_zero, _mine) = (FlushToZero::new(), stop.enter());
-                run_batches(&job, batches)
-            })
+            .map_init(
+                || DecodingWork { tile: Tile::new(width), ..DecodingWork::default() },
+                |scratch, batches| {
+                    let (_small_is_zero, _mine) = (FlushToZero::new(), stop.enter());
+                    run_batches(&job, batches, scratch)
+                },
+            )
+            .flatten()
             .min();
+        if let Some((_, sums)) = runs {
+            self.sums.give(sums);
+        }
         match failed {
             None => Ok(()),
             Some(s) => Err(no_path(s as usize)),
@@ -115,9 +131,11 @@ fn few_steps(scorer: &Scorer, data: &Dataset, support: &Support, lists: &Allowed
     (fewer || force::is_forced(Way::Narrow)) && !force::is_forced(Way::Broad)
 }
 
-dispatch!(fn run_batches(job: &BatchDecoding<'_>, batches: &[Batch]) -> Option<u32> = batches_kernel);
+dispatch!(
+    fn run_batches(job: &BatchDecoding<'_>, batches: &[Batch], scratch: &mut DecodingWork) -> Option<u32> = batches_kernel
+);
 
-/// Scratch of one task, and what it did.
+/// Scratch of one thread, and what a task did.
 #[derive(Default)]
 struct DecodingWork {
     work: Work,
@@ -130,6 +148,11 @@ struct DecodingWork {
 }
 
 impl DecodingWork {
+    /// Ready for another task.
+    fn begin(&mut self) {
+        (self.failed, self.by_lanes, self.by_cells) = (None, 0, 0);
+    }
+
     /// A sentence that the fast ways cannot do.
     fn leave(&mut self, job: &BatchDecoding<'_>, sentence: u32) {
         self.failed = self.failed.or(self.precise.run(job, sentence));
@@ -141,13 +164,19 @@ impl DecodingWork {
 /// # Safety
 /// The machine has the instructions of `S`; no other thread works on these batches.
 #[inline(always)]
-unsafe fn batches_kernel<S: Find>(job: &BatchDecoding<'_>, batches: &[Batch]) -> Option<u32> {
+unsafe fn batches_kernel<S: Find>(
+    job: &BatchDecoding<'_>,
+    batches: &[Batch],
+    scratch: &mut DecodingWork,
+) -> Option<u32> {
     let (scorer, data) = (job.scorer, job.data);
     let l = scorer.layout.labels;
-    let mut scratch = DecodingWork { tile: Tile::new(l.div_ceil(WIDTH)), ..DecodingWork::default() };
+    scratch.begin();
     let log = force::is_forced(Way::Log);
-    for batch in batches {
+    batches.first().into_iter().for_each(|batch| job.ask(batch));
+    for (b, batch) in batches.iter().enumerate() {
         stop::look();
+        batches.get(b + 1).into_iter().for_each(|batch| job.ask(batch));
         let shape = Shape { labels: l, lengths: batch.lengths };
         let by_paths = matches!(job.output, Output::Paths(_));
         if log || data.has_edge_attributes() || scorer.local || (!by_paths && !scorer.edges.scaled) {
@@ -174,7 +203,7 @@ unsafe fn batches_kernel<S: Find>(job: &BatchDecoding<'_>, batches: &[Batch]) ->
         }
         scratch.work.reserve(&shape);
         for t in 0..shape.positions() {
-            score_position::<S>(job, batch, t, &mut scratch);
+            score_position::<S>(job, batch, t, scratch);
         }
         match &job.output {
             Output::Paths(paths) => {
@@ -191,7 +220,7 @@ unsafe fn batches_kernel<S: Find>(job: &BatchDecoding<'_>, batches: &[Batch]) ->
                     }
                 }
             }
-            Output::Marginals(p, log_z) => marginals_of_batch::<S>(job, batch, &shape, (p, log_z), &mut scratch),
+            Output::Marginals(p, log_z) => marginals_of_batch::<S>(job, batch, &shape, (p, log_z), scratch),
         }
     }
     force::count(Taken::Lanes, scratch.by_lanes);

@@ -122,6 +122,17 @@ impl Tokens {
         self.sentences.push(self.tokens() + length);
     }
 
+    /// Take all sentences out; distinct texts stay, with their numbers.
+    pub fn clear(&mut self) {
+        self.columns.iter_mut().for_each(|column| column.cells.clear());
+        self.sentences.truncate(1);
+    }
+
+    /// Number of distinct texts in all columns.
+    pub fn texts(&self) -> usize {
+        self.columns.iter().map(Column::texts).sum()
+    }
+
     /// Text of a token.
     pub fn text(&self, column: usize, token: usize) -> &str {
         let column = &self.columns[column];

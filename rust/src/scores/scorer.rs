@@ -11,9 +11,9 @@ use crate::machine::container::Buf;
 use crate::machine::force::{self, Way};
 use crate::machine::lazy::Lazy;
 use crate::machine::simd::{Lane, WIDTH};
-use crate::scores::table::Table;
+use crate::scores::table::{Sums, Table};
 use crate::scores::tile::Tile;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Tokens from which on the weights are packed first: it takes as long as some thousand tokens, and stays.
 const WORTH_A_TABLE: usize = runs::WORTH;
@@ -33,6 +33,24 @@ pub struct Scorer {
     pub(crate) end: Vec<f32>,
     pub(crate) local: bool,     // every step a classifier of its own: `log::normalize_locally`
     table: Lazy<Option<Table>>, // made when it pays
+    pub(crate) sums: Keep,      // of runs, by this table
+}
+
+/// Keeps sums for the next call; never waited for.
+#[derive(Default)]
+pub(crate) struct Keep(Mutex<Option<Sums>>); // in a forked process it may be held for ever
+
+impl Keep {
+    /// What is kept; the caller has it alone.
+    pub fn take(&self) -> Sums {
+        self.0.try_lock().ok().and_then(|mut kept| kept.take()).unwrap_or_default()
+    }
+
+    pub fn give(&self, sums: Sums) {
+        if let Ok(mut kept) = self.0.try_lock() {
+            *kept = Some(sums);
+        }
+    }
 }
 
 /// Bytes that a model takes for a pair of labels: scores in double and single precision, their exponentials by rows and by
@@ -100,6 +118,7 @@ impl Scorer {
             end,
             local: false,
             table: Lazy::default(),
+            sums: Keep::default(),
         })
     }
 

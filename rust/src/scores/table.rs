@@ -7,11 +7,12 @@
 
 use crate::dataset::csr::Csr;
 use crate::dataset::layout::Layout;
-use crate::dataset::runs::Runs;
+use crate::dataset::runs::{Book, Runs};
 use crate::machine::dispatch::dispatch;
-use crate::machine::simd::{prefetch, Lane, Simd, WIDTH};
+use crate::machine::simd::{ask, prefetch, Lane, Simd, WIDTH};
 use crate::scores::tile::Tile;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Where an attribute's weights are: `lanes` lanes of `rows`, or `pairs` pairs of `pairs`, from `first` on. In a table of
 /// one lane: `scale` times row `first`.
@@ -57,12 +58,36 @@ struct LabelWeight {
 const LISTS: usize = 64;
 /// Runs that one task sums.
 const PART: usize = 512;
+/// Bytes of sums that are kept: those of the texts that most tokens have. Runs are numbered as they occur, frequent ones
+/// early.
+const MOST_BYTES: usize = 1 << 24;
+/// Widest rows that there are sums of.
+const WIDEST: usize = 4;
+
+/// Sums of runs, the first ones of a book.
+#[derive(Default)]
+pub struct Sums {
+    book: u64,
+    rows: Vec<Lane>, // [runs, width]
+}
 
 /// Where the attributes of tokens are read: one by one, and where there are runs, as rows of their sums.
 #[derive(Clone, Copy)]
 pub struct Attributes<'a> {
     pub single: &'a Csr,
-    pub runs: Option<(&'a Csr, &'a [Lane])>,
+    pub runs: Option<(&'a Runs, &'a Sums)>,
+}
+
+impl Attributes<'_> {
+    /// Ask for what says which attributes these tokens have.
+    pub fn ask(&self, tokens: Range<usize>) {
+        let ptr = &self.single.ptr[tokens.start..tokens.end + 1];
+        ask(ptr);
+        ask(&self.single.ids[ptr[0]..ptr[tokens.len()]]);
+        if let Some((runs, _)) = self.runs {
+            ask(&runs.of[tokens.start * runs.groups..tokens.end * runs.groups]);
+        }
+    }
 }
 
 dispatch!(
@@ -74,18 +99,18 @@ dispatch!(
 /// The machine has the instructions of `S`.
 #[inline(always)]
 unsafe fn sum_kernel<S: Simd>(table: &Table, runs: &Csr, first: usize, sums: &mut [Lane]) {
-    let mut tile = Tile::new(table.width);
     let from = Attributes { single: runs, runs: None };
+    let count = sums.len() / table.width;
     for (i, row) in sums.chunks_exact_mut(table.width).enumerate() {
-        if first + i + 1 < runs.rows() {
+        if i + 1 < count {
             table.prefetch(&from, first + i + 1);
         }
-        table.score::<S>(&from, first + i, 0, &mut tile);
-        for (x, part) in row.iter_mut().zip(&tile.0) {
-            *x = part[0];
-        }
+        table.score_some::<S>(&from, first + i, &ALL[..table.width], row);
     }
 }
+
+/// The lanes of a row.
+const ALL: [u16; WIDEST] = [0, 1, 2, 3];
 
 pub struct Table {
     width: usize,
@@ -130,15 +155,34 @@ impl Table {
         Some(out)
     }
 
-    /// Sums of the attributes of each run: [runs, width]. None where rows are too wide for `score` to use them.
-    pub fn sums(&self, runs: &Runs) -> Option<Vec<Lane>> {
-        if self.width > 4 {
+    /// Sums of the attributes of each run of a book, as far as they are kept; `known`: what this table summed before.
+    /// None where rows are too wide for `score` to use them.
+    pub fn sums(&self, book: &Book, mut known: Sums) -> Option<Sums> {
+        if self.width > WIDEST {
             return None;
         }
-        let mut sums = vec![Lane::ZERO; runs.ids.rows() * self.width];
-        let parts = sums.par_chunks_mut(PART * self.width).enumerate();
-        parts.for_each(|(part, sums)| sum_runs(self, &runs.ids, part * PART, sums));
-        Some(sums)
+        if known.book != book.number {
+            (known.book, known.rows) = (book.number, Vec::new());
+        }
+        let most = MOST_BYTES / size_of::<Lane>() / self.width;
+        let (from, to) = (known.rows.len() / self.width, book.ids.rows().min(most));
+        if from < to {
+            known.rows.resize(to * self.width, Lane::ZERO);
+            let parts = known.rows[from * self.width..].par_chunks_mut(PART * self.width).enumerate();
+            parts.for_each(|(part, sums)| sum_runs(self, &book.ids, from + part * PART, sums));
+        }
+        Some(known)
+    }
+
+    /// The sum of a run: the kept one, or made now, with the same bits.
+    #[inline(always)]
+    fn sum_of<'a>(&self, (runs, sums): (&Runs, &'a Sums), run: u32, room: &'a mut [Lane; WIDEST]) -> &'a [Lane] {
+        let at = run as usize * self.width;
+        if at + self.width <= sums.rows.len() {
+            return &sums.rows[at..at + self.width];
+        }
+        sum_runs(self, &runs.book.ids, run as usize, &mut room[..self.width]);
+        &room[..self.width]
     }
 
     /// Ask for what says where the weights of a token's attributes are.
@@ -155,16 +199,16 @@ impl Table {
             1 => self.prefetch_in::<1>(from, token),
             2 => self.prefetch_in::<2>(from, token),
             3 => self.prefetch_in::<3>(from, token),
-            _ => self.prefetch_in::<4>(from, token), // wider tables have no sums
+            _ => self.prefetch_in::<WIDEST>(from, token), // wider tables have no sums
         }
     }
 
     /// W: the width where there are sums.
     #[inline(always)]
     fn prefetch_in<const W: usize>(&self, from: &Attributes, token: usize) {
-        if let Some((of, sums)) = from.runs {
-            for &run in of.ids_of(token) {
-                let row = sums.as_ptr().wrapping_add(run as usize * W);
+        if let Some((runs, sums)) = from.runs {
+            for &run in runs.of(token) {
+                let row = sums.rows.as_ptr().wrapping_add(run as usize * W);
                 (0..W).for_each(|j| prefetch(row.wrapping_add(j)));
             }
         }
@@ -214,16 +258,14 @@ impl Table {
     ) {
         let data = from.single;
         debug_assert!(self.width == W && tile.0.len() >= W);
-        debug_assert!(from
-            .runs
-            .is_none_or(|(of, sums)| of.ids_of(token).iter().all(|&r| (r as usize + 1) * W <= sums.len())));
         // No branch an attribute: lanes that a row lacks are read from a row of zeros, lists are remembered and come last.
         let mut sum = [S::splat(0.0); W];
-        if let Some((of, sums)) = from.runs {
-            for &run in of.ids_of(token) {
-                let row = sums.as_ptr().add(run as usize * W);
+        if let Some(of) = from.runs {
+            let mut room = [Lane::ZERO; WIDEST];
+            for &run in of.0.of(token) {
+                let row = self.sum_of(of, run, &mut room);
                 for j in 0..W {
-                    sum[j] = S::add(sum[j], S::load(&*row.add(j)));
+                    sum[j] = S::add(sum[j], S::load(&row[j]));
                 }
             }
         }
@@ -314,11 +356,12 @@ impl Table {
         let data = from.single;
         let of: [usize; N] = std::array::from_fn(|i| lanes[i] as usize);
         let mut sum = [S::splat(0.0); N];
-        if let Some((runs, sums)) = from.runs {
-            for &run in runs.ids_of(token) {
-                let at = run as usize * self.width;
+        if let Some(runs) = from.runs {
+            let mut room = [Lane::ZERO; WIDEST];
+            for &run in runs.0.of(token) {
+                let row = self.sum_of(runs, run, &mut room);
                 for i in 0..N {
-                    sum[i] = S::add(sum[i], S::load(&sums[at + of[i]]));
+                    sum[i] = S::add(sum[i], S::load(&row[of[i]]));
                 }
             }
         }
@@ -371,9 +414,9 @@ impl Table {
     /// Ask for what `score_some` will read of a token that comes soon.
     #[inline(always)]
     pub fn prefetch_some(&self, from: &Attributes, token: usize, lanes: &[u16]) {
-        if let Some((of, sums)) = from.runs {
-            for &run in of.ids_of(token) {
-                let row = sums.as_ptr().wrapping_add(run as usize * self.width);
+        if let Some((runs, sums)) = from.runs {
+            for &run in runs.of(token) {
+                let row = sums.rows.as_ptr().wrapping_add(run as usize * self.width);
                 lanes.iter().for_each(|&v| prefetch(row.wrapping_add(v as usize)));
             }
         }

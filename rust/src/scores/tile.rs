@@ -21,8 +21,8 @@ impl Tile {
 
     /// Adds a score for each label to one lane.
     pub fn add_row(&mut self, row: &[f32], lane: usize) {
-        for (y, &x) in row.iter().enumerate() {
-            self.0[y / WIDTH][lane].0[y % WIDTH] += x;
+        for (tile, part) in self.0.iter_mut().zip(row.chunks(WIDTH)) {
+            tile[lane].0.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
         }
     }
 }

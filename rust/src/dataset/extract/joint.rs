@@ -18,12 +18,10 @@ struct Source<'a, H> {
 pub struct Joint<'a, H> {
     pub rule: &'a TemplateRule,
     parts: Vec<Source<'a, H>>,
-    /// The attribute's id, of a rule that looks at nothing; keys are then not asked for.
-    pub id: Option<u32>,
 }
 
 impl Extractor<'_> {
-    /// Values of the atoms that joint rules use, close together: [columns] [texts x shared].
+    /// Values of the atoms that joint rules use, close together: [columns] [texts from `since` on x shared].
     pub(super) fn joined<H: Hash>(&self) -> Vec<Vec<H>> {
         (0..self.tokens.columns.len())
             .map(|c| {
@@ -44,7 +42,7 @@ impl Extractor<'_> {
             test: look.test,
         };
         let joints = plan.joint.iter();
-        joints.map(|(rule, parts)| Joint { rule, parts: parts.iter().map(source).collect(), id: None }).collect()
+        joints.map(|(rule, parts)| Joint { rule, parts: parts.iter().map(source).collect() }).collect()
     }
 }
 
@@ -63,7 +61,7 @@ impl<H: Hash> Joint<'_, H> {
 
     /// Key of the rule's attribute at token t of the sentence of `length` tokens that begins at `begin`, or ABSENT.
     #[inline(always)]
-    fn key(&self, begin: usize, t: usize, length: usize) -> H {
+    pub fn key(&self, begin: usize, t: usize, length: usize) -> H {
         let mut key = H::of(self.rule.seed);
         for part in &self.parts {
             let at = t as isize + part.offset;
@@ -83,19 +81,12 @@ impl<H: Hash> Joint<'_, H> {
     }
 }
 
-/// Keys of all rules at every token but those that are left out: [length, rules]. Rule by rule, so that what a rule looks
-/// at stays at hand.
-pub fn keys<H: Hash>(
-    joints: &[Joint<'_, H>],
-    begin: usize,
-    length: usize,
-    out: impl Fn(usize) -> bool,
-    keys: &mut Vec<H>,
-) {
+/// Keys of all rules at every token: [length, rules]. Rule by rule, so that what a rule looks at stays at hand.
+pub fn keys<H: Hash>(joints: &[Joint<'_, H>], begin: usize, length: usize, keys: &mut Vec<H>) {
     keys.clear();
     keys.resize(length * joints.len(), H::ABSENT);
-    for (j, joint) in joints.iter().enumerate().filter(|(_, joint)| joint.id.is_none()) {
-        for t in joint.range(length).filter(|&t| !out(t)) {
+    for (j, joint) in joints.iter().enumerate() {
+        for t in joint.range(length) {
             keys[t * joints.len() + j] = joint.key(begin, t, length);
         }
     }

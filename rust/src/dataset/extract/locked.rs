@@ -1,86 +1,56 @@
 //! Looking up in a vocabulary that does not grow: in pieces, by any number of threads, with runs in place of rows where
-//! texts repeat.
+//! there are many tokens.
 
 use crate::dataset::csr::Csr;
-use crate::dataset::extract::joint::{self, Joint};
-use crate::dataset::extract::{distance, Extractor, Group, Hash, RulePlan, ABSENT, CHUNK, HEAD, QUAD};
-use crate::dataset::runs::{Runs, LONG, MOST, OFTEN, RUN, WORTH};
+use crate::dataset::extract::joint::Joint;
+use crate::dataset::extract::known::Found;
+use crate::dataset::extract::{Extractor, Group, RulePlan, ABSENT, CHUNK};
+use crate::dataset::runs::{Runs, NOTHING, WORTH};
 use crate::dataset::vocab::{Vocab, NONE};
 use crate::dataset::Dataset;
-use crate::features::rule::{outside, TemplateRule};
 use crate::machine::force::{self, Taken, Way};
-use crate::machine::simd::prefetch;
 use crate::machine::stop;
-
-/// Ids that lie in one line of the caches.
-const LINE: usize = 16;
-/// Places outside of a sentence whose attributes are found once.
-const NEAR: usize = 4;
+use std::ops::Range;
 
 /// What is found in some sentences.
 #[derive(Default)]
 struct Piece {
     node: Csr,
     edge: Csr,
-    of: Csr, // runs
-    marks: Vec<u8>,
-}
-
-/// Key of a rule whose parts all look `distance` tokens outside of the sentence, or ABSENT.
-fn outside_key(rule: &TemplateRule, distance: isize) -> u64 {
-    if !rule.pad || rule.parts.iter().any(|part| part.test) {
-        return ABSENT.key;
-    }
-    let value = outside(distance).key;
-    rule.parts.iter().fold(rule.seed.key, |key, _| key.mix(value)).present()
+    of: Vec<u32>, // runs
 }
 
 impl Extractor<'_> {
-    /// Whether a token needs no node attributes.
-    #[inline(always)]
-    fn is_settled(&self, token: usize) -> bool {
-        let text = |column: usize| self.tokens.columns[column].cells[token] as usize;
-        self.settled.as_ref().is_some_and(|settled| settled.texts[text(settled.column)])
-    }
-
-    /// The dataset of a locked vocabulary: unknown attributes are left out.
-    pub fn locked(&self, vocab: &Vocab) -> Dataset {
-        let known: Vec<Vec<u32>> = (0..self.tokens.columns.len()).map(|c| self.known(c, vocab)).collect();
-        let short = self.node.groups.iter().all(|group| group.rules.len() < RUN as usize);
-        let worth = match (force::is_forced(Way::Runs), force::is_forced(Way::Single)) {
+    /// The dataset of a locked vocabulary: unknown attributes are left out, and all node attributes of the tokens that are
+    /// marked in `settled`, for whatever these score, their label is known. `found`: in this vocabulary, for these texts.
+    pub fn locked(&self, vocab: &Vocab, found: &mut Found, settled: Option<&[bool]>) -> Dataset {
+        self.meet(vocab, found);
+        let found = &*found;
+        let runs = match (force::is_forced(Way::Runs), force::is_forced(Way::Single)) {
             (false, false) => self.tokens.tokens() >= WORTH,
             (runs, _) => runs,
         };
-        let runs = (worth && short).then(|| self.runs(&known));
-        force::count(Taken::Runs, usize::from(runs.is_some()));
-        let joined = self.joined();
-        let node = Rules::new(self, &self.node, &joined, vocab);
-        let edge = Rules::new(self, &self.edge, &joined, vocab);
-        let start = || {
-            let spare = &self.spare;
-            match runs.is_some() {
-                true => Piece { node: spare.take(true), of: spare.take(false), ..Piece::default() },
-                false => Piece::default(),
-            }
+        force::count(Taken::Runs, usize::from(runs));
+        let node = Rules::new(self, &self.node, found, vocab, settled);
+        let edge = Rules::new(self, &self.edge, found, vocab, None);
+        let groups = self.node.groups.len();
+        let start = || match runs {
+            true => Piece { of: self.spare.take(false).ids, node: self.spare.take(true), ..Piece::default() },
+            false => Piece::default(),
         };
-        let piece = |mut out: Piece, sentences: std::ops::Range<usize>| {
+        let piece = |mut out: Piece, sentences: Range<usize>| {
             let tokens = self.tokens.sentences[sentences.end] - self.tokens.sentences[sentences.start];
-            // Room for every rule at every token, of which only what is used is ever touched; most have runs.
-            out.node.ids.reserve(tokens * if runs.is_some() { self.node.width / 2 } else { self.node.width });
+            // Room for every rule at every token, of which only what is used is ever touched.
+            out.node.ids.reserve(tokens * if runs { self.node.joint.len() } else { self.node.width });
             out.node.ptr.reserve(tokens);
-            if runs.is_some() {
-                out.of.ids.reserve(tokens * self.node.groups.len());
-                out.of.ptr.reserve(tokens);
-                out.marks.reserve(tokens * self.node.groups.len());
-            }
-            let mut room = Room::default();
+            out.of.reserve(if runs { tokens * groups } else { 0 });
+            let mut room = Room::new(node.asked.len(), tokens);
+            let mut edge_room = Room::new(edge.asked.len(), tokens);
             for s in sentences {
                 stop::look();
-                self.ask(s + 1, [&known, runs.as_ref().map_or(&[], |(_, runs)| runs)], &joined);
-                let second = runs.as_ref().map(|(_, runs)| Second { runs, of: &mut out.of, marks: &mut out.marks });
-                self.look_up(&node, s, vocab, &known, &mut room, &mut out.node, second);
+                node.look_up(s, &mut room, &mut out.node, runs.then_some(&mut out.of));
                 if !self.edge.is_empty() {
-                    self.look_up(&edge, s, vocab, &known, &mut room, &mut out.edge, None);
+                    edge.look_up(s, &mut edge_room, &mut out.edge, None);
                 }
             }
             out
@@ -92,22 +62,21 @@ impl Extractor<'_> {
                 let mut all = start();
                 all.node.ids.reserve(pieces.iter().map(|piece| piece.node.ids.len()).sum());
                 all.node.ptr.reserve(self.tokens.tokens());
+                all.of.reserve(pieces.iter().map(|piece| piece.of.len()).sum());
                 for piece in pieces {
                     all.node.append_ones(&piece.node);
                     all.edge.append_ones(&piece.edge);
-                    all.of.append_ones(&piece.of);
-                    all.marks.extend(piece.marks);
+                    all.of.extend(piece.of);
                 }
                 all
             }
         };
         let node = match runs {
-            Some((ids, _)) => {
-                let groups = self.node.groups.len();
-                let home = self.spare.clone();
-                Runs { ids, of: all.of, rest: all.node, groups, marks: all.marks, home }.into()
+            true => {
+                let (book, home) = (found.book.clone(), self.spare.clone());
+                Runs { book, of: all.of, rest: all.node, groups, home }.into()
             }
-            None => {
+            false => {
                 all.node.ids.shrink_to_fit();
                 all.node.into()
             }
@@ -115,161 +84,8 @@ impl Extractor<'_> {
         Dataset { sentences: self.tokens.sentences.clone(), node, edge: all.edge, ..Dataset::default() }
     }
 
-    /// Runs of node attributes: their attributes, and the run of each group in each row of `known`, or NONE.
-    fn runs(&self, known: &[Vec<u32>]) -> (Csr, Vec<Vec<u32>>) {
-        let (mut runs, mut of) = (Csr::default(), Vec::new());
-        for (c, column) in self.tokens.columns.iter().enumerate() {
-            let mut times = vec![0u32; column.texts()];
-            column.cells.iter().for_each(|&text| times[text as usize] += 1);
-            let rows = known[c].chunks_exact(self.slots[c].max(1));
-            let mut numbers = vec![NONE; rows.len() * self.groups[c]];
-            for (text, row) in rows.enumerate() {
-                for group in self.node.groups.iter().filter(|g| g.column == c) {
-                    let row = &row[group.place..];
-                    if times.get(text).is_some_and(|&n| n >= OFTEN) && row[0] >= LONG && runs.rows() < MOST {
-                        numbers[text * self.groups[c] + group.number] = runs.rows() as u32;
-                        runs.ids.extend_from_slice(&row[HEAD..HEAD + row[0] as usize]);
-                        runs.end_row();
-                    }
-                }
-            }
-            of.push(numbers);
-        }
-        (runs, of)
-    }
-
-    /// Rows of the groups of a column at every distinct text, then at the places up to NEAR before and behind a sentence:
-    /// how many attributes, and their ids.
-    fn known(&self, column: usize, vocab: &Vocab) -> Vec<u32> {
-        let slots = self.slots[column];
-        let texts = self.tokens.columns[column].texts();
-        let groups = || self.node.groups.iter().chain(&self.edge.groups).filter(|g| g.column == column);
-        let settled = self.settled.as_ref().filter(|settled| settled.column == column);
-        self.jobs.concat(texts + 2 * NEAR + 1, |range| {
-            let mut rows = Vec::with_capacity(range.len() * slots);
-            let (mut keys, mut ids) = (Vec::new(), Vec::new());
-            for row in range {
-                keys.clear();
-                let is_settled = settled.is_some_and(|settled| settled.texts.get(row) == Some(&true));
-                for group in groups() {
-                    keys.extend(group.rules.iter().map(|rule| match row.checked_sub(texts) {
-                        None if is_settled && group.offset == 0 && !rule.edge => ABSENT.key,
-                        None => self.group_key(rule, column, row).key,
-                        Some(place) => outside_key(rule, place as isize - NEAR as isize),
-                    }));
-                }
-                vocab.get_many(&keys, &mut ids);
-                let mut rest = &ids[..];
-                for group in groups() {
-                    let found;
-                    (found, rest) = rest.split_at(group.rules.len());
-                    let place = rows.len();
-                    rows.push(0);
-                    rows.extend(found.iter().filter(|&&id| id != NONE));
-                    rows[place] = (rows.len() - place - HEAD) as u32;
-                    rows.resize(place + HEAD + group.rules.len().next_multiple_of(QUAD), NONE);
-                }
-            }
-            rows
-        })
-    }
-
-    /// Ask for what `look_up` will read of a sentence's texts: their rows in arrays that lie by texts, columns first.
-    fn ask(&self, s: usize, rows: [&[Vec<u32>]; 2], joined: &[Vec<u64>]) {
-        let Some(&end) = self.tokens.sentences.get(s + 1) else { return };
-        for (c, column) in self.tokens.columns.iter().enumerate() {
-            for &text in &column.cells[self.tokens.sentences[s]..end] {
-                let text = text as usize;
-                for (rows, width) in rows.iter().zip([self.slots[c], self.groups[c]]) {
-                    if let Some(rows) = rows.get(c) {
-                        let row = rows.as_ptr().wrapping_add(text * width);
-                        (0..width).step_by(LINE).for_each(|at| prefetch(row.wrapping_add(at)));
-                    }
-                }
-                prefetch(joined[c].as_ptr().wrapping_add(text * self.shared[c].len()));
-            }
-        }
-    }
-
-    /// Append the rows of one sentence's tokens; with a `second` place their runs go there, and are left out of the rows.
-    fn look_up(
-        &self,
-        Rules { plan, joints, is_edge }: &Rules<'_>,
-        s: usize,
-        vocab: &Vocab,
-        known: &[Vec<u32>],
-        room: &mut Room,
-        rows: &mut Csr,
-        second: Option<Second<'_>>,
-    ) {
-        let (begin, end) = (self.tokens.sentences[s], self.tokens.sentences[s + 1]);
-        let length = end - begin;
-        let out = |t: usize| !*is_edge && self.is_settled(begin + t);
-        joint::keys(joints, begin, length, out, &mut room.keys);
-        vocab.get_many(&room.keys, &mut room.ids);
-        for (j, joint) in joints.iter().enumerate() {
-            if let Some(id) = joint.id {
-                joint.range(length).for_each(|t| room.ids[t * joints.len() + j] = id);
-            }
-        }
-        let mut ids = Writer::new(rows, length * plan.width);
-        let mut second = second.map(|to| (to.runs, Writer::new(to.of, length * plan.groups.len()), to.marks));
-        for t in 0..length {
-            if out(t) {
-                ids.end_row();
-                if let Some((_, of, marks)) = &mut second {
-                    of.end_row();
-                    marks.resize(marks.len() + plan.groups.len(), 0);
-                }
-                continue;
-            }
-            for group in &plan.groups {
-                let before = ids.at;
-                let mut run = NONE;
-                if let Some(row) = self.row_at(group, begin, t, length) {
-                    if let Some((runs, ..)) = &second {
-                        run = runs[group.column][row * self.groups[group.column] + group.number];
-                    }
-                    if run == NONE {
-                        let row = &known[group.column][row * self.slots[group.column] + group.place..];
-                        ids.copy(&row[HEAD..], row[0] as usize);
-                    }
-                } else if group.pad {
-                    for rule in &group.rules {
-                        let key = self.key(rule, begin, t, length).key;
-                        ids.put(if key == ABSENT.key { NONE } else { vocab.get(key) });
-                    }
-                }
-                if let Some((_, of, marks)) = &mut second {
-                    of.put(run);
-                    marks.push(if run == NONE { (ids.at - before) as u8 } else { RUN });
-                }
-            }
-            room.ids[t * joints.len()..(t + 1) * joints.len()].iter().for_each(|&id| ids.put(id));
-            ids.end_row();
-            if let Some((_, of, _)) = &mut second {
-                of.end_row();
-            }
-        }
-        ids.finish();
-        if let Some((_, of, _)) = second {
-            of.finish();
-        }
-    }
-
-    /// The row of a group's column that token t looks at: that of a text, or of a place near the sentence.
-    #[inline(always)]
-    fn row_at(&self, group: &Group<'_>, begin: usize, t: usize, length: usize) -> Option<usize> {
-        if let Some(text) = self.text_at(group, begin, t, length) {
-            return Some(text);
-        }
-        let distance = distance(t as isize + group.offset, length);
-        let near = distance.unsigned_abs() <= NEAR && !group.rules[0].edge;
-        near.then(|| self.tokens.columns[group.column].texts() + (distance + NEAR as isize) as usize)
-    }
-
     /// Ranges of sentences of about CHUNK tokens.
-    fn sentence_chunks(&self) -> Vec<std::ops::Range<usize>> {
+    fn sentence_chunks(&self) -> Vec<Range<usize>> {
         let mut ranges = Vec::new();
         let mut begin = 0;
         for s in 0..self.tokens.len() {
@@ -282,26 +98,110 @@ impl Extractor<'_> {
     }
 }
 
-/// The rules of node or of edge attributes.
+/// The rules of node or of edge attributes, and where they look.
 struct Rules<'a> {
+    of: &'a Extractor<'a>,
     plan: &'a RulePlan<'a>,
-    joints: Vec<Joint<'a, u64>>,
+    found: &'a Found,
+    vocab: &'a Vocab,
+    outside: &'a [u32],
+    settled: Option<&'a [bool]>,
+    asked: Vec<Joint<'a, u64>>, // rules that are looked up at every token
+    order: Vec<Source<'a>>,     // all joint rules, as the template has them
     is_edge: bool,
 }
 
-impl<'a> Rules<'a> {
-    fn new(of: &'a Extractor<'_>, plan: &'a RulePlan<'a>, joined: &'a [Vec<u64>], vocab: &Vocab) -> Rules<'a> {
-        let mut joints = of.joints(plan, joined);
-        joints.iter_mut().for_each(|joint| joint.id = joint.constant().map(|key| vocab.get(key)));
-        Rules { plan, joints, is_edge: std::ptr::eq(plan, &of.edge) }
-    }
+/// Where a joint rule's attribute at a token comes from.
+enum Source<'a> {
+    /// It looks at nothing: the same everywhere.
+    Constant(Joint<'a, u64>, u32),
+    /// One of those that are asked for.
+    Asked(usize),
 }
 
-/// Where runs go: which there are, [columns] [rows of `known` x groups], the tokens' own, and their marks.
-struct Second<'a> {
-    runs: &'a [Vec<u32>],
-    of: &'a mut Csr,
-    marks: &'a mut Vec<u8>,
+impl<'a> Rules<'a> {
+    fn new(
+        of: &'a Extractor<'_>,
+        plan: &'a RulePlan<'a>,
+        found: &'a Found,
+        vocab: &'a Vocab,
+        settled: Option<&'a [bool]>,
+    ) -> Rules<'a> {
+        let (mut asked, mut order) = (Vec::new(), Vec::new());
+        for joint in of.joints(plan, &found.joined) {
+            match joint.constant() {
+                Some(key) => order.push(Source::Constant(joint, vocab.get(key))),
+                None => {
+                    order.push(Source::Asked(asked.len()));
+                    asked.push(joint);
+                }
+            }
+        }
+        let is_edge = std::ptr::eq(plan, &of.edge);
+        let outside = &found.outside[usize::from(is_edge)];
+        Rules { of, plan, found, vocab, outside, settled, asked, order, is_edge }
+    }
+
+    /// Append the rows of one sentence's tokens; where `to` is given their runs go there, and are left out of the rows.
+    fn look_up(&self, s: usize, room: &mut Room, rows: &mut Csr, to: Option<&mut Vec<u32>>) {
+        let sentences = &self.of.tokens.sentences;
+        let (begin, length, groups) = (sentences[s], sentences[s + 1] - sentences[s], self.plan.groups.len());
+        room.ask(&self.asked, begin, length, self.vocab);
+        let is_settled = |t: usize| self.settled.is_some_and(|settled| settled[begin + t]);
+        let (runs, mut own) = (to.is_some(), std::mem::take(&mut room.runs));
+        own.clear();
+        let here = to.unwrap_or(&mut own);
+        let first = here.len();
+        here.resize(first + length * groups, NOTHING);
+        let here = &mut here[first..];
+        self.plan.groups.iter().zip(self.outside).enumerate().for_each(|(g, (group, &outside))| {
+            self.runs_of(group, outside, begin, length, |t, run| here[t * groups + g] = run);
+        });
+        if self.settled.is_some() {
+            (0..length).filter(|&t| is_settled(t)).for_each(|t| here[t * groups..(t + 1) * groups].fill(NOTHING));
+        }
+        let mut ids = Writer::new(rows, length * self.order.len());
+        for t in 0..length {
+            if !runs {
+                here[t * groups..(t + 1) * groups]
+                    .iter()
+                    .for_each(|&run| ids.copy(self.found.book.ids.ids_of(run as usize)));
+            }
+            if !is_settled(t) {
+                for source in &self.order {
+                    ids.put(match source {
+                        Source::Asked(rule) => room.id(*rule, t),
+                        Source::Constant(joint, id) if joint.range(length).contains(&t) => *id,
+                        Source::Constant(..) => NONE,
+                    });
+                }
+            }
+            ids.end_row();
+        }
+        ids.finish();
+        room.runs = own;
+    }
+
+    /// `put(t, run)` for the run of a group at every token of a sentence where it has one.
+    #[inline(always)]
+    fn runs_of(&self, group: &Group<'_>, outside: u32, begin: usize, length: usize, mut put: impl FnMut(usize, u32)) {
+        let (first, number) = (&self.found.first[group.column][..], group.number as u32);
+        let cells = &self.of.tokens.columns[group.column].cells[begin..begin + length];
+        let away = group.offset.unsigned_abs().min(length);
+        let (from, inside) = match group.offset < 0 {
+            true => (0, away..length),
+            false => (away, 0..length - away),
+        };
+        let least = usize::from(self.is_edge); // no edge ends at the first token
+        for (t, &text) in inside.clone().zip(&cells[from..]).filter(|(t, _)| *t >= least) {
+            put(t, first[text as usize] + number);
+        }
+        if group.pad {
+            // How far outside: 1 is next to the sentence, `outside` its run.
+            (least..inside.start).for_each(|t| put(t, outside + (group.offset.unsigned_abs() - t - 1) as u32));
+            (inside.end.max(least)..length).for_each(|t| put(t, outside + (t + group.offset as usize - length) as u32));
+        }
+    }
 }
 
 /// Rows of ids being written; what is not kept is written over.
@@ -311,21 +211,19 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// `most`: room for what is to come.
+    /// `most`: room for what is put.
     fn new(rows: &mut Csr, most: usize) -> Writer<'_> {
         let at = rows.ids.len();
-        rows.ids.resize(at + most + QUAD, NONE);
+        rows.ids.resize(at + most, NONE);
         Writer { rows, at }
     }
 
-    /// Append `count` ids, of which `ids` has whole QUADs.
-    #[inline(always)]
-    fn copy(&mut self, ids: &[u32], count: usize) {
-        let to = &mut self.rows.ids[self.at..];
-        for (to, ids) in to.chunks_exact_mut(QUAD).zip(ids.chunks_exact(QUAD)).take(count.div_ceil(QUAD)) {
-            to.copy_from_slice(ids);
-        }
-        self.at += count;
+    /// Append ids, beside the room for those that are put.
+    fn copy(&mut self, ids: &[u32]) {
+        let more = self.rows.ids.len() + ids.len();
+        self.rows.ids.resize(more, NONE);
+        self.rows.ids[self.at..self.at + ids.len()].copy_from_slice(ids);
+        self.at += ids.len();
     }
 
     /// Append an id that is not NONE, without a branch.
@@ -345,9 +243,84 @@ impl Writer<'_> {
     }
 }
 
-/// Keys and ids of one sentence's joint rules, kept between sentences.
+/// Places of a rule's memory; a power of two.
+const SLOTS: usize = 1024;
+/// Keys after which a rule that remembers fewer than half of them stops to try.
+const TRIED: usize = 4 * SLOTS;
+
+/// The keys that a rule asked for last, one for each slot, and their ids: rules that join shapes ask for few again and again.
+struct Memory {
+    slots: Vec<(u64, u32)>,
+    asked: usize,
+    found: usize,
+}
+
+impl Memory {
+    fn pays(&self) -> bool {
+        !self.slots.is_empty() && (self.asked < TRIED || 2 * self.found >= self.asked)
+    }
+}
+
+/// What is asked for one sentence's joint rules, kept between sentences.
 #[derive(Default)]
 struct Room {
-    keys: Vec<u64>,
-    ids: Vec<u32>,
+    memories: Vec<Memory>,              // [rules]
+    places: Vec<(Range<usize>, usize)>, // [rules] tokens, and where the first one's id stands
+    ids: Vec<u32>,                      // rule by rule
+    keys: Vec<u64>,                     // those to look up,
+    to: Vec<(u32, u32)>,                // the rule and the place of each
+    answers: Vec<u32>,
+    runs: Vec<u32>,
+}
+
+impl Room {
+    fn new(rules: usize, tokens: usize) -> Room {
+        let slots = if tokens >= SLOTS { SLOTS } else { 0 };
+        let memory = || Memory { slots: vec![(ABSENT.key, NONE); slots], asked: 0, found: 0 };
+        Room { memories: (0..rules).map(|_| memory()).collect(), ..Room::default() }
+    }
+
+    /// Find the ids of these rules at every token of a sentence.
+    fn ask(&mut self, rules: &[Joint<'_, u64>], begin: usize, length: usize, vocab: &Vocab) {
+        self.places.clear();
+        self.ids.clear();
+        self.keys.clear();
+        self.to.clear();
+        for (r, (joint, memory)) in rules.iter().zip(&mut self.memories).enumerate() {
+            let range = joint.range(length);
+            self.places.push((range.clone(), self.ids.len()));
+            let pays = memory.pays();
+            for t in range {
+                let key = joint.key(begin, t, length);
+                let mut id = NONE;
+                // A slot that nothing was put in answers the key that stands for none: NONE.
+                if pays && memory.slots[key as usize % SLOTS].0 == key {
+                    id = memory.slots[key as usize % SLOTS].1;
+                    memory.found += 1;
+                } else if key != ABSENT.key {
+                    self.keys.push(key);
+                    self.to.push((r as u32, self.ids.len() as u32));
+                }
+                self.ids.push(id);
+            }
+            memory.asked += if pays { length } else { 0 };
+        }
+        vocab.get_many(&self.keys, &mut self.answers);
+        for ((&key, &id), &(rule, place)) in self.keys.iter().zip(&self.answers).zip(&self.to) {
+            self.ids[place as usize] = id;
+            if let Some(slot) = self.memories[rule as usize].slots.get_mut(key as usize % SLOTS) {
+                *slot = (key, id);
+            }
+        }
+    }
+
+    /// The id of a rule at a token, or NONE.
+    #[inline(always)]
+    fn id(&self, rule: usize, t: usize) -> u32 {
+        let (range, first) = &self.places[rule];
+        match range.contains(&t) {
+            true => self.ids[first + t - range.start],
+            false => NONE,
+        }
+    }
 }

@@ -2,11 +2,12 @@
 //!
 //! Each atom is hashed once per distinct text of its column, and an attribute's key is mixed from its rule's seed and its
 //! atoms' hashes (compositional hashing). A rule that looks at one column of one token is a function of that text alone:
-//! such rules are grouped by what they look at, and a group's ids are found once per distinct text. Only rules that join
-//! tokens or columns are looked up at every token. A token's attributes stand in this order: group by group, then the
+//! such rules are grouped by what they look at, and a group's ids are found once per distinct text; in a vocabulary that
+//! does not grow, once for all calls (`known`). Only rules that join tokens or columns are looked up at every token. A token's attributes stand in this order: group by group, then the
 //! joint rules, each as the template has them.
 
 mod joint;
+pub mod known;
 mod locked;
 
 use crate::dataset::runs::Spare;
@@ -32,8 +33,6 @@ const ABSENT: Key = Key { key: 0, check: 0 };
 const CHUNK: usize = 4096;
 /// What a group's ids stand behind in a text's row: their number.
 const HEAD: usize = 1;
-/// Ids are copied so many at a time: a call to copy a handful would take longer than the copying.
-const QUAD: usize = 4;
 
 /// Folded 64 x 64 -> 128 bit product: every bit of both factors reaches every bit of the result.
 #[inline]
@@ -94,8 +93,8 @@ impl Hash for Key {
     }
 }
 
-/// Rules whose parts all look at one column of the token `offset` away. In the column's table of ids the group has
-/// HEAD places in every text's row, for how many attributes it makes there, then their ids, in whole QUADs.
+/// Rules whose parts all look at one column of the token `offset` away. While a vocabulary grows, the group has HEAD places
+/// in every text's row of the column's table of ids, for how many attributes it makes there, then their ids.
 struct Group<'a> {
     column: usize,
     offset: isize,
@@ -121,14 +120,7 @@ struct RulePlan<'a> {
     width: usize,                              // most attributes of a token
 }
 
-/// Distinct texts of a column whose tokens need no node attributes: whatever these score, their label is known.
-#[derive(Clone, Debug)]
-pub struct Settled {
-    pub column: usize,
-    pub texts: Vec<bool>,
-}
-
-/// A template laid over tokens: the values of its atoms at every distinct text.
+/// A template laid over tokens: the values of its atoms at the distinct texts from `since` on.
 pub struct Extractor<'a> {
     template: &'a Template,
     tokens: &'a Tokens,
@@ -138,11 +130,11 @@ pub struct Extractor<'a> {
     widths: Vec<usize>,         // [columns] atoms of the column
     slots: Vec<usize>,          // [columns] places of the column's groups
     groups: Vec<usize>,         // [columns] their number
-    values: Vec<Vec<Key>>,      // [columns] [texts x atoms of the column]
+    since: Vec<usize>,          // [columns] the first text that is asked for
+    values: Vec<Vec<Key>>,      // [columns] [texts from there on x atoms of the column]
     shared: Vec<Vec<usize>>,    // [columns] atoms of the column that joint rules use
     jobs: Jobs,
     spare: Arc<Spare>, // memory of datasets that are gone
-    settled: Option<Settled>,
 }
 
 /// How work on chunks is spread; results come back in order.
@@ -154,11 +146,15 @@ impl Jobs {
         Jobs(threads.min(work.div_ceil(CHUNK)) > 1)
     }
 
-    /// What `f` makes of the ranges of numbers below `n`, one after the other.
-    fn concat<T: Clone + Send>(&self, n: usize, f: impl Fn(std::ops::Range<usize>) -> Vec<T> + Sync + Send) -> Vec<T> {
+    /// What `f` makes of the parts of a range of numbers, one after the other.
+    fn concat<T: Clone + Send>(
+        &self,
+        all: std::ops::Range<usize>,
+        f: impl Fn(std::ops::Range<usize>) -> Vec<T> + Sync + Send,
+    ) -> Vec<T> {
         match self.0 {
-            true => self.map(chunks(n), f).concat(),
-            false => f(0..n),
+            true => self.map(chunks(all), f).concat(),
+            false => f(all),
         }
     }
 
@@ -177,20 +173,23 @@ impl Jobs {
     }
 }
 
-/// Ranges of at most CHUNK numbers below `n`.
-fn chunks(n: usize) -> Vec<std::ops::Range<usize>> {
-    (0..n).step_by(CHUNK).map(|begin| begin..n.min(begin + CHUNK)).collect()
+/// The numbers of a range in ranges of at most CHUNK.
+fn chunks(all: std::ops::Range<usize>) -> Vec<std::ops::Range<usize>> {
+    let end = all.end;
+    all.step_by(CHUNK).map(|begin| begin..end.min(begin + CHUNK)).collect()
 }
 
 impl<'a> Extractor<'a> {
-    /// `spare`: memory that runs are made in, and go back to; `settled`: tokens that `locked` makes no node attributes of.
+    /// `spare`: memory that runs are made in, and go back to; `since`: [columns] the first text whose values are wanted,
+    /// empty for all.
     pub fn new(
         template: &'a Template,
         tokens: &'a Tokens,
         threads: usize,
         spare: Arc<Spare>,
-        settled: Option<Settled>,
+        mut since: Vec<usize>,
     ) -> Extractor<'a> {
+        since.resize(tokens.columns.len(), 0);
         let mut widths = vec![0; tokens.columns.len()];
         let place = template.atoms.iter().map(|atom| {
             widths[atom.column] += 1;
@@ -237,7 +236,7 @@ impl<'a> Extractor<'a> {
             groups[group.column] += 1;
             group.pad = group.rules.iter().any(|r| r.pad);
             group.place = slots[group.column];
-            slots[group.column] += HEAD + group.rules.len().next_multiple_of(QUAD);
+            slots[group.column] += HEAD + group.rules.len();
         }
         let jobs = Jobs::new(threads, tokens.tokens());
         let mut it = Extractor {
@@ -249,30 +248,24 @@ impl<'a> Extractor<'a> {
             widths,
             slots,
             groups,
+            since,
             values: Vec::new(),
             shared,
             jobs,
             spare,
-            settled,
         };
         it.values = (0..tokens.columns.len()).map(|c| it.values_of(c)).collect();
         it
     }
 
-    /// Hash of every atom of a column at every distinct text.
+    /// Hash of every atom of a column at its distinct texts.
     fn values_of(&self, column: usize) -> Vec<Key> {
         let atoms: Vec<_> = self.template.atoms.iter().filter(|a| a.column == column).collect();
         let texts = &self.tokens.columns[column];
-        let alone = self.template.rules.iter().all(|r| !r.edge && r.parts.iter().all(|part| part.offset == 0));
-        let settled = self.settled.as_ref().filter(|settled| alone && settled.column == column);
-        self.jobs.concat(texts.texts(), |range| {
+        self.jobs.concat(self.since[column]..texts.texts(), |range| {
             let (mut scratch, mut small) = (TextScratch::default(), String::new());
             let mut values = Vec::with_capacity(range.len() * atoms.len());
             for number in range {
-                if settled.is_some_and(|settled| settled.texts[number]) {
-                    values.resize(values.len() + atoms.len(), ABSENT); // nobody looks at it
-                    continue;
-                }
                 small.clear();
                 for atom in &atoms {
                     let text = texts.text(number);
@@ -304,7 +297,7 @@ impl<'a> Extractor<'a> {
         if at >= 0 && at < length as isize {
             let (column, place) = self.place[part.atom];
             let text = self.tokens.columns[column].cells[begin + at as usize] as usize;
-            self.values[column][text * self.widths[column] + place]
+            self.values[column][(text - self.since[column]) * self.widths[column] + place]
         } else if pad && !part.test {
             outside(distance(at, length))
         } else {
@@ -340,7 +333,7 @@ impl<'a> Extractor<'a> {
     /// Key of a rule of a group at a distinct text of its column.
     #[inline]
     fn group_key(&self, rule: &TemplateRule, column: usize, text: usize) -> Key {
-        let row = &self.values[column][text * self.widths[column]..];
+        let row = &self.values[column][(text - self.since[column]) * self.widths[column]..];
         let mut key = rule.seed;
         for part in &rule.parts {
             let value = row[self.place[part.atom].1];
@@ -402,9 +395,8 @@ impl<'a> Extractor<'a> {
         )
     }
 
-    /// The dataset of a growing vocabulary: ids in order of first occurrence. All tokens have attributes, settled or not.
+    /// The dataset of a growing vocabulary: ids in order of first occurrence.
     pub fn grow(&self, vocab: &mut Vocab) -> Result<Dataset> {
-        debug_assert!(self.settled.is_none());
         self.afford()?;
         let mut known: Vec<Vec<u32>> =
             self.tokens.columns.iter().zip(&self.slots).map(|(c, &slots)| vec![NONE; c.texts() * slots]).collect();
@@ -437,7 +429,7 @@ impl<'a> Extractor<'a> {
         keys: &mut Vec<Key>,
         rows: &mut Csr,
     ) -> Result<()> {
-        joint::keys(joints, begin, length, |_| false, keys);
+        joint::keys(joints, begin, length, keys);
         vocab.warm(keys.iter().map(|key| key.key));
         let mut keys = keys.iter();
         for t in 0..length {

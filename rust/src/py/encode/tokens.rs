@@ -1,14 +1,17 @@
 //! Token strings -> dataset through a template: strings are copied into the flat table, the rest runs without the GIL.
 
-use crate::dataset::extract::{Extractor, Settled};
+use crate::dataset::extract::known::{Keep, Known};
+use crate::dataset::extract::Extractor;
 use crate::dataset::runs::Spare;
 use crate::error::Error;
 use crate::features::template::Template;
-use crate::features::tokens::Tokens;
+use crate::features::tokens::{Column, Tokens};
+use crate::machine::simd::prefetch;
 use crate::py::common::{guard, run, run_of};
 use crate::py::encode::{corpus_error, utf8, PyDataset, PyVocab};
 use crate::py::words::PyWordSets;
 use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use std::sync::Arc;
@@ -19,6 +22,7 @@ pub struct PyTemplate {
     pub inner: Template,
     text: String,
     spare: Arc<Spare>, // of datasets made with it
+    known: Keep,       // what it found at distinct texts
 }
 
 #[pymethods]
@@ -31,7 +35,7 @@ impl PyTemplate {
             if let Some(lists) = lists {
                 inner = inner.with_lists(lists)?;
             }
-            Ok(PyTemplate { inner, text, spare: Arc::default() })
+            Ok(PyTemplate { inner, text, spare: Arc::default(), known: Keep::default() })
         })
     }
 
@@ -49,9 +53,10 @@ impl PyTemplate {
 
     /// The template with its lists of frequent texts taken from training sentences, given by their columns.
     fn learn(&self, py: Python<'_>, sentences: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let tokens = table(&self.inner, sentences)?;
+        let mut tokens = Tokens::new(self.inner.columns.len());
+        read(&mut tokens, &self.inner, sentences, false)?;
         let inner = run(py, 1, || self.inner.learn(&tokens))?;
-        Ok(PyTemplate { inner, text: self.text.clone(), spare: self.spare.clone() })
+        Ok(PyTemplate { inner, text: self.text.clone(), spare: self.spare.clone(), known: Keep::default() })
     }
 
     /// The template as it was written.
@@ -94,7 +99,7 @@ impl PyTemplate {
         closed(&self.inner)?;
         let mut tokens = Tokens::new(self.inner.columns.len());
         push(&mut tokens, &self.inner, 0, columns)?;
-        guard(|| Ok(Extractor::new(&self.inner, &tokens, 1, self.spare.clone(), None).texts()))
+        guard(|| Ok(Extractor::new(&self.inner, &tokens, 1, self.spare.clone(), Vec::new()).texts()))
     }
 
     #[allow(clippy::type_complexity)]
@@ -116,12 +121,59 @@ fn closed(template: &Template) -> PyResult<()> {
     Ok(())
 }
 
-/// The flat table of sentences given by their columns.
-fn table(template: &Template, sentences: &Bound<'_, PyAny>) -> PyResult<Tokens> {
-    let mut tokens = Tokens::new(template.columns.len());
+/// Append sentences given by their columns to the flat table; `bare`: given as the values of the template's only column.
+fn read(tokens: &mut Tokens, template: &Template, sentences: &Bound<'_, PyAny>, bare: bool) -> PyResult<()> {
     let wrong = || format!("expected a list of sentences, found {}", kind(sentences));
-    each(sentences, wrong, |s, sentence| push(&mut tokens, template, s, sentence))?;
-    Ok(tokens)
+    if bare && template.columns.len() != 1 {
+        return Err(Error::Value(format!(
+            "bare sentences are one column; the template has {}",
+            template.columns.len()
+        ))
+        .into());
+    }
+    each(sentences, wrong, |s, sentence| match bare {
+        false => push(tokens, template, s, sentence),
+        true => {
+            let length = match sentence.cast_exact::<PyList>().ok().and_then(|list| plain(&mut tokens.columns[0], list))
+            {
+                Some(length) => length?,
+                None => values(tokens, template, s, 0, sentence)?,
+            };
+            tokens.end_sentence(length);
+            Ok(())
+        }
+    })?;
+    Ok(())
+}
+
+/// Strings of a list ahead of the one that is read, which the memory is asked for.
+const AHEAD: usize = 6;
+
+/// Append the strings of a list; None, and nothing appended, where something else is among them, of which `values` says what.
+fn plain(column: &mut Column, list: &Bound<'_, PyList>) -> Option<PyResult<usize>> {
+    let (before, length) = (column.cells.len(), list.len());
+    for t in 0..length {
+        // SAFETY: items within the list's length, borrowed while the GIL is held; no Python code runs meanwhile.
+        let text = unsafe {
+            let at = |t: usize| ffi::PyList_GetItem(list.as_ptr(), t as ffi::Py_ssize_t);
+            if t + AHEAD < length {
+                prefetch(at(t + AHEAD));
+            }
+            let (text, mut len) = (at(t), 0);
+            let known = ffi::PyUnicode_CheckExact(text) != 0;
+            let bytes = if known { ffi::PyUnicode_AsUTF8AndSize(text, &mut len) } else { std::ptr::null() };
+            if bytes.is_null() {
+                ffi::PyErr_Clear();
+                column.cells.truncate(before);
+                return None;
+            }
+            std::str::from_utf8_unchecked(std::slice::from_raw_parts(bytes.cast(), len as usize))
+        };
+        if let Err(error) = column.push(text) {
+            return Some(Err(error.into()));
+        }
+    }
+    Some(Ok(length))
 }
 
 /// Items between two looks for signals.
@@ -169,31 +221,33 @@ pub fn kind(object: &Bound<'_, PyAny>) -> String {
     object.get_type().name().map_or_else(|_| "an unknown type".into(), |n| n.to_string())
 }
 
+/// Append the values of a column of one sentence; how many.
+fn values(tokens: &mut Tokens, template: &Template, s: usize, c: usize, values: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let (py, name, column) = (values.py(), &template.columns[c], &mut tokens.columns[c]);
+    let wrong = || format!("sentence {s}, column {name:?}: expected a list of strings, found {}", kind(values));
+    each(values, wrong, |t, value| {
+        let place = || format!("sentence {s}, token {t}, column {name:?}");
+        let value = value.cast::<PyString>().map_err(|_| {
+            corpus_error(py, format!("{}: expected a string, found {}; convert it with str()", place(), kind(value)))
+        })?;
+        Ok(column.push(utf8(value, place)?)?)
+    })
+}
+
 /// Append one sentence, given by its columns, to the flat table.
 fn push(tokens: &mut Tokens, template: &Template, s: usize, columns: &Bound<'_, PyAny>) -> PyResult<()> {
     let names = &template.columns;
     let py = columns.py();
     let mut length = None;
     let wrong = || format!("sentence {s}: expected a list of {} columns, found {}", names.len(), kind(columns));
-    let found = each(columns, wrong, |c, values| {
-        let Some(column) = tokens.columns.get_mut(c) else {
+    let found = each(columns, wrong, |c, values_of| {
+        if c >= names.len() {
             return Err(corpus_error(
                 py,
                 format!("sentence {s} has more than {} columns ({}); pass only these", names.len(), names.join(", ")),
             ));
-        };
-        let wrong =
-            || format!("sentence {s}, column {:?}: expected a list of strings, found {}", names[c], kind(values));
-        let n = each(values, wrong, |t, value| {
-            let place = || format!("sentence {s}, token {t}, column {:?}", names[c]);
-            let value = value.cast::<PyString>().map_err(|_| {
-                corpus_error(
-                    py,
-                    format!("{}: expected a string, found {}; convert it with str()", place(), kind(value)),
-                )
-            })?;
-            Ok(column.push(utf8(value, place)?)?)
-        })?;
+        }
+        let n = values(tokens, template, s, c, values_of)?;
         if *length.get_or_insert(n) != n {
             return Err(corpus_error(
                 py,
@@ -217,24 +271,27 @@ fn push(tokens: &mut Tokens, template: &Template, s: usize, columns: &Bound<'_, 
     Ok(())
 }
 
-/// Dataset of sentences given by their columns. A growing vocabulary gets new attributes, a locked one drops them.
+/// Dataset of sentences given by their columns, or `bare`, as the values of the only one. A growing vocabulary gets new
+/// attributes, a locked one drops them.
 #[pyfunction]
-#[pyo3(signature = (template, vocab, sentences, n_jobs=1))]
+#[pyo3(signature = (template, vocab, sentences, n_jobs=1, *, bare=false))]
 pub(super) fn encode_tokens(
     py: Python<'_>,
     template: &Bound<'_, PyTemplate>,
     vocab: &Bound<'_, PyVocab>,
     sentences: &Bound<'_, PyAny>,
     n_jobs: usize,
+    bare: bool,
 ) -> PyResult<PyDataset> {
-    let tokens = table(&template.get().inner, sentences)?;
-    dataset(py, template.get(), vocab, &tokens, None, n_jobs)
+    let mut known = known(template.get(), vocab)?;
+    read(&mut known.tokens, &template.get().inner, sentences, bare)?;
+    dataset(py, template.get(), vocab, known, None, n_jobs)
 }
 
-/// The same, and the number that `words` has for each token's text in a column: every distinct text is looked up once.
+/// The same, and the number that `words` has for each token's text in a column.
 /// `settled`: numbers of words whose tokens a locked vocabulary gets no node attributes of.
 #[pyfunction]
-#[pyo3(signature = (template, vocab, sentences, words, column, n_jobs=1, settled=None))]
+#[pyo3(signature = (template, vocab, sentences, words, column, n_jobs=1, settled=None, *, bare=false))]
 pub(super) fn encode_words<'py>(
     py: Python<'py>,
     template: &Bound<'_, PyTemplate>,
@@ -244,45 +301,68 @@ pub(super) fn encode_words<'py>(
     column: usize,
     n_jobs: usize,
     settled: Option<PyReadonlyArray1<'py, bool>>,
+    bare: bool,
 ) -> PyResult<(PyDataset, Bound<'py, PyArray1<u32>>)> {
-    let tokens = table(&template.get().inner, sentences)?;
-    let Some(texts) = tokens.columns.get(column) else {
-        return Err(Error::Value(format!("no column {column}; the template has {}", tokens.columns.len())).into());
+    let mut known = known(template.get(), vocab)?;
+    read(&mut known.tokens, &template.get().inner, sentences, bare)?;
+    let Some(texts) = known.tokens.columns.get(column) else {
+        return Err(Error::Value(format!("no column {column}; the template has {}", known.tokens.columns.len())).into());
     };
-    let numbers: Vec<u32> = (0..texts.texts()).map(|text| words.get().look(texts.key(text))).collect();
-    let found = PyArray1::from_iter(py, texts.cells.iter().map(|&text| numbers[text as usize]));
+    let numbers = words_of(texts, words.get());
+    let found = PyArray1::from_slice(py, &numbers);
     let settled = match settled {
         None => None,
         Some(marks) => {
             let marks = marks.as_slice()?;
-            let texts = numbers.iter().map(|&n| marks.get(n as usize).copied().unwrap_or(false)).collect();
-            Some(Settled { column, texts })
+            Some(numbers.iter().map(|&n| marks.get(n as usize).copied().unwrap_or(false)).collect())
         }
     };
-    Ok((dataset(py, template.get(), vocab, &tokens, settled, n_jobs)?, found))
+    Ok((dataset(py, template.get(), vocab, known, settled, n_jobs)?, found))
+}
+
+/// The number of each token's text: where tokens are many, every distinct text is looked up once.
+fn words_of(column: &Column, words: &PyWordSets) -> Vec<u32> {
+    let look = |text: u32| words.look(column.key(text as usize));
+    if column.cells.len() < column.texts() {
+        return column.cells.iter().map(|&text| look(text)).collect();
+    }
+    let numbers: Vec<u32> = (0..column.texts() as u32).map(look).collect();
+    column.cells.iter().map(|&text| numbers[text as usize]).collect()
+}
+
+/// What is known of distinct texts; nothing where the vocabulary grows.
+fn known(template: &PyTemplate, vocab: &Bound<'_, PyVocab>) -> PyResult<Known> {
+    let (columns, stamp) = (template.inner.columns.len(), vocab.try_borrow()?.inner.stamp());
+    Ok(stamp.map_or_else(|| Known::new(columns, 0), |stamp| template.known.take(columns, stamp)))
 }
 
 fn dataset(
     py: Python<'_>,
-    template: &PyTemplate,
+    of: &PyTemplate,
     vocab: &Bound<'_, PyVocab>,
-    tokens: &Tokens,
-    settled: Option<Settled>,
+    mut known: Known,
+    settled: Option<Vec<bool>>,
     n_jobs: usize,
 ) -> PyResult<PyDataset> {
-    let (template, spare) = (&template.inner, template.spare.clone());
+    let (template, spare) = (&of.inner, of.spare.clone());
     closed(template)?;
     let locked = vocab.try_borrow()?.inner.is_locked();
-    let cells: usize = tokens.columns.iter().map(|column| column.cells.len()).sum();
+    let cells: usize = known.tokens.columns.iter().map(|column| column.cells.len()).sum();
     let steps = cells.saturating_mul(60 * (1 + template.rules.len())); // a rule at a token: a text, its hash, a look
     let inner = if locked {
         let vocab = vocab.try_borrow()?;
         let vocab = &vocab.inner;
-        run_of(py, n_jobs, steps, || Extractor::new(template, tokens, n_jobs, spare, settled).locked(vocab))?
+        let since = known.since();
+        let (tokens, found) = (&known.tokens, &mut known.found);
+        let inner = run_of(py, n_jobs, steps, || {
+            Extractor::new(template, tokens, n_jobs, spare, since).locked(vocab, found, settled.as_deref())
+        })?;
+        of.known.give(known);
+        inner
     } else {
         let mut vocab = vocab.try_borrow_mut()?;
         let vocab = &mut vocab.inner;
-        run_of(py, n_jobs, steps, || Extractor::new(template, tokens, n_jobs, spare, None).grow(vocab))??
+        run_of(py, n_jobs, steps, || Extractor::new(template, &known.tokens, n_jobs, spare, Vec::new()).grow(vocab))??
     };
     Ok(PyDataset { inner: inner.into() })
 }

@@ -1,0 +1,147 @@
+//! What a template finds at distinct texts in a vocabulary that does not grow: kept between calls, for most words of a
+//! text were in the one before (Zipf). Where they are kept or not, calls answer the same.
+
+use crate::dataset::csr::Csr;
+use crate::dataset::extract::{chunks, Extractor, Hash, RulePlan, ABSENT};
+use crate::dataset::runs::{Book, NOTHING};
+use crate::dataset::vocab::{Vocab, NONE};
+use crate::features::rule::{outside, TemplateRule};
+use crate::features::tokens::Tokens;
+use std::sync::{Arc, Mutex};
+
+/// Most distinct texts that are kept: a few hundred bytes each.
+const MOST_TEXTS: usize = 1 << 16;
+
+/// Distinct texts, and what was found for them.
+pub struct Known {
+    pub tokens: Tokens,
+    stamp: u64, // of the vocabulary
+    pub found: Found,
+}
+
+/// What was found for the texts of each column.
+#[derive(Default)]
+pub struct Found {
+    pub(super) book: Arc<Book>,
+    /// [columns] [texts] the first of a text's runs, of which it has one for each group of the column.
+    pub(super) first: Vec<Vec<u32>>,
+    /// [columns] [texts x shared] values of the atoms that joint rules use.
+    pub(super) joined: Vec<Vec<u64>>,
+    /// Of each group of the node and of the edge rules: its run just outside of a sentence; those farther away follow it.
+    pub(super) outside: [Vec<u32>; 2],
+}
+
+impl Known {
+    pub fn new(columns: usize, stamp: u64) -> Known {
+        let found = Found { first: vec![Vec::new(); columns], joined: vec![Vec::new(); columns], ..Found::default() };
+        Known { tokens: Tokens::new(columns), stamp, found }
+    }
+
+    /// [columns] texts that something was found for.
+    pub fn since(&self) -> Vec<usize> {
+        self.found.first.iter().map(Vec::len).collect()
+    }
+}
+
+/// Keeps what is known for the next call: that of one vocabulary, and never waited for.
+#[derive(Default)]
+pub struct Keep(Mutex<Option<Known>>); // in a forked process it may be held for ever
+
+impl Keep {
+    /// What is kept of this vocabulary, without any sentences, or nothing known. The caller has it alone.
+    pub fn take(&self, columns: usize, stamp: u64) -> Known {
+        let kept = self.0.try_lock().ok().and_then(|mut kept| kept.take());
+        match kept.filter(|known| known.stamp == stamp) {
+            Some(mut known) => {
+                known.tokens.clear();
+                known
+            }
+            None => Known::new(columns, stamp),
+        }
+    }
+
+    /// Keep it, unless it is too much.
+    pub fn give(&self, known: Known) {
+        if let Ok(mut kept) = self.0.try_lock() {
+            if known.tokens.texts() <= MOST_TEXTS {
+                *kept = Some(known);
+            }
+        }
+    }
+}
+
+/// Key of a rule whose parts all look `distance` tokens outside of the sentence, or ABSENT.
+fn outside_key(rule: &TemplateRule, distance: isize) -> u64 {
+    if !rule.pad || rule.parts.iter().any(|part| part.test) {
+        return ABSENT.key;
+    }
+    let value = outside(distance).key;
+    rule.parts.iter().fold(rule.seed.key, |key, _| key.mix(value)).present()
+}
+
+/// Appends a row of the attributes that a vocabulary has.
+fn push(ids: &[u32], rows: &mut Csr) {
+    rows.ids.extend(ids.iter().filter(|&&id| id != NONE));
+    rows.end_row();
+}
+
+impl Extractor<'_> {
+    /// Find what is not known yet.
+    pub(super) fn meet(&self, vocab: &Vocab, found: &mut Found) {
+        if found.book.ids.rows() == 1 {
+            found.outside =
+                [&self.node, &self.edge].map(|plan| outside_runs(plan, vocab, Arc::make_mut(&mut found.book)));
+        }
+        for (c, joined) in self.joined::<u64>().into_iter().enumerate() {
+            let new = self.since[c]..self.tokens.columns[c].texts();
+            debug_assert_eq!(new.start, found.first[c].len());
+            if new.is_empty() {
+                continue;
+            }
+            let runs = self.jobs.map(chunks(new.clone()), |texts| (texts.len(), self.runs(c, texts, vocab)));
+            let book = Arc::make_mut(&mut found.book); // a copy, where a dataset has it
+            for (texts, runs) in runs {
+                let first = book.append(&runs);
+                found.first[c].extend((0..texts).map(|text| first + (text * self.groups[c]) as u32));
+            }
+            found.joined[c].extend(joined);
+        }
+    }
+
+    /// Runs of the groups of a column at these texts.
+    fn runs(&self, column: usize, texts: std::ops::Range<usize>, vocab: &Vocab) -> Csr {
+        let groups = || self.node.groups.iter().chain(&self.edge.groups).filter(|g| g.column == column);
+        let (mut rows, mut keys, mut ids) = (Csr::default(), Vec::new(), Vec::new());
+        for text in texts {
+            keys.clear();
+            for group in groups() {
+                keys.extend(group.rules.iter().map(|rule| self.group_key(rule, column, text).key));
+            }
+            vocab.get_many(&keys, &mut ids);
+            let mut rest = &ids[..];
+            for group in groups() {
+                let here;
+                (here, rest) = rest.split_at(group.rules.len());
+                push(here, &mut rows);
+            }
+        }
+        rows
+    }
+}
+
+/// Runs of each group at the places outside of a sentence that it can look at, the nearest first: where they begin.
+fn outside_runs(plan: &RulePlan<'_>, vocab: &Vocab, book: &mut Book) -> Vec<u32> {
+    let of = plan.groups.iter().map(|group| {
+        if !group.pad {
+            return NOTHING;
+        }
+        let mut rows = Csr::default();
+        for distance in 1..=group.offset.abs() {
+            let key = |rule: &&TemplateRule| outside_key(rule, distance * group.offset.signum());
+            let id = |key: u64| if key == ABSENT.key { NONE } else { vocab.get(key) };
+            push(&group.rules.iter().map(key).map(id).collect::<Vec<_>>(), &mut rows);
+        }
+        book.append(&rows)
+    });
+    of.collect()
+}

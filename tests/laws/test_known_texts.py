@@ -1,0 +1,140 @@
+"""What a template found for words of earlier calls is kept; no answer tells whether it was, to the last bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tagwise import _core
+
+from .paths import forced
+
+Sentences = list[list[list[str]]]
+
+NODE = (
+    "pad: word[-2..2].lower\nword[0].suffix(1..3)\nword[-1,1].shape\nword[-1].shape & word[0].shape\n"
+    "word[0].lower & word[1].lower\nbias\nfirst\n"
+)
+TEMPLATE = NODE + "edge pad: word[-1].shape\nedge: word[0].shape"
+WAYS = ("single", "single,table", "runs,table", "runs,table,baseline")
+
+
+def sentences(seed: int, n: int = 60, words: int = 80) -> Sentences:
+    """Words of few frequent and many rare ones, in sentences of 0 to 8."""
+    rng = np.random.default_rng(seed)
+    return [
+        [[f"{'aAb1'[w % 4]}{w % words}-{seed % 3}" for w in rng.zipf(1.4, rng.integers(0, 9))]]
+        for _ in range(n)
+    ]
+
+
+def model(labels: int) -> tuple[_core.Vocabulary, _core.Scorer]:
+    """A locked vocabulary of some sentences, and weights that are no round numbers."""
+    rng, vocabulary = np.random.default_rng(labels), _core.Vocabulary()
+    template = _core.Template(NODE, ["word"])
+    data = _core.encode_tokens(template, vocabulary, sentences(0) + sentences(1))
+    gold = rng.integers(0, labels, data.n_tokens).astype(np.uint16)
+    layout = _core.Layout.build(data.with_gold(gold), len(vocabulary), labels, all_pairs=True)
+    vocabulary.lock()
+    return vocabulary, _core.Scorer(layout, rng.normal(size=len(layout)).astype(np.float32))
+
+
+def rows(data: _core.Dataset) -> list[list[float]]:
+    """All that a dataset holds."""
+    return [data.offsets.tolist(), *(x.tolist() for x in (*data.node(), *data.edge()))]
+
+
+@pytest.mark.parametrize("way", ["single", "runs"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_rows_are_those_of_a_template_that_knows_nothing(way: str, n_jobs: int) -> None:
+    """Calls one after the other, of other words and of the same, short and long; what earlier ones gave stays as it was."""
+    template, vocabulary = _core.Template(TEMPLATE, ["word"]), _core.Vocabulary()
+    _core.encode_tokens(template, vocabulary, sentences(0) + sentences(1))
+    vocabulary.lock()
+    with forced(way):
+        calls = [
+            sentences(seed, n) for seed, n in ((0, 3), (1, 60), (0, 60), (2, 400), (1, 1), (3, 900), (0, 60))
+        ]
+        held = []
+        for X in calls:
+            fresh = _core.encode_tokens(_core.Template(TEMPLATE, ["word"]), vocabulary, X)
+            held.append((_core.encode_tokens(template, vocabulary, X, n_jobs), fresh))
+        assert all(rows(kept) == rows(fresh) for kept, fresh in held)
+
+
+@pytest.mark.parametrize("labels", [5, 20, 40, 60, 70])
+def test_scores_have_the_same_bits_whatever_was_tagged_before(labels: int) -> None:
+    """Probabilities of float32 weights, by every way and number of threads: no call moves the last bit of another."""
+    vocabulary, scorer = model(labels)
+    template = _core.Template(NODE, ["word"])
+    X = sentences(2, 200)
+    for way in WAYS:
+        with forced(way):
+            fresh = _core.Scorer(scorer.layout, scorer.weights)
+            data = _core.encode_tokens(_core.Template(template.source, ["word"]), vocabulary, X)
+            p, log_z = fresh.marginals(data, n_jobs=1)
+            for seed in (3, 0, 2):
+                for n_jobs in (1, 2):
+                    scorer.viterbi(
+                        _core.encode_tokens(template, vocabulary, sentences(seed, 100), n_jobs), n_jobs=n_jobs
+                    )
+                    again = _core.encode_tokens(template, vocabulary, X, n_jobs)
+                    kept, kept_z = scorer.marginals(again, n_jobs=n_jobs)
+                    assert kept.tobytes() == p.tobytes(), (way, seed, n_jobs)
+                    assert kept_z.tobytes() == log_z.tobytes(), (way, seed, n_jobs)
+
+
+def test_what_is_found_belongs_to_one_vocabulary() -> None:
+    """A template that serves two vocabularies in turn, and one that lost attributes, gives each its own ids."""
+    template, X = _core.Template(TEMPLATE, ["word"]), sentences(0)
+    first, second = _core.Vocabulary(), _core.Vocabulary()
+    _core.encode_tokens(template, first, X)
+    _core.encode_tokens(template, second, sentences(1) + X)
+    first.lock()
+    second.lock()
+    fewer = second.kept(np.arange(len(second)) % 2 == 0)
+    for vocabulary in (first, second, first, fewer, second, fewer):
+        want = _core.encode_tokens(_core.Template(TEMPLATE, ["word"]), vocabulary, X)
+        assert rows(_core.encode_tokens(template, vocabulary, X)) == rows(want)
+
+
+def test_sums_that_are_not_kept_are_made_with_the_same_bits() -> None:
+    """More words than sums are kept of: those behind score as they do in front, and as every attribute by itself."""
+    source, labels = "word[0]\nword[0].suffix(1..2)", 50
+    words = [f"{i:x}.{i % 7}" for i in range(70_000)]
+    X = [[words[i : i + 20]] for i in range(0, len(words), 20)]
+    template, vocabulary = _core.Template(source, ["word"]), _core.Vocabulary()
+    rng = np.random.default_rng(0)
+    data = _core.encode_tokens(template, vocabulary, X[-200:])
+    gold = rng.integers(0, labels, data.n_tokens).astype(np.uint16)
+    layout = _core.Layout.build(data.with_gold(gold), len(vocabulary), labels)
+    w = rng.normal(size=len(layout)).astype(np.float32)
+    vocabulary.lock()
+    found = {}
+    for way, part in (("runs,table", X), ("runs,table", X[-200:]), ("single,table", X[-200:])):
+        with forced(way):
+            fresh = _core.encode_tokens(_core.Template(source, ["word"]), vocabulary, part)
+            p, _ = _core.Scorer(layout, w).marginals(fresh, n_jobs=1)
+            found[way, len(part)] = p[-data.n_tokens :]
+    assert found["runs,table", len(X)].tobytes() == found["runs,table", 200].tobytes()
+    np.testing.assert_allclose(found["runs,table", 200], found["single,table", 200], atol=1e-5)
+
+
+def test_bare_sentences_are_the_only_column() -> None:
+    """Lists of tokens are read as lists of one column are; what is no string is named in the same words."""
+    X = [["a", "B", "a"], [], ["\u00fc", "a"]]
+    template = _core.Template("word[-1..0]", ["word"])
+    of_columns, of_tokens = _core.Vocabulary(), _core.Vocabulary()
+    want = _core.encode_tokens(template, of_columns, [[x] for x in X])
+    for given in (X, tuple(map(tuple, X)), (iter(x) for x in X)):
+        assert rows(_core.encode_tokens(template, of_tokens, given, bare=True)) == rows(want)
+    for wrong in (["a", 3], ["a", None, "\ud800"], "ab", 7, ["a", "\ud800"]):
+        messages = []
+        for given, bare in (([[X[0]], [wrong]], False), ([X[0], wrong], True)):
+            with pytest.raises(ValueError) as caught:
+                _core.encode_tokens(template, _core.Vocabulary(), given, bare=bare)  # type: ignore[arg-type]
+            messages.append(str(caught.value))
+        assert messages[0] == messages[1]
+    two = _core.Template("word[0] & pos[0]", ["word", "pos"])
+    with pytest.raises(ValueError, match="bare"):
+        _core.encode_tokens(two, _core.Vocabulary(), X, bare=True)
