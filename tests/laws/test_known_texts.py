@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tagwise import _core
+from tagwise.errors import CorpusError
 
 from .paths import forced
 
@@ -47,7 +48,7 @@ def rows(data: _core.Dataset) -> list[list[float]]:
 @pytest.mark.parametrize("way", ["single", "runs"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_rows_are_those_of_a_template_that_knows_nothing(way: str, n_jobs: int) -> None:
-    """Calls one after the other, of other words and of the same, short and long; what earlier ones gave stays as it was."""
+    """Calls of other words and of the same, short and long; what earlier ones gave stays as it was."""
     template, vocabulary = _core.Template(TEMPLATE, ["word"]), _core.Vocabulary()
     _core.encode_tokens(template, vocabulary, sentences(0) + sentences(1))
     vocabulary.lock()
@@ -131,7 +132,7 @@ def test_bare_sentences_are_the_only_column() -> None:
     for wrong in (["a", 3], ["a", None, "\ud800"], "ab", 7, ["a", "\ud800"]):
         messages = []
         for given, bare in (([[X[0]], [wrong]], False), ([X[0], wrong], True)):
-            with pytest.raises(ValueError) as caught:
+            with pytest.raises(CorpusError) as caught:
                 _core.encode_tokens(template, _core.Vocabulary(), given, bare=bare)  # type: ignore[arg-type]
             messages.append(str(caught.value))
         assert messages[0] == messages[1]
