@@ -198,23 +198,38 @@ impl Vocab {
     /// Ids of many keys; 0 stands for no key. In strides: every slot is asked for before any is read, and every key that
     /// a slot names before any is compared, so that the memory's latencies overlap.
     pub fn get_many(&self, keys: &[u64], ids: &mut Vec<u32>) {
-        let mask = self.table.len().wrapping_sub(1);
         ids.clear();
         ids.reserve(keys.len());
         for keys in keys.chunks(AT_ONCE) {
             self.warm(keys.iter().copied());
             let first = ids.len();
-            ids.extend(keys.iter().map(|&key| {
-                let id = self.table.get(key as usize & mask).copied().unwrap_or(NONE);
-                prefetch(self.keys.as_ptr().wrapping_add(id as usize));
-                id
-            }));
-            for (id, &key) in ids[first..].iter_mut().zip(keys) {
-                if key == 0 {
-                    *id = NONE;
-                } else if *id != NONE && self.keys[*id as usize] != key {
-                    *id = self.get(key);
-                }
+            self.look(keys, ids);
+            self.second_looks(keys, &mut ids[first..]);
+        }
+    }
+
+    /// What the slots of these keys name, and ask for its keys. The slots were asked for (`warm`).
+    pub fn first_looks(&self, keys: &[u64], ids: &mut Vec<u32>) {
+        ids.clear();
+        self.look(keys, ids);
+    }
+
+    fn look(&self, keys: &[u64], ids: &mut Vec<u32>) {
+        let mask = self.table.len().wrapping_sub(1);
+        ids.extend(keys.iter().map(|&key| {
+            let id = self.table.get(key as usize & mask).copied().unwrap_or(NONE);
+            prefetch(self.keys.as_ptr().wrapping_add(id as usize));
+            id
+        }));
+    }
+
+    /// From what slots name to the ids of these keys.
+    pub fn second_looks(&self, keys: &[u64], ids: &mut [u32]) {
+        for (id, &key) in ids.iter_mut().zip(keys) {
+            if key == 0 {
+                *id = NONE;
+            } else if *id != NONE && self.keys[*id as usize] != key {
+                *id = self.get(key);
             }
         }
     }

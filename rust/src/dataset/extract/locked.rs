@@ -8,6 +8,7 @@ use crate::dataset::extract::{Extractor, Group, RulePlan, ABSENT, CHUNK};
 use crate::dataset::runs::{Runs, NOTHING, WORTH};
 use crate::dataset::vocab::{Vocab, NONE};
 use crate::dataset::Dataset;
+use crate::features::rule::TemplateRule;
 use crate::machine::force::{self, Taken, Way};
 use crate::machine::stop;
 use std::ops::Range;
@@ -46,11 +47,11 @@ impl Extractor<'_> {
             out.of.reserve(if runs { tokens * groups } else { 0 });
             let mut room = Room::new(node.asked.len(), tokens);
             let mut edge_room = Room::new(edge.asked.len(), tokens);
-            for s in sentences {
+            for s in sentences.clone() {
                 stop::look();
-                node.look_up(s, &mut room, &mut out.node, runs.then_some(&mut out.of));
+                node.look_up(s..sentences.end, &mut room, &mut out.node, runs.then_some(&mut out.of));
                 if !self.edge.is_empty() {
-                    edge.look_up(s, &mut edge_room, &mut out.edge, None);
+                    edge.look_up(s..sentences.end, &mut edge_room, &mut out.edge, None);
                 }
             }
             out
@@ -108,14 +109,22 @@ struct Rules<'a> {
     settled: Option<&'a [bool]>,
     asked: Vec<Joint<'a, u64>>, // rules that are looked up at every token
     order: Vec<Source<'a>>,     // all joint rules, as the template has them
+    inside: Vec<Source<'a>>,    // those that neither the first nor the last token alone has
     is_edge: bool,
 }
 
 /// Where a joint rule's attribute at a token comes from.
-enum Source<'a> {
-    /// It looks at nothing: the same everywhere.
-    Constant(Joint<'a, u64>, u32),
-    /// One of those that are asked for.
+#[derive(Clone)]
+struct Source<'a> {
+    rule: &'a TemplateRule,
+    from: Answer,
+}
+
+#[derive(Clone, Copy)]
+enum Answer {
+    /// The rule looks at nothing: the same id everywhere.
+    Constant(u32),
+    /// One of the rules that are asked for.
     Asked(usize),
 }
 
@@ -129,26 +138,47 @@ impl<'a> Rules<'a> {
     ) -> Rules<'a> {
         let (mut asked, mut order) = (Vec::new(), Vec::new());
         for joint in of.joints(plan, &found.joined) {
+            let rule = joint.rule;
             match joint.constant() {
-                Some(key) => order.push(Source::Constant(joint, vocab.get(key))),
+                Some(key) => order.push(Source { rule, from: Answer::Constant(vocab.get(key)) }),
                 None => {
-                    order.push(Source::Asked(asked.len()));
+                    order.push(Source { rule, from: Answer::Asked(asked.len()) });
                     asked.push(joint);
                 }
             }
         }
+        let inside = order.iter().filter(|source| !source.rule.first && !source.rule.last).cloned().collect();
         let is_edge = std::ptr::eq(plan, &of.edge);
         let outside = &found.outside[usize::from(is_edge)];
-        Rules { of, plan, found, vocab, outside, settled, asked, order, is_edge }
+        Rules { of, plan, found, vocab, outside, settled, asked, order, inside, is_edge }
     }
 
-    /// Append the rows of one sentence's tokens; where `to` is given their runs go there, and are left out of the rows.
-    fn look_up(&self, s: usize, room: &mut Room, rows: &mut Csr, to: Option<&mut Vec<u32>>) {
+    /// Where a sentence begins, and its length.
+    fn place(&self, s: usize) -> (usize, usize) {
         let sentences = &self.of.tokens.sentences;
-        let (begin, length, groups) = (sentences[s], sentences[s + 1] - sentences[s], self.plan.groups.len());
-        room.ask(&self.asked, begin, length, self.vocab);
-        let is_settled = |t: usize| self.settled.is_some_and(|settled| settled[begin + t]);
-        let (runs, mut own) = (to.is_some(), std::mem::take(&mut room.runs));
+        (sentences[s], sentences[s + 1] - sentences[s])
+    }
+
+    /// Whether a token needs no attributes.
+    #[inline(always)]
+    fn is_settled(&self, token: usize) -> bool {
+        self.settled.is_some_and(|settled| settled[token])
+    }
+
+    /// Append the rows of the tokens of a range's first sentence; where `to` is given their runs go there, and are left out
+    /// of the rows. The second sentence is asked for: what it needs comes from the memory meanwhile.
+    fn look_up(&self, sentences: Range<usize>, room: &mut Room, rows: &mut Csr, to: Option<&mut Vec<u32>>) {
+        let s = sentences.start;
+        let (begin, length) = self.place(s);
+        if room.next.sentence != Some(s) {
+            room.ask(self, s);
+        }
+        std::mem::swap(&mut room.now, &mut room.next);
+        if s + 1 < sentences.end {
+            room.ask(self, s + 1);
+        }
+        self.vocab.first_looks(&room.now.keys, &mut room.now.answers);
+        let (runs, mut own, groups) = (to.is_some(), std::mem::take(&mut room.runs), self.plan.groups.len());
         own.clear();
         let here = to.unwrap_or(&mut own);
         let first = here.len();
@@ -158,28 +188,48 @@ impl<'a> Rules<'a> {
             self.runs_of(group, outside, begin, length, |t, run| here[t * groups + g] = run);
         });
         if self.settled.is_some() {
-            (0..length).filter(|&t| is_settled(t)).for_each(|t| here[t * groups..(t + 1) * groups].fill(NOTHING));
+            let settled = (0..length).filter(|&t| self.is_settled(begin + t));
+            settled.for_each(|t| here[t * groups..(t + 1) * groups].fill(NOTHING));
         }
+        room.answer(self.vocab);
         let mut ids = Writer::new(rows, length * self.order.len());
         for t in 0..length {
             if !runs {
-                here[t * groups..(t + 1) * groups]
-                    .iter()
-                    .for_each(|&run| ids.copy(self.found.book.ids.ids_of(run as usize)));
+                let of = &here[t * groups..(t + 1) * groups];
+                of.iter().for_each(|&run| ids.copy(self.found.book.ids.ids_of(run as usize)));
             }
-            if !is_settled(t) {
-                for source in &self.order {
-                    ids.put(match source {
-                        Source::Asked(rule) => room.id(*rule, t),
-                        Source::Constant(joint, id) if joint.range(length).contains(&t) => *id,
-                        Source::Constant(..) => NONE,
-                    });
-                }
+            let (is_first, is_last) = (t == 0, t + 1 == length);
+            if is_first || is_last {
+                let here = |rule: &TemplateRule| (is_first || !rule.first) && (is_last || !rule.last);
+                self.put(self.order.iter().filter(|source| here(source.rule)), begin, t, room, &mut ids);
+            } else {
+                self.put(self.inside.iter(), begin, t, room, &mut ids);
             }
             ids.end_row();
         }
         ids.finish();
         room.runs = own;
+    }
+
+    /// Append what joint rules that a token may have give there.
+    #[inline(always)]
+    fn put<'b>(
+        &self,
+        sources: impl Iterator<Item = &'b Source<'b>>,
+        begin: usize,
+        t: usize,
+        room: &Room,
+        ids: &mut Writer<'_>,
+    ) {
+        if self.is_settled(begin + t) || (self.is_edge && t == 0) {
+            return;
+        }
+        for source in sources {
+            ids.put(match source.from {
+                Answer::Constant(id) => id,
+                Answer::Asked(rule) => room.id(rule, t),
+            });
+        }
     }
 
     /// `put(t, run)` for the run of a group at every token of a sentence where it has one.
@@ -261,15 +311,23 @@ impl Memory {
     }
 }
 
-/// What is asked for one sentence's joint rules, kept between sentences.
+/// What is asked for one sentence's joint rules.
+#[derive(Default)]
+struct Asked {
+    sentence: Option<usize>,
+    places: Vec<(usize, usize)>, // [rules] the first token that may have one, and where its id stands
+    ids: Vec<u32>,               // rule by rule
+    keys: Vec<u64>,              // those to look up,
+    to: Vec<(u32, u32)>,         // the rule and the place of each,
+    answers: Vec<u32>,           // and its id
+}
+
+/// Scratch, kept between sentences.
 #[derive(Default)]
 struct Room {
-    memories: Vec<Memory>,              // [rules]
-    places: Vec<(Range<usize>, usize)>, // [rules] tokens, and where the first one's id stands
-    ids: Vec<u32>,                      // rule by rule
-    keys: Vec<u64>,                     // those to look up,
-    to: Vec<(u32, u32)>,                // the rule and the place of each
-    answers: Vec<u32>,
+    memories: Vec<Memory>, // [rules]
+    now: Asked,
+    next: Asked,
     runs: Vec<u32>,
 }
 
@@ -280,47 +338,53 @@ impl Room {
         Room { memories: (0..rules).map(|_| memory()).collect(), ..Room::default() }
     }
 
-    /// Find the ids of these rules at every token of a sentence.
-    fn ask(&mut self, rules: &[Joint<'_, u64>], begin: usize, length: usize, vocab: &Vocab) {
-        self.places.clear();
-        self.ids.clear();
-        self.keys.clear();
-        self.to.clear();
-        for (r, (joint, memory)) in rules.iter().zip(&mut self.memories).enumerate() {
+    /// Ask for the ids of all rules at every token of a sentence, the next one.
+    fn ask(&mut self, rules: &Rules<'_>, s: usize) {
+        let (begin, length) = rules.place(s);
+        let next = &mut self.next;
+        next.sentence = Some(s);
+        next.places.clear();
+        next.ids.clear();
+        next.keys.clear();
+        next.to.clear();
+        for (r, (joint, memory)) in rules.asked.iter().zip(&mut self.memories).enumerate() {
             let range = joint.range(length);
-            self.places.push((range.clone(), self.ids.len()));
+            next.places.push((range.start, next.ids.len()));
             let pays = memory.pays();
+            memory.asked += if pays { range.len() } else { 0 };
             for t in range {
-                let key = joint.key(begin, t, length);
+                let key = if rules.is_settled(begin + t) { ABSENT.key } else { joint.key(begin, t, length) };
                 let mut id = NONE;
                 // A slot that nothing was put in answers the key that stands for none: NONE.
                 if pays && memory.slots[key as usize % SLOTS].0 == key {
                     id = memory.slots[key as usize % SLOTS].1;
                     memory.found += 1;
                 } else if key != ABSENT.key {
-                    self.keys.push(key);
-                    self.to.push((r as u32, self.ids.len() as u32));
+                    next.keys.push(key);
+                    next.to.push((r as u32, next.ids.len() as u32));
                 }
-                self.ids.push(id);
+                next.ids.push(id);
             }
-            memory.asked += if pays { length } else { 0 };
         }
-        vocab.get_many(&self.keys, &mut self.answers);
-        for ((&key, &id), &(rule, place)) in self.keys.iter().zip(&self.answers).zip(&self.to) {
-            self.ids[place as usize] = id;
+        rules.vocab.warm(next.keys.iter().copied());
+    }
+
+    /// Find what is asked now, of which the first looks are done.
+    fn answer(&mut self, vocab: &Vocab) {
+        let now = &mut self.now;
+        vocab.second_looks(&now.keys, &mut now.answers);
+        for ((&key, &id), &(rule, place)) in now.keys.iter().zip(&now.answers).zip(&now.to) {
+            now.ids[place as usize] = id;
             if let Some(slot) = self.memories[rule as usize].slots.get_mut(key as usize % SLOTS) {
                 *slot = (key, id);
             }
         }
     }
 
-    /// The id of a rule at a token, or NONE.
+    /// The id of a rule at a token that may have one, or NONE.
     #[inline(always)]
     fn id(&self, rule: usize, t: usize) -> u32 {
-        let (range, first) = &self.places[rule];
-        match range.contains(&t) {
-            true => self.ids[first + t - range.start],
-            false => NONE,
-        }
+        let (start, first) = self.now.places[rule];
+        self.now.ids[first + t - start]
     }
 }
