@@ -395,6 +395,25 @@ mod tests {
     }
 
     #[test]
+    fn stamps_are_those_of_equal_locked_vocabularies() {
+        let mut v = Vocab::new();
+        v.intern(Key { key: 1, check: 1 }, |b| b.extend_from_slice(b"x")).unwrap();
+        assert_eq!(v.stamp(), None);
+        let mut other = v.clone();
+        v.lock();
+        other.lock();
+        let stamp = v.stamp();
+        v.lock();
+        assert!(v.stamp() == stamp && v.clone().stamp() == stamp && other.stamp() != stamp);
+        let mut grown = v.growing();
+        assert_eq!(grown.stamp(), None);
+        grown.lock();
+        let mut fewer = v.clone();
+        fewer.retain(|_| false);
+        assert!(grown.stamp() != stamp && fewer.stamp() != stamp && fewer.stamp().is_some());
+    }
+
+    #[test]
     fn a_colliding_key_is_reported() {
         let mut v = Vocab::new();
         v.intern(Key { key: 1, check: 1 }, |b| b.extend_from_slice(b"x")).unwrap();

@@ -145,3 +145,31 @@ fn outside_runs(plan: &RulePlan<'_>, vocab: &Vocab, book: &mut Book) -> Vec<u32>
     });
     of.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(texts: usize) -> Known {
+        let mut known = Known::new(1, 7);
+        (0..texts).for_each(|i| known.tokens.columns[0].push(&i.to_string()).unwrap());
+        known.tokens.end_sentence(texts);
+        known
+    }
+
+    #[test]
+    fn texts_are_kept_for_one_caller_one_vocabulary_and_up_to_a_number() {
+        let keep = Keep::default();
+        let texts = |stamp: u64| keep.take(1, stamp).tokens.texts();
+        keep.give(of(3));
+        let known = keep.take(1, 7);
+        assert_eq!((known.tokens.texts(), known.tokens.len(), known.tokens.tokens()), (3, 0, 0));
+        assert_eq!(texts(7), 0); // somebody has it
+        keep.give(known);
+        assert_eq!((texts(8), texts(7)), (0, 0)); // of another vocabulary: let go
+        keep.give(of(MOST_TEXTS));
+        assert_eq!(texts(7), MOST_TEXTS);
+        keep.give(of(MOST_TEXTS + 1));
+        assert_eq!(texts(7), 0);
+    }
+}
