@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tagwise as tw
+from tagwise.model.model import Model
 from tagwise.serve import openapi, shapes, work
 from tagwise.serve.service import Service, Settings, application
 from tagwise.serve.shelf import Loaded, Shelf, Shelved, named
@@ -201,15 +202,15 @@ def test_tokens_have_a_limit(tagger: tw.CRF) -> None:
 
 
 def counted(patch: pytest.MonkeyPatch) -> list[int]:
-    """How many sentences each call of `predict` was given, from now on."""
+    """How many sentences each call of the model was given, from now on."""
     calls: list[int] = []
-    inner = tw.Tagger.predict
+    inner = Model.predict_numbers
 
     def predict(self: Any, X: Any, **more: Any) -> Any:
         calls.append(len(X))
         return inner(self, X, **more)
 
-    patch.setattr(tw.Tagger, "predict", predict)
+    patch.setattr(Model, "predict_numbers", predict)
     return calls
 
 

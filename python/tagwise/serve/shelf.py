@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import json
 import logging
 import os
 import re
@@ -26,7 +27,8 @@ class Loaded:
     """A model as it was read: what a batch works with from its beginning to its end.
 
     alone: the same tagger for small batches, which one thread labels sooner than many; version: 1, and one more each
-    time that the file was replaced.
+    time that the file was replaced; labels: as people know them, by number, with their JSON in `texts`; outside: the
+    number of O, -1 where there is none; words: whether features look at words alone.
     """
 
     tagger: Tagger
@@ -35,6 +37,10 @@ class Loaded:
     sure: bool  # whether it has probabilities
     version: int
     stamp: Stamp | None
+    labels: tuple[Any, ...]
+    texts: tuple[str, ...]
+    outside: int
+    words: bool
 
     @staticmethod
     def of(tagger: Tagger, what: str, version: int = 1, stamp: Stamp | None = None) -> Loaded:
@@ -49,7 +55,19 @@ class Loaded:
             )
         alone = copy.copy(tagger).set_params(n_jobs=1)
         sure = bool(tagger.probabilistic or model.scorer.local)
-        return Loaded(tagger, alone, schemes.has_chunks(model.labels), sure, version, stamp)
+        labels = model.classes
+        return Loaded(
+            tagger,
+            alone,
+            schemes.has_chunks(model.labels),
+            sure,
+            version,
+            stamp,
+            labels,
+            tuple(json.dumps(label, ensure_ascii=False) for label in labels),
+            labels.index("O") if "O" in labels else -1,
+            len(model.recipe.columns) < 2,
+        )
 
 
 def stamp_of(path: str) -> Stamp:

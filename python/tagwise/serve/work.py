@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ _JSON = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":")
 ).encode  # made once: `dumps` makes one a call
 _WHOLE = Tokenizer(sentences=False)
+_ONLY_LISTS = frozenset({list})
 
 
 class Wish(NamedTuple):
@@ -34,15 +35,24 @@ class Wish(NamedTuple):
     kbest: int = 1
 
 
+#: What most requests ask for: labels.
+LABELS = Wish()
+
+
 @dataclass(eq=False)
 class Job:
-    """What one request brings: texts, or sentences; cost: its tokens, or a guess at them; tokens: how many may be."""
+    """What one request brings: texts, or sentences; cost: its tokens, or a guess at them; tokens: how many may be.
 
+    usual: whether it asks for labels of words, and nothing else.
+    """
+
+    __slots__ = ("cost", "sentences", "texts", "tokens", "usual", "wish")
     wish: Wish
     texts: list[str] | None
     sentences: list[Any]
     cost: int
     tokens: int
+    usual: bool
 
 
 def sentence_of(given: Any) -> Any:
@@ -62,15 +72,19 @@ def length_of(sentence: Any) -> int:
 
 def job_of(request: dict[str, Any], tokens: int) -> Job:
     """The job of a request of /tag, or a Problem where it has more tokens than a request may."""
-    wish = Wish(request.get("probabilities", False), request.get("kbest", 1))
+    wish = LABELS
+    if len(request) > 1:
+        wish = Wish(request.get("probabilities", False), request.get("kbest", 1))
     texts = request.get("texts") if "text" not in request else [request["text"]]
     if texts is not None:
-        return Job(wish, texts, [], sum(len(text) // CHARACTERS + 1 for text in texts), tokens)
+        return Job(wish, texts, [], sum(len(text) // CHARACTERS + 1 for text in texts), tokens, False)
     given = request["sentences"] if "sentences" in request else [request["tokens"]]
-    cost = sum(map(length_of, given)) + len(given)
-    if cost - len(given) > tokens or len(given) > tokens:
+    words = set(map(type, given)) <= _ONLY_LISTS
+    length = sum(map(len if words else length_of, given))
+    if length > tokens or len(given) > tokens:
         raise too_many(tokens)
-    return Job(wish, None, [sentence_of(sentence) for sentence in given], cost, tokens)
+    sentences = given if words else [sentence_of(sentence) for sentence in given]
+    return Job(wish, None, sentences, length + len(given), tokens, words and wish == LABELS)
 
 
 def too_many(tokens: int) -> Problem:
@@ -89,15 +103,15 @@ def too_many(tokens: int) -> Problem:
 def run(loaded: Loaded, name: str, jobs: Sequence[Job], alone: bool) -> list[bytes | Exception]:
     """The answers of the jobs, in their order. What is wrong with one of them is its own error."""
     tagger = loaded.alone if alone else loaded.tagger
-    head = f'{{"model":{json.dumps(name)},"version":{loaded.version},"results":'
+    head = f'{{"model":{_JSON(name)},"version":{loaded.version},"results":['
     out: list[bytes | Exception] = [b""] * len(jobs)
-    groups: dict[Wish, list[int]] = {}
+    groups: dict[tuple[Wish, bool], list[int]] = {}
     for i, job in enumerate(jobs):
-        groups.setdefault(job.wish, []).append(i)
-    for wish, members in groups.items():
+        groups.setdefault((job.wish, job.usual and loaded.words), []).append(i)
+    for (wish, usual), members in groups.items():
         asked = [jobs[i] for i in members]
         try:
-            found = (_usual if _is_usual(loaded, wish, asked) else _answers)(loaded, tagger, wish, asked)
+            found = _usual(loaded, tagger, asked) if usual else _answers(loaded, tagger, wish, asked)
         except Exception as error:
             if len(members) == 1:
                 out[members[0]] = error
@@ -106,34 +120,41 @@ def run(loaded: Loaded, name: str, jobs: Sequence[Job], alone: bool) -> list[byt
                 (out[i],) = run(loaded, name, [jobs[i]], alone)
             continue
         for i, results in zip(members, found):
-            out[i] = f"{head}{_JSON(results)}}}\n".encode()
+            out[i] = f"{head}{results}]}}\n".encode()
     return out
 
 
-def _is_usual(loaded: Loaded, wish: Wish, jobs: list[Job]) -> bool:
-    """Whether all ask for labels of words alone, of a model that looks at these."""
-    if wish != Wish() or len(loaded.tagger.model_.recipe.columns) > 1:
-        return False
-    return all(job.texts is None and all(type(s) is list for s in job.sentences) for job in jobs)
-
-
-def _usual(loaded: Loaded, tagger: Tagger, wish: Wish, jobs: list[Job]) -> list[list[dict[str, Any]]]:
-    """The results of each job where labels of words are all that is asked for: what `_answers` gives, sooner."""
+def _usual(loaded: Loaded, tagger: Tagger, jobs: list[Job]) -> list[str]:
+    """What `_answers` gives where labels of words are all that is asked for, sooner: texts of labels are made once."""
     sentences = [sentence for job in jobs for sentence in job.sentences]
-    paths = iter(tagger.predict(sentences) if sentences else ())
-    if not loaded.chunked:
-        return [[{"labels": next(paths)} for _ in job.sentences] for job in jobs]
-    return [[_marked(next(paths)) for _ in job.sentences] for job in jobs]
+    if not sentences:
+        return [""] * len(jobs)
+    path, offsets = tagger.model_.predict_numbers(sentences, n_jobs=tagger._jobs())
+    results = _written(loaded, path.tolist(), offsets.tolist())
+    ends = accumulate(len(job.sentences) for job in jobs)
+    return [",".join(results[end - len(job.sentences) : end]) for job, end in zip(jobs, ends)]
 
 
-def _marked(path: Sequence[str]) -> dict[str, Any]:
-    """Labels, and the spans that they mark; most sentences have none."""
-    found = token_spans(path, True) if path.count("O") < len(path) else ()
-    return {"labels": path, "spans": [{"label": y, "tokens": [begin, end]} for y, begin, end in found]}
+def _written(loaded: Loaded, path: list[int], bounds: list[int]) -> list[str]:
+    """The JSON of each sentence: its labels by their numbers, and the spans that they mark; most have none."""
+    texts, labels, outside = loaded.texts, loaded.labels, loaded.outside
+    out = []
+    for begin, end in pairwise(bounds):
+        own = path[begin:end]
+        said = ",".join([texts[y] for y in own])
+        if not loaded.chunked:
+            out.append(f'{{"labels":[{said}]}}')
+        elif own.count(outside) == len(own):
+            out.append(f'{{"labels":[{said}],"spans":[]}}')
+        else:
+            spans = token_spans([labels[y] for y in own], True)
+            found = _JSON([{"label": y, "tokens": [a, b]} for y, a, b in spans])
+            out.append(f'{{"labels":[{said}],"spans":{found}}}')
+    return out
 
 
-def _answers(loaded: Loaded, tagger: Tagger, wish: Wish, jobs: list[Job]) -> list[list[dict[str, Any]]]:
-    """The results of each job."""
+def _answers(loaded: Loaded, tagger: Tagger, wish: Wish, jobs: list[Job]) -> list[str]:
+    """The results of each job, as members of a list of JSON."""
     fresh = [text for job in jobs for text in job.texts or ()]
     cut = iter(_TOKENIZER.many(fresh, tagger.n_jobs) if fresh else ())  # type: ignore[attr-defined]
     units: list[list[Tokenized | list[Any]]] = []
@@ -151,7 +172,7 @@ def _answers(loaded: Loaded, tagger: Tagger, wish: Wish, jobs: list[Job]) -> lis
             sentences += unit.sentences if isinstance(unit, Tokenized) else unit
     sentences = _alike(sentences, list(tagger.model_.recipe.columns))
     labelled = iter(_labelled(loaded, tagger, wish, sentences))
-    return [[_result(loaded, wish, unit, labelled) for unit in of_job] for of_job in units]
+    return [_JSON([_result(loaded, wish, unit, labelled) for unit in of_job])[1:-1] for of_job in units]
 
 
 def _alike(sentences: list[Any], columns: list[str]) -> list[Any]:
