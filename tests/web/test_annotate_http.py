@@ -48,6 +48,8 @@ def test_label_undo_why_export_and_train_from_the_export(served: tuple[Any, Any]
         state = json.loads(answer.body)
     assert state["counts"]["accepted"] == 6
     assert state["milliseconds"]["learning"] > 0
+    told = dict(one.split(";dur=") for one in answer.headers["server-timing"].split(", "))
+    assert {name.replace(" ", "-"): f"{took:.1f}" for name, took in state["milliseconds"].items()} == told
     back = json.loads(send(app, "POST", "/api/undo", {}).body)
     assert back["counts"]["accepted"] == 5
     assert json.loads(send(app, "POST", "/api/redo", {}).body)["counts"]["accepted"] == 6

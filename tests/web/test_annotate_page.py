@@ -246,3 +246,50 @@ def test_everything_has_a_name_for_screen_readers(tmp_path: Path, chromium: Any)
         assert page.get_attribute("#t0", "aria-selected") == "true"
         assert page.get_attribute("#sentence", "aria-activedescendant") == "t0"
         assert page.locator("[role=status]").count() == 1
+
+
+#: How many elements the page makes from a key to the next sentence drawn; what else is told meanwhile is in it.
+MADE = """() => new Promise(done => {
+  let made = 0;
+  const own = {};
+  for (const name of ["createElement", "createElementNS"]) {
+    own[name] = document[name].bind(document);
+    document[name] = (...given) => { made += 1; return own[name](...given); };
+  }
+  const root = document.documentElement;
+  delete root.dataset.took;
+  const watch = new MutationObserver(() => {
+    if (root.dataset.took === undefined) return;
+    watch.disconnect();
+    Object.assign(document, own);
+    done(made);
+  });
+  watch.observe(root, { attributes: true });
+  document.getElementById("accept").click();
+})"""
+
+
+def test_a_correction_draws_as_much_for_a_long_queue_as_for_a_short_one(
+    tmp_path: Path, chromium: Any
+) -> None:
+    """Elements that the page has, and that a correction makes, do not grow with the queue; nor do marks of its time."""
+    made, there = {}, {}
+    for n in (30, 1000):
+        path = tmp_path / f"{n}.txt"
+        path.write_text("".join(f"a b c{i}\n" for i in range(1000, 1000 + n)), encoding="utf-8")
+        options = ("--format", "text", "--strategy", "order", "--labels", "PER")
+        with (
+            server(tmp_path / str(n), str(path), *options) as (url, _),
+            visit(chromium, url) as page,
+        ):
+            made[n] = min(page.evaluate(MADE) for _ in range(5))
+            assert accepted(page) == 5
+            there[n] = page.evaluate("document.querySelectorAll('*').length")
+            marks = page.evaluate(
+                "performance.getEntriesByType('mark').sort((a, b) => a.startTime - b.startTime).map(m => m.name)"
+            )
+            assert marks == ["asked", "answered", "shown", "frame", "painted"]
+            took = page.evaluate("performance.getEntriesByName('correction').map(m => m.duration)")
+            assert took == [float(page.get_attribute("html", "data-took"))]
+    assert made[1000] == made[30] > 10
+    assert there[1000] == there[30]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -11,8 +10,9 @@ from numpy.typing import NDArray
 
 from tagwise.annotate.ranking import View, strategy_of, wanted
 
-#: Sentences that are ranked at a time: by somebody who waits, and in the background.
-FIRST, SLICE = 32, 128
+#: Sentences that are ranked at a time: by somebody who waits, where no model is asked (in order, a search), and in the
+#: background.
+FIRST, LOOKED, SLICE = 32, 20_000, 128
 
 
 class Slice(NamedTuple):
@@ -34,7 +34,7 @@ class Slice(NamedTuple):
 class Queue:
     """Open sentences with how much each is wanted, by a model of a certain version.
 
-    `refresh` ranks the most wanted anew until its time is over; `stale` counts what is left, which goes on in the
+    `refresh` ranks the most wanted anew; `stale` counts what is left, which goes on in the
     background, slice by slice: `due` under whatever lock there is, its scores without, `put` under it again. Meanwhile
     the ranks of earlier models serve.
     """
@@ -96,18 +96,16 @@ class Queue:
         self._version[done.places] = done.version
         return True
 
-    def refresh(self, strategy: str, view: View, version: int, *, seconds: float | None = None) -> int:
-        """Rank open sentences anew, slice by slice from the most wanted on; how many are left.
+    def refresh(self, strategy: str, view: View, version: int, *, most: int | None = None) -> int:
+        """Rank open sentences anew, slice by slice from the most wanted on: all, or `most`; how many are left.
 
-        It ends when all are done, or when the seconds are over. A slice is always done: of few where there is a limit.
+        Somebody waits for those: they are counted, not timed, so that the order does not depend on the machine.
         """
-        begin = time.perf_counter()
-        most = SLICE if seconds is None else FIRST
-        while (found := self.due(strategy, view, version, most)) is not None:
+        while (found := self.due(strategy, view, version, SLICE if most is None else most)) is not None:
             self.put(found, found.scores(self._sentences))
-            if seconds is not None and time.perf_counter() - begin >= seconds:
+            if most is not None:
                 break
         return self.stale
 
 
-__all__ = ["FIRST", "SLICE", "Queue", "Slice"]
+__all__ = ["FIRST", "LOOKED", "SLICE", "Queue", "Slice"]

@@ -1,8 +1,9 @@
 """A session of labelling: a work, the tagger that learns from it, the queue, and what a page shows of them.
 
 Whatever changes the work goes to its journal first. Then the sentence is learned, the top of the queue is ranked anew,
-and the next sentence is answered; the rest of the queue, training from the start and scores on a held-out file follow
-in threads. All of it is plain data in and out: HTTP is a thin layer above (`app`).
+and the next sentence is answered: of a long queue and with much labelled as soon as of a short one. The rest of the
+queue, training from the start and scores on a held-out file follow in threads. All of it is plain data in and out:
+HTTP is a thin layer above (`app`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 from tagwise.annotate.learning import Learning, fresh
 from tagwise.annotate.mistakes import suspects
-from tagwise.annotate.queue import Queue
+from tagwise.annotate.queue import FIRST, LOOKED, Queue
 from tagwise.annotate.ranking import STRATEGIES, View, strategy_of
 from tagwise.annotate.why import spans_of, why
 from tagwise.annotate.work import EXPORTS, OUTSIDE, Work
@@ -31,8 +32,8 @@ from tagwise.writing import write_text
 #: Scores on the held-out file, in the folder of the work.
 CURVE = "curve.jsonl"
 
-#: Seconds that ranking may take before the next sentence is answered; a slice is always done.
-RANKING = 0.01
+#: Seconds behind an answer in which the background waits: the page draws the next sentence.
+DRAWING = 0.05
 #: Sentences of the queue that are shown, characters of a search.
 SHOWN, LONGEST_SEARCH = 12, 200
 
@@ -65,10 +66,11 @@ class Session:
         self._wake, self._ended = threading.Event(), False
         self._calm = threading.Event()  # nobody waits for an answer: the background may go on
         self._calm.set()
+        self._drawn = 0.0  # when the page is taken to have drawn the last answer, by the clock
         self._seen = {word for i in work.labelled for word in work.sentences[i].tokens}
         if work.labelled:
             self.learning.settle(self._corpus, wait=True)
-        self._rank(RANKING)
+        self._rank()
         self._ranker = threading.Thread(target=self._background, daemon=True)
         self._ranker.start()
 
@@ -84,6 +86,8 @@ class Session:
             self.work.add_label(label)
 
     def _corpus(self) -> Corpus:
+        """What is trained on in the background."""
+        self._rest()
         with self._lock:
             return self.work.corpus()
 
@@ -95,7 +99,15 @@ class Session:
             with self._lock:
                 yield
         finally:
+            self._drawn = time.monotonic() + DRAWING
             self._calm.set()
+
+    def _rest(self) -> None:
+        """Wait while somebody waits for an answer, or for the page to draw it: both need the cores more."""
+        self._calm.wait()
+        while (left := self._drawn - time.monotonic()) > 0 and not self._ended:
+            time.sleep(left)
+            self._calm.wait()
 
     def _reopen(self, places: Iterable[int]) -> None:
         """Have the sentences that wait for labels in the queue: of those that say the same, the first."""
@@ -117,7 +129,7 @@ class Session:
                 "counts": {
                     "sentences": len(self.work.sentences),
                     "accepted": len(self.work.accepted),
-                    "given": len(self.work.given.keys() - self.work.accepted.keys()),
+                    "given": self.work.n_given,
                     "open": int(self.queue.open.sum()),
                     "stale": self.queue.stale,
                 },
@@ -159,7 +171,7 @@ class Session:
         """A sentence with the labels that it has, and with those that are proposed."""
         self.work._check(i, None)
         sentence, kind = self.work.sentences[i], self.work.settings.kind
-        labelled = self.work.labelled.get(i)
+        labelled = self.work.labels_of(i)
         proposed = self.proposal(sentence)
         return {
             "id": i,
@@ -268,7 +280,7 @@ class Session:
                 return self.state()
             gone = before.get(i)
             self._reopen(self.work.same(i))
-            labels = self.work.labelled.get(i)
+            labels = self.work.labels_of(i)
             if labels is not None and labels != gone:
                 self.learning.learn(self.work.sentences[i], labels)
             elif gone is not None:  # what was learned is forgotten by training from the start
@@ -281,9 +293,9 @@ class Session:
 
     def _after(self) -> None:
         """What follows a change: training from the start where that is due, ranking."""
-        if self.learning.due(len(self.work.labelled)) and self.work.labelled:
+        if self.work.n_labelled and self.learning.due(self.work.n_labelled):
             self.learning.settle(self._corpus)
-        self._rank(RANKING)
+        self._rank()
         self._wake.set()
 
     def choose(self, strategy: str | None = None, search: str | None = None) -> dict[str, Any]:
@@ -295,7 +307,7 @@ class Session:
                 self.search = search
             if strategy is not None:
                 self.work.set(strategy=strategy_of(strategy).name)
-            self._rank(RANKING)
+            self._rank()
             self._wake.set()
             return self.state()
 
@@ -355,15 +367,16 @@ class Session:
             self.learning.model, self.learning.second, self._seen, self.search, n_jobs=self._n_jobs or 0
         )
 
-    def _rank(self, seconds: float | None) -> None:
+    def _rank(self) -> None:
+        """Rank the most wanted: as many of a long queue as of a short one."""
+        strategy = self.work.settings.strategy
+        most = FIRST if strategy_of(strategy).learned else LOOKED
         with contextlib.suppress(TagwiseError):
-            self.queue.refresh(
-                self.work.settings.strategy, self._view(), self.learning.version, seconds=seconds
-            )
+            self.queue.refresh(strategy, self._view(), self.learning.version, most=most)
 
     def _rank_a_slice(self) -> bool:
         """Rank the next few; whether there were some. Whoever corrects a sentence meanwhile does not wait for it."""
-        self._calm.wait()
+        self._rest()
         with self._lock:
             found = self.queue.due(self.work.settings.strategy, self._view(), self.learning.version)
         if found is None:
@@ -380,7 +393,7 @@ class Session:
         """A model from the background: the queue is ranked by it, the held-out file is scored."""
         if self._ended:
             return
-        model, labelled = self.learning.model, len(self.work.labelled)
+        model, labelled = self.learning.model, self.work.n_labelled
         if self.dev is not None and model is not None:
             score = _score(model, self.dev, self._n_jobs)
             self.curve.append({"sentences": labelled, "score": score})

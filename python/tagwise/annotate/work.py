@@ -87,9 +87,13 @@ class Work:
             self.documents: list[tuple[str, range]] = []
             self._same: dict[Hashable, list[int]] = {}  # sentences by what they say
             self.given: dict[int, list[str]] = {}
+            self.accepted: dict[int, list[str]] = {}
+            self._turns: dict[int, int] = {}  # of each accepted sentence: which came when
+            self._turn = 0
+            self.n_labelled = 0  # sentences in `labelled`
+            self.n_given = 0  # sentences whose labels came with a document, and were not accepted
             for path in sorted((self.folder / "documents").glob("[0-9]*.jsonl")):
                 self._add(path)
-            self.accepted: dict[int, list[str]] = {}
             self.skipped: list[int] = []
             self._done: list[dict[str, Any]] = []  # what undo takes back, the last of it first
             self._undone: list[dict[str, Any]] = []
@@ -146,6 +150,7 @@ class Work:
             self._same.setdefault(_said(bare), []).append(i)
         places = range(first, len(self.sentences))
         self.documents.append((re.sub(r"^\d+-|\.jsonl$", "", path.name), places))
+        self.n_labelled, self.n_given = len(self.labelled), len(self.given.keys() - self.accepted.keys())
         return places
 
     def add(self, corpus: Corpus, name: str = "", *, fresh: bool = False) -> range:
@@ -223,19 +228,35 @@ class Work:
         i = deed["id"]
         self._done.append({**deed, "before": self.accepted.get(i)})
         if deed["do"] == "accept":
-            self.accepted[i] = list(deed["labels"])
+            self._put(i, list(deed["labels"]))
         else:
             self.skipped.append(i)
+
+    def _put(self, i: int, labels: list[str] | None) -> None:
+        """Labels of a sentence in `accepted`, or none. What is counted changes by those that say the same alone."""
+        self.n_labelled -= self._labelled_like(i)
+        self.n_given -= i in self.given and i not in self.accepted
+        if labels is None:
+            del self.accepted[i], self._turns[i]
+        else:
+            self.accepted[i] = labels
+            self._turn += 1
+            self._turns.setdefault(i, self._turn)
+        self.n_labelled += self._labelled_like(i)
+        self.n_given += i in self.given and i not in self.accepted
+
+    def _labelled_like(self, i: int) -> int:
+        """How many of the sentences that say what this one does are labelled: with an accepted one, all."""
+        alike = self.same(i)
+        return len(alike) if any(j in self.accepted for j in alike) else sum(j in self.given for j in alike)
 
     def _take_back(self) -> dict[str, Any]:
         deed = self._done.pop()
         self._undone.append({name: deed[name] for name in ("do", "id", "labels")})
         if deed["do"] == "skip":
             self.skipped.remove(deed["id"])
-        elif deed["before"] is None:
-            del self.accepted[deed["id"]]
         else:
-            self.accepted[deed["id"]] = deed["before"]
+            self._put(deed["id"], deed["before"])
         return deed
 
     def accept(self, i: int, labels: Sequence[str]) -> None:
@@ -311,6 +332,14 @@ class Work:
                 for j in self.same(i):
                     found.setdefault(j, labels)
         return found
+
+    def labels_of(self, i: int) -> list[str] | None:
+        """The labels that `labelled` has of a sentence, without a look at all others."""
+        own = self.accepted.get(i, self.given.get(i))
+        if own is not None:
+            return own
+        alike = [j for j in self.same(i) if j in self.accepted]
+        return self.accepted[min(alike, key=self._turns.__getitem__)] if alike else None
 
     def asked(self) -> Iterator[int]:
         """Sentences that wait for labels, each once: of those that say the same the first."""

@@ -139,7 +139,7 @@ def test_a_queue_ranked_in_slices_is_the_queue_ranked_at_once(model: Any, strate
     queue = Queue(sentences)
     queue.close([3, 5])
     view = View(model, search="rained", n_jobs=1)
-    assert queue.refresh(strategy, view, 1, seconds=0.0) == 2 * SLICE + 5 - FIRST
+    assert queue.refresh(strategy, view, 1, most=FIRST) == 2 * SLICE + 5 - FIRST
     done = FIRST
     while (found := queue.due(strategy, view, 1)) is not None:
         done += len(found.places)

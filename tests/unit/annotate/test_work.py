@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import random
 import shutil
 from pathlib import Path
 
@@ -251,3 +252,42 @@ def test_names_of_documents_stay_in_the_folder(tmp_path: Path) -> None:
     assert set(inside) == {"w"}
     assert len(list((tmp_path / "w" / "documents").iterdir())) == 6
     work.close()
+
+
+# --- what is counted -------------------------------------------------------------------------------------------
+
+
+def test_labels_of_one_and_counts_are_those_of_all(tmp_path: Path) -> None:
+    """Whatever is done, in any order: `labels_of`, `n_labelled` and `n_given` are what a look at everything gives."""
+    rng = random.Random(7)
+    words = [["Anna", "slept"], ["Peter", "flew"], ["Rome", "wins"]]
+
+    def some(n: int) -> list[list[str]]:
+        return [rng.choice(words) for _ in range(n)]
+
+    work = Work(tmp_path, Settings(labels=["PER", "LOC"]))
+    work.add(tw.Corpus.from_lists(some(6)), "open")
+    tagged = some(3)
+    work.add(tw.Corpus.from_lists(tagged, [["B-PER", "O"]] * len(tagged)), "labelled")
+    shared = 0
+    for step in range(300):
+        deed = rng.choice(["accept", "accept", "undo", "undo", "redo", "skip"])
+        i = rng.randrange(len(work.sentences))
+        if deed == "accept":
+            work.accept(i, rng.choice([["B-PER", "O"], ["B-LOC", "O"], ["O", "O"]]))
+        elif deed == "skip":
+            work.skip(i)
+        else:
+            (work.undo if deed == "undo" else work.redo)()
+        if step == 150:
+            work.add(tw.Corpus.from_lists(some(4)), "more")
+        every = work.labelled
+        assert {k: y for k in range(len(work.sentences)) if (y := work.labels_of(k)) is not None} == every
+        assert work.n_labelled == len(every)
+        assert work.n_given == len([k for k in work.given if k not in work.accepted])
+        shared += len(every) > len(work.given | work.accepted)
+    assert shared > 20
+    work.close()
+    again = Work(tmp_path)
+    assert (again.labelled, again.n_labelled, again.n_given) == (every, work.n_labelled, work.n_given)
+    again.close()

@@ -77,13 +77,33 @@ function put(label) {
 }
 
 const plain = () => editor.spans.map(({ begin, end, label }) => ({ begin, end, label }));
+// Marks of a correction, for the browser's own tools and for measuring: asked, answered, shown (the page is made anew), frame
+// (the next one begins), painted (it has been drawn). Those of the one before go: nothing grows.
+const MARKS = ["asked", "answered", "shown", "frame", "painted"];
+const mark = (name) => performance.mark(name);
+function painted() {
+  mark("shown");
+  requestAnimationFrame(() => {
+    mark("frame");
+    setTimeout(() => {
+      mark("painted");
+      document.documentElement.dataset.took = String(performance.measure("correction", "asked", "painted").duration);
+    });
+  });
+}
 const accept = () => {
-  if (!state?.sentence) return;
-  const begun = performance.now();
+  if (!state?.sentence || busy) return;
+  MARKS.forEach((name) => performance.clearMarks(name));
+  performance.clearMeasures("correction");
+  mark("asked");
   deed(
-    () => post("api/accept", { id: state.sentence.id, spans: plain() }),
+    async () => {
+      const found = await post("api/accept", { id: state.sentence.id, spans: plain() });
+      mark("answered");
+      return found;
+    },
     (found) => {
-      requestAnimationFrame(() => (document.documentElement.dataset.took = String(performance.now() - begun)));
+      queueMicrotask(painted); // behind `show`, which runs in the same turn
       return `Learned in ${found.milliseconds.learning.toFixed(1)} ms.`;
     },
   );

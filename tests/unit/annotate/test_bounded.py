@@ -1,0 +1,127 @@
+"""What a correction costs: as much with a long queue and many labels as with few; the rest waits until it is drawn."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tagwise as tw
+from tagwise.annotate import queue as queues
+from tagwise.annotate import session as sessions
+from tagwise.annotate.learning import Learning
+from tagwise.annotate.queue import FIRST, SLICE
+from tagwise.annotate.session import SHOWN, Session
+from tagwise.annotate.work import Settings, Work
+
+
+def opened(folder: Path, n: int) -> Session:
+    """A session with so many open sentences, and a few that came with labels."""
+    work = Work(folder, Settings(labels=["PER"]))
+    gold = [[name, "slept", f"#{i}"] for i, name in enumerate(["Anna", "Peter", "Mary"])]
+    work.add(tw.Corpus.from_lists(gold, [["B-PER", "O", "O"]] * len(gold)), "labelled")
+    work.add(tw.Corpus.from_lists([["Anna", "went", f"w{i}", f"v{i % 7}"] for i in range(n)]), "open")
+    return Session(work)
+
+
+def until(found: Callable[[], bool]) -> None:
+    """Wait for what the background does."""
+    end = time.monotonic() + 60
+    while not found():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_a_correction_ranks_as_many_of_a_long_queue_as_of_a_short_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranked: list[int] = []
+    inner = queues.wanted
+
+    def wanted(name: str, view: Any, X: Any, first: int = 0) -> Any:
+        if threading.current_thread() is threading.main_thread():
+            ranked.append(len(X))
+        return inner(name, view, X, first)
+
+    monkeypatch.setattr(queues, "wanted", wanted)
+    found = {}
+    for n in (2 * FIRST, 10 * SLICE):
+        session = opened(tmp_path / str(n), n)
+        until(lambda session=session: session.queue.stale == 0)  # type: ignore[misc]
+        ranked.clear()
+        state = session.accept(5, [])
+        assert len(state["queue"]) == SHOWN
+        found[n] = list(ranked)
+        session.close()
+    assert list(found.values()) == [[FIRST], [FIRST]]
+
+
+def test_a_correction_does_not_look_at_all_that_is_labelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`labelled` is made anew of everything: for exports and training, not for somebody who waits."""
+    session = opened(tmp_path, 40)
+    monkeypatch.setattr(Learning, "due", lambda self, labelled: False)
+
+    def looked(self: Work) -> Any:
+        raise AssertionError("a correction looked at all labels")
+
+    monkeypatch.setattr(Work, "labelled", property(looked))
+    state = session.accept(5, [])
+    assert state["counts"] | {"stale": 0} == {
+        "sentences": 43,
+        "accepted": 1,
+        "given": 3,
+        "open": 39,
+        "stale": 0,
+    }
+    assert session.accept(0, [])["counts"]["given"] == 2
+    session.close()
+
+
+def test_the_background_waits_until_an_answer_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slices of the queue and training from the start begin behind the time that a page has to draw."""
+    monkeypatch.setattr(sessions, "DRAWING", 0.3)
+    monkeypatch.setattr(Learning, "due", lambda self, labelled: True)
+    session = opened(tmp_path, 3 * SLICE)
+    until(lambda: session.queue.stale == 0)
+    early: list[str] = []
+    begun: list[str] = []
+
+    def noted(what: str) -> None:
+        begun.append(what)
+        if time.monotonic() < session._drawn:
+            early.append(what)
+
+    scores, corpus = queues.Slice.scores, Work.corpus
+
+    def slices(self: Any, sentences: Any) -> Any:
+        if threading.current_thread() is session._ranker:
+            noted("a slice")
+        return scores(self, sentences)
+
+    def read(self: Any, places: Any = None) -> Any:
+        noted("training")
+        return corpus(self, places)
+
+    monkeypatch.setattr(queues.Slice, "scores", slices)
+    monkeypatch.setattr(Work, "corpus", read)
+    session.accept(5, [])
+    session.learning.wait()
+    until(lambda: session.queue.stale == 0)
+    assert set(begun) == {"a slice", "training"}
+    assert not early
+    session.close()
+
+
+def test_a_search_is_answered_with_what_it_finds_far_behind(tmp_path: Path) -> None:
+    session = opened(tmp_path, 6 * SLICE)
+    state = session.choose("search", f"w{6 * SLICE - 1}")
+    assert state["sentence"]["tokens"][2] == f"w{6 * SLICE - 1}"
+    session.close()
