@@ -66,15 +66,70 @@ def test_what_asks_for_more_is_not_usual(request_: dict[str, Any]) -> None:
     assert not work.job_of(request_, 1000).usual
 
 
-@pytest.mark.parametrize("text", ["[1]", ' {"a": 1}', '{"a": 1}\n', "\t3 ", '"é"'])
-def test_white_space_around_a_value_is_none_of_it(text: str) -> None:
-    assert shapes._read(text) == json.loads(text)
+BODIES = [
+    *(json.dumps(request).encode() for request in REQUESTS),
+    json.dumps(REQUESTS[0], ensure_ascii=False).encode(),
+    b' {"tokens": ["a"]}',
+    b'{"tokens": ["a"]}\n',
+    b'{"tokens": ["\\u00e9\\ud83d\\ude00"]}',
+    b'{"tokens": ["a"], "tokens": ["b"]}',
+    b'{"sentences": [["a"], {"word": ["b"]}]}',
+    b'{"tokens": {"word": ["b"]}}',
+    b'{"text": "a b"}',
+    b'{"tokens": ["a"], "kbest": 2}',
+]
+WRONG = [
+    b"",
+    b"{",
+    b"[]",
+    b"{}",
+    b"3",
+    b"null",
+    b"\xff",
+    b"\xef\xbb\xbf{}",
+    b"[" * 100_000,
+    b'{"tokens": "ab"}',
+    b'{"tokens": null}',
+    b'{"tokens": [1]}',
+    b'{"tokens": ["a", null]}',
+    b'{"sentences": null}',
+    b'{"sentences": "ab"}',
+    b'{"sentences": [["a"], "ab"]}',
+    b'{"sentences": {"word": ["a"]}}',
+    b'{"sentences": [["a", ["b"]]]}',
+    b'{"words": ["a"]}',
+    b'{"tokens": ["a"]} x',
+    b'{"tokens": ["\\ud83d"]}',
+    b'{"tokens": ["a"]',
+]
 
 
-@pytest.mark.parametrize("text", ["", " ", "{", "[1] 2", "\ufeff{}", "nul", '{"a": 1}}', " [1,]"])
-def test_what_is_no_json_is_refused_in_the_same_words(text: str) -> None:
-    with pytest.raises(json.JSONDecodeError) as wanted:
-        json.loads(text)
-    with pytest.raises(json.JSONDecodeError) as found:
-        shapes._read(text)
-    assert str(found.value) == str(wanted.value)
+@pytest.mark.parametrize("body", BODIES)
+def test_words_are_found_in_one_step_where_there_is_nothing_else(body: bytes) -> None:
+    """The job is the one that reading by the schema gives; to that is left what has more, blanks around it, or pairs."""
+    words = shapes.words_of(body)
+    wanted = work.job_of(shapes.parsed(body, shapes.TAG), 1000)
+    if words is None:
+        assert not wanted.usual or body.strip() != body or b"\\ud83d" in body
+        return
+    found = work.job_of_words(words, 1000)
+    assert wanted.usual
+    assert [getattr(found, name) for name in work.Job.__slots__] == [
+        getattr(wanted, name) for name in work.Job.__slots__
+    ]
+
+
+@pytest.mark.parametrize("body", WRONG, ids=range(len(WRONG)))
+def test_what_is_wrong_is_left_to_those_who_tell_of_it(body: bytes) -> None:
+    assert shapes.words_of(body) is None
+    with pytest.raises(tw.TagwiseError):
+        work.job_of(shapes.parsed(body, shapes.TAG), 1000)
+
+
+def test_words_have_the_limit_of_all_requests() -> None:
+    for words in ([["a"] * 6], [["a"] * 3] * 2, [[]] * 6):
+        with pytest.raises(tw.TagwiseError, match="more than 5 tokens"):
+            work.job_of_words(words, 5)
+        with pytest.raises(tw.TagwiseError, match="more than 5 tokens"):
+            work.job_of({"sentences": words}, 5)
+    assert work.job_of_words([["a"] * 5], 5).cost == 6

@@ -118,7 +118,8 @@ class Batcher:
             self.queued -= cost
 
     def _is_full(self, cost: int) -> bool:
-        return self.waiting >= self.most or (self.queued > 0 and self.queued + cost > self.most_tokens)
+        waiting, queued = len(self._small) + len(self._large), self.queued
+        return waiting >= self.most or (queued > 0 and queued + cost > self.most_tokens)
 
     def _admit(self, cost: int) -> None:
         if self._is_full(cost):

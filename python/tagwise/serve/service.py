@@ -60,6 +60,7 @@ class Service:
             name: Batcher(model, self.metrics, self.settings.waiting, self.settings.waiting_tokens)
             for name, model in shelf.models.items()
         }
+        self._first, self._tokens = self.batchers[shelf.first.name], self.settings.limits.tokens
         self.ready = False
         self._stream = asyncio.Semaphore(64)  # streams hold a window each
         self._routes: dict[str, dict[str, Handler]] = {
@@ -132,8 +133,11 @@ class Service:
 
     def job(self, body: bytes | bytearray) -> tuple[Batcher, work.Job]:
         """What a request of /tag asks for, and whom; a Problem, or an error of ours, where it is wrong."""
+        words = shapes.words_of(body)
+        if words is not None:
+            return self._first, work.job_of_words(words, self._tokens)
         request = shapes.parsed(body, shapes.TAG)
-        return self._batcher(request), work.job_of(request, self.settings.limits.tokens)
+        return self._batcher(request), work.job_of(request, self._tokens)
 
     async def _tagged(self, body: bytes | bytearray) -> bytes:
         """The answer of one request of /tag."""

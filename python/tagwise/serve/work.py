@@ -25,7 +25,6 @@ _JSON = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":")
 ).encode  # made once: `dumps` makes one a call
 _WHOLE = Tokenizer(sentences=False)
-_ONLY_LISTS = frozenset({list})
 
 
 class Wish(NamedTuple):
@@ -70,21 +69,27 @@ def length_of(sentence: Any) -> int:
     return len(sentence) if isinstance(sentence, list) else len(next(iter(sentence.values()), ()))
 
 
+def job_of_words(sentences: list[list[str]], tokens: int) -> Job:
+    """The job of a request that has words alone."""
+    length = sum(map(len, sentences))
+    if length > tokens or len(sentences) > tokens:
+        raise too_many(tokens)
+    return Job(LABELS, None, sentences, length + len(sentences), tokens, True)
+
+
 def job_of(request: dict[str, Any], tokens: int) -> Job:
     """The job of a request of /tag, or a Problem where it has more tokens than a request may."""
-    wish = LABELS
-    if len(request) > 1:
-        wish = Wish(request.get("probabilities", False), request.get("kbest", 1))
+    wish = Wish(request.get("probabilities", False), request.get("kbest", 1))
     texts = request.get("texts") if "text" not in request else [request["text"]]
     if texts is not None:
         return Job(wish, texts, [], sum(len(text) // CHARACTERS + 1 for text in texts), tokens, False)
     given = request["sentences"] if "sentences" in request else [request["tokens"]]
-    words = set(map(type, given)) <= _ONLY_LISTS
-    length = sum(map(len if words else length_of, given))
-    if length > tokens or len(given) > tokens:
+    if wish == LABELS and all(type(sentence) is list for sentence in given):
+        return job_of_words(given, tokens)
+    cost = sum(map(length_of, given)) + len(given)
+    if cost - len(given) > tokens or len(given) > tokens:
         raise too_many(tokens)
-    sentences = given if words else [sentence_of(sentence) for sentence in given]
-    return Job(wish, None, sentences, length + len(given), tokens, words and wish == LABELS)
+    return Job(wish, None, [sentence_of(sentence) for sentence in given], cost, tokens, False)
 
 
 def too_many(tokens: int) -> Problem:
@@ -319,4 +324,4 @@ def explained(loaded: Loaded, name: str, request: dict[str, Any], tokens: int) -
     return body
 
 
-__all__ = ["Job", "Wish", "explained", "job_of", "run"]
+__all__ = ["Job", "Wish", "explained", "job_of", "job_of_words", "run"]
