@@ -106,7 +106,7 @@ WRONG = [
 
 @pytest.mark.parametrize("body", BODIES)
 def test_words_are_found_in_one_step_where_there_is_nothing_else(body: bytes) -> None:
-    """The job is the one that reading by the schema gives; to that is left what has more, blanks around it, or pairs."""
+    """The job is the one that reading by the schema gives; that is left what has more, blanks around, or pairs."""
     words = shapes.words_of(body)
     wanted = work.job_of(shapes.parsed(body, shapes.TAG), 1000)
     if words is None:
