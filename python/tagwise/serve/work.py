@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,26 +136,30 @@ def _usual(loaded: Loaded, tagger: Tagger, jobs: list[Job]) -> list[str]:
         return [""] * len(jobs)
     path, offsets = tagger.model_.predict_numbers(sentences, n_jobs=tagger._jobs())
     results = _written(loaded, path.tolist(), offsets.tolist())
-    ends = accumulate(len(job.sentences) for job in jobs)
-    return [",".join(results[end - len(job.sentences) : end]) for job, end in zip(jobs, ends)]
+    out, at = [], 0
+    for job in jobs:
+        n = len(job.sentences)
+        out.append(results[at] if n == 1 else ",".join(results[at : at + n]))
+        at += n
+    return out
 
 
 def _written(loaded: Loaded, path: list[int], bounds: list[int]) -> list[str]:
     """The JSON of each sentence: its labels by their numbers, and the spans that they mark; most have none."""
-    texts, labels, outside = loaded.texts, loaded.labels, loaded.outside
+    text_of, outside, spans = loaded.texts.__getitem__, loaded.outside, ""
     out = []
     for begin, end in pairwise(bounds):
         own = path[begin:end]
-        said = ",".join([texts[y] for y in own])
-        if not loaded.chunked:
-            out.append(f'{{"labels":[{said}]}}')
-        elif own.count(outside) == len(own):
-            out.append(f'{{"labels":[{said}],"spans":[]}}')
-        else:
-            spans = token_spans([labels[y] for y in own], True)
-            found = _JSON([{"label": y, "tokens": [a, b]} for y, a, b in spans])
-            out.append(f'{{"labels":[{said}],"spans":{found}}}')
+        if loaded.chunked:
+            spans = ',"spans":[]' if own.count(outside) == end - begin else _spans(loaded, own)
+        out.append(f'{{"labels":[{",".join(map(text_of, own))}]{spans}}}')
     return out
+
+
+def _spans(loaded: Loaded, path: list[int]) -> str:
+    """The member of a sentence that has its spans."""
+    found = token_spans([loaded.labels[y] for y in path], True)
+    return f',"spans":{_JSON([{"label": y, "tokens": [begin, end]} for y, begin, end in found])}'
 
 
 def _answers(loaded: Loaded, tagger: Tagger, wish: Wish, jobs: list[Job]) -> list[str]:
