@@ -110,13 +110,13 @@ def run(loaded: Loaded, name: str, jobs: Sequence[Job], alone: bool) -> list[byt
     tagger = loaded.alone if alone else loaded.tagger
     head = f'{{"model":{_JSON(name)},"version":{loaded.version},"results":['
     out: list[bytes | Exception] = [b""] * len(jobs)
-    groups: dict[tuple[Wish, bool], list[int]] = {}
+    groups: dict[Wish | None, list[int]] = {}  # None: usual ones, of a model that looks at words alone
     for i, job in enumerate(jobs):
-        groups.setdefault((job.wish, job.usual and loaded.words), []).append(i)
-    for (wish, usual), members in groups.items():
+        groups.setdefault(None if job.usual and loaded.words else job.wish, []).append(i)
+    for wish, members in groups.items():
         asked = [jobs[i] for i in members]
         try:
-            found = _usual(loaded, tagger, asked) if usual else _answers(loaded, tagger, wish, asked)
+            found = _usual(loaded, tagger, asked) if wish is None else _answers(loaded, tagger, wish, asked)
         except Exception as error:
             if len(members) == 1:
                 out[members[0]] = error
@@ -146,12 +146,16 @@ def _usual(loaded: Loaded, tagger: Tagger, jobs: list[Job]) -> list[str]:
 
 def _written(loaded: Loaded, path: list[int], bounds: list[int]) -> list[str]:
     """The JSON of each sentence: its labels by their numbers, and the spans that they mark; most have none."""
-    text_of, outside, spans = loaded.texts.__getitem__, loaded.outside, ""
+    text_of, outside, chunked, spans = loaded.texts.__getitem__, loaded.outside, loaded.chunked, ""
+    nothing = '"O",'
     out = []
     for begin, end in pairwise(bounds):
-        own = path[begin:end]
-        if loaded.chunked:
-            spans = ',"spans":[]' if own.count(outside) == end - begin else _spans(loaded, own)
+        own, n = path[begin:end], end - begin
+        if chunked and own.count(outside) == n:
+            out.append(f'{{"labels":[{(nothing * n)[:-1]}],"spans":[]}}')
+            continue
+        if chunked:
+            spans = _spans(loaded, own)
         out.append(f'{{"labels":[{",".join(map(text_of, own))}]{spans}}}')
     return out
 
