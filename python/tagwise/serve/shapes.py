@@ -139,7 +139,7 @@ def words_of(body: bytes | bytearray) -> list[list[str]] | None:
     given = found.get("sentences")
     if given is None:
         given = [found.get("tokens")]
-    if type(given) is not list or ("\\u" in text and "\\ud" in text.lower()):
+    if type(given) is not list or (b"\\" in body and "\\ud" in text.lower()):  # halves of a pair, perhaps
         return None
     for sentence in given:
         if type(sentence) is not list or not _ONLY_STRINGS.issuperset(map(type, sentence)):
