@@ -480,8 +480,8 @@ class Dual:
     def epoch(self, seed: int = 0, n_jobs: int = 0, together: bool | None = None) -> tuple[int, int, float]:
         """One epoch of visits.
 
-        together: by two threads, each visit at the weights behind the second before it; the bits do not depend on n_jobs.
-        None: where there are 512 sentences and more.
+        together: by two threads, each visit at the weights behind the second before it; None: where there are 512
+        sentences and more. The bits do not depend on n_jobs.
         Tokens visited, visits that float32 could not do, sum of the distances that the visits found.
         """
     def primal(self, n_jobs: int = 0) -> float:
