@@ -1,7 +1,7 @@
 """Peak memory of training in a process of its own, beside python-crfsuite's on the same lists.
 
-Each side runs as ``python -m benchmarks.memory SIDE WORKLOAD``: build the attribute lists, note the resident
-size, train a few iterations (all of either side's memory is in use by then), note the peak.
+Each side runs as ``python -m benchmarks.memory SIDE WORKLOAD``: import its packages, build the attribute lists, note
+the resident size, train a few iterations (all of either side's memory is in use by then), note the peak.
 """
 
 from __future__ import annotations
@@ -31,17 +31,15 @@ def resident(field: str) -> int:
 
 def measure(side: str, name: str) -> dict[str, int]:
     """In the child: one training, with what it took."""
+    from . import ours, peer
+
     X, y = workload(name)
     gc.collect()
     lists = resident("VmRSS")
     if side == "crfsuite":
-        from . import peer
-
         with tempfile.TemporaryDirectory() as folder:
             peer.train(X, y, Path(folder) / "model", ITERATIONS)
     elif side == "ours":
-        from . import ours
-
         ours.crf(n_jobs=2, max_iter=ITERATIONS).fit(X, y)
     return {"lists": lists, "peak": resident("VmHWM")}
 
