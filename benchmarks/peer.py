@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pycrfsuite
-import sklearn_crfsuite
 
 from .harness import OUT, clock
 from .workloads import Attributes, workload
@@ -108,4 +107,6 @@ def tagger(path: Path) -> Any:
 
 def sklearn_model(path: Path) -> Any:
     """sklearn-crfsuite's estimator over a model file that is already there."""
+    import sklearn_crfsuite
+
     return sklearn_crfsuite.CRF(model_filename=str(path))
