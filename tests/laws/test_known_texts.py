@@ -81,6 +81,10 @@ def test_scores_have_the_same_bits_whatever_was_tagged_before(labels: int) -> No
                     )
                     again = _core.encode_tokens(template, vocabulary, X, n_jobs)
                     kept, kept_z = scorer.marginals(again, n_jobs=n_jobs)
+                    other, _ = scorer.marginals(
+                        data, n_jobs=n_jobs
+                    )  # of a template whose runs have other numbers
+                    assert other.tobytes() == p.tobytes(), (way, seed, n_jobs)
                     assert kept.tobytes() == p.tobytes(), (way, seed, n_jobs)
                     assert kept_z.tobytes() == log_z.tobytes(), (way, seed, n_jobs)
 
