@@ -126,14 +126,14 @@ def tagging(options: argparse.Namespace) -> None:
 def shares(path: str, table: Any, times: int = 15) -> dict[str, float]:
     """Processor time of one batch in this process, nanoseconds a token: the least of some, parts and whole in turns."""
     tag, column, found = tagging_module.Tag(path), table.column("tokens"), dict[str, float]()
-    sentences = tagging_module._sentences(column)
+    sentences, lists = tagging_module._sentences(column), column.to_pylist()
     numbers = tag.model.predict_numbers(sentences, n_jobs=1)
     parts: dict[str, Callable[[], Any]] = {
-        "Arrow to lists": lambda: tagging_module._sentences(column),
+        "reading": lambda: tagging_module._sentences(column),
         "engine": lambda: tag.model.predict_numbers(sentences, n_jobs=1),
         "column": lambda: tag._beside(table, *numbers),
         "all": lambda: tag(table),
-        "lists to lists": lambda: tag.model.predict(sentences, n_jobs=1),
+        "lists to lists": lambda: tag.model.predict(lists, n_jobs=1),
     }
     for _ in range(times):
         for name, call in parts.items():
@@ -163,7 +163,7 @@ def main() -> None:
     parser.add_argument("--memory", default="1T")
     parser.add_argument("--corpus", default="wnut17-ner")
     parser.add_argument("--times", type=int, default=40)
-    parser.add_argument("--batch", type=int, default=4096)
+    parser.add_argument("--batch", type=int, default=16384)
     options = parser.parse_args()
     connected()
     {"pass": passes, "tag": tagging}[options.what](options)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import IO, Any, TypeAlias, final
+from typing import IO, Any, TypeAlias, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,7 @@ __all__ = [
     "Svm",
     "Template",
     "Terms",
+    "Texts",
     "Vocabulary",
     "WordSets",
     "_Launch",
@@ -244,6 +245,20 @@ class Dataset:
         """A dataset from its arrays: offsets, gold (empty: unlabelled), and rows as `node` and `edge` give them."""
     def with_gold(self, gold: NDArray[np.uint16]) -> Dataset:
         """The same sentences with these gold labels ([tokens]; NO_LABEL marks an unknown one)."""
+
+@final
+class Texts:
+    """Sentences of tokens in three arrays, as Arrow has lists of texts; a sequence of lists of strings."""
+
+    def __new__(
+        cls, data: NDArray[np.uint8], tokens: NDArray[np.int32], sentences: NDArray[np.int32]
+    ) -> Texts:
+        """`tokens`: where each begins in `data`, and the end; `sentences`: the first token of each, and the end."""
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: int, /) -> list[str]: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> list[list[str]]: ...
 
 @final
 class Template:

@@ -17,7 +17,7 @@ from .native_learners import batch, kernels, learners
 from .native_made import Made, Targets, f32, given, u16, u32, u64
 
 #: A model file, and where to write one.
-FILE, OUT = (*sys.argv[2:], "", "")[:2]
+FILE, OUT = (*(sys.argv[2:] if Path(sys.argv[0]).name == "native_calls.py" else ()), "", "")[:2]
 
 
 def documents(m: Made) -> _core.HistoryScorer:
@@ -174,6 +174,14 @@ def datasets(m: Made) -> Targets:
         ),
         "Dataset.with_gold": (lambda: d.with_gold, given(gold=m.gold)),
         "Template": (lambda: c.Template, given(text="word[-1..1]", columns=["word"], lists=[])),
+        "Texts": (
+            lambda: c.Texts,
+            given(
+                data=np.frombuffer(b"abc", np.uint8),
+                tokens=np.array([0, 1, 3], np.int32),
+                sentences=np.array([0, 2], np.int32),
+            ),
+        ),
         "Template.learn": (lambda: m.template.learn, given(sentences=[[["a"]]])),
         "Template.render": (lambda: m.template.render, given(columns=[["a", "b"]])),
         "Layout.build": (
@@ -203,7 +211,7 @@ def crfsuite(m: Made) -> Targets:
         data.append(rows, labels, 0)
     node, edge, _ = data.features(-1, 0.0, True, True)
     model, path = lcrf(), f"{FILE}.crfsuite"
-    if Path(FILE).is_file():  # named on the command line of native_calls; pytest has arguments of its own
+    if Path(FILE).is_file():
         Path(path).write_bytes(model)
     sequence = c.CrfsuiteSequence.from_pairs(pairs)
 

@@ -3,6 +3,7 @@
 mod attributes;
 pub mod items;
 mod strings;
+mod texts;
 mod tokens;
 
 use crate::dataset::csr::Csr;
@@ -413,6 +414,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyVocab>()?;
     m.add_class::<PyDataset>()?;
     m.add_class::<PyTemplate>()?;
+    m.add_class::<texts::PyTexts>()?;
     m.add_function(wrap_pyfunction!(attributes::encode_attributes, m)?)?;
     m.add_function(wrap_pyfunction!(tokens::encode_tokens, m)?)?;
     m.add_function(wrap_pyfunction!(tokens::encode_words, m)?)?;

@@ -8,6 +8,7 @@ use crate::features::template::Template;
 use crate::features::tokens::{Column, Tokens};
 use crate::machine::simd::prefetch;
 use crate::py::common::{guard, run, run_of};
+use crate::py::encode::texts::PyTexts;
 use crate::py::encode::{corpus_error, utf8, PyDataset, PyVocab};
 use crate::py::words::PyWordSets;
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -130,6 +131,9 @@ fn read(tokens: &mut Tokens, template: &Template, sentences: &Bound<'_, PyAny>, 
             template.columns.len()
         ))
         .into());
+    }
+    if let Some(texts) = bare.then(|| sentences.cast::<PyTexts>().ok()).flatten() {
+        return texts.get().read(sentences.py(), tokens);
     }
     each(sentences, wrong, |s, sentence| match bare {
         false => push(tokens, template, s, sentence),
