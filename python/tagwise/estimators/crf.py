@@ -134,7 +134,7 @@ class CRF(Tagger):
             "shards",
             1,
             Number(1, integer=True),
-            "dual on encoded shards: ascend so many parts at once and add their gains; 1: one shard after the other",
+            "dual on encoded shards: ascend so many parts at once and add their gains; 1: all of them as one part",
         ),
         Param("device", "cpu", Choice(tuple(BACKENDS)), DEVICE_HELP),
         Param("cost", None, Anything("number, or mapping of label -> number"), COST_HELP),
@@ -206,8 +206,7 @@ class CRF(Tagger):
             prior: with warm_start: strength of ||w - w_0||^2 around that model's weights, so that it is not forgotten
             optimizer: auto: dual for the log loss with l2 > 0, owlqn where l1 > 0, else sgd for a few epochs and then
                 lbfgs
-            shards: dual on encoded shards: ascend so many parts at once and add their gains; 1: one shard after the
-                other
+            shards: dual on encoded shards: ascend so many parts at once and add their gains; 1: all of them as one part
             device: where training and decoding are done; cuda needs a GPU and pip install 'tagwise[torch]'
             cost: cost of a wrong label inside log Z (softmax-margin, log loss); by right label, or one for all (number,
                 or mapping of label -> number)

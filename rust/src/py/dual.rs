@@ -40,8 +40,8 @@ impl PyDual {
     }
 
     /// One epoch of visits: (tokens visited, visits that float32 could not do, sum of the distances that the visits found).
-    /// together: by two threads, each visit at the weights behind the second before it; the bits do not depend on n_jobs. None: where there are
-    /// 512 sentences and more.
+    /// together: by two threads, each visit at the weights behind the second before it; None: where there are 512 sentences and
+    /// more. The bits do not depend on n_jobs.
     #[pyo3(signature = (seed = 0, n_jobs = 0, together = None))]
     fn epoch(
         &mut self,

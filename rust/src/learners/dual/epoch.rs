@@ -19,7 +19,7 @@ use super::{Block, Dual, Ground, Scratch, Visited};
 use crate::machine::dispatch::{dispatch, FlushToZero};
 use crate::machine::find::Find;
 use crate::machine::simd::{ask, Lane};
-use crate::machine::stop::{self, Stopped};
+use crate::machine::stop;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
@@ -89,12 +89,12 @@ struct Round<'a> {
 unsafe impl Sync for Round<'_> {}
 
 impl Round<'_> {
-    /// Until `ready`; unwinds where the call is to stop or another thread unwound.
-    fn wait(&self, ready: impl Fn() -> bool) {
+    /// Until `ready`: true; false where the epoch is over before. Unwinds where the call is to stop.
+    fn wait(&self, ready: impl Fn() -> bool) -> bool {
         let mut turns = 0u32;
         while !ready() {
             if self.is_over.load(Acquire) {
-                std::panic::resume_unwind(Box::new(Stopped));
+                return false;
             }
             turns += 1;
             match turns < SPINS {
@@ -105,6 +105,7 @@ impl Round<'_> {
                 }
             }
         }
+        true
     }
 
     fn slot(&self, visit: usize) -> *mut Move {
@@ -175,17 +176,8 @@ pub(super) fn run(dual: &mut Dual, order: &[u32], lag: usize) -> Visited {
 fn beside(round: &Round<'_>, seat: &Seat) -> Visited {
     let _falls = Falls(&round.is_over);
     seat.state.store(ASKS, Release);
-    let mut turns = 0u32;
-    while seat.state.load(Acquire) != JOINED {
-        if round.is_over.load(Acquire) {
-            return Visited::default();
-        }
-        turns += 1;
-        if turns < SPINS {
-            std::hint::spin_loop();
-        } else {
-            std::thread::yield_now();
-        }
+    if !round.wait(|| seat.state.load(Acquire) == JOINED) {
+        return Visited::default();
     }
     // SAFETY: JOINED: the first thread has written these and touches them no more.
     work(round, unsafe { &mut *seat.w.get() }, seat, false)
@@ -217,7 +209,9 @@ unsafe fn work_kernel<S: Find>(round: &Round<'_>, w: &mut [Lane], seat: &Seat, i
         }
         let until = if p >= last { last } else { (p + 1).saturating_sub(round.lag) };
         while applied < until {
-            round.wait(|| round.done[applied].load(Acquire));
+            if !round.wait(|| round.done[applied].load(Acquire)) {
+                return out; // somebody unwinds, and with that the call
+            }
             visit::apply(ground, &*round.slot(applied), w);
             applied += 1;
             seat.applied.store(applied, Release);
@@ -227,7 +221,9 @@ unsafe fn work_kernel<S: Find>(round: &Round<'_>, w: &mut [Lane], seat: &Seat, i
         }
         let free =
             |seat: &Seat| seat.state.load(Acquire) != JOINED || seat.applied.load(Acquire).saturating_add(RING) > p;
-        round.wait(|| round.seats.iter().all(free));
+        if !round.wait(|| round.seats.iter().all(free)) {
+            return out;
+        }
         let (i, to) = (round.order[p], &mut *round.slot(p));
         to.sentence = NOBODY;
         if i != NOBODY {
