@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 
 import numpy as np
@@ -177,6 +178,21 @@ def test_threads_and_repetition_change_no_bit(together, monkeypatch):
     same.epoch(5)
     same.epoch(5)
     assert not np.array_equal(other.weights(), same.weights())  # the seed arrives
+
+
+def test_ascents_beside_each_other_share_the_threads(monkeypatch):
+    """Whoever has to wait for a thread of the pool goes on alone, and with the same bits."""
+    monkeypatch.setenv("TAGWISE_MOST_THREADS", "4")
+    corpus = random_corpus(8, 7, n=60)
+
+    def weights(_: int) -> bytes:
+        ascent = dual(corpus)
+        for _ in range(20):
+            ascent.epoch(5, 2, True)
+        return ascent.weights().tobytes()
+
+    with ThreadPoolExecutor(6) as threads:
+        assert set(threads.map(weights, range(12))) == {weights(0)}
 
 
 def test_two_visits_together_find_the_same_weights():
