@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tagwise._core import count_texts
 from tagwise.errors import CorpusError
 
 #: Types of labels by the name that a model file has for them, and how a text is read back.
@@ -68,11 +69,9 @@ def texts(y: Sequence[Sequence[Any]]) -> tuple[Sequence[Sequence[Any]], str | No
 
     An entry may be a collection of labels, or None: partial labels, and what is allowed. Strings stay as they are.
     """
-    kinds: set[type] = set()
-    for sentence in y:
-        kinds.update(map(type, sentence))
-    if kinds <= {str}:
-        return y, "str" if kinds else None
+    counts = count_texts(y)
+    if counts is not None:
+        return y, "str" if counts else None
     found: dict[str, tuple[int, int, Any]] = {}  # where a type was met first
 
     def one(label: Any, s: int, t: int) -> str:

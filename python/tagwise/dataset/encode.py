@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise._core import NO_LABEL, Dataset, Vocabulary, prune
+from tagwise._core import NO_LABEL, Dataset, Vocabulary, count_texts, prune, text_ids
 from tagwise.dataset.check import check_labels, check_lengths
 from tagwise.errors import CorpusError, ParameterError
 from tagwise.features.inputs import Inputs
@@ -55,8 +55,9 @@ def collect_labels(y: Iterable[Sequence[str]]) -> list[str]:
     >>> collect_labels([["B", "O"], ["I", "O"]])
     ['O', 'B', 'I']
     """
-    counts: Counter[str] = Counter()
-    for s, sentence in enumerate(y):
+    known = count_texts(y)
+    counts = Counter(known)
+    for s, sentence in enumerate(y if known is None else ()):
         if isinstance(sentence, str):
             raise CorpusError(f"sentence {s} (y[{s}]) is a string, expected a list of labels, one a token")
         counts.update(sentence)
@@ -74,6 +75,9 @@ def encode_labels(
     >>> encode_labels([["B", "O"], ["O"]], ["O", "B"]).tolist()
     [1, 0, 0]
     """
+    ids = text_ids(y, list(labels))
+    if ids is not None:
+        return ids
     index = {label: i for i, label in enumerate(labels)}
     if unknown:
         return np.fromiter(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagwise._core import NO_LABEL, Dataset, Layout
+from tagwise._core import NO_LABEL, Dataset, Layout, count_texts
 from tagwise.dataset import layout as layouts
 from tagwise.dataset.check import check_labels
 from tagwise.errors import CorpusError
@@ -27,6 +27,8 @@ Support = tuple[NDArray[np.bool_], NDArray[np.uint32]]
 
 def is_partial(y: Sequence[Sequence[Any]]) -> bool:
     """Whether some token carries a collection of labels, or None, in place of one label."""
+    if count_texts(y) is not None:
+        return False
     kinds = {kind for sentence in y for kind in set(map(type, sentence))}
     return not all(issubclass(kind, str) for kind in kinds)
 

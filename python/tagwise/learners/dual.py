@@ -32,6 +32,8 @@ SHARE = 0.25
 NEAR = 1.1
 #: Epochs until the objective is evaluated: as many as bring the gap to this share, and at most so many.
 FALL, MOST = 0.5, 4
+#: ... to this share while the gap is more than so many times `tol`: an evaluation costs a third of an epoch.
+FAR, FALL_FAR = 100.0, 0.1
 
 #: Where parts ascend at once: L-BFGS goes on once so many epochs lower the objective by less than this share of it.
 FLAT = 0.01
@@ -169,13 +171,15 @@ def steps(ascent: Ascent, tol: float, *, keep: bool = False) -> Iterator[Step]:
     yield ascent.step(value, keep=keep)
     while not (is_slow(gaps, wanted * ascent.value) or relative_gap(ascent.value, ascent.bound) <= FINEST):
         before = gaps[-1] if gaps else math.inf
+        is_far = before > FAR * wanted * ascent.value and not ascent.hasty
+        enough = (FALL_FAR if is_far else FALL) * before
         for _ in range(MOST):
             _, failed, distance = core.epoch(ascent.seed, n_jobs)
             if failed:
                 return
             gaps.append(ascent.share * distance)
             near = gaps[-1] <= NEAR * wanted * ascent.value
-            if near or gaps[-1] <= FALL * before or is_slow(gaps, wanted * ascent.value):
+            if near or gaps[-1] <= enough or is_slow(gaps, wanted * ascent.value):
                 break
         ascent.value = ascent.certify(distance) if near else core.primal(n_jobs)
         if not math.isfinite(ascent.value):

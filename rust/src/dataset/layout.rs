@@ -219,9 +219,39 @@ fn with_all(full: std::ops::Range<usize>, labels: usize, ptr: &[u64], label: &[u
     (out_ptr, out)
 }
 
-/// For each attribute the distinct targets (labels or label pairs) it occurs with, ascending: rows of a sparse matrix.
-/// Two counting passes; the scratch is one entry per occurrence.
+/// For each attribute the distinct targets (labels or label pairs) it occurs with, ascending: rows of a sparse matrix. One pass
+/// where a word has a bit for each target.
 fn observed<G: Into<u32>>(
+    attributes: usize,
+    targets: usize,
+    ptr: &[usize],
+    ids: &[u32],
+    target: impl Fn(usize) -> Option<G>,
+) -> (Vec<u64>, Vec<u32>) {
+    if targets > u64::BITS as usize {
+        return observed_of_many(attributes, targets, ptr, ids, target);
+    }
+    let mut sets = vec![0u64; attributes];
+    for (t, row) in ptr.windows(2).enumerate() {
+        if let Some(y) = target(t).map(Into::into).filter(|&y| (y as usize) < targets) {
+            ids[row[0]..row[1]].iter().for_each(|&a| sets[a as usize] |= 1 << y);
+        }
+    }
+    let mut out = Vec::with_capacity(sets.iter().map(|set| set.count_ones() as usize).sum());
+    let mut out_ptr = Vec::with_capacity(attributes + 1);
+    out_ptr.push(0u64);
+    for mut set in sets {
+        while set != 0 {
+            out.push(set.trailing_zeros());
+            set &= set - 1;
+        }
+        out_ptr.push(out.len() as u64);
+    }
+    (out_ptr, out)
+}
+
+/// The same of any number of targets: two counting passes; the scratch is one entry per occurrence.
+fn observed_of_many<G: Into<u32>>(
     attributes: usize,
     targets: usize,
     ptr: &[usize],

@@ -29,6 +29,16 @@ pub(crate) trait Find: Simd {
     /// # Safety
     /// The machine has the instructions of `Self`.
     unsafe fn keep(bits: u16, a: Self::F) -> Self::F;
+    /// at[i] where bit i is set, 0 elsewhere; the others are not read.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`; those whose bits are set can be read.
+    unsafe fn load_some(at: *const f32, bits: u16) -> Self::F;
+    /// a[i] to at[i] where bit i is set; the others are not written.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `Self`; those whose bits are set can be written.
+    unsafe fn store_some(a: Self::F, at: *mut f32, bits: u16);
 }
 
 impl Find for Baseline {
@@ -59,5 +69,15 @@ impl Find for Baseline {
     #[inline(always)]
     unsafe fn keep(bits: u16, a: Self::F) -> Self::F {
         std::array::from_fn(|i| if bits >> i & 1 == 1 { a[i] } else { 0.0 })
+    }
+    #[inline(always)]
+    unsafe fn load_some(at: *const f32, bits: u16) -> Self::F {
+        std::array::from_fn(|i| if bits >> i & 1 == 1 { *at.add(i) } else { 0.0 })
+    }
+    #[inline(always)]
+    unsafe fn store_some(a: Self::F, at: *mut f32, bits: u16) {
+        for i in (0..WIDTH).filter(|i| bits >> i & 1 == 1) {
+            *at.add(i) = a[i];
+        }
     }
 }

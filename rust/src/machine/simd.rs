@@ -33,6 +33,48 @@ pub fn ask<T>(slice: &[T]) {
     }
 }
 
+/// Where the bytes of a slice are.
+#[inline(always)]
+pub fn bytes<T>(slice: &[T]) -> std::ops::Range<*const u8> {
+    let range = slice.as_ptr_range();
+    range.start.cast()..range.end.cast()
+}
+
+/// Two slices that are needed soon, whose cache lines are asked for one at a time while something else is worked on: a machine
+/// has few that it waits for at once.
+pub struct Ahead {
+    slices: [std::ops::Range<*const u8>; 2],
+    now: usize,
+}
+
+impl Ahead {
+    pub fn new(slices: [std::ops::Range<*const u8>; 2]) -> Ahead {
+        Ahead { slices, now: 0 }
+    }
+
+    /// Nothing is needed.
+    pub fn nothing() -> Ahead {
+        Ahead::new(std::array::from_fn(|_| std::ptr::null()..std::ptr::null()))
+    }
+
+    /// The next line; none where all were asked for.
+    #[inline(always)]
+    pub fn ask(&mut self) {
+        let Some(slice) = self.slices.get_mut(self.now) else { return };
+        prefetch(slice.start);
+        slice.start = slice.start.wrapping_add(64);
+        self.now += usize::from(slice.start >= slice.end);
+    }
+
+    /// All that is left.
+    #[inline(always)]
+    pub fn finish(&mut self) {
+        while self.now < self.slices.len() {
+            self.ask();
+        }
+    }
+}
+
 impl Lane {
     pub const ZERO: Lane = Lane([0.0; WIDTH]);
 }

@@ -265,6 +265,14 @@ impl Find for Avx512 {
     unsafe fn keep(bits: u16, a: __m512) -> __m512 {
         _mm512_maskz_mov_ps(bits, a)
     }
+    #[inline(always)]
+    unsafe fn load_some(at: *const f32, bits: u16) -> __m512 {
+        _mm512_maskz_loadu_ps(bits, at)
+    }
+    #[inline(always)]
+    unsafe fn store_some(a: __m512, at: *mut f32, bits: u16) {
+        _mm512_mask_storeu_ps(at, bits, a);
+    }
 }
 
 impl Find for Avx2 {
@@ -289,13 +297,27 @@ impl Find for Avx2 {
     unsafe fn keep(bits: u16, a: [__m256; 2]) -> [__m256; 2] {
         [keep8(bits, a[0]), keep8(bits >> 8, a[1])]
     }
+    #[inline(always)]
+    unsafe fn load_some(at: *const f32, bits: u16) -> [__m256; 2] {
+        [_mm256_maskload_ps(at, wide8(bits)), _mm256_maskload_ps(at.wrapping_add(8), wide8(bits >> 8))]
+    }
+    #[inline(always)]
+    unsafe fn store_some(a: [__m256; 2], at: *mut f32, bits: u16) {
+        _mm256_maskstore_ps(at, wide8(bits), a[0]);
+        _mm256_maskstore_ps(at.wrapping_add(8), wide8(bits >> 8), a[1]);
+    }
+}
+
+/// All bits of place i where bit i is set.
+#[inline(always)]
+unsafe fn wide8(bits: u16) -> __m256i {
+    let places = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(i32::from(bits)), places), places)
 }
 
 #[inline(always)]
 unsafe fn keep8(bits: u16, a: __m256) -> __m256 {
-    let places = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
-    let set = _mm256_and_si256(_mm256_set1_epi32(i32::from(bits)), places);
-    _mm256_and_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(set, places)), a)
+    _mm256_and_ps(_mm256_castsi256_ps(wide8(bits)), a)
 }
 
 #[inline(always)]

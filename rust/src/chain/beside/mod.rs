@@ -5,7 +5,7 @@
 
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
-use crate::machine::simd::{Lane, WIDTH};
+use crate::machine::simd::{Ahead, Lane, WIDTH};
 
 mod couple;
 mod moves;
@@ -28,7 +28,10 @@ dispatch!(
     /// `Beside::forward`, compiled by itself: what calls it is compiled sooner. So are the others.
     pub(crate) fn forward(beside: &mut Beside, moves: &Moves, n: usize) -> Option<f64> = forward_kernel
 );
-dispatch!(pub(crate) fn marginals(beside: &mut Beside, moves: &Moves, n: usize) -> Option<()> = marginals_kernel);
+dispatch!(
+    /// Asks for something else meanwhile: its recursions need nothing from far away.
+    pub(crate) fn marginals(beside: &mut Beside, moves: &Moves, n: usize, soon: &mut Ahead) -> Option<()> = marginals_kernel
+);
 
 /// # Safety
 /// As for `Beside::forward`.
@@ -40,8 +43,8 @@ unsafe fn forward_kernel<S: Find>(beside: &mut Beside, moves: &Moves, n: usize) 
 /// # Safety
 /// As for `Beside::marginals`.
 #[inline(always)]
-unsafe fn marginals_kernel<S: Find>(beside: &mut Beside, moves: &Moves, n: usize) -> Option<()> {
-    beside.marginals::<S>(moves, n)
+unsafe fn marginals_kernel<S: Find>(beside: &mut Beside, moves: &Moves, n: usize, soon: &mut Ahead) -> Option<()> {
+    beside.marginals::<S>(moves, n, soon)
 }
 
 /// Scratch of one thread; grows to the longest sentence seen.
@@ -170,14 +173,14 @@ impl Beside {
     /// # Safety
     /// As for `forward`.
     #[inline(always)]
-    unsafe fn marginals<S: Find>(&mut self, moves: &Moves, n: usize) -> Option<()> {
+    unsafe fn marginals<S: Find>(&mut self, moves: &Moves, n: usize, soon: &mut Ahead) -> Option<()> {
         let width = moves.width;
         debug_assert!(self.node.len() >= n * width);
         self.exps::<S>(width, n)?;
         match width {
-            1 => self.meet::<S, 1>(moves, n)?,
-            2 => self.meet::<S, 2>(moves, n)?,
-            _ => self.meet::<S, 3>(moves, n)?,
+            1 => self.meet::<S, 1>(moves, n, soon)?,
+            2 => self.meet::<S, 2>(moves, n, soon)?,
+            _ => self.meet::<S, 3>(moves, n, soon)?,
         }
         let mut least = f32::INFINITY;
         for t in 0..n {
@@ -208,7 +211,7 @@ impl Beside {
     /// # Safety
     /// As for `marginals`.
     #[inline(always)]
-    unsafe fn meet<S: Find, const W: usize>(&mut self, moves: &Moves, n: usize) -> Option<()> {
+    unsafe fn meet<S: Find, const W: usize>(&mut self, moves: &Moves, n: usize, soon: &mut Ahead) -> Option<()> {
         let width = if W < 3 { W } else { moves.width };
         let last = (n - 1) * width;
         let (mut a, mut g) = (S::splat(0.0), S::splat(0.0));
@@ -224,6 +227,8 @@ impl Beside {
             let (here, there) = (t * width, last - t * width);
             let (from, to) = (self.alpha.as_ptr().add(here - width), self.gamma.as_ptr().add(there + width));
             (a, g) = (S::splat(0.0), S::splat(0.0));
+            soon.ask();
+            soon.ask();
             let mut v = 0;
             macro_rules! block {
                 ($N:literal) => {

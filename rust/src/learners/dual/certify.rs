@@ -9,7 +9,7 @@ use super::{Dual, Scratch};
 use crate::chain::beside;
 use crate::machine::dispatch::{dispatch, FlushToZero};
 use crate::machine::find::Find;
-use crate::machine::simd::{Lane, WIDTH};
+use crate::machine::simd::{Ahead, Lane, WIDTH};
 use crate::machine::stop;
 use crate::scores::cells::spread;
 use rayon::prelude::*;
@@ -75,7 +75,7 @@ pub(super) fn certificate(dual: &Dual) -> (f64, f64) {
         }
     }
     // Edges have no node features: what was added for them above is w itself.
-    let edges = dual.ground.tokens.edges[0] as usize;
+    let edges = dual.ground.cells.edges[0] as usize;
     for (e, &at) in dual.ground.edge_at.iter().enumerate() {
         let at = edges + at as usize;
         let w = f64::from(dual.w[at / WIDTH].0[at % WIDTH]);
@@ -95,8 +95,8 @@ dispatch!(
 #[inline(always)]
 unsafe fn add_kernel<S: Find>(dual: &Dual, which: Range<u32>, couples: bool) -> Part {
     let (ground, edges) = (&dual.ground, dual.ground.edge_at.len());
-    let tokens = &ground.tokens;
-    let (l, width) = (tokens.labels, tokens.width);
+    let cells = &ground.cells;
+    let (l, width) = (cells.labels, cells.width);
     let mut out = Part {
         loss: 0.0,
         entropy: 0.0,
@@ -113,23 +113,23 @@ unsafe fn add_kernel<S: Find>(dual: &Dual, which: Range<u32>, couples: bool) -> 
     for i in which.clone().filter(|&i| dual.ground.sample_weight[i as usize] > 0.0) {
         stop::look();
         let next = (i + 1).min(which.end - 1);
-        let (begin, end) = tokens.range(i);
+        let (begin, end) = cells.range(i);
         let (n, s) = (end - begin, dual.ground.sample_weight[i as usize]);
         if n == 0 {
             continue;
         }
-        score(ground, &dual.w, &mut scratch, i, None);
-        ground.spread.prefetch_cells(tokens, &dual.w, next);
+        score(ground, &dual.w, &mut scratch, i, &mut Ahead::nothing());
+        ground.spread.prefetch_cells(cells, &dual.w, next);
         let (beside, moves) = (&mut scratch.beside, &scratch.moves);
         let log_z = match couples {
-            true => beside::marginals(beside, moves, n).and_then(|()| beside.log_z(moves, n)),
+            true => beside::marginals(beside, moves, n, &mut Ahead::nothing()).and_then(|()| beside.log_z(moves, n)),
             false => beside::forward(beside, moves, n),
         };
         let Some(log_z) = log_z else {
             out.loss = f64::NAN;
             return out;
         };
-        let gold = tokens.gold(i);
+        let gold = cells.gold(i);
         let mut h = 0.0;
         for (t, &y) in gold.iter().enumerate() {
             h += f64::from(beside.node[t * width + y as usize / WIDTH].0[y as usize % WIDTH]);
@@ -143,7 +143,7 @@ unsafe fn add_kernel<S: Find>(dual: &Dual, which: Range<u32>, couples: bool) -> 
         }
         pad(&dual.nodes[begin * l..end * l], l, &mut scratch.mu);
         let mu = &scratch.mu;
-        ground.spread.prefetch_cells(tokens, &out.nodes, i);
+        ground.spread.prefetch_cells(cells, &out.nodes, i);
         out.entropy += s * beside::couple(beside, moves, mu, ROUNDS);
         for (sums, pairs) in all.chunks_exact_mut(WIDTH).zip(&beside.pairs) {
             for (sum, &c) in sums.iter_mut().zip(&pairs.0) {
@@ -153,7 +153,7 @@ unsafe fn add_kernel<S: Find>(dual: &Dual, which: Range<u32>, couples: bool) -> 
         for (p, mu) in beside.p.iter_mut().zip(mu) {
             S::store(S::sub(S::load(p), S::load(mu)), p);
         }
-        spread::apply(&ground.spread, tokens, i, &beside.p[..n * width], s as f32, &mut out.nodes);
+        spread::apply(&ground.spread, cells, i, &beside.p[..n * width], s as f32, &mut out.nodes);
         for (sum, &mu) in out.pairs.iter_mut().zip(&dual.pairs[i as usize * edges..(i as usize + 1) * edges]) {
             *sum -= s * f64::from(mu);
         }

@@ -18,7 +18,7 @@ use super::visit::{self, Move};
 use super::{Block, Dual, Ground, Scratch, Visited};
 use crate::machine::dispatch::{dispatch, FlushToZero};
 use crate::machine::find::Find;
-use crate::machine::simd::{ask, Lane};
+use crate::machine::simd::{bytes, Ahead, Lane};
 use crate::machine::stop;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
@@ -136,7 +136,7 @@ pub(super) fn run(dual: &mut Dual, order: &[u32], lag: usize) -> Visited {
     let round = Round {
         order,
         lag,
-        labels: ground.tokens.labels,
+        labels: ground.cells.labels,
         nodes: nodes.as_mut_ptr(),
         pairs: pairs.as_mut_ptr(),
         blocks: blocks.as_mut_ptr(),
@@ -194,7 +194,7 @@ dispatch!(
 unsafe fn work_kernel<S: Find>(round: &Round<'_>, w: &mut [Lane], seat: &Seat, is_first: bool) -> Visited {
     let _small_is_zero = FlushToZero::new();
     let (ground, edges, last) = (round.ground, round.ground.edge_at.len(), round.order.len());
-    let mut scratch = Scratch::new(ground.tokens.labels);
+    let mut scratch = Scratch::new(ground.cells.labels);
     let mut out = Visited::default();
     let mut applied = seat.applied.load(Acquire);
     loop {
@@ -228,20 +228,22 @@ unsafe fn work_kernel<S: Find>(round: &Round<'_>, w: &mut [Lane], seat: &Seat, i
         to.sentence = NOBODY;
         if i != NOBODY {
             let rows = |i: u32| {
-                let (begin, end) = ground.tokens.range(i);
+                let (begin, end) = ground.cells.range(i);
                 (round.nodes.add(begin * round.labels), (end - begin) * round.labels)
             };
             let ahead = round.order.get(p + round.seats.len()).copied().filter(|&next| next != NOBODY).unwrap_or(i);
             let (at, n) = rows(ahead);
-            ask(std::slice::from_raw_parts(at, n));
-            ask(std::slice::from_raw_parts(round.pairs.add(ahead as usize * edges), edges));
+            let nodes = bytes(std::slice::from_raw_parts(at, n));
+            let pairs = bytes(std::slice::from_raw_parts(round.pairs.add(ahead as usize * edges), edges));
+            let mut soon = [Ahead::new(ground.spread.lists_of(ahead)), Ahead::new([nodes, pairs])];
             let (at, n) = rows(i);
             let own = visit::Own {
                 mu: std::slice::from_raw_parts_mut(at, n),
                 pairs: std::slice::from_raw_parts_mut(round.pairs.add(i as usize * edges), edges),
                 block: &mut *round.blocks.add(i as usize),
             };
-            out.failed += usize::from(visit::find::<S>(ground, own, w, &mut scratch, to, (i, ahead)).is_none());
+            out.failed +=
+                usize::from(visit::find::<S>(ground, own, w, &mut scratch, to, (i, ahead), &mut soon).is_none());
             out.tokens += n / round.labels;
         }
         round.done[p].store(true, Release);

@@ -30,7 +30,7 @@ use crate::machine::budget;
 use crate::machine::shuffle::Generator;
 use crate::machine::simd::{Lane, WIDTH};
 use crate::scores::cells::spread::Spread;
-use crate::scores::cells::TokenCells;
+use crate::scores::cells::Cells;
 use crate::scores::check::check_weights;
 pub use shard::Terms;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ pub struct Visited {
 
 /// What all visits read.
 struct Ground {
-    tokens: TokenCells,
+    cells: Cells,
     spread: Spread,
     sample_weight: Vec<f64>,
     l2: f64,
@@ -137,25 +137,26 @@ impl Dual {
             "take optimizer='lbfgs'",
         )?;
         budget::give_back();
-        let tokens = TokenCells::new(data, &layout, &limits.forbidden, limits.support.as_ref())?;
+        let (cells, places) = Cells::new(data, &layout, &limits.forbidden, limits.support.as_ref())?;
         // Before what is kept: building them takes as much again as they do.
-        let spread = Spread::new(&tokens);
+        let spread = Spread::new(&cells, &places)?;
+        drop(places);
         budget::give_back();
         let mut no_edge = vec![Lane([f32::NEG_INFINITY; WIDTH]); l * width];
-        for pair in (0..l * l).filter(|&pair| tokens.allowed[pair]) {
+        for pair in (0..l * l).filter(|&pair| cells.allowed[pair]) {
             no_edge[pair / l * width + pair % l / WIDTH].0[pair % l % WIDTH] = 0.0;
         }
         let place = |e: u32| (e as usize / l * width * WIDTH + e as usize % l) as u32;
         let last = l - (width - 1) * WIDTH;
         let mut out = Dual {
-            w: vec![Lane::ZERO; tokens.cells() / WIDTH],
-            nodes: vec![0.0; tokens.data.tokens() * l],
+            w: vec![Lane::ZERO; cells.cells() / WIDTH],
+            nodes: vec![0.0; cells.data.tokens() * l],
             pairs: vec![0.0; n * edges],
             blocks: vec![Block { distance: f64::INFINITY, kappa: 1.0, visits: 0 }; n],
             epochs: 0,
             ground: Ground {
                 spread,
-                tokens,
+                cells,
                 sample_weight,
                 l2,
                 sweeps: 0,
@@ -170,12 +171,12 @@ impl Dual {
 
     /// The dual point of the gold labels, at which the weights are 0.
     fn begin(&mut self, layout: &Layout) {
-        let (tokens, edges) = (&self.ground.tokens, layout.edges.len());
-        for (row, &y) in self.nodes.chunks_exact_mut(tokens.labels).zip(&tokens.data.gold) {
+        let (cells, edges) = (&self.ground.cells, layout.edges.len());
+        for (row, &y) in self.nodes.chunks_exact_mut(cells.labels).zip(&cells.data.gold) {
             row[y as usize] = 1.0;
         }
         for i in 0..self.blocks.len() {
-            for y in tokens.gold(i as u32).windows(2) {
+            for y in cells.gold(i as u32).windows(2) {
                 let pair = u32::from(y[0]) * layout.labels as u32 + u32::from(y[1]);
                 if let Ok(e) = layout.edges.binary_search(&pair) {
                     self.pairs[i * edges + e] += 1.0;
@@ -238,13 +239,13 @@ impl Dual {
 
     /// The weights now, one a feature.
     pub fn weights(&self) -> Vec<f64> {
-        self.ground.tokens.gather(|cell| f64::from(self.w[cell / WIDTH].0[cell % WIDTH]))
+        self.ground.cells.gather(|cell| f64::from(self.w[cell / WIDTH].0[cell % WIDTH]))
     }
 
     /// All marginals, in lanes.
     fn padded(&self) -> Vec<Lane> {
         let mut out = Vec::new();
-        visit::pad(&self.nodes, self.ground.tokens.labels, &mut out);
+        visit::pad(&self.nodes, self.ground.cells.labels, &mut out);
         out
     }
 
@@ -261,7 +262,7 @@ impl Dual {
 
     /// Go on from a state of a learner of the same data.
     pub fn restore(&mut self, state: DualState) -> Result<()> {
-        let (labels, width) = (self.ground.tokens.labels, self.ground.tokens.width);
+        let (labels, width) = (self.ground.cells.labels, self.ground.cells.width);
         let fits = state.weights.len() == self.w.len() * WIDTH
             && state.nodes.len() == self.nodes.len() / labels * width * WIDTH
             && state.pairs.len() == self.pairs.len()

@@ -41,11 +41,11 @@ impl Dual {
 
     /// Take other weights, one a feature; the dual point stays.
     pub fn set_weights(&mut self, weights: &[f64]) -> Result<()> {
-        let (tokens, w) = (&self.ground.tokens, &mut self.w);
-        if weights.len() != tokens.features() {
-            return Err(Error::Value(format!("{} weights for {} features", weights.len(), tokens.features())));
+        let (cells, w) = (&self.ground.cells, &mut self.w);
+        if weights.len() != cells.features() {
+            return Err(Error::Value(format!("{} weights for {} features", weights.len(), cells.features())));
         }
-        tokens.scatter(weights, |cell, x| w[cell / WIDTH].0[cell % WIDTH] = x as f32);
+        cells.scatter(weights, |cell, x| w[cell / WIDTH].0[cell % WIDTH] = x as f32);
         Ok(())
     }
 
@@ -56,14 +56,14 @@ impl Dual {
         if !couples {
             return Terms { loss, entropy, off: Vec::new() };
         }
-        let [begin, end] = self.ground.tokens.edges.map(|cell| cell as usize);
+        let [begin, end] = self.ground.cells.edges.map(|cell| cell as usize);
         let mut pairs = vec![0.0; end - begin];
         for part in &found {
             for (&at, &x) in self.ground.edge_at.iter().zip(&part.pairs) {
                 pairs[at as usize] += x;
             }
         }
-        let off = self.ground.tokens.gather(|cell| match (begin..end).contains(&cell) {
+        let off = self.ground.cells.gather(|cell| match (begin..end).contains(&cell) {
             true => pairs[cell - begin],
             false => found.iter().map(|part| f64::from(part.nodes[cell / WIDTH].0[cell % WIDTH])).sum(),
         });

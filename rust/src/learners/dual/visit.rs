@@ -5,7 +5,7 @@ use super::{Block, Ground, Scratch};
 use crate::chain::beside;
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
-use crate::machine::simd::{Lane, WIDTH};
+use crate::machine::simd::{Ahead, Lane, WIDTH};
 use crate::scores::cells::spread;
 
 /// Every so many visits of a sentence its step is tried by one more recursion.
@@ -34,6 +34,35 @@ pub(super) fn pad(rows: &[f32], labels: usize, out: &mut Vec<Lane>) {
     }
 }
 
+/// Where the lanes of rows of L numbers begin, one behind the other, and which places of each are there.
+pub(super) struct Lanes {
+    labels: usize,
+    row: usize,  // where it begins
+    done: usize, // of its labels
+}
+
+impl Lanes {
+    pub(super) fn of(labels: usize) -> Lanes {
+        Lanes { labels, row: 0, done: 0 }
+    }
+}
+
+impl Iterator for Lanes {
+    type Item = (usize, u16);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<(usize, u16)> {
+        let (at, left) = (self.row + self.done, self.labels - self.done);
+        if left > WIDTH {
+            self.done += WIDTH;
+            return Some((at, u16::MAX));
+        }
+        self.row += self.labels;
+        self.done = 0;
+        Some((at, u16::MAX >> (WIDTH - left)))
+    }
+}
+
 /// What the weights are to move by: step F(d) of a sentence.
 #[derive(Default)]
 pub(super) struct Move {
@@ -43,56 +72,48 @@ pub(super) struct Move {
     pairs: Vec<f32>, // [edge features] the same of the pair sums
 }
 
-/// Factors of the edge scores now; false where these are beyond float32.
-pub(super) fn score_edges(ground: &Ground, w: &[Lane], scratch: &mut Scratch) -> bool {
-    let first = ground.tokens.edges[0] as usize / WIDTH;
-    for ((to, w), none) in scratch.edges.iter_mut().zip(&w[first..]).zip(&ground.no_edge) {
-        for ((to, w), none) in to.0.iter_mut().zip(&w.0).zip(&none.0) {
-            *to = w + none;
-        }
-    }
-    beside::set(&mut scratch.moves, &scratch.edges)
-}
-
 dispatch!(
-    /// Node scores of a sentence, `next` being the one after it.
-    pub(super) fn score(ground: &Ground, w: &[Lane], scratch: &mut Scratch, sentence: u32, next: Option<u32>) = score_kernel
+    /// Factors of the edge scores now; false where these are beyond float32.
+    pub(super) fn score_edges(ground: &Ground, w: &[Lane], scratch: &mut Scratch) -> bool = score_edges_kernel
 );
 
 /// # Safety
 /// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn score_kernel<S: Find>(ground: &Ground, w: &[Lane], scratch: &mut Scratch, sentence: u32, next: Option<u32>) {
-    let tokens = &ground.tokens;
-    let (begin, end) = tokens.range(sentence);
-    let (n, width) = (end - begin, tokens.width);
-    scratch.beside.reserve(n, tokens.labels);
+unsafe fn score_edges_kernel<S: Find>(ground: &Ground, w: &[Lane], scratch: &mut Scratch) -> bool {
+    let first = ground.cells.edges[0] as usize / WIDTH;
+    for ((to, w), none) in scratch.edges.iter_mut().zip(&w[first..]).zip(&ground.no_edge) {
+        S::store(S::add(S::load(w), S::load(none)), to);
+    }
+    beside::set(&mut scratch.moves, &scratch.edges)
+}
+
+/// Node scores of a sentence, while something else is asked for.
+pub(super) fn score(ground: &Ground, w: &[Lane], scratch: &mut Scratch, sentence: u32, ahead: &mut Ahead) {
+    let cells = &ground.cells;
+    let (begin, end) = cells.range(sentence);
+    let (n, width) = (end - begin, cells.width);
+    scratch.beside.reserve(n, cells.labels);
     let node = &mut scratch.beside.node[..n * width];
-    tokens.begin_fill(w, sentence, node);
-    let mut walk = next.map(|next| tokens.walk(next));
-    let none = S::load(&ground.no_label);
-    for (t, row) in node.chunks_exact_mut(width).enumerate() {
-        tokens.add_rows::<S>(w, begin + t, row);
-        S::store(S::add(S::load(&row[width - 1]), none), &mut row[width - 1]);
-        if let Some(walk) = &mut walk {
-            walk.step();
+    cells.begin(sentence, node);
+    for row in node.chunks_exact_mut(width) {
+        for (x, none) in row[width - 1].0.iter_mut().zip(&ground.no_label.0) {
+            *x += none;
         }
     }
-    if let Some(walk) = &mut walk {
-        walk.finish();
-    }
+    spread::weigh(&ground.spread, cells, sentence, w, node, ahead);
 }
 
 /// d = p - mu, and sum 2 d^2 / (p + mu).
 ///
 /// # Safety
-/// The machine has the instructions of `S`; all are [T, width].
+/// The machine has the instructions of `S`; `p` and `d` are [T, width], `mu` [T, L].
 #[inline(always)]
-unsafe fn compare<S: Find>(p: &[Lane], mu: &[Lane], d: &mut [Lane]) -> f64 {
+unsafe fn compare<S: Find>(p: &[Lane], mu: &[f32], labels: usize, d: &mut [Lane]) -> f64 {
     let zero = S::splat(0.0);
     let mut sum = zero;
-    for ((p, mu), d) in p.iter().zip(mu).zip(d) {
-        let (p, mu) = (S::load(p), S::load(mu));
+    for ((p, d), (at, bits)) in p.iter().zip(d).zip(Lanes::of(labels)) {
+        let (p, mu) = (S::load(p), S::load_some(mu.as_ptr().add(at), bits));
         let (here, both) = (S::sub(p, mu), S::add(p, mu));
         let square = S::mul(S::add(here, here), here);
         sum = S::add(sum, S::select_gt(both, zero, S::div(square, both), zero));
@@ -121,9 +142,10 @@ pub(super) unsafe fn find<S: Find>(
     scratch: &mut Scratch,
     to: &mut Move,
     (sentence, next): (u32, u32),
+    ahead: &mut [Ahead; 2],
 ) -> Option<()> {
-    let tokens = &ground.tokens;
-    let n = own.mu.len() / tokens.labels;
+    let cells = &ground.cells;
+    let n = own.mu.len() / cells.labels;
     let rate = ground.sample_weight[sentence as usize] / (2.0 * ground.l2);
     if n == 0 {
         own.block.distance = 0.0;
@@ -132,19 +154,20 @@ pub(super) unsafe fn find<S: Find>(
     if !score_edges(ground, w, scratch) {
         return None;
     }
-    ground.spread.prefetch_lists(next);
-    score(ground, w, scratch, sentence, Some(next));
-    beside::marginals(&mut scratch.beside, &scratch.moves, n)?;
-    ground.spread.prefetch_cells(tokens, w, next);
-    pad(own.mu, tokens.labels, &mut scratch.mu);
-    to.d.resize(scratch.mu.len(), Lane::ZERO);
-    let distance = compare::<S>(&scratch.beside.p, &scratch.mu, &mut to.d);
+    let [lists, own_part] = ahead;
+    score(ground, w, scratch, sentence, lists);
+    lists.finish();
+    beside::marginals(&mut scratch.beside, &scratch.moves, n, own_part)?;
+    own_part.finish();
+    ground.spread.prefetch_cells(cells, w, next);
+    to.d.resize(n * cells.width, Lane::ZERO);
+    let distance = compare::<S>(&scratch.beside.p, own.mu, cells.labels, &mut to.d);
     let found = scratch.beside.pairs.as_ptr().cast::<f32>();
     to.pairs.resize(own.pairs.len(), 0.0);
     for ((&at, &mu), d) in ground.edge_at.iter().zip(&*own.pairs).zip(&mut to.pairs) {
         *d = *found.add(at as usize) - mu;
     }
-    let square = of_pairs(&to.pairs, &to.pairs) + spread::square(&ground.spread, tokens, sentence, &to.d);
+    let square = of_pairs(&to.pairs, &to.pairs) + spread::square(&ground.spread, cells, sentence, &to.d);
     let q = rate * square;
     let block = own.block;
     let tries = (block.visits.wrapping_add(sentence)) % TRY_EVERY == TRY_EVERY - 1;
@@ -157,20 +180,16 @@ pub(super) unsafe fn find<S: Find>(
     }
     block.distance = distance;
     if tries {
-        g = tried::<S>(ground, own.pairs, to, scratch, sentence, (g, rate, square));
+        g = tried::<S>(ground, (own.mu, own.pairs), to, scratch, sentence, (g, rate, square));
         let share = (g * q / ((1.0 - g) * distance)).clamp(LEAST.1, 1.0);
         if share.is_finite() {
             block.kappa = (block.kappa * share).sqrt();
         }
     }
     let (by, g32) = (S::splat(g as f32), g as f32);
-    for (mu, d) in scratch.mu.iter_mut().zip(&to.d) {
-        S::store(S::fma(by, S::load(d), S::load(mu)), mu);
-    }
-    for (row, from) in own.mu.chunks_exact_mut(tokens.labels).zip(scratch.mu.chunks_exact(tokens.width)) {
-        for (some, lane) in row.chunks_mut(WIDTH).zip(from) {
-            some.copy_from_slice(&lane.0[..some.len()]);
-        }
+    for (d, (at, bits)) in to.d.iter().zip(Lanes::of(cells.labels)) {
+        let mu = own.mu.as_mut_ptr().add(at);
+        S::store_some(S::fma(by, S::load(d), S::load_some(mu, bits)), mu, bits);
     }
     for (mu, &d) in own.pairs.iter_mut().zip(&to.pairs) {
         *mu += g32 * d;
@@ -187,11 +206,11 @@ pub(super) unsafe fn apply(ground: &Ground, by: &Move, w: &mut [Lane]) {
     if by.sentence == NOBODY {
         return;
     }
-    let edge_weights = w.as_mut_ptr().cast::<f32>().add(ground.tokens.edges[0] as usize);
+    let edge_weights = w.as_mut_ptr().cast::<f32>().add(ground.cells.edges[0] as usize);
     for (&d, &at) in by.pairs.iter().zip(&ground.edge_at) {
         *edge_weights.add(at as usize) += by.step * d;
     }
-    spread::apply(&ground.spread, &ground.tokens, by.sentence, &by.d, by.step, w);
+    spread::apply(&ground.spread, &ground.cells, by.sentence, &by.d, by.step, w);
 }
 
 /// sum x y, in sums that do not wait for each other.
@@ -215,7 +234,7 @@ fn of_pairs(x: &[f32], y: &[f32]) -> f64 {
 #[inline(always)]
 unsafe fn tried<S: Find>(
     ground: &Ground,
-    pairs: &[f32],
+    (mu, pairs): (&[f32], &[f32]),
     way: &Move,
     scratch: &mut Scratch,
     sentence: u32,
@@ -224,7 +243,7 @@ unsafe fn tried<S: Find>(
     let Move { d, pairs: d_pairs, .. } = way;
     scratch.moved.resize(scratch.moved.len().max(d.len()), Lane::ZERO);
     let moved = &mut scratch.moved[..d.len()];
-    spread::scores(&ground.spread, &ground.tokens, sentence, d, moved);
+    spread::scores(&ground.spread, &ground.cells, sentence, d, moved);
     let mut most = S::splat(0.0);
     for x in moved.iter() {
         let x = S::load(x);
@@ -240,14 +259,15 @@ unsafe fn tried<S: Find>(
     for (&at, &d) in ground.edge_at.iter().zip(d_pairs) {
         *scores.add(at as usize) -= (trial * rate) as f32 * d;
     }
-    let (n, done) = (d.len() / ground.tokens.width, beside::set(&mut scratch.moves, &scratch.edges));
-    if !done || beside::marginals(&mut scratch.beside, &scratch.moves, n).is_none() {
+    let (n, done) = (d.len() / ground.cells.width, beside::set(&mut scratch.moves, &scratch.edges));
+    if !done || beside::marginals(&mut scratch.beside, &scratch.moves, n, &mut Ahead::nothing()).is_none() {
         return g.min(LEAST.0 * trial);
     }
     let step = S::splat(trial as f32);
     let mut sum = S::splat(0.0);
-    for (((x, p), mu), d) in moved.iter().zip(&scratch.beside.p).zip(&scratch.mu).zip(d) {
-        let rest = S::sub(S::sub(S::load(p), S::load(mu)), S::mul(step, S::load(d)));
+    for (((x, p), d), (at, bits)) in moved.iter().zip(&scratch.beside.p).zip(d).zip(Lanes::of(ground.cells.labels)) {
+        let mu = S::load_some(mu.as_ptr().add(at), bits);
+        let rest = S::sub(S::sub(S::load(p), mu), S::mul(step, S::load(d)));
         sum = S::fma(S::load(x), rest, sum);
     }
     let mut left = f64::from(S::total(sum));

@@ -2,6 +2,7 @@
 
 mod attributes;
 pub mod items;
+mod labels;
 mod strings;
 mod texts;
 mod tokens;
@@ -418,6 +419,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(attributes::encode_attributes, m)?)?;
     m.add_function(wrap_pyfunction!(tokens::encode_tokens, m)?)?;
     m.add_function(wrap_pyfunction!(tokens::encode_words, m)?)?;
+    m.add_function(wrap_pyfunction!(labels::count_texts, m)?)?;
+    m.add_function(wrap_pyfunction!(labels::text_ids, m)?)?;
     m.add_function(wrap_pyfunction!(prune, m)?)?;
     m.add_function(wrap_pyfunction!(name_paths, m)?)?;
     m.add("NO_LABEL", NO_LABEL)

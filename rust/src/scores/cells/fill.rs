@@ -1,7 +1,8 @@
 //! Node scores of a sentence from the weights: single cells first, then the rows of each token.
 
 use crate::machine::simd::{Lane, Simd, WIDTH};
-use crate::scores::cells::{At, RowNumbers, TokenCells, GROUP};
+use crate::scores::cells::tokens::{At, RowNumbers, GROUP};
+use crate::scores::cells::TokenCells;
 use std::ops::Range;
 
 impl TokenCells {
@@ -17,15 +18,6 @@ impl TokenCells {
         self.add_rows::<S>(weights, begin + t, out);
     }
 
-    /// What a token's scores begin with: 0, or -infinity for labels that it may not take.
-    #[inline(always)]
-    fn clear(&self, token: usize, out: &mut [Lane]) {
-        match self.mask_of.get(token) {
-            None => out.fill(Lane::ZERO),
-            Some(&set) => out.copy_from_slice(&self.masks[set as usize * self.width..(set as usize + 1) * self.width]),
-        }
-    }
-
     /// The part of the single cells in the node scores of a whole sentence: one loop over all its tokens, because few of
     /// them have the same number.
     ///
@@ -33,14 +25,7 @@ impl TokenCells {
     /// `weights` are [cells], `out` the rows of the sentence.
     #[inline(always)]
     pub(crate) unsafe fn begin_fill(&self, weights: &[Lane], sentence: u32, out: &mut [Lane]) {
-        let (begin, end) = self.range(sentence);
-        if self.mask_of.is_empty() {
-            out.fill(Lane::ZERO);
-        } else {
-            for (token, row) in (begin..end).zip(out.chunks_exact_mut(self.width)) {
-                self.clear(token, row);
-            }
-        }
+        self.begin(sentence, out);
         let (first, last) = (self.spans[sentence as usize], self.spans[sentence as usize + 1]);
         self.add_rare(weights, first.rare..last.rare, 0, out);
     }

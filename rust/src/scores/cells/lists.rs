@@ -1,7 +1,9 @@
 //! The features of each sentence with the places that have them, as lists.
 
+use crate::error::Result;
 use crate::machine::simd::WIDTH;
-use crate::scores::cells::TokenCells;
+use crate::scores::cells::read::check_length;
+use crate::scores::cells::{Cells, Places};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -143,6 +145,18 @@ impl Begin {
 }
 
 impl<I> Lists<I> {
+    /// Room for these, and no more.
+    fn reserve<'a>(&mut self, parts: impl Iterator<Item = &'a Lists<I>>)
+    where
+        I: 'a,
+    {
+        let sum =
+            parts.fold([0; 3], |n, part| [n[0] + part.runs.len(), n[1] + part.entries.len(), n[2] + part.values.len()]);
+        self.runs.reserve_exact(sum[0]);
+        self.entries.reserve_exact(sum[1]);
+        self.values.reserve_exact(sum[2]);
+    }
+
     fn append(&mut self, mut more: Lists<I>) {
         self.runs.append(&mut more.runs);
         self.entries.append(&mut more.entries);
@@ -157,29 +171,24 @@ impl<I> Lists<I> {
 }
 
 /// The lists of some sentences, each one's end among them; rows without features are left out.
-fn read<I: Number + Default>(tokens: &TokenCells, sentences: Range<usize>) -> (Vec<Begin>, Lists<I>, Lists<u32>) {
+fn read<I: Number + Default>(of: &Cells, places: &Places<'_>, sentences: Range<usize>) -> Result<Part<I>> {
     let (mut begins, mut rows, mut cells) = (Vec::new(), Lists::default(), Lists::default());
-    let first_cell = tokens.exists.len() * WIDTH;
-    let (mut of_rows, mut of_cells) = (Sorter::new(tokens.exists.len()), Sorter::new(tokens.cells - first_cell));
-    let values = |all: &[f32], at: usize| if all.is_empty() { 1.0 } else { all[at] };
-    let wide = tokens.wide as u32;
+    let first_cell = (of.exists.len() * WIDTH) as u32;
+    let (mut of_rows, mut of_cells) = (Sorter::new(of.exists.len()), Sorter::new(of.cells - first_cell as usize));
+    let valued = !of.data.node.csr().values.is_empty();
     for i in sentences {
-        let (begin, end) = tokens.range(i as u32);
-        for token in begin..end {
-            for at in tokens.at[token].row..tokens.at[token + 1].row {
-                let row = tokens.rows.get(at) as u32;
-                if row != 0 && row != wide {
-                    of_rows.add(i as u32, row, (token - begin) as u32, values(&tokens.row_values, at));
-                }
-            }
+        let (begin, end) = of.range(i as u32);
+        check_length(of, end - begin)?;
+        for t in 0..end - begin {
+            let place = (t * of.width * WIDTH) as u32;
+            let row = |row, value| of_rows.add(i as u32, row, t as u32, value);
+            places.each(of, i, t, row, |cell, label, value| {
+                of_cells.add(i as u32, cell - first_cell, place + u32::from(label), value);
+            });
         }
-        of_rows.finish(&mut rows, !tokens.row_values.is_empty(), wide);
-        for at in tokens.spans[i].rare..tokens.spans[i + 1].rare {
-            let f = tokens.rare[at];
-            of_cells.add(i as u32, f.cell - first_cell as u32, f.at, values(&tokens.rare_values, at));
-        }
-        of_cells.features.iter_mut().for_each(|cell| *cell += first_cell as u32);
-        of_cells.finish(&mut cells, !tokens.rare_values.is_empty(), u32::MAX);
+        of_rows.finish(&mut rows, valued, of.wide as u32);
+        of_cells.features.iter_mut().for_each(|cell| *cell += first_cell);
+        of_cells.finish(&mut cells, valued, u32::MAX);
         begins.push(Begin {
             row_run: rows.runs.len(),
             row: rows.entries.len(),
@@ -187,21 +196,27 @@ fn read<I: Number + Default>(tokens: &TokenCells, sentences: Range<usize>) -> (V
             cell: cells.entries.len(),
         });
     }
-    (begins, rows, cells)
+    Ok((begins, rows, cells))
 }
 
-/// The lists of all sentences and where each one's begin: in parts, one a thread at a time, which are put one behind the other.
-pub(super) fn build<I: Number + Default>(tokens: &TokenCells) -> (Vec<Begin>, Lists<I>, Lists<u32>) {
-    let n = tokens.data.len();
+/// Where each sentence's lists begin or end, those of its rows and those of its single cells.
+pub(super) type Part<I> = (Vec<Begin>, Lists<I>, Lists<u32>);
+
+/// The lists of all sentences: in parts, one a thread at a time, which are put one behind the other.
+pub(super) fn build<I: Number + Default>(of: &Cells, places: &Places<'_>) -> Result<Part<I>> {
+    let n = of.data.len();
     let at = |part: usize| n * part / PARTS;
-    let parts: Vec<_> = (0..PARTS).into_par_iter().map(|part| read::<I>(tokens, at(part)..at(part + 1))).collect();
+    let parts = (0..PARTS).into_par_iter().with_max_len(1);
+    let parts: Vec<Part<I>> = parts.map(|part| read::<I>(of, places, at(part)..at(part + 1))).collect::<Result<_>>()?;
     let (mut begins, mut rows, mut cells) = (vec![Begin::default()], Lists::default(), Lists::default());
-    begins.reserve(n);
+    begins.reserve_exact(n);
+    rows.reserve(parts.iter().map(|part| &part.1));
+    cells.reserve(parts.iter().map(|part| &part.2));
     for (part, more_rows, more_cells) in parts {
         let last = begins[begins.len() - 1];
         begins.extend(part.iter().map(|begin| begin.behind(last)));
         rows.append(more_rows);
         cells.append(more_cells);
     }
-    (begins, rows, cells)
+    Ok((begins, rows, cells))
 }

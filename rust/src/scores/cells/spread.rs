@@ -3,18 +3,19 @@
 //! A sentence's tokens are listed behind each of its rows, and behind each of its single cells: F(d) of a feature is then a
 //! sum in registers over a few places of d, which are near, and weights are met once a sentence.
 
+use crate::error::Result;
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
-use crate::machine::simd::{ask, prefetch, Lane, WIDTH};
+use crate::machine::simd::{bytes, prefetch, Ahead, Lane, WIDTH};
 use crate::scores::cells::lists::{build, Begin, Lists, Number, RowLists, Run};
-use crate::scores::cells::TokenCells;
+use crate::scores::cells::{Cells, Places};
 use std::marker::PhantomData;
 
 /// The features of each sentence and where they occur. Never changes.
 pub(crate) struct Spread {
     begins: Vec<Begin>, // [sentences + 1]
     rows: RowLists,     // numbers are first lanes, places are tokens of the sentence
-    cells: Lists<u32>,  // places are those of `RareCell`
+    cells: Lists<u32>,  // places are those of the node scores of a sentence: t * 16 * width + label
 }
 
 /// What is done with the sums of a row. No closure, since its instructions must be those of its caller.
@@ -160,6 +161,82 @@ unsafe fn each_of_run<S: Find, I: Number, const N: usize>(
     }
 }
 
+/// N lanes of the weights of each row of a sentence added at its places, the one of narrow rows where `narrow`.
+///
+/// # Safety
+/// As for `each_row`; `w` has all rows.
+#[inline(always)]
+unsafe fn weigh_rows<S: Find, I: Number, const N: usize>(
+    lists: (&[Run], &[I], &[f32]),
+    w: *const Lane,
+    (out, width): (*mut Lane, usize),
+    narrow: bool,
+    ahead: &mut Ahead,
+) {
+    let (runs, mut entries, mut values) = lists;
+    for run in runs {
+        let (size, mut x) = (1 + run.places as usize, &[][..]);
+        let (here, rest) = entries.split_at_unchecked(size * run.many as usize);
+        entries = rest;
+        if !values.is_empty() {
+            (x, values) = values.split_at_unchecked(here.len());
+        }
+        if run.wide {
+            weigh_run::<S, I, N>((here, x), size, w, (out, width), ahead);
+        } else if narrow {
+            weigh_run::<S, I, 1>((here, x), size, w, (out, width), ahead);
+        }
+    }
+}
+
+/// # Safety
+/// As for `weigh_rows`; `lists` are a run of rows with `size` - 1 places.
+#[inline(always)]
+unsafe fn weigh_run<S: Find, I: Number, const N: usize>(
+    (lists, values): (&[I], &[f32]),
+    size: usize,
+    w: *const Lane,
+    (out, width): (*mut Lane, usize),
+    ahead: &mut Ahead,
+) {
+    let load = |list: &[I]| {
+        let mut row = [S::splat(0.0); N];
+        for (j, x) in row.iter_mut().enumerate() {
+            *x = S::load(&*w.add(feature(list) + j));
+        }
+        row
+    };
+    let add = |t: I, row: [S::F; N]| {
+        for (j, x) in row.into_iter().enumerate() {
+            let to = &mut *out.add(t.into() as usize * width + j);
+            S::store(S::add(S::load(to), x), to);
+        }
+    };
+    if !values.is_empty() {
+        for (list, x) in lists.chunks_exact(size).zip(values.chunks_exact(size)) {
+            let row = load(list);
+            for (&t, &x) in list[1..].iter().zip(&x[1..]) {
+                // A product, then a sum: the same bits with and without fused instructions.
+                add(t, row.map(|w| S::mul(S::splat(x), w)));
+            }
+            ahead.ask();
+        }
+    } else if size == 2 {
+        for list in lists.chunks_exact(2) {
+            add(list[1], load(list));
+            ahead.ask();
+        }
+    } else {
+        for list in lists.chunks_exact(size) {
+            let row = load(list);
+            for &t in &list[1..] {
+                add(t, row);
+            }
+            ahead.ask();
+        }
+    }
+}
+
 /// The feature that a list begins with.
 #[inline(always)]
 fn feature<I: Number>(list: &[I]) -> usize {
@@ -214,79 +291,80 @@ macro_rules! with_rows {
 
 dispatch!(
     /// `Spread::square`, compiled by itself: what calls it is compiled sooner. So are the others.
-    pub(crate) fn square(spread: &Spread, tokens: &TokenCells, sentence: u32, d: &[Lane]) -> f64 = square_kernel
+    pub(crate) fn square(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane]) -> f64 = square_kernel
 );
 dispatch!(
-    pub(crate) fn apply(spread: &Spread, tokens: &TokenCells, sentence: u32, d: &[Lane], step: f32, to: &mut [Lane]) =
+    pub(crate) fn weigh(spread: &Spread, of: &Cells, sentence: u32, w: &[Lane], out: &mut [Lane], ahead: &mut Ahead) =
+        weigh_kernel
+);
+dispatch!(
+    pub(crate) fn apply(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane], step: f32, to: &mut [Lane]) =
         apply_kernel
 );
 dispatch!(
-    pub(crate) fn scores(spread: &Spread, tokens: &TokenCells, sentence: u32, d: &[Lane], out: &mut [Lane]) = scores_kernel
+    pub(crate) fn scores(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane], out: &mut [Lane]) = scores_kernel
 );
 
 /// # Safety
 /// As for `Spread::square`.
 #[inline(always)]
-unsafe fn square_kernel<S: Find>(spread: &Spread, tokens: &TokenCells, sentence: u32, d: &[Lane]) -> f64 {
-    spread.square::<S>(tokens, sentence, d)
+unsafe fn square_kernel<S: Find>(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane]) -> f64 {
+    spread.square::<S>(of, sentence, d)
+}
+
+/// # Safety
+/// As for `Spread::weigh`.
+#[inline(always)]
+unsafe fn weigh_kernel<S: Find>(
+    spread: &Spread,
+    of: &Cells,
+    sentence: u32,
+    w: &[Lane],
+    out: &mut [Lane],
+    ahead: &mut Ahead,
+) {
+    spread.weigh::<S>(of, sentence, w, out, ahead);
 }
 
 /// # Safety
 /// As for `Spread::apply`.
 #[inline(always)]
-unsafe fn apply_kernel<S: Find>(
-    spread: &Spread,
-    tokens: &TokenCells,
-    sentence: u32,
-    d: &[Lane],
-    step: f32,
-    to: &mut [Lane],
-) {
-    spread.apply::<S>(tokens, sentence, d, step, to);
+unsafe fn apply_kernel<S: Find>(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane], step: f32, to: &mut [Lane]) {
+    spread.apply::<S>(of, sentence, d, step, to);
 }
 
 /// # Safety
 /// As for `Spread::scores`.
 #[inline(always)]
-unsafe fn scores_kernel<S: Find>(spread: &Spread, tokens: &TokenCells, sentence: u32, d: &[Lane], out: &mut [Lane]) {
-    spread.scores::<S>(tokens, sentence, d, out);
+unsafe fn scores_kernel<S: Find>(spread: &Spread, of: &Cells, sentence: u32, d: &[Lane], out: &mut [Lane]) {
+    spread.scores::<S>(of, sentence, d, out);
 }
 
 impl Spread {
-    pub(crate) fn new(tokens: &TokenCells) -> Spread {
-        let longest = tokens.data.sentences.windows(2).map(|s| s[1] - s[0]).max().unwrap_or(0);
-        if tokens.exists.len().max(longest) <= 1 << 16 {
-            let (begins, rows, cells) = build(tokens);
-            return Spread { begins, rows: RowLists::Short(rows), cells };
+    pub(crate) fn new(cells: &Cells, places: &Places<'_>) -> Result<Spread> {
+        let longest = cells.data.sentences.windows(2).map(|s| s[1] - s[0]).max().unwrap_or(0);
+        if cells.exists.len().max(longest) <= 1 << 16 {
+            let (begins, rows, cells) = build(cells, places)?;
+            return Ok(Spread { begins, rows: RowLists::Short(rows), cells });
         }
-        let (begins, rows, cells) = build(tokens);
-        Spread { begins, rows: RowLists::Long(rows), cells }
+        let (begins, rows, cells) = build(cells, places)?;
+        Ok(Spread { begins, rows: RowLists::Long(rows), cells })
     }
 
-    /// Ask for the lists of a sentence.
+    /// The lists of a sentence, to be asked for.
     #[inline(always)]
-    pub(crate) fn prefetch_lists(&self, sentence: u32) {
+    pub(crate) fn lists_of(&self, sentence: u32) -> [std::ops::Range<*const u8>; 2] {
         let (here, next) = self.span(sentence);
-        prefetch(self.runs_at(here));
-        match &self.rows {
-            RowLists::Short(all) => ask(&all.entries[here.row..next.row]),
-            RowLists::Long(all) => ask(&all.entries[here.row..next.row]),
-        }
-        prefetch(self.cells.runs.as_ptr().wrapping_add(here.cell_run));
-        ask(&self.cells.entries[here.cell..next.cell]);
-    }
-
-    #[inline(always)]
-    fn runs_at(&self, begin: Begin) -> *const Run {
-        match &self.rows {
-            RowLists::Short(all) => all.runs.as_ptr().wrapping_add(begin.row_run),
-            RowLists::Long(all) => all.runs.as_ptr().wrapping_add(begin.row_run),
-        }
+        let rows = match &self.rows {
+            RowLists::Short(all) => bytes(&all.entries[here.row..next.row]),
+            RowLists::Long(all) => bytes(&all.entries[here.row..next.row]),
+        };
+        [rows, bytes(&self.cells.entries[here.cell..next.cell])]
     }
 
     /// Ask for the cells of a sentence whose lists are here.
     #[inline(always)]
-    pub(crate) fn prefetch_cells(&self, tokens: &TokenCells, cells: &[Lane], sentence: u32) {
+    pub(crate) fn prefetch_cells(&self, of: &Cells, cells: &[Lane], sentence: u32) {
         let lanes = cells.as_ptr();
         with_rows!(self, sentence, lists => {
             let (runs, mut entries, _) = lists;
@@ -296,7 +374,7 @@ impl Spread {
                 entries = rest;
                 for list in here.chunks_exact(size) {
                     let row = lanes.wrapping_add(feature(list));
-                    for j in 0..if run.wide { tokens.width } else { 1 } {
+                    for j in 0..if run.wide { of.width } else { 1 } {
                         prefetch(row.wrapping_add(j));
                     }
                 }
@@ -323,8 +401,8 @@ impl Spread {
     /// # Safety
     /// The machine has the instructions of `S`; `d` are the rows of the sentence.
     #[inline(always)]
-    unsafe fn square<S: Find>(&self, tokens: &TokenCells, sentence: u32, d: &[Lane]) -> f64 {
-        let (exists, width) = (tokens.exists.as_ptr(), tokens.width);
+    unsafe fn square<S: Find>(&self, of: &Cells, sentence: u32, d: &[Lane]) -> f64 {
+        let (exists, width) = (of.exists.as_ptr(), of.width);
         let mut sums = [S::splat(0.0); 4];
         with_rows!(self, sentence, lists => by_lanes!(width, v, N => {
             let width = if v == 0 && N < 4 { N } else { width };
@@ -338,14 +416,53 @@ impl Spread {
         f64::from(S::total(sum)) + f64::from(rest)
     }
 
+    /// Node scores of the sentence under the weights, added to `out`.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; `w` are [cells], `out` the rows of the sentence.
+    #[inline(always)]
+    unsafe fn weigh<S: Find>(&self, of: &Cells, sentence: u32, w: &[Lane], out: &mut [Lane], ahead: &mut Ahead) {
+        let width = of.width;
+        with_rows!(self, sentence, lists => by_lanes!(width, v, N => {
+            let width = if v == 0 && N < 4 { N } else { width };
+            let to = out.as_mut_ptr().add(v);
+            weigh_rows::<S, _, N>(lists, w.as_ptr().add(v), (to, width), v == 0, ahead);
+        }));
+        let (w, out) = (w.as_ptr().cast::<f32>(), out.as_mut_ptr().cast::<f32>());
+        let (here, next) = self.span(sentence);
+        let (runs, mut entries, mut values) = self.cells.some(here.cell_run..next.cell_run, here.cell..next.cell);
+        for run in runs {
+            let size = 1 + run.places as usize;
+            let (here, rest) = entries.split_at_unchecked(size * run.many as usize);
+            entries = rest;
+            if !values.is_empty() {
+                let x;
+                (x, values) = values.split_at_unchecked(here.len());
+                for (list, x) in here.chunks_exact(size).zip(x.chunks_exact(size)) {
+                    let w = *w.add(list[0] as usize);
+                    list[1..].iter().zip(&x[1..]).for_each(|(&at, x)| *out.add(at as usize) += x * w);
+                }
+            } else if size == 2 {
+                for list in here.chunks_exact(2) {
+                    *out.add(list[1] as usize) += *w.add(list[0] as usize);
+                }
+            } else {
+                for list in here.chunks_exact(size) {
+                    let w = *w.add(list[0] as usize);
+                    list[1..].iter().for_each(|&at| *out.add(at as usize) += w);
+                }
+            }
+        }
+    }
+
     /// to += step F(d).
     ///
     /// # Safety
     /// The machine has the instructions of `S`; `to` are [cells], `d` the rows of the sentence.
     #[inline(always)]
-    unsafe fn apply<S: Find>(&self, tokens: &TokenCells, sentence: u32, d: &[Lane], step: f32, to: &mut [Lane]) {
-        debug_assert!(to.len() * WIDTH == tokens.cells);
-        let (exists, width, step_by) = (tokens.exists.as_ptr(), tokens.width, S::splat(step));
+    unsafe fn apply<S: Find>(&self, of: &Cells, sentence: u32, d: &[Lane], step: f32, to: &mut [Lane]) {
+        debug_assert!(to.len() * WIDTH == of.cells);
+        let (exists, width, step_by) = (of.exists.as_ptr(), of.width, S::splat(step));
         with_rows!(self, sentence, lists => by_lanes!(width, v, N => {
             let width = if v == 0 && N < 4 { N } else { width };
             let to = to.as_mut_ptr().add(v);
@@ -361,8 +478,8 @@ impl Spread {
     /// # Safety
     /// The machine has the instructions of `S`; `d` and `out` are the rows of the sentence.
     #[inline(always)]
-    unsafe fn scores<S: Find>(&self, tokens: &TokenCells, sentence: u32, d: &[Lane], out: &mut [Lane]) {
-        let (exists, width) = (tokens.exists.as_ptr(), tokens.width);
+    unsafe fn scores<S: Find>(&self, of: &Cells, sentence: u32, d: &[Lane], out: &mut [Lane]) {
+        let (exists, width) = (of.exists.as_ptr(), of.width);
         out.fill(Lane::ZERO);
         with_rows!(self, sentence, lists => by_lanes!(width, v, N => {
             let mut seer = (Scores { exists: exists.add(v), width, to: out.as_mut_ptr().add(v) }, PhantomData::<S>);
