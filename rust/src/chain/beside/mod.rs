@@ -59,6 +59,7 @@ pub struct Beside {
     scales: Vec<f32>,     // [T] of alpha
     pub p: Vec<Lane>,     // [T, width] marginals
     row: Vec<Lane>,       // [width]
+    back: Vec<Lane>,      // [width]
     pub pairs: Vec<Lane>, // [L, width] their sums over pairs of neighbours
 }
 
@@ -94,6 +95,7 @@ impl Beside {
             self.tops.resize(n, 0.0);
             self.scales.resize(n, 0.0);
             self.row.resize(width, Lane::ZERO);
+            self.back.resize(width, Lane::ZERO);
             self.pairs.resize(labels * width, Lane::ZERO);
         }
     }

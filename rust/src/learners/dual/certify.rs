@@ -19,8 +19,6 @@ use std::ops::Range;
 const PARTS: usize = 4;
 /// ... or one where there are so many cells.
 const MANY: usize = 1 << 24;
-/// Rounds of scaling a pair of neighbours; three lower the gap by a twentieth and cost a quarter more.
-const ROUNDS: usize = 1;
 
 /// What some sentences add.
 pub(super) struct Part {
@@ -144,7 +142,7 @@ unsafe fn add_kernel<S: Find>(dual: &Dual, which: Range<u32>, couples: bool) -> 
         pad(&dual.nodes[begin * l..end * l], l, &mut scratch.mu);
         let mu = &scratch.mu;
         ground.spread.prefetch_cells(cells, &out.nodes, i);
-        out.entropy += s * beside::couple(beside, moves, mu, ROUNDS);
+        out.entropy += s * beside::couple(beside, moves, mu);
         for (sums, pairs) in all.chunks_exact_mut(WIDTH).zip(&beside.pairs) {
             for (sum, &c) in sums.iter_mut().zip(&pairs.0) {
                 *sum += s * f64::from(c);
