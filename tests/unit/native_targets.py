@@ -148,6 +148,8 @@ def datasets(m: Made) -> Targets:
             ),
         ),
         "prune": (lambda: c.prune, given(vocab=m.vocabulary, dataset=d, min_count=1)),
+        "count_texts": (lambda: c.count_texts, given(sentences=[["x", "y"], ("z",)])),
+        "text_ids": (lambda: c.text_ids, given(sentences=[["x", "y"], ("z",)], texts=["x", "y", "z"])),
         "name_paths": (lambda: c.name_paths, given(path=m.gold, offsets=d.offsets, labels=["x", "y", "z"])),
         "write_model": (
             lambda: c.write_model,
