@@ -77,6 +77,18 @@ def test_the_certificate_bounds_an_enumerated_optimum(l2, way, together):
             assert ascent.weights() == pytest.approx(w, abs=2e-2)
 
 
+@pytest.mark.parametrize("way", SIMD)
+@pytest.mark.parametrize(("labels", "l2"), [(3, 0.1), (9, 0.01), (20, 0.1)])
+def test_chains_of_a_certificate_have_the_marginals_kept(labels, l2, way):
+    corpus = random_corpus(7, labels, n=60, longest=12)
+    with forced(way):
+        ascent = dual(corpus, l2)
+        for _ in range(10):
+            ascent.epoch()
+            off = ascent.terms(couples=True)[2][: corpus.layout.n_node]
+            assert np.abs(off).max() < 5e-6 * corpus.data.n_tokens  # a lone round of scaling leaves up to 1
+
+
 @pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("labels", [3, 17, 40])
 def test_weights_are_those_of_the_dual_point(labels, together):
