@@ -240,27 +240,36 @@ impl Vocab {
         keys.for_each(|key| prefetch(self.table.as_ptr().wrapping_add(key as usize & mask)));
     }
 
-    /// Ask for everything that interning these keys will look at: all slots first, then what these name.
-    pub fn ready(&self, keys: &[Key]) {
+    /// Ask for everything that interning these keys will look at: all slots first, then what these name, or the text that `text` says
+    /// is that of a new one.
+    pub fn ready<T>(&self, keys: &[Key], text: impl Fn(usize) -> *const T) {
         self.warm(keys.iter().map(|key| key.key));
         let mask = self.table.len().wrapping_sub(1);
-        for key in keys {
+        for (k, key) in keys.iter().enumerate() {
             let id = self.table.get(key.key as usize & mask).copied().unwrap_or(NONE) as usize;
             if id < self.checks.len() {
                 prefetch(self.keys.as_ptr().wrapping_add(id));
                 prefetch(self.checks.as_ptr().wrapping_add(id));
                 prefetch(self.counts.as_ptr().wrapping_add(id));
+            } else {
+                prefetch(text(k));
             }
         }
     }
 
-    /// Appends the ids of many keys, added in their order where they are new; `text` writes that of one of them.
-    pub fn intern_many(&mut self, keys: &[Key], ids: &mut Vec<u32>, text: impl Fn(usize, &mut Vec<u8>)) -> Result<()> {
+    /// Appends the ids of many keys, added in their order where they are new; `text` is that of one of them.
+    pub fn intern_many<'a>(
+        &mut self,
+        keys: &[Key],
+        ids: &mut Vec<u32>,
+        text: impl Fn(usize) -> &'a [u8],
+    ) -> Result<()> {
         ids.reserve(keys.len());
         for (part, keys) in keys.chunks(AT_ONCE).enumerate() {
-            self.ready(keys);
+            let text = |k: usize| text(part * AT_ONCE + k);
+            self.ready(keys, |k| text(k).as_ptr());
             for (k, &key) in keys.iter().enumerate() {
-                ids.push(self.intern(key, |out| text(part * AT_ONCE + k, out))?);
+                ids.push(self.intern(key, |out| out.extend_from_slice(text(k)))?);
             }
         }
         Ok(())

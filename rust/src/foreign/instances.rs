@@ -58,7 +58,7 @@ impl Instances {
         let text = |i: usize| std::str::from_utf8(names.name(i)).unwrap_or("");
         self.keys.clear();
         self.keys.extend((0..names.ends.len()).map(|i| Key::of_text(text(i))));
-        self.vocab.intern_many(&self.keys, &mut self.ids, |i, bytes| bytes.extend_from_slice(names.name(i)))?;
+        self.vocab.intern_many(&self.keys, &mut self.ids, |i| names.name(i))?;
         let known = self.ids.len() - names.ends.len();
         if !names.values.is_empty() {
             self.values.resize(known, 1.0);

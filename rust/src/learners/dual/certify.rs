@@ -15,8 +15,10 @@ use crate::scores::cells::spread;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Parts that sums are made of, each with an array of all cells; fixed, so that results do not depend on threads.
-const PARTS: usize = 4;
+/// Parts that the sums of P are made of; fixed, so that results do not depend on threads.
+const PARTS: u32 = 4;
+/// ... and of P and D, each with an array of all cells.
+const HALVES: u32 = 2;
 /// ... or one where there are so many cells.
 const MANY: usize = 1 << 24;
 
@@ -37,11 +39,10 @@ pub(super) fn primal(dual: &Dual) -> f64 {
 
 /// How many parts the sums are made of, of P and D or of P alone.
 pub(super) fn parts_of(dual: &Dual, couples: bool) -> u32 {
-    let few = couples && dual.w.len() * WIDTH >= MANY;
-    if few {
-        1
-    } else {
-        PARTS as u32
+    match couples {
+        false => PARTS,
+        true if dual.w.len() * WIDTH >= MANY => 1,
+        true => HALVES,
     }
 }
 

@@ -69,7 +69,7 @@ impl Encoder<'_> {
             Ids::Growing(vocab) => {
                 self.keys.clear();
                 self.keys.extend(all.map(|i| Key::of_text(text(i))));
-                vocab.intern_many(&self.keys, &mut self.found, |i, out| out.extend_from_slice(names.name(i)))?;
+                vocab.intern_many(&self.keys, &mut self.found, |i| names.name(i))?;
             }
         }
         let mut from = 0;

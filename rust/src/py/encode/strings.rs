@@ -72,9 +72,8 @@ impl Strings {
 
     /// Rows of the strings, which are hashed, by a growing vocabulary; they are cleared.
     fn grow(&mut self, vocab: &mut Vocab, rows: &mut Csr) -> Result<()> {
-        let text = |at: usize, out: &mut Vec<u8>| out.extend_from_slice(self.texts[at].as_str().as_bytes());
         let before = rows.ids.len();
-        vocab.intern_many(&self.keys, &mut rows.ids, text)?;
+        vocab.intern_many(&self.keys, &mut rows.ids, |at| self.texts[at].as_str().as_bytes())?;
         if !rows.values.is_empty() {
             rows.values.resize(rows.ids.len(), 1.0);
         }
