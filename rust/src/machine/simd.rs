@@ -40,27 +40,37 @@ pub fn bytes<T>(slice: &[T]) -> std::ops::Range<*const u8> {
     range.start.cast()..range.end.cast()
 }
 
-/// Two slices that are needed soon, whose cache lines are asked for one at a time while something else is worked on: a machine
+/// Slices that are needed soon, whose cache lines are asked for one at a time while something else is worked on: a machine
 /// has few that it waits for at once.
 pub struct Ahead {
-    slices: [std::ops::Range<*const u8>; 2],
+    slices: [std::ops::Range<*const u8>; 4],
     now: usize,
+    many: usize,
 }
 
 impl Ahead {
-    pub fn new(slices: [std::ops::Range<*const u8>; 2]) -> Ahead {
-        Ahead { slices, now: 0 }
+    /// Of four slices at most.
+    #[inline(always)]
+    pub fn new<const N: usize>(given: [std::ops::Range<*const u8>; N]) -> Ahead {
+        let mut slices = std::array::from_fn(|_| std::ptr::null()..std::ptr::null());
+        for (to, slice) in slices.iter_mut().zip(given) {
+            *to = slice;
+        }
+        Ahead { slices, now: 0, many: N }
     }
 
     /// Nothing is needed.
     pub fn nothing() -> Ahead {
-        Ahead::new(std::array::from_fn(|_| std::ptr::null()..std::ptr::null()))
+        Ahead::new([])
     }
 
     /// The next line; none where all were asked for.
     #[inline(always)]
     pub fn ask(&mut self) {
-        let Some(slice) = self.slices.get_mut(self.now) else { return };
+        if self.now >= self.many {
+            return;
+        }
+        let slice = &mut self.slices[self.now];
         prefetch(slice.start);
         slice.start = slice.start.wrapping_add(64);
         self.now += usize::from(slice.start >= slice.end);
@@ -69,7 +79,7 @@ impl Ahead {
     /// All that is left.
     #[inline(always)]
     pub fn finish(&mut self) {
-        while self.now < self.slices.len() {
+        while self.now < self.many {
             self.ask();
         }
     }

@@ -212,7 +212,9 @@ unsafe fn work_kernel<S: Find>(round: &Round<'_>, w: &mut [Lane], seat: &Seat, i
             if !round.wait(|| round.done[applied].load(Acquire)) {
                 return out; // somebody unwinds, and with that the call
             }
-            visit::apply(ground, &*round.slot(applied), w);
+            let found = &*round.slot(applied);
+            found.ask();
+            visit::apply(ground, found, w);
             applied += 1;
             seat.applied.store(applied, Release);
         }
@@ -235,7 +237,16 @@ unsafe fn work_kernel<S: Find>(round: &Round<'_>, w: &mut [Lane], seat: &Seat, i
             let (at, n) = rows(ahead);
             let nodes = bytes(std::slice::from_raw_parts(at, n));
             let pairs = bytes(std::slice::from_raw_parts(round.pairs.add(ahead as usize * edges), edges));
-            let mut soon = [Ahead::new(ground.spread.lists_of(ahead)), Ahead::new([nodes, pairs])];
+            // Those of the visit between, too, if another is to find it: it is applied here.
+            let [rows_soon, cells_soon] = ground.spread.lists_of(ahead);
+            let lists = match round.order.get(p + 1).filter(|&&i| round.seats.len() > 1 && i != NOBODY) {
+                None => Ahead::new([rows_soon, cells_soon]),
+                Some(&other) => {
+                    let [rows, cells] = ground.spread.lists_of(other);
+                    Ahead::new([rows, cells, rows_soon, cells_soon])
+                }
+            };
+            let mut soon = [lists, Ahead::new([nodes, pairs])];
             let (at, n) = rows(i);
             let own = visit::Own {
                 mu: std::slice::from_raw_parts_mut(at, n),

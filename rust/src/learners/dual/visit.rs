@@ -5,7 +5,7 @@ use super::{Block, Ground, Scratch};
 use crate::chain::beside;
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
-use crate::machine::simd::{Ahead, Lane, WIDTH};
+use crate::machine::simd::{ask, Ahead, Lane, WIDTH};
 use crate::scores::cells::spread;
 
 /// Every so many visits of a sentence its step is tried by one more recursion.
@@ -70,6 +70,15 @@ pub(super) struct Move {
     step: f32,
     d: Vec<Lane>,    // [T, width] p - mu
     pairs: Vec<f32>, // [edge features] the same of the pair sums
+}
+
+impl Move {
+    /// Ask for it: another may have found it.
+    #[inline(always)]
+    pub fn ask(&self) {
+        ask(&self.d);
+        ask(&self.pairs);
+    }
 }
 
 dispatch!(
