@@ -24,8 +24,8 @@ from tagwise.scores.protocols import Vector
 
 #: Smallest relative gap that sums in float32 can show.
 FINEST = 3e-6
-#: Epochs that the fall of the gap is measured over, and how many more of them are too many.
-LOOK_BACK, TOO_MANY = 4, 60
+#: Epochs that the fall of the gap is measured over, since it wavers, and how many more of them are too many.
+LOOK_BACK, TOO_MANY = 8, 60
 #: A gap is about this share of the chi-square distances that the visits met; what a certificate says replaces it.
 SHARE = 0.25
 #: A certificate costs two or three passes, so it is taken when the gap should be within this factor of `tol`.
@@ -33,10 +33,10 @@ NEAR = 1.1
 #: Epochs until the objective is evaluated: as many as bring the gap to this share, and at most so many.
 FALL, MOST = 0.5, 4
 #: ... to this share while the gap is more than so many times `tol`: an evaluation costs a third of an epoch.
-FAR, FALL_FAR = 100.0, 0.1
+FAR, FALL_FAR = 300.0, 0.1
 
 #: Where parts ascend at once: L-BFGS goes on once so many epochs lower the objective by less than this share of it.
-FLAT = 0.01
+OVER, FLAT = 4, 0.01
 
 NAMES = ("weights", "nodes", "pairs", "blocks", "epochs")
 
@@ -93,7 +93,7 @@ class Ascent:
             "share": self.share,
             "gaps": self.gaps[-1 - LOOK_BACK :],
             "value": self.value,
-            "values": self.values[-1 - LOOK_BACK :],
+            "values": self.values[-1 - OVER :],
         }
         return {**known, **dict(zip(NAMES, self.core.state()))}
 
@@ -120,8 +120,8 @@ class Ascent:
             return False
         epochs, value = self.values[-1]
         for then, before in reversed(self.values):
-            if epochs - then >= LOOK_BACK:
-                return (before - value) * LOOK_BACK < FLAT * value * (epochs - then)
+            if epochs - then >= OVER:
+                return (before - value) * OVER < FLAT * value * (epochs - then)
         return False
 
     def step(self, value: float, *, keep: bool) -> Step:

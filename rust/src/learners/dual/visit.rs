@@ -9,7 +9,7 @@ use crate::machine::simd::{ask, Ahead, Lane, WIDTH};
 use crate::scores::cells::spread;
 
 /// Every so many visits of a sentence its step is tried by one more recursion.
-const TRY_EVERY: u32 = 4;
+const TRY_EVERY: u32 = 8;
 /// How far a trial may move a score.
 const FAR: f32 = 15.0;
 /// Least share of the step tried that is taken, and the least correction of the steps of a sentence.
