@@ -4,6 +4,7 @@
 //! types, lone surrogates) is left to the package: the answer is None then.
 
 use crate::machine::hash::Key;
+use crate::machine::simd::prefetch;
 use numpy::PyArray1;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -13,6 +14,9 @@ use std::collections::HashMap;
 
 /// Addresses that are remembered; a power of two.
 const KNOWN: usize = 256;
+
+/// Items between asking for one and reading it.
+const SOON: ffi::Py_ssize_t = 16;
 
 /// Numbers of texts, in order of first occurrence.
 struct Numbers {
@@ -75,6 +79,13 @@ unsafe fn text_of<'a>(object: *mut ffi::PyObject) -> Option<&'a str> {
     Some(std::str::from_utf8_unchecked(std::slice::from_raw_parts(at.cast(), len as usize)))
 }
 
+/// Ask for an object, which lies anywhere: its head, and the text of a short string behind it.
+#[inline(always)]
+fn ask(object: *const ffi::PyObject) {
+    prefetch(object);
+    prefetch(object.cast::<u8>().wrapping_add(56));
+}
+
 /// `see(object)` for the items of a list or tuple, until it answers None.
 ///
 /// # Safety
@@ -82,7 +93,14 @@ unsafe fn text_of<'a>(object: *mut ffi::PyObject) -> Option<&'a str> {
 #[inline(always)]
 unsafe fn each(object: *mut ffi::PyObject, mut see: impl FnMut(*mut ffi::PyObject) -> Option<()>) -> Option<()> {
     if ffi::PyList_CheckExact(object) != 0 {
-        (0..ffi::PyList_Size(object)).try_for_each(|i| see(ffi::PyList_GetItem(object, i)))
+        let n = ffi::PyList_Size(object);
+        (0..n.min(SOON)).for_each(|i| ask(ffi::PyList_GetItem(object, i)));
+        (0..n).try_for_each(|i| {
+            if i + SOON < n {
+                ask(ffi::PyList_GetItem(object, i + SOON));
+            }
+            see(ffi::PyList_GetItem(object, i))
+        })
     } else if ffi::PyTuple_CheckExact(object) != 0 {
         (0..ffi::PyTuple_Size(object)).try_for_each(|i| see(ffi::PyTuple_GetItem(object, i)))
     } else {
