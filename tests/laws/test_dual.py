@@ -251,6 +251,17 @@ def test_a_state_goes_on_to_the_bit():
         dual(random_corpus(1, 3, n=5)).restore(*first.state())
 
 
+def test_an_ascent_that_was_flat_when_it_was_kept_ends():
+    """As the one does that was not kept: L-BFGS goes on in both, from the same weights."""
+    corpus = random_corpus(5, 4, n=30)
+    ascent = Ascent(dual(corpus, 1.0), 1, 0, hasty=True)
+    whole = list(steps(ascent, 1e-9))
+    assert ascent.is_flat
+    assert len(whole) > 2
+    again = Ascent(dual(corpus, 1.0), 1, 0, ascent.state(), hasty=True)
+    assert [step.value for step in steps(again, 1e-9)] == [whole[-1].value]
+
+
 def test_a_certificate_does_not_show_as_a_rise_of_the_gap():
     """What earlier epochs said is told by the share that is found, so that the rate stays what it was."""
     corpus = random_corpus(9, 6, n=40)
@@ -295,7 +306,11 @@ def test_a_path_goes_from_dual_point_to_dual_point():
         assert "certified" in step.tagger.stopped_
         assert step.tagger.objective_ == pytest.approx(cold.objective_, rel=1e-3)
         assert step.tagger._point is None
-    assert sum(step.iterations for step in found.steps[1:]) < sum(len(cold.history_) for cold in alone[1:])
+    epochs = [
+        sum(tagger.history_[-1]["evaluations"] for tagger in some[1:])
+        for some in ([step.tagger for step in found], alone)
+    ]
+    assert epochs[0] < epochs[1]
 
 
 def test_what_it_cannot_do_is_refused():

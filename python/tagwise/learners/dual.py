@@ -124,6 +124,11 @@ class Ascent:
                 return (before - value) * OVER < FLAT * value * (epochs - then)
         return False
 
+    @property
+    def is_at_the_end(self) -> bool:
+        """Whether the gap is as small as float32 can show."""
+        return relative_gap(self.value, self.bound) <= FINEST
+
     def step(self, value: float, *, keep: bool) -> Step:
         """Where the weights stand now; in place of the gradient's norm, which nobody computes, the relative gap."""
         gap, state = relative_gap(value, self.bound), self.state if keep else None
@@ -169,7 +174,7 @@ def steps(ascent: Ascent, tol: float, *, keep: bool = False) -> Iterator[Step]:
     if not math.isfinite(ascent.value):
         ascent.value = value
     yield ascent.step(value, keep=keep)
-    while not (is_slow(gaps, wanted * ascent.value) or relative_gap(ascent.value, ascent.bound) <= FINEST):
+    while not (is_slow(gaps, wanted * ascent.value) or ascent.is_flat or ascent.is_at_the_end):
         before = gaps[-1] if gaps else math.inf
         is_far = before > FAR * wanted * ascent.value and not ascent.hasty
         enough = (FALL_FAR if is_far else FALL) * before
@@ -186,8 +191,6 @@ def steps(ascent: Ascent, tol: float, *, keep: bool = False) -> Iterator[Step]:
             return
         ascent.values.append([core.epochs, ascent.value])
         yield ascent.step(ascent.value, keep=keep)
-        if ascent.is_flat:
-            return
 
 
 def is_slow(gaps: list[float], wanted: float) -> bool:

@@ -8,8 +8,10 @@ use crate::machine::find::Find;
 use crate::machine::simd::{ask, Ahead, Lane, WIDTH};
 use crate::scores::cells::spread;
 
-/// Every so many visits of a sentence its step is tried by one more recursion.
-const TRY_EVERY: u32 = 8;
+/// Every so many visits of a sentence its step is tried by one more recursion, while it is new or had to be shortened ...
+const TRY_EVERY: u32 = 4;
+/// ... by more than this, after so many visits; else half as often.
+const SETTLED: (f64, u32) = (0.5, 4);
 /// How far a trial may move a score.
 const FAR: f32 = 15.0;
 /// Least share of the step tried that is taken, and the least correction of the steps of a sentence.
@@ -179,7 +181,9 @@ pub(super) unsafe fn find<S: Find>(
     let square = of_pairs(&to.pairs, &to.pairs) + spread::square(&ground.spread, cells, sentence, &to.d);
     let q = rate * square;
     let block = own.block;
-    let tries = (block.visits.wrapping_add(sentence)) % TRY_EVERY == TRY_EVERY - 1;
+    let is_settled = block.kappa > SETTLED.0 && block.visits >= SETTLED.1;
+    let every = TRY_EVERY << u32::from(is_settled);
+    let tries = block.visits.wrapping_add(sentence) % every == every - 1;
     block.visits = block.visits.wrapping_add(1);
     let mut g = block.kappa * distance / (block.kappa * distance + q);
     if !g.is_finite() {
