@@ -599,11 +599,12 @@ def row_lists(rows: NDArray[np.int64], lengths: NDArray[np.int32] | None = None)
     """Rows of numbers [B, T] as lists, each as long as its length says, or whole."""
 
 def count_texts(sentences: object) -> dict[str, int] | None:
-    """How often each string occurs, in order of first occurrence; None where `sentences` are not lists or tuples of strings."""
+    """How often each string occurs, in order of first occurrence; None for all but lists or tuples of strings."""
 
 def text_ids(sentences: object, texts: list[str]) -> NDArray[np.uint16] | None:
-    """The number of each string among `texts`, all sentences one behind the other; None where `sentences` are not lists or
-    tuples of strings, or where one is not among them.
+    """The number of each string among `texts`, all sentences one behind the other.
+
+    None for all but lists or tuples of strings, and where one is not among them.
     """
 
 def name_paths(path: NDArray[np.uint16], offsets: NDArray[np.uint64], labels: list[str]) -> list[list[str]]:

@@ -251,6 +251,22 @@ def test_a_state_goes_on_to_the_bit():
         dual(random_corpus(1, 3, n=5)).restore(*first.state())
 
 
+def test_states_far_from_the_optimum_are_more_where_somebody_chooses_among_them():
+    """The same epochs, and the same objectives where both were evaluated; a dev score makes training ask for them."""
+    corpus = random_corpus(5, 4, n=60)
+    few, many = (
+        {step.evaluations: step.value for step in steps(Ascent(dual(corpus, 0.3), 1, 0), 1e-6, often=often)}
+        for often in (False, True)
+    )
+    assert len(many) > len(few)
+    assert {n: many[n] for n in few if n in many} == {n: few[n] for n in few if n in many}
+    train, dev, _ = (part[:250] for part in tw.load_corpus("wnut17-ner"))
+    plain, scored = (
+        tw.CRF(features="S1", tol=1e-4, optimizer="dual").fit(train, **given) for given in ({}, {"dev": dev})
+    )
+    assert len(scored.history_) > len(plain.history_)
+
+
 def test_an_ascent_that_was_flat_when_it_was_kept_ends():
     """As the one does that was not kept: L-BFGS goes on in both, from the same weights."""
     corpus = random_corpus(5, 4, n=30)

@@ -161,8 +161,10 @@ class Point:
         return {"bound": 0.0, "share": SHARE, "gaps": [], **fresh, **kept, **moved}
 
 
-def steps(ascent: Ascent, tol: float, *, keep: bool = False) -> Iterator[Step]:
+def steps(ascent: Ascent, tol: float, *, keep: bool = False, often: bool = False) -> Iterator[Step]:
     """The starting point, then a state for each one to four epochs; ends where L-BFGS should go on.
+
+    often: as many states far from the optimum as near it, for who chooses among them.
 
     That is: where float32 fails or is at its end, where the last epochs' rate needs too many more of them, or where
     they do less than L-BFGS would and the ascent is hasty.
@@ -176,7 +178,7 @@ def steps(ascent: Ascent, tol: float, *, keep: bool = False) -> Iterator[Step]:
     yield ascent.step(value, keep=keep)
     while not (is_slow(gaps, wanted * ascent.value) or ascent.is_flat or ascent.is_at_the_end):
         before = gaps[-1] if gaps else math.inf
-        is_far = before > FAR * wanted * ascent.value and not ascent.hasty
+        is_far = before > FAR * wanted * ascent.value and not (often or ascent.hasty)
         enough = (FALL_FAR if is_far else FALL) * before
         for _ in range(MOST):
             _, failed, distance = core.epoch(ascent.seed, n_jobs)

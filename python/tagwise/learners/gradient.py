@@ -289,11 +289,9 @@ def train(
         descent = stochastic.Descent(problem.descent(), start, l2, n, seed, known)
         return run(_kept(stochastic.sgd(evaluate, descent, keep=keep), 0), stopping, **options)
     if chosen.name == "dual":
-        return run(
-            _kept(_certified(problem, backend, l2, stopping.tol, n_jobs, seed, known, keep, point), 0),
-            stopping,
-            **options,
-        )
+        often = dev_score is not None
+        ascending = _certified(problem, backend, l2, stopping.tol, n_jobs, seed, known, keep, point, often=often)
+        return run(_kept(ascending, 0), stopping, **options)
     extra: dict[str, Any] = {"l1": l1} if chosen.l1 else {}
     warm = 0
     if optimizer == "auto" and not chosen.l1 and problem.order is None:
@@ -339,6 +337,8 @@ def _certified(
     known: State | None,
     keep: bool,
     point: dual.Point | None,
+    *,
+    often: bool,
 ) -> Iterator[Step]:
     """Steps of dual ascent, and behind them those of L-BFGS from their weights, where these have to go on."""
     step: Step | None = None
@@ -350,7 +350,7 @@ def _certified(
             ascent = dual.Ascent(core, n_jobs, seed, known, hasty=problem.hasty)
             if point is not None:
                 point.state = None
-            for step in dual.steps(ascent, tol, keep=keep):
+            for step in dual.steps(ascent, tol, keep=keep, often=often):
                 if point is not None and step.gap <= tol:
                     point.keep(of, l2, ascent)
                 yield step
