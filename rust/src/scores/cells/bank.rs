@@ -6,6 +6,9 @@ use crate::machine::find::Find;
 use crate::machine::simd::{prefetch, Lane, WIDTH};
 use crate::scores::cells::TokenCells;
 
+/// Cache lines of the lists to come that are asked for with each token.
+const LINES: usize = 3;
+
 /// The weights, and what their average is made from: w_avg = w - u / steps (Daume 2006, figure 2.3), where u collects
 /// every change times the number of steps before it. A change costs two additions, the average nothing until asked for.
 #[derive(Clone)]
@@ -122,7 +125,7 @@ impl Bank {
         }
         let steps = self.steps(tokens, varied);
         tokens.begin_fill(&self.w, sentence, &mut chart.node[..n * width]);
-        let mut walk = tokens.walk(next);
+        let mut ahead = tokens.ahead(next);
         for t in 0..=n {
             // One token ahead of the recursion, which waits for the one before it.
             if t < n {
@@ -137,9 +140,9 @@ impl Bank {
             if t > 0 {
                 chart.advance::<S>(steps, t - 1);
             }
-            walk.step();
+            (0..LINES).for_each(|_| ahead.ask());
         }
-        walk.finish();
+        ahead.finish();
         tokens.prefetch_rare(&self.w, next);
     }
 

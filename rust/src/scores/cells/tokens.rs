@@ -6,8 +6,9 @@ use crate::chain::support::Support;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::Result;
-use crate::machine::simd::{prefetch, Lane, WIDTH};
+use crate::machine::simd::{bytes, prefetch, Ahead, Lane, WIDTH};
 use rayon::prelude::*;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A token's rows come in groups of this many, filled up with row 0, whose weights stay 0: few lengths, which the
@@ -60,10 +61,10 @@ impl RowNumbers {
         }
     }
 
-    fn ahead(&self, which: std::ops::Range<usize>) -> Prefetch {
+    fn bytes(&self, which: Range<usize>) -> Range<*const u8> {
         match self {
-            RowNumbers::Short(rows) => Prefetch::of(&rows[which]),
-            RowNumbers::Long(rows) => Prefetch::of(&rows[which]),
+            RowNumbers::Short(rows) => bytes(&rows[which]),
+            RowNumbers::Long(rows) => bytes(&rows[which]),
         }
     }
 }
@@ -74,51 +75,6 @@ pub(super) struct At {
     pub row: usize,
     pub wide: usize, // the first of its wide rows, which are behind the narrow ones
     pub rare: usize,
-}
-
-/// A slice whose cache lines are asked for a few at a time.
-struct Prefetch {
-    at: *const u8,
-    end: *const u8,
-}
-
-impl Prefetch {
-    fn of<T>(slice: &[T]) -> Prefetch {
-        let range = slice.as_ptr_range();
-        Prefetch { at: range.start.cast(), end: range.end.cast() }
-    }
-
-    /// One line; the end again where there is no other.
-    #[inline(always)]
-    fn ask(&mut self) {
-        prefetch(self.at);
-        self.at = self.at.wrapping_add(64).min(self.end);
-    }
-}
-
-/// The lists of a sentence to come: sentences come in any order, so that the machine cannot know which is next.
-pub(crate) struct Walk {
-    lists: [Prefetch; 3],
-}
-
-impl Walk {
-    /// Ask for some more: about a token's worth.
-    #[inline(always)]
-    pub fn step(&mut self) {
-        for list in &mut self.lists {
-            list.ask();
-        }
-    }
-
-    /// Ask for the rest.
-    #[inline(always)]
-    pub fn finish(&mut self) {
-        for list in &mut self.lists {
-            while list.at < list.end {
-                list.ask();
-            }
-        }
-    }
 }
 
 /// The training data and what each token adds to its scores. Never changes.
@@ -264,25 +220,21 @@ impl TokenCells {
         }
     }
 
-    pub fn pairs_of(&self, token: usize) -> std::ops::Range<usize> {
+    pub fn pairs_of(&self, token: usize) -> Range<usize> {
         match self.pair_ptr.is_empty() {
             true => 0..0,
             false => self.pair_ptr[token]..self.pair_ptr[token + 1],
         }
     }
 
-    /// The lists of a sentence, to be asked for while another one is worked on.
+    /// The lists of a sentence, to be asked for while another one is worked on: sentences come in any order, so that the machine
+    /// cannot know which is next.
     #[inline(always)]
-    pub(crate) fn walk(&self, sentence: u32) -> Walk {
+    pub(crate) fn ahead(&self, sentence: u32) -> Ahead {
         let (begin, end) = self.range(sentence);
         let (first, last) = (self.spans[sentence as usize], self.spans[sentence as usize + 1]);
-        Walk {
-            lists: [
-                self.rows.ahead(first.row..last.row),
-                Prefetch::of(&self.rare[first.rare..last.rare]),
-                Prefetch::of(&self.at[begin..=end]),
-            ],
-        }
+        let rows = self.rows.bytes(first.row..last.row);
+        Ahead::new([rows, bytes(&self.rare[first.rare..last.rare]), bytes(&self.at[begin..=end])])
     }
 
     /// Ask for the single cells of a sentence whose lists are here.
