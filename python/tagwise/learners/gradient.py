@@ -290,7 +290,9 @@ def train(
         return run(_kept(stochastic.sgd(evaluate, descent, keep=keep), 0), stopping, **options)
     if chosen.name == "dual":
         often = dev_score is not None
-        ascending = _certified(problem, backend, l2, stopping.tol, n_jobs, seed, known, keep, point, often=often)
+        ascending = _certified(
+            problem, backend, l2, stopping.tol, n_jobs, seed, known, keep, point, often=often
+        )
         return run(_kept(ascending, 0), stopping, **options)
     extra: dict[str, Any] = {"l1": l1} if chosen.l1 else {}
     warm = 0
