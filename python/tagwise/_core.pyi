@@ -71,6 +71,7 @@ __all__ = [
     "chain_marginals",
     "chain_viterbi",
     "chunk_probabilities",
+    "count_texts",
     "crfsuite_written",
     "dot",
     "encode_attributes",
@@ -87,6 +88,7 @@ __all__ = [
     "sequence_cost",
     "small_program",
     "taken",
+    "text_ids",
     "tokenize",
     "write_model",
 ]
