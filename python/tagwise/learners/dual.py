@@ -28,7 +28,7 @@ FINEST = 3e-6
 LOOK_BACK, TOO_MANY = 8, 60
 #: A gap is about this share of the chi-square distances that the visits met; what a certificate says replaces it.
 SHARE = 0.25
-#: A certificate costs two or three passes, so it is taken when the gap should be within this factor of `tol`.
+#: A certificate costs a pass or more, so it is taken when the gap should be within this factor of `tol`.
 NEAR = 1.1
 #: Epochs until the objective is evaluated: as many as bring the gap to this share, and at most so many.
 FALL, MOST = 0.5, 4
@@ -164,10 +164,10 @@ class Point:
 def steps(ascent: Ascent, tol: float, *, keep: bool = False, often: bool = False) -> Iterator[Step]:
     """The starting point, then a state for each one to four epochs; ends where L-BFGS should go on.
 
-    often: as many states far from the optimum as near it, for who chooses among them.
-
     That is: where float32 fails or is at its end, where the last epochs' rate needs too many more of them, or where
     they do less than L-BFGS would and the ascent is hasty.
+
+    often: as many states far from the optimum as near it, for who chooses among them.
     """
     core, n_jobs, gaps, wanted = ascent.core, ascent.n_jobs, ascent.gaps, max(tol, FINEST)
     value = core.primal(n_jobs)

@@ -112,6 +112,8 @@ unsafe fn each(object: *mut ffi::PyObject, mut see: impl FnMut(*mut ffi::PyObjec
 #[pyfunction]
 pub(super) fn count_texts<'py>(sentences: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDict>>> {
     let py = sentences.py();
+    // First of all: to make it may collect garbage, whose finalizers may change the lists.
+    let out = PyDict::new(py);
     let (mut numbers, mut counts) = (Numbers::new(), Vec::<u64>::new());
     // SAFETY: the GIL is held; nothing here runs Python code, so that the lists stay as they are.
     let all = unsafe {
@@ -127,7 +129,6 @@ pub(super) fn count_texts<'py>(sentences: &Bound<'py, PyAny>) -> PyResult<Option
     if all.is_none() {
         return Ok(None);
     }
-    let out = PyDict::new(py);
     for (&text, count) in numbers.texts.iter().zip(counts) {
         // SAFETY: a string that the lists still hold.
         out.set_item(unsafe { Borrowed::from_ptr(py, text) }, count)?;

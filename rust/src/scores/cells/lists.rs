@@ -163,10 +163,33 @@ impl<I> Lists<I> {
         self.values.append(&mut more.values);
     }
 
+    /// Those of one sentence.
     #[inline(always)]
-    pub fn some(&self, runs: Range<usize>, entries: Range<usize>) -> (&[Run], &[I], &[f32]) {
+    pub fn some(&self, runs: Range<usize>, entries: Range<usize>) -> Runs<'_, I> {
         let values = if self.values.is_empty() { &[][..] } else { &self.values[entries.clone()] };
-        (&self.runs[runs], &self.entries[entries], values)
+        Runs { runs: self.runs[runs].iter(), entries: &self.entries[entries], values }
+    }
+}
+
+/// Runs that follow each other: (run, entries of each of its lists, all their entries, their values if there are any).
+#[derive(Clone)]
+pub(super) struct Runs<'a, I> {
+    runs: std::slice::Iter<'a, Run>,
+    entries: &'a [I],
+    values: &'a [f32],
+}
+
+impl<'a, I> Iterator for Runs<'a, I> {
+    type Item = (&'a Run, usize, &'a [I], &'a [f32]);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        let run = self.runs.next()?;
+        let size = 1 + run.places as usize;
+        let (here, values);
+        (here, self.entries) = self.entries.split_at(size * run.many as usize);
+        (values, self.values) = self.values.split_at(here.len().min(self.values.len()));
+        Some((run, size, here, values))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::simd::{bytes, prefetch, Lane, WIDTH};
-use crate::scores::cells::lists::{build, Begin, Lists, Number, RowLists, Run};
+use crate::scores::cells::lists::{build, Begin, Lists, Number, RowLists, Runs};
 use crate::scores::cells::{Cells, Places};
 use std::marker::PhantomData;
 
@@ -97,20 +97,13 @@ impl<S: Find, I: Number, const N: usize> See<S, I, N> for (Scores, PhantomData<S
 /// The machine has the instructions of `S`; the lists are a sentence's, whose rows of `width` lanes `d` has.
 #[inline(always)]
 unsafe fn each_row<S: Find, I: Number, const N: usize>(
-    lists: (&[Run], &[I], &[f32]),
+    lists: Runs<'_, I>,
     d: *const Lane,
     width: usize,
     narrow: bool,
     seer: &mut (impl See<S, I, 1> + See<S, I, N>),
 ) {
-    let (runs, mut entries, mut values) = lists;
-    for run in runs {
-        let (size, mut x) = (1 + run.places as usize, &[][..]);
-        let (here, rest) = entries.split_at_unchecked(size * run.many as usize);
-        entries = rest;
-        if !values.is_empty() {
-            (x, values) = values.split_at_unchecked(here.len());
-        }
+    for (run, size, here, x) in lists {
         if run.wide {
             each_of_run::<S, I, N>((here, x), size, d, width, seer);
         } else if narrow {
@@ -277,11 +270,7 @@ impl Spread {
     pub(crate) fn prefetch_cells(&self, of: &Cells, cells: &[Lane], sentence: u32) {
         let lanes = cells.as_ptr();
         with_rows!(self, sentence, lists => {
-            let (runs, mut entries, _) = lists;
-            for run in runs {
-                let size = 1 + run.places as usize;
-                let (here, rest) = entries.split_at(size * run.many as usize);
-                entries = rest;
+            for (run, size, here, _) in lists {
                 for list in here.chunks_exact(size) {
                     let row = lanes.wrapping_add(feature(list));
                     for j in 0..if run.wide { of.width } else { 1 } {
@@ -290,15 +279,18 @@ impl Spread {
                 }
             }
         });
-        let (here, next) = self.span(sentence);
-        let (runs, mut entries, _) = self.cells.some(here.cell_run..next.cell_run, here.cell..next.cell);
-        for run in runs {
-            let (here, rest) = entries.split_at((1 + run.places as usize) * run.many as usize);
-            entries = rest;
-            for list in here.chunks_exact(1 + run.places as usize) {
+        for (_, size, here, _) in self.cells_of(sentence) {
+            for list in here.chunks_exact(size) {
                 prefetch(lanes.cast::<f32>().wrapping_add(list[0] as usize));
             }
         }
+    }
+
+    /// The lists of its single cells.
+    #[inline(always)]
+    fn cells_of(&self, sentence: u32) -> Runs<'_, u32> {
+        let (here, next) = self.span(sentence);
+        self.cells.some(here.cell_run..next.cell_run, here.cell..next.cell)
     }
 
     #[inline(always)]
@@ -317,7 +309,7 @@ impl Spread {
         with_rows!(self, sentence, lists => by_lanes!(width, v, N => {
             let width = if v == 0 && N < 4 { N } else { width };
             let mut seer = (Square { exists: exists.add(v), sums }, PhantomData::<S>);
-            each_row::<S, _, N>(lists, d.as_ptr().add(v), width, v == 0, &mut seer);
+            each_row::<S, _, N>(lists.clone(), d.as_ptr().add(v), width, v == 0, &mut seer);
             sums = seer.0.sums;
         }));
         let mut rest = 0.0f32;
@@ -338,7 +330,7 @@ impl Spread {
             let width = if v == 0 && N < 4 { N } else { width };
             let to = to.as_mut_ptr().add(v);
             let mut seer = (Apply { exists: exists.add(v), step: step_by, to }, PhantomData::<S>);
-            each_row::<S, _, N>(lists, d.as_ptr().add(v), width, v == 0, &mut seer);
+            each_row::<S, _, N>(lists.clone(), d.as_ptr().add(v), width, v == 0, &mut seer);
         }));
         let to = to.as_mut_ptr().cast::<f32>();
         self.each_cell(sentence, d, |cell, x, _, _| *to.add(cell) += step * x);
@@ -354,7 +346,7 @@ impl Spread {
         out.fill(Lane::ZERO);
         with_rows!(self, sentence, lists => by_lanes!(width, v, N => {
             let mut seer = (Scores { exists: exists.add(v), width, to: out.as_mut_ptr().add(v) }, PhantomData::<S>);
-            each_row::<S, _, N>(lists, d.as_ptr().add(v), width, v == 0, &mut seer);
+            each_row::<S, _, N>(lists.clone(), d.as_ptr().add(v), width, v == 0, &mut seer);
         }));
         let out = out.as_mut_ptr().cast::<f32>();
         self.each_cell(sentence, d, |_, x, places, values| {
@@ -370,17 +362,8 @@ impl Spread {
     /// `d` are the rows of the sentence.
     #[inline(always)]
     unsafe fn each_cell(&self, sentence: u32, d: &[Lane], mut see: impl FnMut(usize, f32, &[u32], &[f32])) {
-        let (here, next) = self.span(sentence);
-        let (runs, mut entries, mut values) = self.cells.some(here.cell_run..next.cell_run, here.cell..next.cell);
         let d = d.as_ptr().cast::<f32>();
-        for run in runs {
-            let size = 1 + run.places as usize;
-            let (here, rest) = entries.split_at_unchecked(size * run.many as usize);
-            entries = rest;
-            let mut x = &[][..];
-            if !values.is_empty() {
-                (x, values) = values.split_at_unchecked(here.len());
-            }
+        for (_, size, here, x) in self.cells_of(sentence) {
             if size == 2 && x.is_empty() {
                 for list in here.chunks_exact(2) {
                     see(list[0] as usize, *d.add(list[1] as usize), &list[1..], &[]);

@@ -4,7 +4,7 @@ use super::{feature, Spread};
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::simd::{Ahead, Lane};
-use crate::scores::cells::lists::{Number, RowLists, Run};
+use crate::scores::cells::lists::{Number, RowLists, Runs};
 use crate::scores::cells::Cells;
 
 dispatch!(
@@ -38,18 +38,11 @@ impl Spread {
         with_rows!(self, sentence, lists => by_lanes!(width, v, N => {
             let width = if v == 0 && N < 4 { N } else { width };
             let to = out.as_mut_ptr().add(v);
-            weigh_rows::<S, _, N>(lists, w.as_ptr().add(v), (to, width), v == 0, ahead);
+            weigh_rows::<S, _, N>(lists.clone(), w.as_ptr().add(v), (to, width), v == 0, ahead);
         }));
         let (w, out) = (w.as_ptr().cast::<f32>(), out.as_mut_ptr().cast::<f32>());
-        let (here, next) = self.span(sentence);
-        let (runs, mut entries, mut values) = self.cells.some(here.cell_run..next.cell_run, here.cell..next.cell);
-        for run in runs {
-            let size = 1 + run.places as usize;
-            let (here, rest) = entries.split_at_unchecked(size * run.many as usize);
-            entries = rest;
-            if !values.is_empty() {
-                let x;
-                (x, values) = values.split_at_unchecked(here.len());
+        for (_, size, here, x) in self.cells_of(sentence) {
+            if !x.is_empty() {
                 for (list, x) in here.chunks_exact(size).zip(x.chunks_exact(size)) {
                     let w = *w.add(list[0] as usize);
                     list[1..].iter().zip(&x[1..]).for_each(|(&at, x)| *out.add(at as usize) += x * w);
@@ -74,20 +67,13 @@ impl Spread {
 /// As for `each_row`; `w` has all rows.
 #[inline(always)]
 unsafe fn weigh_rows<S: Find, I: Number, const N: usize>(
-    lists: (&[Run], &[I], &[f32]),
+    lists: Runs<'_, I>,
     w: *const Lane,
     (out, width): (*mut Lane, usize),
     narrow: bool,
     ahead: &mut Ahead,
 ) {
-    let (runs, mut entries, mut values) = lists;
-    for run in runs {
-        let (size, mut x) = (1 + run.places as usize, &[][..]);
-        let (here, rest) = entries.split_at_unchecked(size * run.many as usize);
-        entries = rest;
-        if !values.is_empty() {
-            (x, values) = values.split_at_unchecked(here.len());
-        }
+    for (run, size, here, x) in lists {
         if run.wide {
             weigh_run::<S, I, N>((here, x), size, w, (out, width), ahead);
         } else if narrow {
