@@ -119,6 +119,15 @@ def test_comments_between_tokens_stay_there(model: Path) -> None:
     assert tag(model, text).decode() == expected
 
 
+def test_a_hash_may_be_the_first_token(model: Path) -> None:
+    """Even if the only line before it is a comment."""
+    (label,) = labels_of([("#", "N")])
+    for args in ((), ("--format", "conll")):
+        assert (
+            tag(model, b"# a comment\n#\tN\tGOLD\n", *args).decode() == f"# a comment\n#\tN\tGOLD\t{label}\n"
+        )
+
+
 def test_what_holds_no_sentence_is_given_back(model: Path) -> None:
     """Blank lines, marks, comments."""
     for text in (b"", b"\n\n", b"\n \n"):

@@ -186,6 +186,22 @@ class TestConll:
         assert conll("# O\na O\n").tokens == [["#", "a"]]
         assert conll("# O x\na O\n", comments=True).tokens == [["a"]]
 
+    @pytest.mark.parametrize("token", ["#", "#x", "# "])
+    @pytest.mark.parametrize("mark", ["", "-DOCSTART-\t-X-\tO\n\n"])
+    def test_a_first_token_may_begin_with_a_hash(self, token: str, mark: str) -> None:
+        """A row with a tab is a token even if the only lines before it are comments and document marks."""
+        (s,) = conll(f"# a comment\n{mark}{token}\tN\tGOLD\n")
+        assert (s.tokens, s.labels, s.comments) == ([token.strip()], ["GOLD"], ("# a comment",))
+        assert len(conll("# a comment\n-DOCSTART-\t-X-\n")) == 0
+
+    @pytest.mark.parametrize("size", [1, 7, 1 << 18])
+    def test_many_comments_before_the_first_token(self, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The separator is that of the first rows, however many comments precede them."""
+        monkeypatch.setattr("tagwise.corpus.streams.CHUNK", size)
+        comments = [f"# {i}" for i in range(300)]
+        (s,) = conll("\n".join([*comments, "a\tN\tGOLD"]))
+        assert (s.tokens, s.labels, list(s.comments)) == (["a"], ["GOLD"], comments)
+
     @pytest.mark.parametrize(
         ("text", "line", "what"),
         [

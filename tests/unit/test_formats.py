@@ -18,7 +18,7 @@ from tagwise.corpus import bundled, formats
 from tagwise.corpus.blocks import _SHARED_STRINGS, Shared, doc_of
 from tagwise.corpus.conll import format_conll, iter_conll, read_conll, write_conll
 from tagwise.corpus.conllu import CONLLU_COLUMNS, format_conllu, iter_conllu, read_conllu, write_conllu
-from tagwise.corpus.formats import format_of_name, iter_sentences, read, write
+from tagwise.corpus.formats import format_of_name, format_of_text, iter_sentences, read, write
 from tagwise.corpus.jsonl import format_jsonl, read_jsonl
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.corpus.text import format_text, read_text, write_text
@@ -338,6 +338,12 @@ def test_any_format_is_written_and_read_by_its_name(tmp_path: Path) -> None:
     assert (tmp_path / "c.txt").read_text() == "a\tX\nb\tY\n\n"
     for call in (lambda: read(stream(""), "xml"), lambda: write(c, stream(""), "xml")):
         refused(r"format='xml' is unknown\. Use one of conll, conllu, jsonl, text", call)
+
+
+def test_comments_with_tabs_do_not_hide_the_format() -> None:
+    """The first token decides: comments of CoNLL-U may contain tabs."""
+    assert format_of_text(f"# text = a\tb\n{ROW}\n") == "conllu"
+    assert format_of_text("# a comment\n#\tN\tGOLD\n") == "conll"
 
 
 def test_a_long_first_line_is_enough_to_tell() -> None:

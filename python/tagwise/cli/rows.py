@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tagwise.cli.labelling import Labelling
-from tagwise.corpus.conll import DOCSTART
+from tagwise.corpus.conll import DOCSTART, is_comment
 from tagwise.corpus.conllu import CONLLU_COLUMNS
 from tagwise.corpus.raw import Raw
 from tagwise.corpus.sentence import Sentence
@@ -109,8 +109,7 @@ class ConllRows(Rows):
         while left:
             (line,) = self.raw.take(1)
             row = line.strip(" \t\r")
-            comment = row[:1] == "#" and "\t" not in row
-            out.append(line if comment else self.put(line, left.pop(), sep))
+            out.append(line if is_comment(row) else self.put(line, left.pop(), sep))
         return out
 
     def put(self, line: str, cell: str, sep: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import re
 from collections import Counter
@@ -123,14 +124,21 @@ class Columns:
 
 
 def data_lines(head: str) -> list[str]:
-    """The first lines of a text that look like tokens, not like comments or document marks."""
-    lines = [s for s in (line.strip(" \t") for line in head.split("\n", 200)[:200]) if s]
-    return [s for s in lines if not is_mark(s)] or lines
+    """The first lines of a text that hold tokens; its document marks if there are none, else its comments."""
+    found = (line.strip(" \t\n") for line in io.StringIO(head))
+    lines = list(itertools.islice((line for line in found if line and not is_comment(line)), 200))
+    rows = [line for line in lines if not line.startswith(DOCSTART)]
+    return rows or lines or [line for line in head.split("\n", 200)[:200] if line.strip(" \t")]
+
+
+def is_comment(line: str) -> bool:
+    """Whether a line may be a comment. A line with a tab is a token even if it begins with #."""
+    return line.startswith("#") and "\t" not in line
 
 
 def is_mark(line: str) -> bool:
-    """Whether a line looks like a comment or the mark of a document."""
-    return line[0] == "#" or line.startswith(DOCSTART)
+    """Whether a line looks like a comment or a document mark."""
+    return is_comment(line) or line.startswith(DOCSTART)
 
 
 def iter_conll(
@@ -218,8 +226,7 @@ def conll_sentences(
     head = ""  # up to the first chunk that shows a token: it settles the separator
     for chunk in chunks:
         head += chunk
-        rows = data_lines(head)
-        if rows and not is_mark(rows[0]):
+        if any(not is_mark(row) for row in data_lines(chunk)):
             break
         check_size(state.name, 1, len(head), most)
     rows = data_lines(head)
@@ -244,7 +251,7 @@ def conll_sentences(
         begin = line
         for i, row in enumerate(block.split("\n")):
             marks = row.startswith(DOCSTART) and row[len(DOCSTART) :][:1] in ("", state.separator)
-            if marks or (hashes and row[0] == "#" and "\t" not in row):
+            if marks or (hashes and is_comment(row)):
                 if marks and kept:
                     yield state.sentence(begin, "\n".join(kept), tuple(pending), doc)
                     kept, pending, doc = [], [], None

@@ -48,7 +48,7 @@ def iter_conllu(
 
 def looks(head: str, rows: list[str]) -> bool:
     """Whether the first line of a text with a token has ten cells, the first a number."""
-    cells = rows[0].split("\t")
+    cells = next((row for row in rows if row[0] != "#"), "").split("\t")  # a comment may contain tabs
     return len(cells) == 10 and cells[0].replace("-", "").replace(".", "").isdecimal()
 
 
