@@ -106,6 +106,8 @@ def test_quadratic_programs_meet_their_optimality_conditions(d: np.ndarray, b: n
         assert used <= C + 1e-9
         assert price <= 1e-6 or used >= C - 1e-9
         assert np.all(np.abs(g[rows][tau[rows] > 1e-9] - price) <= 1e-6)
+    one = qp.groups(G, b, np.zeros(len(b), dtype=int), C)
+    np.testing.assert_allclose(qp.vertices(G, b, C) @ d, one @ d, atol=1e-5)
 
 
 @settings(max_examples=30)

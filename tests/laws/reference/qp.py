@@ -5,6 +5,8 @@ G is a Gram matrix, so w = sum tau_j d_j is unique even where tau is not.
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 
 from .chain import Array
@@ -51,3 +53,26 @@ def groups(G: Array, b: Array, group: Array, C: float, tol: float = 1e-12, steps
                 tau[j] = 0.0 if sign < 0 and step == room else tau[j] + sign * step
                 used[name] += sign * step
     return tau
+
+
+def vertices(G: Array, b: Array, C: float = np.inf) -> Array:
+    """tau >= 0, sum tau <= C, for a few coordinates: the best of the stationary points of every face.
+
+    An optimum whose positive coordinates have independent rows exists (Caratheodory), and is the only stationary point
+    of its face. Every candidate is feasible, so a badly conditioned face cannot win by its rounding errors.
+    """
+    k, best, most = len(b), np.zeros(len(b)), 0.0
+    for size in range(1, k + 1):
+        for face in map(list, combinations(range(k), size)):
+            free = G[np.ix_(face, face)]
+            full = np.block([[free, np.ones((size, 1))], [np.ones((1, size)), 0.0]])  # sum tau = C
+            systems = [(free, b[face]), *([(full, np.append(b[face], C))] if np.isfinite(C) else [])]
+            for matrix, right in systems:
+                if np.linalg.matrix_rank(matrix, hermitian=True) < len(matrix):
+                    continue
+                tau = np.zeros(k)
+                tau[face] = np.linalg.solve(matrix, right)[:size]
+                value = b @ tau - tau @ G @ tau / 2
+                if tau.min() >= 0 and tau.sum() <= C * (1 + 1e-12) and value > most:
+                    best, most = tau, value
+    return best

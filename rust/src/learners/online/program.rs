@@ -9,6 +9,8 @@ use crate::machine::stop;
 pub const TOLERANCE: f64 = 1e-6;
 /// Sweeps or pair steps after which the solution so far is taken.
 const MOST: usize = 10_000;
+/// Pivots of a Cholesky factor, relative to the diagonal of G, up to which a difference depends on those before it.
+const DEPENDENT: f64 = 1e-12;
 /// Rows of G between two looks whether the call is to stop.
 const LOOK: usize = 64;
 
@@ -26,8 +28,9 @@ pub fn solve(g: &[f64], b: &[f64], limit: Option<f64>, tau: &mut Vec<f64>) {
     }
 }
 
-/// Hildreth 1957: one coordinate after the other to its optimum, cut at 0. False where that does not settle, as with
-/// constraints that contradict each other: then sum tau_j d_j stays bounded, but no tau does.
+/// Hildreth 1957: one coordinate after the other to its optimum, cut at 0. Eight sweeps find the positive coordinates of
+/// most programs; `active_set` completes them, because sweeps converge slowly along nearly parallel differences. False if
+/// neither settles, as with constraints that contradict each other: then sum tau_j d_j stays bounded, but no tau does.
 fn hildreth(g: &[f64], b: &[f64], tau: &mut [f64], tolerance: f64) -> bool {
     let k = b.len();
     for sweep in 0..MOST {
@@ -45,57 +48,120 @@ fn hildreth(g: &[f64], b: &[f64], tau: &mut [f64], tolerance: f64) -> bool {
             worst = worst.max((new - tau[j]).abs() * curve);
             tau[j] = new;
         }
-        if worst <= tolerance || (sweep % 8 == 7 && polish(g, b, tau, tolerance)) {
+        // The last steps of the sweep moved the gains of the first coordinates.
+        if worst <= tolerance && (0..k).all(|j| is_optimal(g, b, tau, j, tolerance)) {
+            return true;
+        }
+        if (sweep + 1).is_power_of_two() && sweep >= 7 && active_set(g, b, tau, tolerance) {
             return true;
         }
     }
     false
 }
 
-/// Solve exactly for the positive coordinates. True, and `tau` replaced, where that is the optimum.
-fn polish(g: &[f64], b: &[f64], tau: &mut [f64], tolerance: f64) -> bool {
+fn gain(g: &[f64], b: &[f64], tau: &[f64], j: usize) -> f64 {
     let k = b.len();
-    let active: Vec<usize> = (0..k).filter(|&j| tau[j] > 0.0).collect();
-    let n = active.len();
-    // Cholesky factor of the active block, by rows.
+    b[j] - dot(&g[j * k..(j + 1) * k], tau)
+}
+
+/// Whether coordinate j meets the optimality conditions of tau >= 0.
+fn is_optimal(g: &[f64], b: &[f64], tau: &[f64], j: usize, tolerance: f64) -> bool {
+    let gain = gain(g, b, tau, j);
+    g[j * b.len() + j] <= 0.0 || gain <= tolerance && (tau[j] == 0.0 || gain >= -tolerance)
+}
+
+/// Active-set method (Lawson & Hanson 1974, chapter 23) from a feasible tau: the optimum over the positive coordinates,
+/// then the coordinate that gains most joins them. Every step keeps tau feasible and never decreases the objective.
+///
+/// Dependent differences leave their block of G without an inverse. A null vector z of it (sum z_j d_j = 0) moves tau at a
+/// constant rate b.z, so one of the coordinates can be moved to 0. If none of them decreases, z >= 0 with b.z > 0 proves
+/// that no point meets all constraints (Farkas).
+///
+/// True if `tau` is the optimum; else `tau` is feasible, and at least as good as it was.
+fn active_set(g: &[f64], b: &[f64], tau: &mut [f64], tolerance: f64) -> bool {
+    let k = b.len();
+    let mut active: Vec<usize> = (0..k).filter(|&j| tau[j] > 0.0).collect();
+    for _ in 0..8 * k + 8 {
+        let (direction, most) = match stationary(g, b, &active) {
+            Ok(x) => (active.iter().zip(&x).map(|(&j, x)| x - tau[j]).collect(), 1.0),
+            Err(mut z) => {
+                let rate: f64 = active.iter().zip(&z).map(|(&j, z)| b[j] * z).sum();
+                if rate < 0.0 {
+                    z.iter_mut().for_each(|z| *z = -*z);
+                }
+                if z.iter().all(|&z| z >= 0.0) {
+                    if rate > tolerance {
+                        return false;
+                    }
+                    z.iter_mut().for_each(|z| *z = -*z);
+                }
+                (z, f64::INFINITY)
+            }
+        };
+        let step = reach(&active, tau, &direction).min(most);
+        for (&j, d) in active.iter().zip(&direction) {
+            let emptied = *d < 0.0 && -tau[j] / d <= step;
+            tau[j] = if emptied { 0.0 } else { tau[j] + step * d };
+        }
+        let before = active.len();
+        active.retain(|&j| tau[j] > 0.0);
+        stop::look();
+        if active.len() < before {
+            continue;
+        }
+        let outside = (0..k).filter(|&j| tau[j] == 0.0 && g[j * k + j] > 0.0);
+        match outside.map(|j| (gain(g, b, tau, j), j)).max_by(|x, y| x.0.total_cmp(&y.0)) {
+            Some((most, j)) if most > tolerance => active.push(j),
+            _ => return (0..k).all(|j| is_optimal(g, b, tau, j, tolerance)),
+        }
+    }
+    false
+}
+
+/// The longest step along `direction` that keeps the active coordinates of tau >= 0.
+fn reach(active: &[usize], tau: &[f64], direction: &[f64]) -> f64 {
+    let falling = active.iter().zip(direction).filter(|(_, &d)| d < 0.0);
+    falling.map(|(&j, d)| -tau[j] / d).fold(f64::INFINITY, f64::min)
+}
+
+/// The stationary point of the objective over the active coordinates, or a null vector of their block of G.
+fn stationary(g: &[f64], b: &[f64], active: &[usize]) -> Result<Vec<f64>, Vec<f64>> {
+    let (k, n) = (b.len(), active.len());
+    // Cholesky factor of the block, by rows.
     let mut c = vec![0.0; n * n];
     let mut x = vec![0.0; n];
     for i in 0..n {
         if i >= LOOK {
             stop::look();
         }
-        for j in 0..=i {
+        for j in 0..i {
             let sum = g[active[i] * k + active[j]] - dot(&c[i * n..i * n + j], &c[j * n..j * n + j]);
-            if i == j {
-                if sum <= 1e-9 * g[active[i] * k + active[i]] {
-                    return false; // dependent differences: leave it to the sweeps
-                }
-                c[i * n + i] = sum.sqrt();
-            } else {
-                c[i * n + j] = sum / c[j * n + j];
-            }
+            c[i * n + j] = sum / c[j * n + j];
         }
+        let row = &c[i * n..i * n + i];
+        let whole = g[active[i] * k + active[i]];
+        let pivot = whole - dot(row, row);
+        if pivot <= DEPENDENT * whole {
+            // d_i = sum_j a_j d_j with C' a = row i of the factor.
+            let mut z: Vec<f64> = row.iter().map(|x| -x).collect();
+            back(&c, n, &mut z);
+            z.push(1.0);
+            z.resize(n, 0.0);
+            return Err(z);
+        }
+        c[i * n + i] = pivot.sqrt();
         x[i] = (b[active[i]] - dot(&c[i * n..i * n + i], &x[..i])) / c[i * n + i];
     }
-    for i in (0..n).rev() {
-        let sum: f64 = (i + 1..n).map(|j| c[j * n + i] * x[j]).sum();
+    back(&c, n, &mut x);
+    Ok(x)
+}
+
+/// Solve C' x = y in place, C the leading block of a lower triangular matrix with rows of n entries.
+fn back(c: &[f64], n: usize, x: &mut [f64]) {
+    for i in (0..x.len()).rev() {
+        let sum: f64 = (i + 1..x.len()).map(|j| c[j * n + i] * x[j]).sum();
         x[i] = (x[i] - sum) / c[i * n + i];
     }
-    if x.iter().any(|&v| v < 0.0) {
-        return false;
-    }
-    let mut whole = vec![0.0; k];
-    for (&j, &v) in active.iter().zip(&x) {
-        whole[j] = v;
-    }
-    let optimal = (0..k).all(|j| {
-        let gain = b[j] - dot(&g[j * k..(j + 1) * k], &whole);
-        g[j * k + j] <= 0.0 || gain <= tolerance && (whole[j] == 0.0 || gain >= -tolerance)
-    });
-    if optimal {
-        tau.copy_from_slice(&whole);
-    }
-    optimal
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
