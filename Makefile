@@ -13,7 +13,7 @@ CODE    := python tests benchmarks examples packaging
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help dev demo example test test-rust test-python test-slow test-torch test-ray test-browser test-oldest test-newest coverage fuzz kills memcheck mutants soak format lint bench study shows licences docs clean
+.PHONY: help dev demo example test test-rust test-python test-slow test-torch test-ray test-browser test-oldest test-newest coverage explore fuzz kills memcheck mutants soak format lint bench study shows licences docs clean
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -97,6 +97,9 @@ coverage: $(VENV)/.dev ## lines and branches of the package that the Python test
 	$(BIN)/coverage report
 
 MINUTES ?= 5
+explore: $(VENV)/.dev ## new examples for the property tests for MINUTES=5 (ARGS="--seed 2 --times 10" or a test's name)
+	$(PY) -m tests.explore --minutes $(MINUTES) $(ARGS)
+
 fuzz: $(VENV)/.dev ## damaged corpora, templates and model files for MINUTES=5 (ARGS="--count 1000000 --seed 2")
 	$(PY) -m tests.fuzz --minutes $(MINUTES) $(ARGS)
 

@@ -1,17 +1,41 @@
-"""One profile for all property tests: no deadline (machines are shared), few examples (the laws are many).
+"""Settings of all property tests: the same few examples everywhere (the laws are many), without a time limit.
 
-Threads beyond the machine's cores are lent where a test asks for them: results must not depend on their number.
+Examples depend on nothing but the test, the versions of Python and Hypothesis, and ``--hypothesis-seed``, which draws
+others. ``make explore`` draws new ones for as long as it may.
+
+Results must not depend on the number of threads, so tests may request more of them than the machine has cores.
 """
 
 from __future__ import annotations
 
 import os
 
-from hypothesis import settings
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
-settings.register_profile("tagwise", max_examples=40, deadline=None)
+# The parent is named: on a build server, Hypothesis would take its own profile for build servers.
+settings.register_profile(
+    "drawn",
+    settings.get_profile("default"),
+    max_examples=40,
+    deadline=None,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("tagwise", settings.get_profile("drawn"), derandomize=True)
 settings.load_profile("tagwise")
+# Hypothesis mixes in constants of the local modules that happen to be imported, so examples would depend on the tests
+# that ran before in the same process.
+providers._get_local_constants = lambda: providers._local_constants
 os.environ.setdefault("TAGWISE_MOST_THREADS", "8")
 # Before NumPy is imported: products of small matrices take twice the time by two threads of BLAS.
 for _library in ("OPENBLAS", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw examples by the seed, which a derandomised profile would ignore."""
+    if config.getoption("hypothesis_seed") is not None:
+        settings.load_profile("drawn")

@@ -22,26 +22,25 @@ import sys
 import tempfile
 from pathlib import Path
 
-#: What runs tests.
-RUNS = (
+#: Packages that run the tests, in every environment.
+RUNNERS = (
     "hypothesis==6.168.5; python_version < '3.11'",
     "hypothesis==6.170.15; python_version >= '3.11'",
     "pytest==9.2.0",
     "pytest-xdist==3.8.0",
 )
-#: The same of fewer versions of Python, and what the package itself needs.
-COMMON = (
-    "hypothesis==6.170.15",
+#: Dependencies of the package itself, in environments that test extras.
+PACKAGE = (
     "numpy==2.2.6; python_version < '3.11'",
     "numpy==2.4.6; python_version >= '3.11'",
-    "pytest==9.2.0",
     "rich==15.0.0",
     "rich-click==1.9.9",
 )
 #: A new extra is a row here.
 ENVIRONMENTS = {
     "browser": (
-        *COMMON,
+        *RUNNERS,
+        *PACKAGE,
         "httptools==0.9.0",
         "httpx==0.28.1",
         "playwright==1.65.0",
@@ -51,7 +50,7 @@ ENVIRONMENTS = {
     ),
     # The lower bounds of pyproject.toml (tests/unit/test_release.py), with click, pyparsing and scipy of their day.
     "oldest": (
-        *RUNS,
+        *RUNNERS,
         "click==8.2.0",
         "matplotlib==3.7.0",
         "pyparsing==3.1.0",
@@ -62,10 +61,11 @@ ENVIRONMENTS = {
         "scipy==1.11.1",
     ),
     # No bounds at all: what an index has today.
-    "newest": (*RUNS, "matplotlib", "numpy", "rich", "rich-click", "scikit-learn", "scipy"),
-    "ray": (*COMMON, "ray[data]==2.60.0"),
+    "newest": (*RUNNERS, "matplotlib", "numpy", "rich", "rich-click", "scikit-learn", "scipy"),
+    "ray": (*RUNNERS, *PACKAGE, "ray[data]==2.60.0"),
     "torch": (
-        *COMMON,
+        *RUNNERS,
+        *PACKAGE,
         "cuda-core==1.2.2; sys_platform == 'linux'",
         "pytorch-crf==0.7.2",
         "setuptools==84.2.1",

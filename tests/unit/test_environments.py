@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from tests import environments
 
@@ -62,6 +63,18 @@ def test_a_key_is_a_key() -> None:
     """The order of the list is no matter, its entries are."""
     assert environments.key(("a==1", "b==2")) == environments.key(("b==2", "a==1"))
     assert environments.key(("a==1",)) != environments.key(("a==2",))
+
+
+@pytest.mark.parametrize("version", ["3.10", "3.11", "3.13"])
+@pytest.mark.parametrize("name", list(environments.ENVIRONMENTS))
+def test_requirements_name_one_version_of_each_package(name: str, version: str) -> None:
+    """Whatever the version of Python; every environment runs tests with the same packages."""
+    entries = [Requirement(text) for text in environments.ENVIRONMENTS[name]]
+    chosen = [r for r in entries if r.marker is None or r.marker.evaluate({"python_version": version})]
+    names = [r.name for r in chosen]
+    assert sorted(set(names)) == sorted(names)
+    assert {"hypothesis", "pytest", "pytest-xdist"} <= set(names)
+    assert set(environments.RUNNERS) <= set(environments.ENVIRONMENTS[name])
 
 
 def test_the_package_does_not_import_torch_and_ray() -> None:

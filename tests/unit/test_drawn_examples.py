@@ -1,0 +1,79 @@
+"""Property tests draw the same examples on every machine, and others by a seed; `tests.explore` counts new ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROPERTY = """
+import json
+from hypothesis import given, settings, strategies as st
+
+drawn = []
+
+@settings(max_examples=30)
+@given(st.integers(), st.floats(), st.text())
+def test_a_law(i, x, text):
+    drawn.append(repr((i, x, text)))
+    assert {law}
+
+def test_shows_them():
+    print(json.dumps(drawn))
+"""
+#: Constants that Hypothesis would mix in, if it looked at local modules.
+CONSTANTS = "".join(f"N{i} = {i * 7919 + 10**9}\nX{i} = {i}.0625\nS{i} = 'local {i}'\n" for i in range(300))
+
+
+def started(
+    folder: Path, *command: str, law: str = "True", **changed: str
+) -> subprocess.CompletedProcess[str]:
+    """A run of the property test above in an empty folder, with the settings of all tests."""
+    (folder / "test_property.py").write_text(PROPERTY.format(law=law), "utf-8")
+    servers = ("CI", "TF_BUILD", "BUILDKITE", "CIRCLECI", "GITHUB_ACTIONS", "GITLAB_CI", "TEAMCITY_VERSION")
+    environment = {k: v for k, v in os.environ.items() if k not in servers and not k.startswith("PYTEST")}
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "python"), str(ROOT)])
+    return subprocess.run(
+        [sys.executable, *command, "-p", "tests.conftest", "-c", os.devnull, "--rootdir", ".", "test_property.py"],
+        cwd=folder,
+        env={**environment, **changed},
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+
+
+def examples(folder: Path, *options: str, **changed: str) -> list[str]:
+    """The examples that are drawn."""
+    done = started(folder, "-m", "pytest", "-s", "-q", "-n", "0", *options, **changed)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [str(x) for x in json.loads(done.stdout[done.stdout.index("[") : done.stdout.rindex("]") + 1])]
+
+
+def test_examples_are_the_same_everywhere(tmp_path: Path) -> None:
+    """On a build server, and whatever else was imported; a seed draws others."""
+    usual = examples(tmp_path)
+    assert len(set(usual)) > 20
+    (tmp_path / "local_constants.py").write_text(CONSTANTS, "utf-8")
+    path = os.pathsep.join([str(tmp_path), str(ROOT / "python"), str(ROOT)])
+    assert (
+        examples(tmp_path, "-p", "local_constants", PYTHONPATH=path, CI="1", GITHUB_ACTIONS="true") == usual
+    )
+    assert examples(tmp_path, "--hypothesis-seed=7") != usual
+    assert not (tmp_path / ".hypothesis" / "examples").exists()
+
+
+@pytest.mark.parametrize(("law", "code"), [("True", 0), ("len(drawn) < 85", 1)])
+def test_exploring_counts_and_stops(tmp_path: Path, law: str, code: int) -> None:
+    """Three times as many examples; after a failure the seed and the test that fails with it."""
+    done = started(tmp_path, "-m", "tests.explore", "--minutes=0.02", "--times=3", "--seed=5", law=law)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert done.stdout.startswith("seed 5\n")
+    (total,) = re.findall(r"([\d,]+) examples of 1 tests", done.stdout)
+    assert int(total) == 90 or (code and int(total) >= 85)
+    assert ("FAILED with seed 5: test_property.py::test_a_law" in done.stdout) == (code == 1)
