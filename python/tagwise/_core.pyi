@@ -350,6 +350,31 @@ def prune(vocab: Vocabulary, dataset: Dataset, min_count: int) -> Dataset:
 MODEL_FORMAT: int
 SIMD: str
 
+@final
+class Stop:
+    """Work that another thread can stop.
+
+    Inside the `with` block native calls of this thread, and `Stop.look`, raise StoppedError once `ask` has been
+    called. Blocks do not nest.
+    """
+
+    def __new__(cls) -> Stop: ...
+    def __enter__(self) -> Stop: ...
+    def __exit__(self, *_exception: object) -> None: ...
+    def ask(self) -> None:
+        """Stop the work, from any thread. Work that begins later is stopped at once."""
+    @staticmethod
+    def look() -> None:
+        """Raise StoppedError if the work of this thread is to stop. For loops in Python."""
+
+@final
+class WapitiRegex:
+    """A regular expression of Wapiti's patterns, searched in time items x bytes."""
+
+    def __new__(cls, source: bytes) -> WapitiRegex: ...
+    def find(self, text: bytes) -> tuple[int, int] | None:
+        """Where the leftmost match begins and the length that Wapiti counts for it; None if there is no match."""
+
 def force(ways: str = "") -> str:
     """For tests: take these ways (names between commas) wherever the core may choose; answers those forced before."""
 

@@ -88,6 +88,10 @@ def refusal(kind: type[TagwiseError], message: str, filename: str, errno: int) -
     return made
 
 
+class StoppedError(TagwiseError, RuntimeError):
+    """The work was stopped by another thread, such as a request whose deadline has passed."""
+
+
 class InternalError(TagwiseError, RuntimeError):
     """A defect of tagwise: the native core met what no input may lead to. The message says where; please report it."""
 

@@ -19,6 +19,8 @@ pub enum Error {
     Internal(String),
     /// Training cannot go on (a gold label outside its support, a loss that is not finite).
     Training(String),
+    /// Another thread stopped the call.
+    Stopped,
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -28,6 +30,7 @@ impl fmt::Display for Error {
         f.write_str(match self {
             Error::Value(m) | Error::Template(m) | Error::ModelFile(m) | Error::Io(m) | Error::Training(m) => m,
             Error::Memory(m) | Error::Internal(m) => m,
+            Error::Stopped => "the call was stopped by another thread",
         })
     }
 }

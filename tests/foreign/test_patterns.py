@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 import string
+import time
 from pathlib import Path
 
 import pytest
 
 import tagwise as tw
+from tagwise._core import WapitiRegex
 from tagwise.errors import TagwiseError, TemplateError
+from tagwise.features.escape import raw
 from tagwise.features.patterns import Patterns
-from tagwise.features.regex import Regex
 from tagwise.features.resolve import resolve
 
 CLASSES = {
@@ -64,13 +66,13 @@ def matched(regex: str, text: str, length: list[int]) -> bool:
     return fits(item, text) and matched(rest, text[1:], length)
 
 
-def search(regex: str, text: str) -> tuple[int, int]:
+def search(regex: str, text: str) -> tuple[int, int] | None:
     begins = range(1) if regex.startswith("^") else range(len(text) + 1)
     for begin in begins:
         length = [0]
         if matched(regex.removeprefix("^"), text[begin:], length):
             return begin, length[0]
-    return -1, 0
+    return None
 
 
 def test_random_expressions() -> None:
@@ -82,18 +84,37 @@ def test_random_expressions() -> None:
             for _ in range(rng.randint(1, 6))
         )
         try:
-            compiled = Regex(regex.encode())
+            compiled = WapitiRegex(regex.encode())
         except TemplateError:
             continue
         tried += 1
         for _ in range(5):
             text = "".join(rng.choice("abBX1*^$") for _ in range(rng.randint(0, 6)))
-            assert compiled.match(text.encode()) == search(regex, text), (regex, text)
+            assert compiled.find(text.encode()) == search(regex, text), (regex, text)
 
 
-def test_an_expression_that_would_take_for_ever() -> None:
-    """Every place is looked at once: a match that fails after forty stars ends."""
-    assert Regex(b"a*" * 40 + b"b").match(b"a" * 200) == (-1, 0)
+@pytest.mark.parametrize("regex", [rb"\d.*\p", b"a*a*a*b", b".*.*.*.*.*x", b"a*" * 40 + b"b"])
+def test_time_is_items_times_bytes(regex: bytes) -> None:
+    """No expression is searched for in time that grows with the square of its text."""
+    compiled, text = WapitiRegex(regex), b"1" + b"a" * 100_000
+    begin = time.process_time()
+    assert compiled.find(text) is None
+    assert time.process_time() - begin < 0.02 * len(regex)
+
+
+def test_many_items_need_no_stack() -> None:
+    """An expression of a hundred thousand items is one of that many rows."""
+    assert WapitiRegex(b"a?" * 100_000).find(b"aab") == (0, 2)
+    patterns = Patterns.of("wapiti", 'u:%t[0,0,"' + "a*" * 5_000 + 'b"]')
+    assert patterns.node([["aab", "aac"]]) == [["u:true"], ["u:false"]]
+
+
+def test_tokens_are_encoded_once_per_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rendering takes time in proportion to the tokens of a sentence."""
+    seen: list[str] = []
+    monkeypatch.setattr("tagwise.features.patterns.raw", lambda text: seen.append(text) or raw(text))
+    Patterns.of("wapiti", 'u1:%t[0,0,"a"]\nu2:%m[0,0,"b"]').node([["p", "q", "r"]])
+    assert sorted(text for text in seen if text in "pqr") == ["p", "q", "r"]
 
 
 @pytest.mark.parametrize(

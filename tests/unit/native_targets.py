@@ -36,6 +36,11 @@ def decoders(m: Made) -> Targets:
     return {
         "force": (lambda: c.force, given(ways="")),
         "taken": (lambda: c.taken, given()),
+        "Stop": (lambda: c.Stop, given()),
+        "Stop.ask": (lambda: c.Stop().ask, given()),
+        "Stop.look": (lambda: c.Stop.look, given()),
+        "WapitiRegex": (lambda: c.WapitiRegex, given(source=b"a?b*")),
+        "WapitiRegex.find": (lambda: c.WapitiRegex(b"a?b*").find, given(text=b"aab")),
         "Chains": (lambda: c.Chains, chains),
         "Chains.values": (lambda: c.Chains(**chains).values, given(n_jobs=2)),
         "Chains.gradient": (

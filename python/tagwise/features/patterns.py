@@ -15,10 +15,11 @@ import functools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+import tagwise._core as _core
 from tagwise.errors import CorpusError, TemplateError
 from tagwise.features.escape import is_plain, raw, told
-from tagwise.features.regex import Regex
 
 DIALECTS = ("wapiti", "wapiti-auto", "crfpp")
 #: Beyond these no sentence reaches; a number that Wapiti's C would wrap is refused.
@@ -38,7 +39,7 @@ class Command:
     absolute: bool
     offset: int
     column: int
-    regex: Regex | None = None
+    regex: _core.WapitiRegex | None = None
 
     def place(self, t: int, length: int) -> int:
         """The token that it looks at, before or behind the sentence perhaps."""
@@ -63,6 +64,11 @@ class Pattern:
     def is_bare(self) -> bool:
         """Whether it is the plain pair of labels: of b, the same text at every token."""
         return self.letter == "b" and not any(isinstance(item, Command) for item in self.items)
+
+    @cached_property
+    def reads_bytes(self) -> bool:
+        """Whether a command works on bytes: a regular expression, or lower case."""
+        return any(isinstance(item, Command) and (item.lower or item.regex) for item in self.items)
 
     @property
     def columns(self) -> int:
@@ -108,7 +114,7 @@ def wapiti_pattern(line: str) -> Pattern:
                 end += 2 if line[end] == "\\" and end + 1 < len(line) else 1
             if end >= len(line):
                 raise wrong("a quote is not closed")
-            regex, at = Regex(raw(line[at + 2 : end])), end + 1
+            regex, at = _core.WapitiRegex(raw(line[at + 2 : end])), end + 1
         if line[at : at + 1] != "]":
             raise wrong(f"{found[0]} is not closed by ]")
         at += 1
@@ -199,19 +205,27 @@ class Patterns:
             need = max(p.columns for p in wanted)
             raise CorpusError(f"the patterns look at {need} columns, but a token has {len(columns)}")
         render = self._reader(columns, length)
-        return [[render(p, t) for p in wanted] if t >= first else [] for t in range(length)]
+        out: list[list[str]] = []
+        for t in range(length):
+            _core.Stop.look()
+            out.append([render(p, t) for p in wanted] if t >= first else [])
+        return out
 
     def _reader(self, columns: Columns, length: int) -> Callable[[Pattern, int], str]:
-        """The text of a pattern at a token: of texts where that is the same as of bytes."""
-        if all(is_plain(token) for column in columns for token in column):
-            return lambda pattern, t: self._text(pattern, columns, t, length)
-        named = [[raw(token) for token in column] for column in columns]
-        return lambda pattern, t: self._bytes(pattern, named, t, length)
+        """Return the function that renders a pattern at a token, on texts if that gives the same result as on bytes."""
+        plain = all(is_plain(token) for column in columns for token in column)
+        encoded: list[list[bytes]] = []
+
+        def render(pattern: Pattern, t: int) -> str:
+            if plain and not pattern.reads_bytes:
+                return self._text(pattern, columns, t, length)
+            if not encoded:
+                encoded.extend([raw(token) for token in column] for column in columns)
+            return self._bytes(pattern, encoded, t, length)
+
+        return render
 
     def _text(self, pattern: Pattern, columns: Columns, t: int, length: int) -> str:
-        if any(isinstance(item, Command) and (item.lower or item.regex) for item in pattern.items):
-            named = [[raw(token) for token in column] for column in columns]
-            return self._bytes(pattern, named, t, length)
         out = []
         for item in pattern.items:
             if isinstance(item, str):
@@ -233,12 +247,14 @@ class Patterns:
             value = columns[item.column][at] if inside else _outside(self.dialect, at, length).encode()
             over = False
             if item.regex is not None:
-                found, n = item.regex.match(value)
+                found = item.regex.find(value)
                 if item.kind == "t":
-                    value = b"false" if found < 0 else b"true"
+                    value = b"false" if found is None else b"true"
+                elif found is None:
+                    value = b""
                 else:
-                    over = found >= 0 and found + n > len(value)
-                    value = b"" if found < 0 else value[found : found + n]
+                    begin, end = found[0], sum(found)
+                    value, over = value[begin:end], end > len(value)
             out += value.lower() if item.lower else value
             if over:
                 break

@@ -7,3 +7,4 @@ pub mod rule;
 pub mod template;
 pub mod text;
 pub mod tokens;
+pub mod wapiti;

@@ -50,6 +50,11 @@ impl Stop {
         self.0.store(true, Relaxed);
     }
 
+    /// Whether the call was asked to stop.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Relaxed)
+    }
+
     /// This thread works for the call while the answer lives; unwinds at once where it is to stop.
     pub fn enter(&self) -> Entered {
         if self.0.load(Relaxed) {

@@ -5,8 +5,9 @@ use crate::chain::support::Support;
 use crate::decoding;
 use crate::error::{Error, Result};
 use crate::machine::force::{count, is_forced, Taken, Way};
-use crate::machine::stop::{Stop, Stopped};
+use crate::machine::stop::Stopped;
 use crate::machine::threads;
+use crate::py::stop::of_call;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -26,12 +27,13 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Does `work` on `n_jobs` threads (0: one a core) without the GIL. Every entry that computes goes through here.
 ///
 /// The calling thread waits meanwhile and lets Python look at its signals: what a handler raises (Ctrl-C) stops the work
-/// where it next looks (`machine::stop`), and is the answer. A panic becomes an InternalError.
+/// where it next looks (`machine::stop`), and is the answer. Another thread stops the work in the same way by the `Stop`
+/// whose block the calling thread is in. A panic becomes an InternalError.
 pub fn run<R: Send>(py: Python<'_>, n_jobs: usize, work: impl FnOnce() -> R + Send) -> PyResult<R> {
     match attempt(py, n_jobs, work)? {
         (_, Some(error)) => Err(error),
         (Some(answer), None) => Ok(answer),
-        (None, None) => Err(Error::Internal("a call gave no answer".into()).into()),
+        (None, None) => Err(Error::Stopped.into()),
     }
 }
 
@@ -41,7 +43,7 @@ pub fn attempt<R: Send>(
     n_jobs: usize,
     work: impl FnOnce() -> R + Send,
 ) -> PyResult<(Option<R>, Option<PyErr>)> {
-    let (stop, mut answer, mut raised) = (Stop::default(), None, None);
+    let (stop, mut answer, mut raised) = (of_call()?, None, None);
     py.detach(|| -> Result<()> {
         let lent = threads::lend(n_jobs)?;
         let (tell, told) = channel::<()>();
@@ -82,6 +84,7 @@ pub fn run_of<R: Send>(py: Python<'_>, n_jobs: usize, steps: usize, work: impl F
         return run(py, n_jobs, work);
     }
     let Some(pool) = threads::here() else { return run(py, n_jobs, work) };
+    of_call()?;
     count(Taken::Here, 1);
     let work = || catch_unwind(AssertUnwindSafe(|| pool.install(work)));
     let done = if steps <= TINY { work() } else { py.detach(work) };

@@ -25,8 +25,10 @@ pub mod order;
 mod paged;
 pub mod raw;
 pub mod scorer;
+mod stop;
 pub mod svm;
 pub mod vector;
+mod wapiti;
 pub mod words;
 
 impl From<Error> for PyErr {
@@ -49,6 +51,7 @@ impl From<Error> for PyErr {
                 Error::Memory(m) => PyMemoryError::new_err(m),
                 Error::Internal(m) => typed("InternalError", m),
                 Error::Training(m) => typed("TrainingError", m),
+                Error::Stopped => typed("StoppedError", error.to_string()),
             }
         })
     }
@@ -78,7 +81,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     paged::register(m)?;
     raw::register(m)?;
     scorer::register(m)?;
+    stop::register(m)?;
     svm::register(m)?;
+    wapiti::register(m)?;
     words::register(m)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))
 }

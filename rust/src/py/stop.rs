@@ -1,0 +1,64 @@
+//! Stopping calls of one thread from another one.
+
+use crate::error::{Error, Result};
+use crate::machine::stop::Stop;
+use pyo3::prelude::*;
+use std::cell::RefCell;
+
+thread_local! {
+    static GIVEN: RefCell<Option<Stop>> = const { RefCell::new(None) };
+}
+
+/// The flag of a call that begins on this thread: that of the `Stop` whose block the thread is in, or a new one.
+pub fn of_call() -> Result<Stop> {
+    match GIVEN.with_borrow(Option::clone) {
+        Some(stop) if stop.is_set() => Err(Error::Stopped),
+        found => Ok(found.unwrap_or_default()),
+    }
+}
+
+/// Work that another thread can stop. Inside the `with` block native calls of this thread, and `Stop.look`, raise
+/// StoppedError once `ask` has been called. Blocks do not nest.
+#[pyclass(name = "Stop", module = "tagwise._core", frozen)]
+#[derive(Default)]
+pub struct PyStop {
+    inner: Stop,
+}
+
+#[pymethods]
+impl PyStop {
+    #[new]
+    fn new() -> Self {
+        PyStop::default()
+    }
+
+    fn __enter__(slf: Py<Self>) -> PyResult<Py<Self>> {
+        GIVEN.with_borrow_mut(|given| match given {
+            Some(_) => Err(Error::Value("this thread is in the block of a Stop already".into()).into()),
+            None => {
+                *given = Some(slf.get().inner.clone());
+                Ok(slf)
+            }
+        })
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) {
+        GIVEN.set(None);
+    }
+
+    /// Stop the work, from any thread. Work that begins later is stopped at once.
+    fn ask(&self) {
+        self.inner.ask();
+    }
+
+    /// Raise StoppedError if the work of this thread is to stop. For loops in Python.
+    #[staticmethod]
+    fn look() -> PyResult<()> {
+        Ok(of_call().map(drop)?)
+    }
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyStop>()
+}
