@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 
 import tagwise as tw
 from tagwise.errors import CorpusError, ParameterError
+from tagwise.features.inputs import Inputs
+from tagwise.model.model import Model
 from tagwise.model.votes import Decision, Decisions, Vote
 
 WORDS = ["Rosa", "Lund", "runs", "to", "a", "New"]
@@ -83,9 +86,56 @@ def test_the_runner_up_is_the_best_path_with_another_label(tagger: Any) -> None:
     for decision in found:
         t = decision.token
         expected = next((p, s) for p, s in every if p[t] != best[t])
-        if not tagger.model_.scorer.local:  # whose steps are normalised over the labels that are left
-            assert decision.difference == pytest.approx(every[0][1] - expected[1], abs=1e-4)
+        assert decision.difference == pytest.approx(every[0][1] - expected[1], abs=1e-4)
         assert decision.runner_up != decision.label == best[t]
+
+
+#: Limits on paths that a search has to keep: pairs, borders, words with known labels, both, labels that occur once.
+LIMITED: dict[str, Any] = {
+    "edge attributes": {"features": EDGES},
+    "pairs and borders": {"constraints": {"forbidden": [("O", "I-P"), (None, "I-L"), ("B-P", None)]}},
+    "dictionary": {"dictionary": 1},
+    "dictionary and rules": {"dictionary": 1, "constraints": "bio"},
+    "once": {"constraints": {"once": ["P"]}},
+}
+
+
+@pytest.mark.parametrize("limits", LIMITED.values(), ids=LIMITED)
+def test_runners_up_are_those_of_a_search_for_each_token(limits: dict[str, Any]) -> None:
+    """One pass in each direction finds what a Viterbi search without the predicted label finds, token by token."""
+    tagger = tw.CRF(**{"features": "S2", "max_iter": 15, "l2": 0.1, **limits}).fit(X, Y)
+    model, rng, differ = tagger.model_, random.Random(3), 0
+    for n in (1, 2, 5, 12, 40):
+        sentence = [rng.choice([*WORDS, "?"]) for _ in range(n)]
+        given = Inputs.of([sentence])
+        (best, score) = model.kbest(given, 1)[0][0]
+        found = {d.token: d for d in tagger.explain_prediction(sentence)}
+        for t in range(n):
+            other = model._other(given, best, t, None, None)
+            assert (other is None) == (t not in found)
+            if other is None:
+                continue
+            differ += other != found[t].other
+            (by_search,) = tagger.explain_prediction(sentence, token=t, against=other)
+            assert found[t].difference == pytest.approx(by_search.difference, abs=1e-4)
+            assert found[t].other[t] == found[t].runner_up != best[t]
+            assert found[t].score == pytest.approx(score)
+    assert differ < 10  # ties
+
+
+def test_a_sentence_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Explanations of all tokens take one search and two passes, and say no more of each than where paths differ."""
+    tagger = tw.CRF(features="S2", max_iter=15).fit(X, Y)
+    searches: list[int] = []
+    search = Model.kbest
+    monkeypatch.setattr(Model, "kbest", lambda *a, **k: searches.append(1) or search(*a, **k))
+    found = tagger.explain_prediction(SENTENCE * 200)
+    assert len(found) == 1000
+    assert len(searches) == 1
+    assert sum(len(d.detour) for d in found) < 5 * len(found)
+    data = found.to_dict()
+    assert sum(len(d["other"]) for d in data["decisions"]) == sum(len(d.detour) for d in found)
+    assert data["labels"] == tagger.predict([SENTENCE * 200])[0]
 
 
 def test_log_odds_where_there_are_probabilities(tagger: Any) -> None:
@@ -136,7 +186,8 @@ HAND = Decision(
     0,
     ["x", "y"],
     ["A", "B"],
-    ["B", "B"],
+    0,
+    ["B"],
     3.0,
     [
         Vote(0, "node", "a", 2.0, 0.5, 1.5),
@@ -147,7 +198,7 @@ HAND = Decision(
     0.75,
     0.125,
 )
-NEAR = replace(HAND, token=1, other=["A", "A"], votes=[Vote(1, "node", "d", 0.5, 0.0, 0.5)])
+NEAR = replace(HAND, token=1, begin=1, detour=["A"], votes=[Vote(1, "node", "d", 0.5, 0.0, 0.5)])
 
 
 def test_a_decision_by_hand() -> None:
@@ -164,12 +215,12 @@ def test_a_decision_by_hand() -> None:
 
 def test_decisions_in_a_notebook_by_hand() -> None:
     """The least certain one is open, each with so many votes; nothing to explain is said."""
-    shown = Decisions(["x", "y"], [HAND, NEAR, HAND], top=1)._repr_html_().split("<details")[1:]
+    shown = Decisions(["x", "y"], ["A", "B"], [HAND, NEAR, HAND], top=1)._repr_html_().split("<details")[1:]
     assert [part.startswith(" open>") for part in shown] == [False, True, False]
     assert ["2 more" in part for part in shown] == [True, False, True]
-    assert "nothing to explain" in Decisions([], [])._repr_html_()
+    assert "nothing to explain" in Decisions([], [], [])._repr_html_()
     many = replace(HAND, votes=[Vote(0, "node", f"f{i}", 1.0 + i, 0.0, 1.0 + i) for i in range(8)])
-    assert "3 more" in Decisions(["x", "y"], [many])._repr_html_()  # five are enough
+    assert "3 more" in Decisions(["x", "y"], ["A", "B"], [many])._repr_html_()  # five are enough
 
 
 def test_rules_may_leave_no_other_label() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -27,6 +27,7 @@ from tagwise.importing import Functions, Missing
 from tagwise.model import schema
 from tagwise.model.explain import Explanation, explain
 from tagwise.model.reading import about, check_finite, forbidden_of, parts_of
+from tagwise.model.runners_up import Detour, RunnersUp
 from tagwise.model.votes import Decision, Decisions, Features, votes
 from tagwise.scores.constraints import Constraints, Rules
 from tagwise.scores.dictionary import Dictionary
@@ -288,26 +289,60 @@ class Model:
         ((path, score),) = self.kbest(X, 1, n_jobs=n_jobs)[0]
         features = Features(self.native, data)
         chances = self.marginals(X, n_jobs=n_jobs)[0] if probabilistic else None
-        out = []
+        ids = [index[y] for y in path]
         places = range(T) if token is None else range(token, token + 1)
         if token is None and against is not None and not _is_label(against):  # one path: one decision
             places = range(next((t for t, y in enumerate(against) if y != path[t]), 0), T)[:1]
+        search = self._runners_up(X, data, features, ids) if against is None else None
+        out = []
         for t in places:
-            other = self._other(X, path, t, against, n_jobs)
-            if other is None:
+            if search is not None:
+                detour = search(t)
+            else:
+                other = self._other(X, path, t, against, n_jobs)
+                detour = None if other is None else Detour.between(ids, [index[y] for y in other])
+            if detour is None:
                 continue
-            ids, others = [index[y] for y in path], [index[y] for y in other]
-            cast = votes(features, self.vocabulary, self.labels, ids, others, self.scorer.local)
-            both = (
-                (None, None) if chances is None else (float(chances[t, ids[t]]), float(chances[t, others[t]]))
-            )
-            out.append(Decision(t, words, path, other, score, cast, both[0], both[1]))
-        return Decisions(words, out)
+            cast = votes(features, self.vocabulary, self.labels, ids, detour, self.scorer.local)
+            both: tuple[float, float] | tuple[None, None] = (None, None)
+            if chances is not None:
+                both = float(chances[t, ids[t]]), float(chances[t, detour.label(ids, t)])
+            others = [self.classes[v] for v in detour.labels]
+            out.append(Decision(t, words, path, detour.begin, others, score, cast, both[0], both[1]))
+        return Decisions(words, path, out)
+
+    def _runners_up(
+        self, X: Inputs, data: _core.Dataset, features: Features, path: list[int]
+    ) -> Callable[[int], Detour | None] | None:
+        """Search for the best path with another label at a token; None for labels that occur once.
+
+        At the token itself the tag dictionary does not hold, nor at any if no path with another label follows it.
+        """
+        rules, dictionary = self.rules, self.dictionary
+        if rules is not None and rules.once is not None:
+            return None
+        free = np.ones((len(path), len(self.labels)), dtype=np.bool_)
+        pairs = np.zeros((len(self.labels),) * 2)
+        if rules is not None:
+            free[0] &= rules.start
+            free[-1] &= rules.end
+            pairs[~rules.pairs] = -np.inf
+        local = self.scorer.local
+
+        def runners_up(allowed: NDArray[np.bool_]) -> RunnersUp:
+            return RunnersUp(features.scores, lambda t: features.step(t, local) + pairs, allowed, free, path)
+
+        if dictionary is None:
+            return runners_up(free).at
+        rows = dictionary.sets[X.numbers(dictionary.words, "a model with a tag dictionary")]
+        strict = runners_up(free & rows)
+        loose = cache(lambda: runners_up(free))
+        return lambda t: strict.at(t) or loose().at(t)
 
     def _other(
         self, X: Inputs, path: list[Any], t: int, against: Any, n_jobs: int | None
     ) -> list[Any] | None:
-        """The path that one is held against at a token; None where there is no other."""
+        """The path that one is compared with at a token; None if there is no other."""
         allowed: list[Any] = [None] * len(path)
         if against is None:
             allowed[t] = [y for y in self.classes if y != path[t]]

@@ -10,6 +10,7 @@ A model of local classifiers (MEMM) subtracts log Z_t(y_t-1) at every step: thos
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.dataset.layout import blocks_of
+from tagwise.model.runners_up import Detour
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
@@ -45,14 +47,16 @@ class Vote(NamedTuple):
 class Decision:
     """The label of one token against another: two paths, the difference of their scores, the votes that sum to it.
 
-    labels, other: the two paths; score: of the first; votes: strongest first. probability, other_probability: of the
-    two labels at this token, all paths together, where the model has probabilities.
+    labels: the path; detour: the labels of the other path from token `begin` on, outside which both agree; score: of
+    the first; votes: strongest first. probability, other_probability: of the two labels at this token, all paths
+    together, if the model has probabilities.
     """
 
     token: int
     tokens: Sequence[str]
     labels: Sequence[Any]  # of the type they were given in
-    other: Sequence[Any]
+    begin: int
+    detour: Sequence[Any]
     score: float
     votes: Sequence[Vote]
     probability: float | None = None
@@ -62,6 +66,11 @@ class Decision:
     def difference(self) -> float:
         """Of the scores: the sum of the votes."""
         return math.fsum(vote.amount for vote in self.votes)
+
+    @property
+    def other(self) -> list[Any]:
+        """The other path."""
+        return [*self.labels[: self.begin], *self.detour, *self.labels[self.begin + len(self.detour) :]]
 
     @property
     def other_score(self) -> float:
@@ -81,7 +90,8 @@ class Decision:
     @property
     def runner_up(self) -> Any:
         """The label of the other path at this token."""
-        return self.other[self.token]
+        at = self.token - self.begin
+        return self.detour[at] if 0 <= at < len(self.detour) else self.label
 
     @property
     def title(self) -> str:
@@ -92,7 +102,7 @@ class Decision:
         return f"{word}: {self.label}{chance} against {self.runner_up}{other}, {self.difference:+.4f}"
 
     def to_dict(self) -> dict[str, Any]:
-        """As data."""
+        """As data; `other` has the labels of the other path from token `begin` on, as far as it differs."""
         plain = {
             name: getattr(self, name) for name in ("token", "label", "runner_up", "score", "other_score")
         }
@@ -100,8 +110,8 @@ class Decision:
         return {
             **plain,
             "word": self.tokens[self.token],
-            "labels": list(self.labels),
-            "other": list(self.other),
+            "begin": self.begin,
+            "other": list(self.detour),
             "difference": self.difference,
             **chances,
             "votes": [vote._asdict() for vote in self.votes],
@@ -124,6 +134,7 @@ class Decisions(Sequence[Decision]):
     """A decision for each token of a sentence; prints itself, in a notebook as HTML."""
 
     tokens: Sequence[str]
+    labels: Sequence[Any]
     decisions: Sequence[Decision]
     top: int = 5  # votes shown of each
 
@@ -135,7 +146,11 @@ class Decisions(Sequence[Decision]):
 
     def to_dict(self) -> dict[str, Any]:
         """As data."""
-        return {"tokens": list(self.tokens), "decisions": [d.to_dict() for d in self.decisions]}
+        return {
+            "tokens": list(self.tokens),
+            "labels": list(self.labels),
+            "decisions": [d.to_dict() for d in self.decisions],
+        }
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         from tagwise.terminal import plain, vote_table
@@ -155,6 +170,9 @@ class Decisions(Sequence[Decision]):
         return decisions_html(self)
 
 
+#: An attribute, its value, its weights.
+Weighted = tuple[int, float, NDArray[np.float64]]
+
 # --- weights of one sentence ----------------------------------------------------------------------------------
 
 
@@ -173,32 +191,53 @@ class Features:
         edge = np.zeros(L * L)
         edge[arrays["edges"]] = w[blocks.edge]
         self.edge = edge.reshape(L, L)
-        node = w[blocks.node]
-        #: Of each token: its attributes with their values, and their weights by label [L].
-        self.node = [
-            [(a, x, _row(arrays["node_ptr"], arrays["node_label"], node, a, L)) for a, x in found]
-            for found in _csr(data.node(), self.T)
-        ]
-        pair = w[blocks.pair]
-        #: The same for edge attributes, by both labels [L * L].
-        self.pair = [
-            [(a, x, _row(arrays["pair_ptr"], arrays["pair"], pair, a, L * L)) for a, x in found]
-            for found in _csr(data.edge(), self.T)
-        ]
+        node, pair = w[blocks.node], w[blocks.pair]
 
+        @functools.cache
+        def node_row(a: int) -> NDArray[np.float64]:
+            return _row(arrays["node_ptr"], arrays["node_label"], node, a, L)
+
+        @functools.cache
+        def pair_row(a: int) -> NDArray[np.float64]:
+            return _row(arrays["pair_ptr"], arrays["pair"], pair, a, L * L)
+
+        #: Of each token: its attributes with their values, and their weights by label [L]; by both labels [L * L].
+        self.node: list[list[Weighted]] = []
+        self.pair: list[list[Weighted]] = []
+        for node_attributes, pair_attributes in zip(_csr(data.node(), self.T), _csr(data.edge(), self.T)):
+            _core.Stop.look()
+            self.node.append([(a, x, node_row(a)) for a, x in node_attributes])
+            self.pair.append([(a, x, pair_row(a)) for a, x in pair_attributes])
+
+    @functools.cached_property
+    def scores(self) -> NDArray[np.float64]:
+        """Node scores [T, L], with those of the sentence's start and end."""
+        out = np.zeros((self.T, self.L))
+        for t, found in enumerate(self.node):
+            _core.Stop.look()
+            for _, x, row in found:
+                out[t] += x * row
+        out[0] += self.start
+        out[-1] += self.end
+        return out
+
+    def step(self, t: int, local: bool) -> NDArray[np.float64]:
+        """Edge scores [L, L] of the step into token t, 1 or more."""
+        out = self.edge
+        for _, x, row in self.pair[t]:
+            out = out + x * row.reshape(self.L, self.L)
+        return out - self.normalisers[t][:, None] if local else out
+
+    @functools.cached_property
     def normalisers(self) -> list[NDArray[np.float64]]:
         """Of local classifiers: log Z_t(y') [L] for every token; that of the first is the same for all y'.
 
         They have neither edge attributes nor rules.
         """
         out = []
-        for t in range(self.T):
-            here = sum((x * row for _, x, row in self.node[t]), np.zeros(self.L))
-            here = here + (self.end if t + 1 == self.T else 0.0)
-            if t == 0:
-                scores = np.tile(here + self.start, (self.L, 1))
-            else:
-                scores = self.edge + here
+        for t, here in enumerate(self.scores):
+            _core.Stop.look()
+            scores = np.tile(here, (self.L, 1)) if t == 0 else self.edge + here
             most = scores.max(axis=1, keepdims=True)
             out.append((most + np.log(np.exp(scores - most).sum(axis=1, keepdims=True)))[:, 0])
         return out
@@ -212,7 +251,11 @@ def _csr(csr: Any, T: int) -> list[list[tuple[int, float]]]:
     at = pointers.tolist()
     x = values.tolist() if len(values) else [1.0] * len(ids)
     found = ids.tolist()
-    return [list(zip(found[a:b], x[a:b])) for a, b in pairwise(at)]
+    out = []
+    for a, b in pairwise(at):
+        _core.Stop.look()
+        out.append(list(zip(found[a:b], x[a:b])))
+    return out
 
 
 def _row(
@@ -231,18 +274,19 @@ def votes(
     vocabulary: _core.Vocabulary,
     labels: Sequence[str],
     path: Sequence[int],
-    other: Sequence[int],
+    detour: Detour,
     local: bool,
 ) -> list[Vote]:
     """What each feature adds to s(path) - s(other); those that both paths share add nothing and are left out."""
+    _core.Stop.look()
     out: list[Vote] = []
-    last = features.T - 1
+    last, begin, end = features.T - 1, detour.begin, detour.begin + len(detour.labels)
 
     def add(t: int, kind: str, feature: str, one: float, two: float) -> None:
         out.append(Vote(t, kind, feature, float(one), float(two), float(one) - float(two)))
 
-    z = features.normalisers() if local else None
-    for t, (y, v) in enumerate(zip(path, other)):
+    for t in range(begin, min(end, last) + 1):
+        y, v = path[t], detour.label(path, t)
         if y != v:
             for a, x, row in features.node[t]:
                 if row[y] or row[v]:
@@ -252,7 +296,7 @@ def votes(
                     add(t, kind, f"{kind} of the sentence", border[y], border[v])
         if t == 0:
             continue
-        k, j = path[t - 1], other[t - 1]
+        k, j = path[t - 1], detour.label(path, t - 1)
         if (k, y) != (j, v):
             one, two = f"{labels[k]} → {labels[y]}", f"{labels[j]} → {labels[v]}"
             if features.edge[k, y] or features.edge[j, v]:
@@ -261,8 +305,9 @@ def votes(
                 p, q = k * features.L + y, j * features.L + v
                 if row[p] or row[q]:
                     add(t, "pair", f"{vocabulary.text(a)}, {one} / {two}", x * row[p], x * row[q])
-        if z is not None and k != j:
-            add(t, "normaliser", f"all labels after {labels[k]} / {labels[j]}", -z[t][k], -z[t][j])
+        if local and k != j:
+            z = features.normalisers[t]
+            add(t, "normaliser", f"all labels after {labels[k]} / {labels[j]}", -z[k], -z[j])
     return sorted(out, key=lambda vote: -abs(vote.amount))
 
 
