@@ -12,6 +12,7 @@ from tagwise.errors import CorpusError, InternalError
 from tagwise.web.asgi import answer
 from tagwise.web.guards import Guards, host_name, new_token
 from tagwise.web.limits import Deadline, Limited, Limits
+from tagwise.web.problems import Problems
 from tests.web.asking import ask
 
 TOKEN = "t" * 43
@@ -267,3 +268,32 @@ def test_a_deadline_tells_its_own_cancelling_from_others() -> None:
             await task
 
     asyncio.run(late())
+
+
+@pytest.mark.parametrize(
+    ("error", "logged"),
+    [
+        (ConnectionResetError("gone"), False),
+        (
+            RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed"),
+            False,
+        ),
+        (RuntimeError("something else"), True),
+    ],
+)
+def test_a_client_that_goes_away_is_no_defect(
+    error: Exception, logged: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """uvloop raises a RuntimeError when a closed connection is used; any other one is logged."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        raise error
+
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+    asyncio.run(Problems(app)(scope, None, send))  # type: ignore[arg-type]
+    assert bool(sent) is bool(caplog.records) is logged

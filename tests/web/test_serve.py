@@ -7,16 +7,20 @@ import json
 import os
 import re
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tagwise as tw
+from tagwise import _core
 from tagwise.model.model import Model
 from tagwise.serve import openapi, shapes, work
-from tagwise.serve.service import Service, Settings, application
+from tagwise.serve.service import Service, Settings, application, windows
 from tagwise.serve.shelf import Loaded, Shelf, Shelved, named
 from tagwise.web.limits import Limits
 from tests.web.asking import Answer, ask, asked
@@ -198,6 +202,39 @@ def test_tokens_have_a_limit(tagger: tw.CRF) -> None:
     assert error(post(app_of(tagger, limits=Limits(body=100)), {"text": "a" * 100}))[0] == 413
 
 
+def test_explanations_have_a_limit_of_their_own(tagger: tw.CRF) -> None:
+    """Of tokens as they are given and of texts as they are cut; /tag takes more."""
+    app = app_of(tagger, limits=Limits(explained=5))
+    assert len(json.loads(post(app, {"tokens": ["a"] * 5}, "/explain").body)["decisions"]) == 5
+    for request in ({"tokens": ["a"] * 6}, {"tokens": {"word": ["a"] * 6}}, {"text": "a " * 6}):
+        status, kind, message = error(post(app, {**request, "token": 0}, "/explain"))
+        assert (status, kind) == (413, "LimitError")
+        assert "at most 5 tokens" in message
+        assert "--max-explained" in message
+        assert post(app, request).status == 200
+
+
+def test_tokens_have_a_limit_of_their_length(tagger: tw.CRF) -> None:
+    """Of words, of columns, of texts as they are cut, of explanations, of lines; the message says which token."""
+    app = app_of(tagger, limits=Limits(characters=20))
+    long, fits = "x" * 21, "x" * 20
+    for request in (
+        {"tokens": ["a", long]},
+        {"sentences": [["a"] * 30, ["b", long]]},
+        {"tokens": {"word": ["a", long]}},
+        {"tokens": ["a", long], "kbest": 2},
+        {"text": f"a {long}"},
+    ):
+        status, kind, message = error(post(app, request))
+        assert (status, kind) == (413, "LimitError")
+        assert message.startswith("token 1 of a sentence has 21 characters, more than 20")
+        assert "--max-token-length" in message
+    for request in ({"tokens": ["a", long]}, {"text": f"a {long}"}):
+        assert error(post(app, request, "/explain"))[0] == 413
+    assert json.loads(stream(app, body_of({"tokens": [long]})).body)["error"]["status"] == 413
+    assert results(app, {"tokens": [fits] * 9})[0]["labels"] == tagger.predict([[fits] * 9])[0]
+
+
 # --- batches ------------------------------------------------------------------------------------------------
 
 
@@ -295,6 +332,92 @@ def test_an_answer_has_its_time(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch)
     asyncio.run(main())
 
 
+class Endless:
+    """Work that goes on until it is stopped, for requests whose first token is `token`; `ended` counts its ends."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, token: str) -> None:
+        self.begun, self.ended = threading.Event(), 0
+
+        def work() -> None:
+            self.begun.set()
+            try:
+                while True:
+                    _core.Stop.look()
+            finally:
+                self.ended += 1
+
+        predict, explain = Model.predict_numbers, Model.decisions
+
+        def predicted(model: Any, X: Any, **more: Any) -> Any:
+            return work() if any(x[:1] == [token] for x in X) else predict(model, X, **more)
+
+        def decided(model: Any, sentence: Any, **more: Any) -> Any:
+            return work() if sentence[0] == token else explain(model, sentence, **more)
+
+        patch.setattr(Model, "predict_numbers", predicted)
+        patch.setattr(Model, "decisions", decided)
+
+
+@pytest.mark.parametrize("path", ["/tag", "/explain"])
+def test_after_a_deadline_the_work_ends(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    """The thread of the model is free for the next request."""
+    endless = Endless(monkeypatch, "endless")
+    service = Service(
+        Shelf([Shelved("names", None, Loaded.of(tagger, "names"))]), Settings(Limits(seconds=0.5))
+    )
+    app = application(service)
+
+    async def main() -> None:
+        request = body_of({"tokens": ["endless"]})
+        late = await asked(app, "POST", path, body=request)
+        assert error(late)[:2] == (503, "TimeError")
+        for next_path in ("/tag", "/explain"):
+            found = await asked(app, "POST", next_path, body=body_of({"tokens": SENTENCE}))
+            assert found.status == 200
+        assert endless.ended == 1
+        assert service.batchers["names"].queued == 0
+
+    asyncio.run(main())
+
+
+def test_the_rest_of_a_stopped_batch_is_answered(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One job of a batch runs out of time: the batch begins again without it."""
+    endless, held = Endless(monkeypatch, "endless"), Held(monkeypatch)
+    batcher = Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))])).batchers["names"]
+
+    def job(*tokens: str) -> work.Job:
+        return work.job_of_words([list(tokens)], Limits())
+
+    async def main() -> None:
+        first = batcher.submit(job("a"))
+        await asyncio.to_thread(held.begun.wait)
+        bad, good = batcher.submit(job("endless")), batcher.submit(job(*SENTENCE))
+        held.go.set()
+        await first
+        await asyncio.to_thread(endless.begun.wait)
+        bad.cancel()
+        (one,) = json.loads(await good)["results"]
+        assert one["labels"] == tagger.predict([SENTENCE])[0]
+        assert endless.ended == 1
+        assert batcher.queued == 0
+
+    asyncio.run(main())
+
+
+def test_the_server_ends_while_it_works(tagger: tw.CRF, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`close` stops the thread instead of waiting for it."""
+    endless = Endless(monkeypatch, "endless")
+    batcher = Service(Shelf([Shelved("names", None, Loaded.of(tagger, "names"))])).batchers["names"]
+
+    async def main() -> None:
+        batcher.submit(work.job_of_words([["endless"]], Limits()))
+        await asyncio.to_thread(endless.begun.wait)
+        batcher.close()
+        assert endless.ended == 1
+
+    asyncio.run(main())
+
+
 # --- streams ------------------------------------------------------------------------------------------------
 
 
@@ -320,6 +443,32 @@ def test_lines_in_lines_out(tagger: tw.CRF) -> None:
     assert stream(app, lines[0]).body == found.body.splitlines(True)[0]
     assert stream(app, b"").body == b""
     assert error(stream(app, [b"x" * 150, b"y" * 150]))[:2] == (413, "LimitError")
+
+
+async def windowed(pieces: list[bytes], longest: int = 1 << 30) -> list[bytes]:
+    """The lines of a body that arrives in these pieces."""
+    left = list(reversed(pieces))
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": left.pop(), "more_body": bool(left)}
+
+    return [bytes(line) for lines in [w async for w in windows(receive, longest)] for line in lines]
+
+
+@given(st.lists(st.sampled_from([b"", b"a", b"\n", b"ab\nc", b"\n\n", b" \n", b"d\n"]), min_size=1))
+def test_lines_do_not_depend_on_the_pieces(pieces: list[bytes]) -> None:
+    """They are those of the whole body, without blank ones."""
+    wanted = [line for line in b"".join(pieces).split(b"\n") if line.strip()]
+    assert asyncio.run(windowed(pieces)) == wanted
+
+
+def test_a_long_line_is_split_once() -> None:
+    """Time grows with the bytes of a body, however small the pieces are that its lines come in."""
+    pieces = [b"x" * (8 << 20), *([b"y"] * 20_000), b"\n"]
+    begin = time.process_time()
+    (line,) = asyncio.run(windowed(pieces))
+    assert len(line) == (8 << 20) + 20_000
+    assert time.process_time() - begin < 2.0
 
 
 # --- models -------------------------------------------------------------------------------------------------

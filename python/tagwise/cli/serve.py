@@ -46,11 +46,25 @@ from tagwise.cli.models import is_ready, ready
     help="Tokens that a request may have.",
 )
 @click.option(
+    "--max-token-length",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    help="Characters that a token may have.",
+)
+@click.option(
+    "--max-explained",
+    type=click.IntRange(min=1),
+    default=1_000,
+    show_default=True,
+    help="Tokens that a sentence of /explain may have.",
+)
+@click.option(
     "--timeout",
     type=click.FloatRange(min=0.1),
     default=30.0,
     show_default=True,
-    help="Seconds for a body to arrive, and for its answer.",
+    help="Seconds for a body to arrive, and for its answer; work that takes longer is stopped.",
 )
 @click.option(
     "--queue",
@@ -69,6 +83,8 @@ def serve(
     workers: int,
     max_body: int,
     max_tokens: int,
+    max_token_length: int,
+    max_explained: int,
     timeout: float,
     queue: int,
 ) -> None:
@@ -100,7 +116,7 @@ def serve(
         [name for name in models if not is_ready(name)],
         {name: ready(name) for name in models if is_ready(name)},
     )
-    settings = Settings(Limits(max_body, max_tokens, timeout), waiting=queue)
+    settings = Settings(Limits(max_body, max_tokens, timeout, max_explained, max_token_length), waiting=queue)
     secret = new_token() if token else None
     listening = bound(host, port)
     url = url_of(listening)

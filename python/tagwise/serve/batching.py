@@ -4,24 +4,26 @@ What arrives while the loop is busy is read in one of its turns, so that the job
 next one. A batch that is soon done (`TURN` seconds, by what tokens of this model have taken so far) is done between two
 turns, without a thread: handing it over would take longer. Whatever is larger goes to one thread that works through it
 batch by batch while small ones go on; the core releases the GIL. What waits is bounded.
+
+A request whose deadline passes cancels its future. The thread stops what it does for that request (`_core.Stop`) within
+some milliseconds; the other jobs of the batch begin again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any
 
+import tagwise._core as _core
+from tagwise.errors import StoppedError
 from tagwise.serve.metrics import Metrics
 from tagwise.serve.shelf import Shelved
 from tagwise.serve.work import Job, run
 from tagwise.web.problems import Problem
-
-logger = logging.getLogger("tagwise.serve")
 
 #: Seconds that the loop may be held up by one batch.
 TURN = 0.004
@@ -41,17 +43,7 @@ def busy(seconds: int = 1) -> Problem:
     )
 
 
-class Waiting(Protocol):
-    """Who waits for an answer: a future, or whatever is told as one is."""
-
-    def done(self) -> bool:
-        """Whether nobody waits any more."""
-
-    def set_result(self, result: bytes, /) -> None:
-        """The answer."""
-
-    def set_exception(self, exception: Exception, /) -> None:
-        """Why there is none."""
+Waiting = asyncio.Future[bytes]
 
 
 class Batcher:
@@ -72,7 +64,8 @@ class Batcher:
         self._small: deque[tuple[Job, Waiting]] = deque()
         self._large: deque[tuple[Job, Waiting]] = deque()
         self.queued = 0  # tokens
-        self._turn = self._working = False
+        self._turn = False
+        self._working: _core.Stop | None = None  # ends the batch that the thread works on
         self._thread: ThreadPoolExecutor | None = None
 
     @property
@@ -84,23 +77,16 @@ class Batcher:
         """The answer of a job, which comes when its batch is done."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[bytes] = loop.create_future()
-        if not self.soon(job, future):
-            self._admit(job.cost)
+        self._admit(job.cost)
+        if self.pace is None or job.cost * self.pace > TURN:
             self._large.append((job, future))
             self._hand_over(loop)
-        return future
-
-    def soon(self, job: Job, waiting: Waiting) -> bool:
-        """Whether a job is small enough to be done between two turns; then it will be."""
-        if self.pace is None or job.cost * self.pace > TURN or self._is_full(job.cost):
-            return False
-        self.queued += job.cost
-        self._small.append((job, waiting))
+            return future
+        self._small.append((job, future))
         if not self._turn:
             self._turn = True
-            loop = asyncio.get_running_loop()
             loop.call_soon(self._gather, loop, 0)
-        return True
+        return future
 
     def _gather(self, loop: asyncio.AbstractEventLoop, before: int) -> None:
         """Sockets are read between two turns: one more as long as each brings more jobs, and these are few."""
@@ -110,19 +96,22 @@ class Batcher:
             self._in_turn()
 
     async def call(self, function: Callable[[], bytes], cost: int) -> bytes:
-        """The answer of what goes to the thread by itself."""
+        """The answer of a function that the thread calls by itself; stopped when the caller is cancelled."""
+        stop = _core.Stop()
+
+        def stoppable() -> bytes:
+            with stop:
+                return function()
+
         self._admit(cost)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._executor(), function)
+            return await asyncio.get_running_loop().run_in_executor(self._executor(), stoppable)
         finally:
+            stop.ask()
             self.queued -= cost
 
-    def _is_full(self, cost: int) -> bool:
-        waiting, queued = len(self._small) + len(self._large), self.queued
-        return waiting >= self.most or (queued > 0 and queued + cost > self.most_tokens)
-
     def _admit(self, cost: int) -> None:
-        if self._is_full(cost):
+        if self.waiting >= self.most or (self.queued > 0 and self.queued + cost > self.most_tokens):
             self.metrics.refused += 1
             raise busy()
         self.queued += cost
@@ -159,22 +148,48 @@ class Batcher:
         """Give the thread its next batch, unless it has one."""
         if self._working or not (batch := self._taken(self._large, BATCH)):
             return
-        self._working = True
+        self._working = stop = _core.Stop()
         alone = sum(job.cost for job, _ in batch) < 500
-        task = loop.run_in_executor(self._executor(), self._run, batch, alone)
+        task = loop.run_in_executor(self._executor(), self._stoppable, batch, alone, stop)
+
+        def ended(_future: asyncio.Future[bytes]) -> None:
+            stop.ask()  # before its answer has come, a future ends by being cancelled
+
+        for _, future in batch:
+            future.add_done_callback(ended)
 
         def back(found: asyncio.Future[Any]) -> None:
-            self._working = False
-            self._done(batch, *found.result())
+            self._working = None
+            for _, future in batch:
+                future.remove_done_callback(ended)
+            if found.cancelled():  # the server ends
+                return
+            if found.result() is None:
+                for job, future in reversed(batch):
+                    self._large.appendleft((job, future))  # `_taken` leaves out the ones that are done
+            else:
+                self._done(batch, *found.result())
             self._hand_over(loop)
 
         task.add_done_callback(back)
+
+    def _stoppable(
+        self, batch: list[Any], alone: bool, stop: _core.Stop
+    ) -> tuple[list[bytes | Exception], float] | None:
+        """`_run` in the thread; None if it was stopped."""
+        try:
+            with stop:
+                return self._run(batch, alone)
+        except StoppedError:
+            return None
 
     def _run(self, batch: list[Any], alone: bool) -> tuple[list[bytes | Exception], float]:
         begin = time.process_time()
         jobs = [job for job, _ in batch]
         try:
             found = run(self.model.loaded, self.model.name, jobs, alone)
+        except StoppedError:
+            raise
         except BaseException as error:  # whatever it is, nobody may wait for ever
             found = [error if isinstance(error, Exception) else RuntimeError(repr(error))] * len(jobs)
         return found, time.process_time() - begin
@@ -196,18 +211,17 @@ class Batcher:
         for (_, waiting), answer in zip(batch, found):
             if waiting.done():
                 continue
-            try:
-                if isinstance(answer, bytes):
-                    waiting.set_result(answer)
-                else:
-                    waiting.set_exception(answer)
-            except Exception:  # of one connection: the others wait for theirs
-                logger.exception("an answer could not be sent")
+            if isinstance(answer, bytes):
+                waiting.set_result(answer)
+            else:
+                waiting.set_exception(answer)
 
     def close(self) -> None:
-        """End the thread, once it has done what it does."""
+        """Stop what the thread does and end it."""
+        if self._working is not None:
+            self._working.ask()
         if self._thread is not None:
-            self._thread.shutdown(wait=True)
+            self._thread.shutdown(wait=True, cancel_futures=True)
 
 
 __all__ = ["BATCH", "TOGETHER", "TURN", "Batcher", "busy"]

@@ -14,7 +14,6 @@ from typing import Any
 from tagwise.serve import openapi, shapes, work
 from tagwise.serve.batching import Batcher
 from tagwise.serve.metrics import Metrics
-from tagwise.serve.plain import PlainTags
 from tagwise.serve.shelf import Shelf
 from tagwise.web.asgi import App, Message, Receive, Scope, Send, answer, header
 from tagwise.web.guards import Guards
@@ -60,7 +59,7 @@ class Service:
             name: Batcher(model, self.metrics, self.settings.waiting, self.settings.waiting_tokens)
             for name, model in shelf.models.items()
         }
-        self._first, self._tokens = self.batchers[shelf.first.name], self.settings.limits.tokens
+        self._first = self.batchers[shelf.first.name]
         self.ready = False
         self._stream = asyncio.Semaphore(64)  # streams hold a window each
         self._routes: dict[str, dict[str, Handler]] = {
@@ -131,18 +130,13 @@ class Service:
             raise Problem(404, "ModelError", f"there is no model {name[:100]!r}; there are: {known}")
         return self.batchers[name]
 
-    def job(self, body: bytes | bytearray) -> tuple[Batcher, work.Job]:
-        """What a request of /tag asks for, and whom; a Problem, or an error of ours, where it is wrong."""
-        words = shapes.words_of(body)
-        if words is not None:
-            return self._first, work.job_of_words(words, self._tokens)
-        request = shapes.parsed(body, shapes.TAG)
-        return self._batcher(request), work.job_of(request, self._tokens)
-
     async def _tagged(self, body: bytes | bytearray) -> bytes:
         """The answer of one request of /tag."""
-        batcher, job = self.job(body)
-        return await self._in_time(batcher.submit(job))
+        limits, words = self.settings.limits, shapes.words_of(body)
+        if words is not None:
+            return await self._in_time(self._first.submit(work.job_of_words(words, limits)))
+        request = shapes.parsed(body, shapes.TAG)
+        return await self._in_time(self._batcher(request).submit(work.job_of(request, limits)))
 
     async def _in_time(self, future: Awaitable[bytes]) -> bytes:
         try:
@@ -170,11 +164,9 @@ class Service:
         if (kind := kind_of(scope)) not in (JSON, b"application/x-www-form-urlencoded"):
             raise unsupported(kind)
         request = shapes.parsed(await whole(receive), shapes.EXPLAIN)
-        batcher, most = self._batcher(request), self.settings.limits.tokens
-        given = request.get("text") or request.get("tokens") or ""
-        cost = len(given) // work.CHARACTERS if isinstance(given, str) else work.length_of(given)
-        body = work.explained(batcher.model.loaded, batcher.model.name, request, most)
-        await answer(send, 200, await self._in_time(batcher.call(body, cost)), JSON)
+        batcher, limits = self._batcher(request), self.settings.limits
+        found, cost = work.explained(batcher.model.loaded, batcher.model.name, request, limits)
+        await answer(send, 200, await self._in_time(batcher.call(found, cost)), JSON)
 
     async def stream(self, receive: Receive, send: Send) -> None:
         """POST /tag of lines: a window of them is read, labelled and answered before the next one is read."""
@@ -274,15 +266,18 @@ async def whole(receive: Receive) -> bytes | bytearray:
 
 async def windows(receive: Receive, longest: int) -> Any:
     """The lines of a body in lists, as they arrive, blank ones left out; no line may be longer than `longest` bytes."""
-    rest, more = bytearray(), True
+    rest, more = bytearray(), True  # of the last line, which has no end yet
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ConnectionResetError("the other side has gone")
-        rest += message.get("body", b"")
-        more = message.get("more_body", False)
-        lines = rest.split(b"\n")
-        rest = bytearray() if not more else lines.pop()
+        body, more = message.get("body", b""), message.get("more_body", False)
+        lines: list[bytearray] = []
+        if more and b"\n" not in body:
+            rest += body
+        else:
+            head, _, tail = body.rpartition(b"\n") if more else (body, b"", b"")
+            lines, rest = (rest + head).split(b"\n"), bytearray(tail)
         if max(map(len, (rest, *lines))) > longest:
             raise Problem(
                 413, "LimitError", f"a line is longer than {longest:,} bytes; send shorter ones", close=True
@@ -293,12 +288,10 @@ async def windows(receive: Receive, longest: int) -> Any:
 
 
 class Counted:
-    """Counts requests, their statuses and times; unknown paths are one. `plain`: the way of plain requests, if any."""
+    """Counts requests, their statuses and times; unknown paths are one."""
 
-    def __init__(
-        self, app: App, metrics: Metrics, paths: Iterable[str], plain: PlainTags | None = None
-    ) -> None:
-        self.app, self.metrics, self.paths, self.plain = app, metrics, frozenset(paths), plain
+    def __init__(self, app: App, metrics: Metrics, paths: Iterable[str]) -> None:
+        self.app, self.metrics, self.paths = app, metrics, frozenset(paths)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -327,12 +320,7 @@ def application(
     """The service behind its guards and limits."""
     limited = Limited(service, service.settings.limits, is_stream)
     guarded = Guards(limited, bound=bound, hosts=hosts, token=token, open_paths=("/health", "/ready"))
-    plain = (
-        PlainTags(service.job, service.metrics, guarded, service.settings.limits.body)
-        if token is None
-        else None
-    )
-    return Counted(guarded, service.metrics, openapi.OPERATIONS, plain)
+    return Counted(guarded, service.metrics, openapi.OPERATIONS)
 
 
 __all__ = ["NDJSON", "Service", "Settings", "application"]

@@ -10,16 +10,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import tagwise._core as _core
 from tagwise.corpus.sentence import Sentence
 from tagwise.corpus.spans import token_spans
 from tagwise.corpus.tokenizer import Tokenized, Tokenizer
-from tagwise.errors import CorpusError, ParameterError
+from tagwise.errors import CorpusError, ParameterError, StoppedError
 from tagwise.estimators import Tagger
 from tagwise.serve.shelf import Loaded
+from tagwise.web.limits import Limits
 from tagwise.web.problems import Problem
 
 #: Characters a token of a text is taken for until it is cut: small, so that long texts are never taken for short.
 CHARACTERS = 3
+#: Characters that take about as long as a token does: what long tokens cost beyond their number.
+LONG = 16
 _TOKENIZER = Tokenizer()
 _JSON = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":")
@@ -40,17 +44,18 @@ LABELS = Wish()
 
 @dataclass(eq=False)
 class Job:
-    """What one request brings: texts, or sentences; cost: its tokens, or a guess at them; tokens: how many may be.
+    """What one request brings: texts, or sentences.
 
-    usual: whether it asks for labels of words, and nothing else.
+    cost: how long it will take, in tokens of usual length, of which one path is wanted; usual: whether it asks for
+    labels of words, and nothing else.
     """
 
-    __slots__ = ("cost", "sentences", "texts", "tokens", "usual", "wish")
+    __slots__ = ("cost", "limits", "sentences", "texts", "usual", "wish")
     wish: Wish
     texts: list[str] | None
     sentences: list[Any]
     cost: int
-    tokens: int
+    limits: Limits
     usual: bool
 
 
@@ -64,41 +69,70 @@ def sentence_of(given: Any) -> Any:
     return Sentence(given)
 
 
+def columns_of(sentence: Any) -> Iterable[list[str]]:
+    """The columns of a sentence as it is given."""
+    return [sentence] if isinstance(sentence, list) else sentence.values()
+
+
 def length_of(sentence: Any) -> int:
     """Tokens of a sentence as it is given."""
     return len(sentence) if isinstance(sentence, list) else len(next(iter(sentence.values()), ()))
 
 
-def job_of_words(sentences: list[list[str]], tokens: int) -> Job:
+def cost_of(columns: Iterable[Sequence[str]], limits: Limits) -> int:
+    """What a sentence costs, by its tokens and their characters; a Problem for a token that is too long."""
+    cost = 0
+    for column in columns:
+        characters = sum(map(len, column))
+        if characters > limits.characters:
+            for t, token in enumerate(column):
+                if len(token) > limits.characters:
+                    raise too_long(t, len(token), limits)
+        cost += max(len(column), characters // LONG)
+    return cost
+
+
+def job_of_words(sentences: list[list[str]], limits: Limits) -> Job:
     """The job of a request that has words alone."""
-    length = sum(map(len, sentences))
-    if length > tokens or len(sentences) > tokens:
-        raise too_many(tokens)
-    return Job(LABELS, None, sentences, length + len(sentences), tokens, True)
+    if len(sentences) > limits.tokens or sum(map(len, sentences)) > limits.tokens:
+        raise too_many(limits)
+    return Job(LABELS, None, sentences, cost_of(sentences, limits) + len(sentences), limits, True)
 
 
-def job_of(request: dict[str, Any], tokens: int) -> Job:
-    """The job of a request of /tag, or a Problem where it has more tokens than a request may."""
+def job_of(request: dict[str, Any], limits: Limits) -> Job:
+    """The job of a request of /tag, or a Problem if it has more, or longer, tokens than a request may."""
     wish = Wish(request.get("probabilities", False), request.get("kbest", 1))
     texts = request.get("texts") if "text" not in request else [request["text"]]
+    times = wish.kbest + wish.probabilities
     if texts is not None:
-        return Job(wish, texts, [], sum(len(text) // CHARACTERS + 1 for text in texts), tokens, False)
+        cost = sum(len(text) // CHARACTERS + 1 for text in texts)
+        return Job(wish, texts, [], cost * times, limits, False)
     given = request["sentences"] if "sentences" in request else [request["tokens"]]
     if wish == LABELS and all(type(sentence) is list for sentence in given):
-        return job_of_words(given, tokens)
-    cost = sum(map(length_of, given)) + len(given)
-    if cost - len(given) > tokens or len(given) > tokens:
-        raise too_many(tokens)
-    return Job(wish, None, [sentence_of(sentence) for sentence in given], cost, tokens, False)
+        return job_of_words(given, limits)
+    if len(given) > limits.tokens or sum(map(length_of, given)) > limits.tokens:
+        raise too_many(limits)
+    cost = sum(cost_of(columns_of(sentence), limits) for sentence in given) + len(given)
+    return Job(wish, None, [sentence_of(sentence) for sentence in given], cost * times, limits, False)
 
 
-def too_many(tokens: int) -> Problem:
+def too_many(limits: Limits) -> Problem:
     """The refusal of more tokens than a request may have."""
     return Problem(
         413,
         "LimitError",
-        f"the request has more than {tokens:,} tokens or sentences; send less at once, or start the server with a "
-        "higher --max-tokens",
+        f"the request has more than {limits.tokens:,} tokens or sentences; send less at once, or start the server "
+        "with a higher --max-tokens",
+    )
+
+
+def too_long(t: int, length: int, limits: Limits) -> Problem:
+    """The refusal of a token that is longer than one may be."""
+    return Problem(
+        413,
+        "LimitError",
+        f"token {t} of a sentence has {length:,} characters, more than {limits.characters:,}; split it, or start the "
+        "server with a higher --max-token-length",
     )
 
 
@@ -117,6 +151,8 @@ def run(loaded: Loaded, name: str, jobs: Sequence[Job], alone: bool) -> list[byt
         asked = [jobs[i] for i in members]
         try:
             found = _usual(loaded, tagger, asked) if wish is None else _answers(loaded, tagger, wish, asked)
+        except StoppedError:
+            raise
         except Exception as error:
             if len(members) == 1:
                 out[members[0]] = error
@@ -176,8 +212,9 @@ def _answers(loaded: Loaded, tagger: Tagger, wish: Wish, jobs: list[Job]) -> lis
             units.append([[sentence] for sentence in job.sentences])
             continue
         texts = [next(cut) for _ in job.texts]
-        if sum(map(len, texts)) > job.tokens:
-            raise too_many(job.tokens)
+        if sum(map(len, texts)) > job.limits.tokens:
+            raise too_many(job.limits)
+        cost_of((text.tokens for text in texts), job.limits)
         units.append(list(texts))
     sentences: list[Any] = []
     for of_job in units:
@@ -232,6 +269,7 @@ def _labelled(loaded: Loaded, tagger: Tagger, wish: Wish, sentences: list[Any]) 
     if wish.probabilities:
         out = []
         for i, found in enumerate(tagger.predict_confidence(sentences)):
+            _core.Stop.look()
             spans = [(*span, round(float(p), 6)) for span, p in found.chunks] if loaded.chunked else None
             chances = np.round(np.asarray(found.tokens, dtype=float), 6).tolist()
             chance = round(float(found.probability), 6)
@@ -267,6 +305,7 @@ def _best(loaded: Loaded, tagger: Tagger, k: int, sentences: list[Any]) -> list[
 
 def _result(loaded: Loaded, wish: Wish, unit: Tokenized | list[Any], labelled: Any) -> dict[str, Any]:
     """One text or one sentence, with what was found in it; of a text, its sentences one behind the other."""
+    _core.Stop.look()
     text = unit if isinstance(unit, Tokenized) else None
     bounds = [0, 1] if text is None else text.bounds.tolist()
     labels: list[Any] = []
@@ -305,18 +344,24 @@ def _result(loaded: Loaded, wish: Wish, unit: Tokenized | list[Any], labelled: A
 # --- explanations -----------------------------------------------------------------------------------------------
 
 
-def explained(loaded: Loaded, name: str, request: dict[str, Any], tokens: int) -> Callable[[], bytes]:
-    """What answers a request of /explain."""
+def explained(
+    loaded: Loaded, name: str, request: dict[str, Any], limits: Limits
+) -> tuple[Callable[[], bytes], int]:
+    """The function that answers a request of /explain, and its cost."""
+    text, given = request.get("text"), request.get("tokens", [])
+    most = min(limits.explained, limits.tokens)
+    if text is None and length_of(given) > most:
+        raise too_much_explained(most)
+    cost = len(text) // CHARACTERS + 1 if text is not None else cost_of(columns_of(given), limits)
 
     def body() -> bytes:
         tagger = loaded.alone
-        if "text" in request:
-            sentence: Any = _WHOLE(request["text"]).tokens
-        else:
-            sentence = sentence_of(request["tokens"])
+        sentence: Any = sentence_of(given) if text is None else _WHOLE(text).tokens
+        if len(sentence) > most:
+            raise too_much_explained(most)
+        if text is not None:
+            cost_of([sentence], limits)
         against, token = request.get("against"), request.get("token")
-        if len(sentence) > tokens:
-            raise too_many(tokens)
         if against is not None:
             known = {str(label): label for label in tagger.classes_}
             if against not in known:
@@ -329,7 +374,17 @@ def explained(loaded: Loaded, name: str, request: dict[str, Any], tokens: int) -
             decision["votes"] = decision["votes"][: request.get("top", 10)]
         return json.dumps({"model": name, "version": loaded.version, **found}).encode() + b"\n"
 
-    return body
+    return body, cost
+
+
+def too_much_explained(most: int) -> Problem:
+    """The refusal of a sentence with more tokens than are explained."""
+    return Problem(
+        413,
+        "LimitError",
+        f"/explain takes a sentence of at most {most:,} tokens; send a shorter one, or start the server with a higher "
+        "--max-explained",
+    )
 
 
 __all__ = ["Job", "Wish", "explained", "job_of", "job_of_words", "run"]

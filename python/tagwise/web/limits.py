@@ -20,12 +20,15 @@ class Limits:
 
     body: bytes of the whole body, or of one line where a body is a stream; tokens: of all sentences together, and
     sentences as many at most; seconds: until the body has arrived, or until the next piece of a stream has; also how
-    long an answer may take to make, and how long a reader may let it lie.
+    long an answer may take to make, and how long a reader may let it lie; explained: tokens of a sentence that is
+    explained; characters: of one token.
     """
 
     body: int = 8 << 20
     tokens: int = 100_000
     seconds: float = 30.0
+    explained: int = 1_000
+    characters: int = 10_000
 
 
 class Deadline:

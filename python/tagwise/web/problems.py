@@ -51,6 +51,16 @@ def body_of(problem: Problem) -> bytes:
     return json.dumps({"error": said}, ensure_ascii=True).encode() + b"\n"
 
 
+def is_gone(error: Exception) -> bool:
+    """Whether an error means that the client closed the connection.
+
+    uvloop raises a RuntimeError when a closed transport is read or written.
+    """
+    return isinstance(error, ConnectionError) or (
+        isinstance(error, RuntimeError) and str(error).endswith("the handler is closed")
+    )
+
+
 class Problems:
     """Answers errors of the application as JSON. An error behind the first byte of an answer ends the connection."""
 
@@ -69,9 +79,9 @@ class Problems:
 
         try:
             await self.app(scope, receive, sending)
-        except ConnectionError:  # the other side has gone: nobody to answer, nothing to log
-            return None
         except Exception as error:
+            if is_gone(error):
+                return None
             problem = problem_of(error)
             if problem.status == 500:
                 logger.exception("%s %s", scope["method"], scope["path"])
@@ -81,4 +91,4 @@ class Problems:
         return None
 
 
-__all__ = ["JSON", "Problem", "Problems", "body_of", "problem_of"]
+__all__ = ["JSON", "Problem", "Problems", "body_of", "is_gone", "problem_of"]

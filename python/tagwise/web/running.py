@@ -23,7 +23,6 @@ from tagwise.errors import ParameterError, TagwiseError, refusal
 from tagwise.web import need
 from tagwise.web.asgi import App, Receive, Scope, Send, answer
 from tagwise.web.guards import HEADERS, NO_STORE
-from tagwise.web.plain import Plain, with_plain
 from tagwise.web.problems import JSON, Problem, body_of
 
 HEADER_SECONDS = 10.0
@@ -127,22 +126,12 @@ def punctual(
     return Punctual
 
 
-def protocol_class(
-    seconds: float = HEADER_SECONDS,
-    *,
-    half_closed: bool = False,
-    plain: Plain | None = None,
-    connections: int = CONNECTIONS,
-) -> Any:
-    """uvicorn's protocol by httptools where that is installed, else in Python; either with limits of headers.
-
-    By httptools plain requests go a shorter way, where the application has one.
-    """
+def protocol_class(seconds: float = HEADER_SECONDS, *, half_closed: bool = False) -> Any:
+    """uvicorn's protocol by httptools if that is installed, else by h11; either with limits of headers."""
     fast = importlib.util.find_spec("httptools") is not None
     module, name = ("httptools_impl", "HttpToolsProtocol") if fast else ("h11_impl", "H11Protocol")
     base = getattr(importlib.import_module(f"uvicorn.protocols.http.{module}"), name)
-    found = punctual(base, seconds, half_closed=half_closed)
-    return with_plain(found, plain, connections) if fast and plain is not None else found
+    return punctual(base, seconds, half_closed=half_closed)
 
 
 class Crowded:
@@ -212,10 +201,9 @@ def server_of(
 
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # each malformed request is a warning there
     crowded = Crowded(app, connections)
-    plain = getattr(app, "plain", None)
     config = uvicorn.Config(
         crowded,
-        http=protocol_class(headers, half_closed=half_closed, plain=plain, connections=connections),
+        http=protocol_class(headers, half_closed=half_closed),
         ws="none",
         lifespan="on",
         log_config=None,
