@@ -196,8 +196,11 @@ def test_tokens_have_a_limit(tagger: tw.CRF) -> None:
         {"text": "a " * 11},
         {"texts": ["a b c"] * 4},
         {"sentences": [[]] * 11},
+        {"sentences": [["a"] * 2] * 2, "kbest": 3},
+        {"text": "a b c d", "kbest": 3},
     ):
         assert error(post(app, request))[:2] == (413, "LimitError")
+    assert len(results(app, {"tokens": ["a"] * 5, "kbest": 2})) == 1
     assert error(post(app, {"tokens": ["a"] * 11}, "/explain"))[0] == 413
     assert error(post(app_of(tagger, limits=Limits(body=100)), {"text": "a" * 100}))[0] == 413
 

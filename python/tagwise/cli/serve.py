@@ -43,7 +43,7 @@ from tagwise.cli.models import is_ready, ready
     type=click.IntRange(min=1),
     default=100_000,
     show_default=True,
-    help="Tokens that a request may have.",
+    help="Tokens that a request may have; with kbest, tokens times paths.",
 )
 @click.option(
     "--max-token-length",

@@ -110,7 +110,7 @@ def job_of(request: dict[str, Any], limits: Limits) -> Job:
     given = request["sentences"] if "sentences" in request else [request["tokens"]]
     if wish == LABELS and all(type(sentence) is list for sentence in given):
         return job_of_words(given, limits)
-    if len(given) > limits.tokens or sum(map(length_of, given)) > limits.tokens:
+    if len(given) > limits.tokens or sum(map(length_of, given)) * wish.kbest > limits.tokens:
         raise too_many(limits)
     cost = sum(cost_of(columns_of(sentence), limits) for sentence in given) + len(given)
     return Job(wish, None, [sentence_of(sentence) for sentence in given], cost * times, limits, False)
@@ -121,8 +121,8 @@ def too_many(limits: Limits) -> Problem:
     return Problem(
         413,
         "LimitError",
-        f"the request has more than {limits.tokens:,} tokens or sentences; send less at once, or start the server "
-        "with a higher --max-tokens",
+        f"the request has more than {limits.tokens:,} tokens or sentences, those of each of the kbest paths counted; "
+        "send less at once, or start the server with a higher --max-tokens",
     )
 
 
@@ -212,7 +212,7 @@ def _answers(loaded: Loaded, tagger: Tagger, wish: Wish, jobs: list[Job]) -> lis
             units.append([[sentence] for sentence in job.sentences])
             continue
         texts = [next(cut) for _ in job.texts]
-        if sum(map(len, texts)) > job.limits.tokens:
+        if sum(map(len, texts)) * wish.kbest > job.limits.tokens:
             raise too_many(job.limits)
         cost_of((text.tokens for text in texts), job.limits)
         units.append(list(texts))

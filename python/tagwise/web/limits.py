@@ -18,8 +18,8 @@ from tagwise.web.problems import Problem
 class Limits:
     """What one request may be.
 
-    body: bytes of the whole body, or of one line where a body is a stream; tokens: of all sentences together, and
-    sentences as many at most; seconds: until the body has arrived, or until the next piece of a stream has; also how
+    body: bytes of the whole body, or of one line where a body is a stream; tokens: of all sentences together, once for
+    each path that is asked for, and sentences as many at most; seconds: until the body has arrived, or until the next piece of a stream has; also how
     long an answer may take to make, and how long a reader may let it lie; explained: tokens of a sentence that is
     explained; characters: of one token.
     """
