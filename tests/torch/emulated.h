@@ -1,4 +1,7 @@
 // CUDA's names for a compiler of C++: a block's threads are fibers of one thread, which change places at barriers.
+// Many distributions' compilers define it. Its longjmp aborts the process when a fiber is entered, because the fiber's
+// stack is below the current one.
+#undef _FORTIFY_SOURCE
 #include <cmath>
 #include <cstdint>
 #include <cstring>

@@ -30,26 +30,32 @@ _ASSEMBLY = (
 
 
 @cache
-def _folder() -> str:
-    return tempfile.mkdtemp(prefix="tagwise-kernels-")
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Libraries of this process, removed when it ends."""
+    return tempfile.TemporaryDirectory(prefix="tagwise-kernels-")
 
 
 @cache
-def library(source: str, macros: launching.Macros) -> ctypes.CDLL:
-    """A source as a shared library."""
-    text = launching.text(source)
-    for pattern, with_ in _ASSEMBLY:
-        text = re.sub(pattern, with_, text)
-    name = hashlib.sha256(repr((source, macros)).encode()).hexdigest()[:16]
-    path = Path(_folder()) / f"{name}.so"
-    defined = [f"-D{key}={value}" for key, value in macros]
+def compiled(text: str, *options: str) -> ctypes.PyDLL:
+    """A source as a shared library. Its calls keep the GIL, since the state of the fibers is global."""
+    name = hashlib.sha256(repr((text, options)).encode()).hexdigest()[:16]
+    path = Path(_folder().name) / f"{name}.so"
     command = ["g++", "-x", "c++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-ffp-contract=off"]
     subprocess.run(
-        [*command, *defined, "-include", str(HEADER), "-", "-o", str(path)],
+        [*command, *options, "-include", str(HEADER), "-", "-o", str(path)],
         input=text.encode(),
         check=True,
     )
-    return ctypes.CDLL(str(path))
+    return ctypes.PyDLL(str(path))
+
+
+@cache
+def library(source: str, macros: launching.Macros) -> ctypes.PyDLL:
+    """The kernels of a source as a shared library."""
+    text = launching.text(source)
+    for pattern, with_ in _ASSEMBLY:
+        text = re.sub(pattern, with_, text)
+    return compiled(text, *(f"-D{key}={value}" for key, value in macros))
 
 
 class Emulated:

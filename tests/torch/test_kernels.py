@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from tagwise.errors import TensorError  # noqa: E402
 from tagwise.torch import gpu, inputs, ops, plain, steps  # noqa: E402
 from tagwise.torch.protocol import Chain, Gradient, Places  # noqa: E402
 from tests.torch.common import close  # noqa: E402
-from tests.torch.emulated import kernels, needs_compiler  # noqa: E402, F401
+from tests.torch.emulated import compiled, kernels, needs_compiler  # noqa: E402, F401
 
 pytestmark = [needs_compiler, pytest.mark.usefixtures("kernels")]
 LENGTHS = (19, 1, 4)
@@ -52,6 +53,21 @@ def ragged(values: Any, chain: tuple[Any, ...]) -> Any:
 
 SINGLE = pytest.param(5, torch.float32, 2e-5)
 DOUBLE = pytest.param(33, torch.float64, 1e-10)
+
+
+def test_a_compiler_that_checks_jumps_may_be_used() -> None:
+    """Fibers jump between stacks, which the checks of ``_FORTIFY_SOURCE`` take for an error."""
+    text = """extern "C" void next(word* out) {
+        __shared__ word last;
+        if (threadIdx.x == blockDim.x - 1) last = 40;
+        __syncthreads();
+        out[threadIdx.x] = last + threadIdx.x;
+    }"""
+    held = compiled(text, "-D_FORTIFY_SOURCE=2")
+    out = np.zeros(33, dtype=np.int64)
+    address = ctypes.cast(held.next, ctypes.c_void_p)
+    assert held.emulate(address, 1, 1, 1, 33, (ctypes.c_int64 * 1)(out.ctypes.data), 1) == 0
+    assert out.tolist() == list(range(40, 73))
 
 
 @pytest.mark.parametrize(("labels", "dtype", "tolerance"), [SINGLE, DOUBLE])
