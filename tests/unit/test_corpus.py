@@ -256,7 +256,7 @@ class TestConll:
             assert numbers[f"{s.tokens[0]}\tX"] == s.line
 
     def test_truncated_and_damaged_gz(self, tmp_path: Path) -> None:
-        packed = gzip.compress(os.urandom(0) + CONLL.encode() * 50)
+        packed = gzip.compress(CONLL.encode() * 50)
         for cut in (5, 12, len(packed) // 2, len(packed) - 3):
             path = tmp_path / "cut.txt.gz"
             path.write_bytes(packed[:cut])

@@ -7,6 +7,7 @@ import errno
 import io
 import os
 import pickle
+import random
 import resource
 import stat
 import subprocess
@@ -319,7 +320,7 @@ def test_a_full_disk(tmp_path: Path, ending: str, buffered: bool) -> None:
     """Seen while writing or at the end: an error that names the path, the old file, and nothing else."""
     path = tmp_path / f"a{ending}"
     path.write_text("old")
-    noise = os.urandom(100 if buffered else 1 << 18).hex()
+    noise = random.Random(0).randbytes(100 if buffered else 1 << 18).hex()
     with (
         small_files(20),
         pytest.raises(CorpusError, match=r"cannot be written.*has not changed") as found,

@@ -10,7 +10,7 @@ pub const TOLERANCE: f64 = 1e-6;
 /// Sweeps or pair steps after which the solution so far is taken.
 const MOST: usize = 10_000;
 /// Pivots of a Cholesky factor, relative to the diagonal of G, up to which a difference depends on those before it.
-const DEPENDENT: f64 = 1e-12;
+const DEPENDENT: f64 = 1e-14;
 /// Rows of G between two looks whether the call is to stop.
 const LOOK: usize = 64;
 
@@ -19,7 +19,7 @@ pub fn solve(g: &[f64], b: &[f64], limit: Option<f64>, tau: &mut Vec<f64>) {
     tau.clear();
     tau.resize(b.len(), 0.0);
     let scale = b.iter().fold(1.0f64, |m, x| m.max(x.abs()));
-    let done = hildreth(g, b, tau, TOLERANCE * scale);
+    let done = hildreth(g, b, tau, TOLERANCE * scale, limit.is_some());
     if let Some(c) = limit {
         if !done || tau.iter().sum::<f64>() > c {
             tau.fill(0.0);
@@ -31,7 +31,8 @@ pub fn solve(g: &[f64], b: &[f64], limit: Option<f64>, tau: &mut Vec<f64>) {
 /// Hildreth 1957: one coordinate after the other to its optimum, cut at 0. Eight sweeps find the positive coordinates of
 /// most programs; `active_set` completes them, because sweeps converge slowly along nearly parallel differences. False if
 /// neither settles, as with constraints that contradict each other: then sum tau_j d_j stays bounded, but no tau does.
-fn hildreth(g: &[f64], b: &[f64], tau: &mut [f64], tolerance: f64) -> bool {
+/// `hasty`: return as soon as `active_set` fails.
+fn hildreth(g: &[f64], b: &[f64], tau: &mut [f64], tolerance: f64, hasty: bool) -> bool {
     let k = b.len();
     for sweep in 0..MOST {
         let mut worst = 0.0f64;
@@ -43,20 +44,71 @@ fn hildreth(g: &[f64], b: &[f64], tau: &mut [f64], tolerance: f64) -> bool {
             if curve <= 0.0 {
                 continue;
             }
-            let gain = b[j] - dot(&g[j * k..(j + 1) * k], tau);
-            let new = (tau[j] + gain / curve).max(0.0);
+            let new = (tau[j] + gain(g, b, tau, j) / curve).max(0.0);
             worst = worst.max((new - tau[j]).abs() * curve);
             tau[j] = new;
         }
-        // The last steps of the sweep moved the gains of the first coordinates.
-        if worst <= tolerance && (0..k).all(|j| is_optimal(g, b, tau, j, tolerance)) {
+        // The later steps of the sweep moved the gains of the coordinates before them.
+        if worst <= tolerance && is_optimal(g, b, tau, 0.0, tolerance) {
             return true;
         }
-        if (sweep + 1).is_power_of_two() && sweep >= 7 && active_set(g, b, tau, tolerance) {
-            return true;
+        if (sweep + 1).is_power_of_two() && sweep >= 7 {
+            if active_set(g, b, None, tau, tolerance) {
+                return true;
+            }
+            if hasty {
+                return false;
+            }
         }
     }
     false
+}
+
+/// With sum tau <= C: move weight between the pair of coordinates that gains most; what is left of C is a coordinate of
+/// its own (number k), without gradient or curvature. `active_set` completes this as it does `hildreth`.
+fn pairs(g: &[f64], b: &[f64], c: f64, tau: &mut [f64], tolerance: f64) {
+    let k = b.len();
+    let mut left = c;
+    let mut gains: Vec<f64> = b.to_vec();
+    gains.push(0.0);
+    let at = |i: usize, j: usize| if i < k && j < k { g[i * k + j] } else { 0.0 };
+    for move_ in 1..=MOST.saturating_mul(k) {
+        stop::look();
+        let usable = |j: usize| j == k || at(j, j) > 0.0;
+        let (mut up, mut down) = (k, None::<usize>);
+        for j in (0..=k).filter(|&j| usable(j)) {
+            if gains[j] > gains[up] {
+                up = j;
+            }
+            let held = if j == k { left } else { tau[j] };
+            if held > 0.0 && down.is_none_or(|d| gains[j] < gains[d]) {
+                down = Some(j);
+            }
+        }
+        let Some(down) = down else { return };
+        let rise = gains[up] - gains[down];
+        if rise <= tolerance {
+            return;
+        }
+        let curve = at(up, up) + at(down, down) - 2.0 * at(up, down);
+        let held = if down == k { left } else { tau[down] };
+        let step = if curve > 0.0 { held.min(rise / curve) } else { held };
+        for (j, amount) in [(up, step), (down, -step)] {
+            let x = if j == k { &mut left } else { &mut tau[j] };
+            *x = if amount == -held { 0.0 } else { *x + amount };
+            for (i, gain) in gains.iter_mut().enumerate() {
+                *gain -= amount * at(i, j);
+            }
+        }
+        if move_.is_power_of_two() && move_ >= 8 * k {
+            let scale = c / (c - left);
+            let mut whole: Vec<f64> = tau.iter().map(|t| t * scale).collect();
+            if left < c && active_set(g, b, Some(c), &mut whole, tolerance) {
+                tau.copy_from_slice(&whole);
+                return;
+            }
+        }
+    }
 }
 
 fn gain(g: &[f64], b: &[f64], tau: &[f64], j: usize) -> f64 {
@@ -64,95 +116,108 @@ fn gain(g: &[f64], b: &[f64], tau: &[f64], j: usize) -> f64 {
     b[j] - dot(&g[j * k..(j + 1) * k], tau)
 }
 
-/// Whether coordinate j meets the optimality conditions of tau >= 0.
-fn is_optimal(g: &[f64], b: &[f64], tau: &[f64], j: usize, tolerance: f64) -> bool {
-    let gain = gain(g, b, tau, j);
-    g[j * b.len() + j] <= 0.0 || gain <= tolerance && (tau[j] == 0.0 || gain >= -tolerance)
+/// Whether tau meets the optimality conditions: no coordinate gains more than the price of a unit of tau, the positive
+/// ones gain no less.
+fn is_optimal(g: &[f64], b: &[f64], tau: &[f64], price: f64, tolerance: f64) -> bool {
+    (0..b.len()).filter(|j| g[j * b.len() + j] > 0.0).all(|j| {
+        let over = gain(g, b, tau, j) - price;
+        over <= tolerance && (tau[j] == 0.0 || over >= -tolerance)
+    })
 }
 
 /// Active-set method (Lawson & Hanson 1974, chapter 23) from a feasible tau: the optimum over the positive coordinates,
-/// then the coordinate that gains most joins them. Every step keeps tau feasible and never decreases the objective.
+/// then the coordinate that gains most joins them. Every step keeps tau feasible and never decreases the objective. With
+/// a limit C, sum tau stays C, from which it must start.
 ///
-/// Dependent differences leave their block of G without an inverse. A null vector z of it (sum z_j d_j = 0) moves tau at a
-/// constant rate b.z, so one of the coordinates can be moved to 0. If none of them decreases, z >= 0 with b.z > 0 proves
-/// that no point meets all constraints (Farkas).
+/// Dependent differences leave their block of G without an inverse. A null vector z of it (sum z_j d_j = 0, and sum z_j = 0
+/// with a limit) moves tau at a constant rate b.z, so one of the coordinates can be moved to 0. If none of them decreases,
+/// z >= 0 with b.z > 0 proves that no point meets all constraints (Farkas).
 ///
 /// True if `tau` is the optimum; else `tau` is feasible, and at least as good as it was.
-fn active_set(g: &[f64], b: &[f64], tau: &mut [f64], tolerance: f64) -> bool {
+fn active_set(g: &[f64], b: &[f64], limit: Option<f64>, tau: &mut [f64], tolerance: f64) -> bool {
     let k = b.len();
     let mut active: Vec<usize> = (0..k).filter(|&j| tau[j] > 0.0).collect();
     for _ in 0..8 * k + 8 {
-        let (direction, most) = match stationary(g, b, &active) {
+        stop::look();
+        let (direction, longest) = match stationary(g, b, limit, &active) {
             Ok(x) => (active.iter().zip(&x).map(|(&j, x)| x - tau[j]).collect(), 1.0),
             Err(mut z) => {
                 let rate: f64 = active.iter().zip(&z).map(|(&j, z)| b[j] * z).sum();
-                if rate < 0.0 {
-                    z.iter_mut().for_each(|z| *z = -*z);
+                let proof = z.iter().all(|z| z * rate >= 0.0);
+                if proof && rate.abs() > tolerance {
+                    return false;
                 }
-                if z.iter().all(|&z| z >= 0.0) {
-                    if rate > tolerance {
-                        return false;
-                    }
+                if rate < 0.0 || proof {
                     z.iter_mut().for_each(|z| *z = -*z);
                 }
                 (z, f64::INFINITY)
             }
         };
-        let step = reach(&active, tau, &direction).min(most);
-        for (&j, d) in active.iter().zip(&direction) {
-            let emptied = *d < 0.0 && -tau[j] / d <= step;
+        let falling = active.iter().zip(&direction).filter(|(_, &d)| d < 0.0);
+        let step = falling.map(|(&j, d)| -tau[j] / d).fold(longest, f64::min);
+        for (&j, &d) in active.iter().zip(&direction) {
+            let emptied = d < 0.0 && -tau[j] / d <= step;
             tau[j] = if emptied { 0.0 } else { tau[j] + step * d };
         }
         let before = active.len();
         active.retain(|&j| tau[j] > 0.0);
-        stop::look();
         if active.len() < before {
             continue;
         }
+        // All active coordinates gain the same at a stationary point.
+        let price = match (limit, active.first()) {
+            (Some(_), Some(&j)) => gain(g, b, tau, j),
+            _ => 0.0,
+        };
         let outside = (0..k).filter(|&j| tau[j] == 0.0 && g[j * k + j] > 0.0);
         match outside.map(|j| (gain(g, b, tau, j), j)).max_by(|x, y| x.0.total_cmp(&y.0)) {
-            Some((most, j)) if most > tolerance => active.push(j),
-            _ => return (0..k).all(|j| is_optimal(g, b, tau, j, tolerance)),
+            Some((most, j)) if most > price + tolerance => active.push(j),
+            _ => return price >= -tolerance && is_optimal(g, b, tau, price, tolerance),
         }
     }
     false
 }
 
-/// The longest step along `direction` that keeps the active coordinates of tau >= 0.
-fn reach(active: &[usize], tau: &[f64], direction: &[f64]) -> f64 {
-    let falling = active.iter().zip(direction).filter(|(_, &d)| d < 0.0);
-    falling.map(|(&j, d)| -tau[j] / d).fold(f64::INFINITY, f64::min)
-}
-
-/// The stationary point of the objective over the active coordinates, or a null vector of their block of G.
-fn stationary(g: &[f64], b: &[f64], active: &[usize]) -> Result<Vec<f64>, Vec<f64>> {
+/// The stationary point of the objective over the active coordinates, with sum tau = C if that is given, or a null vector.
+///
+/// With a limit, m is added to every entry of G, which adds the constant m C^2 / 2 to the objective where sum tau = C. The
+/// block can then be inverted even if it is singular itself, unless a null vector has the sum 0.
+fn stationary(g: &[f64], b: &[f64], limit: Option<f64>, active: &[usize]) -> Result<Vec<f64>, Vec<f64>> {
     let (k, n) = (b.len(), active.len());
-    // Cholesky factor of the block, by rows.
+    let m = if limit.is_some() { active.iter().map(|j| g[j * k + j]).fold(0.0, f64::max) } else { 0.0 };
+    // Cholesky factor of the block, by rows; solutions for the right sides b and 1.
     let mut c = vec![0.0; n * n];
-    let mut x = vec![0.0; n];
+    let (mut x, mut ones) = (vec![0.0; n], vec![0.0; n]);
     for i in 0..n {
         if i >= LOOK {
             stop::look();
         }
         for j in 0..i {
-            let sum = g[active[i] * k + active[j]] - dot(&c[i * n..i * n + j], &c[j * n..j * n + j]);
+            let sum = g[active[i] * k + active[j]] + m - dot(&c[i * n..i * n + j], &c[j * n..j * n + j]);
             c[i * n + j] = sum / c[j * n + j];
         }
         let row = &c[i * n..i * n + i];
-        let whole = g[active[i] * k + active[i]];
+        let whole = g[active[i] * k + active[i]] + m;
         let pivot = whole - dot(row, row);
         if pivot <= DEPENDENT * whole {
-            // d_i = sum_j a_j d_j with C' a = row i of the factor.
+            // d_i = sum_j a_j d_j, where C' a is row i of the factor.
             let mut z: Vec<f64> = row.iter().map(|x| -x).collect();
             back(&c, n, &mut z);
             z.push(1.0);
             z.resize(n, 0.0);
             return Err(z);
         }
-        c[i * n + i] = pivot.sqrt();
-        x[i] = (b[active[i]] - dot(&c[i * n..i * n + i], &x[..i])) / c[i * n + i];
+        let diagonal = pivot.sqrt();
+        x[i] = (b[active[i]] - dot(row, &x[..i])) / diagonal;
+        ones[i] = (1.0 - dot(row, &ones[..i])) / diagonal;
+        c[i * n + i] = diagonal;
     }
     back(&c, n, &mut x);
+    if let Some(limit) = limit {
+        back(&c, n, &mut ones);
+        let excess = (x.iter().sum::<f64>() - limit) / ones.iter().sum::<f64>();
+        x.iter_mut().zip(&ones).for_each(|(x, one)| *x -= excess * one);
+    }
     Ok(x)
 }
 
@@ -166,45 +231,6 @@ fn back(c: &[f64], n: usize, x: &mut [f64]) {
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
-}
-
-/// With sum tau <= C: move weight between the pair of coordinates that gains most; what is left of C is a coordinate of
-/// its own (number k), without gradient or curvature.
-fn pairs(g: &[f64], b: &[f64], c: f64, tau: &mut [f64], tolerance: f64) {
-    let k = b.len();
-    let mut left = c;
-    let mut gain: Vec<f64> = b.to_vec();
-    gain.push(0.0);
-    let at = |i: usize, j: usize| if i < k && j < k { g[i * k + j] } else { 0.0 };
-    for _ in 0..MOST.saturating_mul(k) {
-        stop::look();
-        let usable = |j: usize| j == k || at(j, j) > 0.0;
-        let (mut up, mut down) = (k, None::<usize>);
-        for j in (0..=k).filter(|&j| usable(j)) {
-            if gain[j] > gain[up] {
-                up = j;
-            }
-            let held = if j == k { left } else { tau[j] };
-            if held > 0.0 && down.is_none_or(|d| gain[j] < gain[d]) {
-                down = Some(j);
-            }
-        }
-        let Some(down) = down else { return };
-        let rise = gain[up] - gain[down];
-        if rise <= tolerance {
-            return;
-        }
-        let curve = at(up, up) + at(down, down) - 2.0 * at(up, down);
-        let held = if down == k { left } else { tau[down] };
-        let step = if curve > 0.0 { held.min(rise / curve) } else { held };
-        for (j, amount) in [(up, step), (down, -step)] {
-            let x = if j == k { &mut left } else { &mut tau[j] };
-            *x = if amount == -held { 0.0 } else { *x + amount };
-            for (i, gain) in gain.iter_mut().enumerate() {
-                *gain -= amount * at(i, j);
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -224,6 +250,9 @@ mod tests {
             let mut d: Vec<Vec<f64>> = (0..k).map(|_| (0..n).map(|_| draw().round()).collect()).collect();
             if k > 2 {
                 d[k - 1] = d[0].clone();
+            }
+            if round % 3 == 0 && k > 3 {
+                d[1] = d[0].iter().enumerate().map(|(i, x)| if i == 0 { x / 64.0 - x } else { -x }).collect();
             }
             let b: Vec<f64> = (0..k).map(|_| draw()).collect();
             let mut g: Vec<f64> = Vec::new();
