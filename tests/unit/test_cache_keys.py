@@ -346,10 +346,13 @@ def test_a_function_is_its_text_and_what_it_holds() -> None:
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The package's modules in a folder of their own, and something that stands for the native library."""
+    """Files with the names of the package's modules, and one that stands for the native library. All are short: the
+    digest is of bytes, and is computed once for every module."""
     folder = tmp_path_factory.mktemp("code")
     root = folder / "tagwise"
     shutil.copytree(PACKAGE, root, ignore=lambda where, names: [n for n in names if unneeded(Path(where, n))])
+    for path in root.rglob("*.py"):
+        path.write_bytes(path.name.encode())
     library = folder / "library.so"
     library.write_bytes(b"native")
     return root, library

@@ -114,7 +114,8 @@ def listed(tree: ast.AST) -> Iterator[tuple[int, set[Any]]]:
     types = {
         id(x.slice)
         for x in ast.walk(tree)
-        if isinstance(x, ast.Subscript) and "Literal" in ast.unparse(x.value)
+        if isinstance(x, ast.Subscript)
+        and "Literal" in (getattr(x.value, "id", ""), getattr(x.value, "attr", ""))
     }
     for node in ast.walk(tree):
         if id(node) in types:
