@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +11,8 @@ pytest.importorskip("uvicorn", reason="uvicorn is not installed: make test-brows
 
 from tests.web import attacks
 
-#: Seconds within which /health has to answer; more where it takes longer on a machine that is busy anyway.
-PROMPT = 0.2
+#: Seconds within which /health has to answer, in one of so many trials: other processes take the cores at times.
+PROMPT, TRIALS = 0.2, 3
 
 
 @pytest.fixture(scope="module")
@@ -29,45 +28,35 @@ def server(request: pytest.FixtureRequest, model: Path) -> Iterator[tuple[bool, 
         yield high, process.pid, address
 
 
-def prompt(health: attacks.Health, quiet: attacks.Health) -> bool:
-    return health.worst < max(PROMPT, 5 * quiet.worst)
-
-
-@pytest.fixture
-def quiet(server: tuple[bool, int, attacks.Address]) -> attacks.Health:
-    """How the server answers when nothing else is asked."""
-    with attacks.Health(server[2]) as health:
-        time.sleep(0.3)
-    return health
-
-
 @pytest.mark.parametrize("name", attacks.REQUESTS)
-def test_one_request_does_not_stop_the_server(
-    server: tuple[bool, int, attacks.Address], quiet: attacks.Health, name: str
-) -> None:
+def test_one_request_does_not_stop_the_server(server: tuple[bool, int, attacks.Address], name: str) -> None:
     """It is answered, refused, or stopped at the deadline; then the thread of the model is free."""
     high, pid, address = server
     path, request, by_default, otherwise = attacks.REQUESTS[name]
-    with attacks.Health(address) as health:
-        status, seconds = attacks.posted(address, request, path)
-        idle = attacks.until_idle(pid)
-    assert status in (otherwise if high else {by_default, 503})
-    assert seconds < attacks.SECONDS + 5
-    assert idle < 2
-    assert prompt(health, quiet), health.worst
-    assert attacks.posted(address, {"tokens": ["Rosa"] * 20}, "/explain")[0] == 200
+    worst = []
+    while not worst or (worst[-1] > PROMPT and len(worst) < TRIALS):
+        with attacks.Health(address) as health:
+            status, seconds = attacks.posted(address, request, path)
+            idle = attacks.until_idle(pid)
+        worst.append(health.worst)
+        assert status in (otherwise if high else {by_default, 503})
+        assert seconds < attacks.SECONDS + 5
+        assert idle < 2
+        assert attacks.posted(address, {"tokens": ["Rosa"] * 20}, "/explain")[0] == 200
+    assert worst[-1] < PROMPT, worst
 
 
-def test_a_long_line_in_small_pieces(
-    server: tuple[bool, int, attacks.Address], quiet: attacks.Health
-) -> None:
+def test_a_long_line_in_small_pieces(server: tuple[bool, int, attacks.Address]) -> None:
     """A piece costs what a piece costs, however long the line is that it belongs to."""
     _, pid, address = server
-    before = attacks.cpu_seconds(pid)
-    with attacks.Health(address) as health:
-        sent, _ = attacks.long_line(address, 1.5)
-    assert prompt(health, quiet), health.worst
-    assert (attacks.cpu_seconds(pid) - before) / sent < 0.0005
+    worst = []
+    while not worst or (worst[-1] > PROMPT and len(worst) < TRIALS):
+        before = attacks.cpu_seconds(pid)
+        with attacks.Health(address) as health:
+            sent, _ = attacks.long_line(address, 1.5)
+        worst.append(health.worst)
+        assert (attacks.cpu_seconds(pid) - before) / sent < 0.0005
+    assert worst[-1] < PROMPT, worst
 
 
 def test_sigterm_ends_a_server_that_works(model: Path) -> None:

@@ -12,7 +12,6 @@ from tagwise.errors import CorpusError, InternalError
 from tagwise.web.asgi import answer
 from tagwise.web.guards import Guards, host_name, new_token
 from tagwise.web.limits import Deadline, Limited, Limits
-from tagwise.web.problems import Problems
 from tests.web.asking import ask
 
 TOKEN = "t" * 43
@@ -294,6 +293,12 @@ def test_a_client_that_goes_away_is_no_defect(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
-    asyncio.run(Problems(app)(scope, None, send))  # type: ignore[arg-type]
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/",
+        "headers": [(b"host", b"localhost")],
+        "query_string": b"",
+    }
+    asyncio.run(Guards(app)(scope, None, send))  # type: ignore[arg-type]
     assert bool(sent) is bool(caplog.records) is logged

@@ -145,6 +145,28 @@ def test_slow_bodies_are_told(hasty: tuple[str, int]) -> None:
         assert not answer or status(answer) == 408  # nothing: the headers themselves were late
 
 
+def send_for_ever(connection: socket.socket, data: bytes) -> None:
+    while True:
+        connection.sendall(data)
+
+
+def test_clients_that_do_not_read_are_cut_off(tagger: tw.CRF) -> None:
+    """Answers of a stream that nobody reads fill the buffers; then the connection ends."""
+    line = json.dumps({"tokens": SENTENCE * 50}).encode() + b"\n"
+    head = (
+        b"POST /tag HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n"
+    )
+    with served(tagger, 60.0, unread=0.3) as address, socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
+        connection.settimeout(60)
+        connection.connect(address)
+        connection.sendall(head)
+        with pytest.raises(ConnectionError):
+            send_for_ever(connection, b"%x\r\n%b\r\n" % (len(line), line))
+        assert asked(address)[0] == 200
+
+
 def test_many_clients_at_once(address: tuple[str, int], tagger: tw.CRF) -> None:
     """Each gets its own answer."""
     wanted = {n: tagger.predict([SENTENCE[:n]])[0] for n in range(1, 7)}

@@ -130,7 +130,7 @@ def serve(
 
     def work(i: int, told: Any = None) -> None:
         app = application(Service(shelf, settings, i), host, hosts, secret)
-        run(app, listening, ready=told, half_closed=True)
+        run(app, listening, ready=told, half_closed=True, unread=timeout)
 
     if workers == 1:
         work(0, announce)

@@ -17,7 +17,7 @@ from tagwise.serve.metrics import Metrics
 from tagwise.serve.shelf import Shelf
 from tagwise.web.asgi import App, Message, Receive, Scope, Send, answer, header
 from tagwise.web.guards import Guards
-from tagwise.web.limits import Deadline, Limited, Limits
+from tagwise.web.limits import Limited, Limits
 from tagwise.web.problems import JSON, Problem, body_of, problem_of
 
 logger = logging.getLogger("tagwise.serve")
@@ -138,17 +138,21 @@ class Service:
         request = shapes.parsed(body, shapes.TAG)
         return await self._in_time(self._batcher(request).submit(work.job_of(request, limits)))
 
-    async def _in_time(self, future: Awaitable[bytes]) -> bytes:
+    async def _in_time(self, future: asyncio.Future[bytes]) -> bytes:
+        """The answer that a future gives, which is cancelled at the deadline."""
+        seconds = self.settings.limits.seconds
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        timer = loop.call_later(seconds, future.cancel)
         try:
-            with Deadline(self.settings.limits.seconds):
-                return await future
-        except TimeoutError:
-            raise Problem(
-                503,
-                "TimeError",
-                f"no answer within {self.settings.limits.seconds:g} s; send less at once, or try again later",
-                [(b"retry-after", b"1")],
-            ) from None
+            return await future
+        except asyncio.CancelledError:
+            if not future.cancelled() or loop.time() < end:  # the request was cancelled, and not by the timer
+                raise
+            said = f"no answer within {seconds:g} s; send less at once, or try again later"
+            raise Problem(503, "TimeError", said, [(b"retry-after", b"1")]) from None
+        finally:
+            timer.cancel()
 
     async def tag(self, scope: Scope, receive: Receive, send: Send) -> None:
         """POST /tag."""
@@ -166,7 +170,7 @@ class Service:
         request = shapes.parsed(await whole(receive), shapes.EXPLAIN)
         batcher, limits = self._batcher(request), self.settings.limits
         found, cost = work.explained(batcher.model.loaded, batcher.model.name, request, limits)
-        await answer(send, 200, await self._in_time(batcher.call(found, cost)), JSON)
+        await answer(send, 200, await self._in_time(asyncio.ensure_future(batcher.call(found, cost))), JSON)
 
     async def stream(self, receive: Receive, send: Send) -> None:
         """POST /tag of lines: a window of them is read, labelled and answered before the next one is read."""

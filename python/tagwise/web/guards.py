@@ -17,8 +17,8 @@ import secrets
 from collections.abc import Iterable
 from urllib.parse import parse_qsl, quote, urlencode
 
-from tagwise.web.asgi import App, Message, Receive, Scope, Send, header, headers_of
-from tagwise.web.problems import Problem, Problems
+from tagwise.web.asgi import App, Headers, Message, Receive, Scope, Send, header, headers_of
+from tagwise.web.problems import Problem, respond
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 #: Methods that change nothing, by RFC 9110, 9.2.1.
@@ -36,6 +36,7 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 NO_STORE = (b"cache-control", b"no-store")
+EVERY = (*HEADERS, NO_STORE)
 #: host, or [address of IPv6], and a port perhaps.
 _HOST = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+))(?::[0-9]{1,5})?")
 
@@ -66,6 +67,12 @@ def hosts_for(bound: str, told: Iterable[str] = ()) -> tuple[frozenset[str], boo
     return frozenset({*LOOPBACK, bound.lower(), *(name.lower() for name in told)}), not inside
 
 
+def with_headers(given: Iterable[tuple[bytes, bytes]]) -> Headers:
+    """Headers of an answer with those of every answer that it lacks."""
+    names = {name for name, _ in given}
+    return [*given, *(pair for pair in EVERY if pair[0] not in names)]
+
+
 class Guards:
     """Puts the guards around an application.
 
@@ -87,7 +94,6 @@ class Guards:
     ) -> None:
         self.app, self.token, self.open_paths = app, token, frozenset(open_paths)
         self.hosts, self.addresses = hosts_for(bound, hosts)
-        self._answered = Problems(self._through)
         self._fine: set[bytes] = set()  # Host headers that were looked at: few, and bounded
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -96,17 +102,19 @@ class Guards:
         if scope["type"] != "http":  # no websockets are spoken here
             return await send({"type": "websocket.close", "code": 1008})
 
+        started = False
+
         async def sending(message: Message) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
-                headers = list(message.get("headers", ()))
-                names = {name.lower() for name, _ in headers}
-                headers += [pair for pair in HEADERS if pair[0] not in names]
-                if NO_STORE[0] not in names:
-                    headers.append(NO_STORE)
-                message = {**message, "headers": headers}
+                started = True
+                message["headers"] = with_headers(message.get("headers", ()))
             await send(message)
 
-        return await self._answered(scope, receive, sending)
+        try:
+            return await self._through(scope, receive, sending)
+        except Exception as error:
+            return await respond(error, scope, sending, started)
 
     async def _through(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, lead it on, or refuse it."""

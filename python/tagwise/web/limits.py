@@ -18,9 +18,9 @@ from tagwise.web.problems import Problem
 class Limits:
     """What one request may be.
 
-    body: bytes of the whole body, or of one line where a body is a stream; tokens: of all sentences together, once for
-    each path that is asked for, and sentences as many at most; seconds: until the body has arrived, or until the next piece of a stream has; also how
-    long an answer may take to make, and how long a reader may let it lie; explained: tokens of a sentence that is
+    body: bytes of the whole body, or of one line if the body is a stream; tokens: of all sentences together, once for
+    each path that is requested, and the same number of sentences; seconds: until the body has arrived, or until the
+    next piece of a stream has, and how long an answer may take to make; explained: tokens of a sentence that is
     explained; characters: of one token.
     """
 
@@ -111,14 +111,7 @@ class Limited:
             done = not message.get("more_body", False)
             return message
 
-        async def sending(message: Message) -> None:
-            try:
-                with Deadline(limits.seconds):
-                    await send(message)
-            except TimeoutError:
-                raise ConnectionAbortedError(f"nobody read the answer for {limits.seconds:g} s") from None
-
-        return await self.app(scope, receiving, sending)
+        return await self.app(scope, receiving, send)
 
     def too_long(self) -> Problem:
         """The refusal of a body that is too long."""

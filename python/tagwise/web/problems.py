@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable
 
 from tagwise.errors import InternalError, TagwiseError
-from tagwise.web.asgi import App, Message, Receive, Scope, Send, answer
+from tagwise.web.asgi import Scope, Send, answer
 
 logger = logging.getLogger("tagwise.web")
 
@@ -61,34 +61,16 @@ def is_gone(error: Exception) -> bool:
     )
 
 
-class Problems:
-    """Answers errors of the application as JSON. An error behind the first byte of an answer ends the connection."""
-
-    def __init__(self, app: App) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return await self.app(scope, receive, send)
-        started = False
-
-        async def sending(message: Message) -> None:
-            nonlocal started
-            started = True
-            await send(message)
-
-        try:
-            await self.app(scope, receive, sending)
-        except Exception as error:
-            if is_gone(error):
-                return None
-            problem = problem_of(error)
-            if problem.status == 500:
-                logger.exception("%s %s", scope["method"], scope["path"])
-            if started:
-                raise
-            await answer(send, problem.status, body_of(problem), JSON, problem.headers)
-        return None
+async def respond(error: Exception, scope: Scope, send: Send, started: bool) -> None:
+    """Answer an error of the application as JSON; after the first byte of an answer it ends the connection."""
+    if is_gone(error):
+        return
+    problem = problem_of(error)
+    if problem.status == 500:
+        logger.error("%s %s", scope["method"], scope["path"], exc_info=error)
+    if started:
+        raise error
+    await answer(send, problem.status, body_of(problem), JSON, problem.headers)
 
 
-__all__ = ["JSON", "Problem", "Problems", "body_of", "is_gone", "problem_of"]
+__all__ = ["JSON", "Problem", "body_of", "is_gone", "problem_of", "respond"]

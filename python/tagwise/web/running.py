@@ -30,6 +30,8 @@ HEADER_BYTES = 64 << 10
 CONNECTIONS = 1000
 #: How long requests in flight may take to end once the server is told to.
 GRACE = 30
+#: How long a client may leave an answer unread.
+UNREAD = 30.0
 #: How long a connection may lie open between two requests.
 IDLE = 30
 
@@ -70,16 +72,22 @@ def url_of(listening: socket.socket) -> str:
 
 
 def punctual(
-    protocol: Any, seconds: float = HEADER_SECONDS, most: int = HEADER_BYTES, half_closed: bool = False
+    protocol: Any,
+    seconds: float = HEADER_SECONDS,
+    most: int = HEADER_BYTES,
+    half_closed: bool = False,
+    unread: float = UNREAD,
 ) -> Any:
     """uvicorn's protocol of a connection, with limits on the time and the bytes of a request's headers.
 
+    unread: seconds that a client may leave an answer unread once the buffers of the connection are full.
     half_closed: who has sent a whole request and then closed his side of the connection is still answered. That he has
     gone altogether looks the same, and is found when the answer is sent: not for answers without end.
     """
 
     class Punctual(protocol):  # type: ignore[misc]
         _timer: asyncio.TimerHandle | None = None
+        _reader: asyncio.TimerHandle | None = None
         _bytes = 0
 
         def _await_headers(self) -> None:
@@ -112,6 +120,16 @@ def punctual(
             if self._bytes > most and not self.transport.is_closing():
                 self.transport.abort()
 
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._reader = self.loop.call_later(unread, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            if self._reader is not None:
+                self._reader.cancel()
+                self._reader = None
+
         def eof_received(self) -> Any:
             cycle = self.cycle
             if half_closed and cycle is not None and not cycle.response_complete and not cycle.more_body:
@@ -121,17 +139,21 @@ def punctual(
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._arrived()
+            if self._reader is not None:
+                self._reader.cancel()
             super().connection_lost(exc)
 
     return Punctual
 
 
-def protocol_class(seconds: float = HEADER_SECONDS, *, half_closed: bool = False) -> Any:
+def protocol_class(
+    seconds: float = HEADER_SECONDS, *, half_closed: bool = False, unread: float = UNREAD
+) -> Any:
     """uvicorn's protocol by httptools if that is installed, else by h11; either with limits of headers."""
     fast = importlib.util.find_spec("httptools") is not None
     module, name = ("httptools_impl", "HttpToolsProtocol") if fast else ("h11_impl", "H11Protocol")
     base = getattr(importlib.import_module(f"uvicorn.protocols.http.{module}"), name)
-    return punctual(base, seconds, half_closed=half_closed)
+    return punctual(base, seconds, half_closed=half_closed, unread=unread)
 
 
 class Crowded:
@@ -159,6 +181,7 @@ def server_of(
     headers: float = HEADER_SECONDS,
     idle: int = IDLE,
     half_closed: bool = False,
+    unread: float = UNREAD,
 ) -> Any:
     """uvicorn's server of an application, which ends without a traceback when it is told to.
 
@@ -169,6 +192,7 @@ def server_of(
         headers: seconds that the headers of a request have to arrive.
         idle: seconds that a connection may be open without a request.
         half_closed: answer those who have closed their side of a connection behind a request.
+        unread: seconds that a client may leave an answer unread.
     """
     need("a server", ("uvicorn",))
     import uvicorn
@@ -203,7 +227,7 @@ def server_of(
     crowded = Crowded(app, connections)
     config = uvicorn.Config(
         crowded,
-        http=protocol_class(headers, half_closed=half_closed),
+        http=protocol_class(headers, half_closed=half_closed, unread=unread),
         ws="none",
         lifespan="on",
         log_config=None,
@@ -226,9 +250,10 @@ def run(
     connections: int = CONNECTIONS,
     grace: float = GRACE,
     half_closed: bool = False,
+    unread: float = UNREAD,
 ) -> None:
     """Serve an application at a socket until SIGTERM or SIGINT; requests in flight have `grace` seconds to end."""
-    server = server_of(app, connections=connections, grace=grace, half_closed=half_closed)
+    server = server_of(app, connections=connections, grace=grace, half_closed=half_closed, unread=unread)
     server.ready = ready
     try:
         server.run(sockets=[listening])
