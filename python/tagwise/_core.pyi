@@ -26,6 +26,7 @@ __all__ = [
     "SIMD",
     "SLACKS",
     "SUMS",
+    "ArrayFile",
     "Boosting",
     "Chains",
     "Cost",
@@ -90,6 +91,7 @@ __all__ = [
     "taken",
     "text_ids",
     "tokenize",
+    "write_arrays",
     "write_model",
 ]
 
@@ -617,10 +619,30 @@ class ModelFile:
     ) -> Scorer:
         """The scorer, its arrays used in place."""
 
+@final
+class ArrayFile:
+    """An open, verified file of arrays, mapped: nothing is copied before it is asked for."""
+
+    def __new__(cls, path: str) -> ArrayFile: ...
+    @property
+    def header(self) -> str:
+        """The JSON header."""
+    @property
+    def checksum(self) -> int:
+        """The checksum that the file has."""
+    @property
+    def arrays(self) -> list[tuple[str, str, int]]:
+        """Names, types and lengths of the arrays."""
+    def array(self, name: str) -> NDArray[Any]:
+        """A copy of an array."""
+
+def write_arrays(stream: IO[bytes], header: str, arrays: dict[str, NDArray[Any]]) -> int:
+    """Write arrays (unsigned integers and floats of one dimension) and a header to a stream; the file's checksum."""
+
 def write_model(
     stream: IO[bytes], header: str, vocabulary: Vocabulary, scorer: Scorer, extra: dict[str, NDArray[Any]]
 ) -> None:
-    """Write a model to an open stream: header, vocabulary, scorer, and further named arrays (float64 or uint32)."""
+    """Write a model to an open stream: header, vocabulary, scorer, and further named arrays."""
 
 def row_lists(rows: NDArray[np.int64], lengths: NDArray[np.int32] | None = None) -> list[list[int]]:
     """Rows of numbers [B, T] as lists, each as long as its length says, or whole."""

@@ -58,11 +58,12 @@ def _refuse(path: str, code: int, kind: type[TagwiseError], cause: BaseException
 # --- where to ---------------------------------------------------------------------------------------------
 
 
-def target_of(path: Path, kind: type[TagwiseError] = FileError) -> str | None:
+def target_of(path: Path, kind: type[TagwiseError] = FileError, *, follow: bool = True) -> str | None:
     """The regular file that a path stands for, or that would be made there; None where there is nothing to replace.
 
     Links are followed, as opening the path would: the link stays, the file that it names is replaced, or made if it is
     not there. A device, a pipe and an open descriptor (/dev/null, /dev/stdout, a FIFO) are None: they are written to.
+    Without `follow`, in a folder whose files are our own, all but a regular file is refused.
     """
     given = place = os.fsdecode(path)
     try:
@@ -78,6 +79,8 @@ def target_of(path: Path, kind: type[TagwiseError] = FileError) -> str | None:
                 return os.path.join(folder, base)
             if stat.S_ISDIR(found.st_mode):
                 _refuse(given, errno.EISDIR, kind)
+            if not follow and not stat.S_ISREG(found.st_mode):
+                _refuse(given, errno.ELOOP if stat.S_ISLNK(found.st_mode) else errno.ESPIPE, kind)
             if not stat.S_ISLNK(found.st_mode):
                 return os.path.join(folder, base) if stat.S_ISREG(found.st_mode) else None
             _check_link(given, folder, found, kind)
@@ -144,6 +147,11 @@ def _stem(base: str) -> str:
     """What the names of temporary files for a file begin with: its name, cut to leave room for the rest."""
     room = _LONGEST - len(f"..{'0' * 10}-{'0' * 10}-{'0' * 20}-{'0' * 16}.tmp")
     return f".{os.fsencode(base)[:room].decode('utf-8', 'ignore')}."
+
+
+def is_left_behind(name: str, base: str) -> bool:
+    """Whether a file in the same folder is a temporary file of a writer of `base`."""
+    return name.startswith(_stem(base)) and name.endswith(".tmp")
 
 
 def _temporary(base: str) -> str:
@@ -285,14 +293,14 @@ def _opened(path: str, kind: type[TagwiseError]) -> int:
 
 
 @contextlib.contextmanager
-def atomic(path: Path, kind: type[TagwiseError] = FileError) -> Iterator[IO[bytes]]:
+def atomic(path: Path, kind: type[TagwiseError] = FileError, *, follow: bool = True) -> Iterator[IO[bytes]]:
     """A stream of bytes to a file that takes its name only when the block ends well (`target_of`: links, devices).
 
     The file has the permissions of the one that it replaces, else those of a file that is opened for writing. Whatever
     the system refuses is an error of `kind` that names the path and is an OSError.
     """
     given = os.fsdecode(path)
-    target = target_of(given, kind)
+    target = target_of(given, kind, follow=follow)
     if target is None:
         handle = _opened(given, kind)
         try:
@@ -305,10 +313,10 @@ def atomic(path: Path, kind: type[TagwiseError] = FileError) -> Iterator[IO[byte
         yield out
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, *, follow: bool = True) -> None:
     """A whole text as a file of UTF-8."""
-    with atomic(path) as out:
+    with atomic(path, follow=follow) as out:
         out.write(text.encode("utf-8"))
 
 
-__all__ = ["atomic", "flush_folder", "target_of", "write_text"]
+__all__ = ["atomic", "flush_folder", "is_left_behind", "target_of", "write_text"]

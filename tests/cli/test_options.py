@@ -240,11 +240,11 @@ def train_on_error(bench: Bench) -> None:
     folder = bench.path("enc")
     bench.ok("encode", bench.train, "-o", folder, "-q", "-f", "S1", "--shard-tokens", 20)
     expected = bench.bytes_of(crf().fit(tw.Shards(folder, skipped=[1])))
-    (folder / "shard-00001" / "gold.npy").write_bytes(b"")
+    (folder / "shard-00001.arrays").write_bytes(b"")
     for option in ((), ("--on-error", "stop")):
         stopped = invoke("train", folder, "-o", bench.path("x"), *option)
         assert stopped.exit_code != 0
-        assert "gold.npy" in stopped.stderr
+        assert "shard-00001.arrays" in stopped.stderr
     assert bench.made(folder, "--on-error", "skip") == expected
     refused = invoke("train", bench.train, "-o", bench.path("x"), "--on-error", "skip")
     assert "--on-error is about shards" in refused.stderr

@@ -50,7 +50,7 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
     ("crf", lambda f: f.set("labels", to="ABCDE"), "labels: expected a list"),
     ("crf", lambda f: f.set("labels", 1, to=3), r"labels\[1\]: expected a text, found 3"),
     ("crf", lambda f: f.set("labels", 1, to=f.header["labels"][0]), "labels: expected entries that differ"),
-    ("crf", lambda f: f.set("labels", 1, to="\ud800"), "lone surrogate"),
+    ("crf", lambda f: f.set("labels", 1, to="\ud800"), "half of a surrogate pair"),
     (
         "crf",
         lambda f: f.set("labels", to=[str(i) for i in range(70_000)]),
@@ -137,11 +137,11 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
     ("perceptron-poly", lambda f: f.set("kernel", "gamma", to=NAN), "kernel.gamma: expected a number"),
     ("perceptron-state", lambda f: f.set("meta", "state", "epochs", to=-1), "meta.state.epochs: expected"),
     ("perceptron-state", lambda f: f.replace("state.sums", np.zeros(3)), "state.sums: expected"),
-    ("crf", retext(lambda text: text[:-1]), "the header is no JSON"),
+    ("crf", retext(lambda text: text[:-1]), "the header: not JSON"),
     ("crf", retext(lambda text: "[" * 100_000), "nested too deeply"),
     ("crf", retext(lambda text: "[1]"), "expected an object"),
-    ("crf", retext(lambda text: text[:-1] + ', "labels": ["A"]}'), "'labels' twice"),
-    ("crf", retext(lambda text: nest(json.dumps({"meta": {}}), 10)), "'meta' twice"),
+    ("crf", retext(lambda text: text[:-1] + ', "labels": ["A"]}'), "'labels' occurs twice"),
+    ("crf", retext(lambda text: nest(json.dumps({"meta": {}}), 10)), "'meta' occurs twice"),
     (
         "crf",
         retext(lambda text: text.replace('"tagwise"', '"x": ' + "[" * 900 + "]" * 900 + ', "tagwise"')),
@@ -150,9 +150,9 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
     (
         "crf",
         retext(lambda text: text.replace('"n_attributes"', '"n": ' + "1" * 5000 + ', "n_attributes"')),
-        "no JSON",
+        "not JSON",
     ),
-    ("crf", lambda f: f.add("weights", f.array("weights").data + 1), "13 arrays have 12 names"),
+    ("crf", lambda f: f.add("weights", f.array("weights").data + 1), "have the same name"),
     ("crf", lambda f: f.remove("ends"), "no array 'ends'"),
     (
         "crf",

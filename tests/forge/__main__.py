@@ -1,4 +1,4 @@
-"""python -m tests.forge --count 10000 --seed 1: forged model files by the thousand, each in a process that may die.
+"""python -m tests.forge --count 10000 --seed 1: forged files by the thousand, each in a process that may die.
 
 Prints what was found, a line each, then how often each thing happened; ends with 1 where anything was found. A case
 is its seed and its number: --first N --count 1 shows it again, and --keep FILE writes its file.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import collections
 import json
+import logging
 import os
 import select
 import signal
@@ -23,12 +24,19 @@ from pathlib import Path
 PATIENCE, MEMORY = 30.0, 6 << 30
 
 
-def work(seed: int, first: int, count: int) -> None:
+def work(seed: int, first: int, count: int, what: str = "model") -> None:
     """Cases one after the other; a line of JSON before and after each."""
     import resource
 
-    from .trial import trial
+    from . import stored
+    from . import trial as models
 
+    def trial(seed: int, index: int, folder: Path) -> tuple[str, str]:
+        return (
+            models.trial(seed, index, folder) if what == "model" else stored.trial(what, seed, index, folder)
+        )
+
+    logging.disable(logging.WARNING)  # of skipped shards, by the thousand: nobody reads them while this runs
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with tempfile.TemporaryDirectory() as folder:
@@ -37,14 +45,16 @@ def work(seed: int, first: int, count: int) -> None:
             print(json.dumps([index, *trial(seed, index, Path(folder))]), flush=True)
 
 
-def run(seed: int, first: int, count: int) -> tuple[collections.Counter[str], list[tuple[int, str, str]]]:
+def run(
+    seed: int, first: int, count: int, what: str = "model"
+) -> tuple[collections.Counter[str], list[tuple[int, str, str]]]:
     """How often each thing happened, and what was found; a process that dies is a finding, and another goes on."""
     seen: collections.Counter[str] = collections.Counter()
     found: list[tuple[int, str, str]] = []
     at, last = first, first + count
     while at < last:
         command = [sys.executable, "-m", "tests.forge", "--work"]
-        command += ["--seed", str(seed), "--first", str(at), "--count", str(last - at)]
+        command += ["--seed", str(seed), "--first", str(at), "--count", str(last - at), "--what", what]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert process.stdout is not None
         assert process.stderr is not None
@@ -75,14 +85,21 @@ def run(seed: int, first: int, count: int) -> tuple[collections.Counter[str], li
             if begun < at:
                 raise RuntimeError(f"the worker ended with {code} before its first case:\n{errors}")
             how = signal.Signals(-code).name if code < 0 else f"code {code}"
-            from .trial import draw
-
-            path, _, deeds = draw(seed, begun)
             last_line = (errors.strip().splitlines() or [""])[-1][:200]
-            found.append((begun, f"{path.stem}: {'; '.join(deeds)}", f"FOUND {how}: {last_line}"))
+            found.append((begun, _drawn(what, seed, begun), f"FOUND {how}: {last_line}"))
             seen["FOUND"] += 1
             at = begun + 1
     return seen, found
+
+
+def _drawn(what: str, seed: int, index: int) -> str:
+    """What was done to the forgery of a case that ended its process."""
+    if what != "model":
+        return f"{what}: --first {index} --trace shows it"
+    from .trial import draw
+
+    path, _, deeds = draw(seed, index)
+    return f"{path.stem}: {'; '.join(deeds)}"
 
 
 def main() -> int:
@@ -92,6 +109,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--what", choices=("model", "checkpoint", "shards", "labelling"), default="model")
     parser.add_argument("--keep", type=Path, help="write the file of the first case there, and end")
     parser.add_argument(
         "--trace", action="store_true", help="use the first case in this process; show the traceback"
@@ -99,9 +117,20 @@ def main() -> int:
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.work:
-        work(given.seed, given.first, given.count)
+        work(given.seed, given.first, given.count, given.what)
         return 0
     from .trial import draw, make, use
+
+    if given.what != "model" and given.trace:
+        from . import stored
+
+        with tempfile.TemporaryDirectory() as folder:
+            case = stored.STORED[given.what](
+                stored.generator(given.what, given.seed, given.first), Path(folder)
+            )
+            print(case[0], flush=True)
+            print(case[1]())
+        return 0
 
     if given.keep or given.trace:
         original, forged, deeds = draw(given.seed, given.first)
@@ -116,11 +145,11 @@ def main() -> int:
             except BaseException:
                 traceback.print_exc()
         return 0
-    seen, found = run(given.seed, given.first, given.count)
+    seen, found = run(given.seed, given.first, given.count, given.what)
     for index, deeds_said, outcome in found:
         print(f"{given.seed}:{index} {outcome}\n    {deeds_said}")
     for outcome, times in seen.most_common():
-        print(f"{times:8,}  {outcome}")
+        print(f"{times:8,}  {given.what}: {outcome}")
     return 1 if found else 0
 
 

@@ -16,6 +16,13 @@ TYPES = {"u8": "u1", "u16": "<u2", "u32": "<u4", "u64": "<u8", "f32": "<f4", "f6
 NAMES = {np.dtype(code): name for name, code in TYPES.items()}
 HEAD, RECORD, ALIGN = 32, 48, 64
 MOST = 2**64 - 1
+MODEL = b"tagwise\n"
+
+
+def seal(text: bytes) -> bytes:
+    """A JSON object with the checksum that `tagwise.files.sealed` wants at its end, whatever is wrong with it."""
+    body = text.rstrip().removesuffix(b"}")
+    return body + b', "crc32": "%08x"}\n' % zlib.crc32(body)
 
 
 @dataclass(eq=False)
@@ -39,6 +46,7 @@ class Forgery:
     count: int | None = None
     size: int | None = None
     version: int = 1
+    magic: bytes = b"tagwise\n"
 
     @staticmethod
     def of(path: Path) -> Forgery:
@@ -52,7 +60,10 @@ class Forgery:
             arrays.append(
                 Array(name.rstrip(b"\0").decode(), np.frombuffer(data, dtype, length, offset).copy())
             )
-        return Forgery(json.loads(data[HEAD : HEAD + size]), arrays)
+        header = json.loads(data[HEAD : HEAD + size])
+        if data[:8] != MODEL:  # the header has a checksum of its own, which `bytes` makes again
+            header.pop("crc32")
+        return Forgery(header, arrays, magic=data[:8])
 
     def copy(self) -> Forgery:
         """The same, to be changed."""
@@ -104,9 +115,7 @@ class Forgery:
 
     def bytes(self) -> bytes:
         """The file, its checksum right."""
-        text = self.text if self.text is not None else json.dumps(self.header, sort_keys=True)
-        header = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-        header += b" " * (-len(header) % 8)
+        header = self.header_bytes()
         count = len(self.arrays) if self.count is None else self.count
         table, body = b"", b""
         begin = HEAD + len(header) + RECORD * len(self.arrays)
@@ -121,8 +130,14 @@ class Forgery:
             body += array.data.tobytes()
         size = len(header) if self.size is None else self.size
         rest = struct.pack("<QQ", size & MOST, count & MOST) + header + table + body
-        head = b"tagwise\n" + struct.pack("<I", self.version)
+        head = self.magic + struct.pack("<I", self.version)
         return head + struct.pack("<I", zlib.crc32(rest, zlib.crc32(head))) + rest
+
+    def header_bytes(self) -> bytes:
+        """The header as the file has it; with its checksum, where it has one."""
+        text = self.text if self.text is not None else json.dumps(self.header, sort_keys=True)
+        header = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+        return header + b" " * (-len(header) % 8) if self.magic == MODEL else seal(header)
 
     def write(self, path: Path) -> Path:
         """The file at a place."""

@@ -1,4 +1,6 @@
-"""make fuzz MINUTES=10: damaged corpora and templates, forged model files, until the time is over or there were enough.
+"""make fuzz MINUTES=10: damaged corpora and templates, forged files, until the time is over or there were enough.
+
+Forged are model files, checkpoints, folders of shards and labelling folders (`tests.forge`).
 
 Prints what was found, then how often each thing happened; ends with 1 where anything was found. A trial is its seed
 and its number.
@@ -37,14 +39,18 @@ def read(what: str, seed: int, first: int, count: int) -> tuple[Counter[str], li
     return seen, found
 
 
-def load(seed: int, first: int, count: int) -> tuple[Counter[str], list[str]]:
-    """Forged model files, in processes that may die."""
+#: What is forged (`tests.forge`).
+FORGERIES = ("model", "checkpoint", "shards", "labelling")
+
+
+def load(kind: str, seed: int, first: int, count: int) -> tuple[Counter[str], list[str]]:
+    """Forged files, in processes that may die."""
     from tests.forge.__main__ import run
 
-    seen, found = run(seed, first, count)
+    seen, found = run(seed, first, count, kind)
     return (
-        Counter({f"model file: {what}": n for what, n in seen.items()}),
-        [f"model file {seed}:{index} {outcome}\n    {deeds}" for index, deeds, outcome in found],
+        Counter({f"forged {kind}: {what}": n for what, n in seen.items()}),
+        [f"forged {kind} {seed}:{index} {outcome}\n    {deeds}" for index, deeds, outcome in found],
     )
 
 
@@ -65,7 +71,7 @@ def main() -> int:
         turn = 0
         while time.monotonic() < end and (given.count is None or seen.total() < given.count):
             pieces = [pool.submit(read, name, given.seed, turn * PIECE, PIECE) for name in names]
-            pieces.append(pool.submit(load, given.seed, turn * FORGED, FORGED))
+            pieces += [pool.submit(load, kind, given.seed, turn * FORGED, FORGED) for kind in FORGERIES]
             for piece in pieces:
                 counts, said = piece.result()
                 seen += counts

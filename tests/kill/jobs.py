@@ -114,12 +114,12 @@ def checkpoint(folder: Path) -> None:
 
 def check_checkpoint(folder: Path) -> None:
     """The older model or that of the undisturbed run, to the byte; a checkpoint that is there can be read."""
-    from tagwise.learners.checkpoint import read
+    from tagwise.learners.checkpoint import Found
 
     older, whole = (folder / "models" / "small").read_bytes(), (folder / "whole.tagwise").read_bytes()
     assert (folder / "out.tagwise").read_bytes() in (older, whole)
     kept = folder / "out.tagwise.checkpoint"
-    assert not kept.exists() or read(str(kept))["loop"]["iteration"] >= 1
+    assert not kept.exists() or Found(str(kept)).header["loop"]["iteration"] >= 1
 
 
 # --- comparing ------------------------------------------------------------------------------------------------
@@ -169,12 +169,48 @@ def check_convert(folder: Path) -> None:
         assert len(tw.read(folder / "out.jsonl.gz")) == CORPUS.count("\n\n")
 
 
+# --- encoding -------------------------------------------------------------------------------------------------
+
+
+def _encode(folder: Path, features: str, tokens: int) -> None:
+    command("encode", folder / "corpus.txt", "-o", folder / "encoded", "-f", features, "--shard-tokens", tokens,
+            "--columns", "word,label", "-q")  # fmt: skip
+
+
+def prepare_encode(folder: Path) -> None:
+    """A corpus, and shards of other features, more of them, in the place of the new ones."""
+    _corpus(folder)
+    _encode(folder, "S2", 30)
+    (folder / "encoded" / "notes.txt").write_text("theirs")
+
+
+def encode(folder: Path) -> None:
+    """`tagwise encode` over older shards."""
+    _encode(folder, "S1", 50)
+
+
+def check_encode(folder: Path) -> None:
+    """The older shards, the new ones, or a folder that is reported as incomplete; other files stay."""
+    import tagwise as tw
+
+    assert (folder / "encoded" / "notes.txt").read_text() == "theirs"
+    try:
+        shards = tw.Shards(folder / "encoded")
+    except tw.CorpusError as error:
+        assert "interrupted" in str(error), error
+        return
+    assert (shards.recipe.name, len(shards)) in (("S2", 10), ("S1", 6))
+    assert sum(len(shards.dataset(k)) for k in range(len(shards))) == shards.n_sentences == 60
+    assert len(list((folder / "encoded").glob("shard-*"))) == 2 * len(shards)
+
+
 JOBS = (
     Job("save", prepare_save, save, check_save),
     Job("train", prepare_train, train, check_train),
     Job("checkpoint", prepare_checkpoint, checkpoint, check_checkpoint),
     Job("compare", _corpus, compare, check_compare),
     Job("convert", prepare_convert, convert, check_convert),
+    Job("encode", prepare_encode, encode, check_encode),
 )
 
 

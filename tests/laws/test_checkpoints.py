@@ -14,9 +14,12 @@ import numpy as np
 import pytest
 
 import tagwise as tw
+from tagwise.files.domains import Open
 from tagwise.learners import checkpoint as files
-from tagwise.learners.checkpoint import Checkpoint, Keeper
+from tagwise.learners.checkpoint import Checkpoint, Found, Keeper
 from tagwise.optimizers import OPTIMIZERS
+
+from ..forge.forgery import Forgery
 
 TRAIN, DEV, _ = tw.load_corpus("wnut17-ner")
 assert DEV is not None
@@ -178,7 +181,7 @@ def test_who_goes_on_goes_on(tmp_path: Path) -> None:
     tagger.fit(SMALL, checkpoint=Checkpoint(path), callbacks=[lambda entry: seen.append(entry.iteration)])
     assert seen[2:] == [1, 2, 3, 4, 5]
     other = tw.Perceptron(features="S1", epochs=7).fit(SMALL, checkpoint=Checkpoint(path, every=1))
-    assert files.read(str(path))["run"]["params"]["epochs"] == 7
+    assert Found(str(path)).header["run"]["params"]["epochs"] == 7
     assert len(other.history_) == 7
 
 
@@ -262,9 +265,9 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
         assert path.read_bytes() == kept
     for n_jobs, verbose in ((1, 0), (2, 1)):  # these do not matter
         resumed(tw.CRF(**usual, n_jobs=n_jobs, verbose=verbose), SMALL)
-    content = files.read(str(path))
-    content["run"]["tagwise"] = "0.0.1"
-    files.write(str(path), {name: content[name] for name in ("run", "loop", "learner")})
+    found = Found(str(path))
+    run = {**found.header["run"], "tagwise": "0.0.1"}
+    files.write(str(path), {"run": run, **{name: found.state(name, Open()) for name in ("loop", "learner")}})
     with pytest.raises(tw.TrainingError, match=r"tagwise was '0.0.1' and is"):
         resumed(tw.CRF(**usual), SMALL)
 
@@ -285,7 +288,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
         (tmp_path / "pickled.npy").read_bytes(),
     ):
         path.write_bytes(text)
-        with pytest.raises(tw.TrainingError, match="a damaged checkpoint, or none") as refused:
+        with pytest.raises(tw.TrainingError, match="a damaged checkpoint, or not a checkpoint") as refused:
             tagger.fit(SMALL, checkpoint=Checkpoint(path, resume=True))
         assert str(path) in str(refused.value)
         assert path.read_bytes() == text
@@ -293,6 +296,74 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
     path.mkdir()
     with pytest.raises(tw.TrainingError, match="cannot be read"):
         tagger.fit(SMALL, checkpoint=Checkpoint(path, resume=True))
+
+
+def test_a_checkpoint_is_no_larger_in_memory_than_its_file(tmp_path: Path) -> None:
+    """Arrays are neither compressed nor shared, and those of another run are never read."""
+    path = tmp_path / "c"
+    tagger = tw.Perceptron(features="S1", epochs=2)
+    tagger.fit(SMALL, checkpoint=Checkpoint(path, every=1))
+    forged = Forgery.of(path)
+    forged.header["learner"]["plain"] = forged.header["loop"]["best"] = {"array": "0"}
+    forged.write(path)
+    with pytest.raises(tw.TrainingError, match=r"named twice|expected a list"):
+        tagger.fit(SMALL, checkpoint=Checkpoint(path, resume=True))
+    with path.open("r+b") as file:  # the run is compared first: a file of a terabyte is refused at once
+        file.truncate(1 << 40)
+    with pytest.raises(tw.TrainingError, match="of another run: epochs was 2 and is 3 now"):
+        tw.Perceptron(features="S1", epochs=3).fit(SMALL, checkpoint=Checkpoint(path, resume=True))
+
+
+@pytest.mark.parametrize(
+    "name", ["lbfgs", "owlqn", "cg", "sgd", "dual", "perceptron", "svm", "boosting", "voters"]
+)
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_weights_that_are_not_finite_are_refused(name: str, bad: float, tmp_path: Path) -> None:
+    make, data = RUNS[name]
+    path = tmp_path / "c"
+    make().fit(data, checkpoint=Checkpoint(path, every=2))
+    whole, tried = Forgery.of(path), 0
+    for array in [array.name for array in whole.arrays if array.data.dtype.kind == "f" and len(array.data)]:
+        forged = whole.copy()
+        forged.change(array, 0, bad)
+        forged.write(path)
+        try:
+            found = make().fit(data, checkpoint=Checkpoint(path, resume=True))
+        except tw.TrainingError:
+            tried += 1
+        else:  # curvature of L-BFGS: it may overflow, and is dropped
+            assert np.isfinite(found.model_.scorer.weights).all()
+    assert tried
+
+
+def test_files_of_other_kinds_are_neither_replaced_nor_removed(tmp_path: Path) -> None:
+    """A path for checkpoints that has something else is refused before training; the command line leaves it too."""
+    path, source = tmp_path / "m.checkpoint", tmp_path / "train.txt"
+    path.write_text("precious")
+    tw.write_conll(TINY, source)
+    for resume in (False, True):
+        with pytest.raises(tw.TrainingError, match=r"m\.checkpoint.*not a checkpoint"):
+            tw.Perceptron(features="S1", epochs=2).fit(SMALL, checkpoint=Checkpoint(path, resume=resume))
+    for learner in ("perceptron", "hmm"):
+        run = [sys.executable, "-m", "tagwise", "train", str(source), "-q", "-f", "S1", "--learner", learner]
+        run += ["-o", str(tmp_path / "m"), "--checkpoint", "every=5m"]
+        done = subprocess.run(run, capture_output=True, text=True, timeout=120)
+        assert (done.returncode == 0) == (learner == "hmm"), done.stderr
+        assert path.read_text() == "precious"
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device", "folder", "link to nothing"])
+def test_what_is_no_file_is_refused_at_once(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero" if kind == "device" else tmp_path / "nowhere")
+    for resume in (False, True):
+        with pytest.raises(tw.TrainingError, match=str(path)):
+            tw.Perceptron(features="S1", epochs=2).fit(TINY, checkpoint=Checkpoint(path, resume=resume))
 
 
 def test_a_checkpoint_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
@@ -357,8 +428,14 @@ def test_states_of_other_data_are_refused_by_the_core(name: str, monkeypatch: py
     states: list[Any] = []
 
     class Noting(Keeper):
-        def __init__(self) -> None:
-            self.loop = self.learner = None
+        def __init__(self, state: Any = None) -> None:
+            self.path, self.state = "c", state
+
+        def loop(self, domain: Any) -> Any:
+            return None
+
+        def learner(self, domain: Any) -> Any:
+            return self.state
 
         def due(self, iteration: int) -> bool:
             return iteration == 2
@@ -372,10 +449,8 @@ def test_states_of_other_data_are_refused_by_the_core(name: str, monkeypatch: py
 
     trained(data, Noting())
     (state,) = states
-    other = Noting()
-    other.learner = state
-    with pytest.raises((ValueError, tw.TrainingError), match=r"train anew|finite numbers"):
-        trained(data[:-2], other)
+    with pytest.raises(tw.TrainingError, match=r"train anew|finite numbers|steps"):
+        trained(data[:-2], Noting(state))
 
 
 @pytest.mark.parametrize(

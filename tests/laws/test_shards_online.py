@@ -173,14 +173,14 @@ def test_a_damaged_shard_stops_the_run_or_is_skipped(
     settings: dict[str, Any] = {"max_iter": 3, "optimizer": "lbfgs"}
     kept = [tw.Shards(whole.path, skipped=[1])]
     expected = [tw.CRF(**settings).fit(kept[0]), tw.Perceptron(epochs=2).fit(kept[0])]
-    path = whole.path / "shard-00001" / "gold.npy"
+    path = whole.path / "shard-00001.arrays"
     path.write_bytes(path.read_bytes()[:-1] + b"\x7f")
-    with pytest.raises(tw.CorpusError, match=r"shard-00001.gold\.npy: a damaged file"):
+    with pytest.raises(tw.CorpusError, match=r"shard-00001\.arrays: a damaged file"):
         tw.Perceptron(epochs=2).fit(tw.Shards(whole.path))
     with caplog.at_level(logging.WARNING, "tagwise"):
         left = tw.Shards(whole.path, on_error="skip")
     assert "shard 1 is skipped" in caplog.text
-    assert "gold.npy" in caplog.text
+    assert "shard-00001.arrays" in caplog.text
     assert (left.skipped, len(left), left.digest) == ((1,), len(whole) - 1, kept[0].digest)
     for tagger, theirs in zip((tw.CRF(**settings), tw.Perceptron(epochs=2)), expected):
         assert tagger.fit(left).model_.scorer.weights.tobytes() == theirs.model_.scorer.weights.tobytes()

@@ -137,9 +137,9 @@ def test_a_damaged_shard_is_named(nodes: Any, tmp_path: Path) -> None:
     tw.write_conll(tw.load_corpus("wnut17-ner")[0][:40], tmp_path / "a.conll")
     shards = tw.encode(tmp_path / "a.conll", tmp_path / "enc", features="S1", shard_tokens=300)
     layout = shards.layout()
-    path = shards.path / "shard-00001" / "ids.npy"
+    path = shards.path / "shard-00001.arrays"
     path.write_bytes(path.read_bytes()[:-1] + b"\xff")
-    with pytest.raises(tw.CorpusError, match=r"shard-00001.ids\.npy: a damaged file"):
+    with pytest.raises(tw.CorpusError, match=r"shard-00001\.arrays: a damaged file"):
         Workers(shards, Setting(layout), 2)
     left = tw.Shards(shards.path, on_error="skip")
     assert left.skipped == (1,)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from concurrent.futures import ThreadPoolExecutor
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,8 @@ import numpy as np
 import pytest
 
 import tagwise as tw
-from tagwise.shards import files
-from tagwise.shards.files import memory_of, read_array, write_array, write_json
+from tagwise.shards import encode as encoding
+from tagwise.shards.files import memory_of, read_manifest, write_manifest
 
 WORDS = [["the", "dog"], ["a", "cat", "sees"], ["dogs", "bark"], ["the", "old", "cat"], ["it", "sees"]]
 LABELS = [["D", "N"], ["D", "N", "V"], ["N", "V"], ["D", "A", "N"], ["P", "V"]]
@@ -39,9 +37,7 @@ def encode(file: Path, **options: Any) -> tuple[tw.Shards, list[bool]]:
 
 
 def stamps(folder: Path) -> dict[str, int]:
-    return {
-        str(path): path.stat().st_mtime_ns for path in folder.glob("shard-*/*.npy") if path.name != "map.npy"
-    }
+    return {str(path): path.stat().st_mtime_ns for path in folder.glob("shard-*") if ".map." not in path.name}
 
 
 def test_what_is_there_is_not_made_again(file: Path) -> None:
@@ -59,16 +55,27 @@ def test_what_is_there_is_not_made_again(file: Path) -> None:
     assert again.digest != shards.digest
 
 
-def test_a_run_that_was_stopped_goes_on(file: Path) -> None:
-    """Without the manifest there are no shards yet; those that are whole stay."""
-    shards, _ = encode(file)
-    (shards.path / "manifest.json").unlink()
-    (shards.path / "shard-00001" / "shard.json").unlink()
-    with pytest.raises(FileNotFoundError, match="encode"):
-        tw.Shards(shards.path)
-    again, made = encode(file)
-    assert made == [False, True, False]
-    assert again.manifest == shards.manifest
+def test_an_interrupted_run_continues(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder is incomplete, which `Shards` reports; shards that are whole stay."""
+    whole, _ = encode(file)
+    expected = whole.manifest
+    write, calls = encoding.encoded_shard, []
+
+    def failing(path: Path, *given: Any) -> Any:
+        calls.append(path.name)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return write(path, *given)
+
+    monkeypatch.setattr(encoding, "encoded_shard", failing)
+    with pytest.raises(KeyboardInterrupt):
+        encode(file, features="S2")
+    with pytest.raises(tw.CorpusError, match=r"interrupted.*same `tagwise encode`"):
+        tw.Shards(whole.path)
+    again, made = encode(file, features="S2")
+    assert made == [False, True, True]
+    assert again.manifest != expected
+    assert encode(file)[0].manifest == expected
 
 
 def test_other_features_and_sizes_make_other_shards(file: Path) -> None:
@@ -76,37 +83,110 @@ def test_other_features_and_sizes_make_other_shards(file: Path) -> None:
     assert encode(file, features="S2")[1] == [True] * 3
     larger, made = encode(file, features="S2", shard_tokens=100)
     assert made == [True]
-    assert sorted(path.name for path in larger.path.glob("shard-*")) == ["shard-00000"]
+    names = ["manifest.json", "shard-00000.arrays", "shard-00000.map.arrays", "vocabulary.arrays"]
+    assert sorted(os.listdir(larger.path)) == names
+
+
+def test_a_folder_of_somebody_else_is_refused(file: Path, tmp_path: Path) -> None:
+    """Whatever its files are called: nothing in it changes."""
+    for name in ("shard-00007", "shard-00000.arrays", "notes.txt", "vocabulary.arrays"):
+        folder = tmp_path / f"their-{name}"
+        folder.mkdir()
+        if name == "shard-00007":
+            (folder / name).mkdir()
+            (folder / name / "precious.txt").write_text("precious")
+        else:
+            (folder / name).write_text("precious")
+        before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+        with pytest.raises(tw.CorpusError, match=rf"{name}.*empty or does not exist") as caught:
+            tw.encode(file, folder, features="S1", shard_tokens=4)
+        assert isinstance(caught.value, OSError)
+        assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+
+
+def test_only_files_that_the_manifest_names_are_removed(file: Path) -> None:
+    """Other files stay, also those with the names of shards that encoding would write next."""
+    shards, _ = encode(file)
+    theirs = [shards.path / name for name in ("shard-00003.arrays", "shard-00007.arrays", "notes.txt")]
+    for path in theirs:
+        path.write_text("precious")
+    assert len(encode(file, shard_tokens=100)[0]) == 1
+    assert not (shards.path / "shard-00002.arrays").exists()
+    with pytest.raises(tw.CorpusError, match=r"shard-00003\.arrays: not written.*does not name it"):
+        encode(file, shard_tokens=1)
+    assert [path.read_text() for path in theirs] == ["precious"] * 3
+
+
+@pytest.mark.parametrize(
+    "name", ["shard-00000.arrays", "shard-00001.map.arrays", "vocabulary.arrays", "manifest.json"]
+)
+def test_links_are_not_followed(file: Path, tmp_path: Path, name: str) -> None:
+    """Neither the file that a link names nor the link itself changes; nothing is read through one."""
+    shards, _ = encode(file)
+    victim = tmp_path / "victim"
+    victim.write_bytes((shards.path / name).read_bytes())
+    (shards.path / name).unlink()
+    (shards.path / name).symlink_to(victim)
+    before = victim.read_bytes()
+    for options in ({}, {"features": "S2"}, {"shard_tokens": 100}):
+        with pytest.raises(tw.CorpusError, match=rf"{name}.*link"):
+            encode(file, **options)
+    with pytest.raises(tw.CorpusError, match="link"):
+        tw.CRF(max_iter=1).fit(tw.Shards(shards.path))
+    assert victim.read_bytes() == before
+    assert (shards.path / name).is_symlink()
+
+
+def test_a_folder_may_be_a_link(file: Path, tmp_path: Path) -> None:
+    """The folder is the user's own choice, on another disk perhaps."""
+    (tmp_path / "there").mkdir()
+    (tmp_path / "here").symlink_to(tmp_path / "there")
+    tw.encode(file, tmp_path / "here", features="S1")
+    assert len(tw.Shards(tmp_path / "there")) == 1
 
 
 def test_a_damaged_shard_is_named_and_made_again(file: Path) -> None:
     shards, _ = encode(file)
-    for name in ("ids", "gold", "map"):
-        path = shards.path / "shard-00001" / f"{name}.npy"
+    for name in ("shard-00001.arrays", "shard-00001.map.arrays"):
+        path = shards.path / name
         whole = path.read_bytes()
         path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-        with pytest.raises(tw.CorpusError, match=rf"shard-00001.{name}\.npy: a damaged file.*encode"):
+        with pytest.raises(tw.CorpusError, match=rf"{name}: a damaged file.*encode"):
             tw.CRF(max_iter=1).fit(tw.Shards(shards.path))
         path.unlink()
-        with pytest.raises(tw.CorpusError, match=rf"{name}\.npy"):
+        with pytest.raises(tw.CorpusError, match=name):
             tw.Shards(shards.path).dataset(1)
-        assert encode(file)[1] == [False, name != "map", False]  # the map is of all shards, and always made
+        assert encode(file)[1] == [
+            False,
+            ".map." not in name,
+            False,
+        ]  # the map is of all shards, and always made
     assert tw.CRF(max_iter=1).fit(tw.Shards(shards.path)).classes_
-    (shards.path / "vocabulary" / "text.npy").write_bytes(b"")
-    with pytest.raises(tw.CorpusError, match="text"):
+    (shards.path / "vocabulary.arrays").write_bytes(b"")
+    with pytest.raises(tw.CorpusError, match="vocabulary"):
         tw.Shards(shards.path).vocabulary()
 
 
 def test_a_manifest_of_others_is_refused(file: Path) -> None:
     shards, _ = encode(file)
-    manifest = json.loads((shards.path / "manifest.json").read_text("utf-8"))
-    write_json(shards.path / "manifest.json", {**manifest, "format": 99})
-    with pytest.raises(tw.CorpusError, match="format"):
+    manifest = read_manifest(shards.path)
+    write_manifest(shards.path, {**manifest, "format": 99})
+    with pytest.raises(tw.CorpusError, match="format 99"):
         tw.Shards(shards.path)
     manifest["shards"].reverse()
-    write_json(shards.path / "manifest.json", manifest)
-    with pytest.raises(tw.CorpusError, match=r"none of the shards"):
+    write_manifest(shards.path, manifest)
+    with pytest.raises(tw.CorpusError, match=r"not the file that manifest\.json names"):
         tw.Shards(shards.path).dataset(0)
+
+
+def test_every_byte_of_the_manifest_counts(file: Path) -> None:
+    shards, _ = encode(file)
+    path = shards.path / "manifest.json"
+    whole = path.read_bytes()
+    for at in range(0, len(whole), 7):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(tw.CorpusError, match=r"manifest\.json"):
+            tw.Shards(shards.path)
 
 
 def test_what_cannot_be_encoded_is_refused(file: Path, tmp_path: Path) -> None:
@@ -184,20 +264,3 @@ def test_an_amount_of_memory(wrong: Any) -> None:
     assert memory_of("2G") == 2 << 30 == memory_of("2GiB") == memory_of(2 << 30)
     with pytest.raises(tw.ParameterError, match="500M"):
         memory_of(wrong)
-
-
-def test_heads_are_read_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CPython 3.11's parser, which NumPy reads them with, counts its depth for all threads together."""
-    write_array(tmp_path / "a.npy", np.arange(3))
-    met, load = threading.Barrier(2), np.load
-
-    def watched(*args: Any, **options: Any) -> Any:
-        with pytest.raises(threading.BrokenBarrierError):
-            met.wait(0.05)  # nobody else comes
-        met.reset()
-        return load(*args, **options)
-
-    monkeypatch.setattr(files.np, "load", watched)
-    with ThreadPoolExecutor(2) as threads:
-        found = list(threads.map(lambda _: read_array(tmp_path / "a.npy").tolist(), range(2)))
-    assert found == [[0, 1, 2]] * 2

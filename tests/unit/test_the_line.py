@@ -12,7 +12,7 @@ PACKAGE, CRATE = ROOT / "python" / "tagwise", ROOT / "rust" / "src"
 
 #: Rooms and loose modules in the order of the line. What comes later may use what comes earlier.
 PYTHON = (
-    *("errors", "params", "importing", "writing", "terminal"),
+    *("errors", "params", "importing", "writing", "files", "terminal"),
     *("corpus", "metrics", "features", "dataset", "shards", "scores", "torch"),
     *("optimizers", "learners", "decoding", "foreign", "model", "ray", "estimators"),
     *("compat", "compare", "ready", "report", "plot"),

@@ -239,6 +239,18 @@ def test_no_query_reaches_a_file(served: tuple[Any, Any], query: str) -> None:
         ("label", {}),
         ("strategy", {"strategy": "x"}),
         ("strategy", {"search": "x" * 300}),
+        ("strategy", {"search": "\ud800"}),
+        ("strategy", {"search": ["x"]}),
+        ("strategy", {"strategy": []}),
+        ("strategy", {"strategy": {}}),
+        ("strategy", {"strategy": None}),
+        ("strategy", {"nothing": 1}),
+        ("undo", {"id": 1}),
+        ("label", {"name": "\udfff"}),
+        ("accept", {"id": True, "spans": []}),
+        ("accept", {"id": 0, "spans": {}}),
+        ("accept", {"id": 0, "spans": [{"begin": "0", "end": 1, "label": "PER"}]}),
+        ("compare", {"learners": [["crf"]]}),
         ("compare", {"learners": "crf"}),
         ("accept", [1]),
         ("accept", 3),
@@ -252,7 +264,19 @@ def test_what_cannot_be_is_refused_in_words(served: tuple[Any, Any], name: str, 
     assert not session.work.journal.entries
 
 
-@pytest.mark.parametrize("body", [b"{", b"\xff\xfe", b"[" * 100_000, b'{"id": NaN}', b'"x"'])
+def test_half_a_surrogate_pair_is_not_kept(served: tuple[Any, Any]) -> None:
+    """A browser sends it if an emoji is cut in half. The page works as before, and the search is the one before."""
+    app, session = served
+    assert send(app, "POST", "/api/strategy", {"search": "Rome"}).status == 200
+    assert send(app, "POST", "/api/strategy", {"search": "\ud83d"}).status == 400
+    found = send(app, "GET", "/api/state")
+    assert found.status == 200
+    assert json.loads(found.body)["settings"]["search"] == session.search == "Rome"
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"id": 1, "id": 2}', b"{", b"\xff\xfe", b"[" * 100_000, b'{"id": NaN}', b'"x"']
+)
 def test_bodies_that_are_no_json(served: tuple[Any, Any], body: bytes) -> None:
     app, _ = served
     assert send(app, "POST", "/api/accept", body=body).status == 400

@@ -16,13 +16,17 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from tagwise.annotate.agreement import agreement
+from tagwise.annotate.comparing import MOST as MOST_LEARNERS
 from tagwise.annotate.comparing import Comparing
-from tagwise.annotate.session import Session
+from tagwise.annotate.ranking import STRATEGIES
+from tagwise.annotate.session import LONGEST_SEARCH, Session
 from tagwise.annotate.why import spans_of
-from tagwise.annotate.work import EXPORTS
+from tagwise.annotate.work import EXPORTS, LONGEST_LABEL, MOST_SENTENCES, MOST_TOKENS
 from tagwise.corpus.formats import FORMATS, read
 from tagwise.corpus.sentence import Corpus
 from tagwise.errors import ParameterError, TagwiseError
+from tagwise.files.domains import Domain, DomainError, Listed, OneOf, Record, Text, Whole
+from tagwise.files.sealed import parsed
 from tagwise.web.problems import Problem, problem_of
 from tagwise.web.problems import body_of as problem_body
 
@@ -55,17 +59,33 @@ async def body_of(request: Request, most: int) -> bytes:
     return bytes(out)
 
 
-async def json_of(request: Request) -> dict[str, Any]:
-    """The object in the body of a request."""
+#: What the bodies of requests may hold.
+_ID: dict[str, Domain] = {"id": Whole(0, MOST_SENTENCES)}
+_SPAN = Record(
+    {"begin": Whole(0, MOST_TOKENS), "end": Whole(0, MOST_TOKENS), "label": Text(most=LONGEST_LABEL)}
+)
+NOTHING: Domain = Record()
+ACCEPT: Domain = Record({**_ID, "spans": Listed(_SPAN, high=MOST_TOKENS)})
+SKIP: Domain = Record(_ID)
+LABEL: Domain = Record({"name": Text(most=LONGEST_LABEL)})
+STRATEGY: Domain = Record(may={"strategy": OneOf(tuple(STRATEGIES)), "search": Text(most=LONGEST_SEARCH)})
+COMPARE: Domain = Record(may={"learners": Listed(Text(most=100), low=1, high=MOST_LEARNERS)})
+
+
+async def json_of(request: Request, domain: Domain) -> dict[str, Any]:
+    """The object in the body of a request, inside its domain."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Problem(415, "TypeError", "send JSON, with the content type application/json", close=True)
+    body = await body_of(request, MOST_BODY)
     try:
-        value = json.loads(await body_of(request, MOST_BODY) or b"{}")
-    except (ValueError, RecursionError):
-        raise Problem(400, "JSONError", "the body is no JSON") from None
-    if not isinstance(value, dict):
-        raise Problem(400, "JSONError", "expected an object")
+        value: dict[str, Any] = parsed(body or b"{}")
+    except DomainError as error:
+        raise Problem(400, "JSONError", f"the body is not an object of JSON: {error}") from None
+    try:
+        domain.check(value, "the request")
+    except DomainError as error:
+        raise Problem(400, "RequestError", str(error)) from None
     return value
 
 
@@ -150,18 +170,20 @@ class Annotate:
             *(Route(f"/static/{name}", self._file(name, kind), methods=get) for name, kind in FILES.items()),
             Route("/api/state", self.state, methods=get),
             Route(
-                "/api/accept", self._does(lambda s, x: s.accept(x.get("id"), x.get("spans"))), methods=post
+                "/api/accept", self._does(ACCEPT, lambda s, x: s.accept(x["id"], x["spans"])), methods=post
             ),
-            Route("/api/skip", self._does(lambda s, x: s.skip(x.get("id"))), methods=post),
-            Route("/api/undo", self._does(lambda s, x: s.undo()), methods=post),
-            Route("/api/redo", self._does(lambda s, x: s.redo()), methods=post),
-            Route("/api/label", self._does(lambda s, x: s.add_label(x.get("name"))), methods=post),
+            Route("/api/skip", self._does(SKIP, lambda s, x: s.skip(x["id"])), methods=post),
+            Route("/api/undo", self._does(NOTHING, lambda s, x: s.undo()), methods=post),
+            Route("/api/redo", self._does(NOTHING, lambda s, x: s.redo()), methods=post),
+            Route("/api/label", self._does(LABEL, lambda s, x: s.add_label(x["name"])), methods=post),
             Route(
                 "/api/strategy",
-                self._does(lambda s, x: s.choose(x.get("strategy"), x.get("search"))),
+                self._does(STRATEGY, lambda s, x: s.choose(x.get("strategy"), x.get("search"))),
                 methods=post,
             ),
-            Route("/api/mistakes", self._does(lambda s, x: {"suspects": s.mistakes()}), methods=post),
+            Route(
+                "/api/mistakes", self._does(NOTHING, lambda s, x: {"suspects": s.mistakes()}), methods=post
+            ),
             Route("/api/why", self.why, methods=get),
             Route("/api/export", self.export, methods=get),
             Route("/api/import", self.take_in, methods=post),
@@ -170,9 +192,8 @@ class Annotate:
             Route("/api/compare", self.compare, methods=post),
             Route("/api/compare/report", self.report, methods=get),
         ]
-        return Starlette(
-            routes=routes, exception_handlers={404: _missing, 405: _missing, TagwiseError: _refused}
-        )
+        handlers = {404: _missing, 405: _missing, TagwiseError: _refused, Exception: _refused}
+        return Starlette(routes=routes, exception_handlers=handlers)
 
     @staticmethod
     def _file(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
@@ -184,10 +205,10 @@ class Annotate:
         return serve
 
     def _does(
-        self, deed: Callable[[Session, dict[str, Any]], Any]
+        self, domain: Domain, deed: Callable[[Session, dict[str, Any]], Any]
     ) -> Callable[[Request], Awaitable[Response]]:
         async def serve(request: Request) -> Response:
-            given = await json_of(request)
+            given = await json_of(request, domain)
             found = await run_in_threadpool(deed, self.session, given)
             return JSONResponse(found, headers=timed(found.get("milliseconds", {})))
 
@@ -237,7 +258,7 @@ class Annotate:
 
     async def compare(self, request: Request) -> Response:
         """Begin a comparison of learners on the labelled sentences."""
-        given = await json_of(request)
+        given = await json_of(request, COMPARE)
         return JSONResponse(await run_in_threadpool(self.comparing.begin, given.get("learners")))
 
     async def report(self, request: Request) -> Response:

@@ -1,19 +1,22 @@
-"""A journal: what was done, one JSON object a line, on the disk before anybody is told.
+"""A journal: what was done, one JSON object per line with its checksum, on the disk before anybody is told.
 
 A line is written whole, flushed to the disk, and only then counts; so what is lost by a kill is at most a line that
 nobody was told of. Such a line has no end, and the next one to open the journal cuts it off. A line that is broken
-anywhere else was damaged by something else, and is refused by its number.
+anywhere else, or whose checksum is wrong, was damaged by something else, and is refused by its number.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
+import errno
 import os
+import stat
 from types import TracebackType
 from typing import Any
 
 from tagwise.errors import FileError, TagwiseError, refusal
+from tagwise.files.domains import Domain, DomainError, Open, Record, Whole
+from tagwise.files.sealed import sealed, unsealed
 from tagwise.writing import flush_folder
 
 try:
@@ -23,8 +26,10 @@ except ImportError:  # a system without locks of files: nobody is kept out
 else:
     LOCKS = True
 
-#: Bytes of the longest line that is read.
-LONGEST = 1 << 24
+#: Maximum bytes of a line, and of a journal.
+LONGEST, MOST = 1 << 20, 1 << 28
+#: An entry, if nothing more is known of it.
+ENTRY: Domain = Record({"n": Whole(1, MOST)}, more=Open())
 
 
 class JournalError(TagwiseError, ValueError):
@@ -32,13 +37,21 @@ class JournalError(TagwiseError, ValueError):
 
 
 class Journal:
-    """An open journal, which nobody else can have open for writing at the same time; entries are counted from 1."""
+    """An open journal, which nobody else can have open for writing at the same time; entries are counted from 1.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
+    Args:
+        path: The file; created if it does not exist.
+        domain: What an entry may hold.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], domain: Domain = ENTRY) -> None:
+        self.path, self._domain = os.fspath(path), domain
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
         try:
-            self._handle = os.open(self.path, flags, 0o600)
+            self._handle = os.open(self.path, flags | getattr(os, "O_NONBLOCK", 0), 0o600)
+            if not stat.S_ISREG(os.fstat(self._handle).st_mode):
+                os.close(self._handle)
+                raise OSError(errno.ESPIPE, "it is a pipe or a device, not a file")
         except OSError as error:
             raise refusal(
                 FileError,
@@ -74,6 +87,10 @@ class Journal:
         """The entries, and where the last of them ends."""
         entries: list[dict[str, Any]] = []
         size = 0
+        if (found := os.fstat(self._handle).st_size) > MOST:
+            raise JournalError(
+                f"{self.path}: it has {found:,} bytes, more than the limit of {MOST:,}. Start another folder."
+            )
         with os.fdopen(os.dup(self._handle), "rb") as file:
             file.seek(0)
             while line := file.readline(LONGEST + 1):
@@ -82,10 +99,10 @@ class Journal:
                         raise self._broken(len(entries) + 1, "it is too long")
                     break
                 try:
-                    entry = json.loads(line)
-                except (ValueError, RecursionError):
-                    raise self._broken(len(entries) + 1, "it is no JSON") from None
-                if not isinstance(entry, dict) or entry.get("n") != len(entries) + 1:
+                    entry = unsealed(line, self._domain, "the line")
+                except DomainError as error:
+                    raise self._broken(len(entries) + 1, str(error)) from None
+                if entry["n"] != len(entries) + 1:
                     raise self._broken(len(entries) + 1, f"expected an object with n = {len(entries) + 1}")
                 entries.append(entry)
                 size += len(line)
@@ -99,7 +116,11 @@ class Journal:
     def append(self, **entry: Any) -> dict[str, Any]:
         """Write one more entry; it is on the disk when this returns. An error leaves the journal as it was."""
         made = {"n": len(self.entries) + 1, **entry}
-        line = (json.dumps(made, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
+        line = sealed(made)
+        if len(line) > LONGEST or self._size + len(line) > MOST:
+            raise JournalError(
+                f"{self.path}: the journal is full ({MOST:,} bytes, {LONGEST:,} per line). Start another folder."
+            )
         try:
             at = 0
             while at < len(line):

@@ -26,11 +26,17 @@ from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.decoding.confidence import confidences
 from tagwise.errors import FileError, ParameterError, TagwiseError
 from tagwise.features.inputs import Inputs
+from tagwise.files.domains import Domain, Listed, Real, Record, Whole
+from tagwise.files.regular import read_regular
+from tagwise.files.sealed import parsed
 from tagwise.model.model import Model
 from tagwise.writing import write_text
 
 #: Scores on the held-out file, in the folder of the work.
 CURVE = "curve.jsonl"
+#: Its maximum size in bytes, and what a line holds.
+MOST_CURVE = 1 << 20
+POINT: Domain = Record({"sentences": Whole(0, 2**53), "score": Real(0.0, 1.0)})
 
 #: Seconds behind an answer in which the background waits: the page draws the next sentence.
 DRAWING = 0.05
@@ -53,7 +59,9 @@ class Session:
     ) -> None:
         self.work, self.dev, self._n_jobs = work, dev, n_jobs
         settings = work.settings
-        self.learning = Learning(settings.learner, settings.features, model, n_jobs)
+        self.learning = Learning(
+            settings.learner, work.features if model is None else settings.features, model, n_jobs
+        )
         self.learning.changed = self._settled
         if model is not None:
             self._labels_of(model)
@@ -399,7 +407,7 @@ class Session:
             self.curve.append({"sentences": labelled, "score": score})
             with contextlib.suppress(FileError):  # scores can be had again
                 lines = [json.dumps(point) + "\n" for point in self.curve]
-                write_text(self.work.folder / CURVE, "".join(lines))
+                write_text(self.work.folder / CURVE, "".join(lines), follow=False)
         self._wake.set()
         self.told(
             "learned", {"version": self.learning.version, "curve": self.curve, "failed": self.learning.failed}
@@ -430,11 +438,11 @@ class Session:
 def _kept_curve(work: Work) -> list[dict[str, float]]:
     """The curve that the folder has of the sessions before; none where the file is not as it was written."""
     try:
-        lines = (work.folder / CURVE).read_text("utf-8").splitlines()
-        return [
-            {"sentences": int(p["sentences"]), "score": float(p["score"])} for p in map(json.loads, lines)
-        ]
-    except (OSError, ValueError, TypeError, KeyError):
+        data = read_regular(work.folder / CURVE, MOST_CURVE, FileError, "", follow=False)
+        points = [parsed(line) for line in data.splitlines()]
+        Listed(POINT).check(points, CURVE)
+        return points
+    except TagwiseError:
         return []
 
 

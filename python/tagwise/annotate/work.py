@@ -1,88 +1,53 @@
-"""A work: a folder with documents, settings and a journal of what was accepted.
-
-    work.json                settings: label types, what labels mark, learner, features, strategy
-    documents/0001-name.jsonl  sentences as they came, with the labels they came with; "_" where there is none
-    journal.jsonl            accepted, skipped, undone, done again: a line each
-
-It can be copied and versioned as it lies. Sentences are numbered through all documents in the order of their names, and
-a document never changes once it is there, so that numbers in the journal stay true.
-"""
+"""A work: documents, settings and a journal of what was accepted, in a folder (`folder`)."""
 
 from __future__ import annotations
 
 import io
-import json
 import os
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from tagwise.annotate import folder as files
+from tagwise.annotate.folder import (
+    DEED,
+    LONGEST_LABEL,
+    MOST_SENTENCES,
+    MOST_TOKENS,
+    OUTSIDE,
+    UNKNOWN,
+    Settings,
+    check_label,
+)
 from tagwise.annotate.journal import Journal, JournalError
 from tagwise.corpus import schemes
 from tagwise.corpus.conllu import write_conllu
 from tagwise.corpus.formats import read, write
-from tagwise.corpus.jsonl import read_jsonl, write_jsonl
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.errors import CorpusError, ParameterError
-from tagwise.writing import atomic, write_text
+from tagwise.features.resolve import names_files
+from tagwise.writing import atomic
 
-VERSION = 1
-#: The label of a token that nobody has labelled.
-UNKNOWN = "_"
-OUTSIDE = "O"
-#: What may grow, and how far.
-MOST_SENTENCES, MOST_LABELS, LONGEST_LABEL, MOST_TOKENS = 1_000_000, 200, 60, 2_000
 #: Formats of exports, with their endings.
 EXPORTS = {"conll": "tsv", "spans": "jsonl", "conllu": "conllu", "jsonl": "jsonl"}
-
-
-@dataclass
-class Settings:
-    """What a work is about. kind: "spans" (IOB2 labels) or "tokens" (a label for every token)."""
-
-    kind: str = "spans"
-    labels: list[str] = field(default_factory=list)
-    learner: str = "mira"
-    features: str = "default"
-    strategy: str = "margin"
-
-    def check(self) -> Settings:
-        """Refuse what cannot be."""
-        if self.kind not in ("spans", "tokens"):
-            raise ParameterError(f"kind={self.kind!r}; expected spans or tokens")
-        for label in self.labels:
-            check_label(label)
-        if len(set(self.labels)) != len(self.labels) or len(self.labels) > MOST_LABELS:
-            raise ParameterError(f"labels: expected at most {MOST_LABELS} different ones")
-        return self
-
-
-def check_label(label: Any) -> str:
-    """A label type as people type it: short, without blanks and control characters."""
-    if (
-        not isinstance(label, str)
-        or not 0 < len(label) <= LONGEST_LABEL
-        or not label.isprintable()
-        or re.search(r"\s", label)
-        or label in (OUTSIDE, UNKNOWN)
-    ):
-        raise ParameterError(
-            f"label {label!r}: expected 1 to {LONGEST_LABEL} printable characters without blanks, and neither O nor _"
-        )
-    return label
 
 
 class Work:
     """An open work. `accepted`: number of a sentence -> its labels; those that came labelled are in `given`."""
 
     def __init__(self, folder: str | os.PathLike[str], settings: Settings | None = None) -> None:
-        self.folder = Path(folder)
-        (self.folder / "documents").mkdir(parents=True, exist_ok=True)
-        self.journal = Journal(self.folder / "journal.jsonl")
+        self.folder, self._given = Path(folder), settings
+        begun = files.is_begun(self.folder)
+        self.journal = Journal(self.folder / "journal.jsonl", DEED)
         try:
-            self.settings = self._settings(settings)
+            self._files: list[dict[str, Any]] = []  # documents as `work.json` names them
+            if begun:
+                self.settings, self._files = files.read_settings(self.folder)
+            else:
+                self.settings = (settings or Settings()).check()
+                self._save(self.settings)
             self.sentences: list[Sentence] = []
             self.documents: list[tuple[str, range]] = []
             self._same: dict[Hashable, list[int]] = {}  # sentences by what they say
@@ -92,8 +57,8 @@ class Work:
             self._turn = 0
             self.n_labelled = 0  # sentences in `labelled`
             self.n_given = 0  # sentences whose labels came with a document, and were not accepted
-            for path in sorted((self.folder / "documents").glob("[0-9]*.jsonl")):
-                self._add(path)
+            for file in self._files:
+                self._add(file)
             self.skipped: list[int] = []
             self._done: list[dict[str, Any]] = []  # what undo takes back, the last of it first
             self._undone: list[dict[str, Any]] = []
@@ -105,29 +70,29 @@ class Work:
 
     # --- settings -----------------------------------------------------------------------------------------
 
-    def _settings(self, given: Settings | None) -> Settings:
-        path = self.folder / "work.json"
-        if not path.exists():
-            found = (given or Settings()).check()
-            self._write(found)
-            return found
-        try:
-            value = json.loads(path.read_text("utf-8"))
-            if value.pop("tagwise annotate") != VERSION:
-                raise ValueError("another version")
-            known = {one.name for one in fields(Settings)}
-            return Settings(**{name: value[name] for name in value if name in known}).check()
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise CorpusError(f"{path}: no settings of a work ({error}); give another folder") from error
+    def _save(self, settings: Settings) -> None:
+        files.write_settings(self.folder, settings, self._files)
 
-    def _write(self, settings: Settings) -> None:
-        made = {"tagwise annotate": VERSION, **asdict(settings)}
-        write_text(self.folder / "work.json", json.dumps(made, ensure_ascii=False, indent=2) + "\n")
+    @property
+    def features(self) -> str:
+        """The features to learn with.
+
+        Raises:
+            CorpusError: They name files, and the caller has not given the same features. A folder that came from
+                somebody else could make us read any file.
+        """
+        found = self.settings.features
+        if names_files(found) and (self._given is None or self._given.features != found):
+            raise CorpusError(
+                f"{self.folder / 'work.json'}: the features {found!r} name files, which are read only if you give "
+                f"the same features again: --features {found!r}"
+            )
+        return found
 
     def set(self, **changes: Any) -> Settings:
         """Change settings; they are on the disk when this returns."""
         made = Settings(**{**asdict(self.settings), **changes}).check()
-        self._write(made)
+        self._save(made)
         self.settings = made
         return made
 
@@ -138,9 +103,12 @@ class Work:
 
     # --- documents ----------------------------------------------------------------------------------------
 
-    def _add(self, path: Path) -> range:
-        corpus = read_jsonl(path, label=None)
+    def _add(self, file: Mapping[str, Any]) -> range:
+        """Take in the sentences of a document that `work.json` names."""
         first = len(self.sentences)
+        others = sum(one["bytes"] for one in self._files if one is not file)
+        corpus = files.read_document(self.folder, file, others)
+        self._check_size(corpus)
         for i, sentence in enumerate(corpus, first):
             labels = sentence.fields.get("label")
             if labels is not None and UNKNOWN not in labels:
@@ -149,14 +117,12 @@ class Work:
             self.sentences.append(Sentence(bare, doc=sentence.doc, meta=sentence.meta))
             self._same.setdefault(_said(bare), []).append(i)
         places = range(first, len(self.sentences))
-        self.documents.append((re.sub(r"^\d+-|\.jsonl$", "", path.name), places))
+        self.documents.append((re.sub(r"^\d+-|\.jsonl$", "", file["file"]), places))
         self.n_labelled, self.n_given = len(self.labelled), len(self.given.keys() - self.accepted.keys())
         return places
 
-    def add(self, corpus: Corpus, name: str = "", *, fresh: bool = False) -> range:
-        """Take the sentences of a corpus in as one more document; `fresh` leaves their labels out."""
-        if not len(corpus):
-            raise CorpusError(f"{corpus.source or name or 'the corpus'}: there is no sentence in it")
+    def _check_size(self, corpus: Corpus) -> None:
+        """Refuse a corpus that is too long for a work."""
         if len(self.sentences) + len(corpus) > MOST_SENTENCES:
             raise CorpusError(f"a work has at most {MOST_SENTENCES:,} sentences; begin another folder")
         long = next((i for i, s in enumerate(corpus) if len(s) > MOST_TOKENS), None)
@@ -164,14 +130,26 @@ class Work:
             raise CorpusError(
                 f"sentence {long} has {len(corpus[long])} tokens; at most {MOST_TOKENS} are shown: cut it"
             )
+
+    def add(self, corpus: Corpus, name: str = "", *, fresh: bool = False) -> range:
+        """Take the sentences of a corpus in as one more document; `fresh` leaves their labels out."""
+        if not len(corpus):
+            raise CorpusError(f"{corpus.source or name or 'the corpus'}: there is no sentence in it")
+        self._check_size(corpus)
         made = [_plain(sentence, fresh) for sentence in corpus]
         self._learn_labels(y for s in made for y in s.fields["label"])
         stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", name or os.path.basename(corpus.source or "")).strip("-.")[
             :60
         ]
-        path = self.folder / "documents" / f"{len(self.documents) + 1:04d}-{stem or 'document'}.jsonl"
-        write_jsonl(Corpus(made), path)
-        return self._add(path)
+        taken = sum(one["bytes"] for one in self._files)
+        file = files.write_document(self.folder, len(self._files) + 1, stem, Corpus(made), taken)
+        self._files.append(file)
+        try:
+            self._save(self.settings)
+            return self._add(file)
+        except BaseException:
+            self._files.remove(file)
+            raise
 
     def _learn_labels(self, labels: Iterable[str]) -> None:
         """Label types that are new, and what labels mark where nothing was labelled before."""
@@ -203,26 +181,22 @@ class Work:
     # --- what was done ------------------------------------------------------------------------------------
 
     def _replay(self, entry: dict[str, Any]) -> None:
-        do = entry.get("do")
+        do, where = entry["do"], f"{self.journal.path}, line {entry['n']}"
         if do in ("accept", "skip"):
-            i, labels = entry.get("id"), entry.get("labels", [])
-            if (
-                not isinstance(i, int)
-                or not 0 <= i < len(self.sentences)
-                or (do == "accept" and len(labels) != len(self.sentences[i]))
-            ):
+            try:
+                self._check(entry["id"], entry.get("labels"))
+            except ParameterError as error:
                 raise JournalError(
-                    f"{self.journal.path}, line {entry['n']}: sentence {i!r} with {len(labels)} labels is none of the "
-                    "documents; the journal is of another folder"
-                )
+                    f"{where}: {error}. The journal is of another folder, or damaged."
+                ) from error
             self._undone.clear()
-            self._apply({"do": do, "id": i, "labels": labels})
+            self._apply({"do": do, "id": entry["id"], "labels": entry.get("labels", [])})
         elif do == "undo" and self._done:
             self._take_back()
         elif do == "redo" and self._undone:
             self._apply(self._undone.pop())
         else:
-            raise JournalError(f"{self.journal.path}, line {entry['n']}: nothing to do for {do!r}")
+            raise JournalError(f"{where}: there is nothing to {do}. The journal is damaged.")
 
     def _apply(self, deed: dict[str, Any]) -> None:
         i = deed["id"]
@@ -400,4 +374,14 @@ def _plain(sentence: Sentence, fresh: bool) -> Sentence:
     return Sentence({**columns, "label": labels}, "label", doc=sentence.doc, meta=sentence.meta)
 
 
-__all__ = ["EXPORTS", "OUTSIDE", "UNKNOWN", "Settings", "Work", "check_label"]
+__all__ = [
+    "EXPORTS",
+    "LONGEST_LABEL",
+    "MOST_SENTENCES",
+    "MOST_TOKENS",
+    "OUTSIDE",
+    "UNKNOWN",
+    "Settings",
+    "Work",
+    "check_label",
+]

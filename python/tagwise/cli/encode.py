@@ -132,7 +132,7 @@ def encode(
         )
     if quiet:
         return
-    size = sum(entry.stat().st_size for entry in shards.path.rglob("*.npy")) / 1e6
+    size = sum(entry.stat().st_size for entry in shards.path.glob("*.arrays")) / 1e6
     new = sum(shard.made for shard in made)
     say(
         f"{len(shards)} shards, {new} of them made now, {len(shards) - new} as they were; "

@@ -17,14 +17,20 @@ import tagwise._core as _core
 from tagwise.cli.app import say
 from tagwise.errors import CorpusError, TagwiseError
 from tagwise.estimators.sharded import BACKENDS
-from tagwise.shards.encode import expanded, make_folder
-from tagwise.shards.files import FORMAT, checksum, read_json, write_json
+from tagwise.files.domains import Open
+from tagwise.files.regular import make_own_folder, read_regular
+from tagwise.files.sealed import sealed, unsealed
+from tagwise.shards.encode import expanded
+from tagwise.shards.files import FORMAT, checksum
+from tagwise.shards.folder import make_folder
 from tagwise.shards.reader import ON_ERROR
 from tagwise.writing import atomic
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 #: Where the folder of the output keeps what each file was made of.
 NOTES = ".tagwise"
+#: Maximum size of such a note in bytes.
+MOST_NOTE = 1 << 20
 #: Rows of a Parquet file that are tagged at once, and columns that may hold the tokens, the first that is there.
 ROWS, TOKENS = 4096, ("tokens", "words", "text")
 
@@ -152,14 +158,16 @@ class Notes:
     def is_done(self, source: str, place: str) -> bool:
         """Whether a file is there, and made of the same in the same way."""
         try:
-            return read_json(self._path(place)) == self._note(source, place)
+            data = read_regular(self._path(place), MOST_NOTE, CorpusError, "", follow=False)
+            return unsealed(data, Open()) == self._note(source, place)
         except (OSError, TagwiseError):  # one of the two is not there, or not whole
             return False
 
     def keep(self, source: str, place: str) -> None:
         """Note that a file is done."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        write_json(self._path(place), self._note(source, place))
+        make_own_folder(self.folder, CorpusError)
+        with atomic(self._path(place), CorpusError, follow=False) as out:
+            out.write(sealed(self._note(source, place)))
 
 
 Tagging = Callable[[Any, str, str, Wishes], None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import time
@@ -23,6 +22,7 @@ from tagwise.errors import ParameterError
 from tagwise.estimators.sharded import BACKENDS
 from tagwise.features.sums import Features, spelled
 from tagwise.learners.checkpoint import Checkpoint
+from tagwise.learners.checkpoint import remove as remove_checkpoint
 from tagwise.learners.progress import TrainingProgress
 from tagwise.params import meant
 from tagwise.shards.reader import ON_ERROR, Shards
@@ -299,8 +299,7 @@ def train(
         )
         raise Exit(EXIT_INTERRUPTED)
     if kept is not None:
-        with contextlib.suppress(OSError):  # the model is there; the next run replaces it
-            os.unlink(kept.path)
+        remove_checkpoint(os.fspath(kept.path))
     if not quiet:
         say(summary(tagger, data, output, time.perf_counter() - begin))
 

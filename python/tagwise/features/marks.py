@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from tagwise.errors import ParameterError, TemplateError
 from tagwise.features.automaton import Automaton
+from tagwise.files.regular import read_regular
 from tagwise.params import is_text
 
 if TYPE_CHECKING:
@@ -238,14 +239,17 @@ class Regex(Mark):
         return f"<Regex {self.name}: {self.pattern}>"
 
 
+#: Maximum size of a file of names in bytes.
+MOST_NAMES = 1 << 28
+
+
 def _lines(path: Path) -> list[str]:
     """The lines of a file of names, without those that are blank."""
+    remedy = "Give a UTF-8 text file with one name per line."
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TemplateError(
-            f"{path}: cannot read the gazetteer: {error}; expected a UTF-8 text file with a name a line"
-        ) from error
+        text = read_regular(path, MOST_NAMES, TemplateError, remedy).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise TemplateError(f"{path}: cannot read the gazetteer ({error}). {remedy}") from error
     found = [line for line in text.splitlines() if line.strip()]
     if not found:
         raise TemplateError(f"{path}: the gazetteer has no entry; expected a name a line")

@@ -19,9 +19,12 @@ from tagwise.features.marks import Mark
 from tagwise.features.patterns import is_wapiti
 from tagwise.features.recipe import Recipe, apart, distinct, short
 from tagwise.features.sets import DEFAULT_COLUMN, SETS, is_crfpp, template_text
-from tagwise.features.sums import Features, spelled
+from tagwise.features.sums import Features, pieces, spelled
+from tagwise.files.regular import read_regular
 from tagwise.params import is_text
 
+#: Maximum size of a template file in bytes.
+MOST_TEMPLATE = 1 << 24
 #: Lines that CRF++ reads too: what both programs can read is read as CRF++ does.
 _CRFPP = re.compile(r"(?:[UB](?:[^%]|%x\[[^@%\]]*\])*|#.*)?")
 
@@ -74,20 +77,44 @@ def _of_text(text: str, columns: Sequence[str], name: str = "") -> Recipe:
     return Recipe.of_template(text, columns, name)
 
 
+def _is_template(text: str) -> bool:
+    """Whether a text is a template, by its look alone."""
+    return re.search(r"[\[\n]", text) is not None or text.strip() in ("bias", "first", "last")
+
+
+def _is_set(text: str) -> bool:
+    """Whether a text is one of the named sets, with or without parameters."""
+    return text.split("(")[0].strip() in SETS
+
+
+def names_files(text: str) -> bool:
+    """Return whether resolving a text of features may read a file: a gazetteer, a template, patterns.
+
+    >>> names_files("default+regex:year=[0-9]{4}"), names_files("word[0]"), names_files("S3(window=2)+pos")
+    (False, False, False)
+    >>> names_files("default+gazetteer:cities.txt"), names_files("mine.template")
+    (True, True)
+    """
+    if text.strip() == "attributes":
+        return False
+    parts = pieces(text) or [text]
+    plain = (part for part in parts if not part.startswith(("regex:", "function:")))
+    return any(not (_is_template(part) or _is_set(part)) for part in plain)
+
+
 def _from_text(spec: str | os.PathLike[str], columns: Sequence[str], every: Sequence[str]) -> Recipe:
     """Recipe of a named set over the corpus's columns, or of a template or its file over every column there is."""
     if isinstance(spec, str):
-        if re.search(r"[\[\n]", spec) or spec.strip() in ("bias", "first", "last"):
+        if _is_template(spec):
             return _of_text(spec, every)
-        if spec.split("(")[0].strip() in SETS or not Path(spec).is_file():
+        if _is_set(spec) or not os.path.exists(spec):
             return Recipe.of_template(template_text(spec, columns), columns, spec.strip())
     path = Path(spec)
+    remedy = "Give a UTF-8 text file with a template, or the template itself."
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TemplateError(
-            f"{path}: cannot read the template: {error}; expected a UTF-8 text file"
-        ) from error
+        text = read_regular(path, MOST_TEMPLATE, TemplateError, remedy).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise TemplateError(f"{path}: cannot read the template ({error}). {remedy}") from error
     try:
         return _of_text(text, every, path.name)
     except TemplateError as error:

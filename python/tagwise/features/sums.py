@@ -92,6 +92,14 @@ def title(features: Any) -> str:
     return str(getattr(features, "__qualname__", type(features).__qualname__))
 
 
+def pieces(text: str) -> list[str] | None:
+    """Return the parts of a sum that is written as one text, as texts; None if a text is not a sum."""
+    found = [piece.strip() for piece in _PLUS.split(text)]
+    if "\n" in text.strip() or (len(found) == 1 and not re.match(_PREFIX, found[0])):
+        return None
+    return found
+
+
 def spelled(text: str, functions: bool = False) -> tuple[Any, ...] | None:
     """The parts of a sum that is written as one text; None where a text is no sum.
 
@@ -100,10 +108,8 @@ def spelled(text: str, functions: bool = False) -> tuple[Any, ...] | None:
     >>> spelled("S3(window=2)+regex:plus=a+") is None, spelled("default") is None
     (False, True)
     """
-    pieces = [piece.strip() for piece in _PLUS.split(text)]
-    if "\n" in text.strip() or (len(pieces) == 1 and not re.match(_PREFIX, pieces[0])):
-        return None
-    return tuple(_part(piece, functions) for piece in pieces)
+    found = pieces(text)
+    return None if found is None else tuple(_part(piece, functions) for piece in found)
 
 
 def _part(piece: str, functions: bool) -> Any:
@@ -129,4 +135,4 @@ def _part(piece: str, functions: bool) -> Any:
     return function_at(rest, "the feature function")
 
 
-__all__ = ["Features", "spelled", "title"]
+__all__ = ["Features", "pieces", "spelled", "title"]

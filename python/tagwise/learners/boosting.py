@@ -7,6 +7,7 @@ Altun, Hofmann and Johnson (2002): AdaBoost.MR for label sequences. Or N = sum_i
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.files.domains import Domain, DomainError, Listed, Numbers, Record, Truth, Whole, name_of
 from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.optimizers.base import State, Step, Vector
@@ -32,6 +34,35 @@ COLUMNS = {
 }
 
 Steps = dict[str, NDArray[Any]]
+_COUNT = Whole(0, 2**53)
+
+
+#: The state in a checkpoint. The core checks the lengths of the booster's arrays; one of its numbers may be infinite.
+BOOSTING: Domain = Record(
+    {
+        "booster": Record(more=Numbers("f64", finite=False)),
+        "steps": Record({name: Numbers(name_of(dtype)) for name, dtype in COLUMNS.items()}),
+        "ends": Listed(_COUNT, low=1),
+        "nonzero": Listed(_COUNT),
+        "sentences": _COUNT,
+        "more": Truth(),
+    }
+)
+
+
+def _check(state: State, n_features: int) -> None:
+    """Refuse a state whose columns and blocks do not belong together."""
+    columns, ends = state["steps"], state["ends"]
+    (length, *others) = {len(column) for column in columns.values()}
+    if (
+        others
+        or ends != sorted(ends)
+        or [ends[0], ends[-1]] != [0, length]
+        or len(state["nonzero"]) != len(ends)
+    ):
+        raise DomainError("steps: expected columns of one length, in blocks that follow each other")
+    if length and int(columns["feature"].max()) >= n_features:
+        raise DomainError(f"steps.feature: expected numbers below {n_features:,}")
 
 
 class Ensemble:
@@ -45,6 +76,7 @@ class Ensemble:
         self.sentences, self.more = 0, True
         self.interrupted = False
         if resume is not None:
+            _check(resume, len(booster.weights()))
             booster.restore(resume["booster"])
             self.parts = [resume["steps"]]
             self.ends, self.nonzero = list(resume["ends"]), list(resume["nonzero"])
@@ -119,7 +151,9 @@ def train(
     keeper: Keeper | None = None,
 ) -> tuple[Result, Steps]:
     """Boost; an iteration of the history is a block of `every` rounds, its objective the logarithm of the loss."""
-    ensemble = Ensemble(booster, None if keeper is None else keeper.learner)
+    found = None if keeper is None else keeper.learner(BOOSTING)
+    with contextlib.nullcontext() if keeper is None else keeper.restoring():
+        ensemble = Ensemble(booster, found)
     stopping = Stopping(-(-rounds // every), 0.0, 1, patience)
     blocks = ensemble.blocks(rounds, every, keep=keeper is not None)
     result = run(blocks, stopping, dev_score=dev_score, callbacks=callbacks, keeper=keeper)

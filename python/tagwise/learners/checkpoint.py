@@ -1,31 +1,45 @@
-"""Checkpoints: what a training run needs to go on as if it had never stopped, in one file.
+"""Checkpoints: what a training run needs to continue as if it had never stopped, in one file.
 
-A file holds the state of the loop and that of the learner (`Step.state`), and what run they are of: the code, the
-parameters, digests of the sentences. It is written as everything is (`tagwise.writing`): there is the last one or the
-one before it, never half of one.
+A file holds the state of the loop and that of the learner (`Step.state`), and which run they belong to: the code, the
+parameters, digests of the sentences. It is a file of arrays (`tagwise.files.arrays`), written as everything is
+(`tagwise.writing`): there is the last one or the one before it, never half of one.
+
+A checkpoint may come from a stranger. Its header is read and checked first, and the run is compared. Then each learner
+checks types and lengths of its state by a domain, before any array is copied, and that numbers are finite.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import io
 import json
 import os
 import re
 import time
-import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
 from tagwise.errors import ParameterError, TrainingError, refusal
+from tagwise.files.arrays import ArrayFile, Placed, is_array_file, read_header, write_arrays
+from tagwise.files.domains import Domain, DomainError, OneOf, Open, Record, Whole
 from tagwise.optimizers.base import State
 from tagwise.writing import atomic
 
-FORMAT = 1
+FORMAT = 2
+HEADER = Record(
+    {
+        "kind": OneOf(("checkpoint",)),
+        "format": Whole(FORMAT, FORMAT),
+        "run": Record(more=Open()),
+        "loop": Record(more=Open()),
+        "learner": Record(more=Open()),
+    }
+)
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_REMEDY = "Remove it, or train from the start: leave resume (--resume) out."
 
 
 @dataclass(frozen=True)
@@ -65,19 +79,42 @@ class Checkpoint:
 
 
 class Keeper:
-    """Writes the states of one run to its file, and has the one to go on from (`loop`, `learner`; None: begin)."""
+    """Writes the states of one run to its file, and has the one to resume from, if there is one (`resumes`)."""
 
     def __init__(self, checkpoint: Checkpoint, run: Mapping[str, Any]) -> None:
         self.path = os.fspath(checkpoint.path)
         self.every, self.seconds = checkpoint.interval()
         self.run = json.loads(json.dumps(run))
-        self.loop: State | None = None
-        self.learner: State | None = None
-        if checkpoint.resume and os.path.exists(self.path):
-            found = read(self.path)
-            check_run(self.path, found["run"], self.run)
-            self.loop, self.learner = found["loop"], found["learner"]
-        self._written, self._last = 0 if self.loop is None else int(self.loop["iteration"]), time.monotonic()
+        self._found: Found | None = None
+        if os.path.lexists(self.path):
+            if checkpoint.resume:
+                self._found = Found(self.path, self.run)
+            else:
+                check_replaceable(self.path)
+        self._written, self._last = 0, time.monotonic()
+
+    @property
+    def resumes(self) -> bool:
+        """Whether there is a state to resume from."""
+        return self._found is not None
+
+    def loop(self, domain: Domain) -> State | None:
+        """The state of the loop, inside its domain; None at the start of a run."""
+        found = None if self._found is None else self._found.state("loop", domain)
+        self._written = 0 if found is None else int(found["iteration"])
+        return found
+
+    def learner(self, domain: Domain) -> State | None:
+        """The state of the learner, inside its domain; None at the start of a run."""
+        return None if self._found is None else self._found.state("learner", domain)
+
+    @contextlib.contextmanager
+    def restoring(self) -> Iterator[None]:
+        """Report a state that a learner or the core refuses as a damaged checkpoint."""
+        try:
+            yield
+        except (DomainError, ValueError) as error:
+            raise _damaged(self.path, error) from error
 
     def due(self, iteration: int) -> bool:
         """Whether it is time for the next one."""
@@ -96,7 +133,7 @@ class Keeper:
 
 
 def write(path: str, content: State) -> None:
-    """A state as a file: a ZIP archive of arrays as NumPy writes them, with `header` as JSON."""
+    """Write a state: arrays as arrays, everything else in the header, where `{"array": name}` stands for an array."""
     arrays: dict[str, Any] = {}
 
     def plain(value: Any) -> Any:
@@ -108,41 +145,84 @@ def write(path: str, content: State) -> None:
             return {key: plain(entry) for key, entry in value.items()}
         return [plain(entry) for entry in value] if isinstance(value, (list, tuple)) else value
 
-    header = json.dumps({"format": FORMAT, **plain(content)})
+    header = {"kind": "checkpoint", "format": FORMAT, **plain(content)}
     with atomic(path) as out:
-        np.savez(out, header=np.frombuffer(header.encode(), dtype=np.uint8), **arrays)
+        write_arrays(out, header, arrays)
 
 
-def read(path: str) -> State:
-    """The state in a file; a TrainingError says why there is none."""
+class Found:
+    """A checkpoint that is there, of this run. Its states are read when they are taken.
+
+    Raises:
+        TrainingError: The file cannot be read, is damaged, or belongs to another run.
+    """
+
+    def __init__(self, path: str, run: Mapping[str, Any] | None = None) -> None:
+        self.path = path
+        try:
+            self.header = read_header(path, HEADER, TrainingError, _REMEDY)
+            if run is not None:
+                check_run(path, self.header["run"], run)
+            self._file = ArrayFile(path, HEADER, TrainingError, _REMEDY)
+        except DomainError as error:
+            raise _damaged(path, error) from error
+        self._left = dict(self._file.placed)  # arrays that no state has named yet
+
+    def state(self, part: str, domain: Domain) -> State:
+        """The state of the loop or of the learner; its types and lengths are checked before arrays are copied."""
+        try:
+            placed = self._placed(self.header[part])
+            domain.check(placed, part)
+            state: State = self._filled(placed)
+            domain.check(state, part)
+            return state
+        except DomainError as error:
+            raise _damaged(self.path, error) from error
+
+    def _placed(self, value: Any) -> Any:
+        """A value of the header, with arrays that are not read yet. Each array stands in one place alone."""
+        if isinstance(value, dict):
+            if value.keys() == {"array"}:
+                found = self._left.pop(value["array"], None) if isinstance(value["array"], str) else None
+                if found is None:
+                    raise DomainError(f"array {value['array']!a:.60} is missing, or named twice")
+                return found
+            return {key: self._placed(entry) for key, entry in value.items()}
+        return [self._placed(entry) for entry in value] if isinstance(value, list) else value
+
+    def _filled(self, value: Any) -> Any:
+        """The same with the arrays themselves."""
+        if isinstance(value, Placed):
+            return self._file.take(value.name, value.dtype)
+        if isinstance(value, dict):
+            return {key: self._filled(entry) for key, entry in value.items()}
+        return [self._filled(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _damaged(path: str, why: object) -> TrainingError:
+    return TrainingError(f"{path}: a damaged checkpoint, or not a checkpoint ({why}). {_REMEDY}")
+
+
+def check_replaceable(path: str) -> None:
+    """Refuse to write a checkpoint over a file of another kind."""
+    if not is_replaceable(path):
+        text = f"{path}: exists and is not a checkpoint. Give another path for the checkpoint, or remove the file."
+        raise refusal(TrainingError, text, path, 17)
+
+
+def is_replaceable(path: str) -> bool:
+    """Whether a path is free, or has a checkpoint, whole or damaged, or an empty file."""
     try:
-        with open(path, "rb") as file:
-            data = io.BytesIO(file.read())
-        with np.load(data, allow_pickle=False) as found:
-            arrays = {name: found[name] for name in found.files}
-        header = json.loads(arrays.pop("header").tobytes())
+        return not os.path.lexists(path) or is_array_file(path, TrainingError)
+    except OSError:  # also what `is_array_file` refuses: a folder, a pipe, a broken link
+        return False
 
-        def filled(value: Any) -> Any:
-            if isinstance(value, dict):
-                if value.keys() == {"array"}:
-                    return arrays[value["array"]]
-                return {key: filled(entry) for key, entry in value.items()}
-            return [filled(entry) for entry in value] if isinstance(value, list) else value
 
-        if not isinstance(header, dict) or header.get("format") != FORMAT:
-            raise ValueError(f"it is not of format {FORMAT}")
-        state: State = filled(header)
-        if not {"run", "loop", "learner"} <= state.keys():
-            raise ValueError("it holds no state of training")
-        return state
-    except OSError as error:
-        raise refusal(
-            TrainingError, f"{path}: cannot be read ({error.strerror})", path, error.errno or 5
-        ) from error
-    except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-        raise TrainingError(
-            f"{path}: a damaged checkpoint, or none ({error}). Remove it, or begin anew without resume"
-        ) from error
+def remove(path: str) -> None:
+    """Remove the checkpoint of a run that has ended, if there is one. Files of another kind stay."""
+    with contextlib.suppress(OSError):  # the next run replaces it
+        if os.path.lexists(path) and is_replaceable(path):
+            os.unlink(path)
 
 
 # --- which run it is --------------------------------------------------------------------------------------
@@ -165,9 +245,12 @@ def check_run(path: str, theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> 
         if theirs.get(name) == ours[name]:
             continue
         if name == "params" and isinstance(theirs.get(name), dict):
-            (param,) = [
-                key for key in {**ours[name], **theirs[name]} if ours[name].get(key) != theirs[name].get(key)
-            ][:1]
+            absent = object()
+            param = next(
+                key
+                for key in {**ours[name], **theirs[name]}
+                if ours[name].get(key, absent) != theirs[name].get(key, absent)
+            )
             what = f"{param} was {theirs[name].get(param)!r} and is {ours[name].get(param)!r} now"
         elif name in _DIGESTED:
             what = f"{_DIGESTED[name]} are others now"

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tagwise.files.domains import Domain, DomainError, Either, Listed, Numbers, Real, Record, Tupled, Whole
 from tagwise.optimizers.base import State, Step, relative_gap
 from tagwise.scores.protocols import Vector
 
@@ -39,6 +40,28 @@ FAR, FALL_FAR = 300.0, 0.1
 OVER, FLAT = 4, 0.01
 
 NAMES = ("weights", "nodes", "pairs", "blocks", "epochs")
+
+
+def _points(dtype: str) -> Domain:
+    """An array, or one for each part of the shards. The core checks their lengths."""
+    return Either((Listed(Numbers(dtype), low=1), Numbers(dtype)))
+
+
+#: The state of an `Ascent`.
+DUAL: Domain = Record(
+    {
+        "bound": Real(),
+        "share": Real(),
+        "gaps": Listed(Real(any_=True), high=1 + LOOK_BACK),
+        "value": Real(any_=True),
+        "values": Listed(Tupled((Whole(0, 2**53), Real())), high=1 + OVER),
+        "weights": Either((Numbers("f32"), Numbers("f64"))),
+        "nodes": _points("f32"),
+        "pairs": _points("f32"),
+        "blocks": _points("f64"),
+        "epochs": Whole(0, 2**53),
+    }
+)
 
 
 class Core(Protocol):
@@ -66,6 +89,16 @@ class Core(Protocol):
         """Go on from a state."""
 
 
+def _check_like(found: State, own: State) -> None:
+    """Refuse a state whose arrays are not those of this ascent, in type and length."""
+    for name in NAMES[:-1]:
+        theirs, ours = (x[name] if isinstance(x[name], list) else [x[name]] for x in (found, own))
+        if [(x.dtype, len(x)) for x in theirs] != [(x.dtype, len(x)) for x in ours] or isinstance(
+            found[name], list
+        ) != isinstance(own[name], list):
+            raise DomainError(f"{name}: expected {sum(map(len, ours)):,} numbers in {len(ours)} parts")
+
+
 class Ascent:
     """Epochs of dual ascent, from the dual point of the gold labels or from a state of one.
 
@@ -84,6 +117,7 @@ class Ascent:
             self.bound, self.share, self.gaps = resume["bound"], resume["share"], list(resume["gaps"])
             self.value = resume.get("value", math.inf)
             self.values = list(resume.get("values", []))
+            _check_like(resume, dict(zip(NAMES, core.state())))
             core.restore(*(resume[name] for name in NAMES))
 
     def state(self) -> State:

@@ -8,6 +8,7 @@ sentences, not to the mean: l2 and l1 are CRFsuite's c2 and c1.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.dataset.layout import blocks_of, node_attributes
 from tagwise.errors import ParameterError, TrainingError
+from tagwise.files.domains import Domain, Either, Record, Whole
 from tagwise.learners import dual, stochastic
 from tagwise.learners.backends import Backend, current, exponential
 from tagwise.learners.checkpoint import Keeper, digest
@@ -276,7 +278,7 @@ def train(
     if optimizer == "auto" and problem.many_labels:
         no_dual = "so many labels"  # its visits go over all pairs of labels, passes over those that were seen
     chosen = choose_optimizer(optimizer, l1, no_dual)
-    found = None if keeper is None else keeper.learner
+    found = None if keeper is None else keeper.learner(_state_domain(chosen, len(start)))
     known: State | None = None if found is None else found["optimizer"]
     options: dict[str, Any] = {"dev_score": dev_score, "callbacks": callbacks, "keeper": keeper}
     keep = keeper is not None
@@ -291,7 +293,17 @@ def train(
     if chosen.name == "dual":
         often = dev_score is not None
         ascending = _certified(
-            problem, backend, l2, stopping.tol, n_jobs, seed, known, keep, point, often=often
+            problem,
+            backend,
+            l2,
+            stopping.tol,
+            n_jobs,
+            seed,
+            known,
+            keep,
+            point,
+            often=often,
+            restoring=None if keeper is None else keeper.restoring,
         )
         return run(_kept(ascending, 0), stopping, **options)
     extra: dict[str, Any] = {"l1": l1} if chosen.l1 else {}
@@ -329,6 +341,15 @@ def train(
     return result
 
 
+def _state_domain(optimizer: Optimizer, n: int) -> Domain:
+    """The state in a checkpoint of an optimiser with n weights; L-BFGS may have gone on from dual ascent."""
+    if optimizer.name == "dual":
+        domain: Domain = Either((OPTIMIZERS["lbfgs"].domain(n), dual.DUAL))
+    else:
+        domain = stochastic.sgd_domain(n) if optimizer.name == "sgd" else optimizer.domain(n)
+    return Record({"optimizer": domain, "warmup": Whole(0, 2**53)})
+
+
 def _certified(
     problem: Problem,
     backend: Backend,
@@ -341,6 +362,7 @@ def _certified(
     point: dual.Point | None,
     *,
     often: bool,
+    restoring: Callable[[], contextlib.AbstractContextManager[None]] | None = None,
 ) -> Iterator[Step]:
     """Steps of dual ascent, and behind them those of L-BFGS from their weights, where these have to go on."""
     step: Step | None = None
@@ -349,7 +371,8 @@ def _certified(
         with problem.ascending(l2) as core:
             if point is not None and known is None:
                 known = point.at(of, l2, core)
-            ascent = dual.Ascent(core, n_jobs, seed, known, hasty=problem.hasty)
+            with contextlib.nullcontext() if restoring is None else restoring():
+                ascent = dual.Ascent(core, n_jobs, seed, known, hasty=problem.hasty)
             if point is not None:
                 point.state = None
             for step in dual.steps(ascent, tol, keep=keep, often=often):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tagwise.errors import TrainingError
+from tagwise.files.domains import DomainError, Either, Listed, Numbers, OneOf, Real, Record, Whole
 from tagwise.learners.checkpoint import Keeper
 from tagwise.optimizers.base import Step, Vector
 
@@ -116,6 +117,50 @@ class Course:
         return f"reached max_iter={stopping.max_iter}" if self.iteration >= stopping.max_iter else None
 
 
+_NUMBER, _COUNT = Real(any_=True), Whole(0, 2**53)
+_MAYBE = Either((OneOf((None,)), _NUMBER))
+#: A `Course` in a checkpoint.
+COURSE = Record(
+    {
+        "iteration": _COUNT,
+        "history": Listed(
+            Record(
+                {
+                    "iteration": _COUNT,
+                    "objective": _NUMBER,
+                    "gradient_norm": _NUMBER,
+                    "dev_score": _MAYBE,
+                    "seconds": Real(0.0),
+                    "evaluations": _COUNT,
+                },
+                {"dual": _NUMBER, "gap": _MAYBE},
+            )
+        ),
+        "values": Listed(_NUMBER, low=1),
+        "best": Either((OneOf((None,)), Numbers("f64"))),
+        "best_score": _NUMBER,
+        "best_iteration": _COUNT,
+        "seconds": Real(0.0),
+        "gap": _MAYBE,
+    }
+)
+
+
+def _resumed(keeper: Keeper | None) -> Course | None:
+    """The course that a checkpoint has; None at the start of a run."""
+    found = None if keeper is None else keeper.loop(COURSE)
+    if keeper is None or found is None:
+        return None
+    course = Course(**found)
+    last, noted = course.iteration, [entry["iteration"] for entry in course.history]
+    with keeper.restoring():
+        if len(course.values) != last + 1 or course.best_iteration > last:
+            raise DomainError(f"values: expected one of each of {last + 1} iterations, the best among them")
+        if noted != list(range(last + 1 - len(noted), last + 1)) or (noted and noted[0] < 0):
+            raise DomainError(f"history: expected entries up to iteration {last}")
+    return course
+
+
 def run(
     states: Iterator[Step],
     stopping: Stopping,
@@ -134,8 +179,8 @@ def run(
     has one to go on from, the first of `states` is the iterate that it was taken at.
     """
     begin = time.perf_counter()
-    resumed = keeper is not None and keeper.loop is not None
-    course = Course(**keeper.loop) if keeper is not None and keeper.loop is not None else Course()
+    found = _resumed(keeper)
+    resumed, course = found is not None, found or Course()
     before, first = course.seconds, max(course.iteration, 0)
     last: Vector | None = None
     reason: str | None = None
@@ -151,6 +196,11 @@ def run(
                 reason = "the objective is not finite; the last good iterate is kept"
                 logger.warning(reason)
                 break
+            if last is None and course.best is not None and len(course.best) != len(state.w):
+                raise TrainingError(
+                    f"the checkpoint has {len(course.best):,} weights of the best iteration; expected "
+                    f"{len(state.w):,}. Remove it, or train from the start."
+                )
             last, course.iteration = state.w, iteration
             course.gap = None if state.dual is None else state.gap
             stop = False

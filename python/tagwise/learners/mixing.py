@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.files.domains import DomainError
 from tagwise.learners.held import KEPT, ranges
 from tagwise.learners.rounds import Climb, Climbing
 from tagwise.learners.sharded import Rules, Setting
@@ -133,6 +134,10 @@ class OnlineShards:
 
     def restore(self, state: State) -> None:
         """Go on from a state."""
+        n = len(self._state["weights"])
+        for name, array in state.items():
+            if name not in ("steps", "epochs") and len(array) != n and (len(array) or name == "weights"):
+                raise DomainError(f"{name}: expected {n:,} numbers, found {len(array):,}")
         self._state = dict(state)
 
     def weights(self, averaged: bool = True) -> Vector:

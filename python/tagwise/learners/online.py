@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import tagwise._core as _core
+from tagwise.files.domains import Domain, Listed, Numbers, Real, Record, Whole
 from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.learners.mixing import OnlineShards
@@ -18,6 +19,21 @@ from tagwise.optimizers.base import State, Step, Vector
 from tagwise.scores.voters import Ballot
 
 Learner = _core.Online | _core.HistoryOnline | _core.KernelPerceptron | OnlineShards
+
+
+_COUNT = Whole(0, 2**53)
+_STATE: dict[str, Domain] = {
+    "online": Record({"steps": Real(0.0), "epochs": _COUNT}, more=Numbers("f64")),
+    "plain": Listed(Real(any_=True)),
+}
+#: The state in a checkpoint, without voters and with them. The core checks names and lengths of its arrays.
+ONLINE: Domain = Record(_STATE)
+VOTED: Domain = Record(
+    {
+        **_STATE,
+        "ballot": Record({"weights": Numbers("f32"), "counts": Listed(_COUNT), "epochs": Listed(_COUNT)}),
+    }
+)
 
 
 def epochs(
@@ -75,12 +91,13 @@ def train(
     """
     stopping = Stopping(n_epochs, 0.0, 1, patience)
     plain: list[float] = []
-    found = None if keeper is None else keeper.learner
-    if found is not None:
-        online.restore(found["online"])
-        plain = found["plain"]
-        if ballot is not None:
-            ballot.restore(found["ballot"])
+    found = None if keeper is None else keeper.learner(ONLINE if ballot is None else VOTED)
+    if keeper is not None and found is not None:
+        with keeper.restoring():
+            online.restore(found["online"])
+            plain = found["plain"]
+            if ballot is not None:
+                ballot.restore(found["ballot"], len(online.weights()))
 
     def state() -> State:
         voters = {} if ballot is None else {"ballot": ballot.state()}

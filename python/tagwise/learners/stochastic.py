@@ -15,6 +15,7 @@ import numpy as np
 
 import tagwise._core as _core
 from tagwise.errors import TrainingError
+from tagwise.files.domains import Domain, Numbers, Real, Record, Whole
 from tagwise.optimizers.base import Evaluate, State, Step, Vector
 
 FIRST, FACTOR, MOST_TRIALS = 0.1, 2.0, 12
@@ -23,6 +24,11 @@ LEAST_GAIN = 1e-4
 CLOSE = 1.1
 #: Epoch number of the sample's order: none that training comes to.
 SAMPLE_EPOCH = 1 << 40
+
+
+def sgd_domain(n: int) -> Domain:
+    """The state of a `Descent` with n weights."""
+    return Record({"w": Numbers("f64", n), "eta": Real(0.0), "epochs": Whole(0, SAMPLE_EPOCH - 1)})
 
 
 def calibrate(descent: _core.Stochastic, start: Vector, l2: float, seed: int) -> float:

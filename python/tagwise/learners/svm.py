@@ -5,12 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
+from tagwise.files.domains import Domain, Either, Listed, Numbers, Real, Record, Truth, Whole
 from tagwise.learners.checkpoint import Keeper
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.optimizers.base import State, Step, Vector, relative_gap
 
 #: What an epoch adds to its entry of the history.
 REPORTED = ("dual", "gap", "slack", "violated", "paths", "decoded", "truncated")
+
+
+_REPORT = Either((Truth(), Real(any_=True)))
+_WHOLE = {"sizes": "u32", "paths": "u16", "idle": "u8", "quiet": "u8"}
+_REAL = ("alpha", "bound", "gram", "beta", "edge", "start", "end", "kept")
+#: The state in a checkpoint: of the solver, whose arrays' lengths the core checks, and what its epochs have reported.
+SVM: Domain = Record(
+    {
+        "solver": Record(
+            {
+                **{name: Numbers(dtype) for name, dtype in _WHOLE.items()},
+                **dict.fromkeys(_REAL, Numbers("f64")),
+                "epsilon": Real(),
+                "epochs": Whole(0, 2**53),
+            }
+        ),
+        "reports": Listed(Record(dict.fromkeys(("primal", *REPORTED), _REPORT), more=_REPORT)),
+    }
+)
 
 
 class Solver(Protocol):
@@ -34,9 +54,11 @@ def train(
 ) -> Result:
     """Run epochs until the relative duality gap is under `tol`. States, to keep and to go on from, are the core's."""
     reports: list[dict[str, Any]] = []
-    if keeper is not None and keeper.learner is not None:
-        solver.restore(keeper.learner["solver"])
-        reports = keeper.learner["reports"]
+    found = None if keeper is None else keeper.learner(SVM)
+    if keeper is not None and found is not None:
+        with keeper.restoring():
+            solver.restore(found["solver"])
+        reports = found["reports"]
 
     def state() -> State:
         return {"solver": solver.state(), "reports": reports}

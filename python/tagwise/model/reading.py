@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import stat
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ import tagwise._core as _core
 from tagwise.corpus.labels import reads_as
 from tagwise.errors import MissingFunctionError, ModelFileError, TagwiseError, refusal
 from tagwise.features.recipe import Recipe
+from tagwise.files import domains
 from tagwise.foreign.chain import parts_of as foreign_parts
 from tagwise.foreign.formats import HEAD, format_of
 from tagwise.importing import Functions
@@ -58,7 +58,6 @@ def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[st
                     return foreign_parts(format.read(raw.read()))
         file = _core.ModelFile(os.fspath(path), mmap=mmap)
         header = schema.parsed(file.header)
-        _check_distinct(path, file)
         types = schema.check_arrays(file.arrays, header)
         arrays = {
             name: file.array(name)
@@ -142,25 +141,11 @@ def _check_regular(path: str) -> None:
 
 
 def check_finite(name: str, array: NDArray[Any]) -> None:
-    """Refuse NaN and infinite numbers: no training leaves them, and no search is right with them.
-
-    A sum of finite numbers is finite unless it overflows, so the second, slower look is rare.
-    """
-    with np.errstate(all="ignore"):
-        if np.isfinite(array.sum()) or np.isfinite(array).all():
-            return
-    at = int(np.flatnonzero(~np.isfinite(array))[0])
-    raise ModelFileError(
-        f"{name}[{at}] is {array[at]}; expected finite numbers; train again, or copy the file again"
-    )
-
-
-def _check_distinct(path: Path, file: _core.ModelFile) -> None:
-    """As many names as the file's head counts arrays: of two that share a name the core knows one."""
-    with open(path, "rb") as raw:
-        (count,) = struct.unpack_from("<Q", raw.read(32), 24)
-    if count != len(file.arrays):
-        raise ModelFileError(f"{count} arrays have {len(file.arrays)} names; expected names that differ")
+    """Refuse NaN and infinite numbers of a model."""
+    try:
+        domains.check_finite(name, array)
+    except domains.DomainError as error:
+        raise ModelFileError(f"{error}; train again, or copy the file again") from None
 
 
 def _lookback(data: Mapping[str, Any], weights: NDArray[Any], n_labels: int) -> Lookback:

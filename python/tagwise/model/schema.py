@@ -8,17 +8,17 @@ tagwise.errors.ModelFileError: the header lacks 'tagwise'; the file was written 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tagwise._core as _core
 from tagwise.corpus.labels import TYPES as LABEL_TYPES
 from tagwise.errors import ModelFileError
-from tagwise.features.patterns import DIALECTS
-from tagwise.features.vectors import LEAST_SCALE, MOST
-from tagwise.model.domains import (
+from tagwise.features.schema import FEATURES
+from tagwise.files import sealed
+from tagwise.files.domains import (
     Domain,
+    DomainError,
     Either,
     Listed,
     OneOf,
@@ -38,60 +38,6 @@ MOST_LABELS, MOST_ATTRIBUTES = 2**16 - 2, 2**32 - 2
 _NAME: Domain = Either((OneOf((None,)), Text()))
 _PATH = Record({"function": Text(":")})
 _COUNT = Whole(0, 2**53)
-_VECTORS: dict[str, Domain] = {
-    "vectors": Record({"size": Whole(1, MOST), "scale": Real(LEAST_SCALE, 1.0 / LEAST_SCALE)})
-}
-
-#: Columns made from the tokens: lists of names, regular expressions.
-MARK = Variant(
-    "kind",
-    {
-        "gazetteer": Record(
-            {
-                "name": Text(),
-                "entries": Listed(Listed(Text(), low=1), low=1),
-                "ignore_case": Truth(),
-                "window": Whole(0, 10),
-            }
-        ),
-        "regex": Record({"name": Text(), "pattern": Text(), "ignore_case": Truth(), "window": Whole(0, 10)}),
-    },
-)
-
-
-def _alone(more: dict[str, Domain]) -> dict[str, Record]:
-    """Recipes that are no sum, and what else they may say."""
-    return {
-        "template": Record(
-            {
-                "name": Text(),
-                "template": Text(),
-                "columns": Listed(Text(), low=1, distinct=True),
-                "token_column": Text(),
-            },
-            {"lists": Listed(Listed(Text())), "marks": Listed(MARK, low=1, high=100), **more},
-        ),
-        "patterns": Record(
-            {
-                "dialect": OneOf(DIALECTS),
-                "patterns": Text(),
-                "columns": Listed(Text(), distinct=True),
-                "token_column": Text(),
-            },
-            more,
-        ),
-        "function": Record({"function": Text(":")}, more),
-    }
-
-
-FEATURES = Variant(
-    "kind",
-    {
-        **_alone(_VECTORS),
-        "sum": Record({"parts": Listed(Variant("kind", _alone({})), low=2, high=100)}, _VECTORS),
-        "attributes": Record(may=_VECTORS),
-    },
-)
 HISTORY = Record(
     {
         "m": Whole(1, 3),
@@ -203,34 +149,16 @@ GROUPS: dict[str, dict[str, str]] = {
 TYPES = ("u8", "u16", "u32", "u64", "f32", "f64")
 
 
-def _distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON whose keys differ."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise ModelFileError(f"the header names {twice!a} twice in one object; expected keys that differ")
-    return found
-
-
 def parsed(text: str) -> dict[str, Any]:
     """The header of a file, every field inside its domain."""
     try:
-        header = json.loads(text, object_pairs_hook=_distinct)
-    except ModelFileError:
-        raise
-    except RecursionError:
-        raise ModelFileError("the header is nested too deeply; no tagwise writes such a file") from None
-    except ValueError as error:
-        raise ModelFileError(f"the header is no JSON: {error}") from None
-    if re.search(r"\\u[dD][89a-fA-F]", text):  # what may be half a pair; the bytes themselves are UTF-8
-        try:
-            json.dumps(header, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise ModelFileError("the header holds a lone surrogate, which is no Unicode text") from None
-        except RecursionError:
-            raise ModelFileError("the header is nested too deeply; no tagwise writes such a file") from None
-    HEADER.check(header, "the header")
+        header = sealed.parsed(text)
+    except DomainError as error:
+        raise ModelFileError(f"the header: {error}; no tagwise writes such a file") from None
+    try:
+        HEADER.check(header, "the header")
+    except DomainError as error:
+        raise ModelFileError(str(error)) from None
     found: dict[str, Any] = header
     return found
 

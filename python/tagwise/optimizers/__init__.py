@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from tagwise.files.domains import Domain
 from tagwise.optimizers.base import Evaluate, State, Step
-from tagwise.optimizers.cg import conjugate_gradient
-from tagwise.optimizers.lbfgs import lbfgs
-from tagwise.optimizers.owlqn import owlqn
+from tagwise.optimizers.cg import cg_domain, conjugate_gradient
+from tagwise.optimizers.lbfgs import lbfgs, lbfgs_domain
+from tagwise.optimizers.owlqn import owlqn, owlqn_domain
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Optimizer:
     run: Callable[
         ..., Iterator[Step]
     ]  # of an objective and a start; "sgd" and "dual" want single sentences: learners.stochastic, learners.dual
+    domain: Callable[[int], Domain]  # of its state with so many weights, in a checkpoint
     l1: bool  # handles c ||w||_1, whose gradient jumps
     help: str
 
@@ -32,14 +34,30 @@ def _by_sentences(*_: object, **__: object) -> Iterator[Step]:
     )
 
 
+def _by_learners(_: int) -> Domain:
+    raise TypeError("states of stochastic descent and dual ascent: tagwise.learners.stochastic and dual")
+
+
 OPTIMIZERS: dict[str, Optimizer] = {
-    "lbfgs": Optimizer("lbfgs", lbfgs, False, "limited-memory BFGS with a strong Wolfe line search"),
-    "cg": Optimizer("cg", conjugate_gradient, False, "nonlinear conjugate gradient, as in the papers"),
-    "sgd": Optimizer("sgd", _by_sentences, False, "stochastic gradient descent, step size found on a sample"),
-    "dual": Optimizer(
-        "dual", _by_sentences, False, "dual block ascent with a certificate, for the log loss, l2 > 0"
+    "lbfgs": Optimizer(
+        "lbfgs", lbfgs, lbfgs_domain, False, "limited-memory BFGS with a strong Wolfe line search"
     ),
-    "owlqn": Optimizer("owlqn", owlqn, True, "orthant-wise limited-memory quasi-Newton, for L1"),
+    "cg": Optimizer(
+        "cg", conjugate_gradient, cg_domain, False, "nonlinear conjugate gradient, as in the papers"
+    ),
+    "sgd": Optimizer(
+        "sgd", _by_sentences, _by_learners, False, "stochastic descent, step size found on a sample"
+    ),
+    "dual": Optimizer(
+        "dual",
+        _by_sentences,
+        _by_learners,
+        False,
+        "dual block ascent with a certificate, for the log loss, l2 > 0",
+    ),
+    "owlqn": Optimizer(
+        "owlqn", owlqn, owlqn_domain, True, "orthant-wise limited-memory quasi-Newton, for L1"
+    ),
 }
 
 __all__ = ["OPTIMIZERS", "Evaluate", "Optimizer", "State", "Step", "conjugate_gradient", "lbfgs", "owlqn"]

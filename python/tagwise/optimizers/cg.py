@@ -8,11 +8,19 @@ from collections.abc import Iterator
 import numpy as np
 
 from tagwise._core import dot
+from tagwise.files.domains import Domain, Numbers, Real, Record, Truth
 from tagwise.optimizers.base import Evaluate, HostVectors, State, Step, Vector
-from tagwise.optimizers.lbfgs import CURVATURE, MOST_IDLE, LineSearch
+from tagwise.optimizers.lbfgs import CURVATURE, MOST_IDLE, SEARCH, LineSearch
 
 #: Of the slope that a search may leave: directions are conjugate only where it is nearly all gone.
 EXACT = 0.1
+
+
+def cg_domain(n: int) -> Domain:
+    """The state of `conjugate_gradient` with n weights."""
+    vectors = dict.fromkeys(("w", "gradient", "direction"), Numbers("f64", n))
+    numbers = dict.fromkeys(("value", "square", "slope", "first"), Real())
+    return Record({**vectors, **numbers, "fresh": Truth(), "search": SEARCH})
 
 
 def conjugate_gradient(

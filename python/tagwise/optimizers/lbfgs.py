@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tagwise.files.domains import Domain, Numbers, Real, Record, Whole
 from tagwise.optimizers.base import Evaluate, HostVectors, State, Step, Vector, Vectors
+from tagwise.optimizers.pairs import pairs_domain
 
 SUFFICIENT = 1e-4  # decrease: f(a) <= f(0) + SUFFICIENT a f'(0)
 CURVATURE = 0.9  # |f'(a)| <= CURVATURE |f'(0)|; smaller where directions must be conjugate
@@ -21,6 +23,23 @@ IDLE, MOST_IDLE = 1e-11, 5
 
 
 _SEARCHED = ("curvature", "noise", "lowest", "idle", "step", "evaluations")
+#: What `LineSearch.state` holds.
+SEARCH: Domain = Record(
+    {
+        **{name: Real() for name in ("curvature", "noise", "step")},
+        "lowest": Real(any_=True),
+        "idle": Whole(0, 2**53),
+        "evaluations": Whole(0, 2**53),
+    }
+)
+
+
+def lbfgs_domain(n: int) -> Domain:
+    """The state of `lbfgs` with n weights."""
+    vector = Numbers("f64", n)
+    return Record(
+        {"w": vector, "gradient": vector, "value": Real(), "search": SEARCH, "pairs": pairs_domain(n)}
+    )
 
 
 class LineSearch:

@@ -7,12 +7,28 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tagwise.files.domains import Domain, Numbers, Real, Record, Whole
 from tagwise.optimizers.base import Evaluate, State, Step, Vector
 from tagwise.optimizers.lbfgs import NOISE, SUFFICIENT
-from tagwise.optimizers.pairs import Pairs
+from tagwise.optimizers.pairs import Pairs, pairs_domain
 
 #: Most that a first trial changes a weight by.
 LONGEST = 16.0
+
+
+def owlqn_domain(n: int) -> Domain:
+    """The state of `owlqn` with n weights."""
+    vector, number = Numbers("f64", n), Real()
+    return Record(
+        {
+            "w": vector,
+            "gradient": vector,
+            "value": number,
+            "lowest": number,
+            "evaluations": Whole(0, 2**53),
+            "pairs": pairs_domain(n),
+        }
+    )
 
 
 def pseudo_gradient(w: Vector, gradient: Vector, l1: float) -> Vector:

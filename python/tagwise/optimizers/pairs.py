@@ -6,9 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise._core import History as CurvaturePairs
+from tagwise.files.domains import Domain, Listed, Numbers, Tupled
 from tagwise.scores.protocols import Vector
 
 Single = NDArray[np.float32]
+
+
+def pairs_domain(n: int) -> Domain:
+    """What `Pairs.state` holds of n weights. A change beyond float32 is infinite."""
+    vector = Numbers("f32", n, finite=False)
+    return Listed(Tupled((vector, vector)), high=1000)
 
 
 class Pairs:
@@ -60,4 +67,4 @@ class Pairs:
             self.push(nothing, step, nothing, change)
 
 
-__all__ = ["Pairs"]
+__all__ = ["Pairs", "pairs_domain"]

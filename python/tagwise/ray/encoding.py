@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,22 +27,25 @@ from tagwise.shards.encode import (
     Piece,
     checked_memory,
     corpus_of,
+    digest_of,
     encoded_shard,
     expanded,
     finish,
-    make_folder,
+    note_of,
     read,
     recipe_of,
     source_of,
+    write_map,
 )
-from tagwise.shards.files import MAP, shard_name, write_array
+from tagwise.shards.files import shard_name
+from tagwise.shards.folder import Output
 from tagwise.shards.merge import Vocabularies, numbers
 from tagwise.shards.reader import Shards
 
 #: Shards, or parts, that one job merges.
 FAN = 8
-#: Where parts of the vocabulary lie while they are merged.
-PARTS = "merging"
+#: Files of the vocabulary while it is merged: parts by level and number, and the numbers of all keys.
+PART, NUMBERS = "merging-{}-{:05d}.arrays", "merging-numbers.arrays"
 
 
 @dataclass(frozen=True)
@@ -84,21 +86,24 @@ class Encoder:
                 piece.add(told.names[name], sentence)
             corpus = corpus_of(piece, told.first)
             recipe = recipe_of(told.features, told.first)
-            out.append(encoded_shard(told.folder / shard_name(k), piece, corpus, recipe, 1))
+            path, digest = told.folder / shard_name(k), digest_of(piece, recipe)
+            note = note_of(path, digest)
+            made = note is None
+            out.append({**(note or encoded_shard(path, digest, piece, corpus, recipe, 1)), "made": made})
         return out
 
-    def merge(self, folders: list[Path], into: Path) -> Path:
-        """The vocabulary of neighbouring shards or parts."""
+    def merge(self, paths: list[Path], into: Path, parts: bool) -> Path:
+        """The vocabulary of neighbouring shards, or of parts."""
         vocabularies = Vocabularies(self.told.memory)
-        for folder in folders:
-            vocabularies.take(folder)
+        for path in paths:
+            vocabularies.take(path, parts)
         vocabularies.write(into, part=True)
         return into
 
-    def numbered(self, ks: list[int], place: Path) -> list[int]:
+    def numbered(self, ks: list[int], known: Path) -> list[int]:
         """Maps of some shards into the vocabulary of all; their checksums."""
-        shards = [self.told.folder / shard_name(k) for k in ks]
-        return [write_array(shard / MAP, numbers(shard, place)) for shard in shards]
+        folder = self.told.folder
+        return [write_map(folder, k, numbers(folder / shard_name(k), known)) for k in ks]
 
 
 def encode(
@@ -139,7 +144,7 @@ def encode(
     paths = list(names)
     if len(names) < len(given):
         raise CorpusError(f"{', '.join(given)}: a file is named twice. Name it once, or encode without Ray.")
-    make_folder(folder)
+    place = Output(folder)
     reading = (format, columns, label, encoding)
     first = next((Corpus([sentence]) for _, sentence in read(paths, *reading)), None)
     if first is None:
@@ -152,6 +157,7 @@ def encode(
         measured = _done(jobs, [(path, ("lengths", path)) for path in paths])
         notes: dict[int, dict[str, Any]] = {}
         todo = list(work([lengths for lengths, _ in measured], shard_tokens))
+        place.claim(sum(len(sizes) for *_, sizes in todo))
         asked = [(f"the shards that begin in {paths[job[0]]}", ("shards", *job)) for job in todo]
         for i, found in jobs.run(asked):
             for k, note in enumerate(_answer(found), todo[i][2]):
@@ -159,17 +165,16 @@ def encode(
                 notes[k] = note
                 if progress is not None:
                     progress(Encoded(k, note["sentences"], note["tokens"], made))
-        place = folder / PARTS
-        place.mkdir(exist_ok=True)
-        vocabularies = _merged(jobs, folder, place, len(notes), limit)
-        vocabularies.write_numbers(place)
+        vocabularies = _merged(jobs, folder, len(notes), limit)
+        known = folder / NUMBERS
+        vocabularies.write_numbers(known)
         groups = [list(range(k, min(k + FAN, len(notes)))) for k in range(0, len(notes), FAN)]
-        named = [(f"the maps of shards {ks[0]} to {ks[-1]}", ("numbered", ks, place)) for ks in groups]
+        named = [(f"the maps of shards {ks[0]} to {ks[-1]}", ("numbered", ks, known)) for ks in groups]
         maps = list(itertools.chain.from_iterable(_done(jobs, named)))
-    shutil.rmtree(place)
+    place.remove([NUMBERS, *part_names(place.owned)])
     ordered = [notes[k] for k in range(len(notes))]
     sources = [source for _, source in measured]
-    return finish(folder, ordered, maps, vocabularies, recipe, first, sources, shard_tokens)
+    return finish(place, ordered, maps, vocabularies, recipe, first, sources, shard_tokens)
 
 
 def work(
@@ -200,19 +205,36 @@ def work(
         k += len(found)
 
 
-def _merged(jobs: Jobs, folder: Path, place: Path, n: int, memory: int | None) -> Vocabularies:
+def part_names(n: int) -> list[str]:
+    """The files of parts that merging the vocabularies of n shards writes.
+
+    >>> part_names(9), part_names(8)
+    (['merging-0-00000.arrays', 'merging-0-00001.arrays'], [])
+    """
+    out, level = [], 0
+    while n > FAN:
+        n = -(-n // FAN)
+        out += [PART.format(level, i) for i in range(n)]
+        level += 1
+    return out
+
+
+def _merged(jobs: Jobs, folder: Path, n: int, memory: int | None) -> Vocabularies:
     """The vocabulary of n shards by a tree of merges, whose last is done here."""
     level, parts = 0, [folder / shard_name(k) for k in range(n)]
     while len(parts) > FAN:
         groups = [parts[i : i + FAN] for i in range(0, len(parts), FAN)]
         asked = [
-            (f"merging {group[0].name} to {group[-1].name}", ("merge", group, place / f"{level}-{i}"))
+            (
+                f"merging {group[0].name} to {group[-1].name}",
+                ("merge", group, folder / PART.format(level, i), level > 0),
+            )
             for i, group in enumerate(groups)
         ]
         level, parts = level + 1, _done(jobs, asked)
     out = Vocabularies(memory)
     for part in parts:
-        out.take(part)
+        out.take(part, level > 0)
     return out
 
 

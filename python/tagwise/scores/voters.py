@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.errors import ModelFileError
+from tagwise.files.domains import DomainError
 from tagwise.scores.protocols import Scorer
 
 #: Label ids of all tokens under one scorer, one sentence after the other.
@@ -119,13 +120,15 @@ class Ballot:
 
     def state(self) -> dict[str, Any]:
         """What to go on from."""
-        none = np.zeros((0, 0), dtype=np.float32)
-        weights = np.stack(self.weights) if self.weights else none
+        weights = np.concatenate([np.zeros(0, np.float32), *self.weights])
         return {"weights": weights, "counts": list(self.counts), "epochs": list(self.epochs)}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
-        self.weights = [np.array(voter) for voter in state["weights"]]
+    def restore(self, state: Mapping[str, Any], n_weights: int) -> None:
+        """Go on from a state of voters with so many weights each."""
+        n = len(state["counts"])
+        if len(state["epochs"]) != n or len(state["weights"]) != n * n_weights:
+            raise DomainError(f"ballot: expected {n_weights:,} weights and an epoch for each of {n} voters")
+        self.weights = list(state["weights"].reshape(n, n_weights))
         self.counts, self.epochs = list(state["counts"]), list(state["epochs"])
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.corpus.formats import iter_sentences
@@ -30,18 +30,15 @@ from tagwise.features.recipe import Recipe
 from tagwise.features.resolve import recipe_for
 from tagwise.shards.files import (
     FORMAT,
-    MANIFEST,
-    MAP,
-    NOTE,
     VOCABULARY,
     checksum,
+    map_name,
     memory_of,
-    read_json,
+    open_shard,
     shard_name,
-    shard_number,
-    write_array,
-    write_json,
+    write,
 )
+from tagwise.shards.folder import Output
 from tagwise.shards.merge import Vocabularies, merged_labels
 from tagwise.shards.reader import Shards
 
@@ -98,12 +95,14 @@ def encode(
 ) -> Shards:
     """Encode labelled files as shards in a folder, for training on corpora that are larger than memory.
 
-    Shards that are there and were made of the same sentences in the same way stay as they are: a run that was stopped
-    is gone on with by the same call, and so is one whose files got more sentences at the end.
+    Shards that are there and were made of the same sentences in the same way stay as they are: the same call continues
+    a run that was interrupted, and one whose files got more sentences at the end. A folder that is encoded again is
+    incomplete until the end; `Shards` refuses it until then.
 
     Args:
         files: paths, or patterns with *, ? and ** (sorted by name); .gz, .xz and .bz2 too.
-        output: the folder, made if it is not there.
+        output: the folder: one that does not exist yet, an empty one, or one that `encode` has written. Others are
+            refused. No file is removed that the folder's manifest does not name, and no link in it is followed.
         features: as a tagger takes them; lists that a template learns from the whole corpus (is_rare) are not for
             shards.
         columns: names of the columns, as in `read`.
@@ -122,7 +121,7 @@ def encode(
     """
     limit = checked_memory(memory, shard_tokens)
     paths, folder = expanded(files), Path(output)
-    make_folder(folder)
+    place = Output(folder)
     pieces = cut(read(paths, format, columns, label, encoding), shard_tokens)
     first: Corpus | None = None
     recipe, notes = None, []
@@ -130,22 +129,25 @@ def encode(
         corpus = corpus_of(piece, first)
         if recipe is None:
             first, recipe = corpus[:1], recipe_of(features, corpus)
-        note = encoded_shard(folder / shard_name(k), piece, corpus, recipe, n_jobs)
+        path, digest = folder / shard_name(k), digest_of(piece, recipe)
+        note = note_of(path, digest)
+        made = note is None
+        if note is None:
+            place.claim(k + 1)
+            note = encoded_shard(path, digest, piece, corpus, recipe, n_jobs)
         notes.append(note)
         if progress is not None:
-            progress(Encoded(k, note["sentences"], note["tokens"], note.pop("made")))
-        note.pop("made", None)
+            progress(Encoded(k, note["sentences"], note["tokens"], made))
     if recipe is None or first is None:
         raise CorpusError(
             f"{', '.join(paths)}: there is no sentence in it. Give files with labelled sentences."
         )
+    if not place.has([note["digest"] for note in notes]):
+        place.claim(len(notes))
     vocabularies = Vocabularies(limit)
-    maps = []
-    for k in range(len(notes)):
-        place = folder / shard_name(k)
-        maps.append(write_array(place / MAP, vocabularies.take(place)))
+    maps = [write_map(folder, k, vocabularies.take(folder / shard_name(k))) for k in range(len(notes))]
     sources = [source_of(path) for path in paths]
-    return finish(folder, notes, maps, vocabularies, recipe, first, sources, shard_tokens)
+    return finish(place, notes, maps, vocabularies, recipe, first, sources, shard_tokens)
 
 
 def checked_memory(memory: int | float | str | None, shard_tokens: int) -> int | None:
@@ -166,8 +168,13 @@ def source_of(path: str) -> dict[str, Any]:
     return {"path": path, "bytes": os.path.getsize(path), "crc32": checksum(Path(path))}
 
 
+def write_map(folder: Path, k: int, numbers: NDArray[np.uint32]) -> int:
+    """Write the numbers that a shard's attributes have in the vocabulary; return the file's checksum."""
+    return write(folder / map_name(k), {"kind": "map"}, {"map": numbers})
+
+
 def finish(
-    folder: Path,
+    output: Output,
     notes: Sequence[dict[str, Any]],
     maps: Sequence[int],
     vocabularies: Vocabularies,
@@ -176,31 +183,28 @@ def finish(
     sources: Sequence[dict[str, Any]],
     shard_tokens: int,
 ) -> Shards:
-    """Write what was encoded, once shards and their maps, of these checksums, are there; old shards are removed."""
-    for old in folder.iterdir():
-        if (shard_number(old.name) or 0) >= len(notes):
-            shutil.rmtree(old)
-    named = ("digest", "sentences", "tokens")
+    """Write the vocabulary and the manifest, once shards and their maps, of these checksums, are there."""
+    named = ("digest", "sentences", "tokens", "crc32")
     labels, counts = merged_labels([(note["labels"], note["label_counts"]) for note in notes])
-    manifest = {
-        "format": FORMAT,
-        "tagwise": _core.__version__,
-        "features": recipe.to_json(),
-        "columns": list(like.columns),
-        "label": like.label,
-        "shard_tokens": shard_tokens,
-        "sentences": sum(note["sentences"] for note in notes),
-        "tokens": sum(note["tokens"] for note in notes),
-        "node_attributes": sum(note["node_attributes"] for note in notes),
-        "attributes": len(vocabularies),
-        "labels": labels,
-        "label_counts": counts,
-        "vocabulary": vocabularies.write(folder / VOCABULARY),
-        "shards": [{**{name: note[name] for name in named}, "map": to} for note, to in zip(notes, maps)],
-        "sources": list(sources),
-    }
-    write_json(folder / MANIFEST, manifest)
-    return Shards(folder)
+    output.complete(
+        {
+            "tagwise": _core.__version__,
+            "features": recipe.to_json(),
+            "columns": list(like.columns),
+            "label": like.label,
+            "shard_tokens": shard_tokens,
+            "sentences": sum(note["sentences"] for note in notes),
+            "tokens": sum(note["tokens"] for note in notes),
+            "node_attributes": sum(note["node_attributes"] for note in notes),
+            "attributes": len(vocabularies),
+            "labels": labels,
+            "label_counts": counts,
+            "vocabulary": vocabularies.write(output.folder / VOCABULARY),
+            "shards": [{**{name: note[name] for name in named}, "map": to} for note, to in zip(notes, maps)],
+            "sources": list(sources),
+        }
+    )
+    return Shards(output.folder)
 
 
 # --- from files to pieces -----------------------------------------------------------------------------------
@@ -280,15 +284,7 @@ def recipe_of(features: Any, corpus: Corpus) -> Recipe:
 # --- one shard ----------------------------------------------------------------------------------------------
 
 
-def make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        message = f"{folder}: cannot be made ({error.strerror}). Give a folder that you may write to."
-        raise refusal(CorpusError, message, str(folder), error.errno or 5) from error
-
-
-def _digest(piece: Piece, recipe: Recipe) -> str:
+def digest_of(piece: Piece, recipe: Recipe) -> str:
     """What a shard is made of and how: its sentences, the features, this version."""
     found = hashlib.blake2b(digest_size=16)
     found.update(json.dumps([_core.__version__, FORMAT, recipe.to_json()], sort_keys=True).encode())
@@ -298,26 +294,19 @@ def _digest(piece: Piece, recipe: Recipe) -> str:
     return found.hexdigest()
 
 
-def _there(place: Path, digest: str) -> dict[str, Any] | None:
-    """The note of a shard that is whole and made of the same."""
+def note_of(path: Path, digest: str) -> dict[str, Any] | None:
+    """The note of a shard that is whole and has this digest: its header and checksum."""
     try:
-        note = read_json(place / NOTE)
-        if note["digest"] == digest and all(
-            checksum(place / f"{name}.npy") == expected for name, expected in note["arrays"].items()
-        ):
-            return note
-    except (OSError, CorpusError, KeyError):
-        pass
-    return None
+        file = open_shard(path)
+    except CorpusError:
+        return None
+    return {**file.header, "crc32": file.checksum} if file.header["digest"] == digest else None
 
 
 def encoded_shard(
-    place: Path, piece: Piece, corpus: Corpus, recipe: Recipe, n_jobs: int | None
+    path: Path, digest: str, piece: Piece, corpus: Corpus, recipe: Recipe, n_jobs: int | None
 ) -> dict[str, Any]:
-    """The note of a shard, which is made where it is not there."""
-    digest = _digest(piece, recipe)
-    if (note := _there(place, digest)) is not None:
-        return {**note, "made": False}
+    """Encode a shard and write it; return its note."""
     vocabulary = _core.Vocabulary()
     try:
         data = recipe.encode(corpus, vocabulary, n_jobs)
@@ -345,21 +334,17 @@ def encoded_shard(
     }
     if data.n_edge_attributes:
         arrays |= dict(zip(("edge_ptr", "edge_ids", "edge_values"), data.edge()))
-    place.mkdir(exist_ok=True)
-    (place / NOTE).unlink(missing_ok=True)
     note = {
-        "format": FORMAT,
+        "kind": "shard",
         "digest": digest,
         "sentences": len(data),
         "tokens": data.n_tokens,
         "node_attributes": data.n_attributes,
         "labels": list(labels),
         "label_counts": list(labels.values()),
-        "files": piece.files,
-        "arrays": {name: write_array(place / f"{name}.npy", array) for name, array in arrays.items()},
+        "files": [list(file) for file in piece.files],
     }
-    write_json(place / NOTE, note)
-    return {**note, "made": True}
+    return {**note, "crc32": write(path, note, arrays)}
 
 
 __all__ = ["SHARD_TOKENS", "Encoded", "encode"]

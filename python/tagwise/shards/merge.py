@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise.errors import CorpusError
-from tagwise.shards.files import read_array, write_array
+from tagwise.files.arrays import ArrayFile
+from tagwise.files.domains import DomainError, OneOf, Record, Whole
+from tagwise.shards.files import FORMAT, checked, faults, open_shard, opened, write
+
+#: A part of a vocabulary that is being merged, and the numbers that its keys have in the whole one.
+PART_DOMAIN = Record({"kind": OneOf(("part",)), "format": Whole(FORMAT, FORMAT)})
+NUMBERS_DOMAIN = Record({"kind": OneOf(("numbers",)), "format": Whole(FORMAT, FORMAT)})
 
 #: Bytes that merging needs for each attribute beside its text: keys, checks, numbers, ends, counts, and copies of them.
 _EACH = 80
@@ -37,22 +43,26 @@ class Vocabularies:
     def __len__(self) -> int:
         return len(self._checks)
 
-    def take(self, folder: Path) -> NDArray[np.uint32]:
-        """The numbers of a shard's attributes, of which those that are new come behind the known ones."""
-        keys, checks, counts = (read_array(folder / f"{name}.npy") for name in ("keys", "checks", "counts"))
+    def take(self, path: Path, part: bool = False) -> NDArray[np.uint32]:
+        """The numbers of the attributes of a shard, or of a part; new ones come after the known ones."""
+        file = opened(path, PART_DOMAIN) if part else open_shard(path)
+        with faults(path):
+            keys = file.take("keys", "u64")
+            checks = file.take("checks", "u64", len(keys))
+            counts = file.take("counts", "u64" if part else "u32", len(keys))
+            text, end = _texts_of(file, len(keys))
         at = np.minimum(np.searchsorted(self._sorted, keys), max(len(self._sorted) - 1, 0))
         known = np.zeros(len(keys), bool) if not len(self) else self._sorted[at] == keys
         to = np.empty(len(keys), np.uint32)
         if len(self):
             to[known] = self._numbers[at[known]]
         clash = np.flatnonzero(self._checks[to[known]] != checks[known]) if known.any() else np.zeros(0)
-        text, end = read_array(folder / "text.npy"), read_array(folder / "text_end.npy")
         if len(clash):
             i = int(np.flatnonzero(known)[clash[0]])
             begin = int(end[i - 1]) if i else 0
-            told = text[begin : int(end[i])].tobytes().decode()
+            told = text[begin : int(end[i])].tobytes().decode("utf-8", "replace")
             raise CorpusError(
-                f"{folder}: the attribute {told!r} has the 64-bit key of another one; change a feature that makes it"
+                f"{path}: the attribute {told!r} has the 64-bit key of another one; change a feature that makes it"
             )
         new = ~known
         to[new] = np.arange(len(self), len(self) + int(new.sum()), dtype=np.uint32)
@@ -63,10 +73,9 @@ class Vocabularies:
         self._claim()
         return to
 
-    def write_numbers(self, place: Path) -> None:
-        """Keys in ascending order and their numbers, for `numbers`."""
-        write_array(place / "sorted.npy", self._sorted)
-        write_array(place / "numbers.npy", self._numbers)
+    def write_numbers(self, path: Path) -> None:
+        """Write keys in ascending order and their numbers, for `numbers`."""
+        write(path, {"kind": "numbers"}, {"sorted": self._sorted, "numbers": self._numbers})
 
     def _add(self, keys: NDArray[np.uint64], checks: NDArray[np.uint64], numbers: NDArray[np.uint32]) -> None:
         """Sort new keys in."""
@@ -94,13 +103,12 @@ class Vocabularies:
                 f"({self.memory / 1e6:,.0f} MB). Allow more, or use features that make fewer attributes."
             )
 
-    def write(self, place: Path, part: bool = False) -> dict[str, int]:
-        """The vocabulary as files; their checksums by name. A `part` can be taken as a shard is, in a tree of merges.
+    def write(self, path: Path, part: bool = False) -> int:
+        """Write the vocabulary; return the checksum of the file. A `part` can be taken as a shard is, by a later merge.
 
-        What is new in a part stands in order of first occurrence in it: so the numbers of all are the same whether
-        shards are taken one by one, or parts of neighbouring ones that were merged before.
+        Attributes that are new in a part are in order of first occurrence in it. So the numbers of all are the same
+        whether shards are taken one by one, or parts of neighbouring ones that were merged before.
         """
-        place.mkdir(exist_ok=True)
 
         def joined(parts: Sequence[NDArray[np.generic]], kind: type[np.generic]) -> NDArray[np.generic]:
             return np.concatenate([np.zeros(0, kind), *parts])
@@ -113,13 +121,24 @@ class Vocabularies:
         }
         if part:
             arrays["checks"] = self._checks
-        return {name: write_array(place / f"{name}.npy", array) for name, array in arrays.items()}
+        return write(path, {"kind": "part" if part else "vocabulary"}, arrays)
 
 
-def numbers(shard: Path, place: Path) -> NDArray[np.uint32]:
-    """The numbers of a shard's attributes in the vocabulary whose `write_numbers` lie in a place: what `take` gave."""
-    keys, ordered = read_array(shard / "keys.npy"), read_array(place / "sorted.npy")
-    found: NDArray[np.uint32] = read_array(place / "numbers.npy")[np.searchsorted(ordered, keys)]
+def _texts_of(file: ArrayFile, attributes: int) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    """The texts of attributes, and where each ends."""
+    text, end = file.take("text", "u8"), file.take("text_end", "u64", attributes)
+    if (end[:-1] > end[1:]).any() or (int(end[-1]) if len(end) else 0) != len(text):
+        raise DomainError("texts of attributes do not follow each other")
+    return text, end
+
+
+def numbers(shard: Path, path: Path) -> NDArray[np.uint32]:
+    """The numbers of a shard's attributes, as `take` returned them, by the file of `write_numbers`."""
+    keys, known = open_shard(shard).take("keys", "u64"), opened(path, NUMBERS_DOMAIN)
+    with faults(path):
+        ordered = known.take("sorted", "u64")
+        at = checked("sorted", np.searchsorted(ordered, keys), len(ordered))
+        found: NDArray[np.uint32] = known.take("numbers", "u32", len(ordered))[at]
     return found
 
 

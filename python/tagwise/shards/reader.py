@@ -14,19 +14,28 @@ from numpy.typing import NDArray
 
 import tagwise._core as _core
 from tagwise.dataset.layout import Codes, codes_of, has_pairs, layout_of
-from tagwise.errors import CorpusError, ParameterError, refusal
+from tagwise.errors import CorpusError, FileError, MissingFunctionError, ParameterError, TagwiseError, refusal
 from tagwise.features.recipe import Recipe
+from tagwise.features.schema import FEATURES
+from tagwise.files.arrays import ArrayFile
+from tagwise.files.domains import DomainError
 from tagwise.importing import Functions
 from tagwise.shards.files import (
+    AGAIN,
     MANIFEST,
-    NOTE,
+    MAP_DOMAIN,
     NOWHERE,
     VOCABULARY,
+    VOCABULARY_DOMAIN,
+    checked,
     damaged,
+    faults,
     half_of_memory,
+    map_name,
     memory_of,
-    read_array,
-    read_json,
+    open_shard,
+    opened,
+    read_manifest,
     shard_name,
 )
 
@@ -69,24 +78,33 @@ class Shards:
         self.path = Path(path)
         self.memory = memory_of(memory) or half_of_memory()
         try:
-            found = read_json(self.path / MANIFEST)
-        except OSError as error:
+            found = read_manifest(self.path)
+        except FileError as error:
             raise refusal(
                 CorpusError,
-                f"{self.path}: no folder of encoded shards ({MANIFEST}: {error.strerror}). Make one with "
-                "`tagwise encode FILES -o FOLDER`; one whose encoding was stopped is gone on with by the same command.",
+                f"{self.path}: not a folder of encoded shards ({MANIFEST}: {error.strerror}). Create one with "
+                "`tagwise encode FILES -o FOLDER`.",
                 str(self.path),
                 error.errno or 5,
             ) from error
+        if found["state"] != "complete":
+            raise CorpusError(
+                f"{self.path}: the encoding of this folder was interrupted. Continue it with the same "
+                "`tagwise encode` command."
+            )
         self.manifest = found
-        self.recipe = Recipe.from_json(found["features"], Functions(functions))
+        try:
+            FEATURES.check(found["features"], "features")
+            self.recipe = Recipe.from_json(found["features"], Functions(functions))
+        except (MissingFunctionError, OSError):
+            raise
+        except (TagwiseError, ValueError) as error:
+            raise damaged(self.path / MANIFEST, error, AGAIN) from error
         self.labels: list[str] = found["labels"]
         self.n_sentences: int = found["sentences"]
         self.n_tokens: int = found["tokens"]
-        self._sound: set[int] = set()  # shards whose checksums were looked at
-        self._number = [
-            k for k in range(len(found["shards"])) if k not in skipped
-        ]  # as their folders have them
+        # Their numbers in the manifest.
+        self._number = [k for k in range(len(found["shards"])) if k not in skipped]
         if on_error == "skip":
             self._number = [k for k in self._number if self._is_whole(k)]
         if not self._number:
@@ -101,14 +119,13 @@ class Shards:
         return tuple(sorted(set(range(len(self.manifest["shards"]))) - set(self._number)))
 
     def _is_whole(self, number: int) -> bool:
-        """Whether the files of a shard are as they were written; it is warned of where they are not."""
-        place, shard = self.path / shard_name(number), self.manifest["shards"][number]
+        """Whether the files of a shard are as they were written; warn if they are not."""
         try:
-            note = self._note(number)
-            for name, expected in {**note["arrays"], "map": shard["map"]}.items():
-                read_array(place / f"{name}.npy", expected)
+            self._file(number)
+            self._map(number)
         except CorpusError as error:
-            logger.warning("shard %d is skipped, with %d sentences: %s", number, shard["sentences"], error)
+            lost = self.manifest["shards"][number]["sentences"]
+            logger.warning("shard %d is skipped, with %d sentences: %s", number, lost, error)
             return False
         return True
 
@@ -129,14 +146,18 @@ class Shards:
 
     # --- attributes -------------------------------------------------------------------------------------
 
-    def _array(self, name: str) -> NDArray[Any]:
-        path = self.path / VOCABULARY / f"{name}.npy"
-        return read_array(path, self.manifest["vocabulary"].get(name))
+    @cached_property
+    def _vocabulary(self) -> ArrayFile:
+        return opened(self.path / VOCABULARY, VOCABULARY_DOMAIN, self.manifest["vocabulary"])
+
+    def _array(self, name: str, dtype: str, length: int | None = None) -> NDArray[Any]:
+        with faults(self.path / VOCABULARY):
+            return self._vocabulary.take(name, dtype, length)
 
     @cached_property
     def counts(self) -> NDArray[np.uint32]:
         """How often each attribute occurs."""
-        return self._array("counts")
+        return self._array("counts", "u32", self.manifest["attributes"])
 
     def kept(self, min_count: int = 1) -> NDArray[np.bool_]:
         """The attributes that occur so often."""
@@ -145,7 +166,12 @@ class Shards:
 
     def vocabulary(self, min_count: int = 1) -> _core.Vocabulary:
         """The attributes that occur so often, locked."""
-        keys, text, end = self._array("keys"), self._array("text"), self._array("text_end")
+        n = self.manifest["attributes"]
+        keys, text, end = (
+            self._array("keys", "u64", n),
+            self._array("text", "u8"),
+            self._array("text_end", "u64", n),
+        )
         # Any table will do that names each attribute once: `kept` makes it anew.
         slots = 1 << max(10, int(2 * len(keys)).bit_length())
         table = np.full(slots, NOWHERE, np.uint32)
@@ -159,63 +185,61 @@ class Shards:
     # --- sentences --------------------------------------------------------------------------------------
 
     def note(self, k: int) -> dict[str, Any]:
-        """What a shard says of itself."""
-        return self._note(self._number[k])
+        """The header of a shard."""
+        return self._file(self._number[k]).header
 
-    def _note(self, number: int) -> dict[str, Any]:
-        path = self.path / shard_name(number) / NOTE
-        try:
-            note = read_json(path)
-        except OSError as error:
-            raise damaged(path, str(error.strerror)) from error
-        if note["digest"] != self.manifest["shards"][number]["digest"]:
-            raise damaged(path, f"it is none of the shards of {MANIFEST}")
-        return note
+    def _file(self, number: int) -> ArrayFile:
+        """A shard that is whole and the one that the manifest names."""
+        known, path = self.manifest["shards"][number], self.path / shard_name(number)
+        file = open_shard(path, known["crc32"])
+        for name in ("digest", "sentences", "tokens"):
+            if file.header[name] != known[name]:
+                raise damaged(path, f"{name}: expected {known[name]!r}, as {MANIFEST} has it")
+        return file
+
+    def _map(self, number: int) -> NDArray[np.uint32]:
+        """The number in the vocabulary of each attribute of a shard."""
+        path = self.path / map_name(number)
+        file = opened(path, MAP_DOMAIN, self.manifest["shards"][number]["map"])
+        with faults(path):
+            return checked("map", file.take("map", "u32"), self.manifest["attributes"])
 
     def dataset(self, k: int, min_count: int = 1) -> _core.Dataset:
-        """The sentences of a shard with their labels; attributes as `vocabulary` numbers them.
-
-        Arrays are mapped and copied into the dataset. Checksums are looked at when a shard is read first.
-        """
+        """The sentences of a shard with their labels; attributes as `vocabulary` numbers them."""
         number = self._number[k]
-        place, note, known = (
-            self.path / shard_name(number),
-            self._note(number),
-            self.manifest["shards"][number],
-        )
-        sums: dict[str, int] = {} if k in self._sound else {**note["arrays"], "map": known["map"]}
+        path, file, to = self.path / shard_name(number), self._file(number), self._map(number)
+        with faults(path):
+            if len(to) != file.length("keys", "u64"):
+                raise DomainError(f"its map has {len(to):,} attributes; expected those of the shard")
+            if min_count > 1:
+                keep = self.kept(min_count)
+                to = np.where(keep, np.cumsum(keep) - 1, NOWHERE).astype(np.uint32)[to]
+            gold = self._gold(file)
+            node = _numbered(file, "node_ptr", "ids", "values", to)
+            edge = None
+            if "edge_ids" in file:
+                edge = _numbered(file, "edge_ptr", "edge_ids", "edge_values", to)
+            try:
+                return _core.Dataset.from_arrays(file.take("offsets", "u64"), gold, node, edge)
+            except ValueError as error:
+                raise DomainError(str(error)) from error
 
-        def array(name: str) -> NDArray[Any]:
-            return read_array(place / f"{name}.npy", sums.get(name))
-
-        to = array("map")
-        if min_count > 1:
-            keep = self.kept(min_count)
-            to = np.where(keep, np.cumsum(keep) - 1, NOWHERE).astype(np.uint32)[to]
-        label = self._numbers(note)
-        node = _numbered(array("node_ptr"), array("ids"), array("values"), to)
-        edge = None
-        if "edge_ids" in note["arrays"]:
-            edge = _numbered(array("edge_ptr"), array("edge_ids"), array("edge_values"), to)
-        try:
-            data = _core.Dataset.from_arrays(array("offsets"), label[array("gold")], node, edge)
-        except (ValueError, IndexError) as error:
-            if isinstance(error, CorpusError):
-                raise
-            raise damaged(place, str(error)) from error
-        self._sound.add(k)
-        return data
-
-    def _numbers(self, note: Mapping[str, Any]) -> NDArray[np.uint16]:
-        """The number here of each label of a shard."""
+    def _gold(self, file: ArrayFile) -> NDArray[np.uint16]:
+        """The labels of a shard's tokens, as they are numbered here."""
         names = {label: y for y, label in enumerate(self.labels)}
-        return np.array([names[label] for label in note["labels"]], dtype=np.uint16)
+        unknown = next((label for label in file.header["labels"] if label not in names), None)
+        if unknown is not None:
+            raise DomainError(f"labels: {unknown!a} is not in {MANIFEST}")
+        here = np.array([names[label] for label in file.header["labels"]], dtype=np.uint16)
+        gold: NDArray[np.uint16] = here[checked("gold", file.take("gold", "u16"), len(here))]
+        return gold
 
     def gold(self, k: int) -> tuple[NDArray[np.uint64], NDArray[np.uint16]]:
         """Where the sentences of a shard begin, and the labels of its tokens."""
         number = self._number[k]
-        place, note = self.path / shard_name(number), self._note(number)
-        return read_array(place / "offsets.npy"), self._numbers(note)[read_array(place / "gold.npy")]
+        file = self._file(number)
+        with faults(self.path / shard_name(number)):
+            return file.take("offsets", "u64"), self._gold(file)
 
     @property
     def label_counts(self) -> NDArray[np.int64]:
@@ -224,8 +248,9 @@ class Shards:
 
     def place(self, k: int, s: int) -> str:
         """File and line of a sentence of a shard."""
-        name = next((name for name, first in reversed(self.note(k)["files"]) if first <= s), str(self.path))
-        lines = read_array(self.path / shard_name(self._number[k]) / "lines.npy")
+        file = self._file(self._number[k])
+        name = next((name for name, first in reversed(file.header["files"]) if first <= s), str(self.path))
+        lines = file.take("lines", "u32", file.header["sentences"])
         return f"{name}:{int(lines[s])}" if s < len(lines) and lines[s] else name
 
     def layout(self, *, min_count: int = 1, all_pairs: bool = False, start_end: bool = True) -> _core.Layout:
@@ -242,15 +267,17 @@ class Shards:
 
 
 def _numbered(
-    ptr: NDArray[np.uint64], ids: NDArray[np.uint32], values: NDArray[np.float32], to: NDArray[np.uint32]
+    file: ArrayFile, ptr_name: str, ids_name: str, values_name: str, to: NDArray[np.uint32]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float32]]:
     """Rows with their attributes numbered by `to`; those that are nowhere are left out."""
-    ids = to[ids]
+    ids: NDArray[np.uint32] = to[checked(ids_name, file.take(ids_name, "u32"), len(to))]
+    ptr = checked(ptr_name, file.take(ptr_name, "u64"), len(ids) + 1)
+    values: NDArray[np.float32] = file.take(values_name, "f32")
     keep = ids != NOWHERE
     if keep.all():
-        return np.ascontiguousarray(ptr), ids, np.ascontiguousarray(values)
+        return ptr, ids, values
     before = np.concatenate([np.zeros(1, np.uint64), np.cumsum(keep, dtype=np.uint64)])
-    return before[ptr], ids[keep], values[keep] if len(values) else np.ascontiguousarray(values)
+    return before[ptr], ids[keep], values[keep] if len(values) else values
 
 
 __all__ = ["Shards"]

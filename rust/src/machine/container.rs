@@ -1,24 +1,26 @@
-//! One file of named arrays: how a model lies on disk.
+//! One file of named arrays: the format of models, checkpoints and encoded shards.
 //!
 //! ```text
-//! 0   magic    8 bytes  "tagwise\n"
+//! 0   magic    8 bytes  "tagwise\n" for a model, "tagwise:" for other arrays
 //! 8   version  u32      format version, little endian like everything below
 //! 12  crc      u32      CRC-32 of every byte of the file but these four
 //! 16  header   u64      bytes of the header
 //! 24  arrays   u64      number of arrays
 //! 32  header            UTF-8 JSON
 //!     table             48 bytes an array: name (24 bytes) and type (8 bytes) padded with NUL, offset u64, elements u64
-//!     arrays            each at an offset that is a multiple of 64, counted from the start of the file
+//!     arrays            in the order of the table, each at the next multiple of 64; the file ends with the last one
 //! ```
+//! Arrays neither overlap nor leave gaps, so copies of all of them take no more memory than the file has bytes.
 //! A CRC-32 finds every change of up to four neighbouring bytes. The file is read once into memory of the process's own,
 //! where it is checked and where its arrays are used: what happens to the file afterwards does not matter. It is mapped
 //! only where that is asked for. Then nobody may write to it or cut it short while the model lives; whoever does gets other
 //! labels, or a SIGBUS, but never an index out of bounds: indices are copied before they are checked (`indices`).
-//! Here a file is made in memory (`image`); the package writes it beside its destination, flushes it and renames it over
-//! it, so that a reader never sees half a model.
+//! `pieces` makes the bytes of a file; the package writes them beside the destination, flushes the file and renames it,
+//! so that a reader never sees half a file.
 
 use crate::error::{Error, Result};
 use memmap2::Mmap;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
@@ -26,13 +28,34 @@ use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
 
-pub const MAGIC: &[u8; 8] = b"tagwise\n";
+/// What a container holds: its first bytes, and the words of messages about it.
+pub struct Kind {
+    magic: &'static [u8; 8],
+    name: &'static str,
+    origin: &'static str,
+    remedy: &'static str,
+}
+
+/// A model.
+pub const MODEL: Kind = Kind {
+    magic: b"tagwise\n",
+    name: "model",
+    origin: "`tagwise train` or `save`",
+    remedy: "copy it again or train again",
+};
+/// Arrays that are not a model; the header says what they are.
+pub const ARRAYS: Kind = Kind {
+    magic: b"tagwise:",
+    name: "array",
+    origin: "this version of tagwise",
+    remedy: "copy it again or write it again",
+};
+
 pub const VERSION: u32 = 1;
 const HEAD: usize = 32;
 const ALIGN: usize = 64;
 const NAME: usize = 24;
 const RECORD: usize = 48;
-const NOT_A_MODEL: &str = "not a tagwise model file; expected one written by `tagwise train` or `save`";
 
 /// Element types an array may have: plain numbers for which every bit pattern is a value.
 pub trait Plain: Copy + Send + Sync + 'static {
@@ -186,41 +209,45 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The bytes of a file of header and arrays; whoever asked for them puts them on disk, all or nothing.
-pub fn image(header: &str, arrays: &[Entry<'_>]) -> Result<Vec<u8>> {
-    let mut out = Vec::with_capacity(HEAD + header.len() + arrays.iter().map(|a| a.bytes.len() + 128).sum::<usize>());
-    out.extend_from_slice(MAGIC);
-    out.extend_from_slice(&VERSION.to_le_bytes());
-    out.extend_from_slice(&[0; 4]);
-    out.extend_from_slice(&(header.len() as u64).to_le_bytes());
-    out.extend_from_slice(&(arrays.len() as u64).to_le_bytes());
-    out.extend_from_slice(header.as_bytes());
+/// The bytes of a file of header and arrays, in pieces: what comes before the arrays, then padding and bytes of each.
+pub fn pieces<'a>(kind: &Kind, header: &str, arrays: &[Entry<'a>]) -> Result<Vec<Cow<'a, [u8]>>> {
+    let mut head = Vec::with_capacity(HEAD + header.len() + RECORD * arrays.len());
+    head.extend_from_slice(kind.magic);
+    head.extend_from_slice(&VERSION.to_le_bytes());
+    head.extend_from_slice(&[0; 4]);
+    head.extend_from_slice(&(header.len() as u64).to_le_bytes());
+    head.extend_from_slice(&(arrays.len() as u64).to_le_bytes());
+    head.extend_from_slice(header.as_bytes());
     let mut at = HEAD + header.len() + RECORD * arrays.len();
-    let mut offsets = Vec::with_capacity(arrays.len());
+    let mut out = vec![Cow::Borrowed(&[][..])];
     for array in arrays {
         if array.name.len() > NAME || array.dtype.len() > RECORD - NAME - 16 {
             return Err(Error::Value(format!("array name {:?} is longer than {NAME} bytes", array.name)));
         }
         let offset = at.next_multiple_of(ALIGN);
-        offsets.push(offset);
+        out.push(Cow::Borrowed(&[0; ALIGN][..offset - at]));
+        out.push(Cow::Borrowed(array.bytes));
         at = offset + array.bytes.len();
-        let begin = out.len();
-        out.extend_from_slice(array.name.as_bytes());
-        out.resize(begin + NAME, 0);
-        out.extend_from_slice(array.dtype.as_bytes());
-        out.resize(begin + RECORD - 16, 0);
-        out.extend_from_slice(&(offset as u64).to_le_bytes());
-        out.extend_from_slice(&((array.bytes.len() / element_size(array.dtype)) as u64).to_le_bytes());
-    }
-    for (array, offset) in arrays.iter().zip(offsets) {
-        out.resize(offset, 0);
-        out.extend_from_slice(array.bytes);
+        let begin = head.len();
+        head.extend_from_slice(array.name.as_bytes());
+        head.resize(begin + NAME, 0);
+        head.extend_from_slice(array.dtype.as_bytes());
+        head.resize(begin + RECORD - 16, 0);
+        head.extend_from_slice(&(offset as u64).to_le_bytes());
+        head.extend_from_slice(&((array.bytes.len() / element_size(array.dtype)) as u64).to_le_bytes());
     }
     let mut crc = crc32fast::Hasher::new();
-    crc.update(&out[..12]);
-    crc.update(&out[16..]);
-    out[12..16].copy_from_slice(&crc.finalize().to_le_bytes());
+    crc.update(&head[..12]);
+    crc.update(&head[16..]);
+    out.iter().for_each(|piece| crc.update(piece));
+    head[12..16].copy_from_slice(&crc.finalize().to_le_bytes());
+    out[0] = Cow::Owned(head);
     Ok(out)
+}
+
+/// The checksum that the first bytes of a file hold.
+pub fn checksum(head: &[u8]) -> u32 {
+    u32::from_le_bytes([head[12], head[13], head[14], head[15]])
 }
 
 fn element_size(dtype: &str) -> usize {
@@ -240,7 +267,7 @@ struct ArrayPlace {
     length: usize,
 }
 
-/// An open, verified model file.
+/// An open, verified file of arrays.
 #[derive(Clone)]
 pub struct Container {
     memory: Arc<Memory>,
@@ -249,19 +276,20 @@ pub struct Container {
 }
 
 impl Container {
-    /// Opens and checks a model file; `mapped`: used where it lies instead of being read.
-    pub fn open(path: &Path, mapped: bool) -> Result<Container> {
-        let name = path.display();
-        let bad = |what: &str| Error::ModelFile(format!("{name}: {what}"));
-        let io = |e: std::io::Error| Error::Io(format!("{name}: cannot open the model: {e}"));
+    /// Opens and checks a file of a kind; `mapped`: used where it lies instead of being read.
+    pub fn open(path: &Path, kind: &Kind, mapped: bool) -> Result<Container> {
+        let (name, what) = (path.display(), kind.name);
+        let bad = |why: &str| Error::ModelFile(format!("{name}: {why}"));
+        let other = || bad(&format!("not a tagwise {what} file; expected one written by {}", kind.origin));
+        let io = |e: std::io::Error| Error::Io(format!("{name}: cannot open the {what}: {e}"));
         // Asked for before it is opened: opening a pipe waits for its writer.
         if !std::fs::metadata(path).map_err(io)?.is_file() {
-            return Err(bad(NOT_A_MODEL));
+            return Err(other());
         }
         let file = File::open(path).map_err(io)?;
         let length = file.metadata().map(|m| m.len()).unwrap_or(0);
         if length < HEAD as u64 {
-            return Err(bad(NOT_A_MODEL));
+            return Err(other());
         }
         let memory = match mapped {
             true => Memory::map(&file),
@@ -274,11 +302,11 @@ impl Container {
             if e.kind() == std::io::ErrorKind::UnexpectedEof {
                 return bad("the file was cut short while it was read; copy it again");
             }
-            Error::Io(format!("{name}: cannot read the model: {e}"))
+            Error::Io(format!("{name}: cannot read the {what}: {e}"))
         })?;
         let map = memory.bytes();
-        if map.len() < HEAD || &map[..8] != MAGIC {
-            return Err(bad(NOT_A_MODEL));
+        if map.len() < HEAD || &map[..8] != kind.magic {
+            return Err(other());
         }
         let mut crc = crc32fast::Hasher::new();
         crc.update(&map[..12]);
@@ -288,12 +316,13 @@ impl Container {
         let (stored, found) = (word(12), crc.finalize());
         if stored != found {
             return Err(bad(&format!(
-                "the model file is damaged (checksum {found:08x}, expected {stored:08x}); copy it again or train again"
+                "the {what} file is damaged (checksum {found:08x}, expected {stored:08x}); {}",
+                kind.remedy
             )));
         }
         if word(8) != VERSION {
             return Err(bad(&format!(
-                "model format {} is not supported (this tagwise reads format {VERSION}); save it with a matching version",
+                "{what} format {} is not supported (this tagwise reads format {VERSION}); save it with a matching version",
                 word(8)
             )));
         }
@@ -303,7 +332,7 @@ impl Container {
         let end = arrays.checked_mul(RECORD).and_then(|n| n.checked_add(table)).filter(|&at| at <= map.len());
         let end = end.ok_or_else(|| bad("the table of arrays is longer than the file"))?;
         let header = String::from_utf8(map[HEAD..table].to_vec()).map_err(|_| bad("the header is not UTF-8"))?;
-        let mut places = BTreeMap::new();
+        let (mut places, mut at) = (BTreeMap::new(), end);
         for record in map[table..end].chunks_exact(RECORD) {
             let text = |part: &[u8]| {
                 let used = part.iter().position(|&b| b == 0).unwrap_or(part.len());
@@ -316,13 +345,24 @@ impl Container {
                 length: number(&record[RECORD - 8..]),
             };
             let bytes = place.length.checked_mul(element_size(&place.dtype));
-            let inside = bytes.and_then(|b| b.checked_add(place.offset)).is_some_and(|e| e <= map.len());
-            if !inside || !place.offset.is_multiple_of(ALIGN) {
-                return Err(bad("an array lies outside the file"));
+            let ends = bytes.and_then(|b| b.checked_add(place.offset)).filter(|&e| e <= map.len());
+            if place.offset != at.next_multiple_of(ALIGN) {
+                return Err(bad("an array is not where the one before it ends"));
             }
-            places.insert(text(&record[..NAME]), place);
+            at = ends.ok_or_else(|| bad("an array lies outside the file"))?;
+            if let Some(twice) = places.insert(text(&record[..NAME]), place) {
+                return Err(bad(&format!("two arrays, one of them of {} numbers, have the same name", twice.length)));
+            }
+        }
+        if at != map.len() {
+            return Err(bad("the file is longer than its arrays"));
         }
         Ok(Container { memory: Arc::new(memory), header, places })
+    }
+
+    /// The checksum that the file has.
+    pub fn checksum(&self) -> u32 {
+        checksum(self.memory.bytes())
     }
 
     /// The JSON header.
@@ -330,9 +370,9 @@ impl Container {
         &self.header
     }
 
-    /// Names and types of the arrays.
-    pub fn arrays(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.places.iter().map(|(name, place)| (name.as_str(), place.dtype.as_str()))
+    /// Names and types of the arrays, and their numbers of elements.
+    pub fn arrays(&self) -> impl Iterator<Item = (&str, &str, usize)> {
+        self.places.iter().map(|(name, place)| (name.as_str(), place.dtype.as_str(), place.length))
     }
 
     /// An array that indices are taken from: where the file is mapped it is copied, so that what is checked stays so.
@@ -351,7 +391,7 @@ impl Container {
                 Ok(Buf::Window(self.memory.clone(), p.offset..p.offset + p.length * size_of::<T>()))
             }
             Some(p) => Err(Error::ModelFile(format!("array {name:?} holds {}, expected {}", p.dtype, T::DTYPE))),
-            None => Err(Error::ModelFile(format!("the model file has no array {name:?}; it is of another kind"))),
+            None => Err(Error::ModelFile(format!("the file has no array {name:?}; it is of another kind"))),
         }
     }
 }
@@ -365,10 +405,11 @@ mod tests {
         let directory = std::env::temp_dir();
         let path = directory.join(format!("tagwise-container-{}.tagwise", std::process::id()));
         let (a, b) = ([1u32, 2, 3], [0.5f32; 7]);
-        let made = image("{\"x\": 1}", &[Entry::new("a", &a), Entry::new("b", &b)]).unwrap();
-        std::fs::write(&path, made).unwrap();
+        let made = pieces(&MODEL, "{\"x\": 1}", &[Entry::new("a", &a), Entry::new("b", &b)]).unwrap();
+        std::fs::write(&path, made.concat()).unwrap();
+        assert!(matches!(Container::open(&path, &ARRAYS, false), Err(Error::ModelFile(_))));
         for mapped in [false, true] {
-            let file = Container::open(&path, mapped).unwrap();
+            let file = Container::open(&path, &MODEL, mapped).unwrap();
             assert_eq!(file.header(), "{\"x\": 1}");
             assert_eq!(&*file.array::<u32>("a").unwrap(), &a);
             assert_eq!(&*file.indices::<u32>("a").unwrap(), &a);
@@ -380,12 +421,40 @@ mod tests {
             let mut changed = good.clone();
             changed[at] ^= 0x10;
             std::fs::write(&path, &changed).unwrap();
-            assert!(matches!(Container::open(&path, false), Err(Error::ModelFile(_))), "byte {at}");
+            assert!(matches!(Container::open(&path, &MODEL, false), Err(Error::ModelFile(_))), "byte {at}");
         }
         for cut in 0..good.len() {
             std::fs::write(&path, &good[..cut]).unwrap();
-            assert!(matches!(Container::open(&path, false), Err(Error::ModelFile(_))), "cut {cut}");
+            assert!(matches!(Container::open(&path, &MODEL, false), Err(Error::ModelFile(_))), "cut {cut}");
         }
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    /// Arrays that share bytes would take more memory, once they are copied, than the file is long.
+    #[test]
+    fn arrays_neither_overlap_nor_leave_gaps() {
+        let path = std::env::temp_dir().join(format!("tagwise-overlap-{}.tagwise", std::process::id()));
+        let (a, b) = ([1u32; 16], [2u32; 16]);
+        let good = pieces(&ARRAYS, "{}", &[Entry::new("a", &a), Entry::new("b", &b)]).unwrap().concat();
+        let mut refused = |change: &dyn Fn(&mut Vec<u8>), why: &str| {
+            let mut made = good.clone();
+            change(&mut made);
+            let mut crc = crc32fast::Hasher::new();
+            crc.update(&made[..12]);
+            crc.update(&made[16..]);
+            made[12..16].copy_from_slice(&crc.finalize().to_le_bytes());
+            std::fs::write(&path, &made).unwrap();
+            match Container::open(&path, &ARRAYS, false) {
+                Err(Error::ModelFile(said)) => assert!(said.contains(why), "{said}"),
+                _ => panic!("not refused: {why}"),
+            }
+        };
+        let record = |k: usize| HEAD + 2 + RECORD * k;
+        let first = good[record(0) + RECORD - 16..record(0) + RECORD - 8].to_vec();
+        refused(&|made| made[record(1) + RECORD - 16..record(1) + RECORD - 8].copy_from_slice(&first), "is not where");
+        refused(&|made| made.extend_from_slice(&[0; 64]), "longer than its arrays");
+        refused(&|made| made[record(1)] = b'a', "the same name");
+        refused(&|made| made[record(1) + RECORD - 8] = 17, "outside the file");
         std::fs::remove_file(&path).unwrap();
     }
 }

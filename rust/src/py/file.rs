@@ -1,9 +1,9 @@
-//! Model files.
+//! Model files, and files of other arrays.
 
 use crate::dataset::layout::{Layout, LayoutArrays};
 use crate::dataset::vocab::Vocab;
 use crate::error::Error;
-use crate::machine::container::{self, Container, Entry};
+use crate::machine::container::{self, Container, Entry, Kind, ARRAYS, MODEL};
 use crate::py::common::{guard, run};
 use crate::py::encode::PyVocab;
 use crate::py::scorer::PyScorer;
@@ -25,7 +25,7 @@ impl PyModelFile {
     #[new]
     #[pyo3(signature = (path, *, mmap = false))]
     fn open(py: Python<'_>, path: PathBuf, mmap: bool) -> PyResult<Self> {
-        Ok(PyModelFile { inner: run(py, 1, || Container::open(&path, mmap))?? })
+        Ok(PyModelFile { inner: run(py, 1, || Container::open(&path, &MODEL, mmap))?? })
     }
 
     /// The JSON header.
@@ -37,21 +37,12 @@ impl PyModelFile {
     /// Names and types of the arrays.
     #[getter]
     fn arrays(&self) -> Vec<(String, String)> {
-        self.inner.arrays().map(|(name, dtype)| (name.to_owned(), dtype.to_owned())).collect()
+        self.inner.arrays().map(|(name, dtype, _)| (name.to_owned(), dtype.to_owned())).collect()
     }
 
     /// A copy of an array.
     fn array<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        let dtype = self.inner.arrays().find(|(n, _)| *n == name).map(|(_, d)| d.to_owned());
-        let file = &self.inner;
-        Ok(match dtype.as_deref() {
-            Some("u8") => PyArray1::from_slice(py, &file.array::<u8>(name)?).into_any(),
-            Some("u16") => PyArray1::from_slice(py, &file.array::<u16>(name)?).into_any(),
-            Some("u32") => PyArray1::from_slice(py, &file.array::<u32>(name)?).into_any(),
-            Some("u64") => PyArray1::from_slice(py, &file.array::<u64>(name)?).into_any(),
-            Some("f32") => PyArray1::from_slice(py, &file.array::<f32>(name)?).into_any(),
-            _ => PyArray1::from_slice(py, &file.array::<f64>(name)?).into_any(),
-        })
+        copied(py, &self.inner, name)
     }
 
     /// The vocabulary; its texts are used in place.
@@ -91,11 +82,128 @@ impl PyModelFile {
     }
 }
 
+/// A copy of an array of a file.
+fn copied<'py>(py: Python<'py>, file: &Container, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    let dtype = file.arrays().find(|(n, _, _)| *n == name).map(|(_, d, _)| d.to_owned());
+    Ok(match dtype.as_deref() {
+        Some("u8") => PyArray1::from_slice(py, &file.array::<u8>(name)?).into_any(),
+        Some("u16") => PyArray1::from_slice(py, &file.array::<u16>(name)?).into_any(),
+        Some("u32") => PyArray1::from_slice(py, &file.array::<u32>(name)?).into_any(),
+        Some("u64") => PyArray1::from_slice(py, &file.array::<u64>(name)?).into_any(),
+        Some("f32") => PyArray1::from_slice(py, &file.array::<f32>(name)?).into_any(),
+        _ => PyArray1::from_slice(py, &file.array::<f64>(name)?).into_any(),
+    })
+}
+
+/// An open, verified file of arrays, mapped: nothing is copied before it is asked for.
+#[pyclass(name = "ArrayFile", module = "tagwise._core", frozen)]
+pub struct PyArrayFile {
+    inner: Container,
+}
+
+#[pymethods]
+impl PyArrayFile {
+    #[new]
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        Ok(PyArrayFile { inner: run(py, 1, || Container::open(&path, &ARRAYS, true))?? })
+    }
+
+    /// The JSON header.
+    #[getter]
+    fn header(&self) -> &str {
+        self.inner.header()
+    }
+
+    /// The checksum that the file has.
+    #[getter]
+    fn checksum(&self) -> u32 {
+        self.inner.checksum()
+    }
+
+    /// Names, types and lengths of the arrays.
+    #[getter]
+    fn arrays(&self) -> Vec<(String, String, usize)> {
+        self.inner.arrays().map(|(name, dtype, n)| (name.to_owned(), dtype.to_owned(), n)).collect()
+    }
+
+    /// A copy of an array.
+    fn array<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        copied(py, &self.inner, name)
+    }
+}
+
 /// Bytes that are handed to a Python stream at once: between two of them signals are seen.
 const PIECE: usize = 1 << 20;
 
-/// Write a model to an open binary stream: header, vocabulary, scorer, and further named arrays (float64, float32, uint32 or
-/// uint8).
+/// An array of Python's that is written as it lies.
+enum Given<'py> {
+    U8(PyReadonlyArray1<'py, u8>),
+    U16(PyReadonlyArray1<'py, u16>),
+    U32(PyReadonlyArray1<'py, u32>),
+    U64(PyReadonlyArray1<'py, u64>),
+    F32(PyReadonlyArray1<'py, f32>),
+    F64(PyReadonlyArray1<'py, f64>),
+}
+
+impl<'py> Given<'py> {
+    fn of(name: &str, array: &Bound<'py, PyAny>) -> PyResult<Given<'py>> {
+        if let Ok(a) = array.extract() {
+            return Ok(Given::U8(a));
+        } else if let Ok(a) = array.extract() {
+            return Ok(Given::U16(a));
+        } else if let Ok(a) = array.extract() {
+            return Ok(Given::U32(a));
+        } else if let Ok(a) = array.extract() {
+            return Ok(Given::U64(a));
+        } else if let Ok(a) = array.extract() {
+            return Ok(Given::F32(a));
+        } else if let Ok(a) = array.extract() {
+            return Ok(Given::F64(a));
+        }
+        let expected = "one dimension of uint8, uint16, uint32, uint64, float32 or float64";
+        Err(Error::Value(format!("array {name:?}: expected {expected}")).into())
+    }
+
+    fn entry<'a>(&'a self, name: &'a str) -> PyResult<Entry<'a>> {
+        Ok(match self {
+            Given::U8(a) => Entry::new(name, a.as_slice()?),
+            Given::U16(a) => Entry::new(name, a.as_slice()?),
+            Given::U32(a) => Entry::new(name, a.as_slice()?),
+            Given::U64(a) => Entry::new(name, a.as_slice()?),
+            Given::F32(a) => Entry::new(name, a.as_slice()?),
+            Given::F64(a) => Entry::new(name, a.as_slice()?),
+        })
+    }
+}
+
+/// The arrays of a dict, in its order.
+fn given<'py>(arrays: &Bound<'py, PyDict>) -> PyResult<Vec<(String, Given<'py>)>> {
+    let each = |(name, array): (Bound<'py, PyAny>, Bound<'py, PyAny>)| {
+        let name: String = name.extract()?;
+        let array = Given::of(&name, &array)?;
+        Ok((name, array))
+    };
+    arrays.iter().map(each).collect()
+}
+
+/// Hands the bytes of a file to a Python stream; its checksum.
+fn put(py: Python<'_>, stream: &Bound<'_, PyAny>, kind: &Kind, header: &str, entries: &[Entry<'_>]) -> PyResult<u32> {
+    let pieces = run(py, 1, || container::pieces(kind, header, entries))??;
+    for part in pieces.iter().flat_map(|piece| piece.chunks(PIECE)) {
+        stream.call_method1("write", (PyBytes::new(py, part),))?;
+    }
+    Ok(container::checksum(&pieces[0]))
+}
+
+/// Write arrays and a header to an open binary stream; the checksum of the file.
+#[pyfunction]
+fn write_arrays(py: Python<'_>, stream: &Bound<'_, PyAny>, header: &str, arrays: &Bound<'_, PyDict>) -> PyResult<u32> {
+    let given = given(arrays)?;
+    let entries = given.iter().map(|(name, array)| array.entry(name)).collect::<PyResult<Vec<_>>>()?;
+    put(py, stream, &ARRAYS, header, &entries)
+}
+
+/// Write a model to an open binary stream: header, vocabulary, scorer, and further named arrays.
 #[pyfunction]
 fn write_model(
     py: Python<'_>,
@@ -105,24 +213,7 @@ fn write_model(
     scorer: &PyScorer,
     extra: &Bound<'_, PyDict>,
 ) -> PyResult<()> {
-    let mut doubles: Vec<(String, Vec<f64>)> = Vec::new();
-    let mut numbers: Vec<(String, Vec<u32>)> = Vec::new();
-    let mut singles: Vec<(String, Vec<f32>)> = Vec::new();
-    let mut bytes: Vec<(String, Vec<u8>)> = Vec::new();
-    for (name, array) in extra {
-        let name: String = name.extract()?;
-        if let Ok(a) = array.extract::<PyReadonlyArray1<'_, f64>>() {
-            doubles.push((name, a.as_array().to_vec()));
-        } else if let Ok(a) = array.extract::<PyReadonlyArray1<'_, u32>>() {
-            numbers.push((name, a.as_array().to_vec()));
-        } else if let Ok(a) = array.extract::<PyReadonlyArray1<'_, f32>>() {
-            singles.push((name, a.as_array().to_vec()));
-        } else if let Ok(a) = array.extract::<PyReadonlyArray1<'_, u8>>() {
-            bytes.push((name, a.as_array().to_vec()));
-        } else {
-            return Err(Error::Value(format!("array {name:?} is none of float64, float32, uint32, uint8")).into());
-        }
-    }
+    let extra = given(extra)?;
     let (layout, weights) = (scorer.inner.layout(), scorer.inner.weights());
     let (keys, table, text, end) = vocabulary.inner.parts();
     let mut entries = vec![
@@ -139,19 +230,16 @@ fn write_model(
         Entry::new("pair", &layout.pair),
         Entry::new("weights", weights),
     ];
-    entries.extend(doubles.iter().map(|(name, a)| Entry::new(name, a)));
-    entries.extend(numbers.iter().map(|(name, a)| Entry::new(name, a)));
-    entries.extend(singles.iter().map(|(name, a)| Entry::new(name, a)));
-    entries.extend(bytes.iter().map(|(name, a)| Entry::new(name, a)));
-    let image = run(py, 1, || container::image(header, &entries))??;
-    for piece in image.chunks(PIECE) {
-        stream.call_method1("write", (PyBytes::new(py, piece),))?;
+    for (name, array) in &extra {
+        entries.push(array.entry(name)?);
     }
-    Ok(())
+    put(py, stream, &MODEL, header, &entries).map(drop)
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyModelFile>()?;
+    m.add_class::<PyArrayFile>()?;
+    m.add_function(wrap_pyfunction!(write_arrays, m)?)?;
     m.add_function(wrap_pyfunction!(write_model, m)?)?;
     m.add("MODEL_FORMAT", container::VERSION)
 }

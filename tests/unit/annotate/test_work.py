@@ -187,9 +187,12 @@ def test_a_journal_of_another_folder_is_refused(tmp_path: Path) -> None:
     work = begun(tmp_path)
     work.accept(2, ["O"] * 3)
     work.close()
-    next((tmp_path / "documents").iterdir()).unlink()
-    with pytest.raises(JournalError, match="line 1"):
-        Work(tmp_path)
+    other = Work(tmp_path / "other", Settings(labels=["PER"]))
+    other.add(tw.Corpus.from_lists(TOKENS[:1]), "notes.txt")
+    other.close()
+    (tmp_path / "journal.jsonl").replace(tmp_path / "other" / "journal.jsonl")
+    with pytest.raises(JournalError, match=r"line 1: sentence 2.*another folder"):
+        Work(tmp_path / "other")
 
 
 # --- documents, exports ---------------------------------------------------------------------------------------

@@ -1,4 +1,7 @@
-"""Domains of JSON values: what a field of a header may hold. What is outside is a ModelFileError with its place."""
+"""Domains of JSON values and arrays: what a field of a header, a file or a request may hold.
+
+A value outside its domain is a DomainError that names the field. Readers turn it into the error of their file.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from tagwise.errors import ModelFileError
+import numpy as np
+from numpy.typing import NDArray
+
+from tagwise.errors import TagwiseError
 
 #: Levels of lists and objects that a value without a schema may have.
 DEPTH = 16
 #: Characters of a wrong value that a message shows.
 SHOWN = 60
+#: The largest number of float32.
+LARGEST = float(np.finfo(np.float32).max)
 
 
-def refuse(at: str, expected: str, value: Any) -> ModelFileError:
+class DomainError(TagwiseError, ValueError):
+    """A value is outside its domain, or a file is not what its checksum says."""
+
+
+def refuse(at: str, expected: str, value: Any) -> DomainError:
     """The error of a wrong value: its place, what was expected, what is there."""
     if isinstance(value, (list, dict)):
         shown = f"{type(value).__name__} of {len(value)}"
@@ -25,7 +37,7 @@ def refuse(at: str, expected: str, value: Any) -> ModelFileError:
         shown = f"a number of {value.bit_length()} bits"
     else:
         shown = ascii(value)
-    return ModelFileError(f"{at}: expected {expected}, found {shown[:SHOWN]}")
+    return DomainError(f"{at}: expected {expected}, found {shown[:SHOWN]}")
 
 
 class Domain(Protocol):
@@ -37,13 +49,16 @@ class Domain(Protocol):
 
 @dataclass(frozen=True)
 class Text:
-    """A text; `inside`: characters it must have, as the colon of an import path."""
+    """A text; `inside`: characters it must have, as the colon of an import path; `most`: its maximum length."""
 
     inside: str = ""
+    most: int | None = None
 
     def check(self, value: Any, at: str) -> None:
         if type(value) is not str or self.inside not in value:
             raise refuse(at, f"a text with {self.inside!r} in it" if self.inside else "a text", value)
+        if self.most is not None and len(value) > self.most:
+            raise refuse(at, f"a text of at most {self.most} characters", value)
 
 
 @dataclass(frozen=True)
@@ -106,7 +121,7 @@ class Either:
         for domain in self.domains[:-1]:
             try:
                 domain.check(value, at)
-            except ModelFileError:
+            except DomainError:
                 continue
             return
         self.domains[-1].check(value, at)
@@ -175,15 +190,13 @@ class Record:
             raise refuse(at, "an object", value)
         for name in self.must:
             if name not in value:
-                raise ModelFileError(
-                    f"{at} lacks {name!r}; the file was written by another program or version"
-                )
+                raise DomainError(f"{at} lacks {name!r}; the file was written by another program or version")
         for name, entry in value.items():
             domain = self.must.get(name) or self.may.get(name) or self.more
             place = f"{at}.{name}"[:SHOWN]
             if domain is None:
                 known = ", ".join((*self.must, *self.may))
-                raise ModelFileError(f"{place!a}: an unknown field; expected {known or 'none'}")
+                raise DomainError(f"{place!a}: an unknown field; expected {known or 'none'}")
             domain.check(entry, place)
 
 
@@ -201,7 +214,56 @@ class Variant:
         if type(kind) is not str or kind not in self.kinds:
             raise refuse(
                 f"{at}.{self.key}",
-                f"one of {', '.join(self.kinds)} (the model is from a newer tagwise, or damaged)",
+                f"one of {', '.join(self.kinds)} (the file is from a newer tagwise, or damaged)",
                 kind,
             )
         self.kinds[kind].check({name: x for name, x in value.items() if name != self.key}, at)
+
+
+def name_of(dtype: Any) -> str:
+    """Return the name of a type of numbers in files.
+
+    >>> name_of(np.uint32), name_of(np.float64)
+    ('u32', 'f64')
+    """
+    found = np.dtype(dtype)
+    return f"{found.kind}{8 * found.itemsize}"
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """An array of one dimension: its type, its length if that is known, and whether its numbers must be finite.
+
+    Finite means within float32, which is what models hold their weights in.
+    An array that was not read yet (`arrays.Placed`) is checked by its type and length alone.
+    """
+
+    dtype: str
+    length: int | None = None
+    finite: bool = True
+
+    def check(self, value: Any, at: str) -> None:
+        name, length = getattr(value, "dtype", None), getattr(value, "length", None)
+        if isinstance(value, np.ndarray):
+            name, length = name_of(value.dtype), value.size
+        if name is None or length is None:
+            raise refuse(at, f"an array of {self.dtype}", value)
+        if name != self.dtype or (self.length is not None and length != self.length):
+            wanted = "" if self.length is None else f"{self.length:,} numbers of "
+            raise DomainError(f"{at}: expected {wanted}{self.dtype}, found {length:,} of {name!a}")
+        if self.finite and isinstance(value, np.ndarray) and value.dtype.kind == "f":
+            check_finite(at, value)
+            if value.dtype.itemsize > 4 and value.size and np.abs(value).max() > LARGEST:
+                raise DomainError(f"{at}: a number beyond {LARGEST:.3g}, the largest one of float32")
+
+
+def check_finite(name: str, array: NDArray[Any]) -> None:
+    """Refuse NaN and infinite numbers: no training leaves them, and no search is right with them.
+
+    A sum of finite numbers is finite unless it overflows, so the second, slower look is rare.
+    """
+    with np.errstate(all="ignore"):
+        if np.isfinite(array.sum()) or np.isfinite(array).all():
+            return
+    at = int(np.flatnonzero(~np.isfinite(array))[0])
+    raise DomainError(f"{name}[{at}] is {array[at]}; expected finite numbers")

@@ -1,0 +1,64 @@
+"""The schema of features in a file: what the JSON of a recipe may say (`Recipe.to_json`)."""
+
+from __future__ import annotations
+
+from tagwise.features.patterns import DIALECTS
+from tagwise.features.vectors import LEAST_SCALE, MOST
+from tagwise.files.domains import Domain, Listed, OneOf, Real, Record, Text, Truth, Variant, Whole
+
+_VECTORS: dict[str, Domain] = {
+    "vectors": Record({"size": Whole(1, MOST), "scale": Real(LEAST_SCALE, 1.0 / LEAST_SCALE)})
+}
+
+#: Columns made from the tokens: lists of names, regular expressions.
+MARK = Variant(
+    "kind",
+    {
+        "gazetteer": Record(
+            {
+                "name": Text(),
+                "entries": Listed(Listed(Text(), low=1), low=1),
+                "ignore_case": Truth(),
+                "window": Whole(0, 10),
+            }
+        ),
+        "regex": Record({"name": Text(), "pattern": Text(), "ignore_case": Truth(), "window": Whole(0, 10)}),
+    },
+)
+
+
+def _alone(more: dict[str, Domain]) -> dict[str, Record]:
+    """Recipes that are no sum, and what else they may say."""
+    return {
+        "template": Record(
+            {
+                "name": Text(),
+                "template": Text(),
+                "columns": Listed(Text(), low=1, distinct=True),
+                "token_column": Text(),
+            },
+            {"lists": Listed(Listed(Text())), "marks": Listed(MARK, low=1, high=100), **more},
+        ),
+        "patterns": Record(
+            {
+                "dialect": OneOf(DIALECTS),
+                "patterns": Text(),
+                "columns": Listed(Text(), distinct=True),
+                "token_column": Text(),
+            },
+            more,
+        ),
+        "function": Record({"function": Text(":")}, more),
+    }
+
+
+FEATURES = Variant(
+    "kind",
+    {
+        **_alone(_VECTORS),
+        "sum": Record({"parts": Listed(Variant("kind", _alone({})), low=2, high=100)}, _VECTORS),
+        "attributes": Record(may=_VECTORS),
+    },
+)
+
+__all__ = ["FEATURES"]

@@ -1,0 +1,150 @@
+"""A labelling folder of somebody else: it makes us read, write and wait for nothing outside it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tagwise as tw
+from tagwise.annotate.folder import Settings
+from tagwise.annotate.journal import Journal, JournalError
+from tagwise.annotate.session import Session
+from tagwise.annotate.work import Work
+from tagwise.features.marks import Gazetteer
+from tagwise.files.sealed import sealed
+
+TOKENS = [["Ann", "saw", "Rome"], ["It", "rained"], ["Bob", "left"]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    work = Work(tmp_path / "work", Settings(labels=["PER"], features="S1"))
+    work.add(tw.Corpus.from_lists(TOKENS), "notes.txt")
+    work.accept(0, ["B-PER", "O", "O"])
+    work.close()
+    return work.folder
+
+
+def change(folder: Path, **fields: Any) -> None:
+    """Other settings, with a right checksum."""
+    value = {**json.loads((folder / "work.json").read_text()), **fields}
+    value.pop("crc32")
+    (folder / "work.json").write_bytes(sealed(value))
+
+
+def journal(folder: Path, *entries: dict[str, Any]) -> None:
+    lines = [sealed({"n": n, **entry}) for n, entry in enumerate(entries, 1)]
+    (folder / "journal.jsonl").write_bytes(b"".join(lines))
+
+
+@pytest.mark.parametrize("features", ["gazetteer:/dev/zero", "default+gazetteer:{}", "template:{}", "{}"])
+def test_features_that_name_files_must_be_given_again(folder: Path, tmp_path: Path, features: str) -> None:
+    (tmp_path / "names.txt").write_text("Ann\n")
+    named = features.format(tmp_path / "names.txt")
+    change(folder, features=named)
+    for given in (None, Settings(), Settings(features="S1")):
+        work = Work(folder, given)
+        assert work.export("conll")
+        with pytest.raises(tw.CorpusError, match="--features"):
+            Session(work)
+        work.close()
+    work = Work(folder, Settings(features=named))
+    assert work.features == named
+    work.close()
+
+
+def test_a_gazetteer_is_a_regular_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("/dev/zero", tmp_path / "pipe", tmp_path):
+        with pytest.raises(tw.TemplateError, match="cannot be read"):
+            Gazetteer(path)
+
+
+@pytest.mark.parametrize("name", ["work.json", "journal.jsonl", "documents/0001-notes.txt.jsonl"])
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder", "device"])
+def test_regular_files_alone(folder: Path, tmp_path: Path, name: str, kind: str) -> None:
+    path = folder / name
+    path.replace(tmp_path / "moved")
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(tmp_path / "moved" if kind == "link" else "/dev/zero")
+    with pytest.raises(tw.TagwiseError, match=name):
+        Work(folder)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"do": "accept", "id": 1, "labels": 3},
+        {"do": "accept", "id": 1, "labels": [3, 4]},
+        {"do": "accept", "id": 1, "labels": ["O"]},
+        {"do": "accept", "id": 1, "labels": ["B-NEW", "O"]},
+        {"do": "accept", "id": 9, "labels": []},
+        {"do": "accept", "id": True, "labels": ["O", "O"]},
+        {"do": "accept", "labels": ["O", "O"]},
+        {"do": "skip", "id": "1"},
+        {"do": "skip", "id": 1, "more": 2},
+        {"do": ["undo"]},
+        {"do": "undo"},
+        {"do": "nothing"},
+        {},
+    ],
+)
+def test_entries_that_cannot_be_are_refused_by_their_line(folder: Path, entry: dict[str, Any]) -> None:
+    journal(folder, {"do": "skip", "id": 1}, {"do": "undo"}, entry)
+    with pytest.raises(JournalError, match="line 3"):
+        Work(folder)
+
+
+def test_every_byte_of_a_folder_counts(folder: Path) -> None:
+    for path in [folder / "work.json", folder / "journal.jsonl", *(folder / "documents").iterdir()]:
+        whole = path.read_bytes()
+        for at in range(0, len(whole) - 1, 5):  # without its end a line of the journal was never finished
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+            with pytest.raises(tw.TagwiseError, match=path.name):
+                Work(folder)
+        path.write_bytes(whole)
+    Work(folder).close()
+
+
+def test_a_folder_of_somebody_else_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "letters.txt").write_text("precious")
+    with pytest.raises(tw.CorpusError, match=r"letters\.txt"):
+        Work(tmp_path)
+    assert os.listdir(tmp_path) == ["letters.txt"]
+
+
+def test_a_work_without_its_settings_is_not_begun_again(folder: Path) -> None:
+    (folder / "work.json").unlink()
+    with pytest.raises(tw.CorpusError, match=r"restore work\.json"):
+        Work(folder)
+
+
+def test_a_document_in_the_place_of_the_next_one_stays(folder: Path) -> None:
+    theirs = folder / "documents" / "0002-more.jsonl"
+    theirs.write_text("precious")
+    work = Work(folder)
+    work.add(tw.Corpus.from_lists([["new"]]), "more")
+    work.close()
+    assert theirs.read_text() == "precious"
+    assert [len(places) for _, places in Work(folder).documents] == [3, 1]
+
+
+def test_a_journal_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tagwise.annotate.journal.MOST", 200)
+    with Journal(tmp_path / "j") as made:
+        made.append(do="x" * 50)
+        made.append(do="x" * 50)
+        with pytest.raises(JournalError, match="full"):
+            made.append(do="x" * 50)
+    with (tmp_path / "j").open("ab") as file:
+        file.write(b"x" * 300)
+    with pytest.raises(JournalError, match="limit"):
+        Journal(tmp_path / "j")
