@@ -197,7 +197,8 @@ def check_encode(folder: Path) -> None:
     try:
         shards = tw.Shards(folder / "encoded")
     except tw.CorpusError as error:
-        assert "interrupted" in str(error), error
+        if "interrupted" not in str(error):
+            raise
         return
     assert (shards.recipe.name, len(shards)) in (("S2", 10), ("S1", 6))
     assert sum(len(shards.dataset(k)) for k in range(len(shards))) == shards.n_sentences == 60

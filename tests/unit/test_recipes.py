@@ -153,9 +153,7 @@ def test_templates_by_path(tmp_path: Path) -> None:
     path.write_bytes(b"\xef\xbb\xbfU00:%x[-1,0]\nB\n")
     assert crfpp.read_template(path).render(["a", "b"])[1] == ["U00:a"]
     assert resolve(str(path)).name == "t.txt"
-    with pytest.raises(
-        TemplateError, match=r"none\.txt: cannot read the template: .*expected a UTF-8 text file"
-    ):
+    with pytest.raises(TemplateError, match=r"none\.txt: cannot be read .*a UTF-8 text file"):
         resolve(tmp_path / "none.txt")
     path.write_text("word[")
     with pytest.raises(TemplateError, match=r"t\.txt: line 1"):
