@@ -13,6 +13,8 @@ import tagwise as tw
 from tagwise.shards import encode as encoding
 from tagwise.shards.files import memory_of, read_manifest, write_manifest
 
+from ..forge.forgery import Forgery
+
 WORDS = [["the", "dog"], ["a", "cat", "sees"], ["dogs", "bark"], ["the", "old", "cat"], ["it", "sees"]]
 LABELS = [["D", "N"], ["D", "N", "V"], ["N", "V"], ["D", "A", "N"], ["P", "V"]]
 
@@ -177,6 +179,17 @@ def test_a_manifest_of_others_is_refused(file: Path) -> None:
     write_manifest(shards.path, manifest)
     with pytest.raises(tw.CorpusError, match=r"not the file that manifest\.json names"):
         tw.Shards(shards.path).dataset(0)
+
+
+def test_an_attribute_that_never_occurs_is_refused(file: Path) -> None:
+    """The vocabulary would leave it out, and the shards would not."""
+    shards, _ = encode(file)
+    path = shards.path / "vocabulary.arrays"
+    Forgery.of(path).change("counts", 0, 0).write(path)
+    crc = int.from_bytes(path.read_bytes()[12:16], "little")
+    write_manifest(shards.path, {**read_manifest(shards.path), "vocabulary": crc})
+    with pytest.raises(tw.CorpusError, match=r"vocabulary\.arrays.*'counts' has a 0"):
+        tw.Perceptron(epochs=1).fit(tw.Shards(shards.path))
 
 
 def test_every_byte_of_the_manifest_counts(file: Path) -> None:

@@ -181,6 +181,13 @@ def checked(name: str, numbers: NDArray[Any], below: int) -> NDArray[Any]:
     return numbers
 
 
+def counted(counts: NDArray[Any]) -> NDArray[Any]:
+    """Return how often attributes occur: once at least."""
+    if not counts.all():
+        raise DomainError("array 'counts' has a 0; expected numbers from 1")
+    return counts
+
+
 # --- the manifest ---------------------------------------------------------------------------------------------
 
 

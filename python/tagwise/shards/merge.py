@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tagwise.errors import CorpusError
 from tagwise.files.arrays import ArrayFile
 from tagwise.files.domains import DomainError, OneOf, Record, Whole
-from tagwise.shards.files import FORMAT, checked, faults, open_shard, opened, write
+from tagwise.shards.files import FORMAT, checked, counted, faults, open_shard, opened, write
 
 #: A part of a vocabulary that is being merged, and the numbers that its keys have in the whole one.
 PART_DOMAIN = Record({"kind": OneOf(("part",)), "format": Whole(FORMAT, FORMAT)})
@@ -49,7 +49,7 @@ class Vocabularies:
         with faults(path):
             keys = file.take("keys", "u64")
             checks = file.take("checks", "u64", len(keys))
-            counts = file.take("counts", "u64" if part else "u32", len(keys))
+            counts = counted(file.take("counts", "u64" if part else "u32", len(keys)))
             text, end = _texts_of(file, len(keys))
         at = np.minimum(np.searchsorted(self._sorted, keys), max(len(self._sorted) - 1, 0))
         known = np.zeros(len(keys), bool) if not len(self) else self._sorted[at] == keys

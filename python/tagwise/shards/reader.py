@@ -28,6 +28,7 @@ from tagwise.shards.files import (
     VOCABULARY,
     VOCABULARY_DOMAIN,
     checked,
+    counted,
     damaged,
     faults,
     half_of_memory,
@@ -157,7 +158,8 @@ class Shards:
     @cached_property
     def counts(self) -> NDArray[np.uint32]:
         """How often each attribute occurs."""
-        return self._array("counts", "u32", self.manifest["attributes"])
+        with faults(self.path / VOCABULARY):
+            return counted(self._array("counts", "u32", self.manifest["attributes"]))
 
     def kept(self, min_count: int = 1) -> NDArray[np.bool_]:
         """The attributes that occur so often."""
