@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -102,6 +102,18 @@ def test_gold_paths_that_rules_forbid_have_a_margin() -> None:
     scores = {tuple(path): score for path, score in paths}
     best = tuple(tagger.predict([X[2]])[0])
     assert found.margin[0] == pytest.approx(scores[tuple(unlawful)] - scores[best], abs=1e-4)
+
+
+@pytest.mark.parametrize("k", [2, 5, 10, 15, 16, 20])
+def test_ties_beyond_the_list_are_not_forgotten(k: int) -> None:
+    """All of the 16 paths tie: the rank is 15, which is below k or unknown, never k - 1 by the end of a list."""
+    flat = tw.CRF(features="S1", max_iter=0).fit([["a", "b"]], [["L0", "L1"]])
+    gold = [list(path) for path in product(["L0", "L1"], repeat=4)]
+    found = flat.ranks([["a", "b", "a", "b"]] * len(gold), gold, k=k)
+    assert set(found.rank.tolist()) == {15 if k > 15 else BEYOND}
+    assert found.beyond == (0.0 if k > 15 else 1.0)
+    assert found.risk == min(k, 15)
+    assert (found.margin == 0.0).all()
 
 
 def test_numbers_by_hand() -> None:

@@ -1,4 +1,4 @@
-"""Where gold paths stand among all paths: their rank, exact as far as a list of the k best reaches, and their margin.
+"""Ranks of gold paths among all paths, exact below k, and their margins.
 
     rank_i  = |{y != y_i : H(x_i, y) >= H(x_i, y_i)}|        gamma_i = H(x_i, y_i) - max_{y != y_i} H(x_i, y)
 
@@ -6,6 +6,9 @@ The rank loss and the margin of Altun and Hofmann (2003: equation 6, where ties 
 Altun, Johnson and Hofmann (2003, section 3.1) begin with it, F^0, for which the exponential loss stands in. The rank is
 0 where the gold path is the best one; the exponential loss bounds it, for e^{l_i} - 1 sums e^{H(y) - H(y_i)} over all
 wrong y.
+
+A list of the k best paths does not say whether more paths tie with its last entry. Lists of k + 1 do: a gold path among
+them that has fewer than k others at or above its score has exactly that rank, and any other has k or more.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from tagwise.errors import CorpusError, ParameterError
 from tagwise.features.inputs import Inputs
 from tagwise.scores.scoring import Scoring
 
-#: Stands for a rank of k or more: the list of the k best has no gold path.
+#: Stands for a rank of k or more.
 BEYOND = -1
 
 
@@ -36,12 +39,12 @@ class Ranks(NamedTuple):
 
     @property
     def beyond(self) -> float:
-        """Share of the sentences whose gold path is none of the k best."""
+        """Share of the sentences whose rank is k or more."""
         return float(np.mean(self.rank == BEYOND)) if len(self.rank) else 0.0
 
     @property
     def risk(self) -> float:
-        """Mean rank, those beyond the list counted as k: exact where none is, else a lower bound."""
+        """Mean rank, those of k or more counted as k: exact if there are none (`beyond` is 0), else a lower bound."""
         return float(np.mean(np.where(self.rank == BEYOND, self.k, self.rank))) if len(self.rank) else 0.0
 
     @property
@@ -71,7 +74,7 @@ def gold_ranks(
     if [len(path) for path in gold] != lengths:
         raise CorpusError("sentences and gold labels differ in length; give every token one label")
     index = {label: i for i, label in enumerate(scoring.labels)}
-    lists, _ = paths.kbest(scoring, X, data, k, constraints=constraints, n_jobs=n_jobs)
+    lists, _ = paths.kbest(scoring, X, data, k + 1, constraints=constraints, n_jobs=n_jobs)
     rank, margin = np.full(len(gold), BEYOND), np.full(len(gold), -np.inf)
     first, at, begin = np.full(len(gold), -np.inf), 0, 0
     known = np.array([all(label in index for label in path) for path in gold], dtype=bool)
@@ -88,7 +91,8 @@ def gold_ranks(
         if not len(mine):
             continue
         others = np.delete(scores, mine[0])
-        rank[s] = int(np.sum(others >= scores[mine[0]]))
+        above = int(np.sum(others >= scores[mine[0]]))
+        rank[s] = above if above < k else BEYOND
         margin[s] = scores[mine[0]] - others[0] if len(others) else np.inf
     lost = np.flatnonzero((rank == BEYOND) & known)
     if len(lost):
