@@ -147,7 +147,7 @@ def eval_min_probability(bench: Bench) -> None:
         ((bench.model, bench.test, "--min-probability", 2), "0.0<=x<=1.0"),
         ((bench.model, bench.test, "--min-probability", 0.5, "--threshold", "beta=1"), "exclude each other"),
         ((bench.test, bench.test, "--min-probability", 0.5), "give a model first"),
-        ((online, bench.test, "--min-probability", 0.5), "no probabilities of spans"),
+        ((online, bench.test, "--min-probability", 0.5), "the scores of perceptron are not probabilities"),
     ):
         refused = invoke("eval", *call)
         assert (refused.exit_code, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)

@@ -174,8 +174,9 @@ def tag_raw(bench: Bench) -> None:
     chances = [s.probability for spans in tagger.tag(texts) for s in spans]
     assert [s["probability"] for row in sure for s in row["spans"]] == pytest.approx(chances, abs=1e-6)
     unsure = bench.saved(tw.Perceptron(features="word[0]").fit(TRAIN.tokens, TRAIN.labels), "unsure.tagwise")
-    row = json.loads(bench.ok("tag", unsure, "--raw", "--marginals", text="Rosa\n").stdout)
-    assert [s["probability"] for s in row["spans"]] == [None]
+    refused = invoke("tag", unsure, "--raw", "--marginals", text="Rosa\n")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "the scores of perceptron are not probabilities" in refused.stderr
     for more, said in (
         (("--format", "conll"), "--raw reads text that has no tokens yet"),
         (("--nbest", 2), "choose an --output-format other than spans"),
@@ -264,7 +265,7 @@ def tag_min_probability(bench: Bench) -> None:
     online = bench.saved(tw.Perceptron(features="S1", epochs=1).fit(TRAIN), "p.tagwise")
     refused = invoke("tag", online, bench.test, "--min-probability", 0.5)
     assert (refused.exit_code, refused.stdout) == (2, "")
-    assert "no probabilities of spans" in refused.stderr
+    assert "--min-probability: the scores of perceptron are not probabilities" in refused.stderr
 
 
 @row("tag", "--n-jobs")

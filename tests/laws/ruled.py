@@ -75,11 +75,11 @@ KINDS = {
     "crf-edges": Kind(lambda **p: tw.CRF(features="word[0]\nedge: word[-1]", max_iter=4, **p), beam=False),
     "crf-2": Kind(lambda **p: tw.CRF(**FAST, order=2, **p), chunks=False, first=False),
     "crf-3": Kind(lambda **p: tw.CRF(**FAST, order=3, **p), chunks=False, first=False),
-    "perceptron": Kind(lambda **p: tw.Perceptron(**ONLINE, **p)),
-    "mira": Kind(lambda **p: tw.MIRA(**ONLINE, **p)),
-    "pa": Kind(lambda **p: tw.PassiveAggressive(**ONLINE, **p)),
-    "arow": Kind(lambda **p: tw.AROW(**ONLINE, **p)),
-    "hmsvm": Kind(lambda **p: tw.HMSVM(features="S1", max_epochs=2, **p)),
+    "perceptron": Kind(lambda **p: tw.Perceptron(**ONLINE, **p), probability=False),
+    "mira": Kind(lambda **p: tw.MIRA(**ONLINE, **p), probability=False),
+    "pa": Kind(lambda **p: tw.PassiveAggressive(**ONLINE, **p), probability=False),
+    "arow": Kind(lambda **p: tw.AROW(**ONLINE, **p), probability=False),
+    "hmsvm": Kind(lambda **p: tw.HMSVM(features="S1", max_epochs=2, **p), probability=False),
     "history-2": Kind(lambda **p: tw.MIRA(**ONLINE, history=(2, 2), **p), True, False, False, False),
     "history-3": Kind(lambda **p: tw.Perceptron(**ONLINE, history=(3, 3), **p), True, False, False, False),
     "kernel": Kind(
@@ -90,7 +90,7 @@ KINDS = {
         True, False, False, False, beam=False,
     ),
     "hmm": Kind(lambda **p: tw.HMM(rare=1, **p), False),
-    "boosting": Kind(lambda **p: tw.Boosting(features="S1", rounds=20, **p), False),
+    "boosting": Kind(lambda **p: tw.Boosting(features="S1", rounds=20, **p), False, False),
     "memm": Kind(lambda **p: tw.MEMM(**FAST, **p), False, beam=False, local=True),
 }  # fmt: skip
 

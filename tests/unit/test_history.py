@@ -127,7 +127,7 @@ def test_what_history_may_be() -> None:
     with pytest.raises(ValueError, match="no shards"):
         tw.MIRA(history=(1, 2), shards=2).fit([["a"]], [["X"]])
     tagger = tw.MIRA(history=(1, 2), features="S1").fit([["a", "b"]], [["X", "Y"]])
-    with pytest.raises(tw.ParameterError, match="no probabilities"):
+    with pytest.raises(tw.ParameterError, match="not probabilities"):
         tagger.predict_marginals([["a"]])
     with pytest.raises(tw.ParameterError, match="decoder"):
         tagger.predict([["a"]], beam=3)

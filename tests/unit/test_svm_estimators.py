@@ -52,7 +52,7 @@ def test_they_learn_repeat_and_are_kept(tagger: tw.Tagger, tmp_path: Path) -> No
     if isinstance(tagger.model_.scorer, KernelScorer):
         assert 0 < tagger.n_support_ <= len({word for sentence in X for word in sentence})  # type: ignore[attr-defined]
         assert tagger.n_features_ >= tagger.n_nonzero_ > tagger.n_support_  # type: ignore[attr-defined]
-        with pytest.raises(tw.ParameterError, match="no probabilities"):
+        with pytest.raises(tw.ParameterError, match="not probabilities"):
             tagger.predict_marginals(X)
         with pytest.raises(tw.ParameterError, match="no probabilities"):
             tagger.predict(X, decoder="pointwise")

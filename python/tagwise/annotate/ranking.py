@@ -3,6 +3,8 @@
 A strategy gives every sentence a number, and the largest goes first. All of them read one pass of the core over the
 sentences, so that a slice of the queue costs about what tagging it does.
 
+Only the order matters: for a learner without probabilities exp(score) / Z stands in for them here. It is never shown.
+
 Margin of the two best paths: Scheffer, Decomain and Wrobel 2001; Settles and Craven 2008 compare it with others for
 sequences. Committee: Seung, Opper and Sompolinsky 1992; Dagan and Engelson 1995.
 """

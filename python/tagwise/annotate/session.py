@@ -25,6 +25,7 @@ from tagwise.corpus import schemes
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.decoding.confidence import confidences
 from tagwise.errors import FileError, ParameterError, TagwiseError
+from tagwise.estimators import has_probabilities
 from tagwise.features.inputs import Inputs
 from tagwise.files.domains import Domain, Listed, Real, Record, Whole
 from tagwise.files.regular import read_regular
@@ -192,20 +193,24 @@ class Session:
         }
 
     def proposal(self, sentence: Sentence) -> list[dict[str, Any]]:
-        """Spans (or labels of tokens) that the model proposes, each with exp(score) / Z of exactly this span."""
+        """Spans (or labels of tokens) that the model proposes, each with the probability of exactly this span.
+
+        The probability is None if the scores of the learner are not probabilities.
+        """
         model, kind = self.learning.model, self.work.settings.kind
         if model is None or not len(sentence):
             return []
         X = Inputs.of([sentence])
         found = confidences(model.scoring, X, model.encode(X, 1), n_jobs=1)[0]
+        sure = has_probabilities(model)
         if kind == "tokens":
             return [
-                {"begin": t, "end": t + 1, "label": y, "probability": float(p)}
+                {"begin": t, "end": t + 1, "label": y, "probability": float(p) if sure else None}
                 for t, (y, p) in enumerate(zip(found.labels, found.tokens))
                 if y in self.work.settings.labels
             ]
         return [
-            {"begin": one.begin, "end": one.end, "label": one.type, "probability": float(p)}
+            {"begin": one.begin, "end": one.end, "label": one.type, "probability": float(p) if sure else None}
             for one, p in found.chunks
             if one.type in self.work.settings.labels
         ]

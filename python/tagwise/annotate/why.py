@@ -8,6 +8,7 @@ from typing import Any
 from tagwise.corpus import schemes
 from tagwise.corpus.sentence import Sentence
 from tagwise.errors import ParameterError
+from tagwise.estimators import has_probabilities
 from tagwise.model.model import Model
 
 #: How many votes, readings and sentences are shown.
@@ -34,21 +35,28 @@ def why(
     """All of it, as data.
 
     votes: of the label that the model gives the token against the next best; they sum to `difference`, the difference
-    of the scores of two readings. readings: the best ones with exp(score) / Z, which is a probability where the learner
-    is probabilistic and a share of the scores else. alike: labelled sentences with the same word, or its neighbours.
+    of the scores of two readings. readings: the best ones, each with its score, and with its probability if the
+    learner has probabilities (else None). alike: labelled sentences with the same word, or its neighbours.
     """
     if not 0 <= token < len(sentence):
         raise ParameterError(f"token={token}: the sentence has the tokens 0 to {len(sentence) - 1}")
-    decisions = model.decisions(sentence, token=token, probabilistic=True, n_jobs=n_jobs)
+    sure = has_probabilities(model)
+    decisions = model.decisions(sentence, token=token, probabilistic=sure, n_jobs=n_jobs)
     decision = decisions[0].to_dict() if len(decisions) else None
     if decision is not None:
         decision["votes"] = [vote for vote in decision["votes"] if vote["amount"]][:VOTES]
-    readings = model.kbest([sentence], READINGS, probability=True, n_jobs=n_jobs)[0]
+    readings = model.kbest([sentence], READINGS, n_jobs=n_jobs)[0]
+    chances: list[float | None] = [None] * len(readings)
+    if sure:
+        chances = [p for _, p in model.kbest([sentence], READINGS, probability=True, n_jobs=n_jobs)[0]]
     return {
         "token": token,
         "word": sentence.tokens[token],
         "decision": decision,
-        "readings": [{"spans": spans_of(y, kind), "probability": p} for y, p in readings],
+        "readings": [
+            {"spans": spans_of(y, kind), "score": score, "probability": p}
+            for (y, score), p in zip(readings, chances)
+        ],
         "alike": alike(sentence, token, labelled, sentences, kind),
     }
 

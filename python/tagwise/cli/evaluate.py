@@ -10,7 +10,7 @@ from rich.console import Console
 
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import corpus_options, read_corpus
-from tagwise.cli.models import function_options, load_model, names_model
+from tagwise.cli.models import function_options, load_model, names_model, need_probabilities
 from tagwise.corpus.sentence import Corpus
 from tagwise.decoding.thresholds import Threshold
 from tagwise.errors import CorpusError, ParameterError
@@ -70,6 +70,7 @@ def _scored(
     """Scores of a model on a corpus, without spans that are less probable than `least` or what `goal` chooses."""
     if least is None and goal is None:
         return tagger.evaluate(corpus), None
+    need_probabilities(tagger, "--min-probability" if goal is None else "--threshold")
     chosen = None
     if goal is not None:
         try:

@@ -33,6 +33,15 @@ def _imported(_: click.Context, __: click.Parameter, paths: tuple[str, ...]) -> 
     return out
 
 
+def need_probabilities(tagger: Any, option: str) -> None:
+    """Refuse an option that needs probabilities for a model whose scores are not."""
+    if not tagger.probabilistic:
+        raise click.UsageError(
+            f"{option}: the scores of {tagger.name} are not probabilities; use a model of crf, hmm or memm, or "
+            "tag --nbest 2 for scores"
+        )
+
+
 def function_options(command: Decorated) -> Decorated:
     """Let a command be handed the functions that a model names."""
     for option in (

@@ -12,7 +12,7 @@ import rich_click as click
 from tagwise.cli.app import debug_option
 from tagwise.cli.files import known_corpus, model_columns, names_of, read_sentences
 from tagwise.cli.labelling import Labelling
-from tagwise.cli.models import device_option, function_options, load_model
+from tagwise.cli.models import device_option, function_options, load_model, need_probabilities
 from tagwise.cli.rows import IN_PLACE, Rows
 from tagwise.cli.spans import TEXTS, texts_written
 from tagwise.cli.stream import batches
@@ -162,6 +162,9 @@ def check_wishes(tagger: Any, model: str, marginals: bool, nbest: int, least: fl
         )
     for function in tagger.model_.missing:
         function()
+    for option, asked in (("--marginals", marginals), ("--min-probability", least is not None)):
+        if asked:
+            need_probabilities(tagger, option)
     if least is not None:
         if nbest > 1:
             raise click.UsageError("--min-probability and --nbest exclude each other: take one of them")

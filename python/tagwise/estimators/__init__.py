@@ -44,6 +44,7 @@ __all__ = [
     "PassiveAggressive",
     "Perceptron",
     "Tagger",
+    "has_probabilities",
     "load",
 ]
 
@@ -51,6 +52,11 @@ __all__ = [
 LEARNERS: dict[str, type[Tagger]] = {
     kind.name: kind for kind in (CRF, Perceptron, MIRA, PassiveAggressive, AROW, HMSVM, Boosting, HMM, MEMM)
 }
+
+
+def has_probabilities(model: Model) -> bool:
+    """Whether exp(score) / Z of a model's paths are probabilities: those of its learner."""
+    return LEARNERS[model.meta["learner"]].probabilistic
 
 
 def load(

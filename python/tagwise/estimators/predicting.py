@@ -39,6 +39,15 @@ class Predicting:
     def _jobs(self) -> int | None:
         raise NotImplementedError
 
+    def _with_probabilities(self, what: str) -> Model:
+        """The fitted model; a ParameterError if the learner's scores are not probabilities."""
+        if not self.probabilistic:
+            raise ParameterError(
+                f"{what}: the scores of {self.name} are not probabilities; use predict_kbest for scores and ranks for "
+                "margins, or train a learner with probabilities (CRF, HMM, MEMM)"
+            )
+        return self._fitted()
+
     @property
     def classes_(self) -> tuple[Any, ...]:
         """The labels, of the type they were given in; columns of marginals are in this order."""
@@ -101,8 +110,13 @@ class Predicting:
     def predict_marginals(
         self, X: Any, *, allowed: Allowed | None = None, constraints: Any = None
     ) -> list[NDArray[np.float32]]:
-        """Probability of every label at every token: an array [T, L] a sentence, columns as in `classes_`."""
-        return self._fitted().marginals(X, allowed=allowed, constraints=constraints, n_jobs=self._jobs())
+        """Probability of every label at every token: an array [T, L] per sentence, columns as in `classes_`.
+
+        Raises:
+            ParameterError: the scores of this learner are not probabilities (see `probabilistic`).
+        """
+        model = self._with_probabilities("predict_marginals")
+        return model.marginals(X, allowed=allowed, constraints=constraints, n_jobs=self._jobs())
 
     def predict_kbest(
         self,
@@ -119,12 +133,13 @@ class Predicting:
         Args:
             X: sentences of the kind the tagger was fitted on.
             k: how many.
-            probability: P(y | x) in place of the score; means something for probabilistic models (CRF) only.
+            probability: P(y | x) in place of the score, for learners with probabilities (CRF, HMM, MEMM).
             allowed: as in `predict`.
             constraints: as in `predict`.
             memory: as in `predict`.
         """
-        return self._fitted().kbest(
+        model = self._with_probabilities("probability=True") if probability else self._fitted()
+        return model.kbest(
             X,
             k,
             probability=probability,
@@ -139,9 +154,9 @@ class Predicting:
     ) -> list[Confidence]:
         """The best path of each sentence with the probability of the path, its labels and its chunks, and entropies.
 
-        For probabilistic models (CRF); `allowed` and `constraints` as in `predict`.
+        For learners with probabilities (CRF, HMM, MEMM); `allowed` and `constraints` as in `predict`.
         """
-        model = self._fitted()
+        model = self._with_probabilities("predict_confidence")
         X = Inputs.of(X)
         data, jobs = model.encode(X, self._jobs()), self._jobs() or 0
         allowed = model.allowed(allowed)
@@ -150,11 +165,9 @@ class Predicting:
 
     def _believed(self, X: Any, **options: Any) -> list[Confidence]:
         """Best paths and the probabilities of their spans; a ParameterError where there are none."""
-        model = self._fitted()
-        if not (self.probabilistic or model.scorer.local) or model.lookback is not None:
-            raise ParameterError(
-                f"{self.name} has no probabilities of spans here: take a CRF or MEMM of first order (order=1)"
-            )
+        model = self._with_probabilities("min_probability")
+        if model.lookback is not None:
+            raise ParameterError("probabilities of spans need a chain of first order; use order=1")
         if not has_chunks(model.labels):
             raise ParameterError(
                 f"the labels mark no spans ({shortened(model.labels)}), so that none can be left out; "
@@ -190,7 +203,7 @@ class Predicting:
         self, X: Any, y: Sequence[Sequence[Any]], *, constraints: Any = None
     ) -> NDArray[np.float64]:
         """P(y | x) of given label sequences, [N]; an entry of y may also be a set of labels, or None for any."""
-        model, jobs = self._fitted(), self._jobs()
+        model, jobs = self._with_probabilities("sequence_probability"), self._jobs()
 
         def encode(part: Inputs) -> _core.Dataset:
             return model.encode(part, jobs)
@@ -213,7 +226,7 @@ class Predicting:
         constraints: Any = None,
     ) -> list[list[float]]:
         """Probability that exactly these chunks, lists of (type, begin, end), are there."""
-        model, jobs, X = self._fitted(), self._jobs(), Inputs.of(X)
+        model, jobs, X = self._with_probabilities("chunk_probability"), self._jobs(), Inputs.of(X)
         data, allowed = model.encode(X, jobs), model.allowed(allowed)
         return chunk_probabilities(
             model.scoring, X, data, chunks, allowed=allowed, constraints=constraints, n_jobs=jobs or 0
@@ -224,7 +237,7 @@ class Predicting:
     ) -> Ranks:
         """How many wrong label sequences score no less than the gold one, and the margin, of each sentence.
 
-        Counted over the k best: a gold sequence that is none of them has the rank -1, "k or more".
+        A rank is exact below k; -1 stands for "k or more". Wrong sequences that tie with the gold one count.
 
         Args:
             X: sentences, or a labelled corpus.

@@ -31,7 +31,7 @@ def token_spans(
     """
     model = tagger._fitted()
     chunked = schemes.has_chunks(model.labels)
-    sure = probability and (tagger.probabilistic or model.scorer.local)
+    sure = probability and tagger.probabilistic
     if chunked and model.lookback is not None:
         sure = False
     if not sure:

@@ -54,7 +54,7 @@ class Loaded:
                 "Train it with features=... of tokens"
             )
         alone = copy.copy(tagger).set_params(n_jobs=1)
-        sure = bool(tagger.probabilistic or model.scorer.local)
+        sure = tagger.probabilistic
         labels = model.classes
         return Loaded(
             tagger,

@@ -164,7 +164,7 @@ def min_probability(learner: str, _: File) -> None:
             tagger.predict(new, min_probability=wrong)
     with pytest.raises(tw.ParameterError, match="leave decoder, beam and memory out"):
         tagger.predict(new, min_probability=0.5, decoder="pointwise")
-    with pytest.raises(tw.ParameterError, match="has no probabilities of spans"):
+    with pytest.raises(tw.ParameterError, match="the scores of perceptron are not probabilities"):
         fitted("perceptron").predict(new, min_probability=0.5)
     with pytest.raises(tw.ParameterError, match="the labels mark no spans"):
         tw.CRF(features="S1", max_iter=2).fit(X, Y).predict(X, min_probability=0.5)

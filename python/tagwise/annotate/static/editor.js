@@ -124,7 +124,8 @@ export class Editor {
     let t = 0;
     const token = (i) => {
       const span = this.spanAt(i);
-      const said = span ? `, ${span.label}${span.own ? "" : `, proposed, ${percent(span.probability)}`}` : "";
+      const sure = span && span.probability !== null ? `, ${percent(span.probability)}` : "";
+      const said = span ? `, ${span.label}${span.own ? "" : `, proposed${sure}`}` : "";
       return make("span", {
         class: "tok", role: "option", id: `t${i}`, "data-t": String(i), text: sentence.tokens[i],
         "aria-label": `${visible(sentence.tokens[i])}${visible(said)}`, "aria-selected": "false",
@@ -139,7 +140,7 @@ export class Editor {
         if (t < span.end) box.append(" ");
       }
       const chip = make("span", { class: "chip", "data-span": String(n), "aria-hidden": "true", text: span.label });
-      if (!span.own) chip.append(make("i", { text: percent(span.probability) }));
+      if (!span.own && span.probability !== null) chip.append(make("i", { text: percent(span.probability) }));
       box.append(chip);
       this.box.append(box, " ");
     });

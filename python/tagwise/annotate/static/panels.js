@@ -65,7 +65,7 @@ export function why(found, labels) {
   for (const one of found.readings) {
     const what = one.spans.filter(([, , y]) => y !== "O").map(([, , y]) => y);
     const said = what.length ? phrase(found.tokens, one.spans, labels) : make("span", { class: "quiet", text: "no span" });
-    readings.append(make("li", {}, make("span", { class: "num", text: percent(one.probability) }), " ", said));
+    readings.append(make("li", {}, make("span", { class: "num", text: one.probability === null ? one.score.toFixed(2) : percent(one.probability) }), " ", said));
   }
   box.append(readings, make("h3", { text: "Labelled sentences like it" }));
   if (!found.alike.length) box.append(make("p", { class: "quiet", text: "None yet." }));

@@ -1,0 +1,77 @@
+"""Learners without probabilities do not give any: everything that would is refused, and names what to use instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tagwise as tw
+from tagwise.annotate.why import why
+from tagwise.corpus.sentence import Sentence
+from tagwise.estimators import LEARNERS, has_probabilities
+
+from ..cli.options import invoke
+
+X = [["John", "Smith", "sleeps"], ["Mary", "sleeps"]]
+Y = [["B-PER", "I-PER", "O"], ["B-PER", "O"]]
+WITH = ("crf", "hmm", "memm")
+ASKED: dict[str, Callable[[tw.Tagger], Any]] = {
+    "predict_marginals": lambda t: t.predict_marginals(X),
+    "predict_confidence": lambda t: t.predict_confidence(X),
+    "predict_kbest": lambda t: t.predict_kbest(X, 2, probability=True),
+    "predict": lambda t: t.predict(X, min_probability=0.5),
+    "evaluate": lambda t: t.evaluate(X, Y, min_probability=0.5),
+    "choose_threshold": lambda t: t.choose_threshold(X, Y),
+    "sequence_probability": lambda t: t.sequence_probability(X, Y),
+    "chunk_probability": lambda t: t.chunk_probability(X, [[("PER", 0, 2)], []]),
+}
+
+
+def fitted(name: str) -> tw.Tagger:
+    return LEARNERS[name](features="S1").fit(X, Y)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_the_learner_decides(name: str) -> None:
+    tagger = fitted(name)
+    assert tagger.probabilistic is (name in WITH) is has_probabilities(tagger.model_)
+
+
+@pytest.mark.parametrize("name", [name for name in LEARNERS if name not in WITH])
+@pytest.mark.parametrize("asked", ASKED)
+def test_what_has_none_gives_none(name: str, asked: str) -> None:
+    said = f"the scores of {name} are not probabilities; use predict_kbest for scores and ranks for margins"
+    with pytest.raises(tw.ParameterError, match=said):
+        ASKED[asked](fitted(name))
+
+
+@pytest.mark.parametrize("name", WITH)
+@pytest.mark.parametrize("asked", ASKED)
+def test_what_has_some_gives_them(name: str, asked: str) -> None:
+    assert ASKED[asked](fitted(name)) is not None
+
+
+@pytest.mark.parametrize("form", ["conll", "jsonl"])
+def test_the_command_line_refuses(tmp_path: Path, form: str) -> None:
+    fitted("perceptron").save(tmp_path / "model")
+    (tmp_path / "words").write_text("John\nsleeps\n\n")
+    result = invoke(
+        "tag", str(tmp_path / "model"), str(tmp_path / "words"), "--marginals", "--output-format", form
+    )
+    assert result.exit_code == 2
+    said = "--marginals: the scores of perceptron are not probabilities; use a model of crf, hmm or memm"
+    assert said in " ".join(result.output.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("name", ["mira", "crf"])
+def test_readings_of_the_labelling_page(name: str) -> None:
+    """Scores always, probabilities where there are some."""
+    sentence = Sentence({"word": X[0]})
+    found = why(fitted(name).model_, sentence, 0, kind="spans", labelled={}, sentences=[sentence])
+    sure = name in WITH
+    assert all(isinstance(one["score"], float) for one in found["readings"])
+    assert all((one["probability"] is not None) is sure for one in found["readings"])
+    assert found["decision"] is not None
