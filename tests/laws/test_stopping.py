@@ -317,7 +317,7 @@ def test_epochs_of_an_online_learner(averaged: bool) -> None:
     assert [entry["gradient_norm"] for entry in result.history] == [101, 102, 103, 104, 105, 106]
     assert [entry["evaluations"] for entry in result.history] == [1, 2, 3, 4, 5, 6]
     assert (result.best_iteration, result.objective) == (6, 3)
-    assert result.reason == "reached max_iter=6"
+    assert result.reason == "reached epochs=6"
     assert result.weights.tolist() == [3.0 if averaged else 6.0]
     assert "plain_dev_score" not in result.history[0]
     scale = 0.5 if averaged else 1.0
@@ -363,8 +363,8 @@ GAPS = [1.0, 0.5, 0.125, 0.0625, 0.03125, 0.0]
         (0.125, 9, 3, "certified within 1.2e-01 of the optimum"),
         (0.12, 9, 4, "certified within 6.2e-02 of the optimum"),
         (0.0, 9, 6, "certified within 0.0e+00 of the optimum"),
-        (0.0, 5, 5, "reached max_iter=5"),
-        (0.0, 1, 1, "reached max_iter=1"),
+        (0.0, 5, 5, "reached max_epochs=5"),
+        (0.0, 1, 1, "reached max_epochs=1"),
     ],
 )
 def test_epochs_of_the_svm(tol: float, most: int, iterations: int, reason: str) -> None:
@@ -385,7 +385,7 @@ def test_the_svm_looks_at_dev() -> None:
     result = svm.train(level, 9, 0.01, 3, dev_score=lambda w: -abs(w[0] - 2))
     assert (len(result.history), result.best_iteration, result.reason) == (5, 2, NO_BETTER.format(3))
     assert result.weights.tolist() == [2.0]
-    assert svm.train(Gaps([(8.0, 0.0)] * 9), 9, 0.01, 0).reason == "reached max_iter=9"
+    assert svm.train(Gaps([(8.0, 0.0)] * 9), 9, 0.01, 0).reason == "reached max_epochs=9"
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def train(
     found = None if keeper is None else keeper.learner(BOOSTING)
     with contextlib.nullcontext() if keeper is None else keeper.restoring():
         ensemble = Ensemble(booster, found)
-    stopping = Stopping(-(-rounds // every), 0.0, 1, patience)
+    stopping = Stopping(-(-rounds // every), 0.0, 1, patience, limit=f"rounds={rounds}")
     blocks = ensemble.blocks(rounds, every, keep=keeper is not None)
     result = run(blocks, stopping, dev_score=dev_score, callbacks=callbacks, keeper=keeper)
     steps = ensemble.steps(result.best_iteration)
@@ -166,8 +166,6 @@ def train(
         entry["chosen"], entry["nonzero"] = chosen, ensemble.nonzero[block]
     if ensemble.interrupted:
         result.reason, result.interrupted = "interrupted; the ensemble reached so far is kept", True
-    elif result.reason.startswith("reached max_iter"):
-        result.reason = f"reached rounds={rounds}"
     elif result.reason.startswith("no step"):
         result.reason = "no feature lowers the loss any further"
     return result, steps

@@ -55,13 +55,20 @@ Callback = Callable[[Iteration], Any]
 @dataclass
 class Stopping:
     """When to stop. `patience`: dev scores; `tol`: relative gap to a bound of the optimum, where an optimiser has one,
-    else relative improvement over the last `window` iterations.
+    else relative improvement over the last `window` iterations. `limit`: the learner's parameter that bounds the
+    number of iterations, with its value if that is not `max_iter`.
     """
 
     max_iter: int
     tol: float
     window: int
     patience: int
+    limit: str = ""
+
+    @property
+    def reached(self) -> str:
+        """The reason to stop after `max_iter` iterations."""
+        return f"reached {self.limit or f'max_iter={self.max_iter}'}"
 
 
 @dataclass
@@ -114,7 +121,7 @@ class Course:
         scored = bool(self.history) and self.history[-1]["dev_score"] is not None
         if scored and stopping.patience and self.iteration - self.best_iteration >= stopping.patience:
             return f"no better dev score for {stopping.patience} iterations"
-        return f"reached max_iter={stopping.max_iter}" if self.iteration >= stopping.max_iter else None
+        return stopping.reached if self.iteration >= stopping.max_iter else None
 
 
 _NUMBER, _COUNT = Real(any_=True), Whole(0, 2**53)

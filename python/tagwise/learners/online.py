@@ -89,7 +89,7 @@ def train(
     learning curves lie in the history. States, to keep and to go on from, are those of the core. A `ballot` collects
     the weights along the way.
     """
-    stopping = Stopping(n_epochs, 0.0, 1, patience)
+    stopping = Stopping(n_epochs, 0.0, 1, patience, limit=f"epochs={n_epochs}")
     plain: list[float] = []
     found = None if keeper is None else keeper.learner(ONLINE if ballot is None else VOTED)
     if keeper is not None and found is not None:

@@ -80,7 +80,7 @@ def train(
             reports.append({"gap": relative_gap(found["primal"], found["dual"]), **found})
             yield step()
 
-    stopping = Stopping(max_epochs, tol, 1, patience)
+    stopping = Stopping(max_epochs, tol, 1, patience, limit=f"max_epochs={max_epochs}")
     result = run(states(), stopping, dev_score=dev_score, callbacks=callbacks, keeper=keeper)
     for entry, report in zip(result.history, reports):
         entry.update({name: report[name] for name in REPORTED})
