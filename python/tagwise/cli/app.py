@@ -13,6 +13,7 @@ import rich_click as click
 from click import exceptions
 from click.exceptions import Abort, Exit
 
+from tagwise._core import __version__
 from tagwise.errors import InternalError, TagwiseError
 from tagwise.terminal import visible
 
@@ -141,7 +142,7 @@ def _in_words(error: Exception) -> str:
 
 
 @click.group(cls=App, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="tagwise", prog_name="tagwise", message="%(prog)s %(version)s")
+@click.version_option(__version__, prog_name="tagwise", message="%(prog)s %(version)s")
 @debug_option
 def cli() -> None:
     """Label sequences: train a tagger, tag with it, measure it.
