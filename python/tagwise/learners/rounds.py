@@ -210,14 +210,14 @@ class DualShards:
     def primal(self, n_jobs: int = 0) -> float:
         """The primal of the weights now; NaN where a sentence is beyond float32."""
         loss = total_of(self.climbing.terms(self._w, False, n_jobs), both).value
-        return loss + self.climb.l2 * float(self._w @ self._w)
+        return loss + self.climb.l2 * _core.dot(self._w, self._w, n_jobs)
 
     def certificate(self, n_jobs: int = 0) -> tuple[float, float]:
         """P = sum_k loss_k(w) + l2 |w|^2, and D = sum_k entropy_k - l2 |w - 1/(2 l2) sum_k off_k|^2."""
         total, l2 = total_of(self.climbing.terms(self._w, True, n_jobs), both), self.climb.l2
         there = self._w - total.gradient / (2.0 * l2)
-        primal = total.value + l2 * float(self._w @ self._w)
-        return primal, total.largest - l2 * float(there @ there)
+        primal = total.value + l2 * _core.dot(self._w, self._w, n_jobs)
+        return primal, total.largest - l2 * _core.dot(there, there, n_jobs)
 
     def weights(self) -> Vector:
         """The weights now."""

@@ -97,8 +97,7 @@ class Descent:
 
 def _norm(gradient: Vector) -> float:
     """Its length, infinite where the exponential loss has made it so long that its square overflows."""
-    with np.errstate(over="ignore"):
-        return float(np.linalg.norm(gradient))
+    return math.sqrt(_core.dot(gradient, gradient, 1))
 
 
 def sgd(objective: Evaluate, descent: Descent, *, keep: bool = False) -> Iterator[Step]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tagwise._core import dot
 from tagwise.files.domains import Domain, Numbers, Real, Record, Whole
 from tagwise.optimizers.base import Evaluate, State, Step, Vector
 from tagwise.optimizers.lbfgs import NOISE, SUFFICIENT
@@ -70,7 +71,7 @@ def owlqn(
         evaluations, lowest = resume["evaluations"], resume["lowest"]
         pairs.restore(resume["pairs"])
     pseudo = pseudo_gradient(w, gradient, l1)
-    norm = float(np.linalg.norm(pseudo))
+    norm = math.sqrt(dot(pseudo, pseudo, n_jobs))
 
     def state() -> State:
         found = {"w": w, "gradient": gradient, "value": value, "evaluations": evaluations, "lowest": lowest}
@@ -81,7 +82,7 @@ def owlqn(
     while norm > 0.0:
         pairs.direction(pseudo, direction)
         direction[direction * pseudo >= 0.0] = 0.0  # stay a descent direction in every coordinate
-        if not float(pseudo @ direction) < 0.0:
+        if not dot(pseudo, direction, n_jobs) < 0.0:
             pairs.clear()
             np.negative(pseudo, out=direction)
         orthant = np.where(w != 0.0, np.sign(w), -np.sign(pseudo))
@@ -97,12 +98,12 @@ def owlqn(
             # Armijo along the projected step. Where rounding hides the decrease, the slope at its end tells: steps as
             # short as they need be do not climb (Hager and Zhang 2005, eq. 4.1).
             moved = trial - w
-            promised = float(pseudo @ moved)
+            promised = dot(pseudo, moved, n_jobs)
             if math.isfinite(trial_value) and trial_value <= value + SUFFICIENT * promised:
                 accepted = True
                 break
             level = trial_value <= min(value, lowest + NOISE * abs(value)) + NOISE * abs(value)
-            if level and float((trial_gradient + l1 * orthant) @ moved) <= (2 * SUFFICIENT - 1) * promised:
+            if level and dot(trial_gradient + l1 * orthant, moved, n_jobs) <= (2 * SUFFICIENT - 1) * promised:
                 accepted = True
                 break
             step *= 0.5
@@ -115,5 +116,5 @@ def owlqn(
         w, value, lowest = trial, trial_value, min(lowest, trial_value)
         gradient, trial_gradient = trial_gradient, gradient
         pseudo = pseudo_gradient(w, gradient, l1)
-        norm = float(np.linalg.norm(pseudo))
+        norm = math.sqrt(dot(pseudo, pseudo, n_jobs))
         yield Step(w, value, norm, evaluations, kept, step)
