@@ -436,7 +436,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("tagwise-overlap-{}.tagwise", std::process::id()));
         let (a, b) = ([1u32; 16], [2u32; 16]);
         let good = pieces(&ARRAYS, "{}", &[Entry::new("a", &a), Entry::new("b", &b)]).unwrap().concat();
-        let mut refused = |change: &dyn Fn(&mut Vec<u8>), why: &str| {
+        let refused = |change: &dyn Fn(&mut Vec<u8>), why: &str| {
             let mut made = good.clone();
             change(&mut made);
             let mut crc = crc32fast::Hasher::new();
