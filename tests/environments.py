@@ -35,6 +35,7 @@ PACKAGE = (
     "numpy==2.4.6; python_version >= '3.11'",
     "rich==15.0.0",
     "rich-click==1.9.9",
+    "tomli==2.4.1; python_version < '3.11'",
 )
 #: A new extra is a row here.
 ENVIRONMENTS = {
@@ -57,11 +58,21 @@ ENVIRONMENTS = {
         "numpy==1.24.0; python_version < '3.12'",
         "rich==13.0.0",
         "rich-click==1.8.9",
+        "tomli==2.0.0; python_version < '3.11'",
         "scikit-learn==1.4.0",
         "scipy==1.11.1",
     ),
     # No bounds at all: what an index has today.
-    "newest": (*RUNNERS, "matplotlib", "numpy", "rich", "rich-click", "scikit-learn", "scipy"),
+    "newest": (
+        *RUNNERS,
+        "matplotlib",
+        "numpy",
+        "rich",
+        "rich-click",
+        "scikit-learn",
+        "scipy",
+        "tomli; python_version < '3.11'",
+    ),
     "ray": (*RUNNERS, *PACKAGE, "ray[data]==2.60.0"),
     "torch": (
         *RUNNERS,

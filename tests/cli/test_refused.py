@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 import tagwise as tw
-from tagwise.compare.pool import sent
 
-from .options import TEST, TRAIN, Bench, fitted, invoke, own_features
+from .conftest import environment
+from .options import TEST, TRAIN, Bench, invoke, own_features
 
 SMALL = {"a": (TRAIN, TEST)}
 QUICK = {"max_iter": 3}
@@ -109,17 +110,25 @@ def test_others_may_be_tested_against_one_of_several_losses() -> None:
     assert [entry["p"] is None for entry in table.summary()] == [True, False]
 
 
-def test_functions_of_the_running_script_are_not_sent_to_other_processes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """They would be looked for in a script that the other process does not run."""
+SCRIPT = """
+import tagwise as tw
 
-    def shape(sentence: object) -> list[list[str]]:
-        raise AssertionError
+def own(sentence):
+    return [[str(len(token))] for token in sentence]
 
-    shape.__module__, shape.__qualname__ = "__main__", "shape"
-    monkeypatch.setattr(sys.modules["__main__"], "shape", shape, raising=False)
-    with pytest.raises(tw.TrainingError, match=r"shape is defined in the running script\); use jobs=0"):
-        tw.compare(["crf"], corpus=SMALL, features=[shape], params=QUICK, jobs=1)
-    assert sent({"features": own_features, "path": Path("x")})
-    assert fitted()
+corpus = tw.Corpus.from_lists([["a", "bb"], ["cc", "d"]], [["X", "Y"], ["Y", "X"]])
+{guard}
+    print(tw.compare(["crf"], corpus={{"a": (corpus, corpus)}}, features=[own], params={{"max_iter": 3}}, jobs=1))
+"""
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+def test_functions_of_a_script_need_its_main_guard(tmp_path: Path, guarded: bool) -> None:
+    """Worker processes import the script; without the guard they would run it, and the message says so."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(guard="if __name__ == '__main__':" if guarded else "if True:"))
+    done = subprocess.run(
+        [sys.executable, script], env=environment(), capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode == 0) is guarded, done.stderr
+    assert ("crf" in done.stdout) if guarded else ("if __name__ == '__main__':" in done.stderr)

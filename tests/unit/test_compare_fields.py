@@ -227,13 +227,11 @@ def cache(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 @row("compare", "jobs", "memory")
 def jobs(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Processes of their own, inside a bound; this process if not given."""
+    """Processes of their own, whose number the memory limits (tests/unit/test_pool.py); this process if not given."""
     assert simple()[0].memory is None
     (found,) = simple(jobs=1)
     assert found.memory is not None
     assert found.memory > 1 << 20
-    with pytest.raises(TrainingError, match="bound of 2 MiB"):
-        simple(jobs=1, memory=2 << 20)
     asked: list[Any] = []
 
     def noting(cells: Any, data: Any, **options: Any) -> Any:

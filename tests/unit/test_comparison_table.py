@@ -19,7 +19,7 @@ import pytest
 
 import tagwise as tw
 from tagwise.compare import Comparison, Published, Row, p_value
-from tagwise.compare.presets import figures
+from tagwise.compare.presets import read_presets
 from tagwise.compare.table import GROUP, MEASURES
 from tagwise.decoding.confidence import entropy
 from tagwise.report.html import page
@@ -345,13 +345,27 @@ def test_published_figures_by_hand() -> None:
 
 def test_a_published_table_by_hand() -> None:
     """One figure a learner and feature set; errors become what is right; what is missing is left out."""
-    assert figures({"crf": (6.6, None), "hmm": (8.05, 7.0)}, ("S1", "S2"), "accuracy", "P", error=True) == (
+    text = """
+[one]
+help = "A table"
+[[one.published]]
+source = "P"
+measure = "accuracy"
+features = ["S1", "S2"]
+errors = true
+[one.published.figures]
+crf = [6.6, 7.0]
+[[one.published]]
+source = "P"
+measure = "f1"
+corpus = "news"
+[one.published.figures]
+hmm = 6.6
+"""
+    assert read_presets(text)["one"].published == (
         Published("crf", 93.4, "accuracy", "S1", None, "P"),
-        Published("hmm", 91.95, "accuracy", "S1", None, "P"),
-        Published("hmm", 93.0, "accuracy", "S2", None, "P"),
-    )
-    assert figures({"crf": (6.6,)}, (None,), "f1", "P", "news") == (
-        Published("crf", 6.6, "f1", None, "news", "P"),
+        Published("crf", 93.0, "accuracy", "S2", None, "P"),
+        Published("hmm", 6.6, "f1", None, "news", "P"),
     )
 
 

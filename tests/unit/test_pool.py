@@ -1,73 +1,34 @@
-"""How many processes of a comparison may run at a time: by their number, and by what they hold."""
+"""How many processes of a comparison run at a time: by their number, and by the memory that they may need."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
+import tagwise as tw
 from tagwise.compare import Cache
-from tagwise.compare.pool import Pool
+from tagwise.compare.plan import resolve_corpora
+from tagwise.compare.pool import PROCESS, TOKEN, Pool, bytes_per_cell
 
-MIB = 1 << 20
+DATA = resolve_corpora(
+    {
+        "small": (tw.Corpus.from_lists([["a"]], [["X"]]), tw.Corpus.from_lists([["b"]], [["X"]])),
+        "large": (tw.Corpus.from_lists([["a"] * 50], [["X"] * 50]), tw.Corpus.from_lists([["b"]], [["X"]])),
+    }
+)
+
+
+def test_the_largest_corpus_decides_what_a_cell_needs() -> None:
+    assert bytes_per_cell(DATA) == PROCESS + 51 * TOKEN
+    assert bytes_per_cell({}) == PROCESS
 
 
 @pytest.mark.parametrize(
-    ("largest", "typical", "room"),
-    [
-        ([], 256, True),
-        ([], 2000, True),  # one may always run
-        ([300], 256, True),
-        ([300, 300], 256, True),
-        ([300, 300, 10], 10, False),  # three at a time
-        ([400, 400], 256, False),  # no room for one more
-        ([400, 344], 256, True),
-        ([400, 345], 256, False),
-        ([10, 10], 400, False),  # a young one is expected to grow
-    ],
+    ("jobs", "room", "workers"),
+    [(3, 10.0, 3), (3, 2.5, 2), (3, 1.0, 1), (3, 0.1, 1), (1, 10.0, 1)],
 )
-def test_room_for_one_more(largest: list[int], typical: int, room: bool, tmp_path: Path) -> None:
-    """Three processes in 1,000 MiB."""
-    pool = Pool([], {}, Cache(tmp_path), 3, 1000 * MIB, None, tmp_path)
-    pool.typical = typical * MIB
-    running: list[Any] = [SimpleNamespace(largest=n * MIB) for n in largest]
-    pool.running = running
-    assert pool.room() is room
-
-
-def test_what_took_too_much_runs_alone_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While any other runs or waits it does not begin again; of several, one after the other."""
-    monkeypatch.setattr(sys.modules[Pool.__module__], "POLL", 0.0)
-    ends = iter(
-        ["", "b c", "", "", "a", "d", "b", "", "c"]
-    )  # what ends in each round; b and c at first by the bound
-    log: list[str] = []
-
-    class Hand(Pool):
-        """No processes: letters that end as the table says."""
-
-        def start(self, key: str, index: int) -> Any:
-            log.append(f"{key}+" + "".join(job.key for job in self.running))
-            self.running.append(SimpleNamespace(key=key, index=index, largest=0))  # type: ignore[arg-type]
-
-        def listen(self) -> Any:
-            for key in next(ends).split():
-                (job,) = (job for job in self.running if job.key == key)
-                self.running.remove(job)
-                if len(log) < 4:
-                    self.again.append((job.key, job.index))
-            yield from ()
-
-        def bound(self, alone: list[tuple[str, int]]) -> Any:
-            alone += self.again
-            self.again.clear()
-            yield from ()
-
-    pool = Hand([None] * 4, {}, Cache(tmp_path), 3, 1000 * MIB, None, tmp_path)  # type: ignore[list-item]
-    pool.again: list[tuple[str, int]] = []  # type: ignore[attr-defined,misc]
-    started = [event.index for event in pool.run([(key, i) for i, key in enumerate("abcd")])]
-    assert log == ["a+", "b+a", "c+ab", "d+a", "b+", "c+"]
-    assert started == [0, 1, 2, 3, 1, 2]
+def test_processes_at_a_time(jobs: int, room: float, workers: int, tmp_path: Path) -> None:
+    """`room` is the memory in cells; one may always run."""
+    memory = int(room * bytes_per_cell(DATA))
+    assert Pool([], DATA, Cache(tmp_path), jobs, memory, None, tmp_path).workers == workers

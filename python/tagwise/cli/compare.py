@@ -76,14 +76,14 @@ class Watch:
 
     def __call__(self, event: Event) -> None:
         """Take note of an event."""
-        if event.kind in ("done", "failed", "again"):
+        if event.kind in ("done", "failed"):
             self.running.pop(event.index, None)
         if event.kind in ("start", "progress"):
             self.running[event.index] = f"  {event.cell.describe()}: {event.text or 'starting'}"
         if event.kind == "done":
             self.done += 1
             self.cached += event.cached
-        if event.kind in ("failed", "again"):
+        if event.kind == "failed":
             say(f"{event.cell.describe()}: {event.text}")
 
 

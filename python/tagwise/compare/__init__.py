@@ -14,13 +14,12 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tagwise.compare.beyond import PRESETS
 from tagwise.compare.cache import Cache, default_folder
 from tagwise.compare.cells import Row
 from tagwise.compare.learners import NAMES, Learner, check_learner, learner_names, make, parse
 from tagwise.compare.plan import Cell, CorpusSpec, Data, check_against, draw, plan, resolve_corpora
 from tagwise.compare.pool import Event
-from tagwise.compare.presets import Preset
+from tagwise.compare.presets import PRESETS, Preset
 from tagwise.compare.run import run
 from tagwise.compare.significance import p_value
 from tagwise.compare.table import Comparison, Published

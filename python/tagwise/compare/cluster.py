@@ -9,12 +9,9 @@ from typing import Any
 from tagwise.compare.cache import Cache, Names
 from tagwise.compare.cells import measure
 from tagwise.compare.plan import Cell, Data
-from tagwise.compare.pool import Event
+from tagwise.compare.pool import Event, bytes_per_cell
 from tagwise.errors import TagwiseError
 from tagwise.ray.jobs import Failed, Jobs
-
-#: Bytes that a cell is expected to need: of a process, and of each token that it reads; conll2002-es takes half of it.
-PROCESS, TOKEN = 300 << 20, 2000
 
 
 class CellWorker:
@@ -46,7 +43,7 @@ class Cluster:
         n_jobs: int | None,
     ) -> None:
         self.cells, self.data, self.cache = cells, data, cache
-        hint = PROCESS + TOKEN * max((tokens_of(corpus) for corpus in data.values()), default=0)
+        hint = bytes_per_cell(data)
         if memory is not None:
             workers = min(workers or memory, max(1, memory // hint))
         self.jobs = Jobs(CellWorker, n_jobs or 1, workers, cpus=n_jobs or 1, memory=hint, once=True)
@@ -65,12 +62,6 @@ class Cluster:
                 yield Event("failed", index, self.cells[index], str(found.error))
             else:
                 yield Event("done", index, self.cells[index], result=self.cache.put(key, found))
-
-
-def tokens_of(data: Data) -> int:
-    """Tokens of all parts of a corpus."""
-    parts = (data.train, data.dev, data.test)
-    return sum(part.n_tokens for part in parts if part is not None)
 
 
 __all__ = ["Cluster"]

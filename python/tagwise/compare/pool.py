@@ -1,37 +1,34 @@
-"""Processes that train cells, as many at a time as memory allows."""
+"""Processes that train cells: one spawned process per cell, a bounded number of them at a time."""
 
 from __future__ import annotations
 
-import io
-import json
+import multiprocessing
 import os
-import pickle
 import queue
-import subprocess
-import sys
+import signal
 import threading
-import time
-import types
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol
 
-from tagwise.compare.cache import Cache
+from tagwise.compare.cache import Cache, Names
+from tagwise.compare.cells import measure
 from tagwise.compare.plan import Cell, Data
-from tagwise.errors import TrainingError
-from tagwise.writing import atomic
 
-#: Part of the free memory that processes may take together, if nothing else is said.
+#: Part of the available memory that processes may take together by default.
 SHARE = 0.8
-
-
-POLL = 0.1
+#: Bytes that a cell is expected to need: per process, and per token that it reads. conll2002-es needs half of that.
+PROCESS, TOKEN = 300 << 20, 2000
 
 
 @dataclass(frozen=True)
 class Event:
-    """What happened to a cell: "start", "progress", "done" (with its result), "failed", "again" (put back)."""
+    """A change in the state of a cell: "start", "progress", "done" (with its result) or "failed"."""
 
     kind: str
     index: int
@@ -41,30 +38,16 @@ class Event:
     cached: bool = False
 
 
-@dataclass
-class Job:
-    """A running process."""
+class Runs(Protocol):
+    """A backend that trains cells: processes on this machine, or a cluster."""
 
-    index: int
-    key: str
-    process: subprocess.Popen[bytes]
-    messages: queue.Queue[dict[str, Any] | None]
-    begin: float = field(default_factory=time.monotonic)
-    largest: int = 0  # bytes seen
-    outcome: dict[str, Any] | None = None
-
-    def end(self) -> None:
-        """Stop it."""
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout):
-            if stream is not None:
-                stream.close()
+    def run(self, tasks: Sequence[tuple[str, int]], /) -> Iterator[Event]:
+        """Train the cells of these tasks (cache key, index of the cell)."""
+        ...
 
 
-def free_memory() -> int:
-    """Bytes that could be taken now; a guess of 4 GiB where the system does not tell."""
+def available_memory() -> int:
+    """Bytes of memory that are available now; 4 GiB if the system does not report it."""
     try:
         with open("/proc/meminfo", encoding="ascii") as info:
             for line in info:
@@ -78,27 +61,17 @@ def free_memory() -> int:
         return 4 << 30
 
 
-def resident(pid: int) -> int:
-    """Bytes that a process holds now; 0 where the system does not tell."""
-    try:
-        with open(f"/proc/{pid}/statm", encoding="ascii") as statm:
-            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
-class Runs(Protocol):
-    """Who trains cells: processes here, or a cluster."""
-
-    def run(self, tasks: Sequence[tuple[str, int]], /) -> Iterator[Event]:
-        """Train them; tasks: key and number of each cell."""
-        ...
+def bytes_per_cell(data: Mapping[str, Data]) -> int:
+    """Bytes that a cell on the largest of these corpora is expected to need."""
+    parts = ([corpus.train, corpus.dev, corpus.test] for corpus in data.values())
+    tokens = (sum(part.n_tokens for part in found if part is not None) for found in parts)
+    return PROCESS + TOKEN * max(tokens, default=0)
 
 
 def spread(
     pool: Runs, missing: Sequence[tuple[str, int]], waiting: Mapping[str, list[int]], cells: Sequence[Cell]
 ) -> Iterator[Event]:
-    """Give "done" of a process to every cell that waits for the same result."""
+    """Repeat the outcome of a cell for every cell that has the same key."""
     key_of = {index: key for key, index in missing}
     for event in pool.run(missing):
         if event.kind in ("done", "failed"):
@@ -108,25 +81,8 @@ def spread(
             yield event
 
 
-class Sender(pickle.Pickler):
-    """Pickles for another process, which has what is in modules but not what the running script or notebook defines."""
-
-    def reducer_override(self, value: Any) -> Any:
-        """Refuse what the other process would look for in a script of its own."""
-        if isinstance(value, (type, types.FunctionType)) and value.__module__ == "__main__":
-            raise pickle.PicklingError(f"{value.__qualname__} is defined in the running script")
-        return NotImplemented
-
-
-def sent(task: Any) -> bytes:
-    """A task as another process reads it."""
-    out = io.BytesIO()
-    Sender(out, protocol=pickle.HIGHEST_PROTOCOL).dump(task)
-    return out.getvalue()
-
-
 class Pool:
-    """Processes, as many at a time as their number and their memory allow."""
+    """Spawned processes, each of which trains one cell. At most `jobs` run at a time, and fewer if memory is short."""
 
     def __init__(
         self,
@@ -138,127 +94,121 @@ class Pool:
         n_jobs: int | None,
         folder: Path,
     ) -> None:
-        self.cells, self.data, self.jobs, self.n_jobs, self.folder = cells, data, jobs, n_jobs, folder
+        self.cells, self.data, self.n_jobs = cells, data, n_jobs
         self.cache = cache if cache.folder is not None else Cache(folder / "cache")
-        self.memory = memory if memory is not None else int(SHARE * free_memory())
-        self.running: list[Job] = []
-        self.typical = 256 << 20  # what a further process is expected to take: the largest that was seen
-
-    def start(self, key: str, index: int) -> Job:
-        """Start the process of a cell."""
-        cell = self.cells[index]
-        path = self.folder / f"{sorted(self.data).index(cell.corpus)}.pickle"
-        if not path.exists():
-            with atomic(path) as out:
-                out.write(pickle.dumps(self.data[cell.corpus], protocol=pickle.HIGHEST_PROTOCOL))
-        folder = str(self.cache.folder)
-        task = {"cell": cell, "data": str(path), "cache": folder, "key": key, "n_jobs": self.n_jobs}
-        try:
-            text = sent(task)
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise TrainingError(
-                f"{cell.describe()}: cannot be sent to another process ({error}); use jobs=0, or functions of a module"
-            ) from error
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tagwise.compare.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,  # out of reach of Ctrl-C; it ends when its stdin does
-        )
-        assert process.stdin is not None
-        try:
-            process.stdin.write(len(text).to_bytes(8, "little") + text)
-            process.stdin.flush()
-        except BrokenPipeError:
-            pass  # it ended at once; `read` tells
-        job = Job(index, key, process, queue.Queue())
-        threading.Thread(target=self.read, args=(job,), daemon=True).start()
-        self.running.append(job)
-        return job
-
-    @staticmethod
-    def read(job: Job) -> None:
-        """Lines of a process into its queue; None at the end."""
-        assert job.process.stdout is not None
-        try:
-            for line in job.process.stdout:
-                job.messages.put(json.loads(line))
-        except ValueError:
-            pass  # closed, or cut short
-        job.messages.put(None)
-
-    def room(self) -> bool:
-        """Whether one more process may start now."""
-        if not self.running:
-            return True
-        held = sum(max(job.largest, self.typical) for job in self.running)
-        return len(self.running) < self.jobs and held + self.typical <= self.memory
+        available = int(SHARE * available_memory()) if memory is None else memory
+        self.workers = min(jobs, max(1, available // bytes_per_cell(data)))
+        self._context = multiprocessing.get_context("spawn")
+        self._lifelines: set[Connection] = set()
+        self._ended = False
 
     def run(self, tasks: Sequence[tuple[str, int]]) -> Iterator[Event]:
-        """Run all tasks; those that went beyond the bound come again, alone, at the end."""
-        todo = list(tasks)
-        alone: list[tuple[str, int]] = []
-        while todo or alone or self.running:
-            while todo and self.room():
-                key, index = todo.pop(0)
-                self.start(key, index)
-                yield Event("start", index, self.cells[index])
-            if not todo and not self.running and alone:
-                key, index = alone.pop(0)
-                self.start(key, index)
-                yield Event("start", index, self.cells[index])
-            yield from self.listen()
-            yield from self.bound(alone)
-            time.sleep(POLL)
+        """Train the cells of these tasks; events come as they happen."""
+        events: queue.Queue[Event] = queue.Queue()
+        with ThreadPoolExecutor(self.workers, thread_name_prefix="tagwise-cell") as threads:
+            try:
+                for key, index in tasks:
+                    threads.submit(self._train, key, index, events)
+                remaining = len(tasks)
+                while remaining:
+                    event = events.get()
+                    remaining -= event.kind in ("done", "failed")
+                    yield event
+            finally:
+                self.end()
 
-    def listen(self) -> Iterator[Event]:
-        """What the processes have said since."""
-        for job in list(self.running):
-            while not job.messages.empty():
-                message = job.messages.get()
-                if message is None:
-                    self.running.remove(job)
-                    job.end()
-                    yield self.outcome(job)
-                    break
-                if "progress" in message:
-                    yield Event("progress", job.index, self.cells[job.index], message["progress"])
-                elif "warning" in message:
-                    self.cache.tell(message["warning"])
-                else:
-                    job.outcome = message
-
-    def outcome(self, job: Job) -> Event:
-        """How a process ended."""
-        cell, said = self.cells[job.index], job.outcome or {}
-        if said.get("done"):
-            return Event("done", job.index, cell, result=said["done"])
-        if "error" in said:
-            return Event(
-                "failed", job.index, cell, said["error"] + ("\n" + said["trace"] if said["trace"] else "")
+    def _train(self, key: str, index: int, events: queue.Queue[Event]) -> None:
+        """Train one cell in a process of its own; every failure becomes an event."""
+        cell = self.cells[index]
+        if self._ended:
+            return
+        events.put(Event("start", index, cell))
+        messages, send = self._context.Pipe(duplex=False)
+        receive, lifeline = self._context.Pipe(duplex=False)
+        self._lifelines.add(lifeline)
+        try:
+            with ProcessPoolExecutor(1, self._context, _prepare, (receive, send)) as process:
+                data, folder = self.data[cell.corpus], str(self.cache.folder)
+                future = process.submit(_measure, cell, data, folder, key, self.n_jobs)
+                while not future.done():
+                    if messages.poll(0.1):
+                        kind, text = messages.recv()
+                        if kind == "warning":
+                            self.cache.tell(text)
+                        else:
+                            events.put(Event("progress", index, cell, text))
+                result, error = future.result()
+            event = Event("done", index, cell, result=result) if error is None else None
+            events.put(event or Event("failed", index, cell, error or ""))
+        except BrokenProcessPool:
+            events.put(
+                Event(
+                    "failed",
+                    index,
+                    cell,
+                    "its process died before it was done. If memory is short, allow fewer jobs. In a script, call "
+                    "compare below `if __name__ == '__main__':`; in a notebook, use jobs=0 or functions of a module",
+                )
             )
-        code = job.process.returncode
-        return Event("failed", job.index, cell, f"its process ended with code {code} before it was done")
-
-    def bound(self, alone: list[tuple[str, int]]) -> Iterator[Event]:
-        """Keep the processes inside the bound: stop the youngest, to run again by itself."""
-        for job in self.running:
-            job.largest = max(job.largest, resident(job.process.pid))
-        self.typical = max([self.typical, *(job.largest for job in self.running)])
-        while self.running and sum(resident(job.process.pid) for job in self.running) > self.memory:
-            job = self.running.pop()
-            job.end()
-            cell = self.cells[job.index]
-            if self.running:
-                alone.append((job.key, job.index))
-                yield Event("again", job.index, cell, "too much memory beside others; will run alone")
-            else:
-                bound = f"{self.memory / 2**20:,.0f} MiB"
-                text = f"needs more memory than the bound of {bound}; allow more, or take fewer sentences"
-                yield Event("failed", job.index, cell, text)
+        except Exception as found:  # it cannot be pickled, or a process cannot be started here
+            text = f"cannot be sent to another process ({found}); use jobs=0, or functions of a module"
+            events.put(Event("failed", index, cell, f"{type(found).__name__}: {text}"))
+        finally:
+            self._lifelines.discard(lifeline)
+            for connection in (messages, send, receive, lifeline):
+                connection.close()
 
     def end(self) -> None:
-        """Stop everything that still runs."""
-        for job in self.running:
-            job.end()
-        self.running.clear()
+        """Stop every process that still runs."""
+        self._ended = True
+        for lifeline in list(self._lifelines):
+            lifeline.close()
+
+
+# --- inside a worker process -----------------------------------------------------------------------------------
+
+_send: Connection | None = None
+
+
+def _prepare(lifeline: Connection, send: Connection) -> None:
+    """Ignore Ctrl-C, which is for the parent, and exit when the parent closes its end of the lifeline or dies."""
+    global _send
+    _send = send
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def wait() -> None:
+        try:
+            lifeline.recv()
+        except (EOFError, OSError):
+            os._exit(3)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def _say(kind: str, text: str) -> None:
+    assert _send is not None
+    _send.send((kind, text))
+
+
+def _measure(
+    cell: Cell, data: Data, folder: str, key: str, n_jobs: int | None
+) -> tuple[dict[str, Any] | None, str | None]:
+    """The result of a cell, which is in the cache as well, or the text of the error."""
+    try:
+        cache = Cache(folder, warn=lambda text: _say("warning", text))
+        found = measure(
+            cell,
+            data,
+            cache=cache,
+            names=Names({cell.corpus: data}),
+            n_jobs=n_jobs,
+            progress=lambda text: _say("progress", text),
+            own_process=True,
+        )
+        return cache.put(key, found), None
+    except BaseException as error:
+        trace = "" if isinstance(error, ValueError) else "\n" + traceback.format_exc()
+        return None, f"{type(error).__name__}: {error}{trace}"
+
+
+__all__ = ["Event", "Pool", "available_memory", "bytes_per_cell", "spread"]

@@ -31,8 +31,8 @@ def run(
         data: corpora by name.
         cache: where results lie; in memory if not given.
         jobs: processes at a time; 0 trains in this one.
-        memory: bytes that the processes may hold together; 80 % of what is free if not given. A process that goes
-            beyond it is stopped and run again alone; one that does so alone fails.
+        memory: bytes that the processes may hold together by estimate, which limits their number; 80 % of the
+            available memory if not given. A cell whose process dies is reported as failed.
         n_jobs: threads of each.
         callbacks: for training in this process: called after each iteration of a cell.
         backend: "ray" has the workers of a Ray cluster train, `jobs` at a time (0: one a CPU); `memory` bounds them.
