@@ -65,6 +65,10 @@ ENVIRONMENTS = {
     # No bounds at all: what an index has today.
     "newest": (
         *RUNNERS,
+        *("matplotlib", "numpy", "rich", "rich-click", "scikit-learn", "scipy"),
+        "tomli; python_version < '3.11'",
+    ),
+        *RUNNERS,
         "matplotlib",
         "numpy",
         "rich",
