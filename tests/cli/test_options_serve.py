@@ -152,6 +152,29 @@ def serve_max_tokens(bench: Bench) -> None:
     assert tag(served(bench, bench.model)[1], {"tokens": columns(4)})[0] == 200
 
 
+@row("serve", "--max-token-length")
+def serve_max_token_length(bench: Bench) -> None:
+    """Characters of a token."""
+    request = {"texts": ["a" * 101]}
+    _, app, _ = served(bench, bench.model, "--max-token-length", 100)
+    assert [tag(app, {"texts": ["a" * n]})[0] for n in (100, 101)] == [200, 413]
+    assert tag(served(bench, bench.model)[1], request)[0] == 200
+
+
+@row("serve", "--max-explained")
+def serve_max_explained(bench: Bench) -> None:
+    """Tokens of an explanation."""
+    _, app, _ = served(bench, bench.model, "--max-explained", 3)
+
+    def explained(app: Any, n: int) -> int:
+        body = json.dumps({"tokens": columns(n)}).encode()
+        status: int = ask(app, "POST", "/explain", body=[body]).status
+        return status
+
+    assert [explained(app, n) for n in (3, 4)] == [200, 413]
+    assert explained(served(bench, bench.model)[1], 4) == 200
+
+
 @row("serve", "--timeout")
 def serve_timeout(bench: Bench) -> None:
     """Seconds for a body."""
