@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 import tagwise as tw
 from tagwise import _core
 from tagwise.corpus import schemes
+from tagwise.decoding import paths
 from tagwise.scores.entities import entity_table
 
 from . import lawful
@@ -141,3 +143,25 @@ def test_honest_confidences_are_calibrated() -> None:
     assert tw.calibration([1.0] * 100, [False] * 100).ece == 1.0
     with pytest.raises(tw.CorpusError, match="no probability"):
         tw.calibration([1.5], [True])
+
+
+def test_a_path_above_the_sum_of_all_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounding may lift a score above log Z by a little, which counts as a probability of 1; more is a defect."""
+    crf = tw.CRF(features="attributes").fit([[["a"], ["b"]]], [["x", "y"]])
+    X, y = [[["a"], ["b"]]], [["x", "y"]]
+    before = paths.marginals
+
+    def lowered(by: float) -> None:
+        def marginals(*given: Any, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+            p, log_z = before(*given, **options)
+            return p, log_z - by
+
+        monkeypatch.setattr(paths, "marginals", marginals)
+
+    sure = crf.predict_confidence(X)[0].probability
+    lowered(1e-3 - np.log(sure))
+    assert crf.predict_confidence(X)[0].probability == 1.0
+    lowered(1.0 - np.log(sure))
+    with pytest.raises(tw.errors.InternalError, match="sentence 0"):
+        crf.predict_confidence(X)
+    assert crf.predict(X) == y

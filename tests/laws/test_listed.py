@@ -80,7 +80,7 @@ def test_differences_that_take_all_digits(small: float, ways: str) -> None:
     s = scores(node, edge)
     with forced(ways):
         p, log_z = _core.Scorer(c.layout, w.astype(np.float32)).marginals(c.data, n_jobs=1)
-        assert _core.taken().get("log", 0) == 0
+        assert (_core.taken().get("log", 0) == 0) == (small > -50)  # beyond that in double precision
     log_p = chain.log_partition(s)
     np.testing.assert_allclose(log_z, log_p, rtol=1e-6)
     np.testing.assert_allclose(p.reshape(17, 4, L)[16], chain.marginals(s)[0], rtol=2e-5, atol=1e-7)

@@ -15,7 +15,7 @@ from tagwise.corpus import schemes
 from tagwise.dataset.check import lengths_of
 from tagwise.decoding import paths
 from tagwise.decoding.plan import Allowed, Plan, allowed_support, plan_of
-from tagwise.errors import CorpusError, ParameterError
+from tagwise.errors import CorpusError, InternalError, ParameterError
 from tagwise.features.inputs import Inputs
 from tagwise.scores.constraints import intersect
 from tagwise.scores.entities import entity_table
@@ -47,6 +47,19 @@ def entropy(p: NDArray[Any]) -> NDArray[np.float32]:
     return np.maximum(out, 0.0).astype(np.float32)
 
 
+def _share(part: NDArray[np.float64], whole: NDArray[np.float64], data: _core.Dataset) -> NDArray[np.float64]:
+    """e^(part - whole) of each sentence: 1 at most, since a part exceeds the whole by rounding alone."""
+    slack = 1e-3 * np.diff(data.offsets.astype(np.int64)) + 1e-5 * np.abs(whole)
+    if bool(np.any(part - whole > slack)):
+        at = int(np.argmax(part - whole - slack))
+        raise InternalError(
+            f"sentence {at}: some of its paths have the log score {part[at]:.6g}, all of them {whole[at]:.6g}; "
+            "please report this with the model and the sentence"
+        )
+    out: NDArray[np.float64] = np.exp(np.minimum(part - whole, 0.0))
+    return out
+
+
 def confidences(
     scoring: Scoring,
     X: Inputs,
@@ -60,7 +73,7 @@ def confidences(
     lists, plan = paths.kbest(scoring, X, data, 1, allowed=allowed, constraints=constraints, n_jobs=n_jobs)
     _, scores, path = lists
     p, log_z = paths.marginals(scoring, data, plan, n_jobs)
-    sure = np.exp(np.minimum(scores - log_z, 0.0))
+    sure = _share(scores, log_z, data)
     of_label, doubt = p[np.arange(len(path)), path], entropy(p)
     named = _core.name_paths(path, data.offsets, list(scoring.labels))
     chunked = schemes.has_chunks(scoring.labels) and scoring.lookback is None
@@ -114,8 +127,7 @@ def sequence_probabilities(
         return np.array(
             [_alone(scoring, X.only(s), encode, y[s], constraints, n_jobs) for s in range(len(data))]
         )
-    out: NDArray[np.float64] = np.exp(np.minimum(fixed - log_z, 0.0))
-    return out
+    return _share(fixed, log_z, data)
 
 
 def _alone(
@@ -136,7 +148,7 @@ def _alone(
         _, fixed = paths.marginals(scoring, data, held, n_jobs)
     except ValueError:
         return 0.0
-    return float(np.exp(min(fixed[0] - log_z[0], 0.0)))
+    return float(_share(fixed, log_z, data)[0])
 
 
 def _chunks(

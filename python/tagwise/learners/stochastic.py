@@ -44,6 +44,8 @@ def calibrate(descent: _core.Stochastic, start: Vector, l2: float, seed: int) ->
         )  # looks, and does not step
         return met if math.isfinite(met) else math.inf
 
+    # Losses above that of the start itself are those of a descent gone astray: which is larger means nothing.
+    astray = CLOSE * loss(0.0)
     losses = {FIRST: loss(FIRST)}
     for factor in (FACTOR, 1.0 / FACTOR):
         eta = FIRST
@@ -51,7 +53,7 @@ def calibrate(descent: _core.Stochastic, start: Vector, l2: float, seed: int) ->
             least = min(losses.values())
             eta *= factor
             losses[eta] = loss(eta)
-            if losses[eta] > least and least < math.inf:
+            if losses[eta] > least and least < math.inf and (factor > 1.0 or least <= astray):
                 break
     least = min(losses.values())
     if least == math.inf:

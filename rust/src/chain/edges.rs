@@ -1,11 +1,9 @@
 //! Edge scores of a first-order chain as the recursions of `lanes` need them.
 
 use crate::chain::sparse::{Pattern, Sparse};
+use crate::chain::underflow::{Underflow, MAX_RANGE};
 use crate::machine::simd::{Lane, WIDTH};
 use std::sync::{Arc, OnceLock};
-
-/// Widest span of finite edge scores for which the scaled recursions are safe in float32.
-pub const MAX_RANGE: f32 = 80.0;
 
 /// Matrices, or lists in their place.
 #[derive(Clone, Debug)]
@@ -22,12 +20,14 @@ pub struct Edges {
     pub max: f64,
     /// Whether the scaled recursions may be used at all.
     pub scaled: bool,
+    /// The sentences that they flag.
+    pub underflow: Underflow,
 }
 
 impl Edges {
     /// By lists: edge features of these weights, in the order of the pattern's.
     pub fn listed(pattern: &Arc<Pattern>, weights: &[f64]) -> Edges {
-        let (sparse, max, scaled) = Sparse::new(pattern, weights, f64::from(MAX_RANGE));
+        let (sparse, max, span) = Sparse::new(pattern, weights);
         Edges {
             labels: pattern.labels,
             sparse: Some(sparse),
@@ -37,7 +37,8 @@ impl Edges {
             rounded: Vec::new(),
             transposed: Vec::new(),
             max,
-            scaled,
+            scaled: is_scaled(max, span),
+            underflow: Underflow::new(pattern.labels, span, pattern.forbids()),
         }
     }
 
@@ -95,7 +96,8 @@ impl Edges {
             }
         }
         let rounded = m.iter().map(|&x| max + f64::from(x).ln()).collect();
-        let scaled = proper && max.is_finite() && max - min <= f64::from(MAX_RANGE) && max.abs() < 1e30;
+        let span = if proper { max - min } else { f64::NAN };
+        let forbids = score.contains(&f64::NEG_INFINITY);
         Edges {
             labels,
             sparse: None,
@@ -105,7 +107,13 @@ impl Edges {
             rounded,
             transposed,
             max,
-            scaled,
+            scaled: is_scaled(max, span),
+            underflow: Underflow::new(labels, span, forbids),
         }
     }
+}
+
+/// Whether edges of this largest score and span are in the range of the scaled recursions.
+fn is_scaled(max: f64, span: f64) -> bool {
+    span <= f64::from(MAX_RANGE) && max.abs() < 1e30
 }

@@ -13,10 +13,8 @@
 //! ```
 //!
 //! so that one exp per node score and one per edge score are all there is, and the weight multiplies every marginal for
-//! free. Where no edge is forbidden and A spans at most `MAX_RANGE`, sum_y' alpha(y') M[y', y] >= e^-MAX_RANGE, hence
-//! c_t and 1/gamma_t are bounded below and nothing can overflow: float32 is enough. With forbidden edges or labels a
-//! state may be unreachable; its gamma is set to 0. A sentence whose c_t underflows all the same is flagged and left to
-//! `log`, which works in log space.
+//! free. `underflow` has the error analysis: a sentence that could lose more than rounding does is flagged, and left to
+//! `wide` or `log` in double precision. With forbidden edges a state may be unreachable; its gamma is set to 0.
 
 use crate::chain::edges::Edges;
 use crate::chain::sparse::Finish;
@@ -24,9 +22,8 @@ use crate::machine::dispatch::dispatch;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 use std::ops::Range;
 
-/// A scale under this flags the sentence.
-const TINY: f32 = 1e-30;
-/// Positions after which the exponent of the product of scales is set aside: TINY^9 is still a double.
+/// Positions after which the exponent of the product of scales is set aside: no scale that counts is under 1e-30, and
+/// 1e-30^9 is still a double.
 const TAKE_EVERY: usize = 9;
 
 /// Shape of the sixteen sentences at hand.
@@ -91,6 +88,8 @@ pub struct Work {
     pub p: Vec<Lane>,       // [L padded to 16] marginals at one position
     pub pairs: Vec<Lane>,   // [edges kept] sum_t alpha_{t-1}(y') gamma_t(y), lane by lane
     pub tiles: Vec<bool>,   // those of `pairs` that are asked for, all where it is empty
+    pub lost: [f32; WIDTH], // most of the probability that a position of a sentence lost to underflow
+    pub most: [f32; WIDTH], // largest beta and gamma of a sentence of weight 1
 }
 
 impl Work {
@@ -194,8 +193,11 @@ pub unsafe fn forward_from<S: Simd>(
     // The product of the scales is this times 2^exponents: one logarithm a sentence.
     let mut product_of_scales = [1.0f64; WIDTH];
     let mut exponents = [0i64; WIDTH];
-    let mut worst = S::splat(1.0);
     let (zero, one) = (S::splat(0.0), S::splat(1.0));
+    let mut worst = one;
+    // The least entry of a reachable label, if edges are forbidden.
+    let forbids = edges.underflow.forbids;
+    let mut least = one;
     for t in 0..positions {
         given.give(t, &mut work.psi);
         let psi = &mut work.psi[t * l..(t + 1) * l];
@@ -209,29 +211,34 @@ pub unsafe fn forward_from<S: Simd>(
         let mut c = zero;
         if t == 0 {
             for (s, a) in psi.iter_mut().zip(&mut work.alpha[..l]) {
-                let e = S::mul(S::exp_neg(S::sub(S::load(s), top)), mask);
+                let e = S::mul(S::exp_below(S::load(s), top), mask);
                 S::store(e, s);
                 S::store(e, a);
                 c = S::add(c, e);
+                least = S::min(least, S::select_gt(e, zero, e, one));
             }
         } else {
             for s in psi.iter_mut() {
-                let e = S::exp_neg(S::sub(S::load(s), top));
+                let e = S::exp_below(S::load(s), top);
                 S::store(if full { e } else { S::select_gt(mask, zero, e, zero) }, s);
             }
             let (before, here) = work.alpha.split_at_mut(t * l);
             let from = &before[(t - 1) * l..];
             if let Some(sparse) = &edges.sparse {
-                let mut step = ForwardStep::<S> { psi, alpha: &mut here[..l], c };
+                let mut step = ForwardStep::<S> { psi, alpha: &mut here[..l], c, forbids, least };
                 sparse.forward::<S, false>(from, &mut step);
-                c = step.c;
+                (c, least) = (step.c, step.least);
             } else {
                 by_block!([1 2 3 4 5 6 7 8 9 10 11 12] S::BLOCK, l, y, N => {
                     let sum = product::<S, N>(&edges.m, l, from, y);
                     for j in 0..N {
-                        let a = S::mul(sum[j], S::load(&psi[y + j]));
+                        let p = S::load(&psi[y + j]);
+                        let a = S::mul(sum[j], p);
                         S::store(a, &mut here[y + j]);
                         c = S::add(c, a);
+                        if forbids {
+                            least = S::min(least, S::select_gt(S::min(sum[j], p), zero, a, one));
+                        }
                     }
                 });
             }
@@ -262,19 +269,16 @@ pub unsafe fn forward_from<S: Simd>(
             }
         }
     }
-    let mut low = Lane::ZERO;
-    S::store(worst, &mut low);
+    let (mut scale, mut entry) = (Lane::ZERO, Lane::ZERO);
+    S::store(worst, &mut scale);
+    S::store(least, &mut entry);
     for i in 0..WIDTH {
         let n = shape.lengths[i];
         let logs = product_of_scales[i].ln() + exponents[i] as f64 * std::f64::consts::LN_2;
         let z = sums[i] - logs + f64::from(n.saturating_sub(1)) * edges.max;
-        log_z[i] = if n == 0 {
-            0.0
-        } else if low.0[i] >= TINY && z.is_finite() {
-            z
-        } else {
-            f64::NAN
-        };
+        let bounds = edges.underflow.bounds(scale.0[i], entry.0[i]).filter(|_| z.is_finite());
+        log_z[i] = if n == 0 { 0.0 } else { bounds.map_or(f64::NAN, |_| z) };
+        (work.lost[i], work.most[i]) = bounds.unwrap_or_default();
     }
 }
 
@@ -356,14 +360,21 @@ struct ForwardStep<'a, S: Simd> {
     psi: &'a [Lane],       // [L]
     alpha: &'a mut [Lane], // [L]
     c: S::F,
+    forbids: bool,
+    least: S::F, // of the reachable labels
 }
 
 impl<S: Simd> Finish<S> for ForwardStep<'_, S> {
     #[inline(always)]
     unsafe fn finish(&mut self, y: usize, sum: S::F) {
-        let a = S::mul(sum, S::load(&self.psi[y]));
+        let psi = S::load(&self.psi[y]);
+        let a = S::mul(sum, psi);
         S::store(a, &mut self.alpha[y]);
         self.c = S::add(self.c, a);
+        if self.forbids {
+            let one = S::splat(1.0);
+            self.least = S::min(self.least, S::select_gt(S::min(sum, psi), S::splat(0.0), a, one));
+        }
     }
 }
 

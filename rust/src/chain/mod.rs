@@ -19,4 +19,5 @@ pub mod order;
 pub mod pointwise;
 pub mod sparse;
 pub mod support;
+pub mod underflow;
 pub mod wide;

@@ -1,15 +1,16 @@
 //! The scaled recursions of `lanes` for one sentence in double precision: edges that span more than float32 can multiply.
 //!
-//! With M = exp(A - max) >= e^-WIDEST everywhere, sum_y' alpha(y') M[y', y] >= e^-WIDEST, so no scale comes near the end
-//! of the range, and what underflows in alpha is smaller than the rest of its row by 200 orders of magnitude whatever
-//! follows. One exp a node score and one logarithm a token, where log space needs several of each a label.
+//! The analysis of `underflow` with u = e^-708, the end of the range of f64: without a forbidden edge a position loses at
+//! most L u e^R / c_t of the probability. With R <= WIDEST and c_t >= e^-R that is L e^-248, so only a sentence without a
+//! finite path is flagged. Edges that forbid are left to log space: beta has no bound there. One exp per node score and
+//! one logarithm per token, where log space needs several of each per label.
 
 /// Widest span of edge scores: e^-230 = 1e-100.
 const WIDEST: f64 = 230.0;
 /// A scale under this leaves the sentence to log space.
 const TINY: f64 = 1e-280;
 
-/// Edge factors in double precision, where they are of any use.
+/// Edge factors in double precision, where no edge is forbidden and their span is not too wide.
 pub struct Factors {
     m: Vec<f64>, // [L, L]
     top: f64,
@@ -35,7 +36,7 @@ pub struct Wide {
 }
 
 impl Wide {
-    /// log Z of node scores [T, L], or None where a scale is too small.
+    /// log Z of node scores [T, L], or None where a scale is too small: no label of a token has a finite score.
     pub fn forward(&mut self, factors: &Factors, node: &[f64], l: usize) -> Option<f64> {
         let n = node.len() / l;
         self.psi.clear();

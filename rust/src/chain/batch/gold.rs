@@ -1,6 +1,7 @@
 //! The tags of sentences: what they score, and how often each label and pair of labels is among them.
 
 use crate::chain::batch::{Chains, Expected};
+use crate::chain::underflow::is_beyond;
 use crate::machine::shared::Shared;
 
 impl Chains<'_> {
@@ -26,6 +27,7 @@ impl Chains<'_> {
             before = Some(y);
         }
         score += before.map_or(0.0, |y| f64::from(self.end[y]));
+        debug_assert!(!is_beyond(score, log_z, tags.len()), "the tags score {score}, log Z is {log_z}");
         if log_z == f64::NEG_INFINITY {
             log_z
         } else {

@@ -3,6 +3,7 @@
 //!
 //! The equations are those of `lanes`, in float32 and scaled at every position; a row of the matrix M is `width` lanes.
 
+use crate::chain::underflow::Underflow;
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::simd::{Ahead, Lane, WIDTH};
@@ -15,11 +16,11 @@ pub(crate) use moves::set;
 pub use moves::Moves;
 use moves::{products, two_products};
 
-/// A scale under this leaves the sentence undone.
+/// A sum of alpha beta under this leaves the sentence undone: what underflows is 1e-8 of it.
 const TINY: f32 = 1e-30;
 /// Sums under this are scaled at once, others with the position that follows, which need not wait for them then.
 const SMALL: f32 = 1e-6;
-/// Positions after which the logarithm of the product of scales is taken: TINY^8 is still a double.
+/// Positions after which the logarithm of the product of scales is taken: no scale is under 1e-30, and 1e-30^8 is still a double.
 const TAKE_EVERY: usize = 8;
 /// Labels whose pairs are added up at a time.
 const TALL: usize = 4;
@@ -64,24 +65,62 @@ pub struct Beside {
 }
 
 /// (scale, what the next position is to be multiplied with) of a position whose numbers have this sum; None where it is
-/// too small for float32.
+/// under `least`, too small for float32.
 ///
 /// # Safety
 /// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn settle<S: Find>(sum: S::F, numbers: &mut [Lane]) -> Option<(f32, f32)> {
+unsafe fn settle<S: Find>(sum: S::F, least: f32, numbers: &mut [Lane]) -> Option<(f32, f32)> {
     let scale = S::total(sum);
+    if scale.partial_cmp(&least).is_none_or(std::cmp::Ordering::is_lt) {
+        return None;
+    }
     if scale > SMALL {
         return Some((scale, 1.0 / scale));
-    }
-    if scale.partial_cmp(&TINY) != Some(std::cmp::Ordering::Greater) {
-        return None;
     }
     let by = S::splat(1.0 / scale);
     for x in numbers {
         S::store(S::mul(S::load(x), by), x);
     }
     Some((scale, 1.0))
+}
+
+/// The least entry of the labels that can be reached, if edges are forbidden.
+struct Entries<S: Find> {
+    forbids: bool,
+    least: S::F,
+    threshold: f32,
+}
+
+impl<S: Find> Entries<S> {
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn new(moves: &Moves) -> Entries<S> {
+        let Underflow { forbids, least_entry: threshold, .. } = moves.underflow;
+        Entries { forbids, least: S::splat(1.0), threshold }
+    }
+
+    /// The entry `x` = psi times `moved`, the sum over the labels before.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn meet(&mut self, psi: S::F, moved: S::F, x: S::F) {
+        if self.forbids {
+            let reached = S::select_gt(S::min(psi, moved), S::splat(0.0), x, S::splat(1.0));
+            self.least = S::min(self.least, reached);
+        }
+    }
+
+    /// None where one is too small for float32.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`.
+    #[inline(always)]
+    unsafe fn settle(&self) -> Option<()> {
+        (S::greater(S::splat(self.threshold), self.least) == 0).then_some(())
+    }
 }
 
 impl Beside {
@@ -117,7 +156,7 @@ impl Beside {
             finite &= most.is_finite();
             let top = S::splat(*most);
             for (s, psi) in node.iter().zip(psi) {
-                S::store(S::exp_neg(S::sub(S::load(s), top)), psi);
+                S::store(S::exp_below(S::load(s), top), psi);
             }
         }
         finite.then_some(())
@@ -142,6 +181,8 @@ impl Beside {
         let (l, width) = (moves.labels, moves.width);
         debug_assert!(self.node.len() >= n * width);
         self.exps::<S>(width, n)?;
+        let least = moves.underflow.least_scale;
+        let mut entries = Entries::<S>::new(moves);
         let mut inverse = 1.0;
         for t in 0..n {
             let here = t * width;
@@ -153,12 +194,15 @@ impl Beside {
             }
             for (a, psi) in alpha.iter_mut().zip(&self.psi[here..here + width]) {
                 let psi = S::load(psi);
-                let x = if t == 0 { psi } else { S::mul(S::load(a), S::mul(psi, by)) };
+                let moved = if t == 0 { psi } else { S::load(a) };
+                let x = if t == 0 { psi } else { S::mul(moved, S::mul(psi, by)) };
                 sum = S::add(sum, x);
+                entries.meet(psi, moved, x);
                 S::store(x, a);
             }
-            (self.scales[t], inverse) = settle::<S>(sum, alpha)?;
+            (self.scales[t], inverse) = settle::<S>(sum, least, alpha)?;
         }
+        entries.settle()?;
         self.log_z(moves, n)
     }
 
@@ -216,14 +260,19 @@ impl Beside {
     unsafe fn meet<S: Find, const W: usize>(&mut self, moves: &Moves, n: usize, soon: &mut Ahead) -> Option<()> {
         let width = if W < 3 { W } else { moves.width };
         let last = (n - 1) * width;
+        let least = moves.underflow.least_scale;
+        let mut entries = Entries::<S>::new(moves);
         let (mut a, mut g) = (S::splat(0.0), S::splat(0.0));
         for j in 0..width {
             let (first, end) = (self.psi[j], self.psi[last + j]);
-            (a, g) = (S::add(a, S::load(&first)), S::add(g, S::load(&end)));
+            let (x, y) = (S::load(&first), S::load(&end));
+            entries.meet(x, x, x);
+            entries.meet(y, y, y);
+            (a, g) = (S::add(a, x), S::add(g, y));
             (self.alpha[j], self.gamma[last + j], self.beta[last + j]) = (first, end, Lane([1.0; WIDTH]));
         }
-        let (scale, mut ahead) = settle::<S>(a, &mut self.alpha[..width])?;
-        let (_, mut back) = settle::<S>(g, &mut self.gamma[last..last + width])?;
+        let (scale, mut ahead) = settle::<S>(a, least, &mut self.alpha[..width])?;
+        let (_, mut back) = settle::<S>(g, least, &mut self.gamma[last..last + width])?;
         self.scales[0] = scale;
         for t in 1..n {
             let (here, there) = (t * width, last - t * width);
@@ -237,12 +286,16 @@ impl Beside {
                     let (x, y) = two_products::<S, $N>(moves, width, from, to, v);
                     for j in 0..$N {
                         let (i, k) = (here + v + j, there + v + j);
-                        let x = S::mul(x[j], S::mul(S::load(self.psi.get_unchecked(i)), S::splat(ahead)));
-                        S::store(x, self.alpha.get_unchecked_mut(i));
+                        let (psi_x, psi_y) = (S::load(self.psi.get_unchecked(i)), S::load(self.psi.get_unchecked(k)));
+                        let found = S::mul(x[j], S::mul(psi_x, S::splat(ahead)));
+                        entries.meet(psi_x, x[j], found);
+                        S::store(found, self.alpha.get_unchecked_mut(i));
+                        a = S::add(a, found);
                         S::store(y[j], self.beta.get_unchecked_mut(k));
-                        let y = S::mul(y[j], S::mul(S::load(self.psi.get_unchecked(k)), S::splat(back)));
-                        S::store(y, self.gamma.get_unchecked_mut(k));
-                        (a, g) = (S::add(a, x), S::add(g, y));
+                        let found = S::mul(y[j], S::mul(psi_y, S::splat(back)));
+                        entries.meet(psi_y, y[j], found);
+                        S::store(found, self.gamma.get_unchecked_mut(k));
+                        g = S::add(g, found);
                     }
                 };
             }
@@ -253,10 +306,10 @@ impl Beside {
             if v < width {
                 block!(1);
             }
-            (self.scales[t], ahead) = settle::<S>(a, &mut self.alpha[here..here + width])?;
-            (_, back) = settle::<S>(g, &mut self.gamma[there..there + width])?;
+            (self.scales[t], ahead) = settle::<S>(a, least, &mut self.alpha[here..here + width])?;
+            (_, back) = settle::<S>(g, least, &mut self.gamma[there..there + width])?;
         }
-        Some(())
+        entries.settle()
     }
 
     /// Sums over pairs of neighbours, M[y', y] sum_t alpha_{t-1}(y') gamma_t(y).

@@ -1,6 +1,6 @@
 //! Factors of the edge scores of one sentence, and the products that its recursions are made of.
 
-use crate::chain::edges::MAX_RANGE;
+use crate::chain::underflow::{Underflow, MAX_RANGE};
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
@@ -16,13 +16,14 @@ pub struct Moves {
     pub(super) rows: Vec<Lane>,    // [L padded to 16, width] along the label that follows
     pub(super) columns: Vec<Lane>, // [L padded to 16, width] along the label before
     pub max: f32,
+    pub(super) underflow: Underflow,
 }
 
 impl Moves {
     pub fn new(labels: usize) -> Moves {
         let width = labels.div_ceil(WIDTH);
         let zeros = vec![Lane::ZERO; width * WIDTH * width];
-        Moves { labels, width, rows: zeros.clone(), columns: zeros, max: 0.0 }
+        Moves { labels, width, rows: zeros.clone(), columns: zeros, max: 0.0, underflow: Underflow::default() }
     }
 
     /// The factors of scores [L, width], -infinity where there is no edge or no label. False where their span is beyond
@@ -34,11 +35,12 @@ impl Moves {
     unsafe fn set<S: Find>(&mut self, scores: &[Lane]) -> bool {
         debug_assert!(scores.len() == self.labels * self.width);
         let (none, big) = (S::splat(f32::NEG_INFINITY), S::splat(f32::MAX));
-        let (mut top, mut low) = (none, big);
+        let (mut top, mut low, mut count) = (none, big, 0);
         for row in scores {
             let x = S::load(row);
             top = S::max(x, top);
             low = S::min(S::select_gt(x, none, x, big), low);
+            count += S::greater(x, none).count_ones() as usize;
         }
         let mut lowest = Lane::ZERO;
         S::store(low, &mut lowest);
@@ -48,9 +50,10 @@ impl Moves {
         if !self.max.is_finite() || span.partial_cmp(&MAX_RANGE) == Some(std::cmp::Ordering::Greater) || span.is_nan() {
             return false;
         }
+        self.underflow = Underflow::new(self.labels, f64::from(span), count < self.labels * self.labels);
         let max = S::splat(self.max);
         for (to, row) in self.rows.iter_mut().zip(scores) {
-            S::store(S::exp_neg(S::sub(S::load(row), max)), to);
+            S::store(S::exp_below(S::load(row), max), to);
         }
         let (mut tile, mut turned) = ([Lane::ZERO; WIDTH], [Lane::ZERO; WIDTH]);
         for i in 0..self.width {

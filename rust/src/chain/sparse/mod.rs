@@ -59,8 +59,9 @@ pub struct Sparse {
 }
 
 impl Sparse {
-    /// At these weights of the edge features, scaled by the largest edge score; and whether float32 can do it.
-    pub(super) fn new(pattern: &Arc<Pattern>, weights: &[f64], range: f64) -> (Sparse, f64, bool) {
+    /// At these weights of the edge features, scaled by the largest edge score; that score, and the span of the finite
+    /// ones, which is NaN if a weight is not finite.
+    pub(super) fn new(pattern: &Arc<Pattern>, weights: &[f64]) -> (Sparse, f64, f64) {
         debug_assert!(weights.len() >= pattern.features);
         let of = |source: &Source| match *source {
             Source::Feature(i) => weights[i as usize],
@@ -109,7 +110,7 @@ impl Sparse {
             out.scores[first..].sort_by_key(|e| !is_less(e));
             out.less[to] = out.scores[first..].iter().filter(|e| is_less(e)).count() as u32;
         }
-        (out, max, proper && max - min <= range && max < 1e30)
+        (out, max, if proper { max - min } else { f64::NAN })
     }
 
     /// The next edge. Where M is not small, it is what the sums make of it: base + D as rounded.

@@ -181,6 +181,11 @@ impl Pattern {
         self.source.is_empty()
     }
 
+    /// Whether an edge is forbidden, listed or not.
+    pub fn forbids(&self) -> bool {
+        self.source.contains(&Source::Forbidden) || !self.from.iter().chain(&self.to).all(|&x| x)
+    }
+
     /// The number of an edge (label' * L + label), where it is listed.
     #[inline]
     pub fn find(&self, edge: u32) -> Option<usize> {

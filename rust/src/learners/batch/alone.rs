@@ -4,6 +4,7 @@ use crate::chain::log::Trellis;
 
 use crate::chain::lattice::Scores;
 use crate::chain::once::sum::Sum;
+use crate::chain::underflow::is_beyond;
 use crate::chain::wide::Wide;
 use crate::dataset::plan::Batch;
 use crate::learners::batch::loss::Loss;
@@ -124,8 +125,9 @@ impl Alone {
         if odd || setting.loss.is_pointwise() {
             return None;
         }
-        let log_z = self.wide.forward(factors, &self.node, l)?;
-        let minus_log_p = log_z - self.gold_score(gold, l);
+        let (log_z, score) = (self.wide.forward(factors, &self.node, l)?, self.gold_score(gold, l));
+        debug_assert!(!is_beyond(score, log_z, gold.len()), "the gold path scores {score}, log Z is {log_z}");
+        let minus_log_p = log_z - score;
         if setting.loss.is_beyond(weight, minus_log_p, setting.shift) {
             return Some((0.0, minus_log_p)); // the caller shifts and asks again
         }

@@ -3,6 +3,7 @@
 use crate::chain::edges::Edges;
 use crate::chain::lanes::{self, Given, Shape, Work};
 use crate::chain::pointwise::{self, More};
+use crate::chain::underflow::is_beyond;
 use crate::dataset::plan::Batch;
 use crate::dataset::Dataset;
 use crate::learners::batch::alone::{Alone, Sink};
@@ -21,8 +22,10 @@ const DRAIN_EVERY: usize = 8;
 pub const GROUP: usize = 8;
 /// Labels up to which they do: with more, what the phases hand on would fill the memory in place of a cache.
 pub const FEW: usize = 256;
-/// A gold marginal under this is left to double precision.
+/// A gold marginal under this is left to double precision ...
 pub const SMALL: f32 = 1e-12;
+/// ... and one of which underflow may have lost more than this.
+const LOST: f32 = 1.0 / (1 << 22) as f32;
 
 /// Sums of one chunk.
 pub struct Sums {
@@ -286,7 +289,9 @@ unsafe fn batch_kernel<S: Simd>(
         for &(edge, n) in pass.nodes.gold_edges(sentence) {
             gold += pass.edges.rounded_score(edge) * f64::from(n);
         }
-        if log_z[lane].is_nan() || !gold.is_finite() {
+        let beyond = is_beyond(gold, log_z[lane], batch.lengths[lane] as usize);
+        debug_assert!(!beyond, "sentence {sentence}: the gold path scores {gold}, log Z is {}", log_z[lane]);
+        if log_z[lane].is_nan() || !gold.is_finite() || beyond {
             flagged.push((i, lane));
             lanes::clear_lane(shape, work, lane);
         } else if !loss.is_pointwise() {
@@ -298,8 +303,14 @@ unsafe fn batch_kernel<S: Simd>(
                 continue;
             }
             let (value, slope) = loss.sequential(weights[lane], minus_log_p, s.shift);
+            let slope = slope.min(pass.clip * weights[lane].max(1.0));
+            if !fits(slope, work.most[lane]) {
+                flagged.push((i, lane));
+                lanes::clear_lane(shape, work, lane);
+                continue;
+            }
             sums.loss += value;
-            factor.0[lane] = slope.min(pass.clip * weights[lane].max(1.0)) as f32;
+            factor.0[lane] = slope as f32;
         } else {
             factor.0[lane] = 1.0; // plain marginals first
         }
@@ -331,6 +342,11 @@ unsafe fn batch_kernel<S: Simd>(
     }
     let PassWork { work, fields, .. } = scratch;
     std::mem::swap(&mut work.psi, &mut fields[i].nodes);
+}
+
+/// Whether the backward recursion of a sentence of this weight stays within float32: `most` is the largest number at weight 1.
+fn fits(weight: f64, most: f32) -> bool {
+    weight.abs() * f64::from(most) < f64::from(f32::MAX)
 }
 
 fn labels_of(data: &Dataset, sentence: u32) -> &[u16] {
@@ -393,12 +409,14 @@ unsafe fn partial_kernel<S: Simd>(pass: &Pass<'_>, turn: &Turn<'_>, scratch: &mu
     more.reserve(shape);
     more.v[..n].copy_from_slice(&work.psi[..n]);
     lanes::forward(shape, pass.edges, work, &mut all);
+    let most = work.most;
     nodes::fill(pass.nodes, batch, pass.rows, pass.rare, &pass.nodes.partial, &mut work.psi, &mut unused, tile);
     lanes::forward(shape, pass.edges, work, &mut given);
     let mut factor = Lane::ZERO;
     let mut left = Vec::new();
     for lane in 0..batch.sentences.len() {
-        if all[lane].is_nan() || given[lane].is_nan() {
+        let fits = fits(weights[lane], work.most[lane].max(most[lane]));
+        if all[lane].is_nan() || given[lane].is_nan() || !fits {
             flagged.push((*i, lane));
             left.push(lane);
             lanes::clear_lane(shape, work, lane);
@@ -454,7 +472,8 @@ unsafe fn pointwise_kernel<S: Simd>(
             continue;
         }
         let p = |t: usize| more.p[t * l + labels[t] as usize].0[lane];
-        if (0..labels.len()).any(|t| p(t).partial_cmp(&SMALL) != Some(std::cmp::Ordering::Greater)) {
+        let small = SMALL.max(work.lost[lane] / LOST);
+        if (0..labels.len()).any(|t| p(t).partial_cmp(&small) != Some(std::cmp::Ordering::Greater)) {
             flagged.push((*i, lane));
             lanes::clear_lane(shape, work, lane);
             for v in more.p[..n].iter_mut().chain(&mut work.gamma[..n]) {

@@ -1,0 +1,72 @@
+"""Any finite scores are safe in every engine: log Z and gradients for spans from 0 to 10,000."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
+
+from tagwise.torch import ops, plain, wide  # noqa: E402
+from tagwise.torch.protocol import Chain  # noqa: E402
+from tests.laws.ranges import KINDS, RULES, SPANS, draw, exact  # noqa: E402
+from tests.torch.common import DEVICES  # noqa: E402
+
+#: Labels: few, one lane and more, more than a warp, more than the kernels of few labels take.
+SIZES = (2, 3, 9, 17, 40, 70)
+
+
+def check(engine: Any, labels: int, device: str, dtype: Any) -> None:
+    """Log Z, the log-likelihood of the gold paths and their gradients, each kind with one of the rules in turn."""
+    spans = SPANS if dtype == torch.float32 else SPANS[::4]
+    turns = [(i + k, kind, span) for i, span in enumerate(spans) for k, kind in enumerate(KINDS)]
+    for turn, kind, span in turns:
+        case = labels, kind, span, RULES[turn % len(RULES)]
+        batch, right = draw(*case), exact(*case)
+        zero = np.zeros(labels)
+        given = (batch.node, batch.edge, zero, zero)
+        scores = [torch.tensor(x, dtype=dtype, device=device) for x in given]
+        many = torch.tensor(batch.lengths, dtype=torch.int32, device=device)
+        tags = torch.tensor(batch.gold, device=device)
+        # Values, and logarithms of labels that are far behind, are rounded in proportion to their size.
+        eps = torch.finfo(dtype).eps
+        tolerance = 2e-5 + 10 * eps * span
+        size = 5 * eps * np.abs(right.score).max()
+        for chain, value in (
+            (Chain(*scores, many), right.log_z),
+            (Chain(*scores, many, tags), right.score - right.log_z),
+        ):
+            which = engine or ops.engine(scores[0])
+            found = which.sums(chain)
+            np.testing.assert_allclose(
+                found.value.cpu(), value, rtol=0, atol=tolerance + size, err_msg=str(case)
+            )
+            sign = 1.0 if chain.tags is None else -1.0
+            ones = torch.ones(len(many), dtype=dtype, device=device)
+            by = which.expect(chain, found.rows, ones)
+            node, pairs = sign * right.p, sign * right.pairs.sum(0)
+            if chain.tags is not None:
+                rows, columns = np.nonzero(batch.inside)
+                np.add.at(node, (rows, columns, batch.gold[rows, columns]), 1.0)
+                later = columns > 0
+                rows, columns = rows[later], columns[later]
+                np.add.at(pairs, (batch.gold[rows, columns - 1], batch.gold[rows, columns]), 1.0)
+            for ours, theirs in zip(by, (node, pairs)):
+                np.testing.assert_allclose(
+                    ours.cpu(), theirs, atol=len(many) * tolerance, rtol=0, err_msg=str(case)
+                )
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("labels", SIZES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_engine_of_a_device(device: str, labels: int, dtype: Any) -> None:
+    check(None, labels, device, dtype)
+
+
+@pytest.mark.parametrize("engine", [plain, wide])
+def test_the_other_engines(engine: Any) -> None:
+    for labels in (2, 9):
+        check(engine, labels, "cpu", torch.float32)
