@@ -13,9 +13,12 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
 import tagwise as tw  # noqa: E402
+import tagwise.torch as tt  # noqa: E402
+from tagwise import _core  # noqa: E402
 from tagwise.learners.backends import BACKENDS, Backend, using  # noqa: E402
 from tagwise.optimizers.base import HostVectors  # noqa: E402
 from tagwise.torch import engine, gpu, launching, linear, ragged, vectors  # noqa: E402
+from tagwise.torch.formulas import FORMULAS, formula_of  # noqa: E402
 from tests.torch.common import GPU  # noqa: E402
 from tests.torch.emulated import kernels, needs_compiler  # noqa: E402, F401
 
@@ -130,6 +133,20 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "max_length": 4,
     },
 }
+
+
+def test_every_loss_is_tried() -> None:
+    """With and without edge attributes; a loss without a formula is refused, not trained as another."""
+    for edges in (False, True):
+        tried = {
+            s.get("loss", "log")
+            for s in SETTINGS.values()
+            if ("features" in s and s["features"] == EDGES) is edges
+        }
+        assert tried == set(_core.LOSSES)
+    assert set(FORMULAS) == set(_core.LOSSES) <= set(tt.LOSSES)
+    with pytest.raises(tw.ParameterError, match="loss='other' is not trained on device='cuda'"):
+        formula_of("other")
 
 
 def lawful(labels: list[list[str]]) -> list[list[str]]:

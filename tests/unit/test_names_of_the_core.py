@@ -136,13 +136,48 @@ def second_lists(source: str) -> Iterator[tuple[int, str]]:
                 yield line, what
 
 
+#: Tables with a row for every name, which have to be written out: the module, the enumeration, and the table's name.
+TABLES = (("torch/formulas.py", "loss", "FORMULAS"),)
+
+
 def test_the_package_has_no_second_list() -> None:
     again = [
         f"{path.relative_to(PACKAGE)}:{line} lists every {what}"
         for path in PACKAGE.rglob("*.py")
         for line, what in second_lists(path.read_text(encoding="utf-8"))
+        if (path.relative_to(PACKAGE).as_posix(), what) not in [table[:2] for table in TABLES]
     ]
     assert not again, "\n".join(again)
+
+
+@pytest.mark.parametrize(("module", "what", "name"), TABLES)
+def test_tables_have_a_row_for_every_name(module: str, what: str, name: str) -> None:
+    """Read as text, since modules of other packages (torch) need not be installed."""
+    tree = ast.parse((PACKAGE / module).read_text(encoding="utf-8"))
+    (table,) = (x.value for x in tree.body if isinstance(x, ast.AnnAssign) and ast.unparse(x.target) == name)
+    assert isinstance(table, ast.Dict)
+    assert {ast.literal_eval(key) for key in table.keys if key is not None} == set(ENUMERATIONS[what][0])
+
+
+def names_compared(source: str) -> list[str]:
+    """Losses that a source tells apart by name: `x.loss == "exp"`, `loss.startswith(...)`; "log" has a fast path."""
+    out = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Compare):
+            both = ast.unparse(node.left), *(ast.unparse(x) for x in node.comparators)
+            if any(x.endswith("loss") for x in both) and "'log'" not in both:
+                out.append(ast.unparse(node))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("loss.startswith"):
+            out.append(ast.unparse(node))
+    return out
+
+
+@pytest.mark.parametrize("module", ["linear", "edges", "gpu", "ragged", "engine"])
+def test_objectives_on_a_device_compare_no_losses(module: str) -> None:
+    """An unknown loss would train the last branch."""
+    assert not names_compared((PACKAGE / "torch" / f"{module}.py").read_text(encoding="utf-8"))
+    assert names_compared('if self.loss == "exp": pass')
+    assert names_compared('if loss.startswith("pointwise"): pass')
 
 
 def test_a_second_list_is_noticed() -> None:

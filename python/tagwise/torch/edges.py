@@ -18,6 +18,7 @@ import tagwise._core as _core
 from tagwise.dataset.layout import blocks_of
 from tagwise.torch import losses, ragged
 from tagwise.torch.chains import Chains
+from tagwise.torch.formulas import Pointwise
 from tagwise.torch.inputs import Target
 from tagwise.torch.linear import Objective
 from tagwise.torch.protocol import Chain
@@ -86,8 +87,7 @@ class EdgeObjective(Objective):
         super().__init__(problem, on)
         self.edges = Edges(problem.data, problem.layout, self.w.device)
         lengths = self.sentences.lengths.cpu().numpy().astype(np.int64)
-        self._pointwise_loss = self.loss.startswith("pointwise")
-        room = _PAIRS // (4 if self._pointwise_loss else 1)
+        room = _PAIRS // (4 if isinstance(self.formula, Pointwise) else 1)
         self._groups = tuple(ragged.runs(lengths, room // self.rows.labels**2))
 
     def _batches(self, chain: Chain) -> Iterator[tuple[Chain, Tensor, Tensor, slice]]:
@@ -102,8 +102,8 @@ class EdgeObjective(Objective):
         if self.margin is not None:
             chain.emissions.add_(self.margin)
         weight = self.log_weight.exp()
-        if self._pointwise_loss:
-            self._tokens(chain, weight)
+        if isinstance(self.formula, Pointwise):
+            self._tokens(chain, self.formula, weight)
             self._derive(chain, weight)
             return
         high, values = [], []
@@ -113,12 +113,8 @@ class EdgeObjective(Objective):
             values.append(found)
             high.append(found + self.log_weight[which])
         every, tops = torch.cat(values), torch.cat(high)
-        slope = weight
         self.figures[1] = tops.max()
-        if self.loss == "exp":
-            value, slope = (weight * torch.expm1(every)).sum(), tops.exp()
-        else:
-            value = (weight * every).sum()
+        value, slope = (weight * self.formula.value(every)).sum(), self.formula.slope(weight, tops)
         if in_logs:
             value = torch.logsumexp(tops, 0)
             slope = (tops - value).exp()
@@ -131,15 +127,16 @@ class EdgeObjective(Objective):
         e, w, start, end = (x.double() for x in (some.emissions[cells], *some[1:4]))
         return Chains(e, w, start, end, some.lengths, edges)
 
-    def _tokens(self, chain: Chain, weight: Tensor) -> None:
+    def _tokens(self, chain: Chain, formula: Pointwise, weight: Tensor) -> None:
         """The figures of a pointwise loss: its value, and the largest -log p_t."""
         self.figures[0], self.figures[1] = 0.0, -torch.inf
         for some, cells, there, which in self._batches(chain):
             with torch.no_grad():
                 p = losses.gold_marginals(self._scored(some, cells), self._target(cells))
-            every = p.reciprocal() if self.loss == "pointwise_exp" else -p.log()
+            log_p = p.log()
+            every = formula.value(formula.log_omega(torch.zeros_like(log_p), log_p), log_p)
             self.figures[0] += (weight[which] * torch.where(there, every, 0.0).sum(1)).sum()
-            self.figures[1] = torch.maximum(self.figures[1], -p.log().min())
+            self.figures[1] = torch.maximum(self.figures[1], -log_p.min())
 
     def _target(self, cells: Tensor) -> Target:
         tags = None if self.tags is None else self.tags[cells]
@@ -147,7 +144,7 @@ class EdgeObjective(Objective):
 
     def _losses(self, chains: Chains, cells: Tensor) -> Tensor:
         """l_i of each sentence, or, pointwise, its loss."""
-        loss = losses.LOSSES[self.loss] if self._pointwise_loss else losses.log
+        loss = losses.LOSSES[self.loss] if isinstance(self.formula, Pointwise) else losses.log
         return loss(chains, self._target(cells), None)
 
     def _derive(self, chain: Chain, slope: Tensor) -> None:

@@ -21,6 +21,7 @@ import tagwise._core as _core
 from tagwise.dataset.layout import node_attributes
 from tagwise.errors import ParameterError, TrainingError
 from tagwise.torch import gpu, launching, ragged
+from tagwise.torch.formulas import Pointwise, Sequential, formula_of
 from tagwise.torch.protocol import Chain, Gradient, Places
 
 #: Rows of a list that are one sum, and floats of a row: a sector of memory.
@@ -320,7 +321,7 @@ class Objective:
         self.rows.forbid(problem.forbidden)
         self.sentences = Sentences(problem.data, self.rows, problem.allowed, problem.pieces)
         self.back = Back(self.sentences)
-        self.loss = problem.loss
+        self.loss, self.formula = problem.loss, formula_of(problem.loss)
         many = len(problem.data)
         weight = np.ones(many) if problem.sample_weight is None else np.asarray(problem.sample_weight)
         self.weight = _on(weight[self.sentences.order].astype(np.float32), on)
@@ -333,7 +334,7 @@ class Objective:
         self.margin: Tensor | None = None
         if problem.cost is not None:
             self.margin = _on(np.asarray(problem.cost, np.float32), on)[self.tags]
-        if self.loss.startswith("pointwise"):
+        if isinstance(self.formula, Pointwise):
             self.token_weight = self.sentences.of_tokens(self.log_weight)
         size = len(problem.layout)
         self.w = torch.zeros(size, dtype=torch.float64, device=on)
@@ -347,14 +348,14 @@ class Objective:
         chain = self.sentences.chain()
         if self.margin is not None:
             chain.emissions.add_(self.margin)
-        if self.loss.startswith("pointwise"):
-            self._pointwise(chain)
+        if isinstance(self.formula, Pointwise):
+            self._pointwise(chain, self.formula)
         elif self.loss == "log" and self.partial is None and not in_logs and _on_gpu(self.rows.device):
             self._logarithmic(chain)
         else:
-            self._sequential(chain, in_logs)
+            self._sequential(chain, self.formula, in_logs)
 
-    def _sequential(self, chain: Chain, in_logs: bool) -> None:
+    def _sequential(self, chain: Chain, formula: Sequential, in_logs: bool) -> None:
         chain = chain._replace(tags=self.tags)
         found, inside, back = ragged.sums(chain), None, self.back
         if self.partial is None:
@@ -368,12 +369,9 @@ class Objective:
         if in_logs:
             self.figures[0] = torch.logsumexp(high, 0)
             slope = (high - self.figures[0]).exp().float()
-        elif self.loss == "exp":
-            self.figures[0] = (self.weight.double() * torch.expm1(losses)).sum()
-            slope = high.exp().float()
         else:
-            self.figures[0] = (self.weight.double() * losses).sum()
-            slope = self.weight
+            self.figures[0] = (self.weight.double() * formula.value(losses)).sum()
+            slope = formula.slope(self.weight, high).float()
         ragged.expect(chain, found.rows, -slope if self.partial is None else slope, back.into)
         back.gradient(self.out)
         if inside is not None:
@@ -391,14 +389,13 @@ class Objective:
         ragged.expect(chain, found.rows, self.less, self.back.into)
         self.back.gradient(self.out)
 
-    def _pointwise(self, chain: Chain) -> None:
-        """The derivative by p_t(gold) is -omega_t / p_t, omega = w (log) or w / p (exp), less its largest logarithm."""
+    def _pointwise(self, chain: Chain, formula: Pointwise) -> None:
+        """The derivative by p_t(gold) is -omega_t / p_t, less its largest logarithm."""
         assert self.tags is not None
         rows = ragged.sums(chain).rows
         log_p = ragged.log_chance(chain, rows, self.tags)
-        high = self.token_weight - log_p if self.loss == "pointwise_exp" else self.token_weight
-        values = high.exp() if self.loss == "pointwise_exp" else -high.exp() * log_p
-        self.figures[0], self.figures[1] = values.sum(), (-log_p).max()
+        high = formula.log_omega(self.token_weight, log_p)
+        self.figures[0], self.figures[1] = formula.value(high, log_p).sum(), (-log_p).max()
         steep = high - log_p
         most = steep.max()
         along = torch.zeros_like(self.back.into.emissions).contiguous()
