@@ -21,6 +21,7 @@ __all__ = [
     "ONCE_LISTS",
     "OUTSIDE",
     "PROGRAM_TOLERANCE",
+    "RENORMALIZED",
     "RULES",
     "SEQUENTIAL_LOSSES",
     "SIMD",
@@ -113,6 +114,8 @@ SUMS: tuple[str, ...]
 # No group of labels that occur once, and the lists of paths that are searched where the search cannot see to them.
 NO_GROUP: int
 ONCE_LISTS: tuple[int, ...]
+# Searches in float32 subtract the best score of a position from this position on, and every so many positions.
+RENORMALIZED: tuple[int, int]
 
 _Csr: TypeAlias = tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float32]]
 

@@ -13,10 +13,13 @@ import pytest
 
 from tagwise import _core
 from tagwise.errors import TrainingError
+from tagwise.estimators import LEARNERS
 from tagwise.learners import boosting, online, svm
 from tagwise.learners.gradient import WARMUP, WORTH_WARMING, Problem
 from tagwise.learners.loop import Iteration, Result, Stopping, converged, run
 from tagwise.optimizers.base import Step
+
+from ..corpora import X, Y
 
 FALLS = "no step decreases the objective further"
 NAN, INF = math.nan, math.inf
@@ -516,3 +519,23 @@ def test_when_stochastic_epochs_come_first() -> None:
         assert not Problem(data[1], layout, **odd).warms_up  # type: ignore[arg-type]
     edges = _core.encode_attributes(vocabulary, many, many)
     assert not Problem(edges.with_gold(np.zeros(WORTH_WARMING, dtype=np.uint16)), layout).warms_up
+
+
+#: The parameter that bounds training, of every learner that trains in iterations.
+BOUNDS = {
+    **dict.fromkeys(("crf", "memm"), "max_iter"),
+    **dict.fromkeys(("perceptron", "mira", "pa", "arow"), "epochs"),
+    "hmsvm": "max_epochs",
+    "boosting": "rounds",
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_the_reason_names_a_parameter_of_the_learner(name: str) -> None:
+    kind = LEARNERS[name]
+    assert name in BOUNDS or name == "hmm"  # which counts
+    if name not in BOUNDS:
+        return
+    never = {"tol": 0.0} if any(param.name == "tol" for param in kind.PARAMS) else {}
+    tagger = kind(features="S1", **{BOUNDS[name]: 2}, **never).fit(X, Y)
+    assert tagger.stopped_ == f"reached {BOUNDS[name]}=2"

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from tagwise.torch import launching
 from tagwise.torch.protocol import Chain, Gradient, Sums
+from tagwise.torch.renormalize import EVERY, FIRST
 
 #: Labels that these kernels serve; beyond it those of `wide` are used.
 MOST_LABELS = 64
@@ -38,6 +39,8 @@ class Plan:
             ("WARPS", warps),
             ("WIDE", int(kind == torch.float64)),
             ("INPUT", _INPUTS[kind]),
+            ("FIRST", FIRST),
+            ("EVERY", EVERY),
             *(_CROWDED if crowded else ()),
         )
         self.processors = launching.processors(device)

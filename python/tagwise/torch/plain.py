@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from tagwise.torch.protocol import Chain, Gradient, Sums
+from tagwise.torch.renormalize import is_due, renormalized
 
 
 def _lengths(emissions: Tensor, lengths: Tensor | None) -> Tensor:
@@ -42,12 +43,12 @@ def path_score(chain: Chain) -> Tensor:
 
 
 def _lse(values: Tensor, dim: int) -> Tensor:
-    """log sum exp whose derivative is 0, not NaN, where all is -inf."""
+    """log sum exp whose derivative is 0, not NaN, where all is -inf; NaN of a NaN."""
     top = values.detach().amax(dim, keepdim=True)
-    top = torch.where(top > -torch.inf, top, torch.zeros_like(top))
+    top = torch.where(top == -torch.inf, torch.zeros_like(top), top)
     total = (values - top).exp().sum(dim)
-    return torch.where(total > 0, total, torch.ones_like(total)).log().where(
-        total > 0, total.new_full((), -torch.inf)
+    return torch.where(total == 0, torch.ones_like(total), total).log().where(
+        total != 0, total.new_full((), -torch.inf)
     ) + top.squeeze(dim)
 
 
@@ -69,7 +70,7 @@ def sums(chain: Chain) -> Sums:
             moved = _lse(state[:, :, None] + transitions, 1) + emissions[:, t]
             state = torch.where((t < many)[:, None], moved, state)
         top = state.amax(1)
-        top = torch.where(top > -torch.inf, top, torch.zeros_like(top))
+        top = torch.where(top == -torch.inf, torch.zeros_like(top), top)
         state, offset = state - top[:, None], offset + top
         ahead[:, t] = torch.where((t < many)[:, None], state, 0.0)
     total = _lse(state + end, 1) + offset if labels else offset
@@ -82,7 +83,7 @@ def sums(chain: Chain) -> Sums:
             state = torch.where((t + 1 < many)[:, None], moved, state)
         behind[:, t] = torch.where((t < many)[:, None], state, 0.0)
     if tags is not None:
-        value = torch.where(value > -torch.inf, path_score(chain) - value, -torch.inf)
+        value = torch.where(value == -torch.inf, -torch.inf, path_score(chain) - value)
     return Sums(value, rows)
 
 
@@ -195,12 +196,16 @@ def best(chain: Chain) -> tuple[Tensor, Tensor]:
         return path, emissions.new_zeros(batch)
     here = torch.arange(labels, device=emissions.device).expand(batch, labels)
     state, back = start + emissions[:, 0], [here]
+    total = emissions.new_zeros(batch, dtype=torch.float64)
     for t in range(1, time):
         top, where = (state[:, :, None] + transitions).max(1)
         inside = (t < many)[:, None]
         state = torch.where(inside, top + emissions[:, t], state)
         back.append(torch.where(inside, where, here))
+        if is_due(t):
+            state, total = renormalized(state, total, t < many)
     value, label = (state + end).max(1)
+    value = (value + total).to(value.dtype)
     for t in range(time - 1, -1, -1):
         path[:, t] = torch.where(t < many, label, -1)
         label = back[t].gather(1, label[:, None]).squeeze(1)

@@ -8,6 +8,7 @@ from torch import Tensor
 from tagwise.torch import varying
 from tagwise.torch.chains import Chains, count
 from tagwise.torch.plain import _lse as log_sum
+from tagwise.torch.renormalize import is_due, renormalized
 
 
 @torch.no_grad()  # type: ignore[untyped-decorator]
@@ -22,14 +23,17 @@ def kbest(chains: Chains, k: int) -> tuple[Tensor, Tensor]:
     state = node.new_full((batch, labels, k), -torch.inf)
     state[:, :, 0] = node[:, 0]
     stay = torch.arange(labels * k, device=node.device).view(1, labels, k)
-    back = [stay.expand(batch, labels, k)]
+    back, total = [stay.expand(batch, labels, k)], node.new_zeros(batch, dtype=torch.float64)
     for t, edge in enumerate(varying.steps(chains), 1):
         reached = (state[:, :, :, None] + edge[:, :, None, :]).reshape(batch, labels * k, labels)
         top, where = reached.topk(k, dim=1)
         there = (t < many)[:, None, None]
         state = torch.where(there, top.transpose(1, 2) + node[:, t, :, None], state)
         back.append(torch.where(there, where.transpose(1, 2), stay))
+        if is_due(t):
+            state, total = renormalized(state, total, t < many)
     value, cell = state.reshape(batch, labels * k).topk(k, dim=1)
+    value = (value + total[:, None]).to(value.dtype)
     exists = value > -torch.inf
     path = torch.full((batch, k, time), -1, dtype=torch.int64, device=node.device)
     for t in range(time - 1, -1, -1):

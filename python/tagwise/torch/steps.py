@@ -55,7 +55,7 @@ def sums(chain: Chain) -> Sums:
     )
     if tags is not None:
         scored = plain.path_score(chain._replace(emissions=e))
-        value = torch.where(value > -torch.inf, scored - value, -torch.inf)
+        value = torch.where(value == -torch.inf, -torch.inf, scored - value)
     return Sums(value, rows)
 
 
@@ -68,17 +68,18 @@ def best(chain: Chain) -> tuple[Tensor, Tensor]:
     rows = e.new_empty((2, batch, labels))
     back = torch.empty(e.shape, dtype=torch.int16, device=e.device)
     path, value = torch.empty((batch, time), dtype=torch.int64, device=e.device), e.new_empty(batch)
+    total = e.new_zeros((2, batch), dtype=torch.float64)
     many = 0 if lengths is None else lengths.data_ptr()
     given = e.data_ptr(), *e.stride(), transitions.data_ptr(), start.data_ptr(), many, batch, time
     tiles, groups = _grid(batch, labels, e.dtype)
     step = on["wide_best"]
     for k in range(time):
-        step((tiles, groups, 1), _THREADS, *given, k, rows.data_ptr(), back.data_ptr())
+        step((tiles, groups, 1), _THREADS, *given, k, rows.data_ptr(), back.data_ptr(), total.data_ptr())
     last = rows[(time - 1) % 2]
     on["wide_path"](
         (batch, 1, 1),
         _THREADS,
-        *(end.data_ptr(), many, batch, time, last.data_ptr(), back.data_ptr()),
+        *(end.data_ptr(), many, batch, time, last.data_ptr(), back.data_ptr(), total.data_ptr()),
         *(path.data_ptr(), value.data_ptr()),
     )
     return path, value

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from tagwise.torch.plain import _lse as log_sum
+from tagwise.torch.renormalize import is_due, renormalized
 
 if TYPE_CHECKING:
     from tagwise.torch.chains import Chains, Edges
@@ -111,12 +112,16 @@ def best(chains: Chains) -> tuple[Tensor, Tensor]:
     batch, time, labels = node.shape
     here = torch.arange(labels, device=node.device).expand(batch, labels)
     state, back = node[:, 0], [here]
+    total = node.new_zeros(batch, dtype=torch.float64)
     for t, at in enumerate(edge, 1):
         top, where = (state[:, :, None] + at).max(1)
         there = (t < many)[:, None]
         state = torch.where(there, top + node[:, t], state)
         back.append(torch.where(there, where, here))
+        if is_due(t):
+            state, total = renormalized(state, total, t < many)
     value, label = state.max(1)
+    value = (value + total).to(value.dtype)
     path = []
     for t in range(time - 1, -1, -1):
         path.append(torch.where(t < many, label, -1))

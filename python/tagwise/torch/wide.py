@@ -21,7 +21,7 @@ def _tiny(like: Tensor) -> float:
 
 
 def _bounded(values: Tensor) -> Tensor:
-    return torch.where(values > -torch.inf, values, 0.0)
+    return torch.where(values == -torch.inf, 0.0, values)
 
 
 def sums(chain: Chain) -> Sums:
@@ -65,7 +65,7 @@ def sums(chain: Chain) -> Sums:
     value = torch.where(many > 0, plain._lse(state[0] + end, 1) + offset, zero)
     if tags is not None:
         scored = plain.path_score(chain._replace(emissions=e))
-        value = torch.where(value > -torch.inf, scored - value, -torch.inf)
+        value = torch.where(value == -torch.inf, -torch.inf, scored - value)
     return Sums(value, rows)
 
 
@@ -79,7 +79,9 @@ def expect(chain: Chain, rows: Tensor, scale: Tensor) -> Gradient:
     many = plain._lengths(e, lengths)
     inside = torch.arange(time, device=e.device) < many[:, None]
     sign = (scale if tags is None else -scale)[:, None, None]
-    one = torch.where(inside[:, :, None], torch.softmax(ahead + behind, 2).nan_to_num(), 0.0)
+    both = ahead + behind
+    there = inside[:, :, None] & (both.amax(2, keepdim=True) != -torch.inf)  # else no path goes through the token
+    one = torch.where(there, torch.softmax(both, 2), 0.0)
     by = sign * one
     after = e[:, 1:] + behind[:, 1:]
     after = (after - _bounded(after.amax(2, keepdim=True))).exp()

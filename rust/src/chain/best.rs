@@ -2,6 +2,7 @@
 
 use crate::chain::edges::Edges;
 use crate::chain::lanes::{by_block, Shape, Work};
+use crate::chain::renormalize;
 use crate::chain::sparse;
 use crate::machine::find::Find;
 use crate::machine::force::{self, Taken, Way};
@@ -21,7 +22,7 @@ pub(crate) unsafe fn viterbi<S: Find>(
     edges: &Edges,
     work: &mut Work,
     emit: impl FnMut(usize, usize, u16),
-) -> [f32; WIDTH] {
+) -> [f64; WIDTH] {
     if let Some(lists) = &edges.sparse {
         force::count(Taken::Sparse, 1);
         return sparse::best_paths::<S>(shape, lists, work, emit);
@@ -48,11 +49,12 @@ unsafe fn best_paths<S: Find, const NOTED: bool>(
     edges: &Edges,
     work: &mut Work,
     mut emit: impl FnMut(usize, usize, u16),
-) -> [f32; WIDTH] {
+) -> [f64; WIDTH] {
     // Labels are noted in as many registers again.
     let most = if NOTED { 6 } else { S::BLOCK.max(6) };
     let (l, positions) = (shape.labels, shape.positions());
     debug_assert!(edges.labels == l && work.is_reserved(shape));
+    let mut score = [0.0; WIDTH];
     for t in 1..positions {
         let (before, here) = work.psi.split_at_mut(t * l);
         let from = &before[(t - 1) * l..];
@@ -81,10 +83,12 @@ unsafe fn best_paths<S: Find, const NOTED: bool>(
                 S::store(S::add(best[j], S::load(&here[y + j])), &mut here[y + j]);
             }
         });
+        if renormalize::is_due(t) {
+            renormalize::sentences::<S>(shape, t, &mut here[..l], &mut score);
+        }
     }
     // Sentences step back side by side: what each waits for is one number after the other.
     let mut label = [0usize; WIDTH];
-    let mut score = [0.0; WIDTH];
     let mut rows = Rows::default();
     let columns = if NOTED { &[] } else { edges.columns() };
     for t in (0..positions).rev() {
@@ -100,7 +104,7 @@ unsafe fn best_paths<S: Find, const NOTED: bool>(
                         y = k;
                     }
                 }
-                score[lane] = here[y].0[lane];
+                score[lane] += f64::from(here[y].0[lane]);
             } else {
                 let after = label[lane];
                 let known = work.alpha[(t + 1) * l + after].0[lane];

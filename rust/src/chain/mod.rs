@@ -17,6 +17,7 @@ pub mod narrow;
 pub mod once;
 pub mod order;
 pub mod pointwise;
+pub mod renormalize;
 pub mod sparse;
 pub mod support;
 pub mod underflow;

@@ -9,6 +9,7 @@
 //! floats are added in the same order as in `lanes`, but for those of a token's only label, which all paths share and
 //! nobody need look up: both give the same path.
 
+use crate::chain::renormalize;
 use crate::chain::support::Support;
 use crate::machine::simd::{Lane, Simd, WIDTH};
 
@@ -103,12 +104,12 @@ pub struct Narrow {
 }
 
 impl Narrow {
-    /// Best path of a sentence whose tokens have these sets. Its score, which is not finite where there is none.
+    /// Best path of a sentence whose tokens have these sets; whether it has one of a finite score.
     ///
     /// # Safety
     /// The machine has the instructions of `S`; the ground is of one number of labels, and has all of these sets.
     #[inline(always)]
-    pub unsafe fn run<S: Simd>(&mut self, ground: &Ground<'_>, sets: &[u32], sentence: &impl Sentence) -> f32 {
+    pub unsafe fn run<S: Simd>(&mut self, ground: &Ground<'_>, sets: &[u32], sentence: &impl Sentence) -> bool {
         let Ground { lists, masks, width, .. } = *ground;
         self.back.clear();
         self.begin.clear();
@@ -138,16 +139,19 @@ impl Narrow {
                     }
                 }
             }
+            if renormalize::is_due(t) {
+                self.renormalize(here);
+            }
             std::mem::swap(&mut self.delta, &mut self.next);
             before = here;
         }
         let score = |y: u16| self.delta[y as usize / WIDTH].0[y as usize % WIDTH];
         let Some(&first) = before.first() else {
-            return if sets.is_empty() { 0.0 } else { f32::NEG_INFINITY };
+            return sets.is_empty();
         };
         let mut y = before.iter().fold(first, |best, &y| if score(y) > score(best) { y } else { best });
-        let best = score(y);
-        if best.is_finite() {
+        let found = score(y).is_finite();
+        if found {
             for (t, &set) in sets.iter().enumerate().rev() {
                 sentence.emit(t, y);
                 if t > 0 {
@@ -156,7 +160,17 @@ impl Narrow {
                 }
             }
         }
-        best
+        found
+    }
+
+    /// Renormalise the labels of a token, which the others of its lanes are not compared with.
+    fn renormalize(&mut self, labels: &[u16]) {
+        let at = |y: u16| (y as usize / WIDTH, y as usize % WIDTH);
+        let best = labels.iter().map(|&y| self.next[at(y).0].0[at(y).1]).fold(f32::NEG_INFINITY, f32::max);
+        let shift = renormalize::shift(best);
+        for &y in labels {
+            self.next[at(y).0].0[at(y).1] -= shift;
+        }
     }
 
     /// N lanes of a token: the best way to each label from those allowed before it, added to its node score.

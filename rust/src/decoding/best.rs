@@ -192,7 +192,7 @@ unsafe fn batches_kernel<S: Find>(
                     let begin = data.sentences[s as usize];
                     let sets = &support.of[begin..data.sentences[s as usize + 1]];
                     let sentence = Few { job, lists, paths, sets, begin };
-                    if scratch.narrow.run::<S>(&ground, sets, &sentence).is_finite() {
+                    if scratch.narrow.run::<S>(&ground, sets, &sentence) {
                         scratch.by_cells += 1;
                     } else {
                         scratch.leave(job, s);

@@ -1,5 +1,6 @@
 //! The Python surface: conversions and nothing else. Each entry releases the GIL around its work.
 
+use crate::chain::renormalize;
 use crate::error::Error;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -85,5 +86,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     svm::register(m)?;
     wapiti::register(m)?;
     words::register(m)?;
+    m.add("RENORMALIZED", (renormalize::FIRST, renormalize::EVERY))?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -20,6 +20,8 @@ extern "C" __global__ void __launch_bounds__(LANES) chain_best(CHAIN, label* bac
 #pragma unroll
   for (int u = 0; u < AHEAD; u++) now[u] = u < n && j < L ? (real)wide(at_e[u * et + j * el]) : -INF;
   real x = j < L ? start[j] : -INF;
+  double total = 0;  // what was subtracted: the same in every thread
+  bool none = false;  // whether a score of this label is NaN: no comparison would show it
   for (int k0 = 0; k0 < n; k0 += AHEAD) {
 #pragma unroll
     for (int u = 0; u < AHEAD; u++) next[u] = k0 + AHEAD + u < n && j < L ? (real)wide(at_e[(i64)(k0 + AHEAD + u) * et + j * el]) : -INF;
@@ -39,9 +41,17 @@ extern "C" __global__ void __launch_bounds__(LANES) chain_best(CHAIN, label* bac
           }
           const bool second = best[1] > best[0] || (best[1] == best[0] && from[1] < from[0] && best[1] > -INF);
           x = second ? best[1] : best[0];
+          if (is_due(t - 1)) {  // every thread has the scores of all labels here; the difference is that of one token later
+            real top = -INF;
+            for (int i = 0; i < L; i++) top = larger(shared[t & 1][i], top);
+            top = shift(top);
+            x -= top;
+            total += top;
+          }
           if (j < L) to[(i64)t * L] = (label)(second ? from[1] : from[0]);
         }
         x += now[u];
+        none |= now[u] != now[u];
       }
     }
 #pragma unroll
@@ -49,14 +59,18 @@ extern "C" __global__ void __launch_bounds__(LANES) chain_best(CHAIN, label* bac
   }
   // The last label, then back through pieces that the block brings into shared memory.
   if (WARPS > 1) __syncthreads(); else __syncwarp();
-  shared[0][j] = j < L ? x + end[j] : -INF;
+  shared[0][j] = j >= L ? -INF : none ? INF - INF : x + end[j];
   if (WARPS > 1) __syncthreads(); else __syncwarp();
   __shared__ int at;
   if (j == 0) {
     int top = 0;
-    for (int i = 1; i < L; i++) if (shared[0][i] > shared[0][top]) top = i;
+    real high = shared[0][0];
+    for (int i = 1; i < L; i++) {
+      if (shared[0][i] > shared[0][top]) top = i;
+      high = larger(high, shared[0][i]);
+    }
     at = top;
-    value[b] = shared[0][top];
+    value[b] = (real)((double)high + total);
   }
   __threadfence_block();
   if (WARPS > 1) __syncthreads(); else __syncwarp();

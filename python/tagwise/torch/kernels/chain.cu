@@ -84,7 +84,7 @@ struct Walk {
     real m = -INF, s = 0;
     for (int i = 0; i < L; i++)
       m = larger(m, from[i] + (scores ? (real)wide(scores[i * el]) * LOG2E : (real)0) + weights[i * near_] * LOG2E);
-    if (!(m > -INF)) return -INF;
+    if (m == -INF) return -INF;
     for (int i = 0; i < L; i++)
       s += ex2(from[i] + (scores ? (real)wide(scores[i * el]) * LOG2E : (real)0) + weights[i * near_] * LOG2E - m);
     return lg2(s) + m - top;
@@ -115,7 +115,7 @@ __device__ double ended(const Walk& at, real v, const real* end, real* shared, d
     for (int w = 0; w < WARPS; w++) top = larger(top, shared[w]);
     __syncthreads();
   }
-  if (!(top > -INF)) return -(double)INF;
+  if (top == -INF || top != top) return (double)top;
   s = warp_sum(ex2(v - top));
   if (WARPS > 1) {
     if (j % 32 == 0) shared[j / 32] = s;
@@ -266,7 +266,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) chain_forward(CHAIN, real* 
   if (tags && !parts) scored = tags_score(scores, et, el, W, start, end, FROM(tags, b, tb, tt), tt, 0, n, n, sums);
   if (j) return;
   if (tags && parts) for (int q = 0; q <= p; q++) scored += parts[b * pieces + q];
-  const double logs = (z + offset) * 0.6931471805599453, found = z > -(double)INF ? (tags ? scored - logs : logs) : -(double)INF;
+  const double logs = (z + offset) * 0.6931471805599453, found = z == -(double)INF ? z : tags ? scored - logs : logs;
   if (exact) exact[b] = found; else value[b] = (real)found;
 }
 
@@ -333,7 +333,7 @@ extern "C" __global__ void __launch_bounds__(LANES) chain_join(const int* length
           const real x = backward ? matrix[(p * L + j) * L + i] + from[i] : matrix[(p * L + i) * L + j] + from[i] + (real)(place[i] - low);
           s += ex2(x - m);
         }
-      v = m > -INF ? lg2(s) + m + (backward ? (real)(place[j] - low) : (real)0) : -INF;
+      v = m > -INF ? lg2(s) + m + (backward ? (real)(place[j] - low) : (real)0) : m;
     }
     offset += low;
     // Numbers stay near 0: the first that is not -inf goes to the offset.

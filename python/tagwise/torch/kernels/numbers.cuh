@@ -2,6 +2,7 @@
 // before each source. Compiled at run time with
 //   L      number of labels                  WARPS  ceil(L / 32): threads of a recursion are 32 * WARPS
 //   WIDE   1: double, 0: float               INPUT  type of the emissions: 0 float, 1 half, 2 bfloat16, 3 double
+//   FIRST, EVERY  the positions at which best paths subtract the best score: see `renormalize.py`
 // Logarithms are to the base 2 throughout, the unit of the hardware's ex2 and lg2.
 typedef long long i64;
 #define INF __int_as_float(0x7f800000)
@@ -68,7 +69,8 @@ struct __align__(16) Quad { real v[4]; };
 #define ROW (L + 1)      // a row of the forward recursion: a_t and m_t
 #define TOGETHER() do { if (WARPS > 1) __syncthreads(); else __syncwarp(); } while (0)
 
-__device__ __forceinline__ real larger(real x, real y) { return x > y ? x : y; }
+// NaN of a NaN: a score that is none makes its sentence's log Z one.
+__device__ __forceinline__ real larger(real x, real y) { return x > y || x != x ? x : y; }
 
 // The largest of a warp. Integers have an instruction for it; floats are ordered as integers once negatives are turned.
 __device__ __forceinline__ real warp_max(real x) {
@@ -86,7 +88,10 @@ template <class T> __device__ __forceinline__ T warp_sum(T x) {
   for (int d = 16; d; d >>= 1) x += __shfl_xor_sync(ALL, x, d);
   return x;
 }
-__device__ __forceinline__ real bounded(real m) { return m > -INF ? m : (real)0; }
+__device__ __forceinline__ bool is_due(i64 t) { return t >= FIRST && t % EVERY == 0; }
+// What is subtracted: the best score, or nothing where there is no path or the score has overflowed.
+__device__ __forceinline__ real shift(real best) { return best > -INF && best < INF ? best : (real)0; }
+__device__ __forceinline__ real bounded(real m) { return m == -INF ? (real)0 : m; }
 // What scores are taken less is a whole number: sums of such numbers, and differences from them, are exact.
 __device__ __forceinline__ real whole(real m) { return nearest(bounded(m)); }
 // x log2(e) - k: rounded once, where it is small, and with the part of log2(e) that its type has no room for.

@@ -124,7 +124,7 @@ extern "C" __global__ void __launch_bounds__(CREW) wide_step(const real* e, i64 
           for (int i = 0; i < L; i++) most = larger(most, side.at(i) + weights[i * near_]);
           if (most > -INF)
             for (int i = 0; i < L; i++) some += natural(side.at(i) + weights[i * near_] - most);
-          grown = most > -INF ? logarithm(some) + most - m[g] : -INF;
+          grown = most > -INF ? logarithm(some) + most - m[g] : most;
         }
       }
       (backward ? R : A)[(b * T + t) * L + j] = backward ? grown : grown + scored;
@@ -166,12 +166,14 @@ extern "C" __global__ void __launch_bounds__(CREW) wide_value(const real* end, c
   if (self) return;
   some = before = 0;
   for (int w = 0; w < CREW / 32; w++) { some += sums[w]; before += past[w]; }
-  value[b] = (real)(top > -INF ? log(some) + (double)top + before : -(double)INF);
+  value[b] = (real)(top > -INF ? log(some) + (double)top + before : (double)top);
 }
 
-// A step of the best path: rows (2 parities, B, L) of scores, back pointers (B, T, L); of equal scores the lowest label wins.
+// A step of the best path: rows (2 parities, B, L) of scores, back pointers (B, T, L); of equal scores the lowest label wins. total (2, B):
+// what was subtracted, and NaN for the sentences that have one, which no comparison would show.
 extern "C" __global__ void __launch_bounds__(CREW) wide_best(const real* e, i64 eb, i64 et, i64 el, const real* W, const real* start,
-                                                              const int* lengths, i64 B, i64 T, i64 k, real* rows, unsigned short* back) {
+                                                              const int* lengths, i64 B, i64 T, i64 k, real* rows, unsigned short* back,
+                                                              double* total) {
   __shared__ Quad x[CHUNK][QUADS + 1];
   __shared__ real parts[SPLIT][TILE][GROUP + 1];
   __shared__ unsigned short froms[SPLIT][TILE][GROUP + 1];
@@ -200,6 +202,7 @@ extern "C" __global__ void __launch_bounds__(CREW) wide_best(const real* e, i64 
   const i64 n = lengths ? lengths[b] : T;
   if (k >= n) { now[b * L + j] = k ? old[b * L + j] : (real)0; return; }
   const real scored = e[b * eb + k * et + j * el];
+  if (scored != scored) total[B + b] = scored;
   if (!k) { now[b * L + j] = start[j] + scored; return; }
   real top = parts[0][column][g];
   int from = froms[0][column][g];
@@ -209,13 +212,20 @@ extern "C" __global__ void __launch_bounds__(CREW) wide_best(const real* e, i64 
     const int i = froms[q][column][g];
     if (s > top || (s == top && i < from)) { top = s; from = i; }
   }
+  if (is_due(k - 1)) {
+    real best = -INF;
+    for (int i = 0; i < L; i++) best = larger(old[b * L + i], best);
+    best = shift(best);
+    top -= best;
+    if (j == 0) total[b] += best;
+  }
   now[b * L + j] = top + scored;
   back[(b * T + k) * L + j] = (unsigned short)from;
 }
 
 // The path, from the last row of scores: a block a sentence.
 extern "C" __global__ void __launch_bounds__(CREW) wide_path(const real* end, const int* lengths, i64 B, i64 T, const real* last,
-                                                              const unsigned short* back, i64* path, real* value) {
+                                                              const unsigned short* back, const double* total, i64* path, real* value) {
   __shared__ real most[CREW];
   __shared__ int where[CREW];
   const int self = threadIdx.x;
@@ -232,7 +242,7 @@ extern "C" __global__ void __launch_bounds__(CREW) wide_path(const real* end, co
   if (self) return;
   for (int w = 1; w < CREW; w++)
     if (most[w] > top || (most[w] == top && where[w] < at)) { top = most[w]; at = where[w]; }
-  value[b] = top;
+  value[b] = (real)((double)top + total[b] + total[B + b]);
   for (i64 t = n - 1; t >= 0; t--) {
     path[b * T + t] = at;
     if (t) at = back[(b * T + t) * L + at];

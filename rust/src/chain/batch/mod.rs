@@ -169,7 +169,7 @@ unsafe fn groups(job: &Job<'_>, sentences: &[u32], work: &mut Work) -> Expected 
             Output::Paths(paths, scores) => {
                 let found = find(job, group, &shape, work, paths);
                 for (lane, &b) in group.iter().enumerate() {
-                    scores.set(b as usize, f64::from(found[lane]));
+                    scores.set(b as usize, found[lane]);
                     if !found[lane].is_finite() {
                         path_alone(chains, b as usize, paths, scores);
                     }
@@ -195,7 +195,7 @@ unsafe fn groups(job: &Job<'_>, sentences: &[u32], work: &mut Work) -> Expected 
 
 dispatch!(
     /// Best paths of a group, and their scores; nothing else writes to its part of `paths`.
-    fn find(job: &Job<'_>, group: &[u32], shape: &Shape, work: &mut Work, paths: &Shared<'_, i64>) -> [f32; WIDTH] = find_kernel
+    fn find(job: &Job<'_>, group: &[u32], shape: &Shape, work: &mut Work, paths: &Shared<'_, i64>) -> [f64; WIDTH] = find_kernel
 );
 
 /// # Safety
@@ -207,17 +207,21 @@ unsafe fn find_kernel<S: Find>(
     shape: &Shape,
     work: &mut Work,
     paths: &Shared<'_, i64>,
-) -> [f32; WIDTH] {
+) -> [f64; WIDTH] {
     let chains = job.chains;
     let mut reading = Reading::new(chains, shape, Rows::new(chains, group));
     for t in 0..shape.positions() {
         Given::<S>::give(&mut reading, t, &mut work.psi);
     }
-    best::viterbi::<S>(shape, &job.edges, work, |lane, t, y| {
+    let mut scores = best::viterbi::<S>(shape, &job.edges, work, |lane, t, y| {
         if let Some(&b) = group.get(lane) {
             paths.set(b as usize * chains.time + t, i64::from(y));
         }
-    })
+    });
+    for (_, score) in scores.iter_mut().enumerate().filter(|(lane, _)| reading.nan >> lane & 1 != 0) {
+        *score = f64::NAN;
+    }
+    scores
 }
 
 dispatch!(
@@ -233,6 +237,9 @@ unsafe fn forward_kernel<S: Simd>(job: &Job<'_>, group: &[u32], shape: &Shape, w
     if job.edges.scaled {
         let mut reading = Reading::new(job.chains, shape, Rows::new(job.chains, group));
         lanes::forward_from::<S>(shape, &job.edges, work, &mut reading, &mut log_z);
+        for (_, z) in log_z.iter_mut().enumerate().filter(|(lane, _)| reading.nan >> lane & 1 != 0) {
+            *z = f64::NAN;
+        }
     }
     log_z
 }
@@ -349,17 +356,20 @@ fn add_weighted(p: &[Lane], weight: &[f64; WIDTH], sums: &mut [f64]) {
     }
 }
 
-/// Node scores and forward sums of one sentence in log space.
+/// Node scores and forward sums of one sentence in log space; log Z is NaN if a score is.
 fn alone(chains: &Chains<'_>, b: usize) -> (Vec<f64>, Trellis) {
     let n = chains.lengths[b] as usize;
     let node: Vec<f64> =
         (0..n * chains.labels).map(|k| chains.score(b, k / chains.labels, k % chains.labels)).collect();
     let mut trellis = Trellis::default();
     trellis.forward(&Scores { labels: chains.labels, node: &node, edge: chains.edge });
+    if node.iter().any(|x| x.is_nan()) {
+        trellis.log_z = f64::NAN;
+    }
     (node, trellis)
 }
 
-/// Writes all marginals of a sentence; answers its log Z.
+/// Writes all marginals of a sentence; answers its log Z. All are NaN if a score is.
 ///
 /// # Safety
 /// No other thread works on the sentence.
@@ -369,6 +379,13 @@ unsafe fn expect_alone(chains: &Chains<'_>, b: usize, weight: f64, out: &Shared<
     let cells = out.slice(b * chains.time * l, n * l);
     if trellis.log_z == f64::NEG_INFINITY {
         cells.fill(0.0);
+        return trellis.log_z;
+    }
+    if trellis.log_z.is_nan() {
+        cells.fill(f32::NAN);
+        for sum in [&mut sums.edge, &mut sums.start, &mut sums.end] {
+            sum.fill(f64::NAN);
+        }
         return trellis.log_z;
     }
     let scores = Scores { labels: l, node: &node, edge: chains.edge };
@@ -388,10 +405,10 @@ unsafe fn expect_alone(chains: &Chains<'_>, b: usize, weight: f64, out: &Shared<
 /// # Safety
 /// No other thread works on the sentence.
 unsafe fn path_alone(chains: &Chains<'_>, b: usize, paths: &Shared<'_, i64>, scores: &Shared<'_, f64>) {
-    let (node, _) = alone(chains, b);
+    let (node, trellis) = alone(chains, b);
     let mut path = Vec::new();
     let score = log::viterbi(&Scores { labels: chains.labels, node: &node, edge: chains.edge }, &mut path);
-    scores.set(b, score);
+    scores.set(b, if trellis.log_z.is_nan() { f64::NAN } else { score });
     for (t, &y) in path.iter().enumerate() {
         paths.set(b * chains.time + t, i64::from(y));
     }

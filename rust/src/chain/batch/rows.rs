@@ -38,13 +38,13 @@ impl Rows {
         self.many[lane].saturating_sub(at).min(WIDTH)
     }
 
-    /// Numbers at..at + 16 of all sentences, 0 beyond their ends.
+    /// Numbers at..at + 16 of all sentences, 0 beyond their ends. Bit i of the answer: sentence i has a NaN among them.
     ///
     /// # Safety
     /// The machine has the instructions of `S`; `out` has sixteen lanes.
     #[inline(always)]
-    unsafe fn read<S: Simd>(&self, from: &[f32], at: usize, out: &mut [Lane]) {
-        let mut tile = [Lane::ZERO; WIDTH];
+    unsafe fn read<S: Simd>(&self, from: &[f32], at: usize, out: &mut [Lane]) -> u32 {
+        let (mut tile, mut nan) = ([Lane::ZERO; WIDTH], 0);
         for (lane, row) in tile.iter_mut().enumerate() {
             let begin = self.begin[lane] + at;
             prefetch(from.as_ptr().wrapping_add(begin + AHEAD));
@@ -53,10 +53,12 @@ impl Rows {
                 0 => {}
                 n => row.0[..n].copy_from_slice(&from[begin..begin + n]),
             }
+            nan |= u32::from(row.0.iter().fold(false, |nan, x| nan | x.is_nan())) << lane;
         }
         if let Some(out) = out.first_chunk_mut() {
             S::transpose(&tile, out);
         }
+        nan
     }
 
     /// Lanes of the numbers at..at + 16 to where they belong; what is beyond an end is left alone.
@@ -84,12 +86,13 @@ pub struct Reading<'a> {
     chains: &'a Chains<'a>,
     shape: &'a Shape,
     rows: Rows,
-    done: usize, // numbers of each sentence that were read
+    done: usize,  // numbers of each sentence that were read
+    pub nan: u32, // sentences with a NaN among these: maxima and exponentials would pass over it
 }
 
 impl<'a> Reading<'a> {
     pub fn new(chains: &'a Chains<'a>, shape: &'a Shape, rows: Rows) -> Reading<'a> {
-        Reading { chains, shape, rows, done: 0 }
+        Reading { chains, shape, rows, done: 0, nan: 0 }
     }
 }
 
@@ -98,7 +101,7 @@ impl<S: Simd> Given<S> for Reading<'_> {
     unsafe fn give(&mut self, t: usize, psi: &mut [Lane]) {
         let l = self.shape.labels;
         while self.done < (t + 1) * l {
-            self.rows.read::<S>(self.chains.node, self.done, &mut psi[self.done..]);
+            self.nan |= self.rows.read::<S>(self.chains.node, self.done, &mut psi[self.done..]);
             self.done += WIDTH;
         }
         let here = &mut psi[t * l..(t + 1) * l];

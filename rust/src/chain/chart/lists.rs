@@ -41,7 +41,7 @@ struct Arrival {
     value: f32,
 }
 
-/// A path that can be next.
+/// A path that can be next; its score as renormalised at the last position.
 #[derive(Clone, Copy)]
 struct NextPath {
     score: f64,
@@ -81,7 +81,7 @@ impl Chart {
         &mut self,
         steps: &Steps,
         k: usize,
-        scores: &mut Vec<f32>,
+        scores: &mut Vec<f64>,
         paths: &mut Vec<u16>,
     ) {
         let n = self.positions;
@@ -91,17 +91,17 @@ impl Chart {
             return;
         }
         paths.resize(n, 0);
-        let score = self.best_path::<S>(steps, paths);
+        let score = self.top_path::<S>(steps, paths);
         if score == f32::NEG_INFINITY {
             paths.clear();
             return;
         }
-        scores.push(score);
+        scores.push(f64::from(score) + self.shift);
         if k == 1 || n == 0 || !score.is_finite() {
             return;
         }
         let mut lists = std::mem::take(&mut self.lists);
-        lists.fill::<S>(self, steps, k, scores, paths);
+        lists.fill::<S>(self, steps, k, score, scores, paths);
         self.lists = lists;
     }
 
@@ -176,7 +176,7 @@ unsafe fn lane<S: Find>(
 }
 
 impl ChartLists {
-    /// All paths after the best one, which is there already.
+    /// All paths after the best one, which is there already; `top` is its score as renormalised.
     ///
     /// # Safety
     /// The machine has the instructions of `S`.
@@ -186,10 +186,11 @@ impl ChartLists {
         chart: &Chart,
         steps: &Steps,
         k: usize,
-        scores: &mut Vec<f32>,
+        top: f32,
+        scores: &mut Vec<f64>,
         paths: &mut Vec<u16>,
     ) {
-        let (n, top) = (chart.positions, scores[0]);
+        let n = chart.positions;
         self.look_aside::<S>(chart, steps, k - 1, top, paths);
         self.heap.clear();
         self.found.clear();
@@ -213,7 +214,7 @@ impl ChartLists {
             }
             path[..t].copy_from_slice(&best[..t]);
             self.found.push(FoundPath { score: new.score, shared: t as u32 });
-            scores.push(new.score as f32);
+            scores.push(new.score + chart.shift);
             if scores.len() == k {
                 return;
             }

@@ -13,6 +13,7 @@
 
 mod lists;
 
+use crate::chain::renormalize;
 use crate::chain::sparse::Sparse;
 use crate::machine::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
@@ -136,6 +137,7 @@ pub struct Chart {
     delta: Vec<Lane>,    // [T, width]
     pad: Vec<Lane>,      // [width] 0, -infinity behind the last label
     varying: bool,       // one block of edge scores a position
+    shift: f64,          // what renormalising has subtracted so far
     lists: ChartLists,
 }
 
@@ -151,7 +153,7 @@ impl Chart {
 
     /// Begin a sentence of `positions` tokens; `varying`: edge scores have one block a position.
     pub fn begin(&mut self, positions: usize, varying: bool) {
-        (self.positions, self.varying) = (positions, varying);
+        (self.positions, self.varying, self.shift) = (positions, varying, 0.0);
         let n = positions * self.width;
         if self.node.len() < n {
             self.node.resize(n, Lane::ZERO);
@@ -222,6 +224,18 @@ impl Chart {
             }
             v += 4;
         }
+        self.renormalize::<S>(t);
+    }
+
+    /// Renormalise position t, where that is due.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `S`; t is one of the positions the chart was begun with.
+    #[inline(always)]
+    unsafe fn renormalize<S: Find>(&mut self, t: usize) {
+        if renormalize::is_due(t) {
+            self.shift += renormalize::labels::<S>(&mut self.delta[t * self.width..(t + 1) * self.width]);
+        }
     }
 
     /// The same with lists of edges, those of `steps`.
@@ -244,6 +258,7 @@ impl Chart {
             let before = if t == 0 { &self.pad[v] } else { &self.best[at + v] };
             S::store(S::add(S::load(&self.node[at + v]), S::load(before)), &mut self.delta[at + v]);
         }
+        self.renormalize::<S>(t);
     }
 
     /// N lanes of labels from lane v on, in U independent maxima.
@@ -325,7 +340,16 @@ impl Chart {
     /// # Safety
     /// The machine has the instructions of `S`; every position is advanced, with the same `steps`.
     #[inline(always)]
-    pub(crate) unsafe fn best_path<S: Find>(&self, steps: &Steps, path: &mut [u16]) -> f32 {
+    pub(crate) unsafe fn best_path<S: Find>(&self, steps: &Steps, path: &mut [u16]) -> f64 {
+        f64::from(self.top_path::<S>(steps, path)) + self.shift
+    }
+
+    /// The best path, and its score at the last position as renormalised.
+    ///
+    /// # Safety
+    /// As for `best_path`.
+    #[inline(always)]
+    unsafe fn top_path<S: Find>(&self, steps: &Steps, path: &mut [u16]) -> f32 {
         let n = self.positions;
         if n == 0 {
             return 0.0;
@@ -348,7 +372,7 @@ mod tests {
     use crate::machine::dispatch::dispatch;
 
     #[inline(always)]
-    unsafe fn all_kernel<S: Find>(chart: &mut Chart, steps: &Steps, k: usize, found: &mut (Vec<f32>, Vec<u16>)) -> f32 {
+    unsafe fn all_kernel<S: Find>(chart: &mut Chart, steps: &Steps, k: usize, found: &mut (Vec<f64>, Vec<u16>)) -> f64 {
         for t in 0..chart.positions {
             chart.advance::<S>(steps, t);
         }
@@ -358,7 +382,7 @@ mod tests {
         assert!(!score.is_finite() || k == 0 || found.1[..path.len()] == path[..]);
         score
     }
-    dispatch!(fn all(chart: &mut Chart, steps: &Steps, k: usize, found: &mut (Vec<f32>, Vec<u16>)) -> f32 = all_kernel);
+    dispatch!(fn all(chart: &mut Chart, steps: &Steps, k: usize, found: &mut (Vec<f64>, Vec<u16>)) -> f64 = all_kernel);
 
     #[test]
     fn lists_agree_with_the_exact_ones() {
@@ -395,7 +419,7 @@ mod tests {
         }
     }
 
-    type Paths = (Vec<f32>, Vec<u16>, Vec<u16>);
+    type Paths = (Vec<f64>, Vec<u16>, Vec<u16>);
 
     #[inline(always)]
     unsafe fn odd_kernel<S: Find>(chart: &mut Chart, steps: &Steps, found: &mut Paths) {
@@ -439,7 +463,7 @@ mod tests {
                 let mut found = Default::default();
                 all(&mut chart, &steps, k, &mut found);
                 let want = kbest(&scores, k);
-                assert_eq!(found.0, want.iter().map(|w| w.0 as f32).collect::<Vec<_>>());
+                assert_eq!(found.0, want.iter().map(|w| w.0).collect::<Vec<_>>());
                 assert_eq!(found.1, want.iter().flat_map(|w| w.1.iter().copied()).collect::<Vec<_>>());
                 for (i, w) in want.iter().enumerate() {
                     assert_eq!(chart.score(&steps, &found.1[i * n..(i + 1) * n]), w.0);

@@ -11,10 +11,12 @@
 //!
 //! What is left out has no part in the lists of the cells of those paths either, and entries come in the order of the chart and add up the
 //! same numbers in the same order: scores, paths and ties are those of the chart. Rounding may part bound and score: `slack` is
-//! more than it can be. Where too many entries are left (weights of 0 tell no path from another) the chart is the faster way.
+//! more than it can be. Where too many entries are left (weights of 0 tell no path from another) the chart is the faster way. It also takes the
+//! sentences whose scores it renormalises: the best entry of a token need not be among those that are kept here.
 
 use crate::chain::lookback::search::Sentence;
 use crate::chain::lookback::Lookback;
+use crate::chain::renormalize;
 use crate::machine::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
 use std::cmp::Ordering;
@@ -81,13 +83,13 @@ impl Ahead {
         terms: &Lookback,
         x: &Sentence<'_>,
         k: usize,
-        scores: &mut Vec<f32>,
+        scores: &mut Vec<f64>,
         paths: &mut Vec<u16>,
     ) -> bool {
         let (l, width) = (terms.labels, terms.width());
         let n = x.node.len() / width;
         let slack = slack(l, width, x);
-        if n < 3 || !slack.is_finite() {
+        if n < 3 || n > renormalize::FIRST || !slack.is_finite() {
             return false;
         }
         self.choose::<S>(l, width, x);
@@ -334,7 +336,7 @@ impl Ahead {
     }
 
     /// The best entries of the last token and their paths: the lower last label first, then the one before it.
-    fn finish(&mut self, k: usize, n: usize, scores: &mut Vec<f32>, paths: &mut Vec<u16>) {
+    fn finish(&mut self, k: usize, n: usize, scores: &mut Vec<f64>, paths: &mut Vec<u16>) {
         let last = self.begin[n - 1]..self.begin[n];
         self.best.clear();
         self.best.extend(last.map(|e| (self.entries[e].score, e)));
@@ -342,7 +344,7 @@ impl Ahead {
         let place = |e: usize| (entries[e].label, entries[e].before, e);
         self.best.sort_unstable_by(|x, y| by_size(x.0, y.0).then_with(|| place(x.1).cmp(&place(y.1))));
         for &(score, entry) in self.best.iter().take(k) {
-            scores.push(score);
+            scores.push(f64::from(score));
             let begin = paths.len();
             paths.resize(begin + n, 0);
             let mut at = entry;

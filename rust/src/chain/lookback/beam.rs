@@ -6,6 +6,7 @@
 
 use crate::chain::lookback::search::Sentence;
 use crate::chain::lookback::Lookback;
+use crate::chain::renormalize;
 use crate::machine::budget;
 use crate::machine::simd::WIDTH;
 use crate::machine::stop;
@@ -36,7 +37,7 @@ impl Beam {
         terms: &Lookback,
         x: &Sentence<'_>,
         beam: usize,
-        scores: &mut Vec<f32>,
+        scores: &mut Vec<f64>,
         paths: &mut Vec<u16>,
     ) {
         let (width, l) = (terms.width(), terms.labels);
@@ -48,6 +49,7 @@ impl Beam {
         self.back.clear();
         self.begins.clear();
         self.labels.resize(n.max(self.labels.len()), 0);
+        let mut shift = 0.0;
         for t in 0..n {
             stop::look();
             self.reach.clear();
@@ -91,13 +93,16 @@ impl Beam {
             self.reach.sort_unstable_by(order);
             self.kept.clear();
             self.begins.push(self.back.len());
+            let best = self.reach.first().map_or(0.0, |r| renormalize::shift(r.0));
+            let taken = if renormalize::is_due(t) { best } else { 0.0 };
+            shift += f64::from(taken);
             for &(score, label, before) in &self.reach {
-                self.kept.push(score);
+                self.kept.push(score - taken);
                 self.back.push((before, label));
             }
         }
         for (i, &score) in self.kept.iter().enumerate() {
-            scores.push(score);
+            scores.push(f64::from(score) + shift);
             let begin = paths.len();
             paths.resize(begin + n, 0);
             let mut at = i;

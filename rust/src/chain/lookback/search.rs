@@ -17,6 +17,7 @@ use crate::chain::chart::{Chart, Steps};
 use crate::chain::lookback::ahead::Ahead;
 use crate::chain::lookback::reach::{none_above, Reach};
 use crate::chain::lookback::Lookback;
+use crate::chain::renormalize;
 use crate::machine::budget;
 use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
@@ -62,6 +63,7 @@ pub struct Search {
     pad: Vec<Lane>,    // [width] 0, -infinity behind the last label
     labels: Vec<u16>,  // of the entry at hand, backwards
     best: Vec<(f32, usize)>,
+    shift: f64, // what renormalising has subtracted so far
     reach: Reach,
     few: Ahead,
     chart: Chart, // of the first order
@@ -86,6 +88,7 @@ impl Search {
             pad,
             labels: Vec::new(),
             best: Vec::new(),
+            shift: 0.0,
             reach: Reach::default(),
             few: Ahead::default(),
             chart: Chart::new(terms.labels),
@@ -120,7 +123,7 @@ impl Search {
         &mut self,
         x: &Sentence<'_>,
         k: usize,
-        scores: &mut Vec<f32>,
+        scores: &mut Vec<f64>,
         paths: &mut Vec<u16>,
     ) {
         self.k = k.max(1);
@@ -162,6 +165,7 @@ impl Search {
         if n > self.terms.cell && Reach::serves(&self.terms) {
             self.reach.begin(&self.terms, x.steps, x.rows);
         }
+        self.shift = 0.0;
         for t in 0..n {
             std::mem::swap(&mut self.now, &mut self.before);
             let filled = self.prefixes(t) * self.k * self.width;
@@ -175,6 +179,9 @@ impl Search {
             self.step::<S>(x, t);
             for (i, s) in self.now[..filled].iter_mut().enumerate() {
                 S::store(S::add(S::load(s), S::load(&x.node[t * self.width + i % self.width])), s);
+            }
+            if renormalize::is_due(t) {
+                self.shift += renormalize::labels::<S>(&mut self.now[..filled]);
             }
         }
         self.finish(scores, paths);
@@ -321,7 +328,7 @@ impl Search {
     }
 
     /// The best entries of the last token and their paths.
-    fn finish(&mut self, scores: &mut Vec<f32>, paths: &mut Vec<u16>) {
+    fn finish(&mut self, scores: &mut Vec<f64>, paths: &mut Vec<u16>) {
         let (n, l, k, width) = (self.positions, self.terms.labels, self.k, self.width);
         let (prefixes, digits) = (self.prefixes(n - 1), self.terms.cell.min(n) - 1);
         self.best.clear();
@@ -351,7 +358,7 @@ impl Search {
         }
         let stride = self.stride();
         for &(score, entry) in &self.best {
-            scores.push(score);
+            scores.push(f64::from(score) + self.shift);
             let begin = paths.len();
             paths.resize(begin + n, 0);
             let mut at = entry;
@@ -392,7 +399,7 @@ pub fn score(terms: &Lookback, x: &Sentence<'_>, path: &[u16]) -> f64 {
 
 dispatch!(
     /// The k best paths of one sentence.
-    pub fn search(search: &mut Search, x: &Sentence<'_>, k: usize, scores: &mut Vec<f32>, paths: &mut Vec<u16>)
+    pub fn search(search: &mut Search, x: &Sentence<'_>, k: usize, scores: &mut Vec<f64>, paths: &mut Vec<u16>)
         = search_kernel
 );
 
@@ -403,7 +410,7 @@ unsafe fn search_kernel<S: Find>(
     search: &mut Search,
     x: &Sentence<'_>,
     k: usize,
-    scores: &mut Vec<f32>,
+    scores: &mut Vec<f64>,
     paths: &mut Vec<u16>,
 ) {
     search.run::<S>(x, k, scores, paths);
@@ -468,7 +475,7 @@ mod tests {
                     force::with(ways, || search(&mut Search::new(terms), &x, k, &mut scores, &mut paths));
                     let kept = &want[..k.min(want.len())];
                     assert_eq!(paths, kept.iter().flat_map(|f| f.1.clone()).collect::<Vec<_>>(), "{round} {k} {ways}");
-                    assert_eq!(scores, kept.iter().map(|f| f.0 as f32).collect::<Vec<_>>(), "{round} {k} {ways}");
+                    assert_eq!(scores, kept.iter().map(|f| f.0).collect::<Vec<_>>(), "{round} {k} {ways}");
                 }
             }
         }

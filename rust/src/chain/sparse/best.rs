@@ -3,6 +3,7 @@
 
 use super::{Entry, Sparse};
 use crate::chain::lanes::{Shape, Work};
+use crate::chain::renormalize;
 use crate::machine::find::Find;
 use crate::machine::simd::{Lane, WIDTH};
 
@@ -69,10 +70,11 @@ pub(in crate::chain) unsafe fn best_paths<S: Find>(
     sparse: &Sparse,
     work: &mut Work,
     emit: impl FnMut(usize, usize, u16),
-) -> [f32; WIDTH] {
+) -> [f64; WIDTH] {
     let l = shape.labels;
     debug_assert!(sparse.pattern.labels == l && work.is_reserved(shape));
     let none = S::splat(f32::NEG_INFINITY);
+    let mut scores = [0.0; WIDTH];
     for t in 1..shape.positions() {
         let (before, here) = work.psi.split_at_mut(t * l);
         let from = &before[(t - 1) * l..];
@@ -97,8 +99,12 @@ pub(in crate::chain) unsafe fn best_paths<S: Find>(
             S::store(best, &mut work.alpha[t * l + y]);
             S::store(S::add(best, S::load(&here[y])), &mut here[y]);
         }
+        if renormalize::is_due(t) {
+            renormalize::sentences::<S>(shape, t, &mut here[..l], &mut scores);
+        }
     }
-    ways_back::<S>(shape, sparse, work, emit)
+    ways_back::<S>(shape, sparse, work, emit, &mut scores);
+    scores
 }
 
 impl Sparse {
@@ -137,6 +143,7 @@ impl Sparse {
 }
 
 /// From the last labels to the first, sixteen sentences side by side: which label gave the best score of the next one?
+/// The best score of each last token is added to `scores`.
 ///
 /// # Safety
 /// As for `best_paths`.
@@ -146,9 +153,9 @@ unsafe fn ways_back<S: Find>(
     sparse: &Sparse,
     work: &Work,
     mut emit: impl FnMut(usize, usize, u16),
-) -> [f32; WIDTH] {
+    scores: &mut [f64; WIDTH],
+) {
     let l = shape.labels;
-    let mut scores = [0.0; WIDTH];
     let mut at = [0usize; WIDTH];
     for t in (0..shape.positions()).rev() {
         let row = &work.psi[t * l..(t + 1) * l];
@@ -162,7 +169,7 @@ unsafe fn ways_back<S: Find>(
                         at[lane] = k;
                     }
                 }
-                scores[lane] = row[at[lane]].0[lane];
+                scores[lane] += f64::from(row[at[lane]].0[lane]);
             }
             if n > t {
                 emit(lane, t, at[lane] as u16);
@@ -174,7 +181,6 @@ unsafe fn ways_back<S: Find>(
             before::<S>(sparse, &work.psi[(t - 1) * l..t * l], &known, open, &mut at);
         }
     }
-    scores
 }
 
 /// The labels before those of `at`, whose best scores are known.

@@ -49,12 +49,12 @@ pub struct Dual {
     scratch: Vec<f64>,
 }
 
-dispatch!(fn decode(dual: &mut Dual, sentence: u32) -> f32 = decode_kernel);
+dispatch!(fn decode(dual: &mut Dual, sentence: u32) -> f64 = decode_kernel);
 
 /// # Safety
 /// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn decode_kernel<S: Find>(dual: &mut Dual, sentence: u32) -> f32 {
+unsafe fn decode_kernel<S: Find>(dual: &mut Dual, sentence: u32) -> f64 {
     let (begin, end) = dual.table.range(sentence);
     dual.chart.begin(end - begin, false);
     for t in 0..end - begin {

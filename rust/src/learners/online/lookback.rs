@@ -48,7 +48,7 @@ impl Far {
 struct LearnerWork {
     node: Vec<Lane>,
     paths: Vec<u16>, // [k, T]
-    scores: Vec<f32>,
+    scores: Vec<f64>,
     kept: Vec<usize>, // which of the paths are not gold
     lack: Vec<f64>,   // cost - w.d of each
     differences: Differences,
@@ -364,9 +364,9 @@ fn lawful_first(
     k: usize,
     n: usize,
     lists: impl Iterator<Item = usize>,
-    scores: &mut Vec<f32>,
+    scores: &mut Vec<f64>,
     paths: &mut Vec<u16>,
-    mut search: impl FnMut(usize, &mut Vec<f32>, &mut Vec<u16>),
+    mut search: impl FnMut(usize, &mut Vec<f64>, &mut Vec<u16>),
 ) {
     if n == 0 || paths.chunks_exact(n).all(|path| groups.lawful(path)) {
         return;

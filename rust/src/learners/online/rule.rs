@@ -82,7 +82,7 @@ pub struct Worker {
     judge: Judge,
     path: Vec<u16>,
     paths: Vec<u16>, // [k, T]
-    scores: Vec<f32>,
+    scores: Vec<f64>,
     kept: Vec<usize>, // which of the paths are not gold
     gram: Vec<f64>,
     lack: Vec<f64>, // cost - w.d of each
@@ -170,7 +170,7 @@ unsafe fn learn_kernel<S: Find>(task: &Task, bank: &mut Bank, worker: &mut Worke
             if let Some(groups) = task.once.as_ref().filter(|g| !lawful(g, &worker.paths, gold.len())) {
                 worker.search.of_chart(&worker.chart, steps, groups, k).map_err(|n| too_many(sentence as usize, n))?;
                 worker.scores.clear();
-                worker.scores.extend(worker.search.scores.iter().map(|&x| x as f32));
+                worker.scores.extend_from_slice(&worker.search.scores);
                 std::mem::swap(&mut worker.paths, &mut worker.search.paths);
             }
             worker.path.clear();

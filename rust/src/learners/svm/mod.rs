@@ -95,16 +95,16 @@ pub struct Solver<S: Space> {
     products: Vec<f64>,
 }
 
-dispatch!(fn best_path(chart: &Chart, steps: &Steps, path: &mut [u16]) -> f32 = path_kernel);
+dispatch!(fn best_path(chart: &Chart, steps: &Steps, path: &mut [u16]) -> f64 = path_kernel);
 /// # Safety
 /// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn path_kernel<S: Find>(chart: &Chart, steps: &Steps, path: &mut [u16]) -> f32 {
+unsafe fn path_kernel<S: Find>(chart: &Chart, steps: &Steps, path: &mut [u16]) -> f64 {
     chart.best_path::<S>(steps, path)
 }
 
 dispatch!(
-    fn best_paths(chart: &mut Chart, steps: &Steps, k: usize, scores: &mut Vec<f32>, paths: &mut Vec<u16>)
+    fn best_paths(chart: &mut Chart, steps: &Steps, k: usize, scores: &mut Vec<f64>, paths: &mut Vec<u16>)
         = paths_kernel
 );
 /// # Safety
@@ -114,7 +114,7 @@ unsafe fn paths_kernel<S: Find>(
     chart: &mut Chart,
     steps: &Steps,
     k: usize,
-    scores: &mut Vec<f32>,
+    scores: &mut Vec<f64>,
     paths: &mut Vec<u16>,
 ) {
     chart.best_paths::<S>(steps, k, scores, paths);

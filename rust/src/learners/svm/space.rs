@@ -19,7 +19,7 @@ pub struct SpaceWork {
     pub varied: Steps, // edge scores of the sentence at hand, with edge attributes
     pub path: Vec<u16>,
     pub paths: Vec<u16>,
-    pub scores: Vec<f32>,
+    pub scores: Vec<f64>,
     pub row: Vec<f64>, // [L]
 }
 
