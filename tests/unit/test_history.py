@@ -131,3 +131,21 @@ def test_what_history_may_be() -> None:
         tagger.predict_marginals([["a"]])
     with pytest.raises(tw.ParameterError, match="decoder"):
         tagger.predict([["a"]], beam=3)
+
+
+@pytest.mark.parametrize("p", [100, 101, 1500])
+def test_p_may_be_any_number(p: int, tmp_path: Path) -> None:
+    """Longer than any sentence, the tables of further distances are never used: predictions are those of p = T."""
+    X, Y = [["a", "b", "c", "a"] * 3], [["X", "Y", "Y", "X"] * 3]
+    far, near = (tw.MIRA(features="S1", history=(1, n), epochs=2).fit(X, Y) for n in (p, len(X[0])))
+    assert far.predict(X) == near.predict(X)
+    assert far.model_.lookback.p == p  # type: ignore[union-attr]
+    far.save(tmp_path / "far")
+    assert tw.load(tmp_path / "far").predict_kbest(X, 2) == far.predict_kbest(X, 2)
+
+
+def test_a_p_beyond_the_memory_is_refused() -> None:
+    with pytest.raises(
+        tw.ParameterError, match="with 2 labels makes too many weights; use a smaller p, or inf"
+    ):
+        tw.MIRA(features="S1", history=(1, 2**40)).fit([["a", "b"]], [["X", "Y"]])

@@ -41,7 +41,7 @@ _COUNT = Whole(0, 2**53)
 HISTORY = Record(
     {
         "m": Whole(1, 3),
-        "p": Either((OneOf(("inf",)), Whole(1, 100))),
+        "p": Either((OneOf(("inf",)), Whole(1, 2**31))),
         "document": Truth(),
         "tuples": Truth(),
     },

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
+from tagwise.errors import ParameterError
 
 #: With p = inf every distance below this has a table of its own; labels so far back, and further, share one.
 POOL = 128
@@ -43,8 +44,8 @@ def parse(value: Any) -> tuple[int, int | str]:
         raise ValueError(f"expected (m, p) such as (1, 2), got {given!r}") from None
     if m not in CELLS:
         raise ValueError(f"m={m}: a cell holds 1, 2 or 3 labels")
-    if not far >= 1 or (far > 100 and far != math.inf):
-        raise ValueError(f"p={p}: expected 1 to 100, or inf")
+    if not far >= 1:
+        raise ValueError(f"p={p}: expected 1 or more, or inf")
     return m, "inf" if far == math.inf else int(far)
 
 
@@ -109,10 +110,13 @@ class Lookback:
         return self.pool if self.endless else int(self.p)
 
     def terms(self, n_labels: int) -> _core.Terms:
-        """The features for so many labels."""
-        return _core.Terms(
-            n_labels, self.m, self.far, endless=self.endless, document=self.document, tuples=self.tuples
-        )
+        """The features for so many labels; a ParameterError if they are too many."""
+        try:
+            return _core.Terms(
+                n_labels, self.m, self.far, endless=self.endless, document=self.document, tuples=self.tuples
+            )
+        except ValueError as error:
+            raise ParameterError(str(error)) from error
 
     def tables(self) -> list[tuple[tuple[Any, ...], int]]:
         """What each table of weights is of, in their order, and how many labels before a token it looks at.

@@ -80,7 +80,9 @@ def expect(chain: Chain, rows: Tensor, scale: Tensor) -> Gradient:
     inside = torch.arange(time, device=e.device) < many[:, None]
     sign = (scale if tags is None else -scale)[:, None, None]
     both = ahead + behind
-    there = inside[:, :, None] & (both.amax(2, keepdim=True) != -torch.inf)  # else no path goes through the token
+    there = inside[:, :, None] & (
+        both.amax(2, keepdim=True) != -torch.inf
+    )  # else no path goes through the token
     one = torch.where(there, torch.softmax(both, 2), 0.0)
     by = sign * one
     after = e[:, 1:] + behind[:, 1:]

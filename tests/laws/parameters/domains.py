@@ -240,8 +240,15 @@ DOMAINS: dict[str, Domain] = {
     "unknown": anything("_", "?"),
     "constraints": Domain([(None, None)], ["nonsense", 3], [("none", None), ("", None)]),
     "history": Domain(
-        [(None, None), ((1, 2), (1, 2)), ("m=1,p=inf", (1, "inf")), ((3, 100), (3, 100)), (2, (2, 2))],
-        ["nonsense", (0, 1), (4, 4), (1, 0), (1, 101), (1,), True, 1.5],
+        [
+            (None, None),
+            ((1, 2), (1, 2)),
+            ("m=1,p=inf", (1, "inf")),
+            ((3, 100), (3, 100)),
+            ((1, 10**6), (1, 10**6)),
+            (2, (2, 2)),
+        ],
+        ["nonsense", (0, 1), (4, 4), (1, 0), (1,), True, 1.5],
         [("none", None), ("1,2", (1, 2)), ("m=2,p=inf", (2, "inf")), ("3", (3, 3))],
     ),
 }

@@ -24,6 +24,8 @@ use crate::machine::simd::{Lane, WIDTH};
 pub const MOST_CELL: usize = 3;
 /// Cells that a chart may have at a token: their numbers are kept in float32.
 const MOST_CELLS: usize = 1 << 22;
+/// Weights that tables, or tuples, may have: 1 GiB of float32.
+const MOST_WEIGHTS: usize = 1 << 28;
 
 /// Which features exist. They lie in rows: one weight for each label of the token, a row for each of what precedes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,12 +43,19 @@ impl Lookback {
         if self.cell == 0 || self.cell > MOST_CELL {
             return Err(Error::Value(format!("m={}: expected 1, 2 or 3 labels a cell", self.cell)));
         }
-        if self.far == 0 || self.far > 1000 || (self.endless && self.far < 2) {
-            return Err(Error::Value(format!("p={}: expected 1 to 1000, or infinity", self.far)));
+        if self.far == 0 || (self.endless && self.far < 2) {
+            return Err(Error::Value(format!("p={}: expected 1 or more, or infinity", self.far)));
+        }
+        let tables = self.far.checked_mul(self.labels).and_then(|n| n.checked_mul(self.width() * WIDTH));
+        if tables.is_none_or(|n| n > MOST_WEIGHTS) {
+            return Err(Error::Value(format!(
+                "p={} with {} labels makes too many weights; use a smaller p, or inf",
+                self.far, self.labels
+            )));
         }
         let cells = (0..self.cell).try_fold(1usize, |n, _| n.checked_mul(self.labels));
         let weights = cells.and_then(|n| n.checked_mul(self.labels));
-        if self.labels == 0 || weights.is_none_or(|n| n > 1 << 28) || cells.is_none_or(|n| n > MOST_CELLS) {
+        if self.labels == 0 || weights.is_none_or(|n| n > MOST_WEIGHTS) || cells.is_none_or(|n| n > MOST_CELLS) {
             return Err(Error::Value(format!(
                 "m={} with {} labels makes too many cells; use a smaller m",
                 self.cell, self.labels
