@@ -110,6 +110,35 @@ def test_optimality_conditions(slack: str, margin: bool, p: Problem) -> None:
             assert all((C - weight.get(y, 0.0)) * x <= 1e-4 for y, x in lacks.items() if x > 0)
 
 
+@pytest.mark.parametrize("margin", [False, True])
+@pytest.mark.parametrize("most", [1, 2, 4])
+@settings(max_examples=12)
+@given(p=problems(max_sentences=3, max_tokens=3, max_labels=3), C=st.sampled_from([0.3, 1.0]))
+def test_the_gap_closes_where_slacks_are_left_out(most: int, margin: bool, p: Problem, C: float) -> None:
+    """The `most` largest slacks of a sentence count: both objectives are of that program, whose alphas sum to most C.
+
+    A closed gap between a primal by enumeration and a dual of feasible alphas is the optimum.
+    """
+    n = native(p)
+    solver = n.svm(c=C, slack="sequence", rescale=margin, most=most, tolerance=1e-6)
+    state = run(solver, 1e-5)
+    w = full(n, solver.weights(), p.shape)
+    exact = svm.primal(w, p.X, p.y, p.shape, C, "sequence", margin, most)
+    assert state["primal"] == pytest.approx(exact, abs=1e-4)
+    used = [0.0] * len(p.X)
+    dual, total = 0.0, np.zeros_like(w)
+    for i, path, alpha in solver.alphas():
+        y = tuple(int(x) for x in path)
+        assert 0 < alpha <= C + 1e-9
+        used[i] += alpha
+        dual += alpha * (svm.hamming(p.y[i], y) if margin else 1)
+        total += alpha / 2 * (model.features(p.X[i], p.y[i], p.shape) - model.features(p.X[i], y, p.shape))
+    assert max(used) <= most * C + 1e-9
+    dual -= float(total @ total) / 2
+    assert state["dual"] == pytest.approx(dual, abs=1e-4)
+    assert dual - 1e-5 <= exact <= dual + 1e-4 * max(1.0, exact)
+
+
 @settings(max_examples=20)
 @given(problems(max_sentences=3, max_tokens=4, max_labels=3), st.sampled_from(["instance", "sequence"]))
 def test_slack_bounds_the_zero_one_risk_at_any_epoch(p: Problem, slack: str) -> None:

@@ -140,9 +140,16 @@ def working_set(
 
 
 def primal(
-    w: Array, X: Sequence[Array], y: Sequence[Path], shape: Shape, C: float, slack: str, margin: bool
+    w: Array,
+    X: Sequence[Array],
+    y: Sequence[Path],
+    shape: Shape,
+    C: float,
+    slack: str,
+    margin: bool,
+    most: int | None = None,
 ) -> float:
-    """1/2 ||w||^2 + C sum xi, the slacks by enumeration."""
+    """1/2 ||w||^2 + C sum xi, the slacks by enumeration; of a slack per sequence the `most` largest of a sentence."""
     total = 0.0
     for i, g in enumerate(y):
         lack = [
@@ -154,5 +161,5 @@ def primal(
             for p in product(range(shape.labels), repeat=len(g))
             if p != g
         ]
-        total += sum(lack) if slack == "sequence" else max(lack)
+        total += sum(sorted(lack, reverse=True)[:most]) if slack == "sequence" else max(lack)
     return float(w @ w / 2 + C * total)

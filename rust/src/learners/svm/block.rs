@@ -1,9 +1,11 @@
 //! The quadratic program of one sentence, from where its alphas are.
 //!
 //! ```text
-//! max  b.alpha - 1/2 alpha' G alpha     alpha >= 0,  sum alpha <= C   (one slack a sentence)
-//!                                       0 <= alpha_j <= C             (one slack a path)
+//! max  b.alpha - 1/2 alpha' G alpha     0 <= alpha_j <= C,  sum alpha <= m C
 //! ```
+//!
+//! with m = 1 for one slack per sentence. With one slack per path m is the number of worst paths whose slacks count: the
+//! sum of the m largest hinge losses is max sum_j a_j lack_j over 0 <= a_j <= 1, sum a <= m.
 //!
 //! What is kept is the gradient b - G alpha, so that the rest of the corpus needs not be known. G is a Gram matrix. A
 //! path that no feature tells from gold has a row of zeros: its gradient is its bound, and all of C goes to it.
@@ -21,19 +23,13 @@ pub struct Visit {
 }
 
 /// Moves `alpha` [k] towards the optimum until no step promises more than `tolerance` per unit; `gradient` [k] follows.
-pub fn ascend(g: &[f64], gradient: &mut [f64], alpha: &mut [f64], c: f64, shared: bool, tolerance: f64) -> Visit {
-    match shared {
-        true => pairs(g, gradient, alpha, c, tolerance),
-        false => boxes(g, gradient, alpha, c, tolerance),
-    }
-}
-
-/// One slack a sentence: weight moves between the pair of paths that gains most (Platt 1998); what is left of C is a
-/// path of its own, number k, without gradient or curvature.
-fn pairs(g: &[f64], gradient: &mut [f64], alpha: &mut [f64], c: f64, tolerance: f64) -> Visit {
+///
+/// Weight moves between the pair of paths that gains most (Platt 1998). What is left of m C is a path of its own, number
+/// k, without gradient, curvature or bound.
+pub fn ascend(g: &[f64], gradient: &mut [f64], alpha: &mut [f64], c: f64, m: f64, tolerance: f64) -> Visit {
     let k = alpha.len();
-    let mut left = (c - alpha.iter().sum::<f64>()).max(0.0);
-    if left <= 1e-12 * c {
+    let mut left = (m * c - alpha.iter().sum::<f64>()).max(0.0);
+    if left <= 1e-12 * m * c {
         left = 0.0;
     }
     let mut gain = Visit::default();
@@ -41,7 +37,7 @@ fn pairs(g: &[f64], gradient: &mut [f64], alpha: &mut [f64], c: f64, tolerance: 
         let (mut up, mut top) = (k, 0.0);
         let (mut down, mut low) = if left > 0.0 { (k, 0.0) } else { (k, f64::INFINITY) };
         for j in 0..k {
-            if gradient[j] > top {
+            if alpha[j] < c && gradient[j] > top {
                 (up, top) = (j, gradient[j]);
             }
             if alpha[j] > 0.0 && gradient[j] < low {
@@ -58,50 +54,17 @@ fn pairs(g: &[f64], gradient: &mut [f64], alpha: &mut [f64], c: f64, tolerance: 
         let at = |i: usize, j: usize| if i < k && j < k { g[i * k + j] } else { 0.0 };
         let curve = at(up, up) + at(down, down) - 2.0 * at(up, down);
         let held = if down == k { left } else { alpha[down] };
-        let amount = if curve > 0.0 { held.min(violation / curve) } else { held };
-        for (j, sign) in [(up, 1.0), (down, -1.0)] {
-            let x = if j == k { &mut left } else { &mut alpha[j] };
-            *x = if sign < 0.0 && amount == held { 0.0 } else { *x + sign * amount };
-        }
+        let room = if up == k { f64::INFINITY } else { c - alpha[up] };
+        let most = held.min(room);
+        let amount = if curve > 0.0 { most.min(violation / curve) } else { most };
+        let x = if down == k { &mut left } else { &mut alpha[down] };
+        *x = if amount == held { 0.0 } else { *x - amount };
+        let x = if up == k { &mut left } else { &mut alpha[up] };
+        *x = if amount == room { c } else { *x + amount };
         for (i, x) in gradient.iter_mut().enumerate() {
             *x -= amount * (at(i, up) - at(i, down));
         }
         gain.rise += amount * violation - 0.5 * curve.max(0.0) * amount * amount;
-    }
-    gain
-}
-
-/// One slack a path: each alpha to its optimum in turn (Hildreth 1957).
-fn boxes(g: &[f64], gradient: &mut [f64], alpha: &mut [f64], c: f64, tolerance: f64) -> Visit {
-    let k = alpha.len();
-    let mut gain = Visit::default();
-    for sweep in 0..MOST {
-        let mut worst = 0.0f64;
-        for j in 0..k {
-            let (slope, curve) = (gradient[j], g[j * k + j]);
-            let room = if slope > 0.0 { c - alpha[j] } else { alpha[j] };
-            if room <= 0.0 || slope == 0.0 {
-                continue;
-            }
-            worst = worst.max(slope.abs());
-            let size = if curve > 0.0 { room.min(slope.abs() / curve) } else { room };
-            let amount = size.copysign(slope);
-            alpha[j] = match (size == room, slope > 0.0) {
-                (true, true) => c,
-                (true, false) => 0.0,
-                _ => alpha[j] + amount,
-            };
-            for (x, &row) in gradient.iter_mut().zip(&g[j * k..(j + 1) * k]) {
-                *x -= amount * row;
-            }
-            gain.rise += amount * slope - 0.5 * curve * amount * amount;
-        }
-        if sweep == 0 {
-            gain.violation = worst;
-        }
-        if worst <= tolerance {
-            break;
-        }
     }
     gain
 }
@@ -129,7 +92,7 @@ mod tests {
             for x in &d {
                 g.extend(d.iter().map(|y| x.iter().zip(y).map(|(a, b)| a * b).sum::<f64>()));
             }
-            for (c, shared) in [(0.3, true), (2.0, true), (0.3, false), (2.0, false)] {
+            for (c, m) in [(0.3, 1.0), (2.0, 1.0), (0.3, 2.0), (2.0, 3.0), (0.3, 50.0), (2.0, 50.0)] {
                 let mut alpha = vec![0.0; k];
                 let mut gradient = b.clone();
                 let value = |a: &[f64]| {
@@ -138,7 +101,7 @@ mod tests {
                 };
                 let (mut before, mut last) = (0.0, Visit::default());
                 for _ in 0..2000 {
-                    last = ascend(&g, &mut gradient, &mut alpha, c, shared, 1e-9);
+                    last = ascend(&g, &mut gradient, &mut alpha, c, m, 1e-9);
                     let after = value(&alpha);
                     assert!((after - before - last.rise).abs() < 1e-9 && last.rise >= 0.0);
                     before = after;
@@ -146,22 +109,21 @@ mod tests {
                         break;
                     }
                 }
-                assert!(shared || last.violation >= 0.0);
                 let used: f64 = alpha.iter().sum();
+                // The price of the sum, where that is used up: what every path below C asks for at most.
+                let open = |j: &usize| alpha[*j] < c;
+                let price = match used >= m * c - 1e-9 {
+                    true => (0..k).filter(open).map(|j| gradient[j]).fold(0.0, f64::max),
+                    false => 0.0,
+                };
                 for j in 0..k {
                     let want = b[j] - (0..k).map(|i| g[j * k + i] * alpha[i]).sum::<f64>();
                     assert!((gradient[j] - want).abs() < 1e-7);
                     assert!(alpha[j] >= 0.0 && alpha[j] <= c);
-                    let price = match shared {
-                        true if used >= c - 1e-9 => gradient.iter().copied().fold(0.0, f64::max),
-                        true => 0.0,
-                        false if alpha[j] >= c => gradient[j].max(0.0),
-                        false => 0.0,
-                    };
-                    assert!(gradient[j] <= price + 1e-6, "{round} {c} {shared} {gradient:?} {alpha:?}");
+                    assert!(alpha[j] >= c || gradient[j] <= price + 1e-6, "{round} {c} {m} {gradient:?} {alpha:?}");
                     assert!(alpha[j] <= 1e-9 || gradient[j] >= price - 1e-6, "{round} {gradient:?} {alpha:?}");
                 }
-                assert!(!shared || used <= c + 1e-9);
+                assert!(used <= m * c + 1e-9);
             }
         }
     }

@@ -65,8 +65,7 @@ pub struct SolverState {
     pub paths: usize,    // in all working sets, with alpha > 0
     pub active: usize,   // sentences with a path of alpha > 0
     pub decoded: usize,  // sentences the decoding pass visited
-    /// One slack a path: some sentence has more violating paths than `most`. The primal is then that of the problem in
-    /// which the `most` + 1 worst count, which no working set of `most` paths exceeds: still above the dual.
+    /// One slack per path: some sentence may have more violating paths than `most`, whose slacks do not count.
     pub truncated: bool,
 }
 
@@ -211,11 +210,7 @@ impl<S: Space> Solver<S> {
         match decode {
             Some(next) => {
                 self.space.run(&mut self.work, i, next, &self.cost);
-                let k = if self.options.slack.is_shared() {
-                    2
-                } else {
-                    self.options.most.min(self.sets[at].alpha.len() + 1) + 1
-                };
+                let k = self.options.counted().min(self.sets[at].alpha.len() + 1) + 1;
                 let mut found = std::mem::take(&mut self.found);
                 look(&self.space, &self.options, &mut self.work, i, k, &mut found)?;
                 let worst = self.fill_gradient(i);
@@ -237,7 +232,7 @@ impl<S: Space> Solver<S> {
             &mut self.gradient,
             &mut set.alpha,
             c,
-            self.options.slack.is_shared(),
+            self.options.counted() as f64,
             self.epsilon,
         );
         if gain.rise > 0.0 {
@@ -272,9 +267,6 @@ impl<S: Space> Solver<S> {
             let set = &mut self.sets[i as usize];
             if lack <= slack + self.epsilon || set.paths.chunks_exact(n).any(|p| p == path) {
                 continue;
-            }
-            if !self.options.slack.is_shared() && set.alpha.len() >= self.options.most {
-                break;
             }
             set.paths.extend_from_slice(path);
             self.space.products(i, &set.paths, &mut self.products);
@@ -312,7 +304,7 @@ impl<S: Space> Solver<S> {
         let (exact, seen) = self.space.restate(&mut alphas(sets).map(half));
         (state.norm, state.dual) = (exact, linear - 0.5 * exact);
         let (space, options, cost) = (&self.space, &self.options, &self.cost);
-        let (n, k) = (self.sets.len(), if options.slack.is_shared() { 2 } else { options.most.saturating_add(1) });
+        let (n, k) = (self.sets.len(), options.counted().saturating_add(1));
         let labels = self.work.chart.labels;
         let tasks: Vec<usize> = (0..n.div_ceil(TASK)).collect();
         let stop = stop::current();
@@ -341,9 +333,7 @@ impl<S: Space> Solver<S> {
         let mut i = 0;
         for part in looks {
             for found in part? {
-                let violated = found.lack.iter().filter(|&&x| x > 0.0);
-                let xi: f64 =
-                    if options.slack.is_shared() { violated.copied().fold(0.0, f64::max) } else { violated.sum() };
+                let xi: f64 = found.lack.iter().filter(|&&x| x > 0.0).sum();
                 slack += self.c(i) * xi;
                 state.slack += xi;
                 state.violated += usize::from(xi > 0.0);
@@ -389,8 +379,7 @@ impl SvmOptions {
     }
 }
 
-/// The worst wrong paths of a sentence whose scores are in the chart: the worst one with a slack a sentence, else the
-/// `k` best but for gold.
+/// The k - 1 worst wrong paths of a sentence whose scores are in the chart.
 fn look<S: Space>(
     space: &S,
     options: &SvmOptions,
@@ -421,7 +410,7 @@ fn look<S: Space>(
         let (mut chart, mut scores) = (std::mem::take(&mut work.chart), std::mem::take(&mut work.scores));
         let mut paths = std::mem::take(&mut work.paths);
         best_paths(&mut chart, space.steps(work), k, &mut scores, &mut paths);
-        for path in paths.chunks_exact(n).filter(|&p| p != gold) {
+        for path in paths.chunks_exact(n).filter(|&p| p != gold).take(k - 1) {
             found.paths.extend_from_slice(path);
         }
         (work.chart, work.scores, work.paths) = (chart, scores, paths);

@@ -33,7 +33,7 @@ pub struct SvmOptions {
     pub rescale: bool,
     /// Relative gap that training is heading for; sets how exactly blocks are solved.
     pub tolerance: f64,
-    /// One slack a path: most wrong paths of a sentence that have one.
+    /// One slack per path: the slacks of this many wrong paths of a sentence count, the largest ones.
     pub most: usize,
     pub shuffle: bool,
     pub seed: u64,
@@ -41,6 +41,14 @@ pub struct SvmOptions {
 }
 
 impl SvmOptions {
+    /// Wrong paths of a sentence whose slacks count.
+    pub fn counted(&self) -> usize {
+        match self.slack {
+            Slack::Instance => 1,
+            Slack::Sequence => self.most,
+        }
+    }
+
     /// Whether they make sense for so many sentences.
     pub fn check(&self, n: usize) -> Result<()> {
         let value = |message: String| Err(Error::Value(message));
