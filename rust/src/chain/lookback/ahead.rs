@@ -89,7 +89,7 @@ impl Ahead {
         let (l, width) = (terms.labels, terms.width());
         let n = x.node.len() / width;
         let slack = slack(l, width, x);
-        if n < 3 || n > renormalize::FIRST || !slack.is_finite() {
+        if !(3..=renormalize::FIRST).contains(&n) || !slack.is_finite() {
             return false;
         }
         self.choose::<S>(l, width, x);

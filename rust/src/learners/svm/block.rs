@@ -99,9 +99,9 @@ mod tests {
                     let ga: Vec<f64> = (0..k).map(|i| (0..k).map(|j| g[i * k + j] * a[j]).sum()).collect();
                     a.iter().zip(&b).zip(&ga).map(|((a, b), ga)| a * b - 0.5 * a * ga).sum::<f64>()
                 };
-                let (mut before, mut last) = (0.0, Visit::default());
+                let mut before = 0.0;
                 for _ in 0..2000 {
-                    last = ascend(&g, &mut gradient, &mut alpha, c, m, 1e-9);
+                    let last = ascend(&g, &mut gradient, &mut alpha, c, m, 1e-9);
                     let after = value(&alpha);
                     assert!((after - before - last.rise).abs() < 1e-9 && last.rise >= 0.0);
                     before = after;
