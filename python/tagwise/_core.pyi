@@ -76,6 +76,7 @@ __all__ = [
     "count_texts",
     "crfsuite_written",
     "dot",
+    "dual_bounds",
     "encode_attributes",
     "encode_tokens",
     "encode_words",
@@ -92,6 +93,7 @@ __all__ = [
     "taken",
     "text_ids",
     "tokenize",
+    "total_loss",
     "write_arrays",
     "write_model",
 ]
@@ -460,8 +462,26 @@ class Objective:
         self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0
     ) -> tuple[float, float]:
         """The same of log sum_i w_i e^{l_i}, in place of the exponential loss."""
+    def precise_value(
+        self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0
+    ) -> tuple[float, float]:
+        """`value` in double precision."""
     def rest(self) -> None:
         """Give up what evaluations write to; the next one makes it anew."""
+
+def total_loss(
+    dataset: Dataset,
+    layout: Layout,
+    w: NDArray[np.float64],
+    *,
+    loss: str = "log",
+    sample_weight: NDArray[np.float64] | None = None,
+    limits: Limits | None = None,
+    partial: _Support | None = None,
+    cost: NDArray[np.float64] | None = None,
+    n_jobs: int = 0,
+) -> float:
+    """The loss of a training set at `w` in double precision, without its gradient."""
 
 @final
 class Paged:
@@ -532,9 +552,12 @@ class Dual:
         Tokens visited, visits that float32 could not do, sum of the distances that the visits found.
         """
     def primal(self, n_jobs: int = 0) -> float:
-        """The primal of the weights now; NaN where a sentence is beyond float32."""
+        """The primal of the weights now in single precision; NaN if a sentence is out of range."""
     def certificate(self, n_jobs: int = 0) -> tuple[float, float]:
-        """(primal, dual) of the weights now; the primal is NaN where a sentence is beyond float32."""
+        """(primal, a lower bound of all objectives), in double precision.
+
+        The primal is NaN if a sentence is out of range.
+        """
     @property
     def epochs(self) -> int:
         """Epochs so far."""
@@ -542,11 +565,14 @@ class Dual:
         """The weights now, one a feature."""
     def set_weights(self, weights: NDArray[np.float64]) -> None:
         """Take other weights, one a feature; the dual point stays."""
-    def terms(self, couples: bool = True, n_jobs: int = 0) -> tuple[float, float, NDArray[np.float64]]:
-        """(loss, entropy, [features] what its chains differ by from the dual point), without the penalty.
+    def terms(self, n_jobs: int = 0) -> tuple[float, float, float, NDArray[np.float64]]:
+        """(loss, divergence, slack, [features] observed less expected), in double precision, without the penalty.
 
-        The loss alone where `couples` is false. The loss is NaN where a sentence is beyond float32.
+        divergence: bound of sum s KL(q | p) of the chains q of the certificate, the error of the loss included. slack:
+        bound of the rounding of the last one, as a Euclidean norm. The loss is NaN if a sentence is out of range.
         """
+    def loss(self, n_jobs: int = 0) -> float:
+        """The loss of the weights now in single precision, without the penalty; NaN if a sentence is out of range."""
     def state(
         self,
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32], NDArray[np.float64], int]:
@@ -778,6 +804,16 @@ def chain_log_partition(node: NDArray[np.float64], edge: NDArray[np.float64]) ->
 
 def chain_viterbi(node: NDArray[np.float64], edge: NDArray[np.float64]) -> tuple[float, NDArray[np.uint16]]:
     """Best path [T] and its score; ties go to the lower label."""
+
+def dual_bounds(
+    w: NDArray[np.float64],
+    l2: float,
+    loss: float,
+    divergence: float,
+    slack: float,
+    observed: NDArray[np.float64],
+) -> tuple[float, float]:
+    """(P, D) of weights and a penalty from the terms of all sentences, as `Dual.terms` returns them."""
 
 def dot(a: NDArray[np.float64], b: NDArray[np.float64], n_jobs: int = 0) -> float:
     """Inner product of two vectors."""
@@ -1223,6 +1259,10 @@ class OrderObjective:
         self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0
     ) -> tuple[float, float]:
         """Loss at `w`, the gradient written to `gradient`; no log-loss can leave its range: the second number is 0."""
+    def precise_value(
+        self, w: NDArray[np.float64], gradient: NDArray[np.float64], n_jobs: int = 0
+    ) -> tuple[float, float]:
+        """`value`, which is in double precision already."""
 
 def order_marginals(
     scorer: Scorer,

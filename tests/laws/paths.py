@@ -145,8 +145,7 @@ class Terms(NamedTuple):
     def scaled(self) -> bool:
         """Whether single sentences can go by scaled recursions in double precision."""
         odd = (self.cost, self.partial, self.once)
-        free = self.forbidden is None or not self.forbidden.any()
-        return self.loss in ("log", "exp") and free and all(x is None for x in odd)
+        return self.loss in ("log", "exp") and all(x is None for x in odd)
 
 
 def edges_of(forbidden: np.ndarray | None) -> np.ndarray | None:

@@ -67,9 +67,9 @@ def test_the_certificate_bounds_an_enumerated_optimum(l2, way, together):
             for _ in range(60):
                 ascent.epoch(0, 2, together)
                 primal, below = ascent.certificate()
-                assert below <= best * (1 + 1e-6)
-                assert best <= primal * (1 + 1e-6)
-                assert primal == pytest.approx(ascent.primal(), rel=1e-9)
+                assert below <= best * (1 + 1e-10)
+                assert best <= primal * (1 + 1e-10)
+                assert primal == pytest.approx(ascent.primal(), rel=1e-6)
                 gaps.append((primal - below) / primal)
         assert gaps[-1] < gaps[0]
         assert together or min(gaps) < (1e-4 if l2 >= 1.0 else 1e-3)
@@ -85,7 +85,7 @@ def test_chains_of_a_certificate_have_the_marginals_kept(labels, l2, way):
         ascent = dual(corpus, l2)
         for _ in range(10):
             ascent.epoch()
-            off = ascent.terms(couples=True)[2][: corpus.layout.n_node]
+            off = (ascent.terms()[3] - 2 * l2 * ascent.weights())[: corpus.layout.n_node]
             assert np.abs(off).max() < 5e-6 * corpus.data.n_tokens  # a lone round of scaling leaves up to 1
 
 
@@ -349,8 +349,8 @@ def test_small_penalties_and_small_tolerances_go_over_to_lbfgs():
     assert slow.objective == pytest.approx(best.objective, rel=1e-3)
     fine = trained(corpus, "dual", 1.0, 1e-10)
     assert fine.objective == pytest.approx(trained(corpus, "lbfgs", 1.0, 1e-12).objective, rel=1e-7)
-    assert "gap" in fine.history[0]
-    assert "gap" not in fine.history[-1]
+    assert "certified" not in fine.reason
+    assert fine.history[-1]["dual"] == max(entry["dual"] for entry in fine.history) <= fine.objective
 
 
 def test_the_certificate_is_in_the_file_the_log_and_the_line(tmp_path, caplog):

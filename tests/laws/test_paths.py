@@ -391,7 +391,7 @@ def test_what_all_edges_share_changes_nothing(top: float, way: str) -> None:
         np.testing.assert_allclose(gradient, want[1], atol=1e-5, err_msg=ways)
 
 
-@pytest.mark.parametrize("extra", ["cost", "rules", "partial", "cost rules", "partial rules"])
+@pytest.mark.parametrize("extra", ["cost", "partial", "cost rules", "partial rules"])
 def test_what_scaled_doubles_cannot_do_goes_to_log_space(extra: str) -> None:
     """Edges too wide for float32, with costs, rules, partial labels and weights: none of them is dropped on the way."""
     c = corpus(8, 4, RAGGED[:17])

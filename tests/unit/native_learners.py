@@ -84,7 +84,12 @@ def batch(m: Made) -> Targets:
         "Dual.primal": (lambda: c.Dual(d, layout, 1.0).primal, given(n_jobs=1)),
         "Dual.certificate": (lambda: c.Dual(d, layout, 1.0).certificate, given(n_jobs=1)),
         "Dual.set_weights": (lambda: c.Dual(d, layout, 1.0).set_weights, given(weights=w)),
-        "Dual.terms": (lambda: c.Dual(d, layout, 1.0).terms, given(couples=True, n_jobs=1)),
+        "Dual.terms": (lambda: c.Dual(d, layout, 1.0).terms, given(n_jobs=1)),
+        "Dual.loss": (lambda: c.Dual(d, layout, 1.0).loss, given(n_jobs=1)),
+        "dual_bounds": (
+            lambda: c.dual_bounds,
+            given(w=w, l2=1.0, loss=1.0, divergence=0.5, slack=0.0, observed=w),
+        ),
         "Dual.restore": (
             lambda: c.Dual(d, layout, 1.0).restore,
             given(
@@ -140,6 +145,14 @@ def batch(m: Made) -> Targets:
             lambda: c.Objective(d, layout, loss="exp").log_value,
             given(w=w, gradient=np.zeros_like(w), n_jobs=1),
         ),
+        "Objective.precise_value": (
+            lambda: c.Objective(d, layout).precise_value,
+            given(w=w, gradient=np.zeros_like(w), n_jobs=1),
+        ),
+        "total_loss": (
+            lambda: c.total_loss,
+            given(dataset=d, layout=layout, w=w, loss="log", sample_weight=np.ones(3), n_jobs=1),
+        ),
         "Limits": (
             lambda: limited(m, "Objective"),
             given(forbidden=np.zeros(0, u32), allowed=m.allowed, once=m.once),
@@ -165,6 +178,10 @@ def batch(m: Made) -> Targets:
         ),
         "OrderObjective.value": (
             lambda: c.OrderObjective(m.order, d).value,
+            given(w=m.w_order, gradient=np.zeros_like(m.w_order), n_jobs=1),
+        ),
+        "OrderObjective.precise_value": (
+            lambda: c.OrderObjective(m.order, d).precise_value,
             given(w=m.w_order, gradient=np.zeros_like(m.w_order), n_jobs=1),
         ),
     }

@@ -15,7 +15,7 @@ from tagwise.dataset.class_weights import label_counts, label_weights
 from tagwise.dataset.layout import dense_layout, step_layout
 from tagwise.errors import ParameterError
 from tagwise.estimators.base import Tagger, usual_for_shards
-from tagwise.estimators.task import COMMON, FEATURES, STOPPING, Task
+from tagwise.estimators.task import COMMON, FEATURES, OPTIMIZER_HELP, STOPPING, Task
 from tagwise.features.inputs import Inputs
 from tagwise.features.recipe import Recipe
 from tagwise.features.resolve import recipe_for
@@ -182,7 +182,7 @@ class MEMM(Tagger):
         FEATURES,
         Param("l1", 0.0, Number(0.0), "strength of ||w||_1, added to the sum over tokens"),
         Param("l2", 1.0, Number(0.0), "strength of ||w||^2, added to the sum over tokens"),
-        Param("optimizer", "auto", Choice(("auto", *OPTIMIZERS)), "auto: lbfgs, or owlqn where l1 > 0"),
+        Param("optimizer", "auto", Choice(("auto", *OPTIMIZERS)), OPTIMIZER_HELP),
         class_weight_param("how much the loss of a token counts, by its label"),
         *STOPPING,
         *COMMON,
@@ -214,7 +214,7 @@ class MEMM(Tagger):
                 or attributes)
             l1: strength of ||w||_1, added to the sum over tokens
             l2: strength of ||w||^2, added to the sum over tokens
-            optimizer: auto: lbfgs, or owlqn where l1 > 0
+            optimizer: auto: owlqn if l1 > 0, dual for the log loss with l2 > 0 and 200 sentences or more, else lbfgs
             class_weight: how much the loss of a token counts, by its label (balanced, a mapping of label -> number > 0,
                 or None)
             max_iter: most iterations

@@ -21,7 +21,7 @@ from tagwise.errors import ParameterError
 from tagwise.estimators.base import Tagger, usual_for_shards
 from tagwise.estimators.growth import grown, joined, with_tuples
 from tagwise.estimators.limits import LIMITS, Limits
-from tagwise.estimators.task import COMMON, FEATURES, PI, STOPPING, Task
+from tagwise.estimators.task import COMMON, FEATURES, OPTIMIZER_HELP, PI, STOPPING, Task
 from tagwise.features.inputs import Inputs
 from tagwise.learners import gradient
 from tagwise.learners.backends import BACKENDS, using
@@ -37,9 +37,6 @@ from tagwise.scores.lookback import Lookback
 from tagwise.shards.reader import Shards
 
 LOSSES = _core.LOSSES
-OPTIMIZER_HELP = (
-    "auto: dual for the log loss with l2 > 0, owlqn where l1 > 0, else sgd for a few epochs and then lbfgs"
-)
 DEVICE_HELP = "where training and decoding are done; cuda needs a GPU and pip install 'tagwise[torch]'"
 CLASS_HELP = (
     "how much labels count: a wrong one costs log of the right one's weight inside log Z (log loss, order 1)"
@@ -204,8 +201,7 @@ class CRF(Tagger):
             l2: strength of ||w||^2, added to the sum over sentences
             sigma: Gaussian prior's deviation: l2 = 1 / (2 sigma^2)
             prior: with warm_start: strength of ||w - w_0||^2 around that model's weights, so that it is not forgotten
-            optimizer: auto: dual for the log loss with l2 > 0, owlqn where l1 > 0, else sgd for a few epochs and then
-                lbfgs
+            optimizer: auto: owlqn if l1 > 0, dual for the log loss with l2 > 0 and 200 sentences or more, else lbfgs
             shards: dual on encoded shards: ascend so many parts at once and add their gains; 1: all of them as one part
             device: where training and decoding are done; cuda needs a GPU and pip install 'tagwise[torch]'
             cost: cost of a wrong label inside log Z (softmax-margin, log loss); by right label, or one for all (number,

@@ -64,6 +64,10 @@ PI = Param(
 )
 
 
+OPTIMIZER_HELP = (
+    "auto: owlqn if l1 > 0, dual for the log loss with l2 > 0 and 200 sentences or more, else lbfgs"
+)
+
 STOPPING = (
     Param("max_iter", 1000, Number(0, integer=True), "most iterations"),
     Param(

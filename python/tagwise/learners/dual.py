@@ -6,15 +6,18 @@ The epochs are native (`learners/dual` of the core has the algorithm). An epoch 
 those farthest from their optimum more often than others. D at any dual point bounds the optimum from below, so that
 (P - D) / P bounds how far the weights are from it, whatever it is: that is what `tol` asks for.
 
+The certificate is in double precision, with bounds of its rounding, and its P is that of the weights as they are kept.
+Objectives between certificates are sums in single precision: they are shown, and nothing is certified by them.
+
 It is fast where l2 is not small. Where the gap falls too slowly, where a sentence is beyond float32, and for gaps that
-float32 cannot show, L-BFGS goes on from its weights.
+steps in float32 cannot reach, L-BFGS goes on from its weights.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,14 +26,14 @@ from tagwise.files.domains import Domain, DomainError, Either, Listed, Numbers, 
 from tagwise.optimizers.base import State, Step, relative_gap
 from tagwise.scores.protocols import Vector
 
-#: Smallest relative gap that sums in float32 can show.
+#: Smallest relative gap that steps in float32 are asked for.
 FINEST = 3e-6
 #: Epochs that the fall of the gap is measured over, since it wavers, and how many more of them are too many.
 LOOK_BACK, TOO_MANY = 8, 60
 #: A gap is about this share of the chi-square distances that the visits met; what a certificate says replaces it.
 SHARE = 0.25
 #: A certificate costs a pass or more, so it is taken when the gap should be within this factor of `tol`.
-NEAR = 1.1
+NEAR = 0.9
 #: Epochs until the objective is evaluated: as many as bring the gap to this share, and at most so many.
 FALL, MOST = 0.5, 4
 #: ... to this share while the gap is more than so many times `tol`: an evaluation costs a third of an epoch.
@@ -74,10 +77,10 @@ class Core(Protocol):
         """Tokens visited, visits that float32 could not do, sum of the distances that the visits found."""
 
     def primal(self, n_jobs: int = 0) -> float:
-        """P of the weights now; NaN where a sentence is beyond float32."""
+        """P of the weights now in single precision; NaN if a sentence is out of range."""
 
     def certificate(self, n_jobs: int = 0) -> tuple[float, float]:
-        """P and D of the weights now."""
+        """P of the weights now in double precision, and a D that rounding cannot have put above the optimum."""
 
     def weights(self) -> Vector:
         """The weights now."""
@@ -163,10 +166,11 @@ class Ascent:
         """Whether the gap is as small as float32 can show."""
         return relative_gap(self.value, self.bound) <= FINEST
 
-    def step(self, value: float, *, keep: bool) -> Step:
+    def step(self, value: float, *, keep: bool, exact: bool) -> Step:
         """Where the weights stand now; in place of the gradient's norm, which nobody computes, the relative gap."""
         gap, state = relative_gap(value, self.bound), self.state if keep else None
-        return Step(self.core.weights(), value, gap, self.core.epochs + 1, state, dual=self.bound)
+        step = Step(self.core.weights(), value, gap, self.core.epochs + 1, state)
+        return replace(step, dual=self.bound, exact=exact, fresh=True)
 
 
 @dataclass
@@ -204,12 +208,16 @@ def steps(ascent: Ascent, tol: float, *, keep: bool = False, often: bool = False
     often: as many states far from the optimum as near it, for who chooses among them.
     """
     core, n_jobs, gaps, wanted = ascent.core, ascent.n_jobs, ascent.gaps, max(tol, FINEST)
-    value = core.primal(n_jobs)
+    value, exact = core.primal(n_jobs), False
+    if (
+        relative_gap(value, ascent.bound) <= tol
+    ):  # a state that was certified: single precision may not say so
+        (value, _), exact = core.certificate(n_jobs), True
     if not math.isfinite(value):
         return
     if not math.isfinite(ascent.value):
         ascent.value = value
-    yield ascent.step(value, keep=keep)
+    yield ascent.step(value, keep=keep, exact=exact)
     while not (is_slow(gaps, wanted * ascent.value) or ascent.is_flat or ascent.is_at_the_end):
         before = gaps[-1] if gaps else math.inf
         is_far = before > FAR * wanted * ascent.value and not (often or ascent.hasty)
@@ -222,11 +230,13 @@ def steps(ascent: Ascent, tol: float, *, keep: bool = False, often: bool = False
             near = gaps[-1] <= NEAR * wanted * ascent.value
             if near or gaps[-1] <= enough or is_slow(gaps, wanted * ascent.value):
                 break
-        ascent.value = ascent.certify(distance) if near else core.primal(n_jobs)
+        value = math.nan if near else core.primal(n_jobs)
+        near = near or relative_gap(value, ascent.bound) <= wanted
+        ascent.value = ascent.certify(distance) if near else value
         if not math.isfinite(ascent.value):
             return
         ascent.values.append([core.epochs, ascent.value])
-        yield ascent.step(ascent.value, keep=keep)
+        yield ascent.step(ascent.value, keep=keep, exact=near)
 
 
 def is_slow(gaps: list[float], wanted: float) -> bool:

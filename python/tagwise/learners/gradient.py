@@ -4,6 +4,10 @@
 
 with w_0, where a prior is asked for, the weights that training begins with. The penalties are added to the sum over
 sentences, not to the mean: l2 and l1 are CRFsuite's c2 and c1.
+
+Evaluations are in single precision until that cannot tell steps apart (`refined`), then in double precision. The
+objective of the result is that of the weights rounded to single precision, as models keep them, summed in double
+precision.
 """
 
 from __future__ import annotations
@@ -23,20 +27,23 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.dataset.layout import blocks_of, node_attributes
 from tagwise.errors import ParameterError, TrainingError
-from tagwise.files.domains import Domain, Either, Record, Whole
+from tagwise.files.domains import Domain, Either, OneOf, Real, Record, Truth, Whole
 from tagwise.learners import dual, stochastic
-from tagwise.learners.backends import Backend, current, exponential
+from tagwise.learners.backends import BACKENDS, Backend, current, exponential
 from tagwise.learners.checkpoint import Keeper, digest
 from tagwise.learners.dual import Core
 from tagwise.learners.loop import Callback, Result, Stopping, run
 from tagwise.optimizers import OPTIMIZERS, Optimizer, State, Step
-from tagwise.optimizers.base import HostVectors, Vectors
-from tagwise.scores.protocols import Objective, Vector
+from tagwise.optimizers.base import HostVectors, Vectors, relative_gap
+from tagwise.optimizers.lbfgs import FINE_NOISE, NOISE
+from tagwise.scores.protocols import Objective, Precise, Vector
 
 #: Stochastic epochs before L-BFGS, and the number of sentences from which on they pay.
 WARMUP, WORTH_WARMING = 6, 200
 #: Labels from which on passes with lists of transitions beat dual ascent, where at most one pair in so many was seen.
 MANY_LABELS, SEEN_PAIRS = 192, 8
+#: About what rounding in single precision adds to the log loss for each token, if it always goes the same way.
+ROUNDING = 3e-8
 #: Largest l_i at which the exponential loss takes over from its logarithm, and beyond which it cannot.
 IN_RANGE, BEYOND = 20.0, 600.0
 
@@ -96,7 +103,7 @@ class Evaluation:
     """The loss of the training set plus l2 ||w||^2 and a prior, as optimisers see it.
 
     `log_domain`: log sum_i w_i e^{l_i} in place of the exponential loss; `largest`: at the last point, the largest
-    l_i + log w_i, or the largest -log p of a token.
+    l_i + log w_i, or the largest -log p of a token. `precise`: evaluate in double precision.
     """
 
     def __init__(
@@ -106,8 +113,11 @@ class Evaluation:
         n_jobs: int,
         prior: Prior | None = None,
         vectors: Vectors | None = None,
+        *,
+        precise: bool = False,
     ) -> None:
         self.objective = objective
+        self.precise = precise
         self.l2 = l2
         self.prior = prior
         self.n_jobs = n_jobs
@@ -116,7 +126,11 @@ class Evaluation:
         self.largest = math.inf
 
     def __call__(self, w: Any, gradient: Any) -> float:
-        evaluate = exponential(self.objective).log_value if self.log_domain else self.objective.value
+        if self.precise:
+            assert isinstance(self.objective, Precise)
+            evaluate = self.objective.precise_value
+        else:
+            evaluate = exponential(self.objective).log_value if self.log_domain else self.objective.value
         value, self.largest = evaluate(w, gradient, self.n_jobs)
         if self.l2:
             value += self.vectors.add_ridge(w, self.l2, gradient)
@@ -175,6 +189,44 @@ class Problem:
     def objective(self, backend: Backend | None = None) -> Objective:
         """Loss and gradient of the whole training set, by the engine that is used now or another."""
         return (backend or current()).objective(self)
+
+    def precise(self, objective: Objective) -> Precise:
+        """An objective in double precision: the given one, or that of the CPU if its engine has none."""
+        if isinstance(objective, Precise):
+            return objective
+        found = BACKENDS["cpu"].objective(self)
+        assert isinstance(found, Precise)
+        return found
+
+    def total_loss(self, w: Vector, n_jobs: int) -> float:
+        """The loss at `w` in double precision."""
+        if self.order is not None:
+            return self.objective(BACKENDS["cpu"]).value(w, np.empty_like(w), n_jobs)[0]
+        return _core.total_loss(
+            self.data,
+            self.layout,
+            w,
+            loss=self.loss,
+            sample_weight=self.sample_weight,
+            limits=_core.Limits(self.forbidden, self.allowed, self.once),
+            partial=self.partial,
+            cost=self.cost,
+            n_jobs=n_jobs,
+        )
+
+    @cached_property
+    def mass(self) -> tuple[float, float]:
+        """Sentences and tokens, as often as their weights say."""
+        lengths = np.diff(self.data.offsets.astype(np.float64))
+        weights = np.ones(len(lengths)) if self.sample_weight is None else self.sample_weight
+        return float(weights.sum()), float((weights * lengths).sum())
+
+    def rounding(self, value: float) -> float:
+        """About how much of a value in single precision may be rounding."""
+        sentences, tokens = self.mass
+        if self.loss not in _core.EXPONENTIAL_LOSSES and self.loss != "pointwise_exp":
+            return ROUNDING * tokens
+        return ROUNDING * tokens * (1.0 + abs(value) / sentences) if sentences else 0.0
 
     def descent(self, loss: str | None = None) -> _core.Stochastic:
         """Stochastic descent, on another loss where one is named."""
@@ -289,7 +341,8 @@ def train(
             raise ParameterError(f"backend {backend.name!r} has no stochastic epochs; use optimizer='lbfgs'")
         evaluate = Evaluation(problem.objective(backend), l2, n_jobs)
         descent = stochastic.Descent(problem.descent(), start, l2, n, seed, known)
-        return run(_kept(stochastic.sgd(evaluate, descent, keep=keep), 0), stopping, **options)
+        result = run(_kept(stochastic.sgd(evaluate, descent, keep=keep), 0), stopping, **options)
+        return valued(problem, result, l1, l2, prior, n_jobs)
     if chosen.name == "dual":
         often = dev_score is not None
         ascending = _certified(
@@ -305,7 +358,7 @@ def train(
             often=often,
             restoring=None if keeper is None else keeper.restoring,
         )
-        return run(_kept(ascending, 0), stopping, **options)
+        return valued(problem, run(_kept(ascending, 0), stopping, **options), l1, l2, prior, n_jobs)
     extra: dict[str, Any] = {"l1": l1} if chosen.l1 else {}
     warm = 0
     if optimizer == "auto" and not chosen.l1 and problem.order is None:
@@ -329,25 +382,97 @@ def train(
         if vectors is not None:
             extra["vectors"] = vectors
 
-    def states(w: Vector, **more: Any) -> Iterator[Step]:
-        return chosen.run(evaluate, w, n_jobs=n_jobs, **extra, **more)
+    def states(w: Vector, on: Evaluation = evaluate, **more: Any) -> Iterator[Step]:
+        return chosen.run(on, w, n_jobs=n_jobs, **extra, **more)
 
     if found is not None:
         warm = found["warmup"]
     elif problem.loss in _core.EXPONENTIAL_LOSSES:
         start, warm = into_range(evaluate, states, start, stopping.max_iter)
-    result = run(_kept(states(start, keep=keep, resume=known), warm), stopping, **options)
+    steps = refined(problem, evaluate, states, start, stopping.tol, keep=keep, resume=known)
+    result = run(_kept(steps, warm), stopping, **options)
     result.warmup = warm
+    return valued(problem, result, l1, l2, prior, n_jobs)
+
+
+def valued(
+    problem: Problem, result: Result, l1: float, l2: float, prior: Prior | None, n_jobs: int
+) -> Result:
+    """The result with the objective of its weights as a model keeps them, in single precision, summed in double."""
+    if not result.exact:
+        w: Vector = result.weights.astype(np.float32).astype(np.float64)
+        value = problem.total_loss(w, n_jobs) + l2 * _core.dot(w, w, n_jobs) + l1 * float(np.abs(w).sum())
+        if prior is not None:
+            value += prior.add(w, np.zeros_like(w), HostVectors(n_jobs))
+        result.objective, result.exact = value, True
+        for entry in result.history:
+            if entry["iteration"] == result.best_iteration:
+                entry["objective"] = value
+                if "dual" in entry:
+                    entry["gap"] = relative_gap(value, entry["dual"])
     return result
 
 
 def _state_domain(optimizer: Optimizer, n: int) -> Domain:
     """The state in a checkpoint of an optimiser with n weights; L-BFGS may have gone on from dual ascent."""
     if optimizer.name == "dual":
-        domain: Domain = Either((OPTIMIZERS["lbfgs"].domain(n), dual.DUAL))
+        domain: Domain = Either((_refined_domain(OPTIMIZERS["lbfgs"], n), dual.DUAL))
     else:
-        domain = stochastic.sgd_domain(n) if optimizer.name == "sgd" else optimizer.domain(n)
+        domain = stochastic.sgd_domain(n) if optimizer.name == "sgd" else _refined_domain(optimizer, n)
     return Record({"optimizer": domain, "warmup": Whole(0, 2**53)})
+
+
+def _refined_domain(optimizer: Optimizer, n: int) -> Domain:
+    """The state of `refined`."""
+    bound = Either((OneOf((None,)), Real()))
+    return Record({"run": optimizer.domain(n), "precise": Truth(), "before": Real(any_=True), "bound": bound})
+
+
+def refined(
+    problem: Problem,
+    evaluate: Evaluation,
+    states: Callable[..., Iterator[Step]],
+    start: Vector,
+    tol: float,
+    *,
+    keep: bool = False,
+    resume: State | None = None,
+    bound: float | None = None,
+) -> Iterator[Step]:
+    """Steps of an optimiser from `start`, in double precision from where single precision is at its end.
+
+    That is: where the optimiser finds no further step, or where a step gains less than rounding may hide and `tol` is
+    too small to overlook that. The optimiser then begins again at the same weights.
+
+    states: the optimiser's steps from weights, given an evaluation and its noise. bound: of the optimum, where one is
+    known. A state has the one that the optimiser keeps as `run`, and the value `before` it.
+    """
+    before, known = math.nan, None
+    if resume is not None:
+        before, bound, known = resume["before"], resume["bound"], resume["run"]
+
+    def kept(step: Step, precise: bool) -> Step:
+        state, noted = step.state, {"precise": precise, "before": before, "bound": bound}
+        step = replace(step, dual=bound)
+        return step if state is None else replace(step, state=lambda: {"run": state(), **noted})
+
+    fresh = resume is None or not resume["precise"]
+    if fresh:
+        for step in states(start, evaluate, keep=keep, resume=known, noise=NOISE):
+            yield kept(step, False)
+            start, noise = step.w, problem.rounding(step.value)
+            if before - step.value <= noise and 2.0 * noise > tol * abs(step.value):
+                break
+            before = step.value
+        start, known = np.array(start), None
+    objective = problem.precise(evaluate.objective)
+    fine = Evaluation(objective, evaluate.l2, evaluate.n_jobs, evaluate.prior, precise=True)
+    steps = states(start, fine, keep=keep, resume=known, noise=FINE_NOISE)
+    if fresh:
+        next(steps, None)  # where single precision ended, once more
+    for step in steps:
+        yield kept(replace(step, fresh=fresh), True)
+        fresh = False
 
 
 def _certified(
@@ -366,6 +491,7 @@ def _certified(
 ) -> Iterator[Step]:
     """Steps of dual ascent, and behind them those of L-BFGS from their weights, where these have to go on."""
     step: Step | None = None
+    bound: float | None = None
     if known is None or "epochs" in known:
         of = "" if point is None else problem.digest
         with problem.ascending(l2) as core:
@@ -379,12 +505,16 @@ def _certified(
                 if point is not None and step.gap <= tol:
                     point.keep(of, l2, ascent)
                 yield step
-        known = None
+        known, bound = None, ascent.bound
         del ascent, core  # their copy of the training set
     start = np.zeros(len(problem.layout)) if step is None else step.w
-    evaluate = Evaluation(problem.objective(backend), l2, n_jobs)
     scale = problem.scale()
-    rest = OPTIMIZERS["lbfgs"].run(evaluate, start, n_jobs=n_jobs, scale=scale, keep=keep, resume=known)
+
+    def states(w: Vector, on: Evaluation, **more: Any) -> Iterator[Step]:
+        return OPTIMIZERS["lbfgs"].run(on, w, n_jobs=n_jobs, scale=scale, **more)
+
+    evaluate = Evaluation(problem.objective(backend), l2, n_jobs)
+    rest = refined(problem, evaluate, states, start, tol, keep=keep, resume=known, bound=bound)
     if step is not None:
         next(rest, None)  # where the ascent ended, once more
     yield from rest

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tagwise.errors import TrainingError
-from tagwise.files.domains import DomainError, Either, Listed, Numbers, OneOf, Real, Record, Whole
+from tagwise.files.domains import DomainError, Either, Listed, Numbers, OneOf, Real, Record, Truth, Whole
 from tagwise.learners.checkpoint import Keeper
 from tagwise.optimizers.base import Step, Vector
 
@@ -54,9 +54,9 @@ Callback = Callable[[Iteration], Any]
 
 @dataclass
 class Stopping:
-    """When to stop. `patience`: dev scores; `tol`: relative gap to a bound of the optimum, where an optimiser has one,
-    else relative improvement over the last `window` iterations. `limit`: the learner's parameter that bounds the
-    number of iterations, with its value if that is not `max_iter`.
+    """When to stop. `patience`: dev scores; `tol`: relative gap to a bound of the optimum, where an optimiser has one
+    and the objective is exact, or relative improvement over the last `window` iterations whose values can be compared.
+    `limit`: the learner's parameter that bounds the number of iterations, with its value if that is not `max_iter`.
     """
 
     max_iter: int
@@ -80,6 +80,9 @@ class Result:
     reason: str
     best_iteration: int
     objective: float
+    exact: bool = (
+        False  # the objective is that of the weights in single precision, summed in double precision
+    )
     warmup: int = 0  # iterations spent before the history begins
     interrupted: bool = False  # by Ctrl-C: to be raised again once the model is kept
 
@@ -104,6 +107,8 @@ class Course:
     best_iteration: int = 0
     seconds: float = 0.0  # until now
     gap: float | None = None  # of the last iteration, where it has one
+    since: int = 0  # first of the values that can be compared with the last
+    exact: bool = False  # whether the last value is that of the weights kept, see `Step`
 
     def scored(self, entry: Iteration, w: Vector) -> None:
         """Note an iteration, and its weights where its dev score is the best so far."""
@@ -113,10 +118,9 @@ class Course:
 
     def ends(self, stopping: Stopping) -> str | None:
         """Why it is over now; None where it goes on."""
-        if self.gap is not None:
-            if self.gap <= stopping.tol:
-                return f"certified within {self.gap:.1e} of the optimum"
-        elif converged(self.values, stopping.tol, stopping.window):
+        if self.gap is not None and self.exact and 0.0 <= self.gap <= stopping.tol:
+            return f"certified within {self.gap:.1e} of the optimum"
+        if converged(self.values[self.since :], stopping.tol, stopping.window):
             return f"improved by less than {stopping.tol:g} over {stopping.window} iterations"
         scored = bool(self.history) and self.history[-1]["dev_score"] is not None
         if scored and stopping.patience and self.iteration - self.best_iteration >= stopping.patience:
@@ -149,6 +153,8 @@ COURSE = Record(
         "best_iteration": _COUNT,
         "seconds": Real(0.0),
         "gap": _MAYBE,
+        "since": _COUNT,
+        "exact": Truth(),
     }
 )
 
@@ -161,7 +167,7 @@ def _resumed(keeper: Keeper | None) -> Course | None:
     course = Course(**found)
     last, noted = course.iteration, [entry["iteration"] for entry in course.history]
     with keeper.restoring():
-        if len(course.values) != last + 1 or course.best_iteration > last:
+        if len(course.values) != last + 1 or max(course.best_iteration, course.since) > last:
             raise DomainError(f"values: expected one of each of {last + 1} iterations, the best among them")
         if noted != list(range(last + 1 - len(noted), last + 1)) or (noted and noted[0] < 0):
             raise DomainError(f"history: expected entries up to iteration {last}")
@@ -210,8 +216,11 @@ def run(
                 )
             last, course.iteration = state.w, iteration
             course.gap = None if state.dual is None else state.gap
+            course.exact = state.exact
             stop = False
             if not (resumed and iteration == first):  # which was noted before it was written
+                if state.fresh:
+                    course.since = len(course.values)
                 course.values.append(state.value)
                 if iteration == 0 and stopping.max_iter > 0:
                     continue  # the starting point is no iteration
@@ -248,4 +257,7 @@ def run(
         course.best_iteration = max(course.iteration, 0)
     objective = course.values[min(course.best_iteration, len(course.values) - 1)]
     reason = reason or "no step decreases the objective further"
-    return Result(weights, course.history, reason, course.best_iteration, objective, interrupted=interrupted)
+    exact = course.exact and course.best_iteration == course.iteration
+    result = Result(weights, course.history, reason, course.best_iteration, objective, exact)
+    result.interrupted = interrupted
+    return result

@@ -109,12 +109,16 @@ class Climbers:
     def terms(self, part: int, w: Vector, couples: bool, n_jobs: int) -> Part:
         """What a part adds to the certificate at the weights of all.
 
-        `value` is the loss, `largest` the entropy, `gradient` what the chains of the entropy are off the dual point by.
+        `value` is the loss, `largest` the divergence, `gradient` what features have in the gold labels more than is
+        expected, with `slack`. Without `couples`, the loss alone, in single precision.
         """
 
         def of(part: int, core: _core.Dual) -> Part:
             core.set_weights(np.asarray(w, dtype=np.float64))
-            return Part(part, 0, *core.terms(couples, n_jobs))
+            if not couples:
+                return Part(part, 0, core.loss(n_jobs), 0.0, np.empty(0))
+            loss, divergence, slack, observed = core.terms(n_jobs)
+            return Part(part, 0, loss, divergence, observed, slack)
 
         return self._held.one(part, of)
 
@@ -203,21 +207,21 @@ class DualShards:
         """One round: tokens visited, visits that float32 could not do, sum of the distances that the visits found."""
         tokens, parts = self.climbing.round(self._w, seed, n_jobs)
         total = total_of(parts, both)
-        self._w += total.gradient
+        # As the parts keep them: P is that of these weights.
+        self._w = (self._w + total.gradient).astype(np.float32).astype(np.float64)
         self.epochs += 1
         return tokens, int(total.largest), total.value
 
     def primal(self, n_jobs: int = 0) -> float:
-        """The primal of the weights now; NaN where a sentence is beyond float32."""
+        """The primal of the weights now in single precision; NaN if a sentence is out of range."""
         loss = total_of(self.climbing.terms(self._w, False, n_jobs), both).value
         return loss + self.climb.l2 * _core.dot(self._w, self._w, n_jobs)
 
     def certificate(self, n_jobs: int = 0) -> tuple[float, float]:
-        """P = sum_k loss_k(w) + l2 |w|^2, and D = sum_k entropy_k - l2 |w - 1/(2 l2) sum_k off_k|^2."""
-        total, l2 = total_of(self.climbing.terms(self._w, True, n_jobs), both), self.climb.l2
-        there = self._w - total.gradient / (2.0 * l2)
-        primal = total.value + l2 * _core.dot(self._w, self._w, n_jobs)
-        return primal, total.largest - l2 * _core.dot(there, there, n_jobs)
+        """The primal of the weights now and a lower bound of all objectives, in double precision."""
+        total = total_of(self.climbing.terms(self._w, True, n_jobs), both)
+        terms = (total.value, total.largest, total.slack, total.gradient)
+        return _core.dual_bounds(self._w, self.climb.l2, *terms)
 
     def weights(self) -> Vector:
         """The weights now."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,15 +52,23 @@ class Setting:
     rules: Rules | None = None
     steps: Steps | None = None
 
-    def objective(self, shards: Shards, k: int) -> _core.Objective:
-        """The objective of one shard."""
+    def of(self, shards: Shards, k: int) -> tuple[_core.Dataset, dict[str, Any]]:
+        """Sentences of one shard, and what the core is told about them."""
         data, weight = shards.dataset(k, self.min_count), None
         if self.steps is not None:
             data, weight = self.steps.of(data, self.layout)
         limits = None if self.rules is None else self.rules.limits(data)
-        return _core.Objective(
-            data, self.layout, loss=self.loss, sample_weight=weight, limits=limits, cost=self.cost
-        )
+        return data, {"loss": self.loss, "sample_weight": weight, "limits": limits, "cost": self.cost}
+
+    def objective(self, shards: Shards, k: int) -> _core.Objective:
+        """The objective of one shard."""
+        data, more = self.of(shards, k)
+        return _core.Objective(data, self.layout, **more)
+
+    def total_loss(self, shards: Shards, k: int, w: Vector, n_jobs: int) -> float:
+        """The loss of one shard in double precision."""
+        data, more = self.of(shards, k)
+        return _core.total_loss(data, self.layout, w, **more, n_jobs=n_jobs)
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,10 @@ class Steps:
         return found
 
 
+#: A method of an objective.
+Kind = Literal["value", "log_value", "precise_value"]
+
+
 class ShardObjectives:
     """Objectives of some of the shards, evaluated one after the other: parts of the sum over all."""
 
@@ -104,24 +117,23 @@ class ShardObjectives:
         """Bytes that lie in files; 0 where all is held in memory."""
         return self._held.paged
 
-    def parts(self, w: Vector, n_jobs: int, log_domain: bool) -> Iterator[Part]:
+    def parts(self, w: Vector, n_jobs: int, kind: Kind) -> Iterator[Part]:
         """The parts of these shards, each by itself, in their order."""
         in_files = self.paged > 0
 
         def part(k: int, objective: _core.Objective) -> Part:
             gradient = np.empty(len(w))
-            evaluate = objective.log_value if log_domain else objective.value
-            value, largest = evaluate(w, gradient, n_jobs)
+            value, largest = getattr(objective, kind)(w, gradient, n_jobs)
             if in_files:
                 objective.rest()
             return Part(k, 0, value, largest, gradient)
 
         return self._held.each(part)
 
-    def sums(self, w: Vector, n_jobs: int, log_domain: bool) -> list[Part]:
+    def sums(self, w: Vector, n_jobs: int, kind: Kind) -> list[Part]:
         """The parts of these shards, added as far as they belong together."""
-        tree = Tree(logarithmic if log_domain else plain)
-        for part in self.parts(w, n_jobs, log_domain):
+        tree = Tree(logarithmic if kind == "log_value" else plain)
+        for part in self.parts(w, n_jobs, kind):
             tree.push(part)
         return tree.parts
 
@@ -129,19 +141,23 @@ class ShardObjectives:
 class OverShards:
     """The objective of all shards from a source of their parts."""
 
-    def __init__(self, parts: Callable[[Vector, int, bool], Any]) -> None:
+    def __init__(self, parts: Callable[[Vector, int, Kind], Any]) -> None:
         self._parts = parts
 
     def value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
         """Loss at `w`; the gradient is written in place."""
-        return self._total(w, gradient, n_jobs, False)
+        return self._total(w, gradient, n_jobs, "value")
 
     def log_value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
         """The same of the logarithm of the exponential loss."""
-        return self._total(w, gradient, n_jobs, True)
+        return self._total(w, gradient, n_jobs, "log_value")
 
-    def _total(self, w: Vector, gradient: Vector, n_jobs: int, log_domain: bool) -> tuple[float, float]:
-        total = total_of(self._parts(w, n_jobs, log_domain), logarithmic if log_domain else plain)
+    def precise_value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
+        """`value` in double precision."""
+        return self._total(w, gradient, n_jobs, "precise_value")
+
+    def _total(self, w: Vector, gradient: Vector, n_jobs: int, kind: Kind) -> tuple[float, float]:
+        total = total_of(self._parts(w, n_jobs, kind), logarithmic if kind == "log_value" else plain)
         gradient[:] = total.gradient
         return total.value, total.largest
 
@@ -161,8 +177,23 @@ class ShardedProblem(Problem):
     def objective(self, backend: Backend | None = None) -> Objective:
         """Loss and gradient of all shards."""
         assert self.source is not None
-        setting = Setting(self.layout, self.loss, self.min_count, self.cost, self.rules, self.steps)
-        return self.source(setting)
+        return self.source(self.setting)
+
+    @property
+    def setting(self) -> Setting:
+        """What the objectives of shards are made of."""
+        return Setting(self.layout, self.loss, self.min_count, self.cost, self.rules, self.steps)
+
+    def total_loss(self, w: Vector, n_jobs: int) -> float:
+        """The loss at `w` in double precision, one shard at a time."""
+        assert self.shards is not None
+        return sum(self.setting.total_loss(self.shards, k, w, n_jobs) for k in range(len(self.shards)))
+
+    @cached_property
+    def mass(self) -> tuple[float, float]:
+        """Sentences and tokens."""
+        assert self.shards is not None
+        return float(self.shards.n_sentences), float(self.shards.n_tokens)
 
     def scale(self) -> NDArray[np.float32]:
         """From the counts of attributes that the shards have."""

@@ -25,6 +25,7 @@ class Part:
     value: float
     largest: float
     gradient: Vector
+    slack: float = 0.0  # bound of the rounding of the gradient, where somebody needs it
 
 
 def plain(a: Part, b: Part) -> Part:
@@ -43,9 +44,10 @@ def logarithmic(a: Part, b: Part) -> Part:
 
 
 def both(a: Part, b: Part) -> Part:
-    """The same where `largest` is a number to be added as well."""
+    """Add two neighbours whose `largest` and `slack` are sums as well."""
     np.add(a.gradient, b.gradient, out=a.gradient)
-    return Part(a.first, a.level + 1, a.value + b.value, a.largest + b.largest, a.gradient)
+    value, largest, slack = a.value + b.value, a.largest + b.largest, a.slack + b.slack
+    return Part(a.first, a.level + 1, value, largest, a.gradient, slack)
 
 
 class Tree:

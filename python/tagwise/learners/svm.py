@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Protocol
 
 from tagwise.files.domains import Domain, Either, Listed, Numbers, Real, Record, Truth, Whole
@@ -68,16 +69,15 @@ def train(
     def step() -> Step:
         """After an epoch: the value is the primal objective, the gradient norm the relative duality gap."""
         last = reports[-1]
-        return Step(
-            solver.weights(), last["primal"], last["gap"], len(reports), state=kept, dual=last["dual"]
-        )
+        found = Step(solver.weights(), last["primal"], last["gap"], len(reports), state=kept)
+        return replace(found, dual=last["dual"], exact=True, fresh=True)
 
     def states() -> Iterator[Step]:
         """The starting point, or where the run is resumed; then one an epoch."""
         yield step() if reports else Step(solver.weights(), 0.0, 0.0, 0, state=kept)
         while True:
             found = solver.epoch()
-            reports.append({"gap": relative_gap(found["primal"], found["dual"]), **found})
+            reports.append({"gap": max(relative_gap(found["primal"], found["dual"]), 0.0), **found})
             yield step()
 
     stopping = Stopping(max_epochs, tol, 1, patience, limit=f"max_epochs={max_epochs}")

@@ -25,10 +25,12 @@ State = dict[str, Any]
 def relative_gap(primal: float, dual: float) -> float:
     """(primal - dual) / primal: how far, at most, the objective is from its minimum.
 
+    Negative where rounding has put the bound above the objective: then it bounds nothing.
+
     >>> relative_gap(10.0, 9.5)
     0.05
     """
-    return max(primal - dual, 0.0) / primal if primal > 0.0 else 0.0
+    return (primal - dual) / primal if primal > 0.0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class Step:
     dual: float | None = (
         None  # no objective is below this, where that is known; the gradient then need not be
     )
+    exact: bool = False  # the value is that of the weights in single precision, summed in double precision
+    fresh: bool = False  # the value cannot be compared with those before: it is of another precision
 
     @property
     def gap(self) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from tagwise._core import dot
 from tagwise.files.domains import Domain, Numbers, Real, Record, Truth
 from tagwise.optimizers.base import Evaluate, HostVectors, State, Step, Vector
-from tagwise.optimizers.lbfgs import CURVATURE, MOST_IDLE, SEARCH, LineSearch
+from tagwise.optimizers.lbfgs import CURVATURE, MOST_IDLE, NOISE, SEARCH, LineSearch
 
 #: Of the slope that a search may leave: directions are conjugate only where it is nearly all gone.
 EXACT = 0.1
@@ -24,7 +24,13 @@ def cg_domain(n: int) -> Domain:
 
 
 def conjugate_gradient(
-    objective: Evaluate, w: Vector, *, n_jobs: int = 0, keep: bool = False, resume: State | None = None
+    objective: Evaluate,
+    w: Vector,
+    *,
+    n_jobs: int = 0,
+    keep: bool = False,
+    resume: State | None = None,
+    noise: float = NOISE,
 ) -> Iterator[Step]:
     """Minimise from w. Ends by itself only where no step along the gradient decreases the objective.
 
@@ -34,10 +40,11 @@ def conjugate_gradient(
         n_jobs: threads for vector arithmetic, 0 for all cores; results do not depend on it.
         keep: let each step have its `state`.
         resume: such a state; the first step is the one that it was taken at, and `w` does not matter.
+        noise: how much of a value is rounding.
     """
     w = np.array(w, dtype=np.float64)
     gradient = np.empty_like(w)
-    search = LineSearch(objective, w, HostVectors(n_jobs), curvature=EXACT)
+    search = LineSearch(objective, w, HostVectors(n_jobs), curvature=EXACT, noise=noise)
     if resume is None:
         value = objective(w, gradient)
         search.evaluations += 1

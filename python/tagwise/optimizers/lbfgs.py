@@ -16,8 +16,9 @@ from tagwise.optimizers.pairs import pairs_domain
 SUFFICIENT = 1e-4  # decrease: f(a) <= f(0) + SUFFICIENT a f'(0)
 CURVATURE = 0.9  # |f'(a)| <= CURVATURE |f'(0)|; smaller where directions must be conjugate
 MOST_TRIALS = 25
-#: How much of a value is rounding: taken for granted, and the most that a search may put down to it.
-NOISE, MOST_NOISE = 1e-7, 1e-4
+#: How much of a value is rounding: taken for granted in single and in double precision, and the most that a search may
+#: put down to it.
+NOISE, FINE_NOISE, MOST_NOISE = 1e-7, 1e-14, 1e-4
 #: A search that promises less, relatively, is idle; after so many of them in a row there is nothing left to find.
 IDLE, MOST_IDLE = 1e-11, 5
 
@@ -50,11 +51,18 @@ class LineSearch:
     theirs. A search that fails is tried again with more noise before anyone gives up (`louder`).
     """
 
-    def __init__(self, objective: Evaluate, w: Any, vectors: Vectors, curvature: float = CURVATURE) -> None:
+    def __init__(
+        self,
+        objective: Evaluate,
+        w: Any,
+        vectors: Vectors,
+        curvature: float = CURVATURE,
+        noise: float = NOISE,
+    ) -> None:
         self.objective = objective
         self.vectors = vectors
         self.curvature = curvature
-        self.noise = NOISE
+        self.noise = noise
         self.lowest = math.inf  # value met so far: what is put down to noise does not add up over searches
         self.idle = 0  # searches in a row whose slopes promised next to nothing
         self.step = 0.0  # of the last success
@@ -189,6 +197,7 @@ def lbfgs(
     keep: bool = False,
     resume: State | None = None,
     vectors: Vectors | None = None,
+    noise: float = NOISE,
 ) -> Iterator[Step]:
     """Minimise from w. Ends by itself only where no step decreases the objective: that is a minimum to rounding.
 
@@ -201,11 +210,12 @@ def lbfgs(
         keep: let each step have its `state`.
         resume: such a state; the first step is the one that it was taken at, and `w` does not matter.
         vectors: who keeps the vectors that the objective is called with; NumPy and the core where none is named.
+        noise: how much of a value is rounding.
     """
     on = HostVectors(n_jobs) if vectors is None else vectors
     w = on.held(w)
     gradient, direction = on.like(w), on.like(w)
-    search = LineSearch(objective, w, on)
+    search = LineSearch(objective, w, on, noise=noise)
     pairs = on.pairs(memory, scale, keep=keep)
     if resume is None:
         value = objective(w, gradient)

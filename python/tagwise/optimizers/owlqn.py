@@ -48,6 +48,7 @@ def owlqn(
     n_jobs: int = 0,
     keep: bool = False,
     resume: State | None = None,
+    noise: float = NOISE,
 ) -> Iterator[Step]:
     """Minimise objective(w) + l1 ||w||_1 from w; values and norms yielded include the penalty.
 
@@ -59,6 +60,7 @@ def owlqn(
         n_jobs: threads for vector arithmetic, 0 for all cores.
         keep: let each step have its `state`.
         resume: such a state; the first step is the one that it was taken at, and `w` does not matter.
+        noise: how much of a value is rounding.
     """
     w = np.array(w, dtype=np.float64)
     gradient, trial_gradient, direction = np.empty_like(w), np.empty_like(w), np.empty_like(w)
@@ -102,7 +104,7 @@ def owlqn(
             if math.isfinite(trial_value) and trial_value <= value + SUFFICIENT * promised:
                 accepted = True
                 break
-            level = trial_value <= min(value, lowest + NOISE * abs(value)) + NOISE * abs(value)
+            level = trial_value <= min(value, lowest + noise * abs(value)) + noise * abs(value)
             if level and dot(trial_gradient + l1 * orthant, moved, n_jobs) <= (2 * SUFFICIENT - 1) * promised:
                 accepted = True
                 break

@@ -117,7 +117,7 @@ class Workers:
     def _own(self, parts: Sequence[Part]) -> list[Part]:
         """Parts that may be written to: those of the object store may not."""
         self.sent += sum(part.gradient.nbytes for part in parts)
-        return [Part(p.first, p.level, p.value, p.largest, np.array(p.gradient)) for p in parts]
+        return [Part(p.first, p.level, p.value, p.largest, np.array(p.gradient), p.slack) for p in parts]
 
     def round(self, w: Vector, seed: int, n_jobs: int, /) -> tuple[int, list[Part]]:
         """Tokens that were visited, and what all parts gain; each worker has as many threads as it asked for CPUs."""

@@ -24,7 +24,7 @@ from tagwise.errors import ParameterError
 from tagwise.learners.held import ranges
 from tagwise.learners.mixing import Course, Parts, Pupil, State
 from tagwise.learners.rounds import Climb
-from tagwise.learners.sharded import OverShards, Setting, ShardObjectives
+from tagwise.learners.sharded import Kind, OverShards, Setting, ShardObjectives
 from tagwise.learners.sums import Part
 from tagwise.ray.crew import Crew, connected, places
 from tagwise.scores.protocols import Objective, Vector
@@ -85,9 +85,9 @@ class Worker:
         assert self.objectives is not None
         return os.getpid()
 
-    def sums(self, w: Vector, n_jobs: int, log_domain: bool) -> list[Part]:
+    def sums(self, w: Vector, n_jobs: int, kind: Kind) -> list[Part]:
         """What its shards add up to."""
-        return self.objectives.sums(w, n_jobs, log_domain)
+        return self.objectives.sums(w, n_jobs, kind)
 
 
 class Learner:
@@ -127,12 +127,12 @@ class Workers:
         """Workers that were made anew."""
         return self.crew.lost
 
-    def parts(self, w: Vector, n_jobs: int, log_domain: bool) -> list[Part]:
+    def parts(self, w: Vector, n_jobs: int, kind: Kind) -> list[Part]:
         """The parts of all workers, in the order of their shards; each has as many threads as it asked for CPUs."""
         at = self.crew.ray.put(np.ascontiguousarray(w))
 
         def ask(actor: Any) -> Any:
-            return actor.sums.remote(at, self.cpus, log_domain)
+            return actor.sums.remote(at, self.cpus, kind)
 
         out: list[Part] = []
         for part in chain.from_iterable(self.crew.all(ask)):

@@ -43,6 +43,14 @@ class Exponential(Objective, Protocol):
         """log sum_i w_i e^{l_i} and the rest, as `value` does it for the loss."""
 
 
+@runtime_checkable
+class Precise(Objective, Protocol):
+    """An objective that can be evaluated in double precision: slower, and what single precision cannot tell apart."""
+
+    def precise_value(self, w: Vector, gradient: Vector, n_jobs: int = 0, /) -> tuple[float, float]:
+        """Return what `value` returns, from sums in double precision."""
+
+
 class Scorer(Protocol):
     """Sentences -> paths, lists of paths, marginals: a layout of features, and a weight for each."""
 

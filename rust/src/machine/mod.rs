@@ -4,6 +4,7 @@
 pub mod budget;
 pub mod container;
 pub mod dispatch;
+pub mod double;
 pub mod driver;
 pub mod find;
 pub mod force;

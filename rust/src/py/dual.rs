@@ -1,6 +1,7 @@
 //! Dual ascent as a Python object.
 
-use crate::learners::dual::{Block, Dual, DualState};
+use crate::error::Error;
+use crate::learners::dual::{bounds, Block, Dual, DualState, Terms};
 use crate::py::common::{guard, run};
 use crate::py::encode::PyDataset;
 use crate::py::layout::PyLayout;
@@ -55,13 +56,13 @@ impl PyDual {
         Ok((visited.tokens, visited.failed, visited.distance))
     }
 
-    /// The primal of the weights now; NaN where a sentence is beyond float32.
+    /// The primal of the weights now in single precision; NaN if a sentence is out of range.
     #[pyo3(signature = (n_jobs = 0))]
     fn primal(&self, py: Python<'_>, n_jobs: usize) -> PyResult<f64> {
         run(py, n_jobs, || self.inner.primal())
     }
 
-    /// (primal, dual) of the weights now; the primal is NaN where a sentence is beyond float32.
+    /// (primal, a lower bound of all objectives) in double precision; the primal is NaN if a sentence is out of range.
     #[pyo3(signature = (n_jobs = 0))]
     fn certificate(&self, py: Python<'_>, n_jobs: usize) -> PyResult<(f64, f64)> {
         run(py, n_jobs, || self.inner.certificate())
@@ -84,17 +85,18 @@ impl PyDual {
         guard(|| Ok(inner.set_weights(&weights.to_vec())?))
     }
 
-    /// (loss, entropy, [features] what the chains of the entropy differ by from the dual point), without the penalty. The
-    /// loss alone where `couples` is false.
-    #[pyo3(signature = (couples = true, n_jobs = 0))]
-    fn terms<'py>(
-        &self,
-        py: Python<'py>,
-        couples: bool,
-        n_jobs: usize,
-    ) -> PyResult<(f64, f64, Bound<'py, PyArray1<f64>>)> {
-        let terms = run(py, n_jobs, || self.inner.terms(couples))?;
-        Ok((terms.loss, terms.entropy, PyArray1::from_vec(py, terms.off)))
+    /// (loss, divergence, slack, [features] observed less expected), in double precision and without the penalty. The loss is NaN
+    /// if a sentence is out of range.
+    #[pyo3(signature = (n_jobs = 0))]
+    fn terms<'py>(&self, py: Python<'py>, n_jobs: usize) -> PyResult<(f64, f64, f64, Bound<'py, PyArray1<f64>>)> {
+        let terms = run(py, n_jobs, || self.inner.terms())?;
+        Ok((terms.loss, terms.divergence, terms.slack, PyArray1::from_vec(py, terms.observed)))
+    }
+
+    /// The loss of the weights now in single precision, without the penalty; NaN if a sentence is out of range.
+    #[pyo3(signature = (n_jobs = 0))]
+    fn loss(&self, py: Python<'_>, n_jobs: usize) -> PyResult<f64> {
+        run(py, n_jobs, || self.inner.loss())
     }
 
     /// What training can be resumed from, to the bit.
@@ -132,6 +134,24 @@ impl PyDual {
     }
 }
 
+/// (P, D) of weights and a penalty from the terms of all sentences, as `Dual.terms` has them.
+#[pyfunction]
+fn dual_bounds(
+    w: PyReadonlyArray1<'_, f64>,
+    l2: f64,
+    loss: f64,
+    divergence: f64,
+    slack: f64,
+    observed: PyReadonlyArray1<'_, f64>,
+) -> PyResult<(f64, f64)> {
+    let (w, observed) = (w.as_array().to_vec(), observed.as_array().to_vec());
+    if w.len() != observed.len() {
+        return Err(Error::Value(format!("{} weights and {} sums of features", w.len(), observed.len())).into());
+    }
+    guard(|| Ok(bounds(&w, l2, &Terms { loss, divergence, slack, observed })))
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(dual_bounds, m)?)?;
     m.add_class::<PyDual>()
 }

@@ -7,6 +7,7 @@ use crate::learners::batch::descent::Stochastic;
 use crate::learners::batch::loss::Loss;
 use crate::learners::batch::objective::Objective;
 use crate::learners::batch::terms::Terms;
+use crate::learners::batch::total;
 use crate::machine::shuffle::Generator;
 use crate::py::common::{self, guard, run, support, In, Out, PySupport};
 use crate::py::encode::PyDataset;
@@ -30,6 +31,22 @@ fn terms(
     }
     let (loss, weights) = (Loss::named(loss)?, listed(sample_weight));
     Ok(Terms { loss, weights, limits, partial: None, cost: Vec::new() })
+}
+
+/// `terms` with what stochastic steps do not take.
+fn full_terms(
+    py: Python<'_>,
+    (data, layout): (&Dataset, &Layout),
+    loss: &str,
+    sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+    limits: Option<&PyLimits>,
+    partial: Option<PySupport<'_>>,
+    cost: Option<PyReadonlyArray2<'_, f64>>,
+) -> PyResult<Terms> {
+    let mut terms = terms(py, data, layout, loss, sample_weight, limits)?;
+    terms.partial = support(partial, data.tokens(), layout.labels)?;
+    terms.cost = cost.map(|c| c.as_array().iter().copied().collect()).unwrap_or_default();
+    Ok(terms)
 }
 
 /// Stochastic gradient descent on the loss of a training set.
@@ -128,28 +145,32 @@ impl PyObjective {
         cost: Option<PyReadonlyArray2<'_, f64>>,
     ) -> PyResult<Self> {
         let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
-        let mut terms = terms(py, &data, &layout, loss, sample_weight, limits)?;
-        terms.partial = support(partial, data.tokens(), layout.labels)?;
-        terms.cost = cost.map(|c| c.as_array().iter().copied().collect()).unwrap_or_default();
+        let terms = full_terms(py, (&data, &layout), loss, sample_weight, limits, partial, cost)?;
         Ok(PyObjective { inner: run(py, 0, || Objective::new(data, layout, terms))?? })
     }
 
     /// Loss at `w`; the gradient is written to `gradient`. Both have one entry a feature.
     #[pyo3(signature = (w, gradient, n_jobs = 0))]
     fn evaluate(&self, py: Python<'_>, w: In<'_>, gradient: Out<'_>, n_jobs: usize) -> PyResult<f64> {
-        Ok(self.at(py, w, gradient, n_jobs, false)?.0)
+        Ok(self.at(py, w, gradient, n_jobs, (false, false))?.0)
     }
 
     /// The same with how far the exponential losses are from their safe range: (loss, largest log of e^l or of 1/p).
     #[pyo3(signature = (w, gradient, n_jobs = 0))]
     fn value(&self, py: Python<'_>, w: In<'_>, gradient: Out<'_>, n_jobs: usize) -> PyResult<(f64, f64)> {
-        self.at(py, w, gradient, n_jobs, false)
+        self.at(py, w, gradient, n_jobs, (false, false))
     }
 
     /// The same of log sum_i w_i e^{l_i}, in place of the exponential loss.
     #[pyo3(signature = (w, gradient, n_jobs = 0))]
     fn log_value(&self, py: Python<'_>, w: In<'_>, gradient: Out<'_>, n_jobs: usize) -> PyResult<(f64, f64)> {
-        self.at(py, w, gradient, n_jobs, true)
+        self.at(py, w, gradient, n_jobs, (true, false))
+    }
+
+    /// `value` in double precision.
+    #[pyo3(signature = (w, gradient, n_jobs = 0))]
+    fn precise_value(&self, py: Python<'_>, w: In<'_>, gradient: Out<'_>, n_jobs: usize) -> PyResult<(f64, f64)> {
+        self.at(py, w, gradient, n_jobs, (false, true))
     }
 
     /// Give up what evaluations write to; the next one makes it anew.
@@ -168,12 +189,35 @@ impl PyObjective {
         w: In<'_>,
         mut gradient: Out<'_>,
         n_jobs: usize,
-        log_domain: bool,
+        (log_domain, precise): (bool, bool),
     ) -> PyResult<(f64, f64)> {
         let (w, gradient) = (w.as_slice()?, gradient.as_slice_mut()?);
-        let value = run(py, n_jobs, || self.inner.evaluate(w, gradient, log_domain))??;
+        let value = run(py, n_jobs, || self.inner.evaluate(w, gradient, log_domain, precise))??;
         Ok((value.loss, value.largest))
     }
+}
+
+/// The loss of a training set at `w` in double precision, without its gradient.
+#[pyfunction]
+#[pyo3(signature = (
+    dataset, layout, w, *, loss = "log", sample_weight = None, limits = None, partial = None, cost = None, n_jobs = 0,
+))]
+fn total_loss(
+    py: Python<'_>,
+    dataset: &PyDataset,
+    layout: &PyLayout,
+    w: In<'_>,
+    loss: &str,
+    sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+    limits: Option<&PyLimits>,
+    partial: Option<PySupport<'_>>,
+    cost: Option<PyReadonlyArray2<'_, f64>>,
+    n_jobs: usize,
+) -> PyResult<f64> {
+    let (data, layout) = (dataset.inner.clone(), layout.inner.clone());
+    let terms = full_terms(py, (&data, &layout), loss, sample_weight, limits, partial, cost)?;
+    let w = w.as_slice()?;
+    Ok(run(py, n_jobs, || total::total_loss(&data, &layout, terms, w))??)
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -182,6 +226,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     common::add_names(m, "LOSSES", Loss::names())?;
     common::add_names(m, "SEQUENTIAL_LOSSES", those(sequential))?;
     common::add_names(m, "EXPONENTIAL_LOSSES", those(shifted))?;
+    m.add_function(wrap_pyfunction!(total_loss, m)?)?;
     m.add_class::<PyObjective>()?;
     m.add_class::<PyStochastic>()
 }

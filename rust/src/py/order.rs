@@ -102,6 +102,18 @@ impl PyOrderObjective {
         let loss = run(py, n_jobs, || self.inner.evaluate(w, gradient))??;
         Ok((loss, 0.0))
     }
+
+    /// `value`, which is in double precision already.
+    #[pyo3(signature = (w, gradient, n_jobs = 0))]
+    fn precise_value(
+        &self,
+        py: Python<'_>,
+        w: PyReadonlyArray1<'_, f64>,
+        gradient: PyReadwriteArray1<'_, f64>,
+        n_jobs: usize,
+    ) -> PyResult<(f64, f64)> {
+        self.value(py, w, gradient, n_jobs)
+    }
 }
 
 /// Marginals of each token, [tokens, L], and log Z of each sentence, [N], of a chain of order 2 or 3.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 from typing import NamedTuple
 
 import numpy as np
@@ -13,51 +13,60 @@ class Paths(NamedTuple):
 
     less: np.ndarray  # [P, K]: S(y) - S(gold)
     right: np.ndarray  # [P, T]: 1 where the path has the gold label
+    weight: float = 1.0  # of the sentence
 
 
-def paths_of(x: np.ndarray, gold: tuple[int, ...], labels: int, places: np.ndarray) -> Paths:
+def paths_of(
+    x: np.ndarray,
+    gold: tuple[int, ...],
+    labels: int,
+    places: np.ndarray,
+    weight: float = 1.0,
+    forbidden: frozenset[tuple[int, int]] = frozenset(),
+) -> Paths:
     """Every path of a sentence with attributes x [T, A]; features by their places in (node, edge, start, end)."""
-    every = np.array(list(product(range(labels), repeat=len(gold))))
+    all_paths = product(range(labels), repeat=len(gold))
+    every = np.array([y for y in all_paths if forbidden.isdisjoint(pairwise(y))])
     hot = np.eye(labels)[every]  # [P, T, L]
     node = np.einsum("ta,ptl->pal", x, hot).reshape(len(every), -1)
     edge = np.einsum("pta,ptb->pab", hot[:, :-1], hot[:, 1:]).reshape(len(every), -1)
     counts = np.concatenate([node, edge, hot[:, 0], hot[:, -1]], axis=1)[:, places]
     mine = int(np.flatnonzero((every == np.array(gold)).all(axis=1))[0])
-    return Paths(counts - counts[mine], (every == np.array(gold)).astype(float))
+    return Paths(counts - counts[mine], (every == np.array(gold)).astype(float), weight)
 
 
 def loss(sentences: list[Paths], name: str, w: np.ndarray) -> tuple[float, np.ndarray]:
     """Value and gradient of one of the four losses."""
     value, gradient = 0.0, np.zeros_like(w)
-    for less, right in sentences:
+    for less, right, s in sentences:
         scores = less @ w
         top = scores.max()
         e = np.exp(scores - top)
         p, cost = e / e.sum(), top + np.log(e.sum())
         expected = p @ less
         if name in ("log", "exp"):
-            value += cost if name == "log" else np.expm1(cost)
-            gradient += expected * (1.0 if name == "log" else np.exp(cost))
+            value += s * (cost if name == "log" else np.expm1(cost))
+            gradient += s * expected * (1.0 if name == "log" else np.exp(cost))
             continue
         token = p @ right  # [T]: P(y_t = gold)
         given = (right * p[:, None] / token).T @ less  # [T, K]: E[S | y_t = gold]
         weight = np.ones_like(token) if name == "pointwise_log" else 1.0 / token
-        value += -np.log(token).sum() if name == "pointwise_log" else (1.0 / token).sum()
-        gradient += weight @ (expected - given)
+        value += s * (-np.log(token).sum() if name == "pointwise_log" else (1.0 / token).sum())
+        gradient += s * weight @ (expected - given)
     return float(value), gradient
 
 
 def hessian(sentences: list[Paths], name: str, w: np.ndarray) -> np.ndarray:
     """Second derivatives of the log loss (the covariance of S) or the exponential one."""
     out = np.zeros((len(w), len(w)))
-    for less, _ in sentences:
+    for less, _, s in sentences:
         scores = less @ w
         top = scores.max()
         e = np.exp(scores - top)
         p, cost = e / e.sum(), top + np.log(e.sum())
         mean = p @ less
         second = (less.T * p) @ less
-        out += second - np.outer(mean, mean) if name == "log" else np.exp(cost) * second
+        out += s * (second - np.outer(mean, mean) if name == "log" else np.exp(cost) * second)
     return out
 
 

@@ -8,10 +8,8 @@ use crate::machine::dispatch::dispatch;
 use crate::machine::find::Find;
 use crate::machine::simd::{Ahead, Lane, WIDTH};
 
-mod couple;
 mod moves;
 
-pub(crate) use couple::couple;
 pub(crate) use moves::set;
 pub use moves::Moves;
 use moves::{products, two_products};

@@ -1,16 +1,16 @@
-//! One sentence's loss and gradient in double precision and log space: what the scaled recursions cannot do.
+//! One sentence's loss and gradient in double precision, scaled or in log space: what single precision cannot do.
 
 use crate::chain::log::Trellis;
 
 use crate::chain::lattice::Scores;
 use crate::chain::once::sum::Sum;
+use crate::chain::precise::{self, Factors, Precise};
 use crate::chain::underflow::is_beyond;
-use crate::chain::wide::Wide;
-use crate::dataset::plan::Batch;
 use crate::learners::batch::loss::Loss;
 use crate::learners::batch::terms::Setting;
+use crate::machine::double::Doubles;
 use crate::machine::force::{self, Taken};
-use crate::machine::simd::Lane;
+use crate::machine::simd::{Lane, WIDTH};
 use crate::scores::sentence::score_sentence;
 
 /// Where a sentence's residuals go.
@@ -20,15 +20,24 @@ pub struct Sink<'a> {
     pub pairs: &'a mut [f64],
 }
 
+/// Whether the scaled recursions are not those of the objective.
+fn is_odd(setting: &Setting<'_>) -> bool {
+    setting.partial.is_some()
+        || setting.once.is_some()
+        || !setting.cost.is_empty()
+        || setting.data.has_edge_attributes()
+}
+
 #[derive(Default)]
 pub struct Alone {
     node: Vec<f64>,
     edge: Vec<f64>,
     trellis: Trellis,
     sum: Option<Sum>, // in place of the trellis, where labels may occur once
-    wide: Wide,
-    residual: Vec<f64>, // [T, L]
-    pairs: Vec<f64>,    // [T, L, L] weighted pair residuals; block 0 unused
+    precise: Precise,
+    expected: Vec<Doubles>, // [L, width] pairs of the scaled recursions, over the factors of the edges
+    residual: Vec<f64>,     // [T, L]
+    pairs: Vec<f64>,        // [T, L, L] weighted pair residuals; block 0 unused
 }
 
 impl Alone {
@@ -36,20 +45,15 @@ impl Alone {
     pub fn run(
         &mut self,
         setting: &Setting<'_>,
-        batch: &Batch,
+        sentence: u32,
         lane: usize,
         weight: f64,
         sink: &mut Sink<'_>,
     ) -> Option<(f64, f64)> {
         let (data, l) = (setting.data, setting.layout.labels);
-        let sentence = batch.sentences[lane];
         let (begin, end) = (data.sentences[sentence as usize], data.sentences[sentence as usize + 1]);
         let gold = &data.gold[begin..end];
-        let edge_scores = setting.edge_scores.scores();
-        score_sentence(data, setting.layout, setting.w, edge_scores, sentence, &mut self.node, &mut self.edge);
-        if let Some(support) = setting.support {
-            support.forbid(begin, l, &mut self.node);
-        }
+        self.score(setting, sentence);
         self.residual.clear();
         self.residual.resize(self.node.len(), 0.0);
         if let Some(value) = self.run_scaled(setting, gold, weight, sink) {
@@ -104,7 +108,7 @@ impl Alone {
         if !value.0.is_finite() || !value.1.is_finite() {
             return None;
         }
-        self.emit(setting, batch, lane, begin, sink);
+        self.emit(setting, gold.len(), lane, begin, sink);
         Some(value)
     }
 
@@ -117,15 +121,12 @@ impl Alone {
         sink: &mut Sink<'_>,
     ) -> Option<(f64, f64)> {
         let l = setting.layout.labels;
+        let width = l.div_ceil(WIDTH);
         let factors = setting.edge_scores.factors()?;
-        let odd = setting.partial.is_some()
-            || setting.once.is_some()
-            || !setting.cost.is_empty()
-            || setting.data.has_edge_attributes();
-        if odd || setting.loss.is_pointwise() {
+        if is_odd(setting) || setting.loss.is_pointwise() {
             return None;
         }
-        let (log_z, score) = (self.wide.forward(factors, &self.node, l)?, self.gold_score(gold, l));
+        let (log_z, score) = (self.scaled_log_z(factors)?, self.gold_score(gold, l));
         debug_assert!(!is_beyond(score, log_z, gold.len()), "the gold path scores {score}, log Z is {log_z}");
         let minus_log_p = log_z - score;
         if setting.loss.is_beyond(weight, minus_log_p, setting.shift) {
@@ -135,14 +136,86 @@ impl Alone {
         if !value.is_finite() || !factor.is_finite() || !minus_log_p.is_finite() {
             return None;
         }
-        self.wide.backward(factors, l, factor, &mut self.residual, sink.edges);
-        for (t, &y) in gold.iter().enumerate() {
-            self.residual[t * l + y as usize] -= factor;
-            if t > 0 {
-                sink.edges[gold[t - 1] as usize * l + y as usize] -= factor;
+        self.expected.clear();
+        self.expected.resize(l * width, Doubles::ZERO);
+        precise::marginals(&mut self.precise, factors, gold.len(), factor, &mut self.expected);
+        self.precise.subtract(gold, width);
+        for (row, m) in self.residual.chunks_exact_mut(l).zip(self.precise.m.chunks_exact(width)) {
+            row.iter_mut().zip(m.iter().flat_map(|m| m.0)).for_each(|(r, m)| *r = factor * m);
+        }
+        let pairs = self.expected.iter().zip(factors.rows()).map(|(c, m)| (c.0, m.0));
+        for (at, (c, m)) in pairs.enumerate() {
+            let (from, first) = (at / width, at % width * WIDTH);
+            for y in first..(first + WIDTH).min(l) {
+                let (c, m) = (c[y - first], m[y - first]);
+                sink.edges[from * l + y] += if m > 0.0 { c * m } else { 0.0 };
             }
         }
+        for y in gold.windows(2) {
+            sink.edges[y[0] as usize * l + y[1] as usize] -= factor;
+        }
         Some((value, minus_log_p))
+    }
+
+    /// log Z of the node scores at hand by the scaled recursion; None if they are out of its range.
+    fn scaled_log_z(&mut self, factors: &Factors) -> Option<f64> {
+        let l = factors.labels();
+        let (n, width) = (self.node.len() / l, l.div_ceil(WIDTH));
+        if n == 0 {
+            return Some(0.0);
+        }
+        self.precise.reserve(n, l);
+        for (row, to) in self.node.chunks_exact(l).zip(self.precise.node.chunks_exact_mut(width)) {
+            for (some, to) in row.chunks(WIDTH).zip(to) {
+                to.0 = [f64::NEG_INFINITY; WIDTH];
+                to.0[..some.len()].copy_from_slice(some);
+            }
+        }
+        Some(precise::backward(&mut self.precise, factors, n)?.value)
+    }
+
+    /// The loss of a sentence alone, times its weight; None if it is not finite.
+    pub fn loss(&mut self, setting: &Setting<'_>, sentence: u32, weight: f64) -> Option<f64> {
+        let (data, l) = (setting.data, setting.layout.labels);
+        let (begin, end) = (data.sentences[sentence as usize], data.sentences[sentence as usize + 1]);
+        let gold = &data.gold[begin..end];
+        let factors = setting.edge_scores.factors().filter(|_| !is_odd(setting));
+        if let Some(factors) = factors {
+            self.score(setting, sentence);
+            if let Some(log_z) = self.scaled_log_z(factors) {
+                let value = match setting.loss.is_pointwise() {
+                    true => self.pointwise_loss(setting.loss, factors, gold, weight),
+                    false => setting.loss.sequential(weight, log_z - self.gold_score(gold, l), 0.0).0,
+                };
+                if value.is_finite() {
+                    return Some(value);
+                }
+            }
+        }
+        let mut nodes = vec![Lane::ZERO; gold.len() * l];
+        let (mut edges, mut pairs) = (vec![0.0; l * l], vec![0.0; setting.layout.pair.len()]);
+        let mut sink = Sink { nodes: &mut nodes, edges: &mut edges, pairs: &mut pairs };
+        let (value, l) = self.run(setting, sentence, 0, weight, &mut sink)?;
+        let beyond = setting.loss.is_beyond(weight, l, 0.0);
+        Some(if beyond { setting.loss.sequential(weight, l, 0.0).0 } else { value })
+    }
+
+    /// The pointwise losses of the scores that `scaled_log_z` was called for.
+    fn pointwise_loss(&mut self, loss: Loss, factors: &Factors, gold: &[u16], weight: f64) -> f64 {
+        let width = factors.labels().div_ceil(WIDTH);
+        self.expected.clear();
+        precise::marginals(&mut self.precise, factors, gold.len(), 0.0, &mut self.expected);
+        let at = |t: usize, y: u16| self.precise.m[t * width + y as usize / WIDTH].0[y as usize % WIDTH];
+        gold.iter().enumerate().map(|(t, &y)| loss.pointwise(weight, at(t, y).min(1.0)).0).sum()
+    }
+
+    /// Node and edge scores of a sentence, -infinity for labels that are not allowed.
+    fn score(&mut self, setting: &Setting<'_>, sentence: u32) {
+        let (data, edge_scores) = (setting.data, setting.edge_scores.scores());
+        score_sentence(data, setting.layout, setting.w, edge_scores, sentence, &mut self.node, &mut self.edge);
+        if let Some(support) = setting.support {
+            support.forbid(data.sentences[sentence as usize], setting.layout.labels, &mut self.node);
+        }
     }
 
     fn gold_score(&self, gold: &[u16], l: usize) -> f64 {
@@ -260,9 +333,8 @@ impl Alone {
     }
 
     /// Residuals to where the gradient is made from them.
-    fn emit(&mut self, setting: &Setting<'_>, batch: &Batch, lane: usize, begin: usize, sink: &mut Sink<'_>) {
+    fn emit(&mut self, setting: &Setting<'_>, positions: usize, lane: usize, begin: usize, sink: &mut Sink<'_>) {
         let l = setting.layout.labels;
-        let positions = batch.lengths[lane] as usize;
         for t in 1..positions {
             let block = &self.pairs[t * l * l..(t + 1) * l * l];
             for (sum, r) in sink.edges.iter_mut().zip(block) {

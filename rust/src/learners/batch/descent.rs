@@ -206,6 +206,7 @@ unsafe fn step_kernel<S: Simd>(this: &mut Stochastic, order: &[u32], eta: f64, l
                 once: None,
                 loss: this.terms.loss,
                 shift: 0.0,
+                precise: false,
             },
             terms: &this.terms,
             rows: &[],

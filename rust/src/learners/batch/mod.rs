@@ -7,3 +7,4 @@ pub mod objective;
 pub mod order;
 pub mod pass;
 pub mod terms;
+pub mod total;

@@ -8,7 +8,7 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::batch::loss::LARGE;
 use crate::learners::batch::pass::{run_chunk, Pass, PassWork, Sums, FEW, GROUP};
-use crate::learners::batch::terms::{check, EdgeScores, Setting, Terms};
+use crate::learners::batch::terms::{check, not_finite, EdgeScores, Setting, Terms};
 use crate::machine::budget;
 use crate::machine::dispatch::FlushToZero;
 use crate::machine::force::{self, Way};
@@ -114,20 +114,21 @@ impl Objective {
     }
 
     /// The loss at weights `w`, and its gradient. `log_domain`: log sum_i w_i e^{l_i} in place of the exponential loss,
-    /// for weights at which that is too large to work with.
-    pub fn evaluate(&self, w: &[f64], gradient: &mut [f64], log_domain: bool) -> Result<Value> {
+    /// for weights at which that is too large to work with. `precise`: in double precision; the gradient is rounded to single
+    /// precision after its differences are taken.
+    pub fn evaluate(&self, w: &[f64], gradient: &mut [f64], log_domain: bool, precise: bool) -> Result<Value> {
         let n = self.layout.len();
         if w.len() != n || gradient.len() != n {
             return Err(Error::Value(format!("expected {n} weights, got {} and {}", w.len(), gradient.len())));
         }
-        let mut value = self.sum(w, gradient, 0.0)?;
+        let mut value = self.sum(w, gradient, 0.0, precise)?;
         if !self.terms.loss.is_shifted() {
             return Ok(value);
         }
         let mut shift = 0.0;
         if value.largest > LARGE {
             shift = value.largest;
-            value = self.sum(w, gradient, shift)?;
+            value = self.sum(w, gradient, shift, precise)?;
         }
         let mass: f64 = self.terms.weights.iter().sum();
         let scaled = value.loss + mass * (-shift).exp(); // sum_i w_i e^{l_i - shift}
@@ -140,7 +141,7 @@ impl Objective {
     }
 
     /// The loss times e^-shift (exponential loss), and its gradient. Sentences beyond range count as infinite.
-    fn sum(&self, w: &[f64], gradient: &mut [f64], shift: f64) -> Result<Value> {
+    fn sum(&self, w: &[f64], gradient: &mut [f64], shift: f64, precise: bool) -> Result<Value> {
         let layout = &self.layout;
         let l = layout.labels;
         let mut memory = self.memory.lock().unwrap_or_else(|poisoned| {
@@ -163,18 +164,7 @@ impl Objective {
             None => Edges::new(l, edge_scores.scores()),
         };
         let pass = Pass {
-            setting: Setting {
-                data: &self.data,
-                layout,
-                w,
-                edge_scores: &edge_scores,
-                support: self.terms.limits.support.as_ref(),
-                partial: self.terms.partial.as_ref(),
-                cost: &self.terms.cost,
-                once: self.terms.limits.once.as_ref(),
-                loss: self.terms.loss,
-                shift,
-            },
+            setting: Setting { shift, precise, ..Setting::new(&self.data, layout, &self.terms, w, &edge_scores) },
             terms: &self.terms,
             rows: &memory.rows,
             rare: &memory.rare,
@@ -195,10 +185,7 @@ impl Objective {
             .collect();
         if let Some(s) = sums.iter().find_map(|s| s.failed) {
             memory.gradients.clear();
-            return Err(Error::Training(format!(
-                "sentence {s}: its loss is not finite at the current weights; scale real-valued attributes down, \
-                 regularise more, or weight long sentences down (pi, max_length)"
-            )));
+            return Err(not_finite(s));
         }
         gradient.par_iter_mut().with_min_len(1 << 15).for_each(|g| *g = 0.0);
         let shared = Shared::new(gradient);

@@ -134,7 +134,7 @@ unsafe fn chunk_kernel<S: Simd>(
     let copies = pass.nodes.copies(c);
     let rare = pass.rare_gradient.slice(copies.start, copies.len());
     rare.fill(0.0);
-    let forced = force::is_forced(Way::Log) || force::is_forced(Way::Wide);
+    let forced = pass.setting.precise || force::is_forced(Way::Log) || force::is_forced(Way::Wide);
     let scaled = pass.edges.scaled && !s.data.has_edge_attributes() && s.once.is_none() && !forced;
     // With very many labels scores and gradient go with the recursions, position by position.
     let stepwise = scaled && pass.nodes.is_wide() && !pass.terms.loss.is_pointwise() && pass.terms.partial.is_none();
@@ -211,7 +211,7 @@ fn leave_alone(pass: &Pass<'_>, group: &[Batch], scratch: &mut PassWork, sums: &
         }
         let edges = if pass.edges.sparse.is_some() { &mut *whole } else { &mut sums.edges };
         let mut sink = Sink { nodes: &mut fields[i].nodes, edges, pairs: &mut sums.pairs };
-        let found = alone.run(&pass.setting, batch, lane, weight, &mut sink);
+        let found = alone.run(&pass.setting, batch.sentences[lane], lane, weight, &mut sink);
         if let Some(sparse) = &pass.edges.sparse {
             for (sum, edge) in sums.edges.iter_mut().zip(sparse.pattern.edges()) {
                 *sum += whole[edge];

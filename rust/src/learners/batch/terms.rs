@@ -2,8 +2,8 @@
 
 use crate::chain::limits::Limits;
 use crate::chain::once::Groups;
+use crate::chain::precise::Factors;
 use crate::chain::support::Support;
-use crate::chain::wide::Factors;
 use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -43,7 +43,8 @@ impl<'a> EdgeScores<'a> {
         self.made.get_or_init(|| {
             let mut scores = self.layout.edge_scores(self.w);
             self.forbidden.iter().for_each(|&e| scores[e as usize] = f64::NEG_INFINITY);
-            let factors = Factors::new(&scores).filter(|_| !force::is_forced(Way::Log));
+            let l = self.layout.labels;
+            let factors = Factors::new(l, |a, b| scores[a * l + b]).filter(|_| !force::is_forced(Way::Log));
             (scores, factors)
         })
     }
@@ -52,7 +53,7 @@ impl<'a> EdgeScores<'a> {
         &self.get().0
     }
 
-    /// Their factors in double precision, where these are of any use.
+    /// Their factors in double precision; None if they are out of range.
     pub fn factors(&self) -> Option<&Factors> {
         self.get().1.as_ref()
     }
@@ -70,6 +71,38 @@ pub struct Setting<'a> {
     pub once: Option<&'a Groups>,
     pub loss: Loss,
     pub shift: f64,
+    pub precise: bool, // every sentence in double precision
+}
+
+impl<'a> Setting<'a> {
+    pub fn new(
+        data: &'a Dataset,
+        layout: &'a Layout,
+        terms: &'a Terms,
+        w: &'a [f64],
+        edge_scores: &'a EdgeScores<'a>,
+    ) -> Setting<'a> {
+        Setting {
+            data,
+            layout,
+            w,
+            edge_scores,
+            support: terms.limits.support.as_ref(),
+            partial: terms.partial.as_ref(),
+            cost: &terms.cost,
+            once: terms.limits.once.as_ref(),
+            loss: terms.loss,
+            shift: 0.0,
+            precise: false,
+        }
+    }
+}
+
+pub fn not_finite(sentence: u32) -> Error {
+    Error::Training(format!(
+        "sentence {sentence}: its loss is not finite at the current weights; scale real-valued attributes down, \
+         regularise more, or weight long sentences down (pi, max_length)"
+    ))
 }
 
 /// Whether labels, weights, costs and constraints fit the data and each other.

@@ -166,7 +166,7 @@ impl Joint {
     fn at(&mut self, taken: &[FeatureStep], x: Vec<f64>) -> Option<Point> {
         let was: Vec<f64> = taken.iter().map(|&(k, _)| self.w[k]).collect();
         taken.iter().zip(&x).for_each(|(&(k, _), x)| self.w[k] += x);
-        let found = self.objective.evaluate(&self.w, &mut self.gradient, self.shifted);
+        let found = self.objective.evaluate(&self.w, &mut self.gradient, self.shifted, false);
         taken.iter().zip(&was).for_each(|(&(k, _), was)| self.w[k] = *was);
         let loss = found.ok()?.loss;
         let (value, by) = if self.shifted { (loss, 1.0) } else { (loss.ln(), 1.0 / loss) };

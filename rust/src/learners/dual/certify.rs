@@ -1,52 +1,152 @@
-//! How far the weights can be from the optimum: P(w) - D at a dual point whose entropy is known.
+//! How far the weights can be from the optimum, as a bound that rounding cannot break.
 //!
-//! Each sentence's chain is that of the kept marginals which is closest to the chain of the weights (`Beside::couple`). Its
-//! nodes are those kept, or nearly so, and its pairs are its own; the weights of this dual point are w less 1/(2 l2) times
-//! the features of what differs. All of it is exact but for rounding, however near the coupling came.
+//! For any distributions q_i over the paths of each sentence and any weights w
+//!
+//! ```text
+//! P(w) - D(q) = sum_i s_i KL(q_i | p_i(w)) + l2 |w - w(q)|^2,     w(q) = 1/(2 l2) sum_i s_i (F(y_i) - E_{q_i} F)
+//! ```
+//!
+//! Both terms are sums of positive numbers, so nothing cancels. q_i is the chain of the kept marginals that is closest to p_i(w)
+//! (`chain::precise`); it is a dual point like any other, however near the kept marginals it comes. w(q) is added up from the chains
+//! themselves: the weights and the kept marginals are sums of many single-precision steps and have drifted apart. All of it is done in
+//! double precision, and what rounding can amount to is added to the gap (`Rounding`).
 
-use super::visit::{pad, score, score_edges};
-use super::{Dual, Scratch};
-use crate::chain::beside;
+use super::visit::{score, score_edges};
+use super::{Dual, Ground, Scratch};
+use crate::chain::{beside, precise};
 use crate::machine::dispatch::{dispatch, FlushToZero};
+use crate::machine::double::Doubles;
 use crate::machine::find::Find;
 use crate::machine::simd::{Ahead, Lane, WIDTH};
 use crate::machine::stop;
-use crate::scores::cells::spread;
+use crate::scores::cells::spread::{add_doubles, weigh_doubles};
+use crate::scores::cells::Cells;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Parts that the sums of P are made of; fixed, so that results do not depend on threads.
+/// Parts that the sums of P alone are split into; fixed, so that results do not depend on threads.
 const PARTS: u32 = 4;
-/// ... and of P and D, each with an array of all cells.
+/// The same for the sums of P and D, which need an array of all cells each.
 const HALVES: u32 = 2;
-/// ... or one where there are so many cells.
+/// Cells from which on there is one such array.
 const MANY: usize = 1 << 24;
 
-/// What some sentences add.
-pub(super) struct Part {
+/// What some sentences add to P and D, without the penalty.
+#[derive(Clone, Debug, Default)]
+pub struct Terms {
+    /// sum s (log Z - gold score); NaN if a sentence is out of range.
     pub loss: f64,
-    pub entropy: f64,
-    pub nodes: Vec<Lane>, // [cells] s F(m - mu)
-    pub pairs: Vec<f64>,  // [edge features] s (c - mu)
+    /// An upper bound of sum s KL(q | p), plus a bound of the error of `loss`.
+    pub divergence: f64,
+    /// A bound of the error of `observed`, as a Euclidean norm.
+    pub slack: f64,
+    /// [features] sum s (F(y) - E_q F); empty if only the loss was computed.
+    pub observed: Vec<f64>,
 }
 
-/// P(w) alone.
+/// P and D of weights from the terms of all sentences.
+///
+/// The sums here have one term per feature: their relative error is at most the number of terms times the unit roundoff.
+pub fn bounds(w: &[f64], l2: f64, terms: &Terms) -> (f64, f64) {
+    let rate = 1.0 / (2.0 * l2);
+    let (mut square, mut apart) = (0.0, 0.0);
+    for (&w, &observed) in w.iter().zip(&terms.observed) {
+        let off = w - rate * observed;
+        square += w * w;
+        apart += off * off;
+    }
+    let rounded = (w.len() as f64 + 16.0) * f64::EPSILON;
+    // Of w - rate * observed itself: each is rounded to half a unit of its larger term.
+    let slack = rate * terms.slack + 2.0 * f64::EPSILON * (square.sqrt() + apart.sqrt());
+    let distance = apart.sqrt() * (1.0 + rounded) + slack;
+    let primal = terms.loss + l2 * square;
+    let gap = terms.divergence + l2 * distance * distance * (1.0 + 8.0 * f64::EPSILON) + rounded * l2 * square;
+    (primal, primal - gap - 4.0 * f64::EPSILON * primal.abs())
+}
+
+/// Sizes of the attributes of tokens: what sums over them can be rounded by.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Extent {
+    terms: f64, // most attributes of a token
+    sum: f64,   // most of the sum of their absolute values
+    norm: f64,  // most of their Euclidean norm
+}
+
+impl Extent {
+    pub fn of(cells: &Cells) -> Extent {
+        let csr = cells.data.node.csr();
+        let mut out = Extent::default();
+        for token in csr.ptr.windows(2) {
+            let n = (token[1] - token[0]) as f64;
+            out.terms = out.terms.max(n);
+            if csr.values.is_empty() {
+                continue;
+            }
+            let (mut sum, mut square) = (0.0, 0.0);
+            for &x in &csr.values[token[0]..token[1]] {
+                sum += f64::from(x.abs());
+                square += f64::from(x) * f64::from(x);
+            }
+            (out.sum, out.norm) = (out.sum.max(sum), out.norm.max(square));
+        }
+        if csr.values.is_empty() {
+            (out.sum, out.norm) = (out.terms, out.terms);
+        }
+        out.norm = out.norm.sqrt();
+        out
+    }
+}
+
+/// Bounds of what rounding does to a sentence; u is the unit roundoff, T its tokens, L the labels.
+///
+/// - A node score is a sum of k products: it is off by at most (k + 1) u max|w| sum|f|. That is a change of the scores, so the loss is
+///   off by at most twice as much for each token, and the divergence too.
+/// - A row of gamma or of the chain is a sum of L products, a product, a division and an exponential, all of positive numbers: each of
+///   its numbers is off by at most (2 L + 16) u, relatively. For gamma that is a change of the scores again, which does not pile up
+///   along the sentence. For the marginals m it does: they are off by T (2 L + 16) u, and so are the terms that they multiply.
+/// - log Z and the gold score are sums of 2 T numbers with the absolute values `reach`.
+struct Rounding {
+    score: f64,
+    row: f64,
+    norm: f64,
+    sum: f64, // of sums over all tokens of a part
+}
+
+impl Rounding {
+    fn new(ground: &Ground, w: &[Lane], tokens: usize) -> Rounding {
+        let most = w.iter().flat_map(|lane| lane.0).fold(0.0f32, |most, w| most.max(w.abs()));
+        let Extent { terms, sum, norm } = ground.extent;
+        let u = f64::EPSILON / 2.0;
+        Rounding {
+            score: (terms + 4.0) * u * f64::from(most) * (sum + 3.0), // start, end, edge
+            row: (2.0 * ground.cells.labels as f64 + 16.0) * u,
+            norm: norm + 3.0,
+            sum: (2.0 * tokens as f64 + 16.0) * u,
+        }
+    }
+
+    /// Of the loss and the divergence of a sentence together.
+    fn terms(&self, n: usize, loss_reach: f64, divergence_reach: f64) -> f64 {
+        let n = n as f64;
+        let u = f64::EPSILON / 2.0;
+        n * (4.0 * self.score + 4.0 * self.row) + n * self.row * divergence_reach + (2.0 * n + 8.0) * u * loss_reach
+    }
+
+    /// Of the expectations of its features.
+    fn observed(&self, n: usize) -> f64 {
+        let n = n as f64;
+        n * self.norm * (n * self.row + self.sum)
+    }
+}
+
+/// P(w) alone, in single precision: an estimate.
 pub(super) fn primal(dual: &Dual) -> f64 {
-    let loss: f64 = in_parts(dual, parts_of(dual, false), false).iter().map(|part| part.loss).sum();
+    let loss: f64 = in_parts(dual, PARTS, add_losses).iter().sum();
     let square: f64 = dual.w.iter().flat_map(|lane| lane.0).map(|w| f64::from(w) * f64::from(w)).sum();
     loss + dual.ground.l2 * square
 }
 
-/// How many parts the sums are made of, of P and D or of P alone.
-pub(super) fn parts_of(dual: &Dual, couples: bool) -> u32 {
-    match couples {
-        false => PARTS,
-        true if dual.w.len() * WIDTH >= MANY => 1,
-        true => HALVES,
-    }
-}
-
-pub(super) fn in_parts(dual: &Dual, parts: u32, couples: bool) -> Vec<Part> {
+fn in_parts<R: Send>(dual: &Dual, parts: u32, add: fn(&Dual, Range<u32>) -> R) -> Vec<R> {
     let n = dual.blocks.len() as u32;
     let stop = stop::current();
     (0..parts)
@@ -55,80 +155,62 @@ pub(super) fn in_parts(dual: &Dual, parts: u32, couples: bool) -> Vec<Part> {
         .map(|part| {
             let (_small_is_zero, _mine) = (FlushToZero::new(), stop.enter());
             let at = |part: u32| (u64::from(n) * u64::from(part) / u64::from(parts)) as u32;
-            add_up(dual, at(part)..at(part + 1), couples)
+            add(dual, at(part)..at(part + 1))
         })
         .collect()
 }
 
-/// P(w) and D.
-pub(super) fn certificate(dual: &Dual) -> (f64, f64) {
-    let found = in_parts(dual, parts_of(dual, true), true);
-    let rate = 1.0 / (2.0 * dual.ground.l2);
-    let (mut before, mut behind) = (0.0, 0.0);
-    for (i, w) in dual.w.iter().enumerate() {
-        for y in 0..WIDTH {
-            let w = f64::from(w.0[y]);
-            let there = w - rate * found.iter().map(|part| f64::from(part.nodes[i].0[y])).sum::<f64>();
-            before += w * w;
-            behind += there * there;
+impl Dual {
+    /// The terms of the weights now, in double precision.
+    pub fn terms(&self) -> Terms {
+        let parts = if self.w.len() * WIDTH >= MANY { 1 } else { HALVES };
+        let mut found = in_parts(self, parts, add_terms).into_iter();
+        let mut sum = found.next().unwrap_or_default();
+        for part in found {
+            sum.loss += part.loss;
+            sum.divergence += part.divergence;
+            sum.slack += part.slack;
+            sum.observed.iter_mut().zip(&part.observed).for_each(|(sum, x)| *sum += x);
         }
+        sum.observed = self.ground.cells.gather(|cell| sum.observed.get(cell).copied().unwrap_or(f64::NAN));
+        sum
     }
-    // Edges have no node features: what was added for them above is w itself.
-    let edges = dual.ground.cells.edges[0] as usize;
-    for (e, &at) in dual.ground.edge_at.iter().enumerate() {
-        let at = edges + at as usize;
-        let w = f64::from(dual.w[at / WIDTH].0[at % WIDTH]);
-        let there = w - rate * found.iter().map(|part| part.pairs[e]).sum::<f64>();
-        behind += there * there - w * w;
+
+    /// The loss of the weights now, in single precision; NaN if a sentence is out of range.
+    pub fn loss(&self) -> f64 {
+        in_parts(self, PARTS, add_losses).iter().sum()
     }
-    let (loss, entropy) = found.iter().fold((0.0, 0.0), |sum, part| (sum.0 + part.loss, sum.1 + part.entropy));
-    (loss + dual.ground.l2 * before, entropy - dual.ground.l2 * behind)
 }
 
 dispatch!(
-    fn add_up(dual: &Dual, which: Range<u32>, couples: bool) -> Part = add_kernel
+    fn add_losses(dual: &Dual, which: Range<u32>) -> f64 = losses_kernel
 );
 
 /// # Safety
 /// The machine has the instructions of `S`.
 #[inline(always)]
-unsafe fn add_kernel<S: Find>(dual: &Dual, which: Range<u32>, couples: bool) -> Part {
-    let (ground, edges) = (&dual.ground, dual.ground.edge_at.len());
-    let cells = &ground.cells;
-    let (l, width) = (cells.labels, cells.width);
-    let mut out = Part {
-        loss: 0.0,
-        entropy: 0.0,
-        nodes: vec![Lane::ZERO; if couples { dual.w.len() } else { 0 }],
-        pairs: vec![0.0; edges],
-    };
-    let mut scratch = Scratch::new(l);
+unsafe fn losses_kernel<S: Find>(dual: &Dual, which: Range<u32>) -> f64 {
+    let ground = &dual.ground;
+    let (cells, width) = (&ground.cells, ground.cells.width);
+    let mut scratch = Scratch::new(cells.labels);
     if !score_edges(ground, &dual.w, &mut scratch) {
-        out.loss = f64::NAN;
-        return out;
+        return f64::NAN;
     }
     let (logs, max) = (scratch.moves.logs(), f64::from(scratch.moves.max));
-    let mut all = vec![0.0f64; l * width * WIDTH]; // s times the pair sums of the chains
-    for i in which.clone().filter(|&i| dual.ground.sample_weight[i as usize] > 0.0) {
+    let mut loss = 0.0;
+    for i in which.clone().filter(|&i| ground.sample_weight[i as usize] > 0.0) {
         stop::look();
         let next = (i + 1).min(which.end - 1);
-        let (begin, end) = cells.range(i);
-        let (n, s) = (end - begin, dual.ground.sample_weight[i as usize]);
-        if n == 0 {
+        let gold = cells.gold(i);
+        if gold.is_empty() {
             continue;
         }
         score(ground, &dual.w, &mut scratch, i, &mut Ahead::nothing());
         ground.spread.prefetch_cells(cells, &dual.w, next);
-        let (beside, moves) = (&mut scratch.beside, &scratch.moves);
-        let log_z = match couples {
-            true => beside::marginals(beside, moves, n, &mut Ahead::nothing()).and_then(|()| beside.log_z(moves, n)),
-            false => beside::forward(beside, moves, n),
+        let beside = &mut scratch.beside;
+        let Some(log_z) = beside::forward(beside, &scratch.moves, gold.len()) else {
+            return f64::NAN;
         };
-        let Some(log_z) = log_z else {
-            out.loss = f64::NAN;
-            return out;
-        };
-        let gold = cells.gold(i);
         let mut h = 0.0;
         for (t, &y) in gold.iter().enumerate() {
             h += f64::from(beside.node[t * width + y as usize / WIDTH].0[y as usize % WIDTH]);
@@ -136,32 +218,90 @@ unsafe fn add_kernel<S: Find>(dual: &Dual, which: Range<u32>, couples: bool) -> 
                 h += max + logs[gold[t - 1] as usize * width * WIDTH + y as usize];
             }
         }
-        out.loss += s * (log_z - h);
-        if !couples {
+        loss += ground.sample_weight[i as usize] * (log_z - h);
+    }
+    loss
+}
+
+dispatch!(
+    /// The terms of some sentences; `observed` is [cells].
+    fn add_terms(dual: &Dual, which: Range<u32>) -> Terms = terms_kernel
+);
+
+/// # Safety
+/// The machine has the instructions of `S`.
+#[inline(always)]
+unsafe fn terms_kernel<S: Find>(dual: &Dual, which: Range<u32>) -> Terms {
+    let ground = &dual.ground;
+    let (cells, l, width) = (&ground.cells, ground.cells.labels, ground.cells.width);
+    let out_of_range = || Terms { loss: f64::NAN, ..Terms::default() };
+    let mut out = Terms { observed: vec![0.0; dual.w.len() * WIDTH], ..Terms::default() };
+    let mut scratch = Scratch::new(l);
+    score_edges(ground, &dual.w, &mut scratch);
+    let edge = |a: u16, b: u16| f64::from(scratch.edges[a as usize * width + b as usize / WIDTH].0[b as usize % WIDTH]);
+    let Some(factors) = precise::Factors::new(l, |a, b| edge(a as u16, b as u16)) else {
+        return out_of_range();
+    };
+    let rounding = Rounding::new(ground, &dual.w, cells.data.tokens());
+    let mut lanes = Vec::new();
+    let mut chain = precise::Precise::default();
+    let mut pairs = vec![Doubles::ZERO; l * width]; // expected, over M
+    let mut gold_pairs = vec![0.0; l * width * WIDTH];
+    for i in which.clone().filter(|&i| ground.sample_weight[i as usize] > 0.0) {
+        stop::look();
+        let next = (i + 1).min(which.end - 1);
+        let ((begin, end), gold) = (cells.range(i), cells.gold(i));
+        let (n, s) = (end - begin, ground.sample_weight[i as usize]);
+        if n == 0 {
             continue;
         }
-        pad(&dual.nodes[begin * l..end * l], l, &mut scratch.mu);
-        let mu = &scratch.mu;
-        ground.spread.prefetch_cells(cells, &out.nodes, i);
-        out.entropy += s * beside::couple(beside, moves, mu);
-        for (sums, pairs) in all.chunks_exact_mut(WIDTH).zip(&beside.pairs) {
-            for (sum, &c) in sums.iter_mut().zip(&pairs.0) {
-                *sum += s * f64::from(c);
+        chain.reserve(n, l);
+        begin_scores(ground, i, &mut lanes, &mut chain.node[..n * width]);
+        weigh_doubles(&ground.spread, cells, i, &dual.w, &mut chain.node[..n * width]);
+        ground.spread.prefetch_cells(cells, &dual.w, next);
+        let Some(log_z) = precise::backward(&mut chain, &factors, n) else {
+            return out_of_range();
+        };
+        let (mut score, mut reach) = (0.0, log_z.reach);
+        for (t, &y) in gold.iter().enumerate() {
+            let node = chain.node[t * width + y as usize / WIDTH].0[y as usize % WIDTH];
+            score += node;
+            reach += node.abs();
+            if t > 0 {
+                let edge = edge(gold[t - 1], y);
+                score += edge;
+                reach += edge.abs();
+                gold_pairs[gold[t - 1] as usize * width * WIDTH + y as usize] += s;
             }
         }
-        for (p, mu) in beside.p.iter_mut().zip(mu) {
-            S::store(S::sub(S::load(p), S::load(mu)), p);
-        }
-        spread::apply(&ground.spread, cells, i, &beside.p[..n * width], s as f32, &mut out.nodes);
-        for (sum, &mu) in out.pairs.iter_mut().zip(&dual.pairs[i as usize * edges..(i as usize + 1) * edges]) {
-            *sum -= s * f64::from(mu);
-        }
+        let found = precise::couple(&mut chain, &factors, &dual.nodes[begin * l..end * l], s, &mut pairs);
+        out.loss += s * (log_z.value - score);
+        // Summing over sentences rounds every partial sum once.
+        let summed = rounding.sum * ((log_z.value - score).abs() + found.value.abs());
+        out.divergence += s * (found.value + rounding.terms(n, reach, found.reach) + summed);
+        out.slack += s * rounding.observed(n);
+        chain.subtract(gold, width);
+        add_doubles(&ground.spread, cells, i, &chain.m[..n * width], -s, &mut out.observed);
     }
-    for (&c, &log) in all.iter().zip(&logs).filter(|(&c, _)| c > 0.0) {
-        out.entropy -= c * log;
-    }
-    for (sum, &at) in out.pairs.iter_mut().zip(&dual.ground.edge_at) {
-        *sum += all[at as usize];
+    let edges = cells.edges[0] as usize;
+    let expected = pairs.iter().zip(factors.rows()).flat_map(|(c, m)| c.0.into_iter().zip(m.0));
+    for ((at, (c, m)), gold) in expected.enumerate().zip(gold_pairs) {
+        out.observed[edges + at] = gold - if m > 0.0 { c * m } else { 0.0 };
     }
     out
+}
+
+/// What the node scores of a sentence begin with: 0, or -infinity for labels that are not allowed and padding.
+fn begin_scores(ground: &Ground, sentence: u32, lanes: &mut Vec<Lane>, out: &mut [Doubles]) {
+    let width = ground.cells.width;
+    lanes.clear();
+    lanes.resize(out.len(), Lane::ZERO);
+    ground.cells.begin(sentence, lanes);
+    for (i, (lane, out)) in lanes.iter().zip(out).enumerate() {
+        let is_last = i % width == width - 1;
+        for k in 0..WIDTH {
+            let padding = if is_last { ground.no_label.0[k] } else { 0.0 };
+            out.0[k] = f64::from(lane.0[k] + padding);
+        }
+    }
 }

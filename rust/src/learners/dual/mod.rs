@@ -10,8 +10,8 @@
 //! step that is found in closed form, and the weights with it: w = w(q) at any time, and there is no learning rate and no
 //! decay. Of q_i the expectations that features have are kept, those of nodes [T, L] and the sums over pairs of neighbours.
 //!
-//! For a certificate D is computed at the chains that have these nodes and are closest to p_i (`certify`): a dual point as
-//! any other, and one whose entropy is known.
+//! For a certificate D is computed at the chains that have these nodes and are closest to p_i (`certify`), in double precision and
+//! with bounds of its rounding.
 //!
 //! Sentences are visited in proportion to how far q_i is from p_i (gap sampling). Le Priol, Piche and Lacoste-Julien 2018,
 //! "Adaptive stochastic dual coordinate ascent for conditional random fields".
@@ -32,7 +32,7 @@ use crate::machine::simd::{Lane, WIDTH};
 use crate::scores::cells::spread::Spread;
 use crate::scores::cells::Cells;
 use crate::scores::check::check_weights;
-pub use shard::Terms;
+pub use certify::{bounds, Terms};
 use std::sync::Arc;
 
 /// Most visits of a sentence in an epoch.
@@ -88,6 +88,7 @@ struct Ground {
     sweeps: usize, // that an epoch's visits come in, each in the order of the sentences; 0 for any order
     edge_at: Vec<u32>, // [edge features] place in [L, width] lanes
     no_edge: Vec<Lane>, // [L, width] 0, or -infinity where there is no edge or no label
+    extent: certify::Extent,
     no_label: Box<Lane>, // the same for the last lane of node scores; in a box, since Python's objects are not aligned as lanes are
 }
 
@@ -107,7 +108,6 @@ struct Scratch {
     moves: Moves,
     moved: Vec<Lane>, // [T, width] scores of F(d)
     edges: Vec<Lane>, // [L, width] edge scores
-    mu: Vec<Lane>,    // [T, width] marginals of q_i
 }
 
 impl Scratch {
@@ -155,6 +155,7 @@ impl Dual {
             blocks: vec![Block { distance: f64::INFINITY, kappa: 1.0, visits: 0 }; n],
             epochs: 0,
             ground: Ground {
+                extent: certify::Extent::of(&cells),
                 spread,
                 cells,
                 sample_weight,
@@ -222,14 +223,14 @@ impl Dual {
         out
     }
 
-    /// P(w) of the weights now; NaN where a sentence is beyond float32.
+    /// P(w) of the weights now, in single precision; NaN if a sentence is out of range.
     pub fn primal(&self) -> f64 {
         certify::primal(self)
     }
 
-    /// (P(w), D) of the weights now; P is NaN where a sentence is beyond float32.
+    /// (P(w), a lower bound of all objectives) in double precision; P is NaN if a sentence is out of range.
     pub fn certificate(&self) -> (f64, f64) {
-        certify::certificate(self)
+        bounds(&self.weights(), self.ground.l2, &self.terms())
     }
 
     /// Epochs so far.

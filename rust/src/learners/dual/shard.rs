@@ -1,8 +1,8 @@
-//! A training set that is one of several: its weights come from all of them, and its share of the certificate goes to all.
+//! A training set that is one of several: its weights come from all of them, and its terms of the certificate are added to theirs.
 //!
 //! ```text
-//! P(w) = sum_k loss_k(w) + l2 |w|^2
-//! D    = sum_k entropy_k - l2 |w - 1/(2 l2) sum_k off_k|^2
+//! P(w)   = sum_k loss_k(w) + l2 |w|^2
+//! P - D <= sum_k divergence_k + l2 |w - 1/(2 l2) sum_k observed_k|^2
 //! ```
 //!
 //! A shard that ascends beside others must not take all of a way that they go too. With K of them it moves its own copy of
@@ -10,19 +10,9 @@
 //! alone, is a lower bound of what they gain together. That is a `Dual` with l2 / K, whose weights are set to those of all
 //! between rounds. Ma et al. 2015, "Adding vs. averaging in distributed primal-dual optimization" (CoCoA+), sigma' = K.
 
-use super::{certify, Dual, Ground};
+use super::{Dual, Ground};
 use crate::error::{Error, Result};
 use crate::machine::simd::WIDTH;
-
-/// What the sentences here add to the certificate of all.
-#[derive(Clone, Debug, Default)]
-pub struct Terms {
-    /// NaN where a sentence is beyond float32.
-    pub loss: f64,
-    pub entropy: f64,
-    /// [features] s F(m - mu), m being the chains that the entropy is of; empty where the loss alone was asked for.
-    pub off: Vec<f64>,
-}
 
 impl Ground {
     /// Visits in sweeps: what is in files is then read from its begin to its end, and not here and there.
@@ -47,26 +37,5 @@ impl Dual {
         }
         cells.scatter(weights, |cell, x| w[cell / WIDTH].0[cell % WIDTH] = x as f32);
         Ok(())
-    }
-
-    /// The terms of the weights now: of P and D, or of P alone.
-    pub fn terms(&self, couples: bool) -> Terms {
-        let found = certify::in_parts(self, certify::parts_of(self, couples), couples);
-        let (loss, entropy) = found.iter().fold((0.0, 0.0), |sum, part| (sum.0 + part.loss, sum.1 + part.entropy));
-        if !couples {
-            return Terms { loss, entropy, off: Vec::new() };
-        }
-        let [begin, end] = self.ground.cells.edges.map(|cell| cell as usize);
-        let mut pairs = vec![0.0; end - begin];
-        for part in &found {
-            for (&at, &x) in self.ground.edge_at.iter().zip(&part.pairs) {
-                pairs[at as usize] += x;
-            }
-        }
-        let off = self.ground.cells.gather(|cell| match (begin..end).contains(&cell) {
-            true => pairs[cell - begin],
-            false => found.iter().map(|part| f64::from(part.nodes[cell / WIDTH].0[cell % WIDTH])).sum(),
-        });
-        Terms { loss, entropy, off }
     }
 }

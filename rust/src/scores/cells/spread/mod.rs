@@ -206,8 +206,11 @@ macro_rules! with_rows {
     }};
 }
 
-mod weigh; // behind the macros that it uses
+// Behind the macros that they use.
+mod double;
+mod weigh;
 
+pub(crate) use double::{add_doubles, weigh_doubles};
 pub(crate) use weigh::weigh;
 
 dispatch!(

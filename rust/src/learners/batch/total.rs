@@ -1,0 +1,43 @@
+//! The loss of a corpus in double precision, without its gradient: what a trained model is reported with.
+
+use crate::dataset::layout::Layout;
+use crate::dataset::plan::Plan;
+use crate::dataset::Dataset;
+use crate::error::{Error, Result};
+use crate::learners::batch::alone::Alone;
+use crate::learners::batch::terms::{check, not_finite, EdgeScores, Setting, Terms};
+use crate::machine::dispatch::FlushToZero;
+use crate::machine::stop;
+use rayon::prelude::*;
+
+/// The loss at weights `w`. The sums of fixed chunks are added in their order, so that the result does not depend on threads.
+pub fn total_loss(data: &Dataset, layout: &Layout, mut terms: Terms, w: &[f64]) -> Result<f64> {
+    if w.len() != layout.len() {
+        return Err(Error::Value(format!("expected {} weights, got {}", layout.len(), w.len())));
+    }
+    if terms.weights.is_empty() {
+        terms.weights = vec![1.0; data.len()];
+    }
+    check(data, layout.labels, &terms)?;
+    data.check_layout(layout.attributes)?;
+    let plan = Plan::new(&data.sentences);
+    let edge_scores = EdgeScores::new(layout, w, &terms.limits);
+    let setting = Setting { precise: true, ..Setting::new(data, layout, &terms, w, &edge_scores) };
+    let stop = stop::current();
+    let sums: Vec<std::result::Result<f64, u32>> = (plan.chunks.par_iter())
+        .with_max_len(1)
+        .map(|chunk| {
+            let (_small_is_zero, _mine) = (FlushToZero::new(), stop.enter());
+            let (mut alone, mut sum) = (Alone::default(), 0.0);
+            for &s in plan.batches[chunk.clone()].iter().flat_map(|batch| &batch.sentences) {
+                stop::look();
+                let weight = terms.weights[s as usize];
+                if weight > 0.0 {
+                    sum += alone.loss(&setting, s, weight).ok_or(s)?;
+                }
+            }
+            Ok(sum)
+        })
+        .collect();
+    sums.into_iter().sum::<std::result::Result<f64, u32>>().map_err(not_finite)
+}

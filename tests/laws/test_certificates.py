@@ -1,0 +1,140 @@
+"""D <= P* <= P on problems made to break it, and what training reports is the objective of what it keeps."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import tagwise as tw
+from tagwise.features.inputs import Inputs
+
+from . import hostile
+from .hostile import KINDS, PENALTIES, TOLERANCES, Hostile, certificates, draw
+
+SEEDS = 3
+#: What the optimum by Newton's method and the sums of the reference are off by, relatively.
+REFERENCE = 1e-10
+
+
+def stored(weights: np.ndarray) -> np.ndarray:
+    """Weights as a model keeps them."""
+    return weights.astype(np.float32).astype(np.float64)
+
+
+def lattice_of(model: tw.Model, sentence: list[str]) -> tw.lattice.Lattice:
+    """Scores of a sentence in double precision, from the weights that the model keeps."""
+    layout, w = model.scorer.layout, model.scorer.weights.astype(np.float64)
+    arrays = {name: values.astype(int) for name, values in layout.arrays().items()}
+    data = model.encode(Inputs.of([sentence]), 1)
+    ptr, ids, _ = data.node()
+    L = layout.n_labels
+    table = np.zeros((layout.n_attributes, L))
+    owner = np.repeat(np.arange(layout.n_attributes), np.diff(arrays["node_ptr"]))
+    table[owner, arrays["node_label"]], rest = w[: layout.n_node], w[layout.n_node :]
+    node = np.array([table[ids[a:b].astype(int)].sum(axis=0) for a, b in pairwise(ptr)])
+    found = []
+    for name, size in (("edges", L * L), ("starts", L), ("ends", L)):
+        scores, n = np.zeros(size), len(arrays[name])
+        scores[arrays[name]], rest = rest[:n], rest[n:]
+        found.append(scores)
+    return tw.lattice.Lattice(node, found[0].reshape(L, L), found[1], found[2])
+
+
+def check_fit(problem: Hostile, l2: float, tol: float) -> None:
+    """A fit by dual ascent against the optimum."""
+    best, result = problem.optimum(l2), problem.fit("dual", l2, tol)
+    true = problem.objective(stored(result.weights), l2)
+    assert result.objective == pytest.approx(true, rel=1e-8, abs=1e-12)
+    assert all(e["dual"] <= best * (1 + REFERENCE) + 1e-12 for e in result.history if "dual" in e)
+    if "certified" in result.reason:
+        assert result.history[-1]["gap"] <= tol
+        assert true - best <= tol * true * (1 + 1e-6) + REFERENCE * best
+    if tol <= 1e-7:
+        assert true - best <= 1e-6 * best + 1e-12
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("l2", PENALTIES)
+def test_no_objective_is_below_the_bound(kind: str, l2: float) -> None:
+    for seed in range(SEEDS):
+        for found in certificates(draw(kind, seed), l2, (1, 3, 10, 40)):
+            assert found.margin >= -REFERENCE
+            assert abs(found.primal) <= 1e-9
+            assert found.gap >= found.distance - REFERENCE
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("l2", PENALTIES)
+def test_what_is_certified_is_true(kind: str, l2: float) -> None:
+    for seed, tol in enumerate(TOLERANCES[1:4]):
+        check_fit(draw(kind, seed), l2, tol)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_certified_is_true_of_many(kind: str) -> None:
+    for seed in range(20):
+        for l2 in PENALTIES:
+            for tol in TOLERANCES:
+                check_fit(draw(kind, seed), l2, tol)
+
+
+@pytest.mark.parametrize("optimizer", ["lbfgs", "cg", "owlqn"])
+@pytest.mark.parametrize("kind", ["plain", "repeated 300", "weights"])
+@pytest.mark.parametrize("l2", [1e-2, 1e-4])
+def test_optimisers_reach_the_optimum_where_single_precision_cannot_see_it(
+    kind: str, optimizer: str, l2: float
+) -> None:
+    for seed in range(SEEDS):
+        problem = draw(kind, seed)
+        best, result = problem.optimum(l2), problem.fit(optimizer, l2, 1e-10)
+        true = problem.objective(stored(result.weights), l2)
+        assert true - best <= 1e-6 * best
+        assert result.objective == pytest.approx(true, rel=1e-8)
+
+
+def test_a_sentence_of_text_many_times() -> None:
+    """The rounding of equal sentences goes one way, and the loss of each is small."""
+    sentence = tw.load_corpus("ewt-pos")[0][0]
+    X, y = [list(sentence.tokens)[:12]] * 300, [list(sentence.labels)[:12]] * 300
+    taggers = [
+        tw.CRF(features="S2", l2=1e-3, n_jobs=1, optimizer=name, tol=1e-9, max_iter=5000).fit(X, y)
+        for name in ("auto", "lbfgs", "cg")
+    ]
+    best = min(tagger.objective_ for tagger in taggers)
+    for tagger in taggers:
+        assert tagger.objective_ == pytest.approx(best, rel=1e-6)
+        assert all(e["dual"] <= best * (1 + 1e-9) for e in tagger.history_ if "dual" in e)
+
+
+@pytest.mark.parametrize("loss", ["log", "exp", "pointwise_log", "pointwise_exp"])
+def test_the_objective_is_that_of_the_weights_kept(loss: str) -> None:
+    """Also without a penalty on text that can be separated, where it is a sum of many small numbers."""
+    rng = np.random.default_rng(0)
+    X = [[f"w{i}" for i in rng.integers(0, 8, 5)] for _ in range(30)]
+    y = [["A" if int(token[1:]) % 2 else "B" for token in sentence] for sentence in X]
+    tagger = tw.CRF(features="S1", loss=loss, l2=0.0, max_iter=60, n_jobs=1).fit(X, y)
+    model = tagger.model_
+    total = 0.0
+    for sentence, labels in zip(X, y):
+        lattice = lattice_of(model, sentence)
+        gold = [model.labels.index(label) for label in labels]
+        if loss in ("log", "exp"):
+            less = lattice.log_partition() - lattice.score(gold)
+            total += less if loss == "log" else np.expm1(less)
+        else:
+            p = lattice.marginals()[np.arange(len(gold)), gold]
+            total += -np.log(p).sum() if loss == "pointwise_log" else (1.0 / p).sum()
+    assert tagger.objective_ == pytest.approx(total, rel=1e-7)
+    assert tagger.history_[-1]["objective"] == tagger.objective_
+
+
+def test_the_script_prints_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    hostile.KINDS, kinds = ("plain",), hostile.KINDS
+    try:
+        hostile.main(1)
+    finally:
+        hostile.KINDS = kinds
+    assert "D above P*: 0" in capsys.readouterr().out
