@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from tagwise.errors import (
         CorpusError,
         FileError,
+        MemoryLimitError,
         MissingFunctionError,
         ModelFileError,
         NotFittedError,
@@ -93,6 +94,7 @@ __all__ = [
     "Features",
     "FileError",
     "Gazetteer",
+    "MemoryLimitError",
     "Misaligned",
     "MissingFunctionError",
     "Model",
@@ -175,8 +177,8 @@ _HOMES = {
     "tagwise.corpus.spans": "Alignment Misaligned TextSpan labels_to_spans span_corpus spans_to_labels",
     "tagwise.corpus.text": "iter_text read_text write_text",
     "tagwise.corpus.tokenizer": "Tokenized Tokenizer",
-    "tagwise.errors": "CorpusError FileError MissingFunctionError ModelFileError NotFittedError ParameterError "
-    "TagwiseError TemplateError TrainingError",
+    "tagwise.errors": "CorpusError FileError MemoryLimitError MissingFunctionError ModelFileError NotFittedError "
+    "ParameterError TagwiseError TemplateError TrainingError",
     "tagwise.estimators": "AROW CRF HMM HMSVM LEARNERS MEMM MIRA Boosting PassiveAggressive Perceptron Tagger load",
     "tagwise.estimators.documents": "spacy_component",
     "tagwise.estimators.path": "RegularizationPath regularization_path",
@@ -220,7 +222,7 @@ class _Package(ModuleType):
 
 sys.modules[__name__].__class__ = _Package
 
-if os.environ.get("TAGWISE_CRFSUITE", "0") not in ("", "0"):
-    from tagwise.compat.installing import install
+if os.environ.get("TAGWISE_CRFSUITE"):
+    from tagwise.compat.installing import install_as_asked
 
-    install()
+    install_as_asked(os.environ["TAGWISE_CRFSUITE"])

@@ -73,6 +73,7 @@ __all__ = [
     "chain_marginals",
     "chain_viterbi",
     "chunk_probabilities",
+    "claim",
     "count_texts",
     "crfsuite_written",
     "dot",
@@ -150,13 +151,16 @@ class Vocabulary:
     @staticmethod
     def from_arrays(
         keys: NDArray[np.uint64],
-        table: NDArray[np.uint32],
+        table: NDArray[np.uint32] | None,
         text: NDArray[np.uint8],
         text_end: NDArray[np.uint64],
         checks: NDArray[np.uint64] | None = None,
         counts: NDArray[np.uint32] | None = None,
     ) -> Vocabulary:
-        """A vocabulary from its arrays: locked, or growing on where checks and counts are given."""
+        """A vocabulary from its arrays: locked, or growing on if checks and counts are given.
+
+        The table follows from the keys; `None` has it made.
+        """
 
 @final
 class Chains:
@@ -381,6 +385,9 @@ class WapitiRegex:
     def __new__(cls, source: bytes) -> WapitiRegex: ...
     def find(self, text: bytes) -> tuple[int, int] | None:
         """Where the leftmost match begins and the length that Wapiti counts for it; None if there is no match."""
+
+def claim(what: str, bytes: int, remedy: str) -> None:
+    """Raise MemoryLimitError if `bytes` are beyond the memory budget; `what` takes them, `remedy` is what to do."""
 
 def force(ways: str = "") -> str:
     """For tests: take these ways (names between commas) wherever the core may choose; answers those forced before."""
@@ -627,7 +634,12 @@ class Scorer:
 class ModelFile:
     """An open, verified model file: read into memory, or used where it lies (`mmap`)."""
 
-    def __new__(cls, path: str, *, mmap: bool = False) -> ModelFile: ...
+    def __new__(cls, file: int, name: str, *, mmap: bool = False) -> ModelFile:
+        """The model of an open file, from its first byte.
+
+        file: The descriptor of the open file; its handle on Windows.
+        name: Its path, for messages.
+        """
     @property
     def header(self) -> str:
         """The JSON header."""
@@ -652,7 +664,8 @@ class ModelFile:
 class ArrayFile:
     """An open, verified file of arrays, mapped: nothing is copied before it is asked for."""
 
-    def __new__(cls, path: str) -> ArrayFile: ...
+    def __new__(cls, file: int, name: str) -> ArrayFile:
+        """The arrays of an open file; see `ModelFile`."""
     @property
     def header(self) -> str:
         """The JSON header."""
@@ -707,8 +720,8 @@ class CrfsuiteModel:
     def __new__(cls, data: bytes) -> CrfsuiteModel:
         """The model of a file's bytes."""
     @staticmethod
-    def open(path: str) -> CrfsuiteModel:
-        """The model of a file, read into memory of its own."""
+    def open(file: int) -> CrfsuiteModel:
+        """The model of an open file (its descriptor; its handle on Windows), read into memory of its own."""
     def data(self) -> bytes:
         """The bytes of the file."""
     @property
@@ -1320,6 +1333,9 @@ class Boosting:
     @property
     def rounds(self) -> int:
         """Rounds so far."""
+    @property
+    def torn(self) -> bool:
+        """Whether a signal stopped a round halfway: weights and loss are those before it, and no round can follow."""
     @property
     def log_loss(self) -> float:
         """Logarithm of the exponential loss."""

@@ -33,7 +33,11 @@ class TrainingError(TagwiseError, RuntimeError):
 
 
 class ParameterError(TagwiseError, ValueError):
-    """A learner's parameter is unknown or outside its domain."""
+    """A parameter, an argument or an environment variable is unknown or outside its domain."""
+
+
+class MemoryLimitError(TagwiseError, MemoryError):
+    """A call would take more memory than its budget (`TAGWISE_MEMORY`), or more threads than the system starts."""
 
 
 class TensorError(TagwiseError, ValueError):

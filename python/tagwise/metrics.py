@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tagwise.corpus.labels import check_type, lists, texts, type_name
+from tagwise.corpus.labels import check_type, lists, single, type_name
 from tagwise.corpus.schemes import boundary, has_chunks, split_label
 from tagwise.corpus.sentence import Corpus, Sentence
 from tagwise.errors import CorpusError
@@ -360,8 +360,8 @@ def evaluate(gold: Corpus | Sequence[Sequence[str]], predicted: Corpus | Sequenc
     >>> report.precision, report.recall, round(report.accuracy, 3)
     (0.5, 1.0, 0.667)
     """
-    gold_lists, kind = texts(_label_lists(gold, "gold"))
-    predicted_lists, other = texts(_label_lists(predicted, "predicted"))
+    gold_lists, kind = single(_label_lists(gold, "gold"))
+    predicted_lists, other = single(_label_lists(predicted, "predicted"))
     check_type(other, kind, "predicted", "gold")
     if len(gold_lists) != len(predicted_lists):
         raise CorpusError(
@@ -449,13 +449,14 @@ def count_by_sentence(
     >>> count_by_sentence([["B-PER", "I-PER", "O"]], [["B-PER", "I-PER", "B-LOC"]])
     [(3, 2, 1, 2, 1)]
     """
-    gold_lists, kind = texts(_label_lists(gold, "gold"))
-    predicted_lists, other = texts(_label_lists(predicted, "predicted"))
+    gold_lists, kind = single(_label_lists(gold, "gold"))
+    predicted_lists, other = single(_label_lists(predicted, "predicted"))
     check_type(other, kind, "predicted", "gold")
     chunked = _mark_chunks({pair for g, p in zip(gold_lists, predicted_lists) for pair in zip(g, p)})
     out = []
     for g, p in zip(gold_lists, predicted_lists):
         chunks = _count_chunks([g], [p]) if chunked else ({}, {}, {})
         right = sum(a == b for a, b in zip(g, p))
-        out.append((len(g), right, *(sum(c.values()) for c in chunks)))
+        in_gold, in_predicted, in_both = (sum(c.values()) for c in chunks)
+        out.append((len(g), right, in_gold, in_predicted, in_both))
     return out

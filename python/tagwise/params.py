@@ -39,7 +39,8 @@ def is_text(value: Any) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """A value as a file can hold it: NumPy's scalars as Python's, in collections too; ValueError for what it cannot.
+    """A value as a file can hold it: NumPy's scalars and arrays as Python's, in collections too; ValueError for what it
+    cannot.
 
     Functions, paths and other objects stay as they are: who takes them knows what they are.
     """
@@ -51,11 +52,30 @@ def plain(value: Any) -> Any:
         raise ValueError("expected a text, found bytes; decode them")
     if hasattr(value, "dtype") and getattr(value, "ndim", None) == 0:
         return plain(value.item())
+    if hasattr(value, "dtype") and hasattr(value, "tolist"):
+        return plain(value.tolist())
     if isinstance(value, Mapping):
         return {plain(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
     return value
+
+
+def shown(value: Any, width: int = 80) -> str:
+    """A value of any kind as it can stand in a message.
+
+    >>> shown("x"), shown(10**5000)
+    ("'x'", 'a number of 16610 bits')
+    """
+    if (
+        isinstance(value, int) and value.bit_length() > 4096
+    ):  # Python does not print numbers of thousands of digits
+        return f"a number of {value.bit_length()} bits"
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"a value of type {type(value).__name__}"
+    return text if len(text) <= width else text[: width - 3] + "..."
 
 
 class Domain(Protocol):
@@ -227,7 +247,7 @@ class Param:
         try:
             return self.domain.check(value)
         except ValueError as error:
-            raise ParameterError(f"{self.name}={value!r}: {error} ({self.help})") from None
+            raise ParameterError(f"{self.name}={shown(value)}: {error} ({self.help})") from None
 
     def parse(self, text: str) -> Any:
         """The value of a text from the command line."""
@@ -235,6 +255,25 @@ class Param:
             return self.domain.parse(text)
         except ValueError as error:
             raise ParameterError(f"{self.name}={text!r}: {error} ({self.help})") from None
+
+
+def checked(name: str, value: Any, domain: Domain) -> Any:
+    """The value of an argument, or a ParameterError that names argument, value and domain.
+
+    >>> checked("k", 3, Number(1, integer=True))
+    3
+    """
+    try:
+        return domain.check(value)
+    except ValueError as error:
+        raise ParameterError(f"{name}={shown(value)}: {error}") from None
+
+
+def checked_path(value: Any) -> str | os.PathLike[str]:
+    """A path, or a ParameterError for what is none."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise ParameterError(f"path={shown(value)}: expected a text or a path")
+    return value
 
 
 def lookup(params: Sequence[Param], name: str, owner: str) -> Param:

@@ -11,8 +11,6 @@ pub enum Error {
     Template(String),
     /// A model file is damaged, of another version, or not a model file.
     ModelFile(String),
-    /// The operating system refused: the path and its reason.
-    Io(String),
     /// It would take more memory, or more threads, than there are: how much, and the limit.
     Memory(String),
     /// A defect of the core: what no input may lead to.
@@ -28,7 +26,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Error::Value(m) | Error::Template(m) | Error::ModelFile(m) | Error::Io(m) | Error::Training(m) => m,
+            Error::Value(m) | Error::Template(m) | Error::ModelFile(m) | Error::Training(m) => m,
             Error::Memory(m) | Error::Internal(m) => m,
             Error::Stopped => "the call was stopped by another thread",
         })

@@ -225,7 +225,8 @@ def test_what_exists_is_not_written_again(tmp_path: Path, monkeypatch: pytest.Mo
     make.main()
     assert make.read() == {**first, "memm": make.read()["memm"]}
     assert (tmp_path / "crf.tagwise").read_bytes() == b"old"
-    assert ModelFile(str(tmp_path / "memm.tagwise")).header
+    with open(tmp_path / "memm.tagwise", "rb") as file:
+        assert ModelFile(file.fileno(), "memm").header
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "crf.tagwise",
         "expected.json",

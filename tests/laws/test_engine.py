@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tagwise as tw
 from tagwise import _core
 from tagwise.errors import TrainingError
 
@@ -249,3 +250,18 @@ def test_few_allowed_labels_a_token(labels: int, share: float) -> None:
                 found = scorer.viterbi(c.data, allowed=(sets, of), n_jobs=n_jobs)
                 paths = np.split(found, offsets[1:-1])
                 assert [tuple(p) for p in paths] == [chain.viterbi(s) for s in whole]
+
+
+def test_sentences_do_not_depend_on_each_other() -> None:
+    """Marginals and lists of a sentence have the same bits alone and beside others, with edge attributes or without."""
+    rng = np.random.default_rng(3)
+    X = [[f"w{i}" for i in rng.integers(0, 60, rng.integers(1, 15))] for _ in range(60)]
+    y = [[f"L{len(w) * i % 7 % 4}" for i, w in enumerate(x)] for x in X]
+    unknown = [[f"u{i}" for i in rng.integers(0, 60, rng.integers(1, 15))] for _ in range(60)]
+    mixed = [x for both in zip(X, unknown) for x in both]
+    for template in ("U00:%x[0,0]\nU01:%x[-1,0]\nB01:%x[0,0]", "U00:%x[0,0]\nU01:%x[-1,0]\nB"):
+        tagger = tw.CRF(features=template, max_iter=20, n_jobs=1).fit(X, y)
+        together, lists = tagger.predict_marginals(mixed), tagger.predict_kbest(mixed, 3)
+        for x, p, best in zip(mixed, together, lists):
+            assert np.array_equal(tagger.predict_marginals([x])[0], p)
+            assert tagger.predict_kbest([x], 3)[0] == best

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,11 @@ from .native_made import Made, Targets, f32, given, u16, u32, u64
 
 #: A model file, and where to write one.
 FILE, OUT = (*(sys.argv[2:] if Path(sys.argv[0]).name == "native_calls.py" else ()), "", "")[:2]
+
+
+def opened(path: str) -> int:
+    """The descriptor of an open file; -1 where there is none."""
+    return os.open(path, os.O_RDONLY) if Path(path).is_file() else -1
 
 
 def documents(m: Made) -> _core.HistoryScorer:
@@ -41,6 +47,7 @@ def decoders(m: Made) -> Targets:
         "Stop.look": (lambda: c.Stop.look, given()),
         "WapitiRegex": (lambda: c.WapitiRegex, given(source=b"a?b*")),
         "WapitiRegex.find": (lambda: c.WapitiRegex(b"a?b*").find, given(text=b"aab")),
+        "claim": (lambda: c.claim, given(what="this", bytes=1, remedy="stop")),
         "Chains": (lambda: c.Chains, chains),
         "Chains.values": (lambda: c.Chains(**chains).values, given(n_jobs=2)),
         "Chains.gradient": (
@@ -201,10 +208,10 @@ def datasets(m: Made) -> Targets:
             lambda: c.Layout.from_arrays,
             given(n_attributes=len(vocab), n_labels=3, arrays=layout.arrays()),
         ),
-        "ModelFile": (lambda: c.ModelFile, given(path=FILE, mmap=True)),
-        "ModelFile.array": (lambda: c.ModelFile(FILE).array, given(name="weights")),
+        "ModelFile": (lambda: c.ModelFile, given(file=opened(FILE), name="m", mmap=True)),
+        "ModelFile.array": (lambda: c.ModelFile(opened(FILE), "m").array, given(name="weights")),
         "ModelFile.scorer": (
-            lambda: c.ModelFile(FILE).scorer,
+            lambda: c.ModelFile(opened(FILE), "m").scorer,
             given(n_attributes=len(vocab), n_labels=3, forbidden=np.array([1], u32), local=False),
         ),
     }
@@ -230,7 +237,7 @@ def crfsuite(m: Made) -> Targets:
         "CrfsuiteSequence.read": (lambda: c.CrfsuiteSequence.read, given(sequence=rows)),
         "CrfsuiteSequence.from_pairs": (lambda: c.CrfsuiteSequence.from_pairs, given(sequence=pairs)),
         "CrfsuiteModel": (lambda: c.CrfsuiteModel, given(data=model)),
-        "CrfsuiteModel.open": (lambda: c.CrfsuiteModel.open, given(path=path)),
+        "CrfsuiteModel.open": (lambda: c.CrfsuiteModel.open, given(file=opened(path))),
         "CrfsuiteModel.tag": (lambda: c.CrfsuiteModel(model).tag, given(sequence=sequence)),
         "CrfsuiteModel.tag_many": (
             lambda: c.CrfsuiteModel(model).tag_many,

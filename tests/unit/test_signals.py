@@ -46,6 +46,15 @@ def long(f):
     sys.exit(0)
 """
 
+#: A training set for boosting; a round, and what comes before the first, take seconds.
+BOOSTED = """
+X, y = corpus(12_000, 30, 12, words=3_000)
+data = _core.encode_attributes(vocabulary := _core.Vocabulary(), [[[w, w[:2], w[-1:], "b"] for w in x] for x in X])
+data = data.with_gold(np.array([int(label[1:]) for one in y for label in one], np.uint16))
+layout = _core.Layout.build(data, len(vocabulary), 12)
+rounds = _core.Rounds("tight", features_per_round=2000, overlap=True, joint=True, smoothing=0.5)
+"""
+
 #: What runs, each for half a minute or more.
 CALLS = {
     "an epoch of MIRA against many paths": """
@@ -91,6 +100,19 @@ long(lambda: [tagger.model_.scorer.viterbi(data, n_jobs=1) for _ in range(100)])
     "an evaluation": """
 X, y = corpus(300, 100, 100)
 long(lambda: tw.CRF(max_iter=10_000, tol=1e-300, features="S1", l2=1e-9).fit(X * 20, y * 20))
+""",
+    "the first pass of boosting": BOOSTED
+    + """
+long(lambda: [_core.Boosting(data, layout, rounds, n_jobs=1) for _ in range(100)])
+""",
+    "rounds of boosting": BOOSTED
+    + """
+booster = _core.Boosting(data, layout, rounds, n_jobs=1)
+
+def run():
+    raise booster.run(10**6)["raised"]
+
+long(run)
 """,
     "kernel": """
 X, y = corpus(2000, 20, 5, words=20_000)
@@ -156,3 +178,50 @@ def both():
 long(both)
 """
     assert interrupted(code) < 2 * HEARD
+
+
+def test_a_round_that_is_stopped_has_not_been() -> None:
+    """Signals at many moments: the weights are the sum of the steps reported, and no round follows half a round."""
+    code = (
+        BOOSTED
+        + """
+torn = 0
+
+def raise_it(*_):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, raise_it)
+for delay in np.linspace(0.02, 1.0, 8):
+    booster = _core.Boosting(data, layout, rounds, n_jobs=1)
+    w, raised = np.zeros(len(layout)), None
+    before = booster.log_loss
+    signal.setitimer(signal.ITIMER_REAL, delay)
+    while raised is None:
+        part = booster.run(3, 0.5)
+        raised = part["raised"]
+        np.add.at(w, part["feature"], part["step"])
+    assert isinstance(raised, KeyboardInterrupt)
+    assert np.allclose(booster.weights(), w, rtol=1e-12, atol=1e-12)
+    assert booster.log_loss <= before
+    torn += booster.torn
+    if booster.torn:
+        try:
+            booster.run(1)
+        except tw.ParameterError as error:
+            assert "restore a state" in str(error)
+        else:
+            raise AssertionError
+    elif booster.rounds < 50:
+        assert len(booster.run(1)["feature"])
+assert torn
+print("held")
+"""
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", BEGIN + code],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.stdout == "held\n", done.stderr

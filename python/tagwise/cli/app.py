@@ -122,7 +122,7 @@ _MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOMEM, er
 
 def exit_code(error: Exception) -> int:
     """Whether an error is of what was given or of who was to work on it."""
-    if isinstance(error, InternalError):
+    if isinstance(error, (InternalError, MemoryError)):
         return EXIT_FAILED
     if isinstance(error, OSError):
         return EXIT_FAILED if error.errno in _MACHINE else EXIT_REFUSED

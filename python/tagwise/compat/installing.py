@@ -13,7 +13,9 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-#: Set to anything but 0 and nothing: they are installed as soon as tagwise is imported.
+from tagwise.errors import ParameterError
+
+#: Set to 1: they are installed as soon as tagwise is imported.
 VARIABLE = "TAGWISE_CRFSUITE"
 NAMES = ("pycrfsuite", "sklearn_crfsuite")
 _HOME = "tagwise.compat"
@@ -81,6 +83,16 @@ def install() -> None:
             )
     if not installed():
         sys.meta_path.insert(0, _FINDER)
+
+
+def install_as_asked(value: str) -> None:
+    """Install if the environment variable is 1; a value that is neither 0 nor 1 is an error."""
+    if value.strip() not in ("0", "1"):
+        raise ParameterError(
+            f"{VARIABLE}={value!r}: expected 0 or 1; correct the environment variable or unset it"
+        )
+    if value.strip() == "1":
+        install()
 
 
 def uninstall() -> None:

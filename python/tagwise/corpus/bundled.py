@@ -114,6 +114,11 @@ def _root(info: CorpusInfo, root: str | os.PathLike[str] | None) -> Path:
             f"corpus {info.name} ({info.licence}) does not come with tagwise. Set the environment variable "
             f"{DATA_VARIABLE} to the folder that holds {info.folder}/, or pass root=..."
         )
+    if not os.path.isdir(given):
+        name = "root" if root is not None else DATA_VARIABLE
+        raise CorpusError(
+            f"{name}={os.fspath(given)!r} is not a folder. Give the one that holds {info.folder}/."
+        )
     return Path(given)
 
 

@@ -14,7 +14,17 @@ from tagwise.corpus.blocks import Shared, blocks, doc_of, tidy_spaces, tidy_tabs
 from tagwise.corpus.columns import Opened, check_columns
 from tagwise.corpus.raw import Raw
 from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.corpus.streams import File, check_size, fail, limit, open_text, shown, source_name, writer
+from tagwise.corpus.streams import (
+    File,
+    check_size,
+    fail,
+    limit,
+    open_text,
+    refuse_breaks,
+    shown,
+    source_name,
+    writer,
+)
 from tagwise.errors import CorpusError
 
 DOCSTART = "-DOCSTART-"
@@ -120,6 +130,7 @@ class Columns:
             self.bad_block(line, block.split("\n"))
         share = self.shared.column
         fields = {name: share(cells[i::stride]) for name, i in self.places}
+        refuse_breaks(self.name, fields.get(self.label or ""), line, 1)
         return Sentence(fields, self.label, comments=comments, doc=doc, line=line)
 
 

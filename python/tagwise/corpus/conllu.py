@@ -9,7 +9,17 @@ from typing import NoReturn
 from tagwise.corpus.blocks import Shared, blocks, doc_of, tidy_tabs
 from tagwise.corpus.columns import Opened
 from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.corpus.streams import File, check_size, fail, limit, open_text, shown, source_name, writer
+from tagwise.corpus.streams import (
+    File,
+    check_size,
+    fail,
+    limit,
+    open_text,
+    refuse_breaks,
+    shown,
+    source_name,
+    writer,
+)
 from tagwise.errors import CorpusError
 
 CONLLU_COLUMNS = ("word", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -106,6 +116,7 @@ def conllu_sentences(
         else:
             tokens, extra = _split_rows(name, line, block.split("\n"))
             fields = {column: shared.column([row[i] for row in tokens]) for column, i in places}
+        refuse_breaks(name, fields.get(label or ""), line)
         yield Sentence(fields, label, comments=tuple(pending), doc=doc, line=line, rows=extra)
         pending, doc, held = [], None, 0
 

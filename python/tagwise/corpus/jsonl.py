@@ -9,7 +9,7 @@ from typing import Any
 from tagwise.corpus.blocks import lines_of
 from tagwise.corpus.columns import Opened, check_columns, collect
 from tagwise.corpus.sentence import Corpus, Sentence
-from tagwise.corpus.streams import File, fail, open_text, shown, writer
+from tagwise.corpus.streams import File, fail, open_text, refuse_breaks, shown, writer
 
 NAME = "jsonl"
 _TO_COLUMN = {"tokens": "word", "words": "word", "labels": "label", "tags": "label"}
@@ -137,6 +137,7 @@ def jsonl_sentences(
         begins = doc if isinstance(doc, str) else "" if doc else None
         meta = {k: v for k, v in found.items() if k not in names} or None
         fields = {n: found[n] for n in kept}
+        refuse_breaks(name, fields.get(label or ""), line)
         yield Sentence(fields, label, comments=tuple(comments), doc=begins, line=line, meta=meta)
 
 

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,32 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "float": float,
     "bool": lambda text: text == "True",
 }
+
+
+#: Control characters and separators of lines: files and terminals end a field, a line or a text there.
+_BREAK = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def break_in(label: str) -> str | None:
+    """The first character that no label may have, as U+000A; None if there is none.
+
+    >>> break_in("B-PER"), break_in("B\tPER"), break_in("a\u2028b")
+    (None, 'U+0009', 'U+2028')
+    """
+    found = None if label.isprintable() else _BREAK.search(label)
+    return None if found is None else f"U+{ord(found[0]):04X}"
+
+
+def first_break(labels: Sequence[str]) -> int | None:
+    """The place of the first label that `break_in` refuses, of a whole sentence."""
+    if break_in("".join(labels)) is None:
+        return None
+    return next(t for t, label in enumerate(labels) if break_in(label))
+
+
+def broken(label: str) -> str:
+    """What is wrong with a label that `break_in` refuses."""
+    return f"the label {label!a} contains {break_in(label)}, a control character or the end of a line"
 
 
 def type_name(kind: type) -> str | None:
@@ -106,6 +133,16 @@ def texts(y: Sequence[Sequence[Any]]) -> tuple[Sequence[Sequence[Any]], str | No
 
     out = [[of_token(entry, s, t) for t, entry in enumerate(sentence)] for s, sentence in enumerate(y)]
     return out, next(iter(found), None)
+
+
+def single(y: Sequence[Sequence[Any]]) -> tuple[Sequence[Sequence[str]], str | None]:
+    """The labels as texts, and the name of their type, where every token needs exactly one."""
+    out, kind = texts(y)
+    for s, sentence in enumerate(() if out is y else out):
+        for t, entry in enumerate(sentence):
+            if not isinstance(entry, str):
+                raise CorpusError(f"sentence {s}, token {t}: expected one label, found {y[s][t]!r}")
+    return out, kind
 
 
 def check_type(found: str | None, wanted: str | None, what: str, whose: str) -> None:

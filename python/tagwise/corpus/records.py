@@ -24,7 +24,7 @@ from tagwise.corpus.spans import (
     text_spans,
     token_spans,
 )
-from tagwise.corpus.streams import File, fail, open_text, shown, source_name, writer
+from tagwise.corpus.streams import File, fail, open_text, refuse_breaks, shown, source_name, writer
 from tagwise.corpus.tokenizer import Tokenized, Tokenizes, offsets_of, tokenized
 from tagwise.errors import CorpusError
 
@@ -204,6 +204,7 @@ def made(how: How, record: Record, text: Tokenized, labelled: bool) -> list[Sent
             labels, _ = aligned(text, record.spans or (), 0, record.scheme, how.misaligned)
         except CorpusError as e:
             raise CorpusError(f"{how.name}:{record.line}: {str(e).removeprefix('sentence 0, ')}") from None
+    refuse_breaks(how.name, labels, record.line)
     return sentences_of(text, labels, names=how.names, doc=record.doc, line=record.line, meta=record.meta)
 
 

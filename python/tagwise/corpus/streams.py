@@ -11,9 +11,10 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, NoReturn, TypeAlias
 
+from tagwise.corpus.labels import broken, first_break
 from tagwise.errors import CorpusError, refusal
 from tagwise.writing import atomic
 
@@ -39,6 +40,19 @@ def fail(
     """Raise a CorpusError that names the file, the line, what was wrong and what to do."""
     place = f"{source}:{line}" if line else source
     raise CorpusError(f"{place}: {what}. {remedy}") from cause
+
+
+def refuse_breaks(source: str, labels: Sequence[str] | None, line: int, rows: int = 0) -> None:
+    """Refuse a sentence with a label that no file of columns can hold; `rows`: 1 if each token has its own line."""
+    at = None if labels is None else first_break(labels)
+    if labels is not None and at is not None:
+        place = "" if rows else f"token {at}: "
+        fail(
+            source,
+            line + rows * at,
+            f"{place}{broken(labels[at])}",
+            "Give the label a name of plain characters.",
+        )
 
 
 def limit(variable: str) -> int:

@@ -9,15 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise._core import NO_LABEL, Dataset
+from tagwise.corpus.labels import break_in, broken
 from tagwise.errors import CorpusError, ParameterError
-from tagwise.params import is_text
+from tagwise.params import is_text, shown
 
 #: Label ids are 16 bits wide, and the last one marks a token without a label.
 MAX_LABELS = NO_LABEL - 1
 
 
-def check_labels(labels: Iterable[Any]) -> None:
-    """Refuse distinct labels that are no strings, and more than ids can number."""
+def check_labels(labels: Iterable[Any], y: Iterable[Sequence[Any]] = ()) -> None:
+    """Refuse distinct labels that are no strings or that no file can hold, and more than ids can number.
+
+    y: the labels by sentence, to say where one is.
+    """
     distinct = list(labels)
     for label in distinct:
         if not isinstance(label, str):
@@ -28,10 +32,21 @@ def check_labels(labels: Iterable[Any]) -> None:
             raise CorpusError(
                 f"the label {label!a} holds a lone surrogate and is no Unicode text; read the corpus as UTF-8"
             )
+        if break_in(label) is not None:
+            raise CorpusError(f"{_place_of(label, y)}{broken(label)}; rename it, or read the corpus again")
     if len(distinct) > MAX_LABELS:
         raise CorpusError(
             f"{len(distinct)} labels, more than {MAX_LABELS}; is the label column the right one?"
         )
+
+
+def _place_of(label: str, y: Iterable[Sequence[Any]]) -> str:
+    """Where a label is first, alone or in a set; empty if that is not known."""
+    for s, sentence in enumerate(y):
+        for t, entry in enumerate(sentence):
+            if entry == label or (isinstance(entry, (tuple, list, set, frozenset)) and label in entry):
+                return f"sentence {s}, token {t}: "
+    return ""
 
 
 def check_lengths(data: Dataset, y: Sequence[Sequence[object]]) -> None:
@@ -65,8 +80,8 @@ def checked_weights(
         if isinstance(sample_weight, Iterator):
             sample_weight = list(sample_weight)
         weight = np.array(sample_weight, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        raise ParameterError(f"{wanted}; got {sample_weight!r:.60}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(f"{wanted}; got {shown(sample_weight)}") from None
     if weight.shape != (n,):
         raise ParameterError(f"{wanted}; got {'x'.join(map(str, weight.shape)) or 'a single number'}")
     bad = np.flatnonzero(~((weight >= 0.0) & (weight <= np.finfo(np.float32).max)))

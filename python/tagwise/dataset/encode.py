@@ -61,7 +61,7 @@ def collect_labels(y: Iterable[Sequence[str]]) -> list[str]:
         if isinstance(sentence, str):
             raise CorpusError(f"sentence {s} (y[{s}]) is a string, expected a list of labels, one a token")
         counts.update(sentence)
-    check_labels(counts)
+    check_labels(counts, y)
     return [str(label) for label, _ in counts.most_common()]
 
 

@@ -78,7 +78,7 @@ def collect(known: list[list[Known]]) -> list[str]:
             counts.update(labels or ())
     if not counts:
         raise CorpusError("no token of the training set has a known label; label at least some of them")
-    check_labels(counts)
+    check_labels(counts, ([labels or () for labels in sentence] for sentence in known))
     return [label for label, _ in counts.most_common()]
 
 

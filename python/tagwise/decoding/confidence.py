@@ -17,6 +17,7 @@ from tagwise.decoding import paths
 from tagwise.decoding.plan import Allowed, Plan, allowed_support, plan_of
 from tagwise.errors import CorpusError, InternalError, ParameterError
 from tagwise.features.inputs import Inputs
+from tagwise.params import shown
 from tagwise.scores.constraints import intersect
 from tagwise.scores.entities import entity_table
 from tagwise.scores.scoring import Scoring
@@ -96,6 +97,10 @@ def chunk_probabilities(
     n_jobs: int = 0,
 ) -> list[list[float]]:
     """P(a chunk of this type is at exactly these tokens | x), for lists of (type, begin, end), one a sentence."""
+    if not isinstance(chunks, Sequence) or isinstance(chunks, (str, bytes)):
+        raise ParameterError(
+            f"chunks={shown(chunks)}: expected a list for each sentence, of chunks (type, begin, end)"
+        )
     if len(chunks) != len(data):
         raise CorpusError(f"{len(chunks)} lists of chunks for {len(data)} sentences; give one a sentence")
     plan = plan_of(scoring, X, data, allowed, constraints)
@@ -160,11 +165,18 @@ def _chunks(
         )
     kinds, table = entity_table(scoring.labels)
     number = {schemes.split_label(y)[1]: int(k) for y, k in zip(scoring.labels, kinds) if y != "O"}
+    for s, found in enumerate(chunks):
+        if isinstance(found, str) or not isinstance(found, Sequence):
+            raise CorpusError(
+                f"sentence {s}: expected a list of chunks (type, begin, end), got {shown(found)}"
+            )
     flat = [(s, chunk) for s, found in enumerate(chunks) for chunk in found]
     lengths = lengths_of(data).tolist()
     for s, chunk in flat:
         if isinstance(chunk, str) or not isinstance(chunk, Sequence) or len(chunk) != 3:
-            raise CorpusError(f"sentence {s}: a chunk is (type, begin, end), got {chunk!r}")
+            raise CorpusError(f"sentence {s}: a chunk is (type, begin, end), got {shown(chunk)}")
+        if not all(isinstance(at, (int, np.integer)) for at in chunk[1:]):
+            raise CorpusError(f"sentence {s}: begin and end of a chunk are integers, got {shown(chunk)}")
         if not 0 <= chunk[1] < chunk[2] <= lengths[s]:
             raise CorpusError(
                 f"sentence {s}: a chunk from {chunk[1]} to {chunk[2]} is not inside its {lengths[s]} tokens; "

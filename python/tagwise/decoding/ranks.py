@@ -24,6 +24,7 @@ from tagwise.dataset.check import lengths_of
 from tagwise.decoding import paths
 from tagwise.errors import CorpusError, ParameterError
 from tagwise.features.inputs import Inputs
+from tagwise.params import Number, checked
 from tagwise.scores.scoring import Scoring
 
 #: Stands for a rank of k or more.
@@ -64,8 +65,7 @@ def gold_ranks(
     n_jobs: int = 0,
 ) -> Ranks:
     """Ranks and margins of the gold labels of sentences, by lists of the k best paths."""
-    if k < 2:
-        raise ParameterError(f"k={k}: a margin needs the two best paths; give 2 or more")
+    k = checked("k", k, Number(2, integer=True))  # a margin needs the two best paths
     if scoring.lookback is not None and not scoring.lookback.exact:
         raise ParameterError(
             "a model with history has no exact lists: its search follows one path a cell; leave history out"

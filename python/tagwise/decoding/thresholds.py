@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tagwise.corpus.schemes import Span, spans
 from tagwise.errors import CorpusError, ParameterError
+from tagwise.params import Number, checked
 
 #: A span and its probability.
 Believed = tuple[Span, float]
@@ -86,15 +87,15 @@ def choose(
     >>> choose(curve).min_probability, choose(curve, precision=0.7).recall, choose(curve, beta=0.2).precision
     (0.6, 0.5, 1.0)
     """
-    if not (math.isfinite(beta) and beta > 0):
+    beta = checked("beta", beta, Number(0.0, open_low=True))
+    if not math.isfinite(beta):
         raise ParameterError(f"beta={beta!r}: expected a number > 0")
     points = [Threshold(*point) for point in curve]
     if not points:
         raise ParameterError("no span was predicted, so that there is no threshold to choose")
     if precision is None:
         return max(points, key=lambda point: (point.f(beta), -point.min_probability))
-    if not 0.0 < precision <= 1.0:
-        raise ParameterError(f"precision={precision!r}: expected a number above 0, 1 at most")
+    precision = checked("precision", precision, Number(0.0, 1.0, open_low=True))
     able = [point for point in points if point.precision >= precision]
     if not able:
         best = max(points, key=lambda point: point.precision)

@@ -36,7 +36,7 @@ from tagwise.learners.progress import progress
 from tagwise.model.model import Model, transfer
 from tagwise.model.prune import prune as prune_model
 from tagwise.optimizers.base import Vector
-from tagwise.params import Param, lookup
+from tagwise.params import Flag, Param, checked, lookup, shown
 from tagwise.shards.reader import Shards
 
 
@@ -199,6 +199,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
             )
         params, inputs = self.checked(), Inputs.of(X)
         warm = None if warm_start is None else model_of(warm_start)
+        forget = checked("forget", forget, Flag())
         if forget and warm is None:
             raise ParameterError(
                 "forget=True is about the model of warm_start; give one, or leave forget out"
@@ -363,7 +364,7 @@ class Tagger(Predicting, Texts, ScikitLearn):
             format: "tagwise", or "crfsuite", "wapiti", "crfpp", "crfpp-text": see `Model.save`.
         """
         model = self._fitted()
-        (prune_model(model)[0] if prune else model).save(path, format=format)
+        (prune_model(model)[0] if checked("prune", prune, Flag()) else model).save(path, format=format)
 
 
 def with_line(message: str, X: Inputs, params: dict[str, Any]) -> str:
@@ -380,6 +381,10 @@ def model_of(source: Tagger | Model | str | os.PathLike[str]) -> Model:
         return source
     if isinstance(source, Tagger):
         return source._fitted()
+    if not isinstance(source, (str, os.PathLike)):
+        raise ParameterError(
+            f"{shown(source)} is not a model; give a fitted tagger, a model or the path of a file"
+        )
     return Model.load(source)
 
 
@@ -394,7 +399,11 @@ def usual_for_shards(params: Mapping[str, Any], **usual: tuple[Any, ...]) -> Non
 
 def listeners(callbacks: Iterable[Callback], params: dict[str, Any]) -> list[Callback]:
     """Who is told of each iteration: the callbacks, and the logger where `verbose` asks for it."""
-    return [*callbacks, _log] if params["verbose"] else list(callbacks)
+    told = list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
+    for callback in told:
+        if not callable(callback):
+            raise ParameterError(f"callbacks: {shown(callback)} is not callable; give a list of functions")
+    return [*told, _log] if params["verbose"] else told
 
 
 def watched(train: Callable[[Task], Result], task: Task, title: str) -> Result:

@@ -32,7 +32,7 @@ from tagwise.model.model import Model
 from tagwise.model.reading import forbidden_of
 from tagwise.optimizers import OPTIMIZERS
 from tagwise.optimizers.base import Vector
-from tagwise.params import Anything, Choice, Flag, Number, Param, Text, lookup
+from tagwise.params import Anything, Choice, Flag, Number, Param, Text, lookup, shown
 from tagwise.scores.lookback import Lookback
 from tagwise.shards.reader import Shards
 
@@ -112,7 +112,7 @@ class CRF(Tagger):
         Param(
             "sigma",
             None,
-            Number(0.0, optional=True, open_low=True),
+            Number(1e-100, optional=True),
             "Gaussian prior's deviation: l2 = 1 / (2 sigma^2)",
         ),
         Param(
@@ -441,8 +441,12 @@ def _cost_matrix(cost: Any, labels: Sequence[str], loss: str) -> NDArray[np.floa
         raise ParameterError(f"cost: there is no label {unknown[0]!r}; there are: {' '.join(labels)}")
     try:
         rows = np.array([float(wanted.get(label, 0.0)) for label in labels])
-    except (TypeError, ValueError):
-        raise ParameterError(f"cost={cost!r}: expected a number, or a mapping of label -> number") from None
+    except (TypeError, ValueError, OverflowError):
+        rows = np.full(len(labels), np.nan)
+    if not np.isfinite(rows).all():
+        raise ParameterError(
+            f"cost={shown(cost)}: expected a finite number, or a mapping of labels to finite numbers"
+        )
     matrix: NDArray[np.float64] = np.repeat(rows[:, None], len(labels), axis=1)
     np.fill_diagonal(matrix, 0.0)
     return matrix

@@ -27,7 +27,7 @@ from tagwise.learners.mixing import Course, Engine, OnlineShards
 from tagwise.model.model import Model
 from tagwise.model.prune import prune as prune_model
 from tagwise.optimizers.base import Vector
-from tagwise.params import Flag, Number, Param
+from tagwise.params import Flag, Number, Param, Text, checked
 from tagwise.scores.entities import entity_table
 from tagwise.scores.lookback import POOL, Domain, Lookback
 from tagwise.shards.reader import Shards
@@ -330,6 +330,8 @@ class OnlineTagger(Tagger):
             state: keep what `partial_fit` needs to go on exactly (12 to 20 bytes a feature).
         """
         model = self._fitted()
+        prune, state = (checked(name, flag, Flag()) for name, flag in (("prune", prune), ("state", state)))
+        format = checked("format", format, Text())
         if not state:
             (prune_model(model)[0] if prune else model).save(path, format=format)
             return

@@ -195,7 +195,7 @@ class Predicting:
             beta: how many times as much as precision recall counts.
         """
         inputs = Inputs.of(X)
-        gold, _ = labels.texts(inputs.gold(y))
+        gold, _ = labels.single(inputs.gold(y))
         found = [one.chunks for one in self._believed(inputs)]
         return choose(span_curve(found, gold), precision=precision, beta=beta)
 
@@ -251,7 +251,7 @@ class Predicting:
             model.scoring,
             X,
             model.encode(X, jobs),
-            labels.texts(X.gold(y))[0],
+            labels.single(X.gold(y))[0],
             k,
             constraints=constraints,
             n_jobs=jobs or 0,
@@ -262,7 +262,7 @@ class Predicting:
     ) -> Report:
         """Scores of the predictions on a labelled corpus; `min_probability` as in `predict`."""
         X = Inputs.of(X)
-        gold, _ = labels.texts(X.gold(y))  # as texts: files have no other labels
+        gold, _ = labels.single(X.gold(y))  # as texts: files have no other labels
         warn_of_strangers(gold, self._fitted().labels, "these sentences")
         return evaluate(gold, labels.texts(self.predict(X, min_probability=min_probability))[0])
 

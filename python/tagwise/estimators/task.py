@@ -38,7 +38,7 @@ FEATURES = Param(
 
 COMMON = (
     Param("start_end", True, Flag(), "features for the first and the last label of a sentence"),
-    Param("min_count", 1, Number(1, integer=True), "drop attributes seen less often in training"),
+    Param("min_count", 1, Number(1, 2**32 - 1, integer=True), "drop attributes seen less often in training"),
     Param("all_pairs", False, Flag(), "also create features that never occur with the gold labels"),
     Param(
         "n_jobs",

@@ -13,6 +13,7 @@ from tagwise.corpus.spans import TextSpan, text_spans
 from tagwise.corpus.spans import token_spans as spans_of
 from tagwise.corpus.tokenizer import Tokenized, Tokenizes, tokenized
 from tagwise.decoding.lookback import Memory
+from tagwise.params import Flag, checked
 
 if TYPE_CHECKING:
     from tagwise.estimators.base import Tagger
@@ -31,7 +32,7 @@ def token_spans(
     """
     model = tagger._fitted()
     chunked = schemes.has_chunks(model.labels)
-    sure = probability and tagger.probabilistic
+    sure = checked("probability", probability, Flag()) and tagger.probabilistic
     if chunked and model.lookback is not None:
         sure = False
     if not sure:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -50,7 +51,7 @@ class Inputs:
         if not isinstance(X, Corpus) and foreign.kind_of(X) is not None:
             X = foreign.corpus_of(X)
         if isinstance(X, Mapping) or not hasattr(type(X), "__iter__"):
-            return Inputs(X, X)  # `kind_of` refuses it
+            X = _read(X)
         sentences = X if isinstance(X, Sequence) else list(X)
         if not isinstance(X, Corpus) and any(isinstance(sentence, Iterator) for sentence in sentences):
             sentences = [list(x) if isinstance(x, Iterator) else x for x in sentences]
@@ -168,6 +169,16 @@ class Inputs:
         """The line of the file that a sentence begins at, where that is known."""
         line: int | None = getattr(self.sentences[s], "line", None)
         return line
+
+
+def _read(X: Any) -> list[Any]:
+    """The sentences of an object that Python can only count through; an error for a mapping, a number, None."""
+    if not isinstance(X, Mapping):
+        with contextlib.suppress(TypeError):
+            return list(X)
+    raise CorpusError(
+        f"X is {type(X).__name__}, expected a list of sentences; put a single sentence into a list"
+    )
 
 
 def kind_of(X: Iterable[Any]) -> Kind | None:

@@ -11,7 +11,7 @@ function is called once per sentence.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -371,7 +371,12 @@ class Recipe:
         rows = []
         for s, sentence in enumerate(inputs.sentences):
             row = function(Tokens(sentence) if isinstance(sentence, (list, tuple)) else sentence)
-            if not isinstance(row, Sequence) or isinstance(row, (str, bytes)):
+            if isinstance(row, (str, bytes)) or not isinstance(row, Iterable):
+                raise CorpusError(
+                    f"sentence {s}: {self.name} returned {type(row).__name__}; a feature function takes a sentence and "
+                    "returns one list or dict of attributes a token"
+                )
+            if not isinstance(row, Sequence):
                 row = list(row)
             fields = fields_of(sentence)
             length = len(next(iter(fields.values()), ())) if fields is not None else len(sentence)

@@ -5,6 +5,7 @@ The header can be read and checked before any array is. Arrays are mapped, and c
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 import tagwise._core as _core
 from tagwise.errors import TagwiseError
 from tagwise.files.domains import Domain, DomainError
-from tagwise.files.regular import Path, open_regular
+from tagwise.files.regular import Path, handle_of, open_regular
 from tagwise.files.sealed import sealed, unsealed
 
 _MAGIC, _HEAD = b"tagwise:", 32
@@ -46,13 +47,18 @@ def read_header(
         DomainError: The file is not a file of arrays, or its header is damaged or outside `domain`.
     """
     with open_regular(path, None, kind, remedy, follow=follow) as file:
-        head = file.read(_HEAD)
-        if len(head) < _HEAD or head[:8] != _MAGIC:
-            raise DomainError("not a file of arrays of this version of tagwise")
-        (size,) = struct.unpack_from("<Q", head, 16)
-        if size > MOST_HEADER:
-            raise DomainError(f"a header of {size:,} bytes; at most {MOST_HEADER:,} are read")
-        data = file.read(size)
+        return _header(file, domain)
+
+
+def _header(file: IO[bytes], domain: Domain) -> dict[str, Any]:
+    """The header of an open file; see `read_header`."""
+    head = file.read(_HEAD)
+    if len(head) < _HEAD or head[:8] != _MAGIC:
+        raise DomainError("not a file of arrays of this version of tagwise")
+    (size,) = struct.unpack_from("<Q", head, 16)
+    if size > MOST_HEADER:
+        raise DomainError(f"a header of {size:,} bytes; at most {MOST_HEADER:,} are read")
+    data = file.read(size)
     if len(data) < size:
         raise DomainError("the header is longer than the file")
     return unsealed(data, domain, "the header")
@@ -85,12 +91,13 @@ class ArrayFile:
     def __init__(
         self, path: Path, domain: Domain, kind: type[TagwiseError], remedy: str, *, follow: bool = True
     ) -> None:
-        self.header = read_header(path, domain, kind, remedy, follow=follow)
-        try:
-            self._core = _core.ArrayFile(str(path))
-        except (TagwiseError, OSError) as error:
-            said = str(error)
-            raise DomainError(said.removeprefix(f"{path}: ")) from error
+        shown = os.fspath(path).encode("utf-8", "backslashreplace").decode("utf-8")
+        with open_regular(path, None, kind, remedy, follow=follow) as file:
+            self.header = _header(file, domain)
+            try:
+                self._core = _core.ArrayFile(handle_of(file), shown)
+            except TagwiseError as error:
+                raise DomainError(str(error).removeprefix(f"{shown}: ")) from error
         if unsealed(self._core.header.encode("utf-8"), domain, "the header") != self.header:
             raise DomainError("the file was replaced while it was read; read it again")
         self.checksum = self._core.checksum

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from typing import IO
 
 from tagwise.errors import TagwiseError, refusal
@@ -73,6 +74,15 @@ def open_regular(
     raise refuse(f"it has {found.st_size:,} bytes, more than the limit of {limit:,}", errno.EFBIG)
 
 
+def handle_of(file: IO[bytes]) -> int:
+    """What the core knows an open file by: its descriptor, or its handle on Windows."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        return msvcrt.get_osfhandle(file.fileno())
+    return file.fileno()
+
+
 def read_regular(
     path: Path, limit: int, kind: type[TagwiseError], remedy: str, *, follow: bool = True
 ) -> bytes:
@@ -103,4 +113,4 @@ def make_own_folder(path: Path, kind: type[TagwiseError]) -> None:
     raise refusal(kind, f"{name}: cannot be made ({why}). Give another folder.", name, code)
 
 
-__all__ = ["make_own_folder", "open_regular", "read_regular"]
+__all__ = ["handle_of", "make_own_folder", "open_regular", "read_regular"]

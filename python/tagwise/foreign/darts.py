@@ -22,7 +22,8 @@ ROOM = 257
 def keys_of(units: NDArray[np.void], most: int) -> list[tuple[bytes, int]]:
     """Keys and values of an array, in byte order; `most`: bytes that all keys together may have.
 
-    Every node is visited once: two parents of one base, or a way back, is an error, so this ends.
+    Every node is visited once: two parents of one base, or a way back, is an error, so this ends. The bytes on the way
+    to a node are kept once for all, so that a chain of n nodes takes n steps and not n^2.
     """
     wrong = ModelFileError("the dictionary is no tree; the file is damaged, copy it again")
     n = len(units)
@@ -30,31 +31,35 @@ def keys_of(units: NDArray[np.void], most: int) -> list[tuple[bytes, int]]:
         raise wrong
     base, check = units["base"].astype(np.int64), units["check"].astype(np.int64)
     order = np.argsort(check, kind="stable")
-    ordered, places = check[order], order.tolist()
-    bases = base.tolist()
+    places, bases = order.tolist(), base.tolist()
+    begins = np.searchsorted(
+        check[order], np.arange(n + 1)
+    ).tolist()  # of the units that have each base as their check
     out: list[tuple[bytes, int]] = []
     seen: set[int] = set()
-    total = 0
-    todo: list[tuple[int, bytes]] = [(bases[0], b"")]
+    total, way = 0, bytearray()
+    todo: list[tuple[int, int, int]] = [(bases[0], 0, 0)]  # base, depth, and the byte that leads to it
     while todo:
-        b, key = todo.pop()
+        b, depth, byte = todo.pop()
         if b in seen or not 0 < b < n:
             raise wrong
         seen.add(b)
-        first, last = np.searchsorted(ordered, (b, b + 1)).tolist()
+        if depth:
+            del way[depth - 1 :]
+            way.append(byte)
         children = []
-        for p in places[first:last]:  # ascending
+        for p in places[begins[b] : begins[b + 1]]:  # ascending
             if p == b:
                 if bases[p] >= 0:
                     raise wrong
-                out.append((key, -bases[p] - 1))
-                total += len(key)
+                total += depth
+                if total > most:
+                    raise ModelFileError(
+                        f"the dictionary has keys of more than {most} bytes together; the file is damaged"
+                    )
+                out.append((bytes(way), -bases[p] - 1))
             elif 0 < p - b <= 256:
-                children.append((bases[p], key + bytes([p - b - 1])))
-        if total > most or len(key) > most:
-            raise ModelFileError(
-                f"the dictionary has keys of more than {most} bytes together; the file is damaged"
-            )
+                children.append((bases[p], depth + 1, p - b - 1))
         todo += reversed(children)
     return out
 

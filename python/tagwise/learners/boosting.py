@@ -98,7 +98,13 @@ class Ensemble:
         w, passes = self.booster.weights(), -(-self.sentences // max(len(self.booster.losses()), 1))
         if len(self.nonzero) < len(self.ends):  # else it is where a run is resumed
             self.nonzero.append(int(np.count_nonzero(w)))
-        return Step(w, max(self.booster.log_loss, LEAST), slope, passes, self.state if keep else None)
+        return Step(
+            w,
+            max(self.booster.log_loss, LEAST),
+            slope,
+            passes,
+            self.state if keep and not self.booster.torn else None,
+        )
 
     def blocks(self, rounds: int, every: int, *, keep: bool = False) -> Iterator[Step]:
         """Where it stands, then a state after every `every` rounds; an interrupted block is a state too.

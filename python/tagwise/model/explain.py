@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagwise.dataset.layout import Named, blocks_of, codes_of
+from tagwise.params import Number, checked
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -52,6 +53,7 @@ class Explanation:
 
 def explain(named: Named, weights: NDArray[np.float32], top: int) -> Explanation:
     """The `top` strongest features of each label, by magnitude, and the strongest transitions."""
+    top = checked("top", top, Number(0, integer=True))
     labels, n, blocks = named.labels, len(named.labels), blocks_of(named.layout)
     nodes, edges = codes_of(named.layout)[:2]
     attribute, label = nodes // n, nodes % n

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import pairwise
@@ -29,6 +29,7 @@ from tagwise.model.explain import Explanation, explain
 from tagwise.model.reading import about, check_finite, forbidden_of, parts_of
 from tagwise.model.runners_up import Detour, RunnersUp
 from tagwise.model.votes import Decision, Decisions, Features, votes
+from tagwise.params import Choice, Flag, Number, Text, checked, checked_path, shown
 from tagwise.scores.constraints import Constraints, Rules
 from tagwise.scores.dictionary import Dictionary
 from tagwise.scores.kernels import Kernel, KernelScorer
@@ -119,6 +120,7 @@ class Model:
     ) -> tuple[NDArray[np.uint16], NDArray[np.uint64]]:
         """What `predict` answers as numbers in `labels`, one a token, and where each sentence begins and ends."""
         X = Inputs.of(X)
+        decoder = checked("decoder", decoder, Choice(paths.DECODERS))
         # The best path asks nothing of tokens with one label: their attributes are not made.
         plain = decoder == "viterbi" and allowed is None and constraints is None
         data = self.encode(X, n_jobs, settled=not (plain and settles(self.scoring)))
@@ -163,8 +165,8 @@ class Model:
         n_jobs: int | None = None,
     ) -> list[list[tuple[list[Any], float]]]:
         """The k best paths of each sentence as (labels, score or probability), best first."""
-        if k < 1:
-            raise ParameterError(f"k={k}; expected 1 or more")
+        k = checked("k", k, Number(1, integer=True))
+        probability = checked("probability", probability, Flag())
         X = Inputs.of(X)
         data, jobs, allowed = self.encode(X, n_jobs), n_jobs or 0, self.allowed(allowed)
         (counts, scores, labels), plan = paths.kbest(
@@ -198,6 +200,11 @@ class Model:
         """Labels of tokens, sets of them, or None, as texts; iterables are read once."""
         if given is None:
             return None
+        if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+            raise ParameterError(
+                f"labels of tokens are {shown(given)}; expected a list for each sentence with an entry for each token: "
+                "a label, a collection of labels, or None for any"
+            )
         read = [list(x) if isinstance(x, Iterator) else x for x in given]
         if self.label_type == "str":
             return read
@@ -277,8 +284,16 @@ class Model:
         T = data.n_tokens
         if not T:
             raise ParameterError("a sentence without tokens has nothing to explain")
+        token = checked("token", token, Number(integer=True, optional=True))
         if token is not None and not 0 <= token < T:
             raise ParameterError(f"token={token}: the sentence has the tokens 0 to {T - 1}")
+        if against is not None and not _is_label(against):
+            if isinstance(against, (bytes, Mapping)) or not isinstance(against, Iterable):
+                raise ParameterError(
+                    f"against={shown(against)}: expected a label, or one for each token of the sentence"
+                )
+            against = list(against)
+            texts([against])  # refuses entries that are neither labels nor collections of them
         index = {label: i for i, label in enumerate(self.classes)}
         kind = X.kind
         words = (
@@ -375,6 +390,7 @@ class Model:
             format: "tagwise", or that of another program: "crfsuite", "wapiti", "crfpp", "crfpp-text". What a program's
                 file has no place for is a ModelFileError that names it.
         """
+        path, format = checked_path(path), checked("format", format, Text())
         if format != "tagwise":
             with about(f"{os.fspath(path)}: not written"):
                 data = self.exported(format)

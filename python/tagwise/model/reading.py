@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-import stat
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import tagwise._core as _core
-from tagwise.corpus.labels import reads_as
-from tagwise.errors import MissingFunctionError, ModelFileError, TagwiseError, refusal
+from tagwise.corpus.labels import broken, first_break, reads_as
+from tagwise.errors import MemoryLimitError, MissingFunctionError, ModelFileError, TagwiseError
 from tagwise.features.recipe import Recipe
 from tagwise.files import domains
+from tagwise.files.regular import handle_of, open_regular
 from tagwise.foreign.chain import parts_of as foreign_parts
-from tagwise.foreign.formats import HEAD, format_of
+from tagwise.foreign.formats import HEAD, Format, format_of
 from tagwise.importing import Functions
 from tagwise.model import schema
+from tagwise.params import checked_path
 from tagwise.scores.constraints import Constraints
 from tagwise.scores.dictionary import Dictionary
 from tagwise.scores.kernels import Kernel, KernelScorer
@@ -29,6 +29,8 @@ from tagwise.scores.protocols import Scorer
 from tagwise.scores.voters import Voters
 
 Path = str | os.PathLike[str]
+#: What to do if a file cannot be read.
+REMEDY = "Give the path of a file written by `tagwise train` or `save`."
 
 
 @contextlib.contextmanager
@@ -36,7 +38,7 @@ def about(place: str) -> Iterator[None]:
     """Whatever is refused inside is a fault of this file, or of this part of it."""
     try:
         yield
-    except (MissingFunctionError, OSError):
+    except (MissingFunctionError, MemoryLimitError, OSError):
         raise
     except (TagwiseError, ValueError) as error:
         said = str(error)
@@ -46,17 +48,17 @@ def about(place: str) -> Iterator[None]:
 def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[str, Any]:
     """The parts of the model in a file, by the names of `Model`; functions that it names are of `functions`.
 
-    A file of another program is told by its first bytes (`foreign.formats`).
+    A file of another program is told by its first bytes (`foreign.formats`). The path is opened once: what takes the
+    file's place meanwhile does not matter.
     """
-    with about(os.fspath(path)):
-        _check_regular(os.fspath(path))
-        with open(path, "rb") as raw:
+    name = os.fspath(checked_path(path))
+    with about(name):
+        with open_regular(name, None, ModelFileError, REMEDY) as raw:
             format = format_of(raw.read(HEAD))
             if format is not None:
-                raw.seek(0)
-                with about(f"a model of {format.program}"):
-                    return foreign_parts(format.read(raw.read()))
-        file = _core.ModelFile(os.fspath(path), mmap=mmap)
+                return _foreign(raw, format)
+            shown = name.encode("utf-8", "backslashreplace").decode("utf-8")
+            file = _core.ModelFile(handle_of(raw), shown, mmap=mmap)
         header = schema.parsed(file.header)
         types = schema.check_arrays(file.arrays, header)
         arrays = {
@@ -70,6 +72,7 @@ def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[st
         for label in labels:
             if not reads_as(label, kind):
                 raise ModelFileError(f"labels: expected texts of {kind}, as label_type says; found {label!r}")
+        refuse_breaks(labels)
         with about("features"):
             recipe = Recipe.from_json(header["features"], functions)
         lookback = constraints = forbidden = dictionary = None
@@ -120,24 +123,25 @@ def parts_of(path: Path, functions: Functions, *, mmap: bool = False) -> dict[st
     }
 
 
-def _check_regular(path: str) -> None:
-    """Refuse what is no regular file that can be opened: opening a pipe would wait, deaf to Ctrl-C."""
-    try:
-        mode = os.stat(path).st_mode
-        if stat.S_ISREG(mode):
-            os.close(os.open(path, os.O_RDONLY))
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        code = getattr(error, "errno", None) or errno.EINVAL
-        text = f"{path}: cannot open the model ({why}); give the path of a file written by `tagwise train` or `save`"
-        raise refusal(ModelFileError, text, path, code) from error
-    if not stat.S_ISREG(mode):
-        folder = stat.S_ISDIR(mode)
-        what = "a folder" if folder else "a pipe or a device"
-        text = (
-            f"{path}: cannot open the model (it is {what}); copy it to a file first and give the path of that"
-        )
-        raise refusal(ModelFileError, text, path, errno.EISDIR if folder else errno.ESPIPE)
+def _foreign(raw: IO[bytes], format: Format) -> dict[str, Any]:
+    """The parts of a model of another program, from its open file."""
+    with about(f"a model of {format.program}"):
+        raw.seek(0)
+        size = os.fstat(raw.fileno()).st_size
+        _core.claim("the bytes of the file", size, "check that it is the model that you want")
+        data = raw.read(size)
+        if len(data) < size:
+            raise ModelFileError("the file was cut short while it was read; copy it again")
+        chain = format.read(data)
+        refuse_breaks(chain.labels)
+        return foreign_parts(chain)
+
+
+def refuse_breaks(labels: Sequence[str]) -> None:
+    """Refuse labels that no file of columns can hold."""
+    at = first_break(labels)
+    if at is not None:
+        raise ModelFileError(f"labels: {broken(labels[at])}; train again with another name")
 
 
 def check_finite(name: str, array: NDArray[Any]) -> None:

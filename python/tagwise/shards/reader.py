@@ -174,12 +174,8 @@ class Shards:
             self._array("text", "u8"),
             self._array("text_end", "u64", n),
         )
-        # Any table will do that names each attribute once: `kept` makes it anew.
-        slots = 1 << max(10, int(2 * len(keys)).bit_length())
-        table = np.full(slots, NOWHERE, np.uint32)
-        table[: len(keys)] = np.arange(len(keys), dtype=np.uint32)
         try:
-            whole = _core.Vocabulary.from_arrays(keys, table, text, end)
+            whole = _core.Vocabulary.from_arrays(keys, None, text, end)
         except ValueError as error:
             raise damaged(self.path / VOCABULARY, str(error)) from error
         return whole.kept(self.kept(min_count))

@@ -37,10 +37,10 @@ def problem_of(error: Exception) -> Problem:
     """How an error is answered: what was given is 400, whoever was to work on it 500."""
     if isinstance(error, Problem):
         return error
-    if isinstance(error, TagwiseError) and not isinstance(error, InternalError):
-        return Problem(400, type(error).__name__, str(error))
     if isinstance(error, MemoryError):
         return Problem(503, "MemoryError", "out of memory; send less at once", [(b"retry-after", b"1")])
+    if isinstance(error, TagwiseError) and not isinstance(error, InternalError):
+        return Problem(400, type(error).__name__, str(error))
     kind = "InternalError"
     return Problem(500, kind, "a defect of tagwise: the server's log says where; please report it")
 

@@ -20,6 +20,10 @@ const PER_ATTRIBUTE: usize = 28;
 /// Keys that are looked up or interned at once: what they need comes from the memory meanwhile, and all of it stays in the nearest cache.
 const AT_ONCE: usize = 64;
 
+/// The longest run of taken slots. At most half of a table is taken, so that by chance a run of k slots has the probability
+/// e^(-0.19 k) at a place: none of the tables that hashes of texts lead to comes near, and a search is as long as a run.
+const LONGEST: usize = 1024;
+
 /// Open addressing with linear probing over a power of two of slots; at most half of them are taken.
 #[derive(Clone, Debug, Default)]
 pub struct Vocab {
@@ -46,22 +50,31 @@ fn with_room<T: Copy>(from: &[T]) -> Vec<T> {
     out
 }
 
+/// The longest run of taken slots of a table, which goes on at its beginning.
+fn longest_run(table: &[u32]) -> usize {
+    let empty = table.iter().position(|&id| id == NONE).unwrap_or(0);
+    let (mut longest, mut run) = (0, 0);
+    for &id in table[empty..].iter().chain(&table[..empty]) {
+        run = if id == NONE { 0 } else { run + 1 };
+        longest = longest.max(run);
+    }
+    longest
+}
+
 impl Vocab {
     pub fn new() -> Vocab {
         Vocab { table: vec![NONE; 1024].into(), ..Vocab::default() }
     }
 
-    /// A locked vocabulary from the arrays of a model file; the arrays are checked against each other.
-    pub fn from_parts(keys: Buf<u64>, table: Buf<u32>, text: Buf<u8>, text_end: Buf<u64>) -> Result<Vocab> {
+    /// A locked vocabulary from the arrays of a file; the arrays are checked against each other. Without a table, which
+    /// follows from the keys, one is made.
+    pub fn from_parts(keys: Buf<u64>, table: Option<Buf<u32>>, text: Buf<u8>, text_end: Buf<u64>) -> Result<Vocab> {
         let n = keys.len();
         let bad = |what: &str| {
             Err(Error::ModelFile(format!("the vocabulary is inconsistent: {what}; train and save the model again")))
         };
         if text_end.len() != n {
             return bad("keys and texts differ in number");
-        }
-        if !table.len().is_power_of_two() || table.len() < 2 * n {
-            return bad("its table has a wrong size");
         }
         if text_end.windows(2).any(|w| w[0] > w[1]) || text_end.last().copied().unwrap_or(0) != text.len() as u64 {
             return bad("a text lies outside the file");
@@ -73,11 +86,22 @@ impl Vocab {
         if let Some(at) = text_end.iter().find(|&&end| !whole.is_char_boundary(end as usize)) {
             return Err(Error::ModelFile(format!("vocab.end: a text begins inside a character, at byte {at}")));
         }
+        let Some(table) = table else {
+            let mut out = Vocab { keys, text, text_end, locked: true, stamp: stamp(), ..Vocab::default() };
+            out.rehash(2 * n)?;
+            return Ok(out);
+        };
+        if !table.len().is_power_of_two() || table.len() < 2 * n || table.len() > (8 * n).max(1024) {
+            return bad("its table has a wrong size");
+        }
         if table.iter().any(|&id| id != NONE && id as usize >= n) {
             return bad("its table names an unknown attribute");
         }
         if table.iter().filter(|&&id| id != NONE).count() != n {
             return bad("its table does not name every attribute once");
+        }
+        if longest_run(&table) > LONGEST {
+            return bad("its table has a run of more taken slots than hashes lead to");
         }
         Ok(Vocab { keys, table, text, text_end, locked: true, stamp: stamp(), ..Vocab::default() })
     }
@@ -143,7 +167,7 @@ impl Vocab {
             )));
         }
         if self.table.len() < 1024 {
-            self.rehash(1024);
+            self.rehash(1024)?;
         }
         (self.checks, self.counts, self.locked) = (checks, counts, false);
         Ok(self)
@@ -151,9 +175,9 @@ impl Vocab {
 
     /// A copy that takes new attributes; those it has keep their ids. `lock` dropped what growth needs: the check of a
     /// known attribute (0 here: not known) is taken from its next occurrence, and it counts as seen often enough.
-    pub fn growing(&self) -> Vocab {
+    pub fn growing(&self) -> Result<Vocab> {
         if !self.locked {
-            return self.clone();
+            return Ok(self.clone());
         }
         let n = self.len();
         let mut out = Vocab {
@@ -167,9 +191,9 @@ impl Vocab {
             stamp: 0,
         };
         if out.table.len() < 1024 {
-            out.rehash(1024);
+            out.rehash(1024)?;
         }
-        out
+        Ok(out)
     }
 
     /// Id of the attribute with this text, however its key was made; looks through all texts. NONE if there is none.
@@ -329,7 +353,7 @@ impl Vocab {
         self.table.to_mut()[slot] = id;
         if 2 * self.keys.len() > self.table.len() {
             self.afford_growth()?;
-            self.rehash(4 * self.keys.len());
+            self.rehash(4 * self.keys.len())?;
         }
         Ok(id)
     }
@@ -344,7 +368,8 @@ impl Vocab {
         )
     }
 
-    fn rehash(&mut self, slots: usize) {
+    /// A new table. Keys of a forged file can be such that they crowd in a table of another size than the file's.
+    fn rehash(&mut self, slots: usize) -> Result<()> {
         let slots = slots.next_power_of_two().max(1024);
         let mut table = vec![NONE; slots];
         for (id, &key) in self.keys.iter().enumerate() {
@@ -352,13 +377,20 @@ impl Vocab {
             while table[slot] != NONE {
                 slot = (slot + 1) & (slots - 1);
             }
+            if slot.wrapping_sub(key as usize) & (slots - 1) > LONGEST {
+                return Err(Error::ModelFile(format!(
+                    "the vocabulary has more than {LONGEST} attributes whose keys lead to one place, which hashes do not; \
+                     train the model again"
+                )));
+            }
             table[slot] = id as u32;
         }
         self.table = table.into();
+        Ok(())
     }
 
     /// Keep the attributes for which `keep` holds; returns old id -> new id or NONE. Order is preserved.
-    pub fn retain(&mut self, keep: impl Fn(u32) -> bool) -> Vec<u32> {
+    pub fn retain(&mut self, keep: impl Fn(u32) -> bool) -> Result<Vec<u32>> {
         let mut map = vec![NONE; self.len()];
         let mut small = Vocab { locked: self.locked, stamp: stamp(), ..Vocab::default() };
         let grown = !self.counts.is_empty();
@@ -377,9 +409,9 @@ impl Vocab {
                 small.counts.push(self.counts[old]);
             }
         }
-        small.rehash(2 * small.keys.len());
+        small.rehash(2 * small.keys.len())?;
         *self = small;
-        map
+        Ok(map)
     }
 }
 
@@ -397,7 +429,7 @@ mod tests {
         }
         assert_eq!(v.counts()[7], 2);
         assert_eq!(v.text(7), Some("a7"));
-        let map = v.retain(|id| id % 2 == 0);
+        let map = v.retain(|id| id % 2 == 0).unwrap();
         assert_eq!(map[8], 4);
         assert_eq!(v.get(Key::lookup("a8")), 4);
         assert_eq!(v.get(Key::lookup("a9")), NONE);
@@ -414,12 +446,45 @@ mod tests {
         let stamp = v.stamp();
         v.lock();
         assert!(v.stamp() == stamp && v.clone().stamp() == stamp && other.stamp() != stamp);
-        let mut grown = v.growing();
+        let mut grown = v.growing().unwrap();
         assert_eq!(grown.stamp(), None);
         grown.lock();
         let mut fewer = v.clone();
-        fewer.retain(|_| false);
+        fewer.retain(|_| false).unwrap();
         assert!(grown.stamp() != stamp && fewer.stamp() != stamp && fewer.stamp().is_some());
+    }
+
+    #[test]
+    fn crowded_tables_are_refused() {
+        let parts = |keys: Vec<u64>, slots: usize| {
+            let mut table = vec![NONE; slots];
+            for (id, &key) in keys.iter().enumerate() {
+                let mut slot = key as usize & (slots - 1);
+                while table[slot] != NONE {
+                    slot = (slot + 1) & (slots - 1);
+                }
+                table[slot] = id as u32;
+            }
+            let n = keys.len();
+            Vocab::from_parts(
+                keys.into(),
+                Some(table.into()),
+                vec![b'x'; n].into(),
+                (1..=n as u64).collect::<Vec<_>>().into(),
+            )
+        };
+        let spread = |by: u64| (0..3000u64).map(move |i| i * by);
+        // Neighbours in one run, and one run that begins at the end of the table and goes on at its beginning.
+        assert!(matches!(parts(spread(1).collect(), 8192), Err(Error::ModelFile(_))));
+        assert!(matches!(parts(spread(1).map(|k| k.wrapping_sub(1500)).collect(), 8192), Err(Error::ModelFile(_))));
+        assert!(matches!(parts(vec![1; 2000], 4096), Err(Error::ModelFile(_))));
+        assert!(parts(spread(2).collect(), 8192).is_ok());
+        assert!(matches!(parts(vec![1, 2, 3], 2048), Err(Error::ModelFile(_))));
+        // Spread over the table of the file, crowded in a smaller one.
+        let crowd = (0..1100u64).map(|i| i % 4 << 12 | i << 20).chain((0..1000).map(|i| 500 + 2 * i));
+        let crowd = parts(crowd.collect(), 16384).unwrap();
+        assert!(crowd.clone().retain(|id| id >= 1100).is_ok());
+        assert!(matches!(crowd.clone().retain(|id| id < 1100), Err(Error::ModelFile(_))));
     }
 
     #[test]

@@ -179,7 +179,7 @@ unsafe fn batches_kernel<S: Find>(
         batches.get(b + 1).into_iter().for_each(|batch| job.ask(batch));
         let shape = Shape { labels: l, lengths: batch.lengths };
         let by_paths = matches!(job.output, Output::Paths(_));
-        if log || data.has_edge_attributes() || scorer.local || (!by_paths && !scorer.edges.scaled) {
+        if log || scorer.varies(data) || scorer.local || (!by_paths && !scorer.edges.scaled) {
             for &s in &batch.sentences {
                 scratch.leave(job, s);
             }

@@ -86,7 +86,7 @@ pub fn lists(scorer: &Scorer, data: &Dataset, support: Option<&Support>, k: usiz
     data.check_model(layout.attributes)?;
     afford(data, layout.labels, k)?;
     let steps = Steps::from_scores(layout.labels, scorer.edge_floats());
-    let exact = data.has_edge_attributes() || scorer.local || force::is_forced(Way::Log);
+    let exact = scorer.varies(data) || scorer.local || force::is_forced(Way::Log);
     let weights = if exact { doubles(scorer) } else { Vec::new() };
     let job = ListSearch { scorer, data, support, steps, exact, weights, k };
     let tasks: Vec<u32> = (0..data.len().div_ceil(TASK) as u32).collect();

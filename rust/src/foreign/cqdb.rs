@@ -7,10 +7,14 @@
 
 use crate::error::{Error, Result};
 use crate::machine::simd::prefetch;
+use crate::machine::stop;
 
 const HEAD: usize = 24;
 const STRINGS: usize = HEAD + 2048;
 const MARK: u32 = 0x6244_5371;
+/// The longest run of taken slots. Half of a table's slots are taken, so that by chance a run of k slots has the probability
+/// e^(-0.19 k) at a place: a longer one is not of a writer that hashes.
+const LONGEST: usize = 1024;
 /// Bytes of a string up to which its hash is computed before the string is checked.
 const MOST_AHEAD: usize = 4096;
 
@@ -69,6 +73,14 @@ pub fn hash(text: &[u8]) -> u32 {
     finish!(b, a, 14);
     finish!(c, b, 24);
     c
+}
+
+/// A run of taken slots that is longer than hashes lead to.
+#[derive(Debug)]
+pub struct Crowded;
+
+impl Crowded {
+    pub const TEXT: &'static str = "a hash table with a run of more taken slots than hashes lead to";
 }
 
 /// A CQDB whose head and tables were checked when it was opened; its records too, or each when it is used.
@@ -149,6 +161,7 @@ impl Cqdb {
         let (mut total, mut hashes) = (0, [0; AHEAD]);
         for id in 0..self.count {
             if id % AHEAD == 0 {
+                stop::look();
                 for (k, h) in hashes.iter_mut().enumerate().take(self.count - id) {
                     let at = u32_at(file, self.back + 4 * (id + k)) as usize;
                     let length = data.get(at..at + 8).map_or(0, |head| u32_at(head, 4) as usize);
@@ -179,9 +192,10 @@ impl Cqdb {
             let text = &text[..length - 1];
             let known = if text.len() <= MOST_AHEAD { hashes[id % AHEAD] } else { hash(text) };
             match self.find(file, text, known) {
-                Some(other) if other as usize == id => {}
-                Some(_) => return Some("a string with two numbers"),
-                None => return Some("a string that its hash does not lead to"),
+                Ok(Some(other)) if other as usize == id => {}
+                Ok(Some(_)) => return Some("a string with two numbers"),
+                Ok(None) => return Some("a string that its hash does not lead to"),
+                Err(Crowded) => return Some(Crowded::TEXT),
             }
         }
         None
@@ -225,25 +239,29 @@ impl Cqdb {
         }
     }
 
-    /// The id of a string, of which this is the hash. No walk is longer than its table.
+    /// The id of a string, of which this is the hash.
     #[inline]
-    pub fn find(&self, file: &[u8], text: &[u8], hash: u32) -> Option<u32> {
+    pub fn find(&self, file: &[u8], text: &[u8], hash: u32) -> std::result::Result<Option<u32>, Crowded> {
         let (begin, slots, mut slot) = self.home(hash);
-        for _ in 0..slots {
+        for _ in 0..slots.min(LONGEST) {
             let place = begin + 8 * slot;
             let at = u32_at(file, place + 4) as usize;
             if at == 0 {
-                return None;
+                return Ok(None);
             }
             if u32_at(file, place) == hash {
-                let record = file.get(self.at + at..self.at + at + 9 + text.len())?;
+                let Some(record) = file.get(self.at + at..self.at + at + 9 + text.len()) else { return Ok(None) };
                 if record[8 + text.len()] == 0 && &record[8..8 + text.len()] == text {
-                    return Some(u32_at(record, 0));
+                    return Ok(Some(u32_at(record, 0)));
                 }
             }
             slot = if slot + 1 == slots { 0 } else { slot + 1 };
         }
-        None
+        if slots > LONGEST {
+            Err(Crowded)
+        } else {
+            Ok(None)
+        }
     }
 }
 
@@ -297,6 +315,32 @@ pub fn write(out: &mut Vec<u8>, strings: &[&[u8]]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Slots that are all taken, as far as a search goes.
+    #[test]
+    fn a_crowded_table_is_refused() {
+        let names: Vec<Vec<u8>> = (0..40_000 * 256usize)
+            .map(|i| format!("{i:x}").into_bytes())
+            .filter(|text| hash(text) & 255 == 7)
+            .take(3000)
+            .collect();
+        let strings: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+        let mut file = Vec::new();
+        write(&mut file, &strings);
+        assert!(Cqdb::open(&file, 0, strings.len(), "labels", true).is_ok());
+        let (begin, slots) = (u32_at(&file, HEAD + 56) as usize, u32_at(&file, HEAD + 60) as usize);
+        let place = u32_at(&file, file.len() - 4).to_le_bytes();
+        for slot in 0..slots - 1 {
+            let at = begin + 8 * slot + 4;
+            if file[at..at + 4] == [0; 4] {
+                file[at..at + 4].copy_from_slice(&place);
+            }
+        }
+        let open = Cqdb::open(&file, 0, strings.len(), "labels", false).unwrap();
+        assert!(matches!(open.find(&file, b"none", 7), Err(Crowded)));
+        let open = Cqdb::open(&file, 0, strings.len(), "labels", true).unwrap_err();
+        assert!(open.to_string().contains("expected 3000"));
+    }
 
     /// The table of hashes that the original gives.
     #[test]

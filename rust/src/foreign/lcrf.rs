@@ -14,7 +14,7 @@ use crate::chain::lattice::Scores;
 use crate::chain::log::Trellis;
 use crate::error::{Error, Result};
 use crate::foreign::claim_pairs;
-use crate::foreign::cqdb::{hash, u32_at, Cqdb};
+use crate::foreign::cqdb::{hash, u32_at, Cqdb, Crowded};
 use crate::foreign::names::Names;
 use crate::machine::simd::prefetch;
 use std::ops::Range;
@@ -64,6 +64,11 @@ pub struct Work {
 
 fn damaged(what: String) -> Error {
     Error::ModelFile(what)
+}
+
+#[cold]
+fn crowded() -> Error {
+    damaged(format!("the attributes: {}; the file is damaged, copy it again", Crowded::TEXT))
 }
 
 /// One of LFRF and AFRF: where the offsets of its lists lie.
@@ -291,7 +296,8 @@ impl Lcrf {
         }
         hashes[..n].iter().for_each(|&h| self.attributes.ask_text(file, h));
         for (k, i) in range.enumerate() {
-            ids[k] = self.attributes.find(file, names.name(i), hashes[k]).unwrap_or(NONE);
+            let found = self.attributes.find(file, names.name(i), hashes[k]);
+            ids[k] = found.map_err(|_| crowded())?.unwrap_or(NONE);
             if (ids[k] as usize) < self.attributes.len() {
                 ask(self.lists + 4 * ids[k] as usize);
             } else if ids[k] != NONE {

@@ -7,7 +7,7 @@
 //! is left of them: what the allocator does not get ends the process, what is claimed in vain is an error.
 
 use crate::error::{Error, Result};
-use crate::machine::paged;
+use crate::machine::{environment, paged};
 use std::path::Path;
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -100,22 +100,26 @@ fn room() -> Option<usize> {
         .map(|left| left.saturating_sub((left / 8).max(UNCLAIMED)))
 }
 
-/// The most that may be asked for, and how a person raises it: of the machine's memory a half, or the whole.
-fn most(whole: bool) -> (usize, &'static str) {
-    let given = std::env::var("TAGWISE_MEMORY").ok().and_then(|gib| gib.trim().parse::<f64>().ok());
-    let limit = match given.filter(|gib| *gib > 0.0) {
-        Some(gib) => (gib * GIB) as usize,
-        None => machine().unwrap_or(2 * UNKNOWN) / if whole { 1 } else { 2 },
-    };
-    match room() {
-        Some(room) if room < limit => (room, "the limit of the process (ulimit -d, ulimit -v), of which this is left"),
-        _ => (limit, "the limit (environment variable TAGWISE_MEMORY, in GiB)"),
+/// The limit in GiB that the environment sets.
+pub fn given() -> Result<Option<f64>> {
+    let text = environment::value("TAGWISE_MEMORY");
+    match text.parse::<f64>() {
+        Ok(gib) if gib > 0.0 => Ok(Some(gib)),
+        _ if text.is_empty() => Ok(None),
+        _ => Err(environment::refused("TAGWISE_MEMORY", &text, "a number of GiB above 0")),
     }
 }
 
-/// The most that one call may claim.
-pub fn limit() -> usize {
-    most(false).0
+/// The most that may be asked for, and how a person raises it: of the machine's memory a half, or the whole.
+fn most(whole: bool) -> Result<(usize, &'static str)> {
+    let limit = match given()? {
+        Some(gib) => (gib * GIB) as usize,
+        None => machine().unwrap_or(2 * UNKNOWN) / if whole { 1 } else { 2 },
+    };
+    Ok(match room() {
+        Some(room) if room < limit => (room, "the limit of the process (ulimit -d, ulimit -v), of which this is left"),
+        _ => (limit, "the limit (environment variable TAGWISE_MEMORY, in GiB)"),
+    })
 }
 
 /// Refuses what would take more bytes than the limit; `what` says what takes them, `remedy` what to do. Nothing is refused
@@ -141,7 +145,7 @@ fn shown(bytes: usize) -> String {
 }
 
 fn refuse(what: &str, bytes: usize, remedy: &str, whole: bool) -> Result<()> {
-    let (limit, raise) = if bytes < SMALL { (bytes, "") } else { most(whole) };
+    let (limit, raise) = if bytes < SMALL { (bytes, "") } else { most(whole)? };
     match bytes <= limit {
         true => Ok(()),
         false => Err(Error::Memory(format!(

@@ -19,13 +19,13 @@
 //! so that a reader never sees half a file.
 
 use crate::error::{Error, Result};
+use crate::machine::{budget, stop};
 use memmap2::Mmap;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::ops::{Deref, Range};
-use std::path::Path;
 use std::sync::Arc;
 
 /// What a container holds: its first bytes, and the words of messages about it.
@@ -56,6 +56,8 @@ const HEAD: usize = 32;
 const ALIGN: usize = 64;
 const NAME: usize = 24;
 const RECORD: usize = 48;
+/// Bytes that are read, or summed up, between two looks for a signal.
+const PIECE: usize = 1 << 22;
 
 /// Element types an array may have: plain numbers for which every bit pattern is a value.
 pub trait Plain: Copy + Send + Sync + 'static {
@@ -87,7 +89,7 @@ struct Block([u8; ALIGN]);
 
 /// Keeps the bytes where they are.
 enum Keeper {
-    Read { _blocks: Vec<Block> },
+    Read { blocks: Vec<Block> },
     Mapped { _map: Mmap },
 }
 
@@ -104,16 +106,9 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// All of a file as it is now; one that grew or shrank meanwhile fails its checksum.
-    fn read(mut file: &File, length: usize) -> std::io::Result<Memory> {
-        let mut blocks: Vec<Block> = Vec::new();
-        let count = length.div_ceil(ALIGN);
-        blocks.try_reserve_exact(count).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
-        blocks.resize(count, Block([0; ALIGN]));
-        let at = blocks.as_mut_ptr().cast::<u8>();
-        // SAFETY: `count` blocks hold at least `length` bytes, all of them set, and nobody else has them yet.
-        file.read_exact(unsafe { std::slice::from_raw_parts_mut(at, length) })?;
-        Ok(Memory { at, length, keeper: Keeper::Read { _blocks: blocks } })
+    /// Nothing of a file yet.
+    fn unread() -> Memory {
+        Memory { at: std::ptr::null(), length: 0, keeper: Keeper::Read { blocks: Vec::new() } }
     }
 
     fn map(file: &File) -> std::io::Result<Memory> {
@@ -122,13 +117,35 @@ impl Memory {
         Ok(Memory { at: map.as_ptr(), length: map.len(), keeper: Keeper::Mapped { _map: map } })
     }
 
+    /// Goes on reading a file until its first `end` bytes are here. What is mapped is all here.
+    fn read_to(&mut self, mut file: &File, end: usize) -> std::io::Result<()> {
+        let Keeper::Read { blocks } = &mut self.keeper else { return Ok(()) };
+        let count = end.div_ceil(ALIGN);
+        blocks.try_reserve_exact(count.saturating_sub(blocks.len())).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
+        self.at = blocks.as_ptr().cast::<u8>();
+        while self.length < end {
+            stop::look();
+            let next = end.min(self.length + PIECE);
+            blocks.resize(next.div_ceil(ALIGN), Block([0; ALIGN]));
+            let at = blocks.as_mut_ptr().cast::<u8>();
+            // SAFETY: the blocks hold at least `next` bytes, all of them set, and nobody else has them yet.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(at, next) };
+            file.read_exact(&mut bytes[self.length..])?;
+            (self.at, self.length) = (at, next);
+        }
+        Ok(())
+    }
+
     fn is_mapped(&self) -> bool {
         matches!(self.keeper, Keeper::Mapped { .. })
     }
 
     fn bytes(&self) -> &[u8] {
-        // SAFETY: `keeper` holds so many bytes there as long as it lives.
-        unsafe { std::slice::from_raw_parts(self.at, self.length) }
+        match self.length {
+            0 => &[],
+            // SAFETY: `keeper` holds so many bytes there as long as it lives.
+            length => unsafe { std::slice::from_raw_parts(self.at, length) },
+        }
     }
 }
 
@@ -275,89 +292,124 @@ pub struct Container {
     places: BTreeMap<String, ArrayPlace>,
 }
 
+/// What the bytes before the arrays say.
+struct Front {
+    header: String,
+    places: BTreeMap<String, ArrayPlace>,
+    end: usize, // of the last array
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// A number of eight bytes; one that is too large for this machine is larger than any file.
+fn long(bytes: &[u8], at: usize) -> usize {
+    let number = u64::from(word(bytes, at)) | u64::from(word(bytes, at + 4)) << 32;
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// Where header and table end, by the first `HEAD` bytes of a file.
+fn ends(head: &[u8]) -> Option<(usize, usize)> {
+    let table = HEAD.checked_add(long(head, 16))?;
+    Some((table, long(head, 24).checked_mul(RECORD)?.checked_add(table)?))
+}
+
+impl Front {
+    /// Header and table of a file; the message says what is wrong with them.
+    fn parse(bytes: &[u8], table: usize, end: usize) -> std::result::Result<Front, String> {
+        let header = String::from_utf8(bytes[HEAD..table].to_vec()).map_err(|_| "the header is not UTF-8")?;
+        let (mut places, mut at) = (BTreeMap::new(), end);
+        for record in bytes[table..end].chunks_exact(RECORD) {
+            let text = |part: &[u8]| {
+                let used = part.iter().position(|&b| b == 0).unwrap_or(part.len());
+                String::from_utf8_lossy(&part[..used]).into_owned()
+            };
+            let (name, dtype) = (text(&record[..NAME]), text(&record[NAME..RECORD - 16]));
+            let place = ArrayPlace { offset: long(record, RECORD - 16), length: long(record, RECORD - 8), dtype };
+            if Some(place.offset) != at.checked_next_multiple_of(ALIGN) {
+                return Err(format!("array {name:?} is not where the one before it ends"));
+            }
+            let bytes = place.length.checked_mul(element_size(&place.dtype));
+            at = bytes.and_then(|b| b.checked_add(place.offset)).ok_or("an array lies outside the file")?;
+            if places.contains_key(&name) {
+                return Err(format!("two arrays have the same name {name:?}"));
+            }
+            places.insert(name, place);
+        }
+        Ok(Front { header, places, end: at })
+    }
+}
+
 impl Container {
-    /// Opens and checks a file of a kind; `mapped`: used where it lies instead of being read.
-    pub fn open(path: &Path, kind: &Kind, mapped: bool) -> Result<Container> {
-        let (name, what) = (path.display(), kind.name);
+    /// A file of a kind that was just opened; `mapped`: used where it lies instead of being read. Its name is for messages: whatever it stands for by now, everything is read
+    /// from the one open file.
+    ///
+    /// The head is read first, then header and table, then the arrays: a file of another version, of another size than its
+    /// table says, or beyond the budget is refused before it is read.
+    pub fn of_file(file: &File, name: &str, kind: &Kind, mapped: bool) -> Result<Container> {
+        let what = kind.name;
         let bad = |why: &str| Error::ModelFile(format!("{name}: {why}"));
+        let again = |why: &str| bad(&format!("{why}; the {what} file is damaged, {}", kind.remedy));
         let other = || bad(&format!("not a tagwise {what} file; expected one written by {}", kind.origin));
-        let io = |e: std::io::Error| Error::Io(format!("{name}: cannot open the {what}: {e}"));
-        // Asked for before it is opened: opening a pipe waits for its writer.
-        if !std::fs::metadata(path).map_err(io)?.is_file() {
-            return Err(other());
-        }
-        let file = File::open(path).map_err(io)?;
-        let length = file.metadata().map(|m| m.len()).unwrap_or(0);
-        if length < HEAD as u64 {
-            return Err(other());
-        }
-        let memory = match mapped {
-            true => Memory::map(&file),
-            false => Memory::read(&file, length as usize),
+        let io = |e: std::io::Error| match e.kind() {
+            std::io::ErrorKind::OutOfMemory => Error::Memory(format!("{name}: the system has no memory for its bytes")),
+            std::io::ErrorKind::UnexpectedEof => bad("the file was cut short while it was read; copy it again"),
+            _ => bad(&format!("cannot read the {what}: {e}")),
         };
-        let memory = memory.map_err(|e| {
-            if e.kind() == std::io::ErrorKind::OutOfMemory {
-                return Error::Memory(format!("{name}: no memory for its {length} bytes"));
-            }
-            if e.kind() == std::io::ErrorKind::UnexpectedEof {
-                return bad("the file was cut short while it was read; copy it again");
-            }
-            Error::Io(format!("{name}: cannot read the {what}: {e}"))
-        })?;
-        let map = memory.bytes();
-        if map.len() < HEAD || &map[..8] != kind.magic {
+        let length = usize::try_from(file.metadata().map_err(io)?.len()).unwrap_or(usize::MAX);
+        if length < HEAD {
             return Err(other());
         }
-        let mut crc = crc32fast::Hasher::new();
-        crc.update(&map[..12]);
-        crc.update(&map[16..]);
-        let word = |at: usize| u32::from_le_bytes([map[at], map[at + 1], map[at + 2], map[at + 3]]);
-        let long = |at: usize| (u64::from(word(at)) | u64::from(word(at + 4)) << 32) as usize;
-        let (stored, found) = (word(12), crc.finalize());
+        let mut memory = if mapped { Memory::map(file).map_err(io)? } else { Memory::unread() };
+        (&*file).rewind().map_err(io)?;
+        memory.read_to(file, HEAD).map_err(io)?;
+        let head = memory.bytes();
+        if head.len() < HEAD || &head[..8] != kind.magic {
+            return Err(other());
+        }
+        if word(head, 8) != VERSION {
+            return Err(bad(&format!(
+                "{what} format {} is not supported (this tagwise reads format {VERSION}); save it with a matching version",
+                word(head, 8)
+            )));
+        }
+        let within = ends(head).filter(|&(_, end)| end <= length);
+        let (table, end) = within.ok_or_else(|| again("header and table of arrays are longer than the file"))?;
+        let remedy = "check that it is the model that you want; if it is, load it with mmap=True";
+        let claim = |part: &str, bytes: usize| match mapped {
+            true => Ok(()),
+            false => budget::claim(&format!("{name}: {part}"), bytes, remedy),
+        };
+        claim(&format!("the header of the {what}"), end)?;
+        memory.read_to(file, end).map_err(io)?;
+        let front = memory.bytes().get(..end).ok_or_else(|| io(std::io::ErrorKind::UnexpectedEof.into()))?;
+        let front = Front::parse(front, table, end).map_err(|why| again(&why))?;
+        if front.end > length {
+            return Err(again("an array lies outside the file"));
+        }
+        if front.end < length {
+            return Err(again(&format!(
+                "{length} bytes: the file is longer than its arrays, which end at {}",
+                front.end
+            )));
+        }
+        claim(&format!("the {what}"), length)?;
+        memory.read_to(file, length).map_err(io)?;
+        let (bytes, mut crc) = (memory.bytes(), crc32fast::Hasher::new());
+        crc.update(&bytes[..12]);
+        bytes[16..].chunks(PIECE).for_each(|piece| {
+            stop::look();
+            crc.update(piece);
+        });
+        let (stored, found) = (word(bytes, 12), crc.finalize());
         if stored != found {
             return Err(bad(&format!(
                 "the {what} file is damaged (checksum {found:08x}, expected {stored:08x}); {}",
                 kind.remedy
             )));
         }
-        if word(8) != VERSION {
-            return Err(bad(&format!(
-                "{what} format {} is not supported (this tagwise reads format {VERSION}); save it with a matching version",
-                word(8)
-            )));
-        }
-        let (header, arrays) = (long(16), long(24));
-        let table = HEAD.checked_add(header).filter(|&at| at <= map.len());
-        let table = table.ok_or_else(|| bad("the header is longer than the file"))?;
-        let end = arrays.checked_mul(RECORD).and_then(|n| n.checked_add(table)).filter(|&at| at <= map.len());
-        let end = end.ok_or_else(|| bad("the table of arrays is longer than the file"))?;
-        let header = String::from_utf8(map[HEAD..table].to_vec()).map_err(|_| bad("the header is not UTF-8"))?;
-        let (mut places, mut at) = (BTreeMap::new(), end);
-        for record in map[table..end].chunks_exact(RECORD) {
-            let text = |part: &[u8]| {
-                let used = part.iter().position(|&b| b == 0).unwrap_or(part.len());
-                String::from_utf8_lossy(&part[..used]).into_owned()
-            };
-            let number = |part: &[u8]| part.iter().rev().fold(0usize, |n, &b| n << 8 | b as usize);
-            let place = ArrayPlace {
-                dtype: text(&record[NAME..RECORD - 16]),
-                offset: number(&record[RECORD - 16..RECORD - 8]),
-                length: number(&record[RECORD - 8..]),
-            };
-            let bytes = place.length.checked_mul(element_size(&place.dtype));
-            let ends = bytes.and_then(|b| b.checked_add(place.offset)).filter(|&e| e <= map.len());
-            if place.offset != at.next_multiple_of(ALIGN) {
-                return Err(bad("an array is not where the one before it ends"));
-            }
-            at = ends.ok_or_else(|| bad("an array lies outside the file"))?;
-            if let Some(twice) = places.insert(text(&record[..NAME]), place) {
-                return Err(bad(&format!("two arrays, one of them of {} numbers, have the same name", twice.length)));
-            }
-        }
-        if at != map.len() {
-            return Err(bad("the file is longer than its arrays"));
-        }
-        Ok(Container { memory: Arc::new(memory), header, places })
+        Ok(Container { memory: Arc::new(memory), header: front.header, places: front.places })
     }
 
     /// The checksum that the file has.
@@ -399,6 +451,11 @@ impl Container {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
+
+    fn open(path: &Path, kind: &Kind, mapped: bool) -> Result<Container> {
+        Container::of_file(&File::open(path).unwrap(), "a file", kind, mapped)
+    }
 
     #[test]
     fn every_changed_byte_is_found() {
@@ -407,9 +464,9 @@ mod tests {
         let (a, b) = ([1u32, 2, 3], [0.5f32; 7]);
         let made = pieces(&MODEL, "{\"x\": 1}", &[Entry::new("a", &a), Entry::new("b", &b)]).unwrap();
         std::fs::write(&path, made.concat()).unwrap();
-        assert!(matches!(Container::open(&path, &ARRAYS, false), Err(Error::ModelFile(_))));
+        assert!(matches!(open(&path, &ARRAYS, false), Err(Error::ModelFile(_))));
         for mapped in [false, true] {
-            let file = Container::open(&path, &MODEL, mapped).unwrap();
+            let file = open(&path, &MODEL, mapped).unwrap();
             assert_eq!(file.header(), "{\"x\": 1}");
             assert_eq!(&*file.array::<u32>("a").unwrap(), &a);
             assert_eq!(&*file.indices::<u32>("a").unwrap(), &a);
@@ -421,11 +478,11 @@ mod tests {
             let mut changed = good.clone();
             changed[at] ^= 0x10;
             std::fs::write(&path, &changed).unwrap();
-            assert!(matches!(Container::open(&path, &MODEL, false), Err(Error::ModelFile(_))), "byte {at}");
+            assert!(matches!(open(&path, &MODEL, false), Err(Error::ModelFile(_))), "byte {at}");
         }
         for cut in 0..good.len() {
             std::fs::write(&path, &good[..cut]).unwrap();
-            assert!(matches!(Container::open(&path, &MODEL, false), Err(Error::ModelFile(_))), "cut {cut}");
+            assert!(matches!(open(&path, &MODEL, false), Err(Error::ModelFile(_))), "cut {cut}");
         }
         std::fs::remove_file(&path).unwrap();
     }
@@ -444,7 +501,7 @@ mod tests {
             crc.update(&made[16..]);
             made[12..16].copy_from_slice(&crc.finalize().to_le_bytes());
             std::fs::write(&path, &made).unwrap();
-            match Container::open(&path, &ARRAYS, false) {
+            match open(&path, &ARRAYS, false) {
                 Err(Error::ModelFile(said)) => assert!(said.contains(why), "{said}"),
                 _ => panic!("not refused: {why}"),
             }

@@ -1,5 +1,7 @@
 //! Which machine this is: the instruction set that kernels are compiled for and run on, and how small numbers are treated.
 
+use crate::error::Result;
+use crate::machine::environment;
 use crate::machine::force::{self, Way};
 use crate::machine::simd::Level;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -17,23 +19,32 @@ pub fn level() -> Level {
     best().max(most)
 }
 
-/// The best instruction set of this machine; `TAGWISE_SIMD=avx2|baseline` asks for a lesser one (bug reports).
+/// The instruction set that `TAGWISE_SIMD` allows at most (bug reports).
+pub fn allowed() -> Result<Level> {
+    match environment::value("TAGWISE_SIMD").as_str() {
+        "" | "avx512" => Ok(Level::Avx512),
+        "avx2" => Ok(Level::Avx2),
+        "baseline" => Ok(Level::Baseline),
+        other => Err(environment::refused("TAGWISE_SIMD", other, "avx512, avx2 or baseline")),
+    }
+}
+
+/// The best instruction set of this machine that is allowed.
 fn best() -> Level {
     static LEVEL: AtomicU8 = AtomicU8::new(u8::MAX);
     let find = || {
-        let wish = std::env::var("TAGWISE_SIMD").unwrap_or_default();
+        let most = allowed().unwrap_or(Level::Baseline); // a value that is none has stopped the import
         #[cfg(target_arch = "x86_64")]
         {
             let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-            if avx2 && is_x86_feature_detected!("avx512f") && wish.is_empty() {
-                return Level::Avx512;
+            if avx2 && is_x86_feature_detected!("avx512f") {
+                return most;
             }
-            if avx2 && wish != "baseline" {
-                return Level::Avx2;
+            if avx2 {
+                return most.max(Level::Avx2);
             }
         }
-        let _ = wish;
-        Level::Baseline
+        most.max(Level::Baseline)
     };
     match LEVEL.load(Relaxed) {
         u8::MAX => {

@@ -7,6 +7,7 @@
 //! never once a token. What cannot be done the way that is asked for is done as ever.
 
 use crate::error::{Error, Result};
+use crate::machine::environment;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// A way that can be forced.
@@ -99,9 +100,16 @@ fn parse(names: &str) -> Result<u32> {
     Ok(bits)
 }
 
+/// The ways that the environment forces.
+pub fn given() -> Result<u32> {
+    let names = environment::value("TAGWISE_PATH");
+    let known = || WAYS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    parse(&names).map_err(|_| environment::refused("TAGWISE_PATH", &names, &format!("names of {}", known())))
+}
+
 #[cold]
 fn read() -> u32 {
-    let bits = parse(&std::env::var("TAGWISE_PATH").unwrap_or_default()).unwrap_or(0);
+    let bits = given().unwrap_or(0); // a value that is none has stopped the import
     let _ = FORCED.compare_exchange(UNREAD, bits, Relaxed, Relaxed);
     FORCED.load(Relaxed)
 }

@@ -6,6 +6,7 @@ pub mod container;
 pub mod dispatch;
 pub mod double;
 pub mod driver;
+pub mod environment;
 pub mod find;
 pub mod force;
 pub mod hash;

@@ -12,6 +12,7 @@
 //! call would spread is done in place. Such a pool goes with its thread into a forked child.
 
 use crate::error::{Error, Result};
+use crate::machine::environment;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::cell::OnceCell;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -64,9 +65,19 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
+/// Threads that the environment allows beyond the cores; 0 where it says nothing.
+pub fn given() -> Result<usize> {
+    let text = environment::value("TAGWISE_MOST_THREADS");
+    match text.parse() {
+        Ok(n) => Ok(n),
+        Err(_) if text.is_empty() => Ok(0),
+        Err(_) => Err(environment::refused("TAGWISE_MOST_THREADS", &text, "a whole number")),
+    }
+}
+
 /// Threads of a call that asks for `n_jobs` (0: one a core): never more than there are cores.
 pub fn threads(n_jobs: usize) -> usize {
-    let most = || std::env::var("TAGWISE_MOST_THREADS").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
+    let most = || given().unwrap_or(0); // an error of `lend`
     match n_jobs {
         0 => cores(),
         1 => 1,
@@ -108,6 +119,9 @@ fn build(threads: usize) -> Result<ThreadPool> {
 
 /// Threads for a call that asks for `n_jobs`.
 pub fn lend(n_jobs: usize) -> Result<Lent> {
+    if n_jobs > 1 {
+        given()?;
+    }
     let n = threads(n_jobs);
     let mut kept = pools().lock();
     if n == 1 {

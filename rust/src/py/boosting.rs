@@ -88,8 +88,11 @@ impl PyBoosting {
         let patience = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         let (inner, n_jobs, mut steps) = (&mut self.inner, self.n_jobs, Vec::new());
         let (more, raised) = attempt(py, n_jobs, || inner.run(most, patience, &mut steps))?;
+        if more.is_none() {
+            self.inner.abandon();
+        }
         let more = more.unwrap_or(Ok(true))?;
-        steps.retain(|s| s.round < self.inner.rounds()); // of a round that was stopped no weight has moved
+        steps.retain(|s| s.round < self.inner.rounds());
         let out = PyDict::new(py);
         out.set_item("round", PyArray1::from_iter(py, steps.iter().map(|s| s.round as u32)))?;
         out.set_item("feature", PyArray1::from_iter(py, steps.iter().map(|s| s.feature)))?;
@@ -112,6 +115,12 @@ impl PyBoosting {
     #[getter]
     fn rounds(&self) -> u64 {
         self.inner.rounds()
+    }
+
+    /// Whether a signal stopped a round halfway: weights and loss are those before it, and no round can follow.
+    #[getter]
+    fn torn(&self) -> bool {
+        self.inner.is_torn()
     }
 
     /// Logarithm of the exponential loss.

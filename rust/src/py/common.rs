@@ -6,7 +6,7 @@ use crate::decoding;
 use crate::error::{Error, Result};
 use crate::machine::force::{count, is_forced, Taken, Way};
 use crate::machine::stop::Stopped;
-use crate::machine::threads;
+use crate::machine::{budget, dispatch, environment, threads};
 use crate::py::stop::of_call;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1};
 use pyo3::prelude::*;
@@ -127,6 +127,12 @@ pub fn lists(py: Python<'_>, found: decoding::lists::Lists) -> PyLists<'_> {
     (PyArray1::from_vec(py, found.counts), PyArray1::from_vec(py, found.scores), PyArray1::from_vec(py, found.labels))
 }
 
+/// Refuse what would take more bytes than the memory budget allows; `what` takes them, `remedy` is what to do.
+#[pyfunction]
+fn claim(what: &str, bytes: usize, remedy: &str) -> PyResult<()> {
+    Ok(budget::claim(what, bytes, remedy)?)
+}
+
 /// For tests: take these ways (names between commas) wherever the core may choose; answers those forced before.
 #[pyfunction]
 #[pyo3(signature = (ways = ""))]
@@ -158,5 +164,7 @@ pub fn add_pairs<'py, T: IntoPyObject<'py> + Copy + 'static>(
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(force, m)?)?;
     m.add_function(wrap_pyfunction!(taken, m)?)?;
-    m.add("SIMD", format!("{:?}", crate::machine::dispatch::level()).to_lowercase())
+    m.add_function(wrap_pyfunction!(claim, m)?)?;
+    environment::check()?;
+    m.add("SIMD", format!("{:?}", dispatch::level()).to_lowercase())
 }

@@ -11,7 +11,7 @@ use crate::scores::scorer::Scorer;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use std::path::PathBuf;
+use std::fs::File;
 use std::sync::Arc;
 
 /// An open, verified model file: read into memory, or used where it lies (`mmap`).
@@ -22,10 +22,13 @@ pub struct PyModelFile {
 
 #[pymethods]
 impl PyModelFile {
+    /// `file` is the descriptor of a file that Python has open, which is read from its first byte; `name` is
+    /// for messages.
     #[new]
-    #[pyo3(signature = (path, *, mmap = false))]
-    fn open(py: Python<'_>, path: PathBuf, mmap: bool) -> PyResult<Self> {
-        Ok(PyModelFile { inner: run(py, 1, || Container::open(&path, &MODEL, mmap))?? })
+    #[pyo3(signature = (file, name, *, mmap = false))]
+    fn new(py: Python<'_>, file: i64, name: &str, mmap: bool) -> PyResult<Self> {
+        let file = opened(file).map_err(|e| Error::ModelFile(format!("{name}: cannot read the model: {e}")))?;
+        Ok(PyModelFile { inner: run(py, 1, || Container::of_file(&file, name, &MODEL, mmap))?? })
     }
 
     /// The JSON header.
@@ -49,7 +52,7 @@ impl PyModelFile {
     fn vocabulary(&self) -> PyResult<PyVocab> {
         let f = &self.inner;
         let parts = (f.array("vocab.keys")?, f.indices("vocab.table")?, f.array("vocab.text")?, f.array("vocab.end")?);
-        guard(|| Ok(PyVocab { inner: Vocab::from_parts(parts.0, parts.1, parts.2, parts.3)? }))
+        guard(|| Ok(PyVocab { inner: Vocab::from_parts(parts.0, Some(parts.1), parts.2, parts.3)? }))
     }
 
     /// The scorer; its weights are used in place.
@@ -103,9 +106,11 @@ pub struct PyArrayFile {
 
 #[pymethods]
 impl PyArrayFile {
+    /// `file` and `name`: see `PyModelFile`.
     #[new]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        Ok(PyArrayFile { inner: run(py, 1, || Container::open(&path, &ARRAYS, true))?? })
+    fn new(py: Python<'_>, file: i64, name: &str) -> PyResult<Self> {
+        let file = opened(file).map_err(|e| Error::ModelFile(format!("{name}: cannot read the arrays: {e}")))?;
+        Ok(PyArrayFile { inner: run(py, 1, || Container::of_file(&file, name, &ARRAYS, true))?? })
     }
 
     /// The JSON header.
@@ -130,6 +135,23 @@ impl PyArrayFile {
     fn array<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         copied(py, &self.inner, name)
     }
+}
+
+/// An open file of Python's: by its descriptor, or on Windows by its handle (`msvcrt.get_osfhandle`).
+#[cfg(unix)]
+pub fn opened(file: i64) -> std::io::Result<File> {
+    use std::os::fd::{BorrowedFd, RawFd};
+    let bad = || std::io::Error::from(std::io::ErrorKind::InvalidInput);
+    let file = RawFd::try_from(file).ok().filter(|&fd| fd >= 0).ok_or_else(bad)?;
+    // SAFETY: the number is duplicated at once; one that is not of an open file is an error of `dup`.
+    Ok(unsafe { BorrowedFd::borrow_raw(file) }.try_clone_to_owned()?.into())
+}
+
+#[cfg(windows)]
+pub fn opened(file: i64) -> std::io::Result<File> {
+    use std::os::windows::io::BorrowedHandle;
+    // SAFETY: the handle is duplicated at once; one that is not of an open file is an error of `DuplicateHandle`.
+    Ok(unsafe { BorrowedHandle::borrow_raw(file as _) }.try_clone_to_owned()?.into())
 }
 
 /// Bytes that are handed to a Python stream at once: between two of them signals are seen.

@@ -77,7 +77,9 @@ impl PyKernel {
 /// What a kernel function says of two blocks: [rows, rows].
 fn values(py: Python<'_>, function: &Py<PyAny>, a: &Csr, b: &Csr) -> PyResult<Vec<f64>> {
     let answer = function.call1(py, (to_block(py, a), to_block(py, b)))?;
-    let values = answer.extract::<PyReadonlyArray2<'_, f64>>(py)?;
+    let values = answer.extract::<PyReadonlyArray2<'_, f64>>(py).map_err(|_| {
+        Error::Value("the kernel function gave no array of float64 of two dimensions; return one [rows, rows]".into())
+    })?;
     let (values, wanted) = (values.as_array(), (a.rows(), b.rows()));
     if values.dim() != wanted {
         return Err(Error::Value(format!(

@@ -4,18 +4,18 @@ use crate::error::{Error, Result};
 use crate::foreign::lcrf::{Bytes, Lcrf, Listed, Work};
 use crate::foreign::names::Names;
 use crate::foreign::written::{written, Weighted};
+use crate::machine::budget;
 use crate::machine::pages::{Pages, LARGE};
 use crate::machine::threads;
 use crate::py::common::{guard, run};
 use crate::py::encode::{items, Paused};
+use crate::py::file::opened;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList, PyString};
 use rayon::prelude::*;
-use std::fs::File;
-use std::io::Read;
-use std::path::PathBuf;
+use std::io::{Read, Seek};
 
 /// Items that are labelled by one thread at a time.
 const PIECE: usize = 512;
@@ -61,7 +61,7 @@ pub struct PyLcrf {
 
 impl PyLcrf {
     fn of(py: Python<'_>, bytes: Bytes) -> PyResult<PyLcrf> {
-        let inner = guard(|| Ok(Lcrf::open(bytes)?))?;
+        let inner = run(py, 1, || Lcrf::open(bytes))??;
         let name = |y: usize| -> PyResult<Py<PyString>> {
             let text = PyBytes::new(py, inner.label(y)).call_method1("decode", ("utf-8", "surrogateescape"))?;
             Ok(text.cast_into::<PyString>()?.unbind())
@@ -122,19 +122,17 @@ impl PyLcrf {
         PyLcrf::of(py, bytes)
     }
 
-    /// The model of a file, read into memory of its own.
+    /// The model of a file that Python has open (`py::file::opened`), read into memory of its own.
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<PyLcrf> {
-        let (mut file, size) = py.detach(|| -> std::io::Result<(File, usize)> {
-            let file = File::open(path)?;
-            let size = file.metadata()?.len() as usize;
-            Ok((file, size))
-        })?;
+    fn open(py: Python<'_>, file: i64) -> PyResult<PyLcrf> {
+        let mut file = opened(file)?;
+        let size = file.metadata()?.len() as usize;
+        budget::claim("the CRFsuite model", size, "check that it is the model that you want")?;
         let bytes: Bytes = match size >= LARGE {
             true => Box::new(run(py, 0, || Pages::read(&file, size))??),
             false => {
                 let mut bytes = Vec::with_capacity(size);
-                py.detach(|| file.read_to_end(&mut bytes))?;
+                py.detach(|| file.rewind().and_then(|()| file.read_to_end(&mut bytes)))?;
                 Box::new(bytes)
             }
         };

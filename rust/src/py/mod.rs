@@ -2,7 +2,6 @@
 
 use crate::chain::renormalize;
 use crate::error::Error;
-use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 
 pub mod boosting;
@@ -45,11 +44,10 @@ impl From<Error> for PyErr {
                 }
             };
             match error {
-                Error::Value(m) => PyValueError::new_err(m),
-                Error::Io(m) => PyOSError::new_err(m),
+                Error::Value(m) => typed("ParameterError", m),
                 Error::Template(m) => typed("TemplateError", m),
                 Error::ModelFile(m) => typed("ModelFileError", m),
-                Error::Memory(m) => PyMemoryError::new_err(m),
+                Error::Memory(m) => typed("MemoryLimitError", m),
                 Error::Internal(m) => typed("InternalError", m),
                 Error::Training(m) => typed("TrainingError", m),
                 Error::Stopped => typed("StoppedError", error.to_string()),

@@ -170,7 +170,10 @@ impl PyCost {
             Python::attach(|py| {
                 let answer = PyList::new(py, gold)
                     .and_then(|gold| PyList::new(py, guess).and_then(|guess| function.call1(py, (gold, guess))))
-                    .and_then(|x| x.extract::<f64>(py));
+                    .and_then(|x| {
+                        let wrong = || Error::Value(format!("the cost function gave {x}, expected a number"));
+                        x.extract::<f64>(py).map_err(|_| wrong().into())
+                    });
                 answer.map_err(|error| keep(&slot, "the cost function", error))
             })
         })))

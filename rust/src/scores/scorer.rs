@@ -136,6 +136,12 @@ impl Scorer {
         &self.layout
     }
 
+    /// Whether edge scores differ from token to token. A model with edge attributes is searched in the same way whatever the
+    /// sentences of a call have, so that results of one sentence do not depend on the others.
+    pub fn varies(&self, data: &Dataset) -> bool {
+        !self.layout.pair.is_empty() || data.has_edge_attributes()
+    }
+
     /// About how many steps of a nanosecond the best paths of these sentences take: pairs of labels and attributes of each
     /// token, of which nothing is counted: where they lie in runs, no rows are made of them.
     pub fn steps(&self, data: &Dataset) -> usize {

@@ -18,6 +18,7 @@ from tagwise.compat.pycrfsuite.bulk import WORTH, Bulk, pairs_of, sequence_of
 from tagwise.compat.pycrfsuite.items import name_of
 from tagwise.errors import ModelFileError
 from tagwise.features.escape import raw
+from tagwise.files.regular import handle_of
 from tagwise.foreign import crfsuite
 from tagwise.foreign.chain import Chain
 from tagwise.writing import atomic
@@ -63,14 +64,14 @@ class Tagger:
         """Open a model file; what is returned closes it at the end of a `with`."""
         with open(name, "rb", buffering=0) as file:
             head = file.read(49)
-        if head[:4] != b"lCRF":
-            raise ValueError(f"Invalid model file {name!r}")
-        if len(head) <= 48:
-            raise ValueError(f"Model file {name!r} doesn't have a complete header")
-        try:
-            return self._opened(_core.CrfsuiteModel.open(os.fsdecode(name)))
-        except ModelFileError as error:
-            raise ModelFileError(f"{os.fsdecode(name)}: {error}") from None
+            if head[:4] != b"lCRF":
+                raise ValueError(f"Invalid model file {name!r}")
+            if len(head) <= 48:
+                raise ValueError(f"Model file {name!r} doesn't have a complete header")
+            try:
+                return self._opened(_core.CrfsuiteModel.open(handle_of(file)))
+            except ModelFileError as error:
+                raise ModelFileError(f"{os.fsdecode(name)}: {error}") from None
 
     def open_inmemory(self, value: bytes) -> contextlib.closing[Tagger]:
         """Open a model that is in memory: the bytes of a model file."""

@@ -11,6 +11,7 @@ use crate::learners::boosting::bound::Range;
 use crate::learners::boosting::chain::BLOCK;
 use crate::learners::boosting::index::{chain_range, kind, Index};
 use crate::learners::boosting::loss::{Boosted, Target};
+use crate::machine::stop;
 use std::collections::HashMap;
 
 /// Features in a block: the unit of "changed since it was last looked at".
@@ -106,6 +107,7 @@ impl RangeCells {
         let mut column = vec![NONE; layout.labels];
         let (mut count, mut own_count): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
         for a in 0..layout.attributes as u32 {
+            stop::look();
             let labels = layout.node(a).1;
             let dense = 2 * labels.len() >= layout.labels;
             out.dense.push(dense);

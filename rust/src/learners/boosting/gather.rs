@@ -9,6 +9,7 @@ use crate::learners::boosting::index::Index;
 use crate::machine::dispatch::dispatch;
 use crate::machine::shared::Shared;
 use crate::machine::simd::{prefetch, Simd};
+use crate::machine::stop;
 use std::ops::Range;
 
 /// Places ahead whose residuals are fetched.
@@ -63,6 +64,7 @@ impl ByAttribute {
             gold: Vec::with_capacity(index.token.len()),
         };
         for a in 0..layout.attributes as u32 {
+            stop::look();
             let entries = if layout.node(a).1.is_empty() { &[] } else { index.postings(a) };
             for e in entries.iter().map(|&e| e as usize) {
                 let places = index.occurrence_ptr[e]..index.occurrence_ptr[e + 1];

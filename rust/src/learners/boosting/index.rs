@@ -5,6 +5,7 @@ use crate::dataset::layout::Layout;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::learners::boosting::bound::Range;
+use crate::machine::stop;
 use crate::scores::check::{check_labels, check_weights};
 
 /// What a feature looks at.
@@ -48,6 +49,7 @@ impl Index {
         let mut entry_of = vec![u32::MAX; attributes]; // entry in the sentence at hand
         let mut counts: Vec<usize> = Vec::new();
         for s in 0..n {
+            stop::look();
             let (first, tokens) = (out.attribute.len(), data.sentences[s]..data.sentences[s + 1]);
             counts.clear();
             for at in data.node.csr().ptr[tokens.start]..data.node.csr().ptr[tokens.end] {

@@ -118,7 +118,9 @@ impl State {
             by.at[attribute as usize] = i as u32;
         }
         let width = self.edges.padded;
+        let stop = stop::current();
         nodes.par_chunks_mut(TOKENS * width).enumerate().for_each(|(part, nodes)| {
+            let _mine = stop.enter();
             for (t, row) in nodes.chunks_exact_mut(width).enumerate() {
                 for (a, value) in self.data.node.csr().row(part * TOKENS + t) {
                     let first = by.at[a as usize];
@@ -191,6 +193,9 @@ impl State {
         }
         self.edges.update();
         for (t, by) in direction.nodes.chunks_exact(width).enumerate() {
+            if t % TOKENS == TOKENS - 1 {
+                stop::look();
+            }
             let here = t * width..(t + 1) * width;
             let (node, psi) = (&mut self.node[here.clone()], &mut self.psi[here]);
             if !moved(node, psi, by, scale, self.tops[t]) {

@@ -99,6 +99,14 @@ pub struct Boosting {
     sentences: Vec<u32>,
     ends: Vec<usize>,
     losses: Vec<f64>,
+    begun: Option<Begun>,
+}
+
+/// What a round that has begun to move the state returns to if it is stopped: the loss, and the weights of its features.
+struct Begun {
+    n: f64,
+    shift: f64,
+    weights: Vec<(usize, f64)>,
 }
 
 impl Boosting {
@@ -137,7 +145,27 @@ impl Boosting {
             sentences: Vec::new(),
             ends: Vec::new(),
             losses: Vec::new(),
+            begun: None,
         })
+    }
+
+    /// Whether a round was stopped while it moved the state: weights and loss are those before it, sums are not, so that
+    /// no round can follow.
+    pub fn is_torn(&self) -> bool {
+        self.begun.is_some()
+    }
+
+    /// Puts weights and loss back after a call that was stopped.
+    pub fn abandon(&mut self) {
+        if let Some(begun) = &self.begun {
+            (self.state.n, self.state.shift) = (begun.n, begun.shift);
+            begun.weights.iter().for_each(|&(k, w)| self.state.w[k] = w);
+        }
+    }
+
+    fn begin(&mut self) {
+        let weights = self.chosen.iter().map(|c| (c.feature, self.state.w[c.feature])).collect();
+        self.begun = Some(Begun { n: self.state.n, shift: self.state.shift, weights });
     }
 
     /// Rounds so far.
@@ -152,8 +180,12 @@ impl Boosting {
 
     /// Up to `most` rounds, or until `patience` is over: the steps taken, fewer where no feature gains any more.
     pub fn run(&mut self, most: u64, patience: Duration, steps: &mut Vec<RoundStep>) -> Result<bool> {
+        if self.is_torn() {
+            return Err(Error::Value(
+                "boosting was stopped in the middle of a round; restore a state, or train anew".into(),
+            ));
+        }
         let begin = Instant::now();
-        // What is half chosen goes to waste; once a weight has moved, nothing looks.
         for done in 0..most {
             if done > 0 && begin.elapsed() >= patience {
                 return Ok(true);
@@ -168,10 +200,15 @@ impl Boosting {
     /// One round; false where no feature gains.
     fn round(&mut self, steps: &mut Vec<RoundStep>) -> Result<bool> {
         stop::look();
+        if self.options.rounds.bound == Bound::Exact {
+            self.chosen.clear();
+            self.begin(); // gains of the features that changed are lost if their computation is stopped
+        }
         let Boosting { state, selector, options: BoostingOptions { rounds: options, .. }, .. } = self;
         // Below this the moments of transitions, differences of counts, have no digits left: all is learnt.
         let least = 1e-12 * state.weight.iter().sum::<f64>() * (-state.shift).exp();
         if state.n.is_nan() || state.wrong() <= least {
+            self.begun = None;
             return Ok(false);
         }
         let overlap = options.overlap && options.features_per_round > 1;
@@ -179,6 +216,7 @@ impl Boosting {
         let wanted = Wanted { most: options.features_per_round, overlap, share, tried };
         selector.choose(state, self.rounds, wanted, &mut self.chosen);
         if self.chosen.is_empty() {
+            self.begun = None;
             return Ok(false);
         }
         self.sentences.clear();
@@ -218,6 +256,8 @@ impl Boosting {
                 self.damp(taken)?;
             }
         } else {
+            self.begin();
+            let state = &mut self.state;
             state.shift_weights(taken.iter().map(|step| (step.feature as usize, step.step)));
             state.refresh(&self.sentences, &self.ends, &mut self.losses)?;
             for (step, &log_loss) in taken.iter_mut().zip(&self.losses) {
@@ -230,6 +270,7 @@ impl Boosting {
         let far = |step: &&mut RoundStep| several || !step.log_loss.is_finite();
         steps[first..].iter_mut().filter(far).for_each(|step| step.log_loss = log_loss);
         self.rounds += 1;
+        self.begun = None;
         Ok(true)
     }
 
@@ -247,6 +288,8 @@ impl Boosting {
         if found.is_nan() || found > known - promised {
             return Ok(false);
         }
+        self.begin();
+        let state = &mut self.state;
         state.advance(direction, 1.0);
         state.refresh(&self.sentences, &[], &mut self.losses)?;
         taken.iter_mut().zip(steps).for_each(|(taken, step)| taken.step = step);
@@ -294,6 +337,8 @@ impl Boosting {
             scale = (0.5 * scale).max(least);
             found = if scale > least { loss(scale) } else { 0.0 };
         }
+        self.begin();
+        let state = &mut self.state;
         state.advance(direction, scale);
         state.refresh(&self.sentences, &[], &mut self.losses)?;
         taken.iter_mut().for_each(|step| step.step *= scale);

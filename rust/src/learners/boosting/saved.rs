@@ -87,6 +87,7 @@ impl Boosting {
         if let Some(exact) = &mut selector.exact {
             exact.gain = gains.chunks_exact(2).map(|g| Gain { step: g[0], gain: g[1] }).collect();
         }
+        self.begun = None;
         Ok(())
     }
 }

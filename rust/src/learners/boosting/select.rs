@@ -11,12 +11,16 @@ use crate::learners::boosting::bound::{self, Bound, Gain, StepLimits};
 use crate::learners::boosting::cells::FEATURES;
 use crate::learners::boosting::exact::Exact;
 use crate::learners::boosting::state::State;
+use crate::machine::stop;
 use std::sync::atomic::Ordering;
 
 /// How far N may fall before the estimates of the loose bound are made again.
 const SLACK: f64 = 0.97;
 /// Estimates and gains are computed in different ways: the estimate is taken to be this much larger.
 const SAFE: f64 = 1.0 + 1e-9;
+/// Blocks of estimates, and gains, between two looks for a signal.
+const BLOCKS: usize = 1024;
+const GAINS: usize = 256;
 const FREE: StepLimits = StepLimits { smoothing: 0.0, cap: f64::INFINITY };
 
 /// A feature, its step and what it surely gains.
@@ -158,10 +162,12 @@ impl Selector {
     fn update(&mut self, state: &State) {
         let loose = self.bound == Bound::Loose;
         let all = loose && state.n < self.floor;
-        if all {
-            self.floor = SLACK * state.n;
-        }
+        let floor = if all { SLACK * state.n } else { self.floor };
+        // A block is up to date or marked as changed wherever this stops; a new floor counts once all blocks have it.
         for block in 0..self.best.len() {
+            if block % BLOCKS == BLOCKS - 1 {
+                stop::look();
+            }
             if !state.changed[block].swap(false, Ordering::Relaxed) && !all {
                 continue;
             }
@@ -171,7 +177,7 @@ impl Selector {
             if loose {
                 let (m, range) = (&state.m[features.clone()], &state.cells.range[features.clone()]);
                 for ((x, m), range) in self.estimate[features].iter_mut().zip(m).zip(range) {
-                    *x = SAFE * bound::optimistic(*range, self.floor, *m);
+                    *x = SAFE * bound::optimistic(*range, floor, *m);
                     best = if *x > best { *x } else { best };
                 }
             } else {
@@ -184,6 +190,7 @@ impl Selector {
             }
             self.best[block] = best;
         }
+        self.floor = floor;
     }
 
     /// The feature of the largest gain, the first of several; None where none gains. The most promising features are
@@ -213,7 +220,10 @@ impl Selector {
                 }
             }
             list.sort_unstable_by(by_first);
-            for &(most, k) in &list {
+            for (at, &(most, k)) in list.iter().enumerate() {
+                if at % GAINS == GAINS - 1 {
+                    stop::look();
+                }
                 let enough = found.map_or(0.0, |c| c.gain.gain);
                 if most < enough {
                     break;
@@ -311,6 +321,9 @@ impl Selector {
         }
         let mut gains: Vec<Chosen> = Vec::with_capacity(self.list.len());
         for at in 0..self.list.len() {
+            if at % GAINS == GAINS - 1 {
+                stop::look();
+            }
             let k = self.list[at].1;
             if k != first.feature && self.draw.takes(round, k) && self.at_most(state, k) >= least {
                 let gain = self.gain(state, k);

@@ -12,6 +12,7 @@ use crate::learners::boosting::index::{self, fires_in, Index, Kind};
 use crate::learners::boosting::loss::{Lost, Target};
 use crate::learners::boosting::pass::{self, BoostingSums, Moved, Revision, RowScratch};
 use crate::machine::shared::Shared;
+use crate::machine::stop;
 use crate::scores::scorer::afford;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -164,6 +165,7 @@ impl State {
         let (width, l) = (self.edges.padded, self.layout.labels);
         self.node.fill(0.0);
         for t in 0..self.tops.len() {
+            stop::look();
             let row = &mut self.node[t * width..(t + 1) * width];
             for (a, v) in self.data.node.csr().row(t) {
                 let (first, labels) = self.layout.node(a);
@@ -182,6 +184,7 @@ impl State {
             }
         }
         for t in 0..self.tops.len() {
+            stop::look();
             let rows = t * width..(t + 1) * width;
             self.tops[t] = chain::exponentiate(l, &self.node[rows.clone()], &mut self.psi[rows]);
         }
@@ -239,22 +242,30 @@ impl State {
             let nodes = &self.residual[self.data.sentences[s] * width..self.data.sentences[s + 1] * width];
             Moved { s, nodes, pairs: &self.pairs[s * n_edges..(s + 1) * n_edges], d: self.d[s] }
         };
+        let stop = stop::current();
         let Some(by) = &self.by_attribute else {
             let parts = rayon::current_num_threads();
             (0..parts).into_par_iter().for_each(|part| {
-                let mut rows = RowScratch::default();
+                let (_mine, mut rows) = (stop.enter(), RowScratch::default());
                 // Parts share no feature.
-                (0..self.d.len()).for_each(|s| pass::add(&sums, &moved(s), part, parts, &mut rows));
+                (0..self.d.len()).for_each(|s| {
+                    stop::look();
+                    pass::add(&sums, &moved(s), part, parts, &mut rows);
+                });
             });
             return;
         };
         let (layout, cells, attributes) = (&*self.layout, &self.cells, self.layout.attributes);
         let job = Gathered { layout, cells, by, width, residual: &self.residual, d: &self.d, m: &m, mass: &mass };
         (0..attributes.div_ceil(ATTRIBUTES)).into_par_iter().for_each_init(GatherWork::default, |work, part| {
+            let _mine = stop.enter();
             gather(&job, part * ATTRIBUTES..((part + 1) * ATTRIBUTES).min(attributes), work);
         });
-        // SAFETY: nobody else is at work.
-        (0..self.d.len()).for_each(|s| unsafe { sums.add_chain(&moved(s), &mut RowScratch::default()) });
+        for s in 0..self.d.len() {
+            stop::look();
+            // SAFETY: nobody else is at work.
+            unsafe { sums.add_chain(&moved(s), &mut RowScratch::default()) };
+        }
         self.changed.iter().for_each(|changed| changed.store(true, Ordering::Relaxed));
     }
 
@@ -329,7 +340,10 @@ impl State {
         let losses_alone = self.shift == f64::MAX;
         let anew = self.by_attribute.is_some() && ends.is_empty() && !losses_alone && self.are_most(sentences);
         let (mut done, mut ends) = (0, ends.iter().copied().peekable());
-        for batch in sentences.chunks(BATCH) {
+        for (k, batch) in sentences.chunks(BATCH).enumerate() {
+            if k > 0 {
+                stop::look(); // a round of few sentences is never torn
+            }
             let rows = self.reserve(batch);
             let many = rows >= MANY && rayon::current_num_threads() > 1;
             self.compute(batch, many);

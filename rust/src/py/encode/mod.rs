@@ -72,8 +72,8 @@ impl PyVocab {
     }
 
     /// A copy that takes new attributes; those it has keep their ids.
-    fn growing(&self) -> PyVocab {
-        PyVocab { inner: self.inner.growing() }
+    fn growing(&self) -> PyResult<PyVocab> {
+        Ok(PyVocab { inner: self.inner.growing()? })
     }
 
     /// A copy with the attributes that `keep` ([attributes]) marks, in the same order.
@@ -83,7 +83,7 @@ impl PyVocab {
             return Err(Error::Value(format!("{} marks for {} attributes", keep.len(), self.inner.len())).into());
         }
         let mut inner = self.inner.clone();
-        inner.retain(|id| keep[id as usize]);
+        inner.retain(|id| keep[id as usize])?;
         Ok(PyVocab { inner })
     }
 
@@ -125,21 +125,22 @@ impl PyVocab {
         (array(keys), PyArray1::from_slice(py, table), PyArray1::from_slice(py, text), array(text_end))
     }
 
-    /// A vocabulary from its arrays: locked, or growing on where checks and counts are given.
+    /// A vocabulary from its arrays (the table may be None: it follows from the keys): locked, or growing on where checks and counts are given.
     #[staticmethod]
     #[pyo3(signature = (keys, table, text, text_end, checks=None, counts=None))]
     fn from_arrays(
         keys: PyReadonlyArray1<'_, u64>,
-        table: PyReadonlyArray1<'_, u32>,
+        table: Option<PyReadonlyArray1<'_, u32>>,
         text: PyReadonlyArray1<'_, u8>,
         text_end: PyReadonlyArray1<'_, u64>,
         checks: Option<PyReadonlyArray1<'_, u64>>,
         counts: Option<PyReadonlyArray1<'_, u32>>,
     ) -> PyResult<PyVocab> {
         guard(|| {
+            let table = table.map(|table| table.as_slice().map(|table| table.to_vec().into())).transpose()?;
             let mut inner = Vocab::from_parts(
                 keys.as_slice()?.to_vec().into(),
-                table.as_slice()?.to_vec().into(),
+                table,
                 text.as_slice()?.to_vec().into(),
                 text_end.as_slice()?.to_vec().into(),
             )?;
@@ -357,12 +358,12 @@ fn prune(
     }
     let inner = run(py, 1, || {
         let counts = vocab.counts().to_vec();
-        let map = vocab.retain(|id| counts[id as usize] >= min_count);
+        let map = vocab.retain(|id| counts[id as usize] >= min_count)?;
         let mut data = Dataset::clone(data);
         data.node.csr_mut().renumber(&map);
         data.edge.renumber(&map);
-        data
-    })?;
+        Ok::<_, Error>(data)
+    })??;
     Ok(PyDataset { inner: inner.into() })
 }
 

@@ -1,0 +1,79 @@
+"""Environment variables with a value that means nothing: an error that names the variable and what it may be."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tagwise as tw
+
+ROOT = Path(__file__).parents[2]
+#: A use of each variable, and a value that means something.
+USES = {
+    "TAGWISE_SIMD": ("pass", "baseline"),
+    "TAGWISE_PATH": ("pass", "log"),
+    "TAGWISE_MEMORY": ("pass", "2.5"),
+    "TAGWISE_MOST_THREADS": ("pass", "3"),
+    "TAGWISE_CRFSUITE": ("pass", "1"),
+    "TAGWISE_MAX_SENTENCE": ("tw.read_conll(io.StringIO('a\\tB\\n\\n'))", "1000"),
+    "TAGWISE_MAX_EXPANSION": ("tw.read_conll(io.BytesIO(gzip.compress(b'a\\tB\\n\\n')))", "1000"),
+    "TAGWISE_DATA": ("tw.load_corpus('conll2000')", None),
+}
+#: Any text is the name of a folder, which is made.
+FREE = {"TAGWISE_CACHE"}
+CODE = """
+import gzip, io, sys
+try:
+    import tagwise as tw
+    {use}
+except Exception as error:
+    kinds = [kind.__name__ for kind in type(error).__mro__]
+    print("TagwiseError" in kinds, str(error))
+"""
+
+
+def said(variable: str, value: str) -> str:
+    """What a use of the variable prints."""
+    code = CODE.format(use=USES[variable][0])
+    environment = {**os.environ, variable: value}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("variable", USES)
+def test_nonsense_is_refused(variable: str) -> None:
+    found = said(variable, "nonsense")
+    assert found.startswith("True ")
+    assert variable in found
+    assert "nonsense" in found
+    sound = USES[variable][1]
+    if sound is not None:
+        assert said(variable, sound) == said(variable, "") == ""
+
+
+@pytest.mark.parametrize("variable", ["TAGWISE_MEMORY", "TAGWISE_MOST_THREADS"])
+def test_numbers_that_are_none(variable: str) -> None:
+    for value in ("nan", "-1", "1e", "1,5"):
+        assert said(variable, value).startswith("True ")
+
+
+def test_a_change_after_the_import_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    tagger = tw.CRF(max_iter=2).fit([["a", "b"] * 40], [["X", "Y"] * 40])
+    monkeypatch.setenv("TAGWISE_MEMORY", "much")
+    with pytest.raises(tw.ParameterError, match="TAGWISE_MEMORY"):
+        tagger.predict_kbest([["a", "b"] * 400], k=100_000)
+
+
+def test_these_are_all() -> None:
+    """Every variable that the sources name is in the table, or may be anything."""
+    sources = [*(ROOT / "python").rglob("*.py"), *(ROOT / "rust").rglob("*.rs")]
+    found = {name for path in sources for name in re.findall(r"TAGWISE_[A-Z_]+", path.read_text())}
+    assert found == USES.keys() | FREE
