@@ -50,7 +50,7 @@ def entropy(p: NDArray[Any]) -> NDArray[np.float32]:
 
 def _share(part: NDArray[np.float64], whole: NDArray[np.float64], data: _core.Dataset) -> NDArray[np.float64]:
     """e^(part - whole) of each sentence: 1 at most, since a part exceeds the whole by rounding alone."""
-    slack = 1e-3 * np.diff(data.offsets.astype(np.int64)) + 1e-5 * np.abs(whole)
+    slack = 1e-3 * lengths_of(data) + 1e-5 * np.abs(whole)
     if bool(np.any(part - whole > slack)):
         at = int(np.argmax(part - whole - slack))
         raise InternalError(
