@@ -13,6 +13,8 @@ import pytest
 import tagwise as tw
 from tagwise._core import ModelFile, Vocabulary, encode_attributes
 from tagwise.features import resolve
+from tagwise.features.patterns import DIALECTS
+from tagwise.features.schema import MARK
 from tagwise.model import schema
 
 from ..golden import corpus, make
@@ -58,11 +60,11 @@ def test_every_part_of_the_format_is_in_a_file() -> None:
     found = set().union(*(said(header) for header in headers))
     wanted = {f"label_type={kind}" for kind in schema.LABEL_TYPES if kind != "str"}
     wanted |= {f"features.kind={kind}" for kind in schema.FEATURES.kinds}
-    wanted |= {f"features.marks.kind={kind}" for kind in schema.MARK.kinds}
+    wanted |= {f"features.marks.kind={kind}" for kind in MARK.kinds}
     wanted |= {f"kernel.name={name}" for name in schema.KERNEL.kinds}
     wanted |= {f"constraints.{part}" for part in schema.CONSTRAINTS.may}
     wanted |= {
-        f"features.dialect={name}" for name in schema.DIALECTS if name != "wapiti-auto"
+        f"features.dialect={name}" for name in DIALECTS if name != "wapiti-auto"
     }  # no lines at all
     wanted |= {"features.vectors.size", "features.lists", "features.parts", "history.pool", "history.p=inf"}
     wanted |= {"history.document=True", "history.tuples=True", "local=True", "meta.state.steps"}
