@@ -346,18 +346,18 @@ def unlikely(x: float) -> tuple[list[list[float]], list[list[float]], list[int]]
 
 up, down = (lambda x: float(np.nextafter(x, np.inf))), (lambda x: float(np.nextafter(x, -np.inf)))
 BOUNDS = {
-    "edges that span 80 are done in float32": ("log", chain_of(80.0), "lanes"),
-    "a bit more are not": ("log", chain_of(up(80.0)), "wide"),
+    "edges that span 56 are done in float32": ("log", chain_of(56.0), "lanes"),
+    "a bit more are not": ("log", chain_of(up(56.0)), "wide"),
     "edges that span 230 are done scaled": ("log", chain_of(230.0), "wide"),
     "a bit more in log space": ("log", chain_of(up(230.0)), "log"),
-    "a scale above 1e-30 is large enough": ("log", forced_step(68.9), "lanes"),
-    "under it is not": ("log", forced_step(69.2), "wide"),
-    "the exponential loss alike": ("exp", chain_of(up(80.0)), "wide"),
+    "a scale of e^(R - 69.7) is large enough": ("log", forced_step(34.7), "lanes"),
+    "under it is not": ("log", forced_step(35.0), "wide"),
+    "the exponential loss alike": ("exp", chain_of(up(56.0)), "wide"),
     "a gold marginal above 1e-12 is large enough": ("pointwise_log", unlikely(27.4), "lanes"),
     "one under it is not": ("pointwise_log", unlikely(27.9), "log"),
     "nor with the exponential loss": ("pointwise_exp", unlikely(27.9), "log"),
     "but it is within": ("pointwise_exp", unlikely(27.4), "lanes"),
-    "pointwise losses have no scaled doubles": ("pointwise_log", chain_of(up(80.0)), "log"),
+    "pointwise losses have no scaled doubles": ("pointwise_log", chain_of(up(56.0)), "log"),
 }
 
 
@@ -376,6 +376,21 @@ def test_each_way_is_left_where_it_must_be(name: str, copies: int) -> None:
         np.testing.assert_allclose(
             gradient, want[1], atol=1e-5 * max(1.0, np.abs(want[1]).max()), err_msg=ways
         )
+
+
+@pytest.mark.parametrize(("low", "way"), [(69.5, "lanes"), (69.9, "log"), (200.0, "log")])
+@pytest.mark.parametrize("allowed", [True, False])
+def test_with_forbidden_edges_no_reachable_label_may_be_small(low: float, way: str, allowed: bool) -> None:
+    """One that is not allowed may be: -infinity is not an underflow."""
+    forbidden = np.array([[False, True], [False, False]])
+    c, w = grid([[0.0, -low], [0.0, 0.0], [0.0, 0.0]], np.zeros((2, 2)), [0, 0, 0], 5)
+    sets = None if allowed else np.tile([[True, False], [True, True], [True, True]], (5, 1))
+    terms = Terms(forbidden=forbidden, sets=sets)
+    want = twin(c, w, terms)
+    value, gradient, done = evaluate(c, w, terms, "")
+    assert done[way if allowed else "lanes"] == 5
+    assert value == pytest.approx(want[0], rel=1e-5, abs=1e-4)
+    np.testing.assert_allclose(gradient, want[1], atol=1e-4)
 
 
 @pytest.mark.parametrize(("top", "way"), [(2.0**99, "lanes"), (2.0**100, "wide"), (-(2.0**100), "wide")])

@@ -125,6 +125,8 @@ def test_methods(name: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> N
         needs = {name: SOUND[name] for name in takes if name in SOUND}
         for argument in takes:
             for kind, value in VALUES.items():
+                if kind == "10**18" and argument in LONG:
+                    continue
                 tagger = learner(**few).fit(X, Y) if method.endswith("fit") else fitted
                 given = {**needs, argument: value()}
                 if method == "save":

@@ -379,10 +379,10 @@ def train(
         vectors = backend.vectors(n_jobs) if chosen.name == "lbfgs" else None
         objective = ready.result() if ready else problem.objective(backend)
         evaluate = Evaluation(objective, l2, n_jobs, prior, vectors)
-        if vectors is not None:
-            extra["vectors"] = vectors
 
     def states(w: Vector, on: Evaluation = evaluate, **more: Any) -> Iterator[Step]:
+        if vectors is not None:
+            more["vectors"] = on.vectors  # those of a GPU, or of the host in double precision
         return chosen.run(on, w, n_jobs=n_jobs, **extra, **more)
 
     if found is not None:

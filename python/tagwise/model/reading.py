@@ -154,7 +154,7 @@ def check_finite(name: str, array: NDArray[Any]) -> None:
 
 def _lookback(data: Mapping[str, Any], weights: NDArray[Any], n_labels: int) -> Lookback:
     found = Lookback.from_json(data, weights)
-    wanted = sum(n_labels ** (before + 1) for _, before in found.tables())
+    wanted = found.n_weights(n_labels)
     if len(weights) != wanted:
         raise ModelFileError(
             f"history: expected {wanted} weights for {n_labels} labels, found {len(weights)}"
