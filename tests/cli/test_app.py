@@ -196,7 +196,7 @@ def test_the_watch_counts_cells(capsys: pytest.CaptureFixture[str]) -> None:
         Event("progress", 0, cells[0], "iteration 4/9"),
         Event("start", 1, cells[1]),
         Event("done", 2, cells[2], result={}, cached=True),
-        Event("again", 1, cells[1], "too much memory"),
+        Event("failed", 1, cells[1], "too much memory"),
     ):
         watch(event)
     console.print(watch.render())

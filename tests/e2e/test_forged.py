@@ -108,7 +108,7 @@ FAULTS: list[tuple[str, Callable[[Forgery], Any], str]] = [
     (
         "crf-order2",
         lambda f: f.set("history", "p", to=10**9),
-        "p=1000000000 with 5 labels makes too many weights; use a smaller p, or inf",
+        "history: expected [0-9]+ weights for 5 labels",
     ),
     (
         "crf-order2",

@@ -63,9 +63,7 @@ def test_every_part_of_the_format_is_in_a_file() -> None:
     wanted |= {f"features.marks.kind={kind}" for kind in MARK.kinds}
     wanted |= {f"kernel.name={name}" for name in schema.KERNEL.kinds}
     wanted |= {f"constraints.{part}" for part in schema.CONSTRAINTS.may}
-    wanted |= {
-        f"features.dialect={name}" for name in DIALECTS if name != "wapiti-auto"
-    }  # no lines at all
+    wanted |= {f"features.dialect={name}" for name in DIALECTS if name != "wapiti-auto"}  # no lines at all
     wanted |= {"features.vectors.size", "features.lists", "features.parts", "history.pool", "history.p=inf"}
     wanted |= {"history.document=True", "history.tuples=True", "local=True", "meta.state.steps"}
     assert wanted <= found, wanted - found

@@ -56,7 +56,7 @@ TRAIN, TEST = _parsed(TEXT), _parsed(TEST_TEXT)
 LABELS = [list(sentence.fields["label"]) for sentence in TRAIN]
 
 #: Labels in place of those above that files, shells and separators could trip over.
-ODD = {"O": "", "B-PER": "Ö b", "I-PER": "\t|_", "B-LOC": "名" * 40, "I-LOC": "I-LOC\n"}
+ODD = {"O": "", "B-PER": "Ö b", "I-PER": "·|_", "B-LOC": "名" * 40, "I-LOC": "I-LOC."}
 #: The same labels as numbers and truth values.
 TYPED: dict[str, dict[str, Any]] = {
     "int": {"O": 0, "B-PER": 7, "I-PER": -3, "B-LOC": 12, "I-LOC": 5},

@@ -308,13 +308,14 @@ def test_refusals() -> None:
         (1, 0, False, False),
         (1, 1, False, True),
         (3, 1000, False, True),
-        (3, 1001, False, False),
+        (3, 100_000, False, True),
+        (3, 2**28, False, False),
         (1, 1, True, False),
         (1, 2, True, True),
     ],
 )
 def test_the_ends_of_what_may_be_looked_at(m: int, p: int, endless: bool, good: bool) -> None:
-    """1 to 3 labels a cell, up to 1000 back; what goes on for ever needs a table to share."""
+    """1 to 3 labels per cell; any distance whose weights fit; without an end there must be a table to share."""
     if good:
         assert len(_core.Terms(2, m, p, endless=endless)) == 4 * (p - 1)
     else:

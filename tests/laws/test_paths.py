@@ -378,7 +378,7 @@ def test_each_way_is_left_where_it_must_be(name: str, copies: int) -> None:
         )
 
 
-@pytest.mark.parametrize(("low", "way"), [(69.5, "lanes"), (69.9, "log"), (200.0, "log")])
+@pytest.mark.parametrize(("low", "way"), [(69.5, "lanes"), (69.9, "wide"), (200.0, "wide")])
 @pytest.mark.parametrize("allowed", [True, False])
 def test_with_forbidden_edges_no_reachable_label_may_be_small(low: float, way: str, allowed: bool) -> None:
     """One that is not allowed may be: -infinity is not an underflow."""

@@ -136,7 +136,7 @@ def test_numbers_by_hand() -> None:
 def test_bad_calls_are_refused() -> None:
     """Lists of one, labels of another length, models whose lists are not exact."""
     tagger = tw.CRF(features="S1", max_iter=3).fit(X, Y)
-    with pytest.raises(tw.ParameterError, match="k=1: a margin needs the two best"):
+    with pytest.raises(tw.ParameterError, match="k=1: expected integer >= 2"):
         tagger.ranks(X, Y, k=1)
     with pytest.raises(tw.CorpusError, match="differ in length"):
         tagger.ranks(X, [y[:-1] for y in Y])

@@ -12,8 +12,8 @@ from tagwise import _core
 
 #: A transition that no gold path of a bag takes: its score sends sentences to one numeric path or another.
 UNUSED = (0, 1)
-#: Score of that transition -> who computes the sentence. Spans of 80 (float32) and 230 (double) are the bounds.
-SCORES = {"float32": 0.0, "wide": -130.0, "log space": -400.0, "flagged": -74.0, "long": 0.0}
+#: Score of that transition -> who computes the sentence. Spans of 56 (float32) and 230 (double) are the bounds.
+SCORES = {"float32": 0.0, "wide": -130.0, "log space": -400.0, "flagged": -50.0, "long": 0.0}
 
 
 class Bag:

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from tagwise import corpus as tc
 from tagwise.corpus import Corpus, Sentence, streams
 from tagwise.corpus.formats import format_of_text
+from tagwise.corpus.labels import break_in
 from tagwise.errors import CorpusError
 
 from ..corpora import CONLL, CONLL_TEXT, CONLLU, JSONL
@@ -43,7 +44,8 @@ CELL = st.text(
 def sentence_lists(
     draw: st.DrawFn, width: int, cell: st.SearchStrategy[str] = CELL
 ) -> list[list[tuple[str, ...]]]:
-    row = st.tuples(*[cell] * width)
+    label = cell.filter(lambda text: break_in(text) is None)  # labels may not have control characters
+    row = st.tuples(*[cell] * (width - 1), label)
     return draw(st.lists(st.lists(row, min_size=1, max_size=4), min_size=1, max_size=4))
 
 

@@ -31,7 +31,7 @@ _BREAK = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def break_in(label: str) -> str | None:
-    """The first character that no label may have, as U+000A; None if there is none.
+    r"""The first character that no label may have, as U+000A; None if there is none.
 
     >>> break_in("B-PER"), break_in("B\tPER"), break_in("a\u2028b")
     (None, 'U+0009', 'U+2028')

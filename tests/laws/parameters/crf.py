@@ -248,7 +248,7 @@ def cost(b: Bench) -> None:
         assert objective(b, cost=given) == pytest.approx(total(w, P, loss)[0], rel=1e-5)
         assert_optimal(b, loss, cost=given)
     for odd in ("much", {"O": "much"}):
-        with pytest.raises(tw.ParameterError, match=r"cost=.*expected a number"):
+        with pytest.raises(tw.ParameterError, match=r"cost=.*expected a finite number"):
             b.fit(P, cost=odd)
 
 
@@ -465,7 +465,7 @@ def assert_replayed(b: Bench) -> None:
     epochs = [entry["evaluations"] - 1 for entry in history]
     assert len(epochs) == 7
     assert epochs[0] == 1
-    assert [entry["objective"] for entry in history] == pytest.approx([values[n] for n in epochs], rel=1e-9)
+    assert [entry["objective"] for entry in history] == pytest.approx([values[n] for n in epochs], rel=1e-6)
     for name in ("pointwise_log", "pointwise_exp"):
         core = told.stochastic(data, layout, loss="log", **common)
         descent = stochastic.Descent(core, np.zeros(len(layout)), 3.0, len(data), 1)
