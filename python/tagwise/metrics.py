@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -302,6 +302,8 @@ def calibration(confidence: Sequence[float], correct: Sequence[bool], bins: int 
 def _label_lists(labels: Corpus | Sequence[Sequence[str]], what: str) -> Sequence[Sequence[str]]:
     if isinstance(labels, Corpus):
         return labels.labels
+    if not isinstance(labels, Iterable):
+        raise CorpusError(f"{what}: expected sequences of labels, found {type(labels).__name__}.")
     found: Any = labels if isinstance(labels, (Sequence, str)) else list(labels)
     if len(found) and isinstance(found[0], Sentence):
         found = [sentence.labels for sentence in found]

@@ -25,6 +25,7 @@ from tagwise.metrics import Report, evaluate
 from tagwise.model.explain import Explanation
 from tagwise.model.model import Model
 from tagwise.model.votes import Decisions
+from tagwise.params import Flag, checked
 
 
 class Predicting:
@@ -138,6 +139,7 @@ class Predicting:
             constraints: as in `predict`.
             memory: as in `predict`.
         """
+        probability = checked("probability", probability, Flag())
         model = self._with_probabilities("probability=True") if probability else self._fitted()
         return model.kbest(
             X,
