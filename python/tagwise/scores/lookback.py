@@ -132,7 +132,7 @@ class Lookback:
     def n_weights(self, n_labels: int) -> int:
         """Number of weights of all tables, counted without making a list of them: a file may name any distance."""
         square = n_labels**2 * (max(self.far - 1, 0) + self.document)
-        return square + sum(n_labels ** (n + 1) for n in range(2, self.m + 1) if self.tuples)
+        return int(square + sum(n_labels ** (n + 1) for n in range(2, self.m + 1) if self.tuples))
 
     def carried(
         self, old: Lookback | None, before: Sequence[str], labels: Sequence[str]

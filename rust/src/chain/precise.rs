@@ -341,7 +341,7 @@ impl Precise {
                 for k in 0..WIDTH {
                     let (s, b) = (row.0[k], beta.0[k]);
                     let g = exp_neg(s - top) * b;
-                    let reached = s > f64::NEG_INFINITY && b > 0.0 && !(g >= low[k]);
+                    let reached = s > f64::NEG_INFINITY && b > 0.0 && (g < low[k] || g.is_nan());
                     low[k] = if reached { g } else { low[k] };
                     gamma.0[k] = g;
                 }
@@ -402,7 +402,7 @@ impl Precise {
         let mut stuck = 0u64;
         for (m, row) in self.m[(t - 1) * width..t * width].iter().zip(&self.row) {
             for k in 0..WIDTH {
-                stuck += u64::from(m.0[k] > 0.0 && !(row.0[k] > 0.0));
+                stuck += u64::from(m.0[k] > 0.0 && (row.0[k] <= 0.0 || row.0[k].is_nan()));
             }
         }
         stuck == 0

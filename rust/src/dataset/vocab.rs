@@ -481,7 +481,7 @@ mod tests {
         assert!(parts(spread(2).collect(), 8192).is_ok());
         assert!(matches!(parts(vec![1, 2, 3], 2048), Err(Error::ModelFile(_))));
         // Spread over the table of the file, crowded in a smaller one.
-        let crowd = (0..1100u64).map(|i| i % 4 << 12 | i << 20).chain((0..1000).map(|i| 500 + 2 * i));
+        let crowd = (0..1100u64).map(|i| ((i % 4) << 12) | (i << 20)).chain((0..1000).map(|i| 500 + 2 * i));
         let crowd = parts(crowd.collect(), 16384).unwrap();
         assert!(crowd.clone().retain(|id| id >= 1100).is_ok());
         assert!(matches!(crowd.clone().retain(|id| id < 1100), Err(Error::ModelFile(_))));
