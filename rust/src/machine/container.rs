@@ -352,10 +352,14 @@ impl Container {
         let bad = |why: &str| Error::ModelFile(format!("{name}: {why}"));
         let again = |why: &str| bad(&format!("{why}; the {what} file is damaged, {}", kind.remedy));
         let other = || bad(&format!("not a tagwise {what} file; expected one written by {}", kind.origin));
-        let io = |e: std::io::Error| match e.kind() {
-            std::io::ErrorKind::OutOfMemory => Error::Memory(format!("{name}: the system has no memory for its bytes")),
-            std::io::ErrorKind::UnexpectedEof => bad("the file was cut short while it was read; copy it again"),
-            _ => bad(&format!("cannot read the {what}: {e}")),
+        let io = |e: std::io::Error| {
+            if e.kind() == std::io::ErrorKind::OutOfMemory {
+                Error::Memory(format!("{name}: the system has no memory for its bytes"))
+            } else if e.kind() == std::io::ErrorKind::UnexpectedEof {
+                bad("the file was cut short while it was read; copy it again")
+            } else {
+                bad(&format!("cannot read the {what}: {e}"))
+            }
         };
         let length = usize::try_from(file.metadata().map_err(io)?.len()).unwrap_or(usize::MAX);
         if length < HEAD {
